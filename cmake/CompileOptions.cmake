@@ -1,0 +1,21 @@
+# What every target of this project is compiled with.  Nothing here reaches a user's own targets.
+add_library(kernbench_options INTERFACE)
+target_compile_options(kernbench_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+  -ffp-contract=off            # the same bits whether or not the machine has FMA
+  -fstack-clash-protection)    # a large frame cannot jump over a fiber's guard page
+target_compile_definitions(kernbench_options INTERFACE _GLIBCXX_ASSERTIONS)
+
+if(NOT KERNBENCH_PORTABLE)
+  file(READ /proc/cpuinfo kernbench_cpuinfo LIMIT 8192)
+  if(kernbench_cpuinfo MATCHES " avx2 " AND kernbench_cpuinfo MATCHES " fma " AND
+     kernbench_cpuinfo MATCHES " f16c " AND kernbench_cpuinfo MATCHES " bmi2 ")
+    target_compile_options(kernbench_options INTERFACE -march=x86-64-v3)
+  endif()
+endif()
+
+if(KERNBENCH_SANITIZE)
+  target_compile_options(kernbench_options INTERFACE
+    -fsanitize=${KERNBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(kernbench_options INTERFACE -fsanitize=${KERNBENCH_SANITIZE})
+endif()

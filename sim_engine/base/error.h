@@ -1,0 +1,113 @@
+// What the user of kernbench did wrong, or what the host cannot do.  Our own faults are KB_CHECKs
+// (check.h).
+
+#pragma once
+
+#include <fmt/format.h>
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace kernbench {
+
+// The program's exit codes (stable, part of the interface).
+enum class ExitCode : int {
+  ok = 0,
+  worker_failed = 1,       // a worker raised, or a bench's own check failed
+  usage = 2,               // wrong command line
+  configuration = 3,       // wrong topology, ccl.yaml, ...
+  output = 4,              // an output cannot be written
+  deadlock = 20,           // deadlock or livelock
+  collective_misuse = 21,  // misuse of collectives or of the API
+  device_fault = 22,       // misuse of device memory or of a kernel operation
+  numerics = 23,           // a numeric check failed
+  replay = 24,             // a replay hazard, or ranks that differ
+  internal = 70,           // a bug of kernbench
+  host_limit = 71,         // fibers, memory, mappings
+  interrupted = 130,
+};
+
+// Base of all errors a user can cause.  what() is one deterministic block of text: a first line
+// "[KB-X000] ...", then indented detail.  No pointers, no host times.
+class Error : public std::runtime_error {
+ public:
+  // `code` is the stable identifier of the failure class, e.g. "KB-D001".
+  Error(std::string_view code, ExitCode exit_code, std::string_view text)
+      : std::runtime_error(fmt::format("[{}] {}", code, text)), code_(code), exit_code_(exit_code) {}
+
+  const std::string& code() const { return code_; }
+  ExitCode exit_code() const { return exit_code_; }
+
+ private:
+  std::string code_;
+  ExitCode exit_code_;
+};
+
+// Wrong command line or environment.
+class UsageError : public Error {
+ public:
+  UsageError(std::string_view code, std::string_view text) : Error(code, ExitCode::usage, text) {}
+};
+
+// Wrong configuration file.  The text lists every error of the file, each as file:line:column.
+class ConfigError : public Error {
+ public:
+  ConfigError(std::string_view code, std::string_view text)
+      : Error(code, ExitCode::configuration, text) {}
+};
+
+// A result cannot be written.
+class IoError : public Error {
+ public:
+  IoError(std::string_view code, std::string_view text) : Error(code, ExitCode::output, text) {}
+};
+
+// Nobody can make progress, or one rank left while others wait for it (then exit_code() is
+// collective_misuse, for that is the cause).
+class DeadlockError : public Error {
+ public:
+  DeadlockError(std::string_view code, std::string_view text,
+                ExitCode exit_code = ExitCode::deadlock)
+      : Error(code, exit_code, text) {}
+};
+
+// Misuse of collectives or of the runtime's API.
+class CollectiveError : public Error {
+ public:
+  CollectiveError(std::string_view code, std::string_view text)
+      : Error(code, ExitCode::collective_misuse, text) {}
+};
+
+// Two ranks called different collectives, or the same one with different arguments.
+class CollectiveMismatchError : public CollectiveError {
+ public:
+  using CollectiveError::CollectiveError;
+};
+
+// Misuse of device memory or of a kernel operation.
+class DeviceError : public Error {
+ public:
+  DeviceError(std::string_view code, std::string_view text)
+      : Error(code, ExitCode::device_fault, text) {}
+};
+
+// A numeric check failed.
+class NumericsError : public Error {
+ public:
+  NumericsError(std::string_view code, std::string_view text)
+      : Error(code, ExitCode::numerics, text) {}
+};
+
+// The host cannot carry what is asked: memory, mappings, fibers.
+class LimitError : public Error {
+ public:
+  LimitError(std::string_view code, std::string_view text)
+      : Error(code, ExitCode::host_limit, text) {}
+};
+
+// "did you mean" material: the candidate nearest to `word` within edit distance 2, else empty.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace kernbench

@@ -1,0 +1,51 @@
+// Simulated time, sizes and rates.  All integers: the time model has no floating point.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace kernbench {
+
+// Simulated time: an integer number of picoseconds (ADR-0100).
+using Time = std::chrono::duration<std::int64_t, std::pico>;
+using Bytes = std::int64_t;
+
+// How many `Unit`s happen in a second.  A rate may be unlimited: then it costs no time.
+template <class Unit>
+struct Rate {
+  static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+  std::int64_t per_second = kUnlimited;
+
+  static constexpr Rate unlimited() { return {}; }
+  constexpr bool is_unlimited() const { return per_second == kUnlimited; }
+  friend constexpr bool operator==(Rate, Rate) = default;
+  friend constexpr auto operator<=>(Rate, Rate) = default;
+};
+
+using Bandwidth = Rate<struct ByteUnit>;   // bytes per second; GB/s is 10^9
+using Frequency = Rate<struct CycleUnit>;  // cycles per second
+
+// Time for `count` units at `per_second`, rounded up to a whole picosecond.  0 if unlimited.
+// REQUIRES: count >= 0
+Time duration_of(std::int64_t count, std::int64_t per_second);
+
+inline Time transfer_time(Bytes bytes, Bandwidth bandwidth) {
+  return bandwidth.is_unlimited() ? Time{0} : duration_of(bytes, bandwidth.per_second);
+}
+inline Time cycles_time(std::int64_t cycles, Frequency clock) {
+  return clock.is_unlimited() ? Time{0} : duration_of(cycles, clock.per_second);
+}
+
+// Nanoseconds, for reports only.
+inline double to_ns(Time time) { return static_cast<double>(time.count()) / 1e3; }
+
+// "18240 ns", "0.5 ns": exact, in nanoseconds, no trailing zeros.
+std::string to_string(Time time);
+// "64 GB/s", "unlimited".
+std::string to_string(Bandwidth bandwidth);
+
+}  // namespace kernbench

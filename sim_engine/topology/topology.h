@@ -1,0 +1,113 @@
+// The modelled system as plain data, immutable once loaded.  Knows nothing of the engine.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim_engine/base/units.h"
+
+namespace kernbench {
+
+// How the SIPs are joined.  A SIP (system in package) is one device.
+enum class SipTopology : std::uint8_t { ring_1d, torus_2d, mesh_2d_no_wrap };
+
+enum class Edge : std::uint8_t { north, east, south, west };
+enum class Dataflow : std::uint8_t { output_stationary, weight_stationary, input_stationary };
+
+std::string_view name_of(SipTopology topology);
+std::string_view name_of(Edge edge);
+std::string_view name_of(Dataflow dataflow);
+
+// One directed link; every link is a pair of them, one each way (full duplex).
+struct LinkSpec {
+  Bandwidth bandwidth;
+  Time latency{0};
+};
+
+struct SramSpec {
+  Bytes capacity = 0;  // per cube
+  Bandwidth bandwidth;
+  Time latency{0};
+};
+
+struct HbmSpec {
+  int channels = 1;     // per cube
+  Bandwidth bandwidth;  // of one channel
+  Time latency{0};
+  Bytes capacity = 0;  // per cube
+};
+
+struct TcmSpec {
+  Bytes capacity = 0;   // per PE
+  Bandwidth bandwidth;  // each of its two ports: one reads, one writes
+  Time latency{0};
+};
+
+struct GemmSpec {
+  int rows = 1;
+  int columns = 1;
+  Dataflow dataflow = Dataflow::output_stationary;
+  Frequency clock;
+};
+
+struct Topology {
+  std::string name;  // file name without folder and extension
+
+  struct System {
+    int sip_count = 1;
+    int w = 1;  // ring_1d: w = sip_count, h = 1
+    int h = 1;
+    SipTopology topology = SipTopology::ring_1d;
+    // Between neighbouring SIPs.  In a dimension of size 2 the wrap-around link is the direct link:
+    // two neighbours are joined by one pair of directed links, never by two.
+    LinkSpec sip_link;
+    LinkSpec host_link;  // from the host to each SIP
+  } system;
+
+  struct Sip {
+    int cubes_w = 1;
+    int cubes_h = 1;
+    LinkSpec ucie;             // between neighbouring cubes, and between a cube and the IO chiplet
+    Edge io_edge = Edge::west;  // the IO chiplet has a UCIe link to each cube on this edge
+    Time io_cpu_dispatch{0};   // IO_CPU: per cube that a launch is passed on to
+  } sip;
+
+  struct Cube {
+    std::vector<std::string> corners;  // of NW, NE, SW, SE
+    int pe_per_corner = 1;
+    LinkSpec noc;            // each PE's port to the cube's network
+    Time m_cpu_dispatch{0};  // M_CPU: per PE that a launch is passed on to
+    SramSpec sram;
+    HbmSpec hbm;
+  } cube;
+
+  struct Pe {
+    Time cpu_issue{0};           // PE_CPU: per command
+    Time scheduler_dispatch{0};  // PE_SCHEDULER: from operands ready to the unit
+    Time dma_setup{0};           // PE_DMA: per descriptor, in its channel
+    Time mmu_latency{0};         // PE_MMU: per translated address
+    Bytes mmu_page = 0;          // its page size
+    int math_lanes = 1;          // PE_MATH: elements per cycle
+    Frequency math_clock;
+    GemmSpec gemm;
+    TcmSpec tcm;
+    Time ipcq_latency{0};  // PE_IPCQ: per push and per pop
+  } pe;
+
+  int cube_count() const { return sip.cubes_w * sip.cubes_h; }
+  int pe_count() const { return static_cast<int>(cube.corners.size()) * cube.pe_per_corner; }
+
+  // Reads and checks a topology file.  ConfigError lists every error of the file at once, each as
+  // file:line:column (KB-Y...); so does a file that cannot be read (KB-I001).
+  static Topology load(const std::filesystem::path& path);
+
+  // The same for a text; `name` stands for the file in messages.
+  static Topology parse(std::string_view text, const std::string& name);
+};
+
+}  // namespace kernbench
