@@ -15,7 +15,9 @@ enum class DType : std::uint8_t { f16, bf16, f32 };
 inline constexpr std::array kDTypes = {DType::f16, DType::bf16, DType::f32};
 
 // Size of one element.
-constexpr Bytes size_of(DType dtype) { return dtype == DType::f32 ? 4 : 2; }
+constexpr Bytes size_of(DType dtype) {
+  return dtype == DType::f32 ? 4 : 2;
+}
 
 // "f16", "bf16", "f32".
 std::string_view name_of(DType dtype);

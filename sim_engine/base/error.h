@@ -35,7 +35,9 @@ class Error : public std::runtime_error {
  public:
   // `code` is the stable identifier of the failure class, e.g. "KB-D001".
   Error(std::string_view code, ExitCode exit_code, std::string_view text)
-      : std::runtime_error(fmt::format("[{}] {}", code, text)), code_(code), exit_code_(exit_code) {}
+      : std::runtime_error(fmt::format("[{}] {}", code, text)),
+        code_(code),
+        exit_code_(exit_code) {}
 
   const std::string& code() const { return code_; }
   ExitCode exit_code() const { return exit_code_; }

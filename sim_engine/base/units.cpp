@@ -37,7 +37,9 @@ Time duration_of(std::int64_t count, std::int64_t per_second) {
   return Time{static_cast<std::int64_t>((scaled + per_second - 1) / per_second)};
 }
 
-std::string to_string(Time time) { return decimal(time.count(), 1000) + " ns"; }
+std::string to_string(Time time) {
+  return decimal(time.count(), 1000) + " ns";
+}
 
 std::string to_string(Bandwidth bandwidth) {
   if (bandwidth.is_unlimited()) return "unlimited";

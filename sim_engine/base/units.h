@@ -41,7 +41,9 @@ inline Time cycles_time(std::int64_t cycles, Frequency clock) {
 }
 
 // Nanoseconds, for reports only.
-inline double to_ns(Time time) { return static_cast<double>(time.count()) / 1e3; }
+inline double to_ns(Time time) {
+  return static_cast<double>(time.count()) / 1e3;
+}
 
 // "18240 ns", "0.5 ns": exact, in nanoseconds, no trailing zeros.
 std::string to_string(Time time);

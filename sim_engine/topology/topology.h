@@ -72,9 +72,9 @@ struct Topology {
   struct Sip {
     int cubes_w = 1;
     int cubes_h = 1;
-    LinkSpec ucie;             // between neighbouring cubes, and between a cube and the IO chiplet
+    LinkSpec ucie;              // between neighbouring cubes, and between a cube and the IO chiplet
     Edge io_edge = Edge::west;  // the IO chiplet has a UCIe link to each cube on this edge
-    Time io_cpu_dispatch{0};   // IO_CPU: per cube that a launch is passed on to
+    Time io_cpu_dispatch{0};    // IO_CPU: per cube that a launch is passed on to
   } sip;
 
   struct Cube {

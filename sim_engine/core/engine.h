@@ -1,0 +1,86 @@
+// The discrete-event engine: a clock and the future-event list.
+//
+// Order is total and reproducible: by time, then by the order of schedule() calls.  It is the only
+// scheduler of a simulation: hardware, kernels and rank fibers are all resumed from here.
+
+#pragma once
+
+#include <cstdint>
+
+#include "sim_engine/base/units.h"
+#include "sim_engine/core/event_queue.h"
+
+namespace kernbench::sim {
+
+class Engine {
+ public:
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Time now() const { return queue_.now(); }
+
+  // Calls function(object, argument) at now() + delay.
+  // REQUIRES: delay >= 0
+  void schedule(Time delay, EventFunction function, void* object, std::uint64_t argument = 0) {
+    queue_.push(now() + delay, {function, object, argument});
+  }
+
+  // Calls object->Method(argument), or object->Method() if it takes none, at now() + delay.
+  template <auto Method, class Object>
+  void schedule(Time delay, Object* object, std::uint64_t argument = 0) {
+    schedule(
+        delay,
+        [](void* target, std::uint64_t value) {
+          if constexpr (requires { (static_cast<Object*>(target)->*Method)(value); }) {
+            (static_cast<Object*>(target)->*Method)(value);
+          } else {
+            (static_cast<Object*>(target)->*Method)();
+          }
+        },
+        object, argument);
+  }
+
+  // Runs the earliest event.  Returns false if there is none.
+  bool step();
+
+  // Runs events until `stop` is true (checked after each event) or none is left.
+  // Returns `stop`.  Throws what an event throws.
+  bool run(const bool& stop);
+
+  // Runs until no event is left.
+  void run();
+
+  // Drops what is pending; now() stays.  For the end of a run that failed.
+  void clear() { queue_.clear(); }
+
+  std::uint64_t event_count() const { return event_count_; }
+
+  // A hash of everything executed so far: (time, order of scheduling) of every event, and what
+  // fold() was given.  Equal runs have equal fingerprints, in every build.
+  std::uint64_t fingerprint() const { return fingerprint_; }
+
+  // Adds the identity of something that happened (an op log record) to the fingerprint.
+  void fold(std::uint64_t value) { fingerprint_ = mix(fingerprint_, value); }
+
+ private:
+  static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+    return (hash ^ value) * 0x9e3779b97f4a7c15;
+  }
+
+  EventQueue queue_;
+  std::uint64_t event_count_ = 0;
+  std::uint64_t fingerprint_ = 0xcbf29ce484222325;
+};
+
+inline bool Engine::step() {
+  if (queue_.empty()) return false;
+  std::uint32_t sequence = 0;
+  const Event event = queue_.pop(sequence);
+  ++event_count_;
+  fold(static_cast<std::uint64_t>(now().count()) + (std::uint64_t{sequence} << 32));
+  event.function(event.object, event.argument);
+  return true;
+}
+
+}  // namespace kernbench::sim

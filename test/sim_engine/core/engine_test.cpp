@@ -1,0 +1,127 @@
+#include "sim_engine/core/engine.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+namespace kernbench::sim {
+
+namespace {
+
+// Records the arguments of the events that reach it.
+struct Recorder {
+  Engine& engine;
+  std::vector<std::pair<std::int64_t, std::uint64_t>> seen;  // (time, argument)
+
+  void record(std::uint64_t argument) { seen.emplace_back(engine.now().count(), argument); }
+  void record_and_follow(std::uint64_t argument) {
+    record(argument);
+    engine.schedule<&Recorder::record>(Time{0}, this, argument + 100);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("events run in order of time, and equal times in order of scheduling", "[engine]") {
+  Engine engine;
+  Recorder recorder{engine, {}};
+  engine.schedule<&Recorder::record>(Time{20}, &recorder, 1);
+  engine.schedule<&Recorder::record>(Time{10}, &recorder, 2);
+  engine.schedule<&Recorder::record>(Time{20}, &recorder, 3);
+  engine.schedule<&Recorder::record>(Time{0}, &recorder, 4);
+  engine.run();
+  using Seen = std::vector<std::pair<std::int64_t, std::uint64_t>>;
+  CHECK(recorder.seen == Seen{{0, 4}, {10, 2}, {20, 1}, {20, 3}});
+  CHECK(engine.event_count() == 4);
+}
+
+TEST_CASE("an event scheduled for now runs after those that were already due now", "[engine]") {
+  Engine engine;
+  Recorder recorder{engine, {}};
+  engine.schedule<&Recorder::record_and_follow>(Time{5}, &recorder, 1);
+  engine.schedule<&Recorder::record>(Time{5}, &recorder, 2);
+  engine.run();
+  using Seen = std::vector<std::pair<std::int64_t, std::uint64_t>>;
+  CHECK(recorder.seen == Seen{{5, 1}, {5, 2}, {5, 101}});
+}
+
+TEST_CASE("a long random schedule runs in the order of a stable sort", "[engine]") {
+  std::mt19937_64 random(7);
+  for (const std::uint64_t distinct_times : {1u, 3u, 50u, 5'000u, 1'000'000u}) {
+    Engine engine;
+    Recorder recorder{engine, {}};
+    std::vector<std::pair<std::int64_t, std::uint64_t>> expected;
+    for (std::uint64_t i = 0; i < 5'000; ++i) {
+      const auto time = static_cast<std::int64_t>(random() % distinct_times) * 500;
+      expected.emplace_back(time, i);
+      engine.schedule<&Recorder::record>(Time{time}, &recorder, i);
+    }
+    std::ranges::stable_sort(expected, {}, &std::pair<std::int64_t, std::uint64_t>::first);
+    engine.run();
+    CHECK(recorder.seen == expected);
+  }
+}
+
+TEST_CASE("events that schedule events keep the total order of a reference queue", "[engine]") {
+  // Each event schedules two more at random distances.  The reference is a plain ordered map.
+  struct Cascade {
+    Engine& engine;
+    std::mt19937_64 random{3};
+    std::uint64_t next = 0;
+    std::map<std::pair<std::int64_t, std::uint64_t>, std::uint64_t> pending;  // (time, order)
+
+    void add(std::int64_t delay) {
+      pending.emplace(std::pair{engine.now().count() + delay, next}, next);
+      engine.schedule<&Cascade::happen>(Time{delay}, this, next++);
+    }
+    void happen(std::uint64_t id) {
+      REQUIRE(pending.begin()->second == id);
+      REQUIRE(pending.begin()->first.first == engine.now().count());
+      pending.erase(pending.begin());
+      if (next > 20'000) return;
+      for (int i = 0; i < 2; ++i) add(static_cast<std::int64_t>(random() % 4) * 250);
+    }
+  };
+  Engine engine;
+  Cascade cascade{engine, {}, 0, {}};
+  cascade.add(1);
+  engine.run();
+  CHECK(cascade.pending.empty());
+  CHECK(cascade.next > 20'000);
+}
+
+TEST_CASE("the fingerprint tells different schedules apart and repeats for equal ones",
+          "[engine]") {
+  const auto fingerprint_of = [](std::vector<int> delays) {
+    Engine engine;
+    Recorder recorder{engine, {}};
+    for (const int delay : delays) engine.schedule<&Recorder::record>(Time{delay}, &recorder);
+    engine.run();
+    return engine.fingerprint();
+  };
+  CHECK(fingerprint_of({1, 2}) == fingerprint_of({1, 2}));
+  CHECK(fingerprint_of({1, 2}) != fingerprint_of({2, 1}));
+  CHECK(fingerprint_of({1, 2}) != fingerprint_of({1, 3}));
+}
+
+TEST_CASE("run stops as soon as its flag is set, and clear drops the rest", "[engine]") {
+  struct Stopper {
+    bool stop = false;
+    void set() { stop = true; }
+  } stopper;
+  Engine engine;
+  Recorder recorder{engine, {}};
+  engine.schedule<&Stopper::set>(Time{10}, &stopper);
+  engine.schedule<&Recorder::record>(Time{20}, &recorder, 1);
+  CHECK(engine.run(stopper.stop));
+  CHECK(engine.now() == Time{10});
+  engine.clear();
+  CHECK_FALSE(engine.step());
+  CHECK(engine.now() == Time{10});
+  CHECK(recorder.seen.empty());
+
+  engine.schedule<&Recorder::record>(Time{10}, &recorder, 2);  // the time that was dropped
+  engine.run();
+  CHECK(recorder.seen.size() == 1);
+}
+
+}  // namespace kernbench::sim

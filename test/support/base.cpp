@@ -1,0 +1,1 @@
+// Carries the precompiled header and Catch2's main; holds no tests of its own.
