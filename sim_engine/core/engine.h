@@ -20,25 +20,27 @@ class Engine {
 
   Time now() const { return queue_.now(); }
 
-  // Calls function(object, argument) at now() + delay.
+  // Runs `event` at now() + delay.
   // REQUIRES: delay >= 0
-  void schedule(Time delay, EventFunction function, void* object, std::uint64_t argument = 0) {
-    queue_.push(now() + delay, {function, object, argument});
+  void schedule(Time delay, const Event& event) { queue_.push(now() + delay, event); }
+
+  // An event that calls object->Method(argument), or object->Method() if it takes none.
+  template <auto Method, class Object>
+  static Event call(Object* object, std::uint64_t argument = 0) {
+    return {[](void* target, std::uint64_t value) {
+              if constexpr (requires { (static_cast<Object*>(target)->*Method)(value); }) {
+                (static_cast<Object*>(target)->*Method)(value);
+              } else {
+                (static_cast<Object*>(target)->*Method)();
+              }
+            },
+            object, argument};
   }
 
-  // Calls object->Method(argument), or object->Method() if it takes none, at now() + delay.
+  // Runs call<Method>(object, argument) at now() + delay.
   template <auto Method, class Object>
   void schedule(Time delay, Object* object, std::uint64_t argument = 0) {
-    schedule(
-        delay,
-        [](void* target, std::uint64_t value) {
-          if constexpr (requires { (static_cast<Object*>(target)->*Method)(value); }) {
-            (static_cast<Object*>(target)->*Method)(value);
-          } else {
-            (static_cast<Object*>(target)->*Method)();
-          }
-        },
-        object, argument);
+    schedule(delay, call<Method>(object, argument));
   }
 
   // Runs the earliest event.  Returns false if there is none.

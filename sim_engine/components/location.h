@@ -1,0 +1,56 @@
+// Where things are in the modelled system, and what a path can begin or end at.
+
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::sim {
+
+// A processing element.
+struct PeLocation {
+  int sip = 0;
+  int cube = 0;  // row-major in the SIP's cube mesh
+  int pe = 0;    // in the cube
+
+  friend auto operator<=>(const PeLocation&, const PeLocation&) = default;
+};
+
+// "sip0.cube3.pe5"
+std::string to_string(const PeLocation& location);
+
+// The inverse; nullopt if `text` has another form.  Says nothing of whether the PE exists.
+std::optional<PeLocation> parse_pe_location(std::string_view text);
+
+bool exists(const Topology& topology, const PeLocation& location);
+
+// What a path begins or ends at.  `cube` and `pe` are 0 where they mean nothing.
+struct Endpoint {
+  enum class Kind : std::uint8_t {
+    host,    // the host, as seen by one SIP
+    io_cpu,  // the SIP's IO chiplet
+    m_cpu,   // a cube's management processor
+    sram,    // a cube's shared memory
+    hbm,     // the slice of a cube's HBM that is local to a PE
+    pe_cpu,  // a PE's control processor: the PE's port to the NoC, without its memory
+    tcm,     // a PE's own memory
+  };
+  Kind kind = Kind::tcm;
+  PeLocation at;
+};
+
+// Four directions on a grid, of cubes or of SIPs.  y grows to the south.
+enum class Compass : std::uint8_t { east, west, north, south };
+inline constexpr int kCompassCount = 4;
+
+std::string_view name_of(Compass direction);
+constexpr Compass opposite(Compass direction) {
+  return static_cast<Compass>(static_cast<int>(direction) ^ 1);
+}
+
+}  // namespace kernbench::sim

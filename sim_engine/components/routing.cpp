@@ -1,0 +1,181 @@
+#include "sim_engine/components/routing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim_engine/base/check.h"
+
+namespace kernbench::sim {
+
+int Routing::hbm_slice_count(const Topology& topology) {
+  return std::min(topology.cube.hbm.channels, topology.pe_count());
+}
+
+Routing::Routing(const Topology& topology)
+    : topology_(topology),
+      cubes_(cube_grid(topology)),
+      sips_(sip_grid(topology)),
+      hbm_slices_(static_cast<LinkId>(hbm_slice_count(topology))),
+      per_cube_(kHbm + hbm_slices_ + static_cast<LinkId>(topology.pe_count()) * kPerPe),
+      per_sip_(kCubes + static_cast<LinkId>(topology.cube_count()) * per_cube_),
+      hbm_{topology.cube.hbm.bandwidth, topology.cube.hbm.latency},
+      sram_{topology.cube.sram.bandwidth, topology.cube.sram.latency},
+      tcm_{topology.pe.tcm.bandwidth, topology.pe.tcm.latency} {
+  if (!hbm_.bandwidth.is_unlimited()) {
+    hbm_.bandwidth.per_second *= topology.cube.hbm.channels / static_cast<int>(hbm_slices_);
+  }
+}
+
+const LinkSpec& Routing::spec(LinkId link) const {
+  const LinkId in_sip = link % per_sip_;
+  if (in_sip < kSipOut) return topology_.system.host_link;
+  if (in_sip < kCubes) return topology_.system.sip_link;
+  const LinkId in_cube = (in_sip - kCubes) % per_cube_;
+  if (in_cube < kSram) return topology_.sip.ucie;
+  if (in_cube < kHbm) return sram_;
+  if (in_cube < kHbm + hbm_slices_) return hbm_;
+  const LinkId in_pe = (in_cube - kHbm - hbm_slices_) % kPerPe;
+  return in_pe < kTcmRead ? topology_.cube.noc : tcm_;
+}
+
+std::string Routing::name(LinkId link) const {
+  constexpr std::array<std::string_view, kPerPe> kPeLinks = {"noc.out", "noc.in", "tcm.read",
+                                                             "tcm.write"};
+  const LinkId in_sip = link % per_sip_;
+  const std::string sip = fmt::format("sip{}", sip_of(link));
+  if (in_sip < kSipOut) return sip + (in_sip == kHostDown ? ".host.down" : ".host.up");
+  if (in_sip < kCubes) {
+    return fmt::format("{}.link.{}", sip, name_of(static_cast<Compass>(in_sip - kSipOut)));
+  }
+  const std::string cube = fmt::format("{}.cube{}", sip, (in_sip - kCubes) / per_cube_);
+  const LinkId in_cube = (in_sip - kCubes) % per_cube_;
+  if (in_cube < kToIo) {
+    return fmt::format("{}.ucie.{}", cube, name_of(static_cast<Compass>(in_cube)));
+  }
+  if (in_cube < kSram) return cube + (in_cube == kToIo ? ".ucie.to_io" : ".ucie.from_io");
+  if (in_cube < kHbm) return cube + ".sram";
+  if (in_cube < kHbm + hbm_slices_) return fmt::format("{}.hbm{}", cube, in_cube - kHbm);
+  const LinkId in_pes = in_cube - kHbm - hbm_slices_;
+  return fmt::format("{}.pe{}.{}", cube, in_pes / kPerPe, kPeLinks.at(in_pes % kPerPe));
+}
+
+LinkId Routing::hbm_link(const PeLocation& at) const {
+  const int pes_per_slice = topology_.pe_count() / static_cast<int>(hbm_slices_);
+  return cube_link(at.sip, at.cube, kHbm + static_cast<LinkId>(at.pe / pes_per_slice));
+}
+
+// From the endpoint to its cube's network, or to the IO chiplet.
+void Routing::leave(const Endpoint& from, std::vector<LinkId>& links) const {
+  switch (from.kind) {
+    case Endpoint::Kind::host:
+      links.push_back(sip_link(from.at.sip, kHostDown));
+      break;
+    case Endpoint::Kind::sram:
+      links.push_back(cube_link(from.at.sip, from.at.cube, kSram));
+      break;
+    case Endpoint::Kind::hbm:
+      links.push_back(hbm_link(from.at));
+      break;
+    case Endpoint::Kind::tcm:
+      links.push_back(pe_link(from.at, kTcmRead));
+      links.push_back(pe_link(from.at, kNocOut));
+      break;
+    case Endpoint::Kind::pe_cpu:
+      links.push_back(pe_link(from.at, kNocOut));
+      break;
+    case Endpoint::Kind::io_cpu:
+    case Endpoint::Kind::m_cpu:
+      break;
+  }
+}
+
+void Routing::enter(const Endpoint& to, std::vector<LinkId>& links) const {
+  switch (to.kind) {
+    case Endpoint::Kind::host:
+      links.push_back(sip_link(to.at.sip, kHostUp));
+      break;
+    case Endpoint::Kind::sram:
+      links.push_back(cube_link(to.at.sip, to.at.cube, kSram));
+      break;
+    case Endpoint::Kind::hbm:
+      links.push_back(hbm_link(to.at));
+      break;
+    case Endpoint::Kind::tcm:
+      links.push_back(pe_link(to.at, kNocIn));
+      links.push_back(pe_link(to.at, kTcmWrite));
+      break;
+    case Endpoint::Kind::pe_cpu:
+      links.push_back(pe_link(to.at, kNocIn));
+      break;
+    case Endpoint::Kind::io_cpu:
+    case Endpoint::Kind::m_cpu:
+      break;
+  }
+}
+
+void Routing::cross_cubes(int sip, int from, int to, std::vector<LinkId>& links) const {
+  while (from != to) {
+    const Compass step = cubes_.first_step(from, to);
+    links.push_back(cube_link(sip, from, kUcieOut + static_cast<LinkId>(step)));
+    from = cubes_.neighbour(from, step);
+  }
+}
+
+void Routing::cross_sips(int from, int to, std::vector<LinkId>& links) const {
+  while (from != to) {
+    const Compass step = sips_.first_step(from, to);
+    links.push_back(sip_link(from, kSipOut + static_cast<LinkId>(step)));
+    from = sips_.neighbour(from, step);
+  }
+}
+
+// The cube on the IO chiplet's edge through which a cube reaches it: straight on.
+int Routing::io_cube(int cube) const {
+  switch (topology_.sip.io_edge) {
+    case Edge::west:
+      return cubes_.index_of(0, cubes_.y_of(cube));
+    case Edge::east:
+      return cubes_.index_of(cubes_.w - 1, cubes_.y_of(cube));
+    case Edge::north:
+      return cubes_.index_of(cubes_.x_of(cube), 0);
+    case Edge::south:
+      break;
+  }
+  return cubes_.index_of(cubes_.x_of(cube), cubes_.h - 1);
+}
+
+Path Routing::route(const Endpoint& from, const Endpoint& to) const {
+  const auto at_io = [](const Endpoint& end) {
+    return end.kind == Endpoint::Kind::host || end.kind == Endpoint::Kind::io_cpu;
+  };
+  Path path;
+  leave(from, path.links);
+  if (from.at.sip == to.at.sip && !at_io(from) && !at_io(to)) {
+    cross_cubes(from.at.sip, from.at.cube, to.at.cube, path.links);
+  } else {
+    if (!at_io(from)) {
+      const int gate = io_cube(from.at.cube);
+      cross_cubes(from.at.sip, from.at.cube, gate, path.links);
+      path.links.push_back(cube_link(from.at.sip, gate, kToIo));
+    }
+    cross_sips(from.at.sip, to.at.sip, path.links);
+    if (!at_io(to)) {
+      const int gate = io_cube(to.at.cube);
+      path.links.push_back(cube_link(to.at.sip, gate, kFromIo));
+      cross_cubes(to.at.sip, gate, to.at.cube, path.links);
+    }
+  }
+  enter(to, path.links);
+  // A PE's own memory to itself stays off the network.
+  if (from.kind == Endpoint::Kind::tcm && to.kind == Endpoint::Kind::tcm && from.at == to.at) {
+    path.links = {pe_link(from.at, kTcmRead), pe_link(from.at, kTcmWrite)};
+  }
+  for (const LinkId link : path.links) {
+    path.latency += spec(link).latency;
+    path.bottleneck = std::min(path.bottleneck, spec(link).bandwidth);
+  }
+  return path;
+}
+
+}  // namespace kernbench::sim

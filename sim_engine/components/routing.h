@@ -1,0 +1,99 @@
+// All directed links of the modelled system, and the way from one endpoint to another.
+//
+// Links are numbered by structure, so that a route is computed and never searched, and a system of
+// a thousand SIPs needs no table.  Memory ports are links too: a message occupies the port of the
+// memory that it leaves and of the one that it enters like any other hop.
+//
+// Modelled:     a cube's network as a crossbar with one port per PE and direction; UCIe between
+//               neighbouring cubes, x before y; the IO chiplet on one edge of the cubes; links
+//               between SIPs in dimension order.
+// Not modelled: buffers that fill up (no back-pressure into the network), adaptive routing.
+// Deadlock:     dimension order on grids without wrap-around has no cycle; rings have, but as
+//               nothing holds one link while it waits for the next, none can lock.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim_engine/components/grid.h"
+#include "sim_engine/components/location.h"
+
+namespace kernbench::sim {
+
+using LinkId = std::uint32_t;
+
+struct Path {
+  std::vector<LinkId> links;
+  Time latency{0};       // sum over the links
+  Bandwidth bottleneck;  // the slowest link's
+
+  // Of an unloaded message: the head takes every latency, the body the slowest link.
+  Time time_of(Bytes bytes) const { return latency + transfer_time(bytes, bottleneck); }
+};
+
+class Routing {
+ public:
+  explicit Routing(const Topology& topology);
+
+  LinkId link_count() const { return static_cast<LinkId>(topology_.system.sip_count) * per_sip_; }
+
+  // Latency and bandwidth of a link.
+  const LinkSpec& spec(LinkId link) const;
+
+  // "sip0.link.east", "sip0.cube3.ucie.north", "sip0.cube3.pe5.tcm.read", ...
+  std::string name(LinkId link) const;
+
+  int sip_of(LinkId link) const { return static_cast<int>(link / per_sip_); }
+
+  // The way a message takes.
+  // REQUIRES: both endpoints exist
+  Path route(const Endpoint& from, const Endpoint& to) const;
+
+  // A number of 32 bits that tells endpoints apart.
+  std::uint64_t key_of(const Endpoint& end) const {
+    const auto cube =
+        static_cast<std::uint64_t>(end.at.sip) * static_cast<unsigned>(cubes_.count()) +
+        static_cast<unsigned>(end.at.cube);
+    return (cube * static_cast<unsigned>(topology_.pe_count()) + static_cast<unsigned>(end.at.pe)) *
+               8 +
+           static_cast<unsigned>(end.kind);
+  }
+
+  // The slices that a cube's HBM is divided into, and the bandwidth of each.
+  static int hbm_slice_count(const Topology& topology);
+
+ private:
+  enum SipLink : LinkId { kHostDown, kHostUp, kSipOut, kCubes = kSipOut + kCompassCount };
+  enum CubeLink : LinkId { kUcieOut, kToIo = kCompassCount, kFromIo, kSram, kHbm };
+  enum PeLink : LinkId { kNocOut, kNocIn, kTcmRead, kTcmWrite, kPerPe };
+
+  LinkId sip_link(int sip, LinkId kind) const { return static_cast<LinkId>(sip) * per_sip_ + kind; }
+  LinkId cube_link(int sip, int cube, LinkId kind) const {
+    return sip_link(sip, kCubes + static_cast<LinkId>(cube) * per_cube_ + kind);
+  }
+  LinkId pe_link(const PeLocation& at, LinkId kind) const {
+    return cube_link(at.sip, at.cube,
+                     kHbm + hbm_slices_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
+  }
+  LinkId hbm_link(const PeLocation& at) const;
+
+  void leave(const Endpoint& from, std::vector<LinkId>& links) const;
+  void enter(const Endpoint& to, std::vector<LinkId>& links) const;
+  void cross_cubes(int sip, int from, int to, std::vector<LinkId>& links) const;
+  void cross_sips(int from, int to, std::vector<LinkId>& links) const;
+  int io_cube(int cube) const;
+
+  const Topology topology_;
+  const Grid cubes_;
+  const Grid sips_;
+  const LinkId hbm_slices_;
+  const LinkId per_cube_;
+  const LinkId per_sip_;
+  LinkSpec hbm_;
+  LinkSpec sram_;
+  LinkSpec tcm_;
+};
+
+}  // namespace kernbench::sim

@@ -1,0 +1,73 @@
+#include "sim_engine/trace/trace_recorder.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <set>
+
+namespace kernbench::sim {
+
+namespace {
+
+// Exact microseconds: picoseconds are six decimals.
+void append_us(std::string& out, Time time) {
+  fmt::format_to(std::back_inserter(out), "{}.{:06}", time.count() / 1'000'000,
+                 time.count() % 1'000'000);
+}
+
+void append_metadata(std::string& out, std::string_view what, int sip, std::uint32_t track,
+                     std::string_view name) {
+  fmt::format_to(std::back_inserter(out),
+                 R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}},)"
+                 "\n",
+                 what, sip, track, name);
+}
+
+}  // namespace
+
+TraceRecorder::Track TraceRecorder::track(int sip, std::string_view name) {
+  const auto [place, added] = tracks_.try_emplace(std::pair{sip, std::string(name)},
+                                                  static_cast<Track>(sip_of_track_.size()));
+  if (added) sip_of_track_.push_back(sip);
+  return place->second;
+}
+
+TraceRecorder::Label TraceRecorder::label(std::string_view text) {
+  if (const auto found = labels_.find(text); found != labels_.end()) return found->second;
+  const auto label = static_cast<Label>(label_texts_.size());
+  labels_.emplace(text, label);
+  label_texts_.emplace_back(text);
+  return label;
+}
+
+std::string TraceRecorder::to_json() const {
+  std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  const std::set<int> sips(sip_of_track_.begin(), sip_of_track_.end());
+  for (const int sip : sips)
+    append_metadata(out, "process_name", sip, 0, fmt::format("sip{}", sip));
+  for (const auto& [key, track] : tracks_) {
+    append_metadata(out, "thread_name", key.first, track + 1, key.second);
+  }
+  for (const Span& span : spans_) {
+    const int sip = sip_of_track_[span.track];
+    fmt::format_to(std::back_inserter(out), R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)",
+                   label_texts_[span.label], sip, span.track + 1);
+    append_us(out, span.start);
+    out += ",\"dur\":";
+    append_us(out, span.end - span.start);
+    out += "},\n";
+    if (span.arrow.end == TraceArrow::End::none) continue;
+    const bool begins = span.arrow.end == TraceArrow::End::begins;
+    fmt::format_to(
+        std::back_inserter(out),
+        R"({{"ph":"{}","bp":"e","cat":"ipcq","name":"message","id":{},"pid":{},"tid":{},"ts":)",
+        begins ? 's' : 'f', span.arrow.id, sip, span.track + 1);
+    append_us(out, span.start);
+    out += "},\n";
+  }
+  if (out.ends_with(",\n")) out.erase(out.size() - 2);
+  out += "\n]}\n";
+  return out;
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,64 @@
+// Records what the modelled units did, for the Perfetto UI (ui.perfetto.dev).
+//
+// A process of the trace is a SIP, a thread ("track") is a unit: a link, a DMA channel, a PE's CPU.
+// Spans of one track must not overlap except by nesting, or the UI drops them; every track here is
+// a unit that serves one thing at a time.
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim_engine/base/units.h"
+
+namespace kernbench::sim {
+
+// The end of an arrow that a span carries.  Arrows join the two spans with equal ids.
+struct TraceArrow {
+  enum class End : std::uint8_t { none, begins, ends };
+  End end = End::none;
+  std::uint32_t id = 0;
+};
+
+class TraceRecorder {
+ public:
+  using Track = std::uint32_t;
+  using Label = std::uint32_t;
+
+  // Finds or adds a unit of a SIP.
+  Track track(int sip, std::string_view name);
+
+  // Finds or adds a text that spans are labelled with.
+  Label label(std::string_view text);
+
+  // Something that `track` did from start to end.
+  void span(Track track, Label label, Time start, Time end, TraceArrow arrow = {}) {
+    spans_.push_back({track, label, start, end, arrow});
+  }
+
+  std::size_t span_count() const { return spans_.size(); }
+
+  // The Chrome trace event format (JSON), times in microseconds.
+  std::string to_json() const;
+
+ private:
+  struct Span {
+    Track track;
+    Label label;
+    Time start;
+    Time end;
+    TraceArrow arrow;
+  };
+
+  std::map<std::pair<int, std::string>, Track> tracks_;
+  std::vector<int> sip_of_track_;
+  std::map<std::string, Label, std::less<>> labels_;
+  std::vector<std::string> label_texts_;
+  std::vector<Span> spans_;
+};
+
+}  // namespace kernbench::sim

@@ -1,0 +1,49 @@
+// Topologies with round numbers, for tests that state exact times.
+
+#pragma once
+
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::test {
+
+// No latency, no overhead, unlimited bandwidth: 2 SIPs in a ring, 1 cube, 1 PE.
+inline Topology free_topology() {
+  Topology topology;
+  topology.name = "free";
+  topology.system.sip_count = topology.system.w = 2;
+  topology.cube.corners = {"NW"};
+  topology.cube.sram.capacity = 1 << 20;
+  topology.cube.hbm.capacity = 1 << 30;
+  topology.pe.mmu_page = 1 << 21;
+  topology.pe.tcm.capacity = 1 << 21;
+  return topology;
+}
+
+// w x h SIPs of cubes_w x cubes_h cubes of 2 PEs; every kind of link has its own round latency.
+inline Topology round_topology(SipTopology kind = SipTopology::ring_1d, int w = 2, int h = 1,
+                               int cubes_w = 1, int cubes_h = 1) {
+  constexpr std::int64_t kGBs = 1'000'000'000;
+  Topology topology = free_topology();
+  topology.name = "round";
+  topology.system.topology = kind;
+  topology.system.w = kind == SipTopology::ring_1d ? w * h : w;
+  topology.system.h = kind == SipTopology::ring_1d ? 1 : h;
+  topology.system.sip_count = w * h;
+  topology.system.sip_link = {Bandwidth{10 * kGBs}, Time{100'000}};
+  topology.system.host_link = {Bandwidth{10 * kGBs}, Time{200'000}};
+  topology.sip.cubes_w = cubes_w;
+  topology.sip.cubes_h = cubes_h;
+  topology.sip.ucie = {Bandwidth{100 * kGBs}, Time{5'000}};
+  topology.cube.pe_per_corner = 2;
+  topology.cube.noc = {Bandwidth{20 * kGBs}, Time{2'000}};
+  topology.cube.sram.bandwidth = Bandwidth{200 * kGBs};
+  topology.cube.sram.latency = Time{3'000};
+  topology.cube.hbm.channels = 2;
+  topology.cube.hbm.bandwidth = Bandwidth{40 * kGBs};
+  topology.cube.hbm.latency = Time{50'000};
+  topology.pe.tcm.bandwidth = Bandwidth{1000 * kGBs};
+  topology.pe.tcm.latency = Time{1'000};
+  return topology;
+}
+
+}  // namespace kernbench::test
