@@ -42,6 +42,11 @@ class Error : public std::runtime_error {
   const std::string& code() const { return code_; }
   ExitCode exit_code() const { return exit_code_; }
 
+ protected:
+  struct TextHasCodes {};
+  Error(TextHasCodes, std::string_view code, ExitCode exit_code, const std::string& text)
+      : std::runtime_error(text), code_(code), exit_code_(exit_code) {}
+
  private:
   std::string code_;
   ExitCode exit_code_;
@@ -58,6 +63,15 @@ class ConfigError : public Error {
  public:
   ConfigError(std::string_view code, std::string_view text)
       : Error(code, ExitCode::configuration, text) {}
+
+  // For a text that is a list with a code in each line; `code` is the first one's.
+  static ConfigError listing(std::string_view code, const std::string& text) {
+    return ConfigError(TextHasCodes{}, code, text);
+  }
+
+ private:
+  ConfigError(TextHasCodes tag, std::string_view code, const std::string& text)
+      : Error(tag, code, ExitCode::configuration, text) {}
 };
 
 // A result cannot be written.

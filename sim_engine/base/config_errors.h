@@ -1,0 +1,53 @@
+// The errors of one configuration file, collected so that the user sees all of them at once.
+
+#pragma once
+
+#include <compare>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernbench {
+
+// A position in a text, counted from 1; columns are bytes.
+struct TextMark {
+  int line = 1;
+  int column = 1;
+  friend auto operator<=>(TextMark, TextMark) = default;
+};
+
+class ConfigErrors {
+ public:
+  explicit ConfigErrors(std::string file_name) : file_name_(std::move(file_name)) {}
+
+  // `code` must be a literal.
+  void add(TextMark mark, std::string_view code, std::string text);
+
+  // False if an error at `mark` would only be counted: then its text need not be worked out.
+  bool would_list(TextMark mark) const;
+
+  int count() const { return count_; }
+
+  // Throws one ConfigError if there are errors.  Its text has a line "file:line:column: [code]
+  // text" for each of the first 20 in file order, then "and N more"; its code() is the first one's.
+  void throw_if_any() const;
+
+ private:
+  struct Entry {
+    TextMark mark;
+    std::string_view code;
+    std::string text;
+  };
+
+  std::string file_name_;
+  std::vector<Entry> first_;  // in file order; those that will be listed
+  int count_ = 0;
+};
+
+// 'text' for a message: cut when long, without control characters.
+std::string in_quotes(std::string_view text);
+
+// The same without the quotes.
+std::string shown(std::string_view text);
+
+}  // namespace kernbench

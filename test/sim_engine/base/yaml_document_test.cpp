@@ -1,0 +1,207 @@
+#include "sim_engine/base/yaml_document.h"
+
+#include <catch2/catch.hpp>
+
+#include "sim_engine/base/yaml_reader.h"
+#include "test/support/error_text.h"
+
+namespace kernbench {
+
+namespace {
+
+using Catch::Contains;
+using Catch::EndsWith;
+using Catch::StartsWith;
+
+// All errors of `text`, the kept ones too.
+std::string error_of(std::string_view text) {
+  return test::config_error_of(
+      [&] { YamlDocument::parse(text, "t.yaml").errors().throw_if_any(); });
+}
+
+std::string nested(std::size_t depth) {
+  return std::string(depth, '[') + std::string(depth, ']');
+}
+
+}  // namespace
+
+TEST_CASE("a document is a tree with 1-based positions and paths", "[yaml]") {
+  const YamlDocument document = YamlDocument::parse(
+      "# head\n"
+      "a: {b: 1, 'c': \"x y\"}\n"
+      "list:\n"
+      "  - 7\n"
+      "  - k: v\n"
+      "none:\n",
+      "t.yaml");
+  CHECK(document.errors().count() == 0);
+  const YamlNode& root = document.root();
+  CHECK(root.kind == YamlNode::Kind::map);
+  const YamlNode& b = *root.find("a")->find("b");
+  CHECK(b.kind == YamlNode::Kind::plain);
+  CHECK(b.text == "1");
+  CHECK(b.mark == TextMark{2, 8});
+  CHECK(b.key_mark == TextMark{2, 5});
+  CHECK(path_of(b) == "a.b");
+  CHECK(root.find("a")->find("c")->kind == YamlNode::Kind::quoted);
+  CHECK(root.find("a")->find("c")->text == "x y");
+  const YamlNode& list = *root.find("list");
+  CHECK(list.kind == YamlNode::Kind::list);
+  CHECK(list.children.at(0)->mark == TextMark{4, 5});
+  CHECK(path_of(*list.children.at(1)->find("k")) == "list[1].k");
+  CHECK(root.find("none")->kind == YamlNode::Kind::null);
+  CHECK(root.find("b") == nullptr);
+  CHECK(b.find("b") == nullptr);
+}
+
+TEST_CASE("a byte order mark and CRLF change nothing, not even positions", "[yaml]") {
+  const YamlDocument document = YamlDocument::parse(
+      "\xEF\xBB\xBF"
+      "a: 1\r\nb: 2\r\n",
+      "t.yaml");
+  CHECK(document.root().find("a")->text == "1");
+  CHECK(document.root().find("a")->key_mark == TextMark{1, 1});
+  CHECK(document.root().find("b")->text == "2");
+  CHECK(document.root().find("b")->mark == TextMark{2, 4});
+}
+
+TEST_CASE("what is no YAML text is refused with its position", "[yaml]") {
+  using namespace std::string_literals;
+  CHECK_THAT(error_of("a: 1\nb: [1, 2\n"), StartsWith("t.yaml:3:1: [KB-Y001] syntax error: "));
+  CHECK_THAT(error_of("a: 1\n  b: 2\n"), StartsWith("t.yaml:2:4: [KB-Y001] syntax error: "));
+  CHECK(error_of("a:\n\tb: 1\n") == "t.yaml:2:1: [KB-Y001] a tab; indent and separate with spaces");
+  CHECK(error_of("a: 1\0"s) == "t.yaml:1:5: [KB-Y001] a NUL byte; this is not a text file");
+  CHECK(error_of("a: \x01") == "t.yaml:1:4: [KB-Y001] control character 0x01");
+  CHECK(error_of("a: 1\n# gr\xfc\xdf\n") == "t.yaml:2:5: [KB-Y001] not UTF-8: byte 0xfc");
+  CHECK(error_of("\xFF\xFE"
+                 "a\0"s) == "t.yaml:1:1: [KB-Y001] not UTF-8: byte 0xff");
+  CHECK_THAT(error_of("a: 1\n}\n"), StartsWith("t.yaml:2:1: [KB-Y001] syntax error: "));
+}
+
+TEST_CASE("UTF-8 is accepted exactly", "[yaml]") {
+  for (const char* good :
+       {"\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
+    CHECK(error_of(std::string("a: x # ") + good) == "no error");
+  }
+  for (const char* bad :
+       {"\x80", "\xC1\x81", "\xC3", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xE2\x82", "\xF0\x8F\xBF\xBF",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xE2\x28\xA1"}) {
+    CHECK_THAT(error_of(std::string("a: x # ") + bad),
+               StartsWith("t.yaml:1:8: [KB-Y001] not UTF-8"));
+  }
+}
+
+TEST_CASE("a file holds exactly one document", "[yaml]") {
+  for (const char* empty : {"", "\n\n", "# nothing\n", "---\n", "~\n", "\xEF\xBB\xBF"}) {
+    CHECK(error_of(empty) == "t.yaml:1:1: [KB-Y002] empty document");
+  }
+  CHECK(error_of("a: 1\n---\nb: 2\n") ==
+        "t.yaml:2:1: [KB-Y003] a second document starts here; a file holds one");
+  CHECK(error_of("---\na: 1\n---\n") ==
+        "t.yaml:3:1: [KB-Y003] a second document starts here; a file holds one");
+  CHECK_THAT(error_of("{a: 1}\nb: 2\n"), StartsWith("t.yaml:2:1: [KB-Y003]"));
+  CHECK(error_of("%YAML 1.2\n---\na: 1\n...\n") == "no error");
+}
+
+TEST_CASE("a duplicate key is refused and names the first", "[yaml]") {
+  CHECK(error_of("a:\n  w: 1\n  h: 2\n  w: 3\n") ==
+        "t.yaml:4:3: [KB-Y012] duplicate key 'w' (first at 2:3)");
+  CHECK(error_of("{a: 1, \"a\": 1, a: 1}") ==
+        "t.yaml:1:8: [KB-Y012] duplicate key 'a' (first at 1:2)\n"
+        "t.yaml:1:16: [KB-Y012] duplicate key 'a' (first at 1:2)");
+  CHECK(error_of("{a: {w: 1}, b: {w: 1}}") == "no error");
+  const YamlDocument document = YamlDocument::parse("{a: 1, a: 2}", "t.yaml");
+  CHECK(document.root().children.size() == 1);
+  CHECK(document.root().find("a")->text == "1");
+}
+
+TEST_CASE("keys are words, and tags are refused", "[yaml]") {
+  CHECK(error_of("{[1, 2]: 3, a: 4}") == "t.yaml:1:2: [KB-Y011] a key must be a word");
+  CHECK(error_of("? {a: {b: c}}\n: 3\nd: 4\n") == "t.yaml:1:3: [KB-Y011] a key must be a word");
+  CHECK_THAT(error_of(": 3\n"), Contains("[KB-Y011] a key must be a word"));
+  CHECK_THAT(error_of("a: !!int 4"), StartsWith("t.yaml:1:4: [KB-Y011] tags are not supported"));
+  CHECK_THAT(error_of("a: !mine [4]"), Contains("tags are not supported ('!mine')"));
+  CHECK(YamlDocument::parse("{[1, 2]: 3, a: 4}", "t.yaml").root().children.size() == 1);
+}
+
+TEST_CASE("anchors, aliases and merge keys are refused at once, bombs too", "[yaml]") {
+  CHECK(error_of("a: &x 1\nb: *x\n") ==
+        "t.yaml:1:4: [KB-Y013] anchors are not supported ('&x'); write the value out where it is "
+        "used\n"
+        "t.yaml:2:4: [KB-Y013] aliases are not supported; write the value out");
+  CHECK_THAT(error_of("a: &x [*x]\n"), Contains("1:8: [KB-Y013] aliases"));
+  CHECK_THAT(error_of("a: *nothing\n"), Contains("[KB-Y013] aliases"));
+  CHECK_THAT(error_of("a: &x {b: 1}\nc:\n  <<: *x\n"),
+             Contains("t.yaml:3:3: [KB-Y013] merge keys"));
+  CHECK(error_of("'<<': 1") == "no error");
+  std::string bomb = "l0: &l0 [x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    bomb += fmt::format("l{0}: &l{0} [*l{1}, *l{1}, *l{1}, *l{1}, *l{1}, *l{1}]\n", i, i - 1);
+  }
+  CHECK_THAT(error_of(bomb), StartsWith("t.yaml:1:5: [KB-Y013] anchors"));
+  CHECK(YamlDocument::parse(bomb, "t.yaml").node_count() < 200);  // nothing was expanded
+}
+
+TEST_CASE("depth and size are bounded", "[yaml]") {
+  CHECK(error_of(nested(32)) == "no error");
+  CHECK(error_of(nested(33)) == "t.yaml:1:33: [KB-Y014] nesting deeper than 32");
+  CHECK_THAT(error_of(std::string(1'000'000, '[')), Contains("[KB-Y014] nesting deeper than 32"));
+  CHECK_THAT(error_of(std::string(1'000'000, '{')), Contains("[KB-Y014] nesting deeper than 32"));
+  std::string blocks;
+  for (int i = 0; i < 300'000; ++i) blocks += "- ";
+  CHECK_THAT(error_of(blocks), Contains("[KB-Y014] nesting deeper than 32"));
+  std::string text = "a: 1\n#";
+  text.resize(1 << 20, '-');
+  CHECK(error_of(text) == "no error");
+  CHECK(error_of(text + '-') == "t.yaml:1:1: [KB-Y015] larger than 1 MiB");
+}
+
+TEST_CASE("at most 20 errors are listed, in file order; the rest is counted", "[yaml]") {
+  std::string text;
+  for (int i = 0; i < 25; ++i) text += "a: 1\n";
+  const std::string errors = error_of(text);
+  CHECK(std::ranges::count(errors, '\n') == 20);
+  CHECK_THAT(errors, Contains("t.yaml:21:1: ") && !Contains("t.yaml:22:1: "));
+  CHECK_THAT(errors, EndsWith("\nand 4 more"));
+
+  ConfigErrors out_of_order("t.yaml");
+  for (int line = 25; line > 0; --line) out_of_order.add({line, 1}, "KB-Y010", "wrong");
+  CHECK(out_of_order.count() == 25);
+  CHECK(out_of_order.would_list({20, 0}));
+  CHECK_FALSE(out_of_order.would_list({20, 1}));
+  const std::string sorted = test::config_error_of([&] { out_of_order.throw_if_any(); });
+  CHECK_THAT(sorted, StartsWith("t.yaml:1:1: [KB-Y010] wrong\nt.yaml:2:1: ") &&
+                         Contains("t.yaml:20:1: ") && EndsWith("\nand 5 more"));
+}
+
+TEST_CASE("hundreds of thousands of errors take no time to speak of", "[yaml]") {
+  std::string text;
+  for (int i = 0; text.size() < (1 << 20) - 16; ++i) text += fmt::format("{:x}: 1\n", i);
+  const YamlDocument document = YamlDocument::parse(text, "t.yaml");
+  const std::string errors = test::config_error_of([&] {
+    YamlReader reader(document);
+    reader.map(document.root()).has("known");
+    reader.finish();
+  });
+  CHECK_THAT(errors, Contains("unknown key '0'; there are: known") && EndsWith(" more"));
+}
+
+TEST_CASE("text from the file is shown short and without control characters", "[yaml]") {
+  CHECK(in_quotes("a\nb\x1b[31m\x7f") == "'a?b?[31m?'");
+  CHECK(in_quotes(std::string(80, 'x')) == '\'' + std::string(80, 'x') + '\'');
+  CHECK(in_quotes(std::string(81, 'x')) == '\'' + std::string(80, 'x') + "...'");
+  // Never half a character.
+  CHECK(in_quotes(std::string(79, 'x') + "\xC3\xA9") == '\'' + std::string(79, 'x') + "...'");
+}
+
+TEST_CASE("a listing throws a configuration error with the first one's code", "[yaml]") {
+  try {
+    YamlDocument::parse("a: 1\n---\n", "t.yaml");
+    FAIL("no error");
+  } catch (const ConfigError& error) {
+    CHECK(error.code() == "KB-Y003");
+    CHECK(error.exit_code() == ExitCode::configuration);
+  }
+}
+
+}  // namespace kernbench

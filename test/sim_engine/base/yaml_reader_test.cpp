@@ -1,0 +1,302 @@
+#include "sim_engine/base/yaml_reader.h"
+
+#include <catch2/catch.hpp>
+
+#include "sim_engine/base/dtype.h"
+#include "test/support/error_text.h"
+
+namespace kernbench {
+
+namespace {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+
+// Runs `read` over the top map of `text`; returns the errors.
+template <class Read>
+std::string errors_of(std::string_view text, Read read) {
+  return test::config_error_of([&] {
+    const YamlDocument document = YamlDocument::parse(text, "t.yaml");
+    YamlReader reader(document);
+    {
+      YamlMap map = reader.map(document.root());
+      read(map);
+    }
+    reader.finish();
+  });
+}
+
+// The value of "x: <text>", read by `get`; the message without its position if it is wrong.
+template <class Get>
+std::string value_of(const std::string& text, Get get) {
+  std::string value;
+  const std::string errors =
+      errors_of("x: " + text, [&](YamlMap& map) { value = fmt::format("{}", get(map)); });
+  if (errors == "no error") return value;
+  CHECK_THAT(errors, StartsWith("t.yaml:1:4: [KB-Y0"));
+  return errors.substr(std::string("t.yaml:1:4: ").size());
+}
+
+std::string integer(const std::string& text, std::int64_t min = 1, std::int64_t max = 65536) {
+  return value_of(text, [&](YamlMap& map) { return map.integer("x", min, max); });
+}
+
+std::string time(const std::string& text) {
+  return value_of(text, [](YamlMap& map) { return map.time("x").count(); });
+}
+
+std::string bytes(const std::string& text, Bytes min = 1, Bytes max = Bytes{1} << 40) {
+  return value_of(text, [&](YamlMap& map) { return map.bytes("x", min, max); });
+}
+
+std::string bandwidth(const std::string& text) {
+  return value_of(text, [](YamlMap& map) { return map.bandwidth("x").per_second; });
+}
+
+std::string frequency(const std::string& text) {
+  return value_of(text, [](YamlMap& map) { return map.frequency("x").per_second; });
+}
+
+std::string dtype(const std::string& text) {
+  return value_of(text, [](YamlMap& map) { return name_of(map.choice("x", kDTypes)); });
+}
+
+}  // namespace
+
+TEST_CASE("an integer is decimal digits and nothing else", "[yaml]") {
+  CHECK(integer("4") == "4");
+  CHECK(integer("1") == "1");
+  CHECK(integer("65536") == "65536");
+  CHECK(integer("-3", -5, 5) == "-3");
+  CHECK(integer("0", 0, 5) == "0");
+  CHECK(integer("010") ==
+        "[KB-Y011] x: expected an integer such as 4, got '010', which has a leading zero");
+  for (const char* wrong :
+       {"0x10", "0o10", "1e3",  "4.0",  "4.",    ".5",   "yes", "true", "+4", "1_000",
+        "4 5",  "-0",   ".nan", ".inf", "1e400", "4 GB", "00",  "--4",  "-x", "-04"}) {
+    CHECK_THAT(
+        integer(wrong, -10, 10),
+        StartsWith(fmt::format("[KB-Y011] x: expected an integer such as 4, got '{}'", wrong)));
+  }
+  CHECK(integer("\"4\"") ==
+        "[KB-Y011] x: expected an integer such as 4 without quotes, got the text '4'");
+  CHECK(integer("[4]") == "[KB-Y011] x: expected an integer such as 4, got a list");
+  CHECK(integer("{a: 4}") == "[KB-Y011] x: expected an integer such as 4, got a map");
+  CHECK(integer("~", 128, 256) == "[KB-Y011] x: expected an integer such as 128, got nothing");
+}
+
+TEST_CASE("an integer out of range says the range, however large", "[yaml]") {
+  CHECK(integer("0") == "[KB-Y020] x: 0 not in [1, 65536]");
+  CHECK(integer("-1") == "[KB-Y020] x: -1 not in [1, 65536]");
+  CHECK(integer("65537") == "[KB-Y020] x: 65537 not in [1, 65536]");
+  for (const char* huge :
+       {"2147483648", "4294967297", "9223372036854775808", "18446744073709551617",
+        "-9223372036854775809", "100000000000000000000000000000000000000000000000001"}) {
+    CHECK(integer(huge) == fmt::format("[KB-Y020] x: {} not in [1, 65536]", huge));
+  }
+  CHECK(integer("999999999999999999", 0, kMax) == "999999999999999999");
+  CHECK(integer("2", 1, 1) == "[KB-Y020] x: must be 1, not 2");
+}
+
+TEST_CASE("quantities are exact", "[yaml]") {
+  CHECK(bandwidth("51.2 GB/s") == "51200000000");
+  CHECK(bandwidth("64 GB/s") == "64000000000");
+  CHECK(bandwidth("64 GiB/s") == "68719476736");
+  CHECK(bandwidth("0.1 TB/s") == "100000000000");
+  CHECK(bandwidth("1000 KB/s") == "1000000");
+  CHECK(bandwidth("1024 KiB/s") == "1048576");
+  CHECK(bandwidth("1.5 MiB/s") == "1572864");
+  CHECK(bandwidth("1 TiB/s") == "1099511627776");
+  CHECK(bandwidth("64000000001 B/s") == "64000000001");
+  CHECK(bandwidth("64.000000001 GB/s") == "64000000001");
+  CHECK(bandwidth("unlimited") == fmt::format("{}", Bandwidth::kUnlimited));
+  CHECK(time("100 ns") == "100000");
+  CHECK(time("0 ns") == "0");
+  CHECK(time("0.001 ns") == "1");
+  CHECK(time("1.5 us") == "1500000");
+  CHECK(time("7 ps") == "7");
+  CHECK(time("1 s") == "1000000000000");
+  CHECK(time("999.999999999 ms") == "999999999999");
+  CHECK(bytes("1 B") == "1");
+  CHECK(bytes("2 MiB") == "2097152");
+  CHECK(bytes("2 MB") == "2000000");
+  CHECK(bytes("1 KB") == "1000");
+  CHECK(bytes("1 KiB") == "1024");
+  CHECK(bytes("24 GiB") == "25769803776");
+  CHECK(bytes("1 TiB") == "1099511627776");
+  CHECK(bytes("1 TB") == "1000000000000");
+  CHECK(bytes("0.5 KiB") == "512");
+  CHECK(bytes("\"2 MiB\"") == "2097152");  // a quantity is a text for YAML: quotes are no mistake
+  CHECK(frequency("1.5 GHz") == "1500000000");
+  CHECK(frequency("940 MHz") == "940000000");
+  CHECK(frequency("1000 kHz") == "1000000");
+  CHECK(frequency("1000000000000 Hz") == "1000000000000");
+  CHECK(frequency("unlimited") == fmt::format("{}", Frequency::kUnlimited));
+  CHECK(time("1.50000000000000000000000000 ns") == "1500");
+}
+
+TEST_CASE("a quantity finer than its base unit is refused", "[yaml]") {
+  CHECK(time("0.0001 ns") == "[KB-Y020] x: 0.0001 ns is finer than 1 ps");
+  CHECK(time("0.5 ps") == "[KB-Y020] x: 0.5 ps is finer than 1 ps");
+  CHECK(bandwidth("1.0000000001 GB/s") == "[KB-Y020] x: 1.0000000001 GB/s is finer than 1 B/s");
+  CHECK(bytes("1.3 KiB") == "[KB-Y020] x: 1.3 KiB is finer than 1 B");
+  CHECK(frequency("1.0000000001 GHz") == "[KB-Y020] x: 1.0000000001 GHz is finer than 1 Hz");
+  CHECK(time("0.0000000000000000001 s") ==
+        "[KB-Y020] x: 0.0000000000000000001 s has more than 18 decimals");
+}
+
+TEST_CASE("a quantity needs a unit, one space before it, and of the right kind", "[yaml]") {
+  CHECK(time("1") == "[KB-Y011] x: '1' needs a unit; there are: ps, ns, us, ms, s");
+  CHECK(bytes("64") ==
+        "[KB-Y011] x: '64' needs a unit; there are: B, KB, MB, GB, TB, KiB, MiB, GiB, TiB");
+  CHECK(bandwidth("64GB/s") ==
+        "[KB-Y011] x: '64GB/s' needs one space before the unit; write '64 GB/s'");
+  CHECK(bandwidth("64  GB/s") ==
+        "[KB-Y011] x: '64  GB/s' needs one space before the unit; write '64 GB/s'");
+  CHECK(bandwidth("64 Gb/s") ==
+        "[KB-Y011] x: 'Gb/s' is no unit of a bandwidth; did you mean 'GB/s'?");
+  CHECK(frequency("64 ns") ==
+        "[KB-Y011] x: 'ns' is no unit of a frequency; there are: Hz, kHz, MHz, GHz");
+  CHECK(time("5 NS") == "[KB-Y011] x: 'NS' is no unit of a time; there are: ps, ns, us, ms, s");
+  CHECK_THAT(time("100 ns x"), StartsWith("[KB-Y011]"));
+  CHECK_THAT(time("unlimited"), StartsWith("[KB-Y011]"));
+  CHECK_THAT(bytes("unlimited"), StartsWith("[KB-Y011]"));
+}
+
+TEST_CASE("a quantity is a plain decimal number", "[yaml]") {
+  CHECK(bandwidth("fast") ==
+        "[KB-Y011] x: expected a bandwidth such as 64 GB/s or `unlimited`, got 'fast'");
+  CHECK(time("[1 ns]") == "[KB-Y011] x: expected a time such as 100 ns, got a list");
+  CHECK(time("~") == "[KB-Y011] x: expected a time such as 100 ns, got nothing");
+  for (const char* wrong :
+       {".nan ns", ".inf ns", "nan ns", "-0 ns", "-0.0 ns", "010 ns", "+1 ns", ".5 ns", "5. ns",
+        "1e3 ns", "1e400 ns", "0x10 ns", "1,5 ns", "1_0 ns", "--1 ns", "ns", "yes", "1e400"}) {
+    CHECK_THAT(time(wrong), StartsWith("[KB-Y011] x: "));
+  }
+}
+
+TEST_CASE("a quantity out of range says the range, however large", "[yaml]") {
+  CHECK(time("-1 ns") == "[KB-Y020] x: -1 ns not in [0 ps, 1 s]");
+  CHECK(time("1.000000000001 s") == "[KB-Y020] x: 1.000000000001 s not in [0 ps, 1 s]");
+  CHECK(bytes("0 B") == "[KB-Y020] x: 0 B not in [1 B, 1 TiB]");
+  CHECK(bytes("1099511627777 B") == "[KB-Y020] x: 1099511627777 B not in [1 B, 1 TiB]");
+  CHECK(bytes("3 KiB", 4096, 8192) == "[KB-Y020] x: 3 KiB not in [4 KiB, 8 KiB]");
+  CHECK(bandwidth("0 GB/s") == "[KB-Y020] x: 0 GB/s not in [1 MB/s, 1000 TB/s], nor `unlimited`");
+  CHECK(bandwidth("999999 B/s") ==
+        "[KB-Y020] x: 999999 B/s not in [1 MB/s, 1000 TB/s], nor `unlimited`");
+  CHECK(bandwidth("1000 TB/s") == "1000000000000000");
+  CHECK(bandwidth("-5 GB/s") == "[KB-Y020] x: -5 GB/s not in [1 MB/s, 1000 TB/s], nor `unlimited`");
+  CHECK(frequency("999 kHz") == "[KB-Y020] x: 999 kHz not in [1 MHz, 1000 GHz], nor `unlimited`");
+  for (const char* huge : {"9223372036854775807", "9223372036854775808", "18446744073709551616",
+                           "999999999999999999", "99999999999999999999999999999999999999999"}) {
+    CHECK(time(fmt::format("{} s", huge)) ==
+          fmt::format("[KB-Y020] x: {} s not in [0 ps, 1 s]", huge));
+    CHECK_THAT(bytes(fmt::format("{} TiB", huge)), StartsWith("[KB-Y020]"));
+    CHECK_THAT(bandwidth(fmt::format("{} TiB/s", huge)), StartsWith("[KB-Y020]"));
+  }
+}
+
+TEST_CASE("a choice is one of its names", "[yaml]") {
+  CHECK(dtype("bf16") == "bf16");
+  CHECK(dtype("f23") == "[KB-Y020] x: 'f23' is not one of f16, bf16, f32; did you mean 'f16'?");
+  CHECK(dtype("double") == "[KB-Y020] x: 'double' is not one of f16, bf16, f32");
+  CHECK(dtype("[f16]") == "[KB-Y011] x: expected one of f16, bf16, f32, got a list");
+  CHECK(dtype("~") == "[KB-Y011] x: expected one of f16, bf16, f32, got nothing");
+}
+
+TEST_CASE("choices are one or more different names", "[yaml]") {
+  constexpr std::array<std::string_view, 3> kNames = {"red", "green", "blue"};
+  const auto choices = [&](const std::string& text) {
+    std::vector<std::string> values;
+    const std::string errors =
+        errors_of("x: " + text, [&](YamlMap& map) { values = map.choices("x", kNames); });
+    return errors == "no error" ? fmt::format("{}", fmt::join(values, " ")) : errors;
+  };
+  CHECK(choices("[green, red]") == "green red");
+  CHECK(choices("[red, green, red]") == "t.yaml:1:17: [KB-Y020] x[2]: 'red' is there already");
+  CHECK(choices("[]") == "t.yaml:1:4: [KB-Y020] x: needs at least one of red, green, blue");
+  CHECK(choices("red") ==
+        "t.yaml:1:4: [KB-Y011] x: expected a list such as [red, green, blue], got 'red'");
+  CHECK(choices("[rde]") ==
+        "t.yaml:1:5: [KB-Y020] x[0]: 'rde' is not one of red, green, blue; did you mean 'red'?");
+}
+
+TEST_CASE("a text may not be empty", "[yaml]") {
+  const auto text = [](const std::string& value) {
+    return value_of(value, [](YamlMap& map) { return map.text("x", "ring"); });
+  };
+  CHECK(text("ring_allreduce") == "ring_allreduce");
+  CHECK(text("\"a b\"") == "a b");
+  CHECK(text("''") == "[KB-Y020] x: may not be empty");
+  CHECK(text("~") == "[KB-Y011] x: expected a text such as ring, got nothing");
+}
+
+TEST_CASE("keys that are unknown, misspelt or missing are one error each", "[yaml]") {
+  const auto read = [](YamlMap& map) {
+    YamlMap link = map.map("link");
+    link.bandwidth("bandwidth");
+    link.time("latency");
+  };
+  CHECK(errors_of("link: {bandwidth: 1 GB/s, latency: 1 ns}", read) == "no error");
+  CHECK(errors_of("link: {banwidth: 1 GB/s, latency: 1 ns}", read) ==
+        "t.yaml:1:8: [KB-Y010] unknown key 'banwidth' in link; did you mean 'bandwidth'?");
+  CHECK(errors_of("link: {bandwidth: 1 GB/s, latency: 1 ns, latencyy: 1 ns}", read) ==
+        "t.yaml:1:42: [KB-Y010] unknown key 'latencyy' in link; did you mean 'latency'?");
+  CHECK(errors_of("link: {bandwidth: 1 GB/s, latency: 1 ns, colour: red}", read) ==
+        "t.yaml:1:42: [KB-Y010] unknown key 'colour' in link; there are: bandwidth, latency");
+  CHECK(errors_of("link:\n  bandwidth: 1 GB/s\n", read) ==
+        "t.yaml:1:1: [KB-Y016] missing key 'latency' in link; for example: latency: 100 ns");
+  CHECK(
+      errors_of("colour: red", read) ==
+      "t.yaml:1:1: [KB-Y010] unknown key 'colour'; there are: link\n"
+      "t.yaml:1:1: [KB-Y016] missing key 'link'; for example: link: {bandwidth: 64 GB/s, latency: "
+      "100 ns}");
+  CHECK(errors_of("link: 5", read) ==
+        "t.yaml:1:7: [KB-Y011] link: expected a map such as {bandwidth: 64 GB/s, latency: 100 ns}, "
+        "got '5'");
+  CHECK(errors_of("5", read) ==
+        "t.yaml:1:1: [KB-Y011] expected a map such as {link: {...}}, got '5'");
+  // What a refused merge key or alias would have brought is not missed.
+  CHECK_THAT(errors_of("a: &x {}\nlink: {<<: *x}", read), !Contains("missing"));
+  CHECK_THAT(errors_of("link: &x [*x]", read), Contains("KB-Y013") && Contains("got a list"));
+  CHECK_THAT(errors_of("{link: {bandwidth: *x, latency: 1 ns}}", read), Contains("KB-Y013"));
+}
+
+TEST_CASE("a key that was asked for by has() is not required", "[yaml]") {
+  const auto read = [](YamlMap& map) {
+    if (map.has("count")) map.integer("count", 1, 9);
+  };
+  CHECK(errors_of("{}", read) == "no error");
+  CHECK(errors_of("{count: 3}", read) == "no error");
+  CHECK_THAT(errors_of("{count: 0}", read), Contains("[KB-Y020] count: 0 not in [1, 9]"));
+}
+
+TEST_CASE("the entries of a map with the user's own keys can be visited", "[yaml]") {
+  const std::string errors = errors_of("{ring: {n: 1}, tree: {n: 0, m: 1}}", [](YamlMap& map) {
+    CHECK(map.entries().size() == 2);
+    CHECK(map.map(*map.entries()[0]).integer("n", 1, 9) == 1);
+    CHECK(map.map(*map.entries()[1]).integer("n", 1, 9) == 1);  // the least, after an error
+  });
+  CHECK(errors ==
+        "t.yaml:1:26: [KB-Y020] tree.n: 0 not in [1, 9]\n"
+        "t.yaml:1:29: [KB-Y010] unknown key 'm' in tree; there are: n");
+}
+
+TEST_CASE("a rule about several values is checked only if they are right", "[yaml]") {
+  const auto read = [](YamlMap& map) {
+    const int a = map.integer("a", 1, 9);
+    const int b = map.integer("b", 1, 9);
+    if (map.is_fine({"a", "b"}) && a >= b) map.fail("KB-Y030", "a must be less than b");
+    if (map.is_fine({"a"}) && a == 9) map.fail("a", "KB-Y031", "nine");
+  };
+  CHECK(errors_of("{a: 1, b: 2}", read) == "no error");
+  CHECK(errors_of("{a: 2, b: 1}", read) == "t.yaml:1:1: [KB-Y030] a must be less than b");
+  CHECK_THAT(errors_of("{a: 2, b: 0}", read), !Contains("KB-Y030"));
+  CHECK_THAT(errors_of("{a: 2}", read), !Contains("KB-Y030"));
+  CHECK(errors_of("{a: 9, b: 0}", read) ==
+        "t.yaml:1:5: [KB-Y031] a: nine\nt.yaml:1:11: [KB-Y020] b: 0 not in [1, 9]");
+}
+
+}  // namespace kernbench
