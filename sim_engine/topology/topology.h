@@ -19,6 +19,12 @@ enum class SipTopology : std::uint8_t { ring_1d, torus_2d, mesh_2d_no_wrap };
 enum class Edge : std::uint8_t { north, east, south, west };
 enum class Dataflow : std::uint8_t { output_stationary, weight_stationary, input_stationary };
 
+inline constexpr std::array kSipTopologies = {SipTopology::ring_1d, SipTopology::torus_2d,
+                                              SipTopology::mesh_2d_no_wrap};
+inline constexpr std::array kEdges = {Edge::north, Edge::east, Edge::south, Edge::west};
+inline constexpr std::array kDataflows = {Dataflow::output_stationary, Dataflow::weight_stationary,
+                                          Dataflow::input_stationary};
+
 std::string_view name_of(SipTopology topology);
 std::string_view name_of(Edge edge);
 std::string_view name_of(Dataflow dataflow);

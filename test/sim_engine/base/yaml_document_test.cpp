@@ -119,6 +119,7 @@ TEST_CASE("keys are words, and tags are refused", "[yaml]") {
   CHECK(error_of("{[1, 2]: 3, a: 4}") == "t.yaml:1:2: [KB-Y011] a key must be a word");
   CHECK(error_of("? {a: {b: c}}\n: 3\nd: 4\n") == "t.yaml:1:3: [KB-Y011] a key must be a word");
   CHECK_THAT(error_of(": 3\n"), Contains("[KB-Y011] a key must be a word"));
+  CHECK(error_of("? [{[1]: 2}]\n: 3\n") == "t.yaml:1:3: [KB-Y011] a key must be a word");
   CHECK_THAT(error_of("a: !!int 4"), StartsWith("t.yaml:1:4: [KB-Y011] tags are not supported"));
   CHECK_THAT(error_of("a: !mine [4]"), Contains("tags are not supported ('!mine')"));
   CHECK(YamlDocument::parse("{[1, 2]: 3, a: 4}", "t.yaml").root().children.size() == 1);

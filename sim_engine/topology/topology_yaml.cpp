@@ -1,0 +1,186 @@
+// The keys of a topology file, in one place.  Every function below is the table of one section.
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "sim_engine/base/yaml_reader.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench {
+
+namespace {
+
+constexpr int kMaxSips = 4096;
+constexpr int kMaxGridSide = 256;
+constexpr std::int64_t kMaxPes = std::int64_t{1} << 20;
+constexpr Bytes kTebibyte = Bytes{1} << 40;
+
+constexpr std::array<std::string_view, 4> kCorners = {"NW", "NE", "SW", "SE"};
+
+Bytes capacity_of(YamlMap& memory) {
+  return memory.bytes("capacity", 1, kTebibyte);
+}
+
+LinkSpec link_of(YamlMap link) {
+  return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
+}
+
+// Grids are connected by construction, and so are rings: this is all that a topology file can get
+// wrong about the graph.
+void check_grid(YamlMap& sips, const Topology::System& system) {
+  const int product = system.w * system.h;
+  if (!sips.is_fine({"count", "w", "h"}) || product == system.sip_count) return;
+  sips.fail("KB-Y030", fmt::format("w*h = {}*{} = {} but count = {}", system.w, system.h, product,
+                                   system.sip_count));
+}
+
+Topology::System sips_of(YamlMap sips) {
+  Topology::System system;
+  system.sip_count = sips.integer("count", 1, kMaxSips);
+  system.topology = sips.choice("topology", kSipTopologies);
+  const bool is_ring = system.topology == SipTopology::ring_1d;
+  const bool has_grid = sips.has("w") || sips.has("h");
+  if (has_grid || !is_ring) {
+    system.w = sips.integer("w", 1, kMaxGridSide);
+    system.h = sips.integer("h", 1, kMaxGridSide);
+    check_grid(sips, system);
+  }
+  if (is_ring) {
+    system.w = system.sip_count;
+    system.h = 1;
+  }
+  return system;
+}
+
+Topology::System system_of(YamlMap system) {
+  Topology::System result = sips_of(system.map("sips"));
+  result.sip_link = link_of(system.map("sip_link"));
+  result.host_link = link_of(system.map("host_link"));
+  return result;
+}
+
+Topology::Sip sip_of(YamlMap sip) {
+  YamlMap mesh = sip.map("cube_mesh");
+  YamlMap io_chiplet = sip.map("io_chiplet");
+  return {.cubes_w = mesh.integer("w", 1, kMaxGridSide),
+          .cubes_h = mesh.integer("h", 1, kMaxGridSide),
+          .ucie = link_of(sip.map("ucie")),
+          .io_edge = io_chiplet.choice("edge", kEdges),
+          .io_cpu_dispatch = io_chiplet.time("dispatch")};
+}
+
+SramSpec sram_of(YamlMap sram) {
+  return {.capacity = capacity_of(sram),
+          .bandwidth = sram.bandwidth("bandwidth"),
+          .latency = sram.time("latency")};
+}
+
+HbmSpec hbm_of(YamlMap hbm) {
+  return {.channels = hbm.integer("channels", 1, 1024),
+          .bandwidth = hbm.bandwidth("bandwidth"),
+          .latency = hbm.time("latency"),
+          .capacity = capacity_of(hbm)};
+}
+
+// Each PE has its own slice of the channels, or several share one: never a part of one.
+void check_channels(YamlMap& cube, int channels, int pes) {
+  if (!cube.is_fine({"pe_layout", "hbm"})) return;
+  if (channels % pes == 0 || pes % channels == 0) return;
+  cube.fail("hbm", "KB-Y035",
+            fmt::format("{} channels and {} PEs; one must divide the other", channels, pes));
+}
+
+void read_pe_layout(YamlMap layout, Topology::Cube& cube) {
+  cube.corners = layout.choices("corners", kCorners);
+  cube.pe_per_corner = layout.integer("pe_per_corner", 1, 16);
+}
+
+Topology::Cube cube_of(YamlMap cube) {
+  Topology::Cube result;
+  read_pe_layout(cube.map("pe_layout"), result);
+  result.noc = link_of(cube.map("noc"));
+  result.m_cpu_dispatch = cube.map("m_cpu").time("dispatch");
+  result.sram = sram_of(cube.map("sram"));
+  result.hbm = hbm_of(cube.map("hbm"));
+  check_channels(cube, result.hbm.channels,
+                 static_cast<int>(result.corners.size()) * result.pe_per_corner);
+  return result;
+}
+
+Bytes page_of(YamlMap& mmu) {
+  const Bytes page = mmu.bytes("page", 1, kTebibyte);
+  if (mmu.is_fine({"page"}) && !std::has_single_bit(static_cast<std::uint64_t>(page))) {
+    mmu.fail("page", "KB-Y020", "must be a power of two, such as 2 MiB");
+  }
+  return page;
+}
+
+GemmSpec gemm_of(YamlMap gemm) {
+  return {.rows = gemm.integer("rows", 1, 4096),
+          .columns = gemm.integer("columns", 1, 4096),
+          .dataflow = gemm.choice("dataflow", kDataflows),
+          .clock = gemm.frequency("clock")};
+}
+
+TcmSpec tcm_of(YamlMap tcm) {
+  return {.capacity = capacity_of(tcm),
+          .bandwidth = tcm.bandwidth("bandwidth"),
+          .latency = tcm.time("latency")};
+}
+
+Topology::Pe pe_of(YamlMap pe) {
+  YamlMap mmu = pe.map("mmu");
+  YamlMap math = pe.map("math");
+  return {.cpu_issue = pe.map("cpu").time("issue"),
+          .scheduler_dispatch = pe.map("scheduler").time("dispatch"),
+          .dma_setup = pe.map("dma").time("setup"),
+          .mmu_latency = mmu.time("latency"),
+          .mmu_page = page_of(mmu),
+          .math_lanes = math.integer("lanes", 1, 65536),
+          .math_clock = math.frequency("clock"),
+          .gemm = gemm_of(pe.map("gemm")),
+          .tcm = tcm_of(pe.map("tcm")),
+          .ipcq_latency = pe.map("ipcq").time("latency")};
+}
+
+// A wrong number was read as the least one, so errors elsewhere cannot make this one appear.
+void check_size(YamlMap& file, const Topology& topology) {
+  const std::int64_t pes =
+      std::int64_t{topology.system.sip_count} * topology.cube_count() * topology.pe_count();
+  if (pes <= kMaxPes) return;
+  file.fail(
+      "system", "KB-Y036",
+      fmt::format("{} SIPs * {} cubes * {} PEs = {} PEs, more than {}", topology.system.sip_count,
+                  topology.cube_count(), topology.pe_count(), pes, kMaxPes));
+}
+
+Topology topology_of(YamlMap file, std::string name) {
+  file.integer("kernbench_topology", 1, 1);  // the version of the format
+  Topology topology{.name = std::move(name),
+                    .system = system_of(file.map("system")),
+                    .sip = sip_of(file.map("sip")),
+                    .cube = cube_of(file.map("cube")),
+                    .pe = pe_of(file.map("pe"))};
+  check_size(file, topology);
+  return topology;
+}
+
+Topology read(const YamlDocument& document, const std::filesystem::path& path) {
+  YamlReader reader(document);
+  Topology topology = topology_of(reader.map(document.root()), path.stem().string());
+  reader.finish();
+  return topology;
+}
+
+}  // namespace
+
+Topology Topology::load(const std::filesystem::path& path) {
+  return read(YamlDocument::load(path), path);
+}
+
+Topology Topology::parse(std::string_view text, const std::string& name) {
+  return read(YamlDocument::parse(text, name), name);
+}
+
+}  // namespace kernbench

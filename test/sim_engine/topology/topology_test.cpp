@@ -1,0 +1,261 @@
+#include "sim_engine/topology/topology.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/sim_engine/topology/topology_text.h"
+#include "test/support/error_text.h"
+
+namespace kernbench::test {
+
+using Catch::EndsWith;
+
+TEST_CASE("every value of a topology file arrives in its place", "[topology]") {
+  const Topology topology = Topology::parse(R"(kernbench_topology: 1
+system:
+  sips: {count: 6, w: 3, h: 2, topology: mesh_2d_no_wrap}
+  sip_link:  {bandwidth: 1 GB/s, latency: 1 ns}
+  host_link: {bandwidth: 2 GB/s, latency: 2 ns}
+sip:
+  cube_mesh: {w: 5, h: 4}
+  ucie: {bandwidth: 3 GB/s, latency: 3 ns}
+  io_chiplet: {edge: south, dispatch: 4 ns}
+cube:
+  pe_layout: {corners: [SE, NW], pe_per_corner: 4}
+  noc: {bandwidth: 5 GB/s, latency: 5 ns}
+  m_cpu: {dispatch: 6 ns}
+  sram: {capacity: 7 MiB, bandwidth: 7 GB/s, latency: 7 ns}
+  hbm: {channels: 16, bandwidth: 51.2 GB/s, latency: 8 ns, capacity: 8 GiB}
+pe:
+  cpu: {issue: 9 ns}
+  scheduler: {dispatch: 10 ns}
+  dma: {setup: 11 ns}
+  mmu: {latency: 12 ns, page: 64 KiB}
+  math: {lanes: 13, clock: 1.3 GHz}
+  gemm: {rows: 14, columns: 15, dataflow: weight_stationary, clock: unlimited}
+  tcm: {capacity: 16 KiB, bandwidth: unlimited, latency: 1.6 ns}
+  ipcq: {latency: 0 ns}
+)",
+                                            "some/where/my.topology.yaml");
+  CHECK(topology.name == "my.topology");
+  const auto ns = [](std::int64_t count) { return Time{count * 1000}; };
+  const auto gb = [](std::int64_t count) { return Bandwidth{count * 1'000'000'000}; };
+  CHECK(topology.system.sip_count == 6);
+  CHECK(topology.system.w == 3);
+  CHECK(topology.system.h == 2);
+  CHECK(topology.system.topology == SipTopology::mesh_2d_no_wrap);
+  CHECK(topology.system.sip_link.bandwidth == gb(1));
+  CHECK(topology.system.sip_link.latency == ns(1));
+  CHECK(topology.system.host_link.bandwidth == gb(2));
+  CHECK(topology.system.host_link.latency == ns(2));
+  CHECK(topology.sip.cubes_w == 5);
+  CHECK(topology.sip.cubes_h == 4);
+  CHECK(topology.sip.ucie.bandwidth == gb(3));
+  CHECK(topology.sip.ucie.latency == ns(3));
+  CHECK(topology.sip.io_edge == Edge::south);
+  CHECK(topology.sip.io_cpu_dispatch == ns(4));
+  CHECK(topology.cube.corners == std::vector<std::string>{"SE", "NW"});
+  CHECK(topology.cube.pe_per_corner == 4);
+  CHECK(topology.cube.noc.bandwidth == gb(5));
+  CHECK(topology.cube.noc.latency == ns(5));
+  CHECK(topology.cube.m_cpu_dispatch == ns(6));
+  CHECK(topology.cube.sram.capacity == Bytes{7} << 20);
+  CHECK(topology.cube.sram.bandwidth == gb(7));
+  CHECK(topology.cube.sram.latency == ns(7));
+  CHECK(topology.cube.hbm.channels == 16);
+  CHECK(topology.cube.hbm.bandwidth.per_second == 51'200'000'000);
+  CHECK(topology.cube.hbm.latency == ns(8));
+  CHECK(topology.cube.hbm.capacity == Bytes{8} << 30);
+  CHECK(topology.pe.cpu_issue == ns(9));
+  CHECK(topology.pe.scheduler_dispatch == ns(10));
+  CHECK(topology.pe.dma_setup == ns(11));
+  CHECK(topology.pe.mmu_latency == ns(12));
+  CHECK(topology.pe.mmu_page == 65536);
+  CHECK(topology.pe.math_lanes == 13);
+  CHECK(topology.pe.math_clock.per_second == 1'300'000'000);
+  CHECK(topology.pe.gemm.rows == 14);
+  CHECK(topology.pe.gemm.columns == 15);
+  CHECK(topology.pe.gemm.dataflow == Dataflow::weight_stationary);
+  CHECK(topology.pe.gemm.clock.is_unlimited());
+  CHECK(topology.pe.tcm.capacity == 16384);
+  CHECK(topology.pe.tcm.bandwidth.is_unlimited());
+  CHECK(topology.pe.tcm.latency == Time{1600});
+  CHECK(topology.pe.ipcq_latency == Time{0});
+  CHECK(topology.cube_count() == 20);
+  CHECK(topology.pe_count() == 8);
+}
+
+TEST_CASE("every shipped topology loads and is what its name says", "[topology]") {
+  struct Shipped {
+    std::string name;
+    SipTopology topology;
+    int sips, w, h, cubes, pes;
+  };
+  const std::vector<Shipped> shipped = {
+      {"default", SipTopology::ring_1d, 2, 2, 1, 16, 8},
+      {"mesh_2d_no_wrap_2x3", SipTopology::mesh_2d_no_wrap, 6, 2, 3, 16, 8},
+      {"ring_1d_6", SipTopology::ring_1d, 6, 6, 1, 16, 8},
+      {"scale_1024", SipTopology::torus_2d, 1024, 32, 32, 1, 4},
+      {"scale_64", SipTopology::torus_2d, 64, 8, 8, 4, 8},
+      {"tiny", SipTopology::ring_1d, 2, 2, 1, 2, 1},
+      {"torus_2d_2x3", SipTopology::torus_2d, 6, 2, 3, 16, 8},
+      {"torus_2d_3x2", SipTopology::torus_2d, 6, 3, 2, 16, 8},
+      {"zero_overhead", SipTopology::ring_1d, 4, 4, 1, 1, 1}};
+  for (const Shipped& expected : shipped) {
+    INFO(expected.name);
+    const Topology topology = Topology::load(topology_folder() / (expected.name + ".yaml"));
+    CHECK(topology.name == expected.name);
+    CHECK(topology.system.topology == expected.topology);
+    CHECK(topology.system.sip_count == expected.sips);
+    CHECK(topology.system.w == expected.w);
+    CHECK(topology.system.h == expected.h);
+    CHECK(topology.cube_count() == expected.cubes);
+    CHECK(topology.pe_count() == expected.pes);
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(topology_folder())) {
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(files);
+  CHECK(std::ranges::equal(files, shipped, {}, {}, &Shipped::name));  // none is untested
+}
+
+TEST_CASE("w*h must be the number of SIPs", "[topology]") {
+  for (const std::string topology : {"torus_2d", "mesh_2d_no_wrap", "ring_1d"}) {
+    for (int w = 1; w <= 13; ++w) {
+      for (int h = 1; h <= 13; ++h) {
+        std::string text = complete_topology();
+        const std::string sips = "{count: 6, w: 3, h: 2, topology: torus_2d}";
+        text.replace(text.find(sips), sips.size(),
+                     fmt::format("{{count: 12, w: {}, h: {}, topology: {}}}", w, h, topology));
+        CHECK(topology_error_of(text) ==
+              (w * h == 12 ? "no error"
+                           : fmt::format("t.yaml:6:9: [KB-Y030] system.sips: w*h = {}*{} = {} but "
+                                         "count = 12",
+                                         w, h, w * h)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a ring needs no w and h; a grid needs both", "[topology]") {
+  const auto with_sips = [](const std::string& sips) {
+    std::string text = complete_topology();
+    const std::string old = "{count: 6, w: 3, h: 2, topology: torus_2d}";
+    return text.replace(text.find(old), old.size(), sips);
+  };
+  const Topology ring =
+      Topology::parse(with_sips("{count: 6, w: 3, h: 2, topology: ring_1d}"), "t");
+  CHECK(ring.system.w == 6);  // a ring has no rows, however it is written
+  CHECK(ring.system.h == 1);
+  CHECK(topology_error_of(with_sips("{count: 6, topology: ring_1d}")) == "no error");
+  CHECK(topology_error_of(with_sips("{count: 6, w: 6, topology: ring_1d}")) ==
+        "t.yaml:6:3: [KB-Y016] missing key 'h' in system.sips; for example: h: 4");
+  CHECK(topology_error_of(with_sips("{count: 6, topology: torus_2d}")) ==
+        "t.yaml:6:3: [KB-Y016] missing key 'w' in system.sips; for example: w: 4\n"
+        "t.yaml:6:3: [KB-Y016] missing key 'h' in system.sips; for example: h: 4");
+  CHECK(topology_error_of(with_sips("{count: 6, topology: tours_2d}")) ==
+        "t.yaml:6:30: [KB-Y020] system.sips.topology: 'tours_2d' is not one of ring_1d, torus_2d, "
+        "mesh_2d_no_wrap; did you mean 'torus_2d'?");
+}
+
+TEST_CASE("rules between values", "[topology]") {
+  CHECK(topology_error_of(with("cube.hbm.channels", "12")) ==
+        "t.yaml:18:8: [KB-Y035] cube.hbm: 12 channels and 8 PEs; one must divide the other");
+  CHECK(topology_error_of(with("cube.hbm.channels", "4")) == "no error");
+  CHECK(topology_error_of(with("cube.hbm.channels", "1")) == "no error");
+  CHECK(topology_error_of(with("cube.hbm.channels", "24")) == "no error");
+  CHECK(error_at("pe.mmu.page", "3 MiB") ==
+        "[KB-Y020] pe.mmu.page: must be a power of two, such as 2 MiB");
+  CHECK(error_at("cube.pe_layout.corners[1]", "NW") ==
+        "[KB-Y020] cube.pe_layout.corners[1]: 'NW' is there already");
+  CHECK(error_at("cube.pe_layout.corners[1]", "SEE") ==
+        "[KB-Y020] cube.pe_layout.corners[1]: 'SEE' is not one of NW, NE, SW, SE; did you mean "
+        "'SE'?");
+  CHECK(
+      error_at("sip.io_chiplet.edge", "left") ==
+      "[KB-Y020] sip.io_chiplet.edge: 'left' is not one of north, east, south, west; did you mean "
+      "'west'?");
+  // 6 * 256 * 85 * 8 PEs and 6 * 256 * 86 * 8: around 2^20.
+  CHECK(topology_error_of(with("sip.cube_mesh.w", "256", with("sip.cube_mesh.h", "85"))) ==
+        "no error");
+  CHECK(topology_error_of(with("sip.cube_mesh.w", "256", with("sip.cube_mesh.h", "86"))) ==
+        "t.yaml:6:3: [KB-Y036] system: 6 SIPs * 22016 cubes * 8 PEs = 1056768 PEs, more than "
+        "1048576");
+}
+
+TEST_CASE("all errors of a file come at once, in file order", "[topology]") {
+  const std::string error = topology_error_of(R"(kernbench_topology: 2
+system:
+  sips: {count: 12, w: 4, h: 4, topology: torus_2d}
+  sip_link:  {banwidth: 64 GB/s, latency: 300 ns}
+  host_link: {bandwidth: 64, latency: 500 ns}
+sip:
+  cube_mesh: {w: 4, h: 4, w: 4}
+  ucie: &ucie {bandwidth: 512 GB/s, latency: 16 ns}
+  io_chiplet: {edge: west}
+cube:
+  pe_layout: {corners: [NW, NE, SW], pe_per_corner: 2}
+  noc: *ucie
+  m_cpu: {dispatch: 10ns}
+  sram: {capacity: 16 MiB, bandwidth: 1024 GB/s, latency: 20 ns}
+  hbm: {channels: 16, bandwidth: 51.2 GB/s, latency: 120 ns, capacity: 24 GiB}
+pe:
+  cpu: {issue: 2 ns}
+  scheduler: 2 ns
+  dma: {setup: 10 ns}
+  mmu: {latency: 4 ns, page: 3 MiB}
+  math: {lanes: -1, clock: 1.5 GHz}
+  gemm: {rows: "32", columns: 32, dataflow: output_stationary, clock: 1.5 GHz}
+  tcm: {capacity: 2 MiB, bandwidth: 1024 GB/s, latency: 0.0001 ns}
+colour: red
+)");
+  CHECK(error ==
+        "t.yaml:1:21: [KB-Y020] kernbench_topology: must be 1, not 2\n"
+        "t.yaml:3:9: [KB-Y030] system.sips: w*h = 4*4 = 16 but count = 12\n"
+        "t.yaml:4:15: [KB-Y010] unknown key 'banwidth' in system.sip_link; did you mean "
+        "'bandwidth'?\n"
+        "t.yaml:5:26: [KB-Y011] system.host_link.bandwidth: '64' needs a unit; there are: B/s, "
+        "KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s\n"
+        "t.yaml:7:27: [KB-Y012] duplicate key 'w' (first at 7:15)\n"
+        "t.yaml:8:9: [KB-Y013] anchors are not supported ('&ucie'); write the value out where it "
+        "is used\n"
+        "t.yaml:9:3: [KB-Y016] missing key 'dispatch' in sip.io_chiplet; for example: dispatch: "
+        "100 ns\n"
+        "t.yaml:12:8: [KB-Y013] aliases are not supported; write the value out\n"
+        "t.yaml:13:21: [KB-Y011] cube.m_cpu.dispatch: '10ns' needs one space before the unit; "
+        "write '10 ns'\n"
+        "t.yaml:15:8: [KB-Y035] cube.hbm: 16 channels and 6 PEs; one must divide the other\n"
+        "t.yaml:16:1: [KB-Y016] missing key 'ipcq' in pe; for example: ipcq: {latency: 100 ns}\n"
+        "t.yaml:18:14: [KB-Y011] pe.scheduler: expected a map such as {dispatch: 100 ns}, got '2 "
+        "ns'\n"
+        "t.yaml:20:30: [KB-Y020] pe.mmu.page: must be a power of two, such as 2 MiB\n"
+        "t.yaml:21:17: [KB-Y020] pe.math.lanes: -1 not in [1, 65536]\n"
+        "t.yaml:22:16: [KB-Y011] pe.gemm.rows: expected an integer such as 4 without quotes, got "
+        "the text '32'\n"
+        "t.yaml:23:57: [KB-Y020] pe.tcm.latency: 0.0001 ns is finer than 1 ps\n"
+        "t.yaml:24:1: [KB-Y010] unknown key 'colour'; there are: kernbench_topology, system, sip, "
+        "cube, pe");
+}
+
+TEST_CASE("a missing section is one error with an example of the whole section", "[topology]") {
+  CHECK(topology_error_of("kernbench_topology: 1\n") ==
+        "t.yaml:1:1: [KB-Y016] missing key 'system'; for example: system: {sips: {...}, sip_link: "
+        "{...}, host_link: {...}}\n"
+        "t.yaml:1:1: [KB-Y016] missing key 'sip'; for example: sip: {cube_mesh: {...}, io_chiplet: "
+        "{...}, ucie: {...}}\n"
+        "t.yaml:1:1: [KB-Y016] missing key 'cube'; for example: cube: {pe_layout: {...}, noc: "
+        "{...}, m_cpu: {...}, sram: {...}, hbm: {...}}\n"
+        "t.yaml:1:1: [KB-Y016] missing key 'pe'; for example: pe: {mmu: {...}, math: {...}, cpu: "
+        "{...}, scheduler: {...}, dma: {...}, gemm: {...}, tcm: {...}, ipcq: {...}}");
+}
+
+TEST_CASE("a topology that cannot be read says why", "[topology]") {
+  const auto error = [](const std::filesystem::path& path) {
+    return config_error_of([&] { Topology::load(path); });
+  };
+  CHECK(error("no/such.yaml") == "[KB-I001] cannot read 'no/such.yaml': No such file or directory");
+  CHECK(error("/dev/zero") == "[KB-I001] cannot read '/dev/zero': Not a regular file");
+  CHECK_THAT(error(topology_folder()), EndsWith("': Is a directory"));
+}
+
+}  // namespace kernbench::test

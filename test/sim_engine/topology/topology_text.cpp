@@ -1,0 +1,69 @@
+#include "test/sim_engine/topology/topology_text.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
+
+#include "sim_engine/topology/topology.h"
+#include "test/support/error_text.h"
+
+namespace kernbench::test {
+
+std::filesystem::path topology_folder() {
+  return std::filesystem::path(KERNBENCH_ROOT) / "topologies";
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+const std::string& complete_topology() {
+  static const std::string text = text_of(topology_folder() / "torus_2d_3x2.yaml");
+  return text;
+}
+
+std::string topology_error_of(const std::string& text) {
+  return config_error_of([&] { Topology::parse(text, "t.yaml"); });
+}
+
+std::size_t offset_of(const std::string& text, TextMark mark) {
+  std::size_t offset = 0;
+  for (int line = 1; line < mark.line; ++line) offset = text.find('\n', offset) + 1;
+  return offset + static_cast<std::size_t>(mark.column) - 1;
+}
+
+std::vector<const YamlNode*> all_nodes(const YamlNode& node) {
+  std::vector<const YamlNode*> nodes = {&node};
+  for (const YamlNode* child : node.children) {
+    for (const YamlNode* inner : all_nodes(*child)) nodes.push_back(inner);
+  }
+  return nodes;
+}
+
+std::string with(const std::string& path, const std::string& value, std::string text) {
+  const YamlDocument document = YamlDocument::parse(text, "t.yaml");
+  for (const YamlNode* node : all_nodes(document.root())) {
+    if (path_of(*node) != path) continue;
+    REQUIRE(!node->text.empty());
+    return text.replace(offset_of(text, node->mark), node->text.size(), value);
+  }
+  FAIL("there is no " << path);
+  return "";
+}
+
+std::string error_at(const std::string& path, const std::string& value) {
+  const std::string text = with(path, value);
+  const YamlDocument original = YamlDocument::parse(complete_topology(), "t.yaml");
+  const std::string error = topology_error_of(text);
+  for (const YamlNode* node : all_nodes(original.root())) {
+    if (path_of(*node) != path) continue;
+    const std::string where = fmt::format("t.yaml:{}:{}: ", node->mark.line, node->mark.column);
+    CHECK_THAT(error, Catch::StartsWith(where));
+    return error.substr(std::min(where.size(), error.size()));
+  }
+  return "no such path";
+}
+
+}  // namespace kernbench::test
