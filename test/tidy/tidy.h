@@ -1,0 +1,44 @@
+// Properties of the source tree that the compiler does not hold.  Each rule returns its offences,
+// each as "file:line: why".
+
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kernbench::tidy {
+
+struct Line {
+  std::string file;  // from the repository root
+  int number = 0;    // from 1
+  std::string text;
+};
+
+using Lines = std::vector<Line>;
+using Offences = std::vector<std::string>;
+
+// All lines of the C++ sources under `root`, in order of file names.  A folder that does not exist
+// has none.
+Lines read_sources(const std::filesystem::path& root);
+
+// The same for everything else that is written by hand: build files, scripts, documents,
+// topologies.
+Lines read_other_texts(const std::filesystem::path& root);
+
+// Includes point down the layers; tp and ccl do not know each other.
+Offences check_layers(const Lines& lines);
+
+// Each package is included by the folder that owns it (and by that folder's tests) alone.
+Offences check_package_owners(const Lines& lines);
+
+// No wall clock in the model, no hidden state, no unfinished business.
+Offences check_banned_words(const Lines& lines);
+
+// At most 100 columns and 400 lines per file.
+Offences check_lengths(const Lines& lines);
+
+// Nothing names a folder of the machine it was written on.
+Offences check_machine_paths(const Lines& lines);
+
+}  // namespace kernbench::tidy

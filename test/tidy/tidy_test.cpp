@@ -1,0 +1,143 @@
+#include "test/tidy/tidy.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+namespace kernbench::tidy {
+
+namespace {
+
+const Lines& sources() {
+  static const Lines lines = read_sources(KERNBENCH_ROOT);
+  return lines;
+}
+
+Lines line(const std::string& file, const std::string& text) {
+  return {{file, 1, text}};
+}
+
+void expect_none(const Offences& offences) {
+  for (const std::string& offence : offences) FAIL_CHECK(offence);
+  SUCCEED();
+}
+
+}  // namespace
+
+TEST_CASE("the sources are found", "[tidy]") {
+  CHECK(sources().size() > 100);
+  CHECK(read_sources("no/such/folder").empty());
+}
+
+TEST_CASE("includes point down the layers", "[tidy]") {
+  expect_none(check_layers(sources()));
+}
+
+TEST_CASE("each package has one owner", "[tidy]") {
+  expect_none(check_package_owners(sources()));
+}
+
+TEST_CASE("nothing banned is used", "[tidy]") {
+  expect_none(check_banned_words(sources()));
+}
+
+TEST_CASE("lines and files stay short", "[tidy]") {
+  expect_none(check_lengths(sources()));
+}
+
+TEST_CASE("nothing names a folder of one machine", "[tidy]") {
+  expect_none(check_machine_paths(sources()));
+  expect_none(check_machine_paths(read_other_texts(KERNBENCH_ROOT)));
+}
+
+TEST_CASE("an include up the layers is told", "[tidy][rules]") {
+  CHECK(check_layers(line("runtime/a.h", "#include \"ccl/b.h\"")) ==
+        Offences{"runtime/a.h:1: runtime may not include ccl"});
+  CHECK(check_layers(line("tp/a.h", "#include \"ccl/b.h\"")).size() == 1);
+  CHECK(check_layers(line("ccl/a.h", "#include \"tp/b.h\"")).size() == 1);
+  CHECK(check_layers(line("ccl/a.h", "#include <kernbench/kernbench.h>")).size() == 1);
+  CHECK(check_layers(line("sim_engine/a.h", "  #  include <runtime/b.h>")).size() == 1);
+  CHECK(check_layers(line("benches/a.h", "#include \"test/b.h\"")).size() == 1);
+}
+
+TEST_CASE("an include down the layers is not", "[tidy][rules]") {
+  CHECK(check_layers(line("benches/a.h", "#include \"ccl/b.h\"")).empty());
+  CHECK(check_layers(line("test/tp/a.cpp", "#include \"ccl/b.h\"")).empty());
+  CHECK(check_layers(line("ccl/a.h", "#include \"ccl/b.h\"")).empty());
+  CHECK(check_layers(line("ccl/a.h", "#include <vector>")).empty());
+}
+
+TEST_CASE("an include that is not named from the root is told", "[tidy][rules]") {
+  CHECK(check_layers(line("ccl/a.h", "#include \"b.h\"")) ==
+        Offences{"ccl/a.h:1: 'b.h' is not named from the repository root"});
+}
+
+TEST_CASE("a package in a folder that does not own it is told", "[tidy][rules]") {
+  CHECK(check_package_owners(line("runtime/tl/a.h", "#include <Eigen/Core>")) ==
+        Offences{"runtime/tl/a.h:1: Eigen/ belongs to sim_engine/data/"});
+  CHECK(check_package_owners(line("sim_engine/core/a.h", "#include <boost/context/fiber.hpp>"))
+            .size() == 1);
+  CHECK(check_package_owners(line("sim_engine/topology/a.cpp", "#include <yaml-cpp/yaml.h>"))
+            .size() == 1);
+}
+
+TEST_CASE("the owner of a package and its tests may include it", "[tidy][rules]") {
+  CHECK(check_package_owners(line("sim_engine/data/a.cpp", "#include <Eigen/Core>")).empty());
+  CHECK(check_package_owners(line("runtime/tensor/eigen.h", "#include <Eigen/Core>")).empty());
+  CHECK(check_package_owners(line("test/sim_engine/data/a.cpp", "#include <Eigen/Core>")).empty());
+  CHECK(check_package_owners(line("test/ccl/a.cpp", "#include <Eigen/Core>")).size() == 1);
+}
+
+TEST_CASE("a banned word is told, but not inside another word", "[tidy][rules]") {
+  CHECK(check_banned_words(line("ccl/a.h",
+                                "thread_"
+                                "local int x;")) ==
+        Offences{"ccl/a.h:1: thread_"
+                 "local is banned: keep it in the context"});
+  CHECK(check_banned_words(line("ccl/a.h",
+                                "int not_thread_"
+                                "local;"))
+            .empty());
+  CHECK(check_banned_words(line("ccl/a.h",
+                                "// TO"
+                                "DO: more"))
+            .size() == 1);
+  CHECK(check_banned_words(line("ccl/a.h",
+                                "// not thread_"
+                                "local"))
+            .empty());
+}
+
+TEST_CASE("the wall clock is for benches alone", "[tidy][rules]") {
+  const std::string text =
+      "std::chrono::steady_"
+      "clock::now();";
+  CHECK(check_banned_words(line("benches/a.cpp", text)).empty());
+  CHECK(check_banned_words(line("sim_engine/core/a.cpp", text)).size() == 1);
+}
+
+TEST_CASE("the 101st column and the 401st line are told", "[tidy][rules]") {
+  CHECK(check_lengths(line("ccl/a.h", std::string(100, 'x'))).empty());
+  CHECK(check_lengths(line("ccl/a.h", std::string(101, 'x'))) ==
+        Offences{"ccl/a.h:1: has 101 columns"});
+  CHECK(check_lengths({{"ccl/a.h", 400, ""}}).empty());
+  CHECK(check_lengths({{"ccl/a.h", 401, ""}}) ==
+        Offences{"ccl/a.h:401: the file passes 400 lines"});
+}
+
+TEST_CASE("columns are characters, not bytes", "[tidy][rules]") {
+  std::string text = "// ";
+  for (int i = 0; i < 97; ++i) text += "한";
+  CHECK(check_lengths(line("ccl/a.h", text)).empty());
+}
+
+TEST_CASE("a path of one machine is told", "[tidy][rules]") {
+  CHECK(check_machine_paths(line("README.md",
+                                 "see /"
+                                 "home/me/x")) ==
+        Offences{"README.md:1: names a folder of one machine: /home"
+                 "/"});
+  CHECK(check_machine_paths(line("README.md", "see docs/home/me")).empty());
+  CHECK(check_machine_paths(line("a.sh", "\"${prefix}/tmp/x\"")).empty());
+}
+
+}  // namespace kernbench::tidy
