@@ -1,0 +1,45 @@
+# The installed package: find_package(kernbench CONFIG), target kernbench::kernbench, header
+# <kernbench/kernbench.h> (ADR-0107).
+include(CMakePackageConfigHelpers)
+
+set(kernbench_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kernbench)
+set(kernbench_include_dir ${CMAKE_INSTALL_INCLUDEDIR}/kernbench)
+set(kernbench_topology_dir ${CMAKE_INSTALL_DATADIR}/kernbench/topologies)
+
+# All layers under one name, and the umbrella header.
+add_library(kernbench_umbrella INTERFACE)
+add_library(kernbench::kernbench ALIAS kernbench_umbrella)
+set_target_properties(kernbench_umbrella PROPERTIES EXPORT_NAME kernbench)
+target_include_directories(kernbench_umbrella INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/benches/include>
+  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS kernbench_umbrella EXPORT kernbenchTargets)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/benches/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+foreach(folder IN LISTS KERNBENCH_LAYERS)
+  if(NOT TARGET kernbench_${folder})
+    continue()
+  endif()
+  target_link_libraries(kernbench_umbrella INTERFACE kernbench::${folder})
+  install(TARGETS kernbench_${folder} EXPORT kernbenchTargets ARCHIVE)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${kernbench_include_dir}
+    FILES_MATCHING PATTERN *.h PATTERN include EXCLUDE)
+endforeach()
+if(TARGET kernbench)  # the program
+  install(TARGETS kernbench RUNTIME)
+endif()
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/topologies/ DESTINATION ${kernbench_topology_dir}
+  FILES_MATCHING PATTERN *.yaml)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+install(EXPORT kernbenchTargets NAMESPACE kernbench:: DESTINATION ${kernbench_cmake_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/kernbenchConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/kernbenchConfig.cmake
+  INSTALL_DESTINATION ${kernbench_cmake_dir}
+  PATH_VARS kernbench_topology_dir)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kernbenchConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/kernbenchConfig.cmake ${PROJECT_BINARY_DIR}/kernbenchConfigVersion.cmake
+  DESTINATION ${kernbench_cmake_dir})
