@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Runs everything: the suite in release and under AddressSanitizer, and the acceptance programs
+# against an installed copy.  The last line is "N passed, M failed"; exits 1 if anything failed.
+set -euo pipefail
+
+# shellcheck source=cmake/setup.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/cmake/setup.sh"
+cd "$kernbench_root"
+
+readonly jobs=2
+readonly acceptance=../shared/acceptance
+readonly prefix="$kernbench_root/build/install"
+passed=0
+failed=0
+
+finish() {
+  local status=$?
+  if ((status != 0 && failed == 0)); then failed=1; fi
+  printf '%d passed, %d failed\n' "$passed" "$failed"
+  ((failed == 0)) || exit 1
+  exit 0
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+step() {
+  printf '== %s\n' "$*"
+}
+
+# must COMMAND...: without it nothing further makes sense, so its failure ends the run.
+must() {
+  "$@" && return
+  say "kernbench: failed: $*"
+  failed=$((failed + 1))
+  exit 1
+}
+
+# run_suite PRESET: ctest, whose cases are counted.
+run_suite() {
+  local preset="$1" log="build/$1/ctest.log" summary
+  ctest --preset "$preset" --parallel "$jobs" </dev/null 2>&1 | tee "$log" || true
+  summary="$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/\1 \2/p' "$log")"
+  if [[ -z "$summary" ]]; then  # no test at all is a failure
+    failed=$((failed + 1))
+    return
+  fi
+  failed=$((failed + ${summary% *}))
+  passed=$((passed + ${summary#* } - ${summary% *}))
+}
+
+# run_acceptance PROGRAM TOPOLOGY
+run_acceptance() {
+  local log="build/acceptance/$1-$2.log"
+  if timeout 120 "build/acceptance/$1" "$prefix/share/kernbench/topologies/$2.yaml" \
+    </dev/null >"$log" 2>&1; then
+    printf '%s on %s: passed\n' "$1" "$2"
+    passed=$((passed + 1))
+  else
+    printf '%s on %s: FAILED (exit code %d)\n' "$1" "$2" "$?"
+    cat "$log"
+    failed=$((failed + 1))
+  fi
+}
+
+build_acceptance() {
+  local log=build/acceptance/build.log
+  mkdir -p build/acceptance
+  { cmake -S "$acceptance" -B build/acceptance -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$prefix" &&
+    cmake --build build/acceptance --target "$@"; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+}
+
+step "packages"
+must install_packages
+
+step "release: build"
+must build release
+step "release: tests"
+run_suite release
+
+step "asan: build"
+must build asan
+step "asan: tests"
+run_suite asan
+
+step "install"
+must cmake --install build/release --prefix "$prefix" >build/install.log
+
+step "acceptance: programs of a user, against the installed copy"
+if [[ -d "$acceptance" ]]; then
+  programs=(allreduce_worker failures)
+  must build_acceptance "${programs[@]}"
+  for topology in ring_1d_6 torus_2d_2x3 mesh_2d_no_wrap_2x3; do
+    for program in "${programs[@]}"; do run_acceptance "$program" "$topology"; done
+  done
+else
+  printf '%s is not here: skipped\n' "$acceptance"
+fi
