@@ -6,7 +6,7 @@ target_compile_options(kernbench_options INTERFACE
   -fstack-clash-protection)    # a large frame cannot jump over a fiber's guard page
 target_compile_definitions(kernbench_options INTERFACE _GLIBCXX_ASSERTIONS)
 
-if(NOT KERNBENCH_PORTABLE)
+if(NOT KERNBENCH_PORTABLE AND EXISTS /proc/cpuinfo)
   file(READ /proc/cpuinfo kernbench_cpuinfo LIMIT 8192)
   if(kernbench_cpuinfo MATCHES " avx2 " AND kernbench_cpuinfo MATCHES " fma " AND
      kernbench_cpuinfo MATCHES " f16c " AND kernbench_cpuinfo MATCHES " bmi2 ")
