@@ -1,0 +1,83 @@
+// Tells AddressSanitizer about stack switches.  Costs nothing in other builds.
+//
+// Without it an exception deep in a fiber ends in a false "stack-buffer-underflow".
+
+#pragma once
+
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__)  // g++
+#define KERNBENCH_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)  // clang++
+#define KERNBENCH_ASAN 1
+#endif
+#endif
+
+#if defined(KERNBENCH_ASAN)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace kernbench::runtime {
+
+// Forgets what the frames of a finished fiber marked as out of bounds.
+inline void unpoison([[maybe_unused]] void* bottom, [[maybe_unused]] std::size_t size) {
+#if defined(KERNBENCH_ASAN)
+  ASAN_UNPOISON_MEMORY_REGION(bottom, size);
+#endif
+}
+
+// What only a leaked stack refers to is leaked on purpose too.
+inline void keep_reachable([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) {
+#if defined(KERNBENCH_ASAN)
+  __lsan_register_root_region(bottom, size);
+#endif
+}
+
+// One fiber's stack as the sanitizer sees it.  The main stack calls entering() before and left()
+// after a switch; the fiber calls entered() first of all, leaving() before and entered() after it
+// gives control back, and leaving_for_good() last of all.
+class StackAnnotation {
+ public:
+#if defined(KERNBENCH_ASAN)
+  void set_bounds(void* bottom, std::size_t size) {
+    *this = {};
+    bottom_ = bottom;
+    size_ = size;
+  }
+  void entering() {
+    __sanitizer_start_switch_fiber(&main_fake_stack_, bottom_, size_);
+  }
+  void entered() {
+    __sanitizer_finish_switch_fiber(fake_stack_, &main_bottom_, &main_size_);
+  }
+  void leaving() {
+    __sanitizer_start_switch_fiber(&fake_stack_, main_bottom_, main_size_);
+  }
+  void leaving_for_good() {
+    __sanitizer_start_switch_fiber(nullptr, main_bottom_, main_size_);
+  }
+  void left() {
+    __sanitizer_finish_switch_fiber(main_fake_stack_, nullptr, nullptr);
+  }
+
+ private:
+  const void* bottom_ = nullptr;
+  std::size_t size_ = 0;
+  void* fake_stack_ = nullptr;
+  const void* main_bottom_ = nullptr;
+  std::size_t main_size_ = 0;
+  void* main_fake_stack_ = nullptr;
+#else
+  void set_bounds(void*, std::size_t) {}
+  void entering() {}
+  void entered() {}
+  void leaving() {}
+  void leaving_for_good() {}
+  void left() {}
+#endif
+};
+
+}  // namespace kernbench::runtime
