@@ -1,0 +1,138 @@
+// A fiber as its users see it: who it is, what it waits for, how it ended.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/fiber/function_ref.h"
+#include "runtime/fiber/sanitizer.h"
+#include "runtime/fiber/stack_pool.h"
+#include "sim_engine/base/units.h"
+
+namespace kernbench {
+
+// Thrown by every blocking call of a fiber whose run is over, to unwind it.  Not a std::exception,
+// so that code which catches those lets it pass.  Never swallow it with catch (...).
+struct Cancelled {};
+
+}  // namespace kernbench
+
+namespace kernbench::runtime {
+
+class Fiber;
+class FiberScheduler;
+
+// Says what a parked fiber waits for.  Called for reports only, on the main stack.
+using DescribeWait = FunctionRef<std::string()>;
+
+// Writes a fiber's name into the buffer and returns its length.  Must not allocate nor throw: the
+// report of a stack overflow calls it too.
+using NameWriter = std::size_t (*)(const void* local, std::span<char> buffer) noexcept;
+
+// A text, which is copied, or a function that makes one out of Fiber::local() when asked.
+class FiberName {
+ public:
+  FiberName(std::string_view text) : text_(text) {}  // implicit: spawn("rank 0", ...)
+  FiberName(const char* text) : text_(text) {}
+  FiberName(const std::string& text) : text_(text) {}
+  FiberName(NameWriter writer) : writer_(writer) {}
+
+ private:
+  friend class FiberScheduler;
+  std::string_view text_;
+  NameWriter writer_ = nullptr;
+};
+
+// How a fiber ended.
+struct FiberResult {
+  enum class How {
+    returned,
+    threw,      // `exception` left the body
+    cancelled,  // Cancelled left the body, or the body was never started
+    abandoned,  // it blocked again after cancellation; its stack is never unwound
+  };
+
+  How how = How::returned;
+  std::exception_ptr exception;
+};
+
+using FiberEnd = std::function<void(Fiber&, FiberResult)>;
+
+// Made by FiberScheduler::spawn() and valid until its FiberEnd has returned; then the object is
+// used for another fiber.
+class Fiber {
+ public:
+  enum class State : std::uint8_t {
+    starting,  // spawned, not yet run
+    running,   // on its stack, or in call_on_main()
+    waiting,   // parked
+    ready,     // woken, to be resumed by the engine at this simulated time
+    finished,
+    abandoned,
+  };
+
+  Fiber() = default;
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  std::string name() const;
+  // As name(), cut to the buffer's size.  Async-signal-safe.
+  std::size_t write_name(std::span<char> buffer) const noexcept;
+
+  // What the owner gave to spawn(): the rank or the kernel that this fiber runs.
+  void* local() const { return local_; }
+  State state() const { return state_; }
+  bool is_cancelled() const { return cancelled_; }
+
+  // What it waits for, in the words given to park(); empty if it is not parked.
+  std::string waits_for() const;
+  // When it parked last.
+  Time waits_since() const { return waits_since_; }
+
+ private:
+  friend class FiberScheduler;
+  friend class FiberSwitchProbe;  // benches/micro/fiber_switch_benchmark.cpp
+  struct MainCall;
+
+  // What libstdc++ keeps per thread and Boost.Context before 1.88 does not switch: the exceptions
+  // being handled, and how many are in flight.  As __cxa_eh_globals, its padding included, so that
+  // it is moved by whole words.
+  struct ExceptionGlobals {
+    void* caught = nullptr;
+    unsigned int uncaught = 0;
+    unsigned int padding = 0;
+  };
+
+  // Hot: what a switch touches, one cache line.
+  alignas(64) void* other_side_ = nullptr;  // a boost::context::fiber, see fiber_switch.cpp
+  FiberScheduler* scheduler_ = nullptr;
+  ExceptionGlobals exception_globals_;
+  DescribeWait describe_;
+  Time waits_since_{0};
+  std::uint32_t generation_ = 0;  // counts the fibers that this object has been
+  State state_ = State::finished;
+  bool wake_pending_ = false;  // woken while it ran: the next park() does not wait
+  bool cancelled_ = false;
+  std::uint8_t cancelled_throws_ = 0;
+
+  // Cold.
+  [[no_unique_address]] StackAnnotation annotation_;
+  MainCall* main_call_ = nullptr;  // not null while it is in call_on_main()
+  Stack stack_;
+  std::string name_;
+  NameWriter name_writer_ = nullptr;
+  void* local_ = nullptr;
+  std::function<void()> body_;
+  FiberEnd on_end_;
+  FiberResult result_;
+  Fiber* previous_ = nullptr;  // live fibers, in order of creation
+  Fiber* next_ = nullptr;
+};
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,164 @@
+#include "runtime/fiber/fiber_scheduler.h"
+
+#include <utility>
+
+#include "sim_engine/base/check.h"
+
+namespace kernbench::runtime {
+
+FiberScheduler::FiberScheduler(sim::Engine& engine, const FiberOptions& options)
+    : engine_(engine), stacks_(options) {}
+
+FiberScheduler::~FiberScheduler() {
+  KB_CHECK(current_ == nullptr, "a scheduler is destroyed by one of its fibers");
+  unwind_all();
+  KB_CHECK(live_count_ == 0, "a scheduler is destroyed inside call_on_main()");
+}
+
+Fiber& FiberScheduler::spawn(FiberName name, std::function<void()> body, void* local,
+                             FiberEnd on_end) {
+  Fiber& fiber = take_fiber();
+  fiber.scheduler_ = this;
+  fiber.state_ = Fiber::State::starting;
+  fiber.name_ = name.text_;
+  fiber.name_writer_ = name.writer_;
+  fiber.local_ = local;
+  fiber.body_ = std::move(body);
+  fiber.on_end_ = std::move(on_end);
+  fiber.waits_since_ = engine_.now();
+  link(fiber);
+  engine_.schedule(Time{0}, &FiberScheduler::on_start, &fiber, fiber.generation_);
+  return fiber;
+}
+
+Fiber& FiberScheduler::take_fiber() {
+  if (free_.empty()) {
+    fibers_.push_back(std::make_unique<Fiber>());
+    return *fibers_.back();
+  }
+  Fiber& fiber = *free_.back();
+  free_.pop_back();
+  return fiber;
+}
+
+void FiberScheduler::link(Fiber& fiber) {
+  fiber.previous_ = youngest_;
+  fiber.next_ = nullptr;
+  (youngest_ == nullptr ? oldest_ : youngest_->next_) = &fiber;
+  youngest_ = &fiber;
+  ++live_count_;
+}
+
+void FiberScheduler::unlink(Fiber& fiber) {
+  (fiber.previous_ == nullptr ? oldest_ : fiber.previous_->next_) = fiber.next_;
+  (fiber.next_ == nullptr ? youngest_ : fiber.next_->previous_) = fiber.previous_;
+  --live_count_;
+}
+
+// Runs on the fiber's stack.  Nothing may leave it: there is no frame below to catch it.
+void FiberScheduler::run_body(Fiber& fiber) noexcept {
+  fiber.result_ = {};
+  try {
+    fiber.body_();
+  } catch (const Cancelled&) {
+    fiber.result_.how = FiberResult::How::cancelled;
+  } catch (...) {
+    fiber.result_ = {FiberResult::How::threw, std::current_exception()};
+  }
+  fiber.body_ = nullptr;  // here, since the destructors of what it captured may block
+  fiber.state_ = Fiber::State::finished;
+}
+
+void FiberScheduler::wake(Fiber& fiber) {
+  KB_CHECK(fiber.state_ != Fiber::State::finished, "wake of a finished fiber");
+  switch (fiber.state_) {
+    case Fiber::State::waiting:
+      fiber.wake_pending_ = false;
+      return schedule_resume(fiber);
+    case Fiber::State::starting:
+    case Fiber::State::running:
+      fiber.wake_pending_ = true;
+      return;
+    default:
+      return;
+  }
+}
+
+void FiberScheduler::schedule_resume(Fiber& fiber) {
+  fiber.state_ = Fiber::State::ready;
+  engine_.schedule(Time{0}, &FiberScheduler::on_resume, &fiber, fiber.generation_);
+}
+
+void FiberScheduler::cancel(Fiber& fiber) {
+  if (&fiber == current_) {
+    fiber.cancelled_ = true;
+    return;
+  }
+  call_on_main([&] { unwind(fiber); });
+}
+
+void FiberScheduler::cancel_all() {
+  call_on_main([this] { unwind_all(); });
+}
+
+void FiberScheduler::unwind_all() {
+  for (Fiber* fiber = oldest_; fiber != nullptr;) {
+    if (fiber->main_call_ != nullptr) {  // its frames lie below ours
+      fiber->cancelled_ = true;
+      fiber = fiber->next_;
+    } else {
+      unwind(*fiber);
+      fiber = oldest_;  // unwinding may have ended or begun any number of others
+    }
+  }
+}
+
+// Main stack.  A pending start or resumption finds another generation and does nothing.
+void FiberScheduler::unwind(Fiber& fiber) {
+  switch (fiber.state_) {
+    case Fiber::State::starting:
+      fiber.result_ = {FiberResult::How::cancelled, nullptr};
+      fiber.body_ = nullptr;
+      return finish(fiber);
+    case Fiber::State::waiting:
+    case Fiber::State::ready:
+      fiber.cancelled_ = true;
+      return on_resume(&fiber, fiber.generation_);
+    case Fiber::State::running:  // in call_on_main()
+      fiber.cancelled_ = true;
+      return;
+    default:
+      return;
+  }
+}
+
+void FiberScheduler::finish(Fiber& fiber) {
+  unlink(fiber);
+  ++fiber.generation_;
+  fiber.state_ = Fiber::State::finished;
+  fiber.cancelled_ = false;
+  fiber.cancelled_throws_ = 0;
+  fiber.wake_pending_ = false;
+  if (fiber.stack_.bottom != nullptr) stacks_.release(std::exchange(fiber.stack_, {}));
+  const FiberEnd on_end = std::move(fiber.on_end_);
+  if (on_end) on_end(fiber, std::move(fiber.result_));
+  free_.push_back(&fiber);  // last: on_end may spawn, and still looks at this one
+}
+
+void FiberScheduler::abandon(Fiber& fiber) {
+  unlink(fiber);
+  ++fiber.generation_;
+  stacks_.leak(std::exchange(fiber.stack_, {}));
+  abandoned_.push_back(&fiber);
+  const FiberEnd on_end = std::move(fiber.on_end_);
+  if (on_end) on_end(fiber, {FiberResult::How::abandoned, nullptr});
+}
+
+std::vector<Fiber*> FiberScheduler::live() const {
+  std::vector<Fiber*> fibers;
+  fibers.reserve(live_count_);
+  for (Fiber* fiber = oldest_; fiber != nullptr; fiber = fiber->next_) fibers.push_back(fiber);
+  return fibers;
+}
+
+}  // namespace kernbench::runtime

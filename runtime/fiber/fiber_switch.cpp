@@ -1,0 +1,222 @@
+// The members of FiberScheduler that switch stacks.  Nothing else in kernbench does.
+//
+// What they cost is mispredicted returns, about 10 ns each: the processor predicts a return by the
+// calls it has seen, and after a switch those are another stack's.  So park() and on_resume() reach
+// the jump without a frame in between, and leave by KERNBENCH_RETURNS_BY_JUMP.
+
+#include <cxxabi.h>
+
+#include <boost/context/fiber.hpp>
+#include <boost/version.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <utility>
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#include "runtime/fiber/fiber_scheduler.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::runtime {
+
+namespace context = boost::context;
+
+// Makes a function end in a jump to its return address, which is predicted by where such jumps led
+// before: a round trip costs 17 ns then instead of 37 (raw Boost.Context: 10).  Not where the
+// processor guards return addresses (a shadow stack, which Boost.Context could not switch anyhow).
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CET__)
+#define KERNBENCH_RETURNS_BY_JUMP [[gnu::function_return("thunk-extern")]]
+asm(R"(
+.text
+.type __x86_return_thunk, @function
+__x86_return_thunk:
+  .cfi_startproc
+  popq %rcx
+  .cfi_adjust_cfa_offset -8
+  .cfi_register %rip, %rcx
+  jmp *%rcx
+  .cfi_endproc
+.size __x86_return_thunk, . - __x86_return_thunk
+)");
+#else
+#define KERNBENCH_RETURNS_BY_JUMP
+#endif
+
+struct Fiber::MainCall {
+  FunctionRef<void()> function;
+  std::exception_ptr exception;
+};
+
+namespace {
+
+// Boost saves the exception globals itself from 1.88 on.  Twice would undo it.
+constexpr bool kSwapExceptionGlobals = BOOST_VERSION < 108800;
+constexpr int kCancelledThrows = 3;
+
+// Fiber::other_side_ holds the continuation of whichever side is not running: of the fiber while it
+// is parked, of the main stack while the fiber runs.
+static_assert(sizeof(context::fiber) == sizeof(void*) && alignof(context::fiber) == alignof(void*));
+
+context::fiber& continuation(void*& storage) {
+  return *std::launder(reinterpret_cast<context::fiber*>(&storage));
+}
+
+[[gnu::always_inline]] inline void switch_sides(void*& other_side) {
+  context::fiber& other = continuation(other_side);
+  other = std::move(other).resume();
+}
+
+// Raises the sticky flags of this thread's floating-point status, which the fiber to be made
+// inherits.  They are part of what a switch restores, and restoring another value than the present
+// one costs 35 ns or more: once all are up, no calculation changes it.
+void raise_sticky_flags() {
+#if defined(__SSE__)
+  _mm_setcsr(_mm_getcsr() | _MM_EXCEPT_MASK);
+#endif
+}
+
+// The pool gets the stack back from FiberScheduler::finish().
+struct BorrowedStack {
+  void deallocate(context::stack_context&) noexcept {}
+};
+
+[[noreturn]] void die_blocking_while_unwinding(const Fiber& fiber) {
+  std::fflush(stdout);
+  fmt::print(stderr,
+             "kernbench: error: [KB-R008] blocking call during stack unwinding: {} waits for {} in "
+             "a destructor, while an exception propagates\n"
+             "  wait before the scope ends, or catch the exception first\n",
+             fiber.name(), fiber.waits_for());
+  std::_Exit(static_cast<int>(ExitCode::collective_misuse));
+}
+
+}  // namespace
+
+// Main stack: runs the fiber until it leaves.  The globals are swapped on this side of the switch,
+// because on the fiber's side they are wrong for what the switch itself throws.
+[[gnu::always_inline]] inline void FiberScheduler::enter(Fiber& fiber) {
+  fiber.scheduler_->current_ = &fiber;
+  fiber.state_ = Fiber::State::running;
+  fiber.annotation_.entering();
+  if constexpr (kSwapExceptionGlobals) {
+    auto* globals = reinterpret_cast<Fiber::ExceptionGlobals*>(abi::__cxa_get_globals());
+    std::swap(*globals, fiber.exception_globals_);
+    switch_sides(fiber.other_side_);
+    std::swap(*globals, fiber.exception_globals_);
+  } else {
+    switch_sides(fiber.other_side_);
+  }
+  fiber.annotation_.left();
+  fiber.scheduler_->current_ = nullptr;
+}
+
+// Fiber: back to enter(), until it is entered again.
+[[gnu::always_inline]] inline void FiberScheduler::leave(Fiber& fiber) {
+  if constexpr (!kSwapExceptionGlobals) {
+    fiber.exception_globals_.uncaught = static_cast<unsigned int>(std::uncaught_exceptions());
+  }
+  fiber.annotation_.leaving();
+  switch_sides(fiber.other_side_);
+  fiber.annotation_.entered();
+}
+
+void FiberScheduler::on_start(void* object, std::uint64_t generation) {
+  Fiber& fiber = *static_cast<Fiber*>(object);
+  if (fiber.generation_ != generation) return;  // cancelled meanwhile
+  fiber.scheduler_->prepare(fiber);
+  fiber.scheduler_->resume(fiber);
+}
+
+KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::on_resume(void* object, std::uint64_t generation) {
+  Fiber& fiber = *static_cast<Fiber*>(object);
+  if (fiber.generation_ != generation) return;  // cancelled meanwhile
+  fiber.scheduler_->resume(fiber);
+}
+
+[[gnu::always_inline]] inline void FiberScheduler::resume(Fiber& fiber) {
+  KB_CHECK(current_ == nullptr, "a fiber is resumed from inside another");
+  enter(fiber);
+  const bool is_parked = fiber.state_ == Fiber::State::waiting;
+  if (is_parked && fiber.exception_globals_.uncaught == 0) [[likely]]
+    return;
+  settle(fiber);
+}
+
+// What a fiber may want other than to be parked.
+[[gnu::noinline]] void FiberScheduler::settle(Fiber& fiber) {
+  while (Fiber::MainCall* call = fiber.main_call_) {
+    try {
+      call->function();
+    } catch (...) {
+      call->exception = std::current_exception();
+    }
+    fiber.main_call_ = nullptr;
+    enter(fiber);
+  }
+  if (fiber.state_ == Fiber::State::finished) return finish(fiber);
+  if (fiber.state_ == Fiber::State::abandoned) return abandon(fiber);
+  if (fiber.exception_globals_.uncaught != 0) die_blocking_while_unwinding(fiber);
+}
+
+void FiberScheduler::prepare(Fiber& fiber) {
+  fiber.stack_ = stacks_.acquire();
+  raise_sticky_flags();
+  fiber.annotation_.set_bounds(fiber.stack_.bottom, fiber.stack_.size);
+  context::stack_context stack;
+  stack.sp = fiber.stack_.top();
+  stack.size = fiber.stack_.size;
+  const auto entry = [&fiber](context::fiber&& main) {
+    fiber.annotation_.entered();
+    continuation(fiber.other_side_) = std::move(main);
+    run_body(fiber);
+    fiber.annotation_.leaving_for_good();
+    return std::move(continuation(fiber.other_side_));
+  };
+  new (&fiber.other_side_)
+      context::fiber(std::allocator_arg, context::preallocated(stack.sp, stack.size, stack),
+                     BorrowedStack(), entry);
+}
+
+KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::park(DescribeWait describe) {
+  Fiber* fiber = current_;
+  KB_CHECK(fiber != nullptr, "park() outside a fiber");
+  if (fiber->cancelled_) [[unlikely]]
+    throw_cancelled(*fiber);
+  fiber->describe_ = describe;
+  fiber->waits_since_ = engine_.now();
+  fiber->state_ = Fiber::State::waiting;
+  if (fiber->wake_pending_) [[unlikely]]
+    wake(*fiber);
+  leave(*fiber);
+  if (fiber->cancelled_) [[unlikely]]
+    throw_cancelled(*fiber);
+}
+
+// Cancelled cannot leave a destructor, and must not be swallowed for ever.
+void FiberScheduler::throw_cancelled(Fiber& fiber) {
+  if (fiber.cancelled_throws_ >= kCancelledThrows || std::uncaught_exceptions() > 0) give_up(fiber);
+  ++fiber.cancelled_throws_;
+  throw Cancelled{};
+}
+
+void FiberScheduler::give_up(Fiber& fiber) {
+  fiber.state_ = Fiber::State::abandoned;
+  leave(fiber);
+  std::abort();  // nobody enters it again
+}
+
+void FiberScheduler::call_on_main(FunctionRef<void()> function) {
+  if (current_ == nullptr) return function();
+  Fiber& fiber = *current_;
+  Fiber::MainCall call{function, nullptr};
+  fiber.main_call_ = &call;
+  leave(fiber);
+  if (call.exception) std::rethrow_exception(std::move(call.exception));
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,118 @@
+// Failures that end the process, each tried in a child of its own.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "test/runtime/fiber/fiber_under_test.h"
+
+namespace kernbench::runtime {
+
+namespace {
+
+struct Ended {
+  int exit_code = -1;  // or -signal
+  std::string standard_error;
+};
+
+Ended run_in_child(FunctionRef<void()> body) {
+  int pipe_ends[2];
+  REQUIRE(pipe(pipe_ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(pipe_ends[1], STDERR_FILENO);
+    std::signal(SIGSEGV, SIG_DFL);
+    body();
+    _exit(0);
+  }
+  close(pipe_ends[1]);
+  Ended ended;
+  char buffer[512];
+  for (ssize_t n = 0; (n = read(pipe_ends[0], buffer, sizeof buffer)) > 0;) {
+    ended.standard_error.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(pipe_ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ended.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return ended;
+}
+
+}  // namespace
+
+TEST_CASE("blocking in a destructor while an exception propagates ends the process",
+          "[fiber][exceptions]") {
+  struct BlocksAtEnd {
+    FibersUnderTest& dut;
+    ~BlocksAtEnd() { dut.park(); }
+  };
+  const Ended ended = run_in_child([] {
+    FibersUnderTest dut;
+    dut.spawn("rank 3", [&] {
+      const BlocksAtEnd scope{dut};
+      throw std::runtime_error("boom");
+    });
+    dut.engine.run();
+  });
+  CHECK(ended.exit_code == 21);
+  CHECK_THAT(ended.standard_error,
+             Catch::StartsWith("kernbench: error: [KB-R008] blocking call during stack unwinding: "
+                               "rank 3 waits for a wake in a destructor"));
+}
+
+#if !defined(KERNBENCH_ASAN)
+
+namespace {
+
+// 1 KiB a level; the sum keeps the call from becoming a loop.
+int recurse(int depth) {  // NOLINT(misc-no-recursion)
+  volatile char block[1024];
+  block[0] = static_cast<char>(depth);
+  return depth == 0 ? 0 : recurse(depth - 1) + block[0];
+}
+
+}  // namespace
+
+TEST_CASE("a stack overflow names the fiber and the size of its stack", "[stack_overflow]") {
+  const Ended ended = run_in_child([] {
+    FibersUnderTest dut(FiberOptions{.stack_bytes = 64 * 1024});
+    dut.spawn("rank 0", [&] { dut.park(); });
+    dut.spawn("rank 1", [] { recurse(1'000'000); });
+    dut.engine.run();
+  });
+  CHECK(ended.exit_code == 71);
+  CHECK_THAT(ended.standard_error, Catch::StartsWith("kernbench: fatal: [KB-R005] fiber stack "
+                                                     "overflow in rank 1 (64 KiB;"));
+}
+
+TEST_CASE("a frame far larger than the stack cannot jump over the guard page", "[stack_overflow]") {
+  const Ended ended = run_in_child([] {
+    FibersUnderTest dut(FiberOptions{.stack_bytes = 64 * 1024});
+    dut.spawn("rank 0", [] {
+      volatile char block[1 << 20];
+      block[0] = 1;
+      CHECK(block[0] == 1);
+    });
+    dut.engine.run();
+  });
+  CHECK(ended.exit_code == 71);
+}
+
+TEST_CASE("other faults keep their meaning", "[stack_overflow]") {
+  const Ended ended = run_in_child([] {
+    FibersUnderTest dut;
+    dut.spawn("rank 0", [] {
+      volatile std::uintptr_t nowhere = 16;
+      *reinterpret_cast<volatile int*>(nowhere) = 1;
+    });
+    dut.engine.run();
+  });
+  CHECK(ended.exit_code == -SIGSEGV);
+  CHECK(ended.standard_error.empty());
+}
+
+#endif
+
+}  // namespace kernbench::runtime
