@@ -1,0 +1,112 @@
+// The device's memories as the data side sees them: regions, each a map from intervals of
+// elements to the value that was written there last.
+//
+// Models:      which version of which bytes an operation reads; nothing is computed here.
+// Not modeled: time, addresses, capacity.
+//
+// Every write makes a new version of an interval and every load returns the version of its moment,
+// so memory that is used again cannot be read stale.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/data/value.h"
+
+namespace kernbench::sim {
+
+// Names a region for good: the number of a destroyed region is used again, with a new generation.
+struct RegionId {
+  std::uint32_t index = 0xffffffff;
+  std::uint32_t generation = 0;
+  friend bool operator==(RegionId, RegionId) = default;
+};
+
+class MemoryStore {
+ public:
+  // Without data (a timing-only run) values are but a type and a count, and cost nothing.
+  explicit MemoryStore(bool data);
+  MemoryStore(const MemoryStore&) = delete;
+  MemoryStore& operator=(const MemoryStore&) = delete;
+
+  bool has_data() const { return data_; }
+
+  // A region that was never written reads as quiet NaN.
+  // REQUIRES: element_count >= 0
+  RegionId create_region(DType dtype, std::int64_t element_count);
+  // What was loaded from it stays.  The id must not be used again.
+  void destroy_region(RegionId id);
+  DType dtype(RegionId id) const { return region(id).dtype; }
+  std::int64_t element_count(RegionId id) const { return region(id).element_count; }
+
+  // `element_count` times `scalar`, rounded once to the type.
+  Value constant(DType dtype, std::int64_t element_count, float scalar);
+  // The given elements, each rounded once to the type.
+  Value literal(DType dtype, std::span<const float> elements);
+  // a op b, element by element: in f32, then rounded once to the type.
+  // REQUIRES: a and b have the same type and the same number of elements
+  Value math(MathOp op, const Value& a, const Value& b);
+
+  // A value that is known later: of an operation that was issued but has not happened.
+  Value declare(DType dtype, std::int64_t element_count);
+  // From now on `placeholder`, wherever it is used, is `source`.  Once only.
+  // REQUIRES: the same type and number of elements; source does not depend on placeholder
+  void bind(const Value& placeholder, const Value& source);
+
+  // Elements [begin, begin + count) as they are now.  If one whole value was stored there and
+  // nothing since, that very value.
+  // REQUIRES: the range lies in the region
+  Value load(RegionId id, std::int64_t begin, std::int64_t count);
+  // REQUIRES: value has the region's type; [begin, begin + value.element_count()) lies in it
+  void store(RegionId id, std::int64_t begin, const Value& value);
+
+  // What is alive, for reports and tests.
+  std::int64_t live_value_count() const { return pool_->live_node_count(); }
+  Bytes live_bytes() const { return pool_->live_bytes(); }
+
+ private:
+  // Elements from `begin` to the next interval's begin (or the region's end) are those of `value`
+  // from `offset` on.
+  struct Interval {
+    std::int64_t begin = 0;
+    std::int64_t offset = 0;
+    Value value;
+  };
+  struct Region {
+    DType dtype = DType::f32;
+    bool live = false;
+    std::uint32_t generation = 0;
+    std::int64_t element_count = 0;
+    std::vector<Interval> intervals;  // sorted, they cover the region; without data none
+
+    std::int64_t end_of(std::size_t interval) const;
+    // The interval that `position` lies in.
+    std::size_t find(std::int64_t position) const;
+    // The interval that begins at `position`, after splitting one if need be.
+    std::size_t split(std::int64_t position);
+  };
+  struct ClosePool {
+    void operator()(ValuePool* pool) const { pool->close(); }
+  };
+
+  void check_live(RegionId id) const;
+  const Region& region(RegionId id) const { return check_live(id), regions_[id.index]; }
+  Region& region(RegionId id) { return check_live(id), regions_[id.index]; }
+  bool needs_node(std::int64_t element_count) const { return data_ && element_count > 0; }
+  void check_own(const Value& value) const;
+  void add_piece(const Value& value, std::int64_t offset, std::int64_t count);
+  Value joined_pieces(DType dtype, std::int64_t count);
+
+  bool data_;
+  std::unique_ptr<ValuePool, ClosePool> pool_{ValuePool::open()};
+  std::vector<Region> regions_;
+  std::vector<std::uint32_t> free_regions_;
+  std::vector<ValuePiece> pieces_;  // of the load at hand
+};
+
+}  // namespace kernbench::sim

@@ -1,0 +1,159 @@
+// Values: what operations compute, each named by a handle and never by an address.
+//
+// Every operation makes a new value, and a value never changes; so a later write cannot alias an
+// earlier read, and whatever a value depends on may be computed at any time, once.  A value's
+// inputs live as long as it needs them: until it is computed or nobody refers to it any more.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/base/units.h"
+
+namespace kernbench::sim {
+
+// maximum and minimum are NaN if either operand is, and order -0 below +0: both are commutative
+// to the bit.
+enum class MathOp : std::uint8_t { add, subtract, multiply, divide, maximum, minimum };
+
+enum class ValueKind : std::uint8_t {
+  constant,  // one scalar, repeated
+  data,      // computed, or given by the host
+  math,      // an element-wise operation on two values
+  view,      // a stretch of another value; one that is not bound to a value yet is a placeholder
+  concat,    // stretches of several values, one after the other
+};
+
+struct ValueNode;
+
+// A counted reference to a value.  Cheap to copy; for one thread (the counts are not atomic).
+// Values without elements, and all values of a timing-only store, are only a type and a count.
+class Value {
+ public:
+  Value() = default;
+  Value(DType dtype, std::int64_t element_count) : count_(element_count), dtype_(dtype) {}
+  explicit Value(ValueNode* node);
+  Value(const Value& other) noexcept;
+  Value(Value&& other) noexcept
+      : node_(std::exchange(other.node_, nullptr)), count_(other.count_), dtype_(other.dtype_) {}
+  Value& operator=(Value other) noexcept {
+    std::swap(node_, other.node_);
+    count_ = other.count_;
+    dtype_ = other.dtype_;
+    return *this;
+  }
+  ~Value();
+
+  DType dtype() const { return dtype_; }
+  std::int64_t element_count() const { return count_; }
+
+  // Whether both are handles to the very same value; values without a node are if they look alike.
+  bool same_as(const Value& other) const {
+    return node_ == other.node_ && count_ == other.count_ && dtype_ == other.dtype_;
+  }
+
+  // For the store and the executor.  Null: see above.
+  ValueNode* node() const { return node_; }
+
+ private:
+  ValueNode* node_ = nullptr;
+  std::int64_t count_ = 0;
+  DType dtype_ = DType::f32;
+};
+
+// Elements [offset, offset + count) of `value`.
+struct ValuePiece {
+  Value value;
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+};
+
+class ValuePool;
+
+struct ValueNode {
+  ValuePool* pool = nullptr;
+  std::uint32_t reference_count = 0;
+  ValueKind kind = ValueKind::constant;
+  DType dtype = DType::f32;
+  MathOp op = MathOp::add;
+  bool on_path = false;  // the executor is computing its inputs
+  float scalar = 0;      // of a constant; already rounded to dtype
+  std::int64_t count = 0;
+  std::array<Value, 2> inputs;        // math: both; view: the first
+  std::int64_t offset = 0;            // of a view, in its input
+  std::vector<ValuePiece> pieces;     // of a concat
+  std::unique_ptr<std::byte[]> data;  // of kind data: count elements of dtype
+  ValueNode* next = nullptr;          // in a list of the pool
+
+  bool is_bound_view() const { return kind == ValueKind::view && inputs[0].node() != nullptr; }
+  bool is_placeholder() const { return kind == ValueKind::view && inputs[0].node() == nullptr; }
+};
+
+// A stretch of a node; the node is kept alive by whoever was asked.
+struct NodeRange {
+  ValueNode* node = nullptr;
+  std::int64_t offset = 0;
+};
+
+// Where the elements of `node` come from, once views are looked through.  Shortens the path, so
+// that long chains of views cost little.
+NodeRange base_of(ValueNode& node);
+
+// Where nodes come from: slabs and a free list.  Lives until its owner has closed it and the last
+// value is gone, so that a value may outlive its store.
+class ValuePool {
+ public:
+  static ValuePool* open() { return new ValuePool; }
+  void close();
+
+  // A node without references.
+  ValueNode* create(ValueKind kind, DType dtype, std::int64_t count);
+
+  // Gives `node` its storage; the contents are indeterminate.
+  std::byte* allocate_data(ValueNode& node);
+
+  // Takes a node back whose last reference is gone, and what only it referred to.  Iterative: the
+  // length of a chain does not matter.
+  void reclaim(ValueNode* node);
+
+  std::int64_t live_node_count() const { return live_node_count_; }
+  Bytes live_bytes() const { return live_bytes_; }
+
+ private:
+  ValuePool() = default;
+  ~ValuePool() = default;
+  ValuePool(const ValuePool&) = delete;
+  ValuePool& operator=(const ValuePool&) = delete;
+
+  void grow();
+  void recycle(ValueNode& node);
+
+  std::vector<std::unique_ptr<ValueNode[]>> slabs_;
+  ValueNode* free_ = nullptr;
+  ValueNode* dead_ = nullptr;  // to be recycled
+  bool recycling_ = false;
+  bool closed_ = false;
+  std::int64_t live_node_count_ = 0;
+  Bytes live_bytes_ = 0;
+};
+
+inline Value::Value(ValueNode* node) : node_(node), count_(node->count), dtype_(node->dtype) {
+  ++node->reference_count;
+}
+
+inline Value::Value(const Value& other) noexcept
+    : node_(other.node_), count_(other.count_), dtype_(other.dtype_) {
+  if (node_ != nullptr) ++node_->reference_count;
+}
+
+inline Value::~Value() {
+  if (node_ != nullptr && --node_->reference_count == 0) node_->pool->reclaim(node_);
+}
+
+}  // namespace kernbench::sim
