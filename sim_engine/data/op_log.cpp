@@ -1,0 +1,30 @@
+#include "sim_engine/data/op_log.h"
+
+namespace kernbench::sim {
+
+std::string_view name_of(OpKind kind) {
+  constexpr std::array<std::string_view, kOpKindCount> kNames = {"load", "store",   "math",  "send",
+                                                                 "recv", "copy_in", "launch"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::uint64_t digest(const OpRecord& record) {
+  const std::uint64_t identity = static_cast<std::uint64_t>(record.kind) |
+                                 static_cast<std::uint64_t>(record.dtype) << 8 |
+                                 std::uint64_t{record.unit} << 32;
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::uint64_t field :
+       {identity, static_cast<std::uint64_t>(record.start.count()),
+        static_cast<std::uint64_t>(record.end.count()), static_cast<std::uint64_t>(record.bytes),
+        static_cast<std::uint64_t>(record.element_count)}) {
+    hash = (hash ^ field) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;  // else the upper bits of a field never reach the lower ones
+  }
+  return hash;
+}
+
+void OpLog::add_chunk() {
+  chunks_.emplace_back().reserve(kChunk);
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,97 @@
+// What happened on the device: one record per finished operation, in the order of finishing.
+
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/base/units.h"
+
+namespace kernbench::sim {
+
+enum class OpKind : std::uint8_t { load, store, math, send, recv, copy_in, launch };
+
+inline constexpr std::size_t kOpKindCount = 7;
+
+// "load", "store", ...
+std::string_view name_of(OpKind kind);
+
+struct OpRecord {
+  OpKind kind = OpKind::load;
+  DType dtype = DType::f32;
+  std::uint32_t unit = 0;  // where: a number that only the machine can read
+  Time start{0};
+  Time end{0};
+  Bytes bytes = 0;
+  std::int64_t element_count = 0;
+  friend bool operator==(const OpRecord&, const OpRecord&) = default;
+};
+
+// A hash of everything in the record, for the engine's fingerprint.
+std::uint64_t digest(const OpRecord& record);
+
+// Append-only.  Records lie in chunks: growing copies none, and references stay valid.
+class OpLog {
+ public:
+  class Iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = OpRecord;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const OpRecord*;
+    using reference = const OpRecord&;
+
+    Iterator() = default;
+    Iterator(const OpLog* log, std::size_t index) : log_(log), index_(index) {}
+    reference operator*() const { return (*log_)[index_]; }
+    pointer operator->() const { return &(*log_)[index_]; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      const Iterator before = *this;
+      ++index_;
+      return before;
+    }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    const OpLog* log_ = nullptr;
+    std::size_t index_ = 0;
+  };
+
+  void append(const OpRecord& record) {
+    if (size_ % kChunk == 0) add_chunk();
+    chunks_.back().push_back(record);
+    ++size_;
+    ++counts_[static_cast<std::size_t>(record.kind)];
+  }
+
+  std::size_t size() const { return size_; }
+  // REQUIRES: index < size()
+  const OpRecord& operator[](std::size_t index) const {
+    return chunks_[index / kChunk][index % kChunk];
+  }
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, size_}; }
+
+  // How many records are of this kind.
+  std::int64_t count(OpKind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
+
+ private:
+  static constexpr std::size_t kChunk = 2048;  // 80 KiB
+
+  void add_chunk();
+
+  std::vector<std::vector<OpRecord>> chunks_;
+  std::size_t size_ = 0;
+  std::array<std::int64_t, kOpKindCount> counts_{};
+};
+
+}  // namespace kernbench::sim
