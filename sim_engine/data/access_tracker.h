@@ -1,0 +1,80 @@
+// Finds data races in the user's kernels: two accesses to the same elements that overlap in
+// simulated time, at least one of them writing, by different PEs.  Accesses of one PE are ordered
+// by its scheduler.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim_engine/base/units.h"
+#include "sim_engine/data/memory_store.h"
+
+namespace kernbench::sim {
+
+enum class Access : std::uint8_t { read, write };
+
+// Which PE, as the user counts them.
+struct PeName {
+  int sip = 0;
+  int cube = 0;
+  int pe = 0;
+  friend bool operator==(PeName, PeName) = default;
+};
+
+// "pe(sip 0, cube 1, pe 2)".
+std::string to_string(PeName name);
+
+// Who accesses.  `operation` is the name that the user knows, e.g. "tl.load"; it must outlive the
+// access.
+struct AccessOrigin {
+  std::string_view operation;
+  PeName pe;
+};
+
+// An access in flight.
+struct AccessId {
+  std::uint32_t slot = 0xffffffff;
+  std::uint32_t generation = 0;
+};
+
+class AccessTracker {
+ public:
+  // An access to elements [begin, begin + count) of the region starts now.  DeviceError KB-M030 if
+  // it races with one in flight; then it is not recorded.
+  AccessId begin(RegionId region, std::int64_t begin, std::int64_t count, Access access,
+                 const AccessOrigin& origin, Time now);
+
+  // The access has ended.  Once only.
+  void end(AccessId id);
+
+  // Forgets all accesses, for the end of a run that failed.  Their ids are void.
+  void clear();
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  struct InFlight {
+    RegionId region;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    Access access = Access::read;
+    AccessOrigin origin;
+    Time since{0};
+    std::uint32_t generation = 0;
+    std::uint32_t previous = kNone;  // of the same region; or, when free, unused
+    std::uint32_t next = kNone;      // of the same region; or the next free one
+  };
+
+  static bool races(const InFlight& a, const InFlight& b);
+  [[noreturn]] static void report(const InFlight& earlier, const InFlight& later);
+  AccessId insert(const InFlight& access);
+
+  std::vector<InFlight> slots_;
+  std::uint32_t free_ = kNone;
+  std::vector<std::uint32_t> first_of_region_;
+};
+
+}  // namespace kernbench::sim
