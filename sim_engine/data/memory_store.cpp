@@ -172,9 +172,10 @@ Value MemoryStore::load(RegionId id, std::int64_t begin, std::int64_t count) {
   check_range(begin, count, from.element_count);
   if (!needs_node(count)) return {from.dtype, count};
   std::size_t index = from.find(begin);
+  // A value is at least as long as its interval: if it has `count` elements it is all that is
+  // asked.
   if (const Interval& first = from.intervals[index];
-      first.begin == begin && from.end_of(index) == begin + count && first.offset == 0 &&
-      first.value.element_count() == count) {
+      first.value.element_count() == count && from.end_of(index) == begin + count) {
     return first.value;
   }
   const std::int64_t end = begin + count;

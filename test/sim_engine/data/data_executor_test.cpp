@@ -258,11 +258,13 @@ TEST_CASE("a placeholder becomes the value that it is bound to", "[executor]") {
   const RegionId region = dut.store.create_region(DType::f32, 3);
   dut.store.store(region, 0, later);
   const Value sum = dut.store.math(MathOp::add, later, later);
+  const Value twice = dut.store.math(MathOp::add, sum, sum);
   const Value part = dut.store.load(region, 1, 2);
   CHECK_THROWS_AS(dut.elements(later), InternalError);
   CHECK_THROWS_AS(dut.elements(sum), InternalError);
   CHECK_THROWS_AS(dut.elements(part), InternalError);
   dut.store.bind(later, dut.store.literal(DType::f32, Elements{1, 2, 3}));
+  CHECK(dut.elements(twice) == Elements{4, 8, 12});
   CHECK(dut.elements(sum) == Elements{2, 4, 6});
   CHECK(dut.elements(later) == Elements{1, 2, 3});
   CHECK(dut.elements(part) == Elements{2, 3});
@@ -283,12 +285,10 @@ TEST_CASE("a value that depends on itself is found, not followed for ever", "[ex
 
 TEST_CASE("long chains of placeholders and of parts cost little", "[executor]") {
   ExecutorUnderTest dut;
-  constexpr int kLength = 100'000;
-  std::vector<Value> aliases = {dut.store.declare(DType::f32, 2)};
-  for (int i = 1; i < kLength; ++i) {
-    aliases.push_back(dut.store.declare(DType::f32, 2));
-    dut.store.bind(aliases[static_cast<std::size_t>(i)], aliases[static_cast<std::size_t>(i - 1)]);
-  }
+  constexpr std::size_t kLength = 100'000;
+  std::vector<Value> aliases;
+  for (std::size_t i = 0; i < kLength; ++i) aliases.push_back(dut.store.declare(DType::f32, 2));
+  for (std::size_t i = kLength; i-- > 1;) dut.store.bind(aliases[i], aliases[i - 1]);
   const RegionId region = dut.store.create_region(DType::f32, 2);
   dut.store.store(region, 0, aliases.back());
   const Value part = dut.store.load(region, 1, 1);
