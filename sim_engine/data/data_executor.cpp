@@ -88,7 +88,7 @@ void choose_elements(Choose choose, const float* a, const float* b, float* out,
     const auto x = std::bit_cast<std::int32_t>(left);
     const auto y = std::bit_cast<std::int32_t>(right);
     const std::int32_t chosen = order_of(choose(order_of(x), order_of(y)));
-    return std::bit_cast<float>(is_nan(x) | is_nan(y) ? kQuietNan : chosen);
+    return std::bit_cast<float>(is_nan(x) || is_nan(y) ? kQuietNan : chosen);
   });
 }
 

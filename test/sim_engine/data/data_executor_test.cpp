@@ -47,11 +47,11 @@ std::vector<std::uint32_t> canonical_bits(const Elements& elements) {
 }
 
 // Patterns of the type at random: all magnitudes, subnormals, infinities and NaN among them.
-std::vector<std::uint32_t> random_patterns(soft_float::Format format, std::size_t count,
+std::vector<std::uint32_t> random_patterns(soft_float::Format format, std::int64_t count,
                                            std::mt19937& random) {
   const std::array<std::uint32_t, 6> special = {
       0, format.sign(), 1, format.infinity(), format.sign() | format.infinity(), format.nan()};
-  std::vector<std::uint32_t> patterns(count);
+  std::vector<std::uint32_t> patterns(static_cast<std::size_t>(count));
   for (std::uint32_t& pattern : patterns) {
     pattern = static_cast<std::uint32_t>(random()) & (2 * format.sign() - 1);
     if (random() % 16 == 0) pattern = special[random() % special.size()];
@@ -136,7 +136,7 @@ TEST_CASE("results do not depend on where in a value the elements lie", "[execut
   const MathOp op = GENERATE(from_range(kMathOps));
   const soft_float::Format format = soft_float::format_of(dtype);
   std::mt19937 random(8);
-  constexpr std::size_t kCount = 2500;  // more than two blocks
+  constexpr std::int64_t kCount = 2500;  // more than two blocks
   const Elements a = values_of(format, random_patterns(format, kCount, random));
   const Elements b = values_of(format, random_patterns(format, kCount, random));
   ExecutorUnderTest dut;
