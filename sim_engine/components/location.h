@@ -2,30 +2,13 @@
 
 #pragma once
 
-#include <compare>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
+#include "sim_engine/base/pe_location.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {
-
-// A processing element.
-struct PeLocation {
-  int sip = 0;
-  int cube = 0;  // row-major in the SIP's cube mesh
-  int pe = 0;    // in the cube
-
-  friend auto operator<=>(const PeLocation&, const PeLocation&) = default;
-};
-
-// "sip0.cube3.pe5"
-std::string to_string(const PeLocation& location);
-
-// The inverse; nullopt if `text` has another form.  Says nothing of whether the PE exists.
-std::optional<PeLocation> parse_pe_location(std::string_view text);
 
 bool exists(const Topology& topology, const PeLocation& location);
 

@@ -23,6 +23,9 @@ class Engine {
   // Runs `event` at now() + delay.
   // REQUIRES: delay >= 0
   void schedule(Time delay, const Event& event) { queue_.push(now() + delay, event); }
+  void schedule(Time delay, EventFunction function, void* object, std::uint64_t argument = 0) {
+    schedule(delay, Event{function, object, argument});
+  }
 
   // An event that calls object->Method(argument), or object->Method() if it takes none.
   template <auto Method, class Object>

@@ -9,10 +9,6 @@
 
 namespace kernbench::sim {
 
-std::string to_string(PeName name) {
-  return fmt::format("pe(sip {}, cube {}, pe {})", name.sip, name.cube, name.pe);
-}
-
 bool AccessTracker::races(const InFlight& a, const InFlight& b) {
   const bool writes = a.access == Access::write || b.access == Access::write;
   return writes && a.region == b.region && std::max(a.begin, b.begin) < std::min(a.end, b.end) &&

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim_engine/base/pe_location.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/data/memory_store.h"
 
@@ -16,22 +17,11 @@ namespace kernbench::sim {
 
 enum class Access : std::uint8_t { read, write };
 
-// Which PE, as the user counts them.
-struct PeName {
-  int sip = 0;
-  int cube = 0;
-  int pe = 0;
-  friend bool operator==(PeName, PeName) = default;
-};
-
-// "pe(sip 0, cube 1, pe 2)".
-std::string to_string(PeName name);
-
 // Who accesses.  `operation` is the name that the user knows, e.g. "tl.load"; it must outlive the
 // access.
 struct AccessOrigin {
   std::string_view operation;
-  PeName pe;
+  PeLocation pe;
 };
 
 // An access in flight.

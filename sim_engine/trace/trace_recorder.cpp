@@ -28,7 +28,10 @@ void append_metadata(std::string& out, std::string_view what, int sip, std::uint
 TraceRecorder::Track TraceRecorder::track(int sip, std::string_view name) {
   const auto [place, added] = tracks_.try_emplace(std::pair{sip, std::string(name)},
                                                   static_cast<Track>(sip_of_track_.size()));
-  if (added) sip_of_track_.push_back(sip);
+  if (added) {
+    sip_of_track_.push_back(sip);
+    busy_until_.push_back(Time{0});
+  }
   return place->second;
 }
 
@@ -38,6 +41,16 @@ TraceRecorder::Label TraceRecorder::label(std::string_view text) {
   labels_.emplace(text, label);
   label_texts_.emplace_back(text);
   return label;
+}
+
+void TraceRecorder::span_in_lane(int sip, std::string_view unit, Label text, Time start, Time end,
+                                 TraceArrow arrow) {
+  Track lane = track(sip, unit);
+  for (int number = 2; busy_until_[lane] > start; ++number) {
+    lane = track(sip, fmt::format("{} #{}", unit, number));
+  }
+  busy_until_[lane] = end;
+  span(lane, text, start, end, arrow);
 }
 
 std::string TraceRecorder::to_json() const {

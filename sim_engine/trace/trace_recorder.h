@@ -40,6 +40,13 @@ class TraceRecorder {
     spans_.push_back({track, label, start, end, arrow});
   }
 
+  // For a unit that does several things at once: puts the span on the first lane ("name", "name
+  // #2",
+  // ...) that is free from `start` on.
+  // REQUIRES: the spans of a unit come in order of their ends
+  void span_in_lane(int sip, std::string_view unit, Label label, Time start, Time end,
+                    TraceArrow arrow = {});
+
   std::size_t span_count() const { return spans_.size(); }
 
   // The Chrome trace event format (JSON), times in microseconds.
@@ -56,6 +63,7 @@ class TraceRecorder {
 
   std::map<std::pair<int, std::string>, Track> tracks_;
   std::vector<int> sip_of_track_;
+  std::vector<Time> busy_until_;  // by track, for lanes
   std::map<std::string, Label, std::less<>> labels_;
   std::vector<std::string> label_texts_;
   std::vector<Span> spans_;

@@ -32,8 +32,8 @@ TEST_CASE("a race names both operations, both PEs and both times", "[access_trac
   CHECK(
       race_of(tracker, 32, 64, Access::read, kLoad, Time{130'500}) ==
       "[KB-M030] data race on elements 32..63 of region 3: tl.store and tl.load are unordered\n"
-      "  tl.store by pe(sip 0, cube 1, pe 2) writes elements 0..63 since 120 ns\n"
-      "  tl.load by pe(sip 1, cube 0, pe 7) reads elements 32..95 since 130.5 ns\n"
+      "  tl.store by sip0.cube1.pe2 writes elements 0..63 since 120 ns\n"
+      "  tl.load by sip1.cube0.pe7 reads elements 32..95 since 130.5 ns\n"
       "  nothing orders the two; a tl.send after the first and a tl.recv before the second would");
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("disjoint ranges, other regions and empty accesses do not race", "[acc
 TEST_CASE("PEs differ by SIP, by cube or by number", "[access_tracker]") {
   AccessTracker tracker;
   tracker.begin(kRegion, 0, 1, Access::write, {"tl.store", {1, 2, 3}}, Time{0});
-  for (const PeName other : {PeName{0, 2, 3}, PeName{1, 0, 3}, PeName{1, 2, 0}}) {
+  for (const PeLocation other : {PeLocation{0, 2, 3}, PeLocation{1, 0, 3}, PeLocation{1, 2, 0}}) {
     CHECK(race_of(tracker, 0, 1, Access::read, {"tl.load", other}, Time{1}) != "none");
   }
 }

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kernbench::sim {
+
+// A processing element, as the user counts them.
+struct PeLocation {
+  int sip = 0;
+  int cube = 0;  // row-major in the SIP's cube mesh
+  int pe = 0;    // in the cube
+
+  friend auto operator<=>(const PeLocation&, const PeLocation&) = default;
+};
+
+// "sip0.cube3.pe5"
+std::string to_string(const PeLocation& location);
+
+// The inverse; nullopt if `text` has another form.  Says nothing of whether the PE exists.
+std::optional<PeLocation> parse_pe_location(std::string_view text);
+
+}  // namespace kernbench::sim

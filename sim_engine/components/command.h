@@ -1,0 +1,78 @@
+// What a kernel asks its PE to do.  Commands are issued in order and run when their operands are
+// ready and their unit is free.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/tile.h"
+#include "sim_engine/data/access_tracker.h"
+#include "sim_engine/data/memory_store.h"
+
+namespace kernbench::sim {
+
+class KernelRun;
+
+// The storage of one shard: a region in the HBM slice of a PE.
+struct DeviceBuffer {
+  RegionId region{};
+  PeLocation home;
+  Bytes address = 0;  // virtual, in the SIP's address space
+  DType dtype = DType::f32;
+  std::int64_t element_count = 0;
+};
+
+struct Command {
+  enum class Kind : std::uint8_t { load, store, math, send, receive };
+
+  Kind kind = Kind::load;
+  MathOp math_op = MathOp::add;
+  KernelRun* run = nullptr;
+  int missing_operands = 0;
+  Time issued{0};   // when the PE_CPU had issued it
+  Time started{0};  // when it reached its unit
+  Tile a;           // operands
+  Tile b;
+  Tile result;  // ready when the command is done; of no bytes where there is no value
+  Bytes bytes = 0;
+
+  // load, store
+  DeviceBuffer buffer;
+  std::int64_t begin = 0;  // first element
+  AccessId access{};
+
+  // send, receive
+  IpcqChannel* channel = nullptr;
+  std::uint32_t arrow = 0;  // of the message, in a trace
+  Tile departed;            // send: ready when it has reached its channel
+};
+
+// Commands that are used again: nothing is allocated once warm.
+class CommandPool {
+ public:
+  Command& make() {
+    if (free_.empty()) free_.push_back(&commands_.emplace_back());
+    Command& command = *free_.back();
+    free_.pop_back();
+    return command;
+  }
+  void give_back(Command& command) {
+    command = {};
+    free_.push_back(&command);
+  }
+
+  // Every command is free again: the end of a run that failed.
+  void reset() {
+    free_.clear();
+    for (Command& command : commands_) give_back(command);
+  }
+
+ private:
+  std::deque<Command> commands_;  // addresses stay
+  std::vector<Command*> free_;
+};
+
+}  // namespace kernbench::sim

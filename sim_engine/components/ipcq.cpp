@@ -1,0 +1,130 @@
+#include "sim_engine/components/ipcq.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+constexpr Bytes kCreditBytes = 16;
+
+Endpoint buffer_of(const IpcqChannel::Ends& ends, BufferKind kind) {
+  switch (kind) {
+    case BufferKind::tcm:
+      return {Endpoint::Kind::tcm, ends.to};
+    case BufferKind::sram:
+      return {Endpoint::Kind::sram, {ends.to.sip, ends.to.cube, 0}};
+    case BufferKind::hbm:
+      break;
+  }
+  return {Endpoint::Kind::hbm, ends.to};
+}
+
+// Tells whoever waits, once.
+void notify(Event& waiter) {
+  const Event event = std::exchange(waiter, {});
+  if (event.function != nullptr) event.function(event.object, event.argument);
+}
+
+}  // namespace
+
+std::string_view name_of(Direction direction) {
+  constexpr std::array<std::string_view, kDirectionCount> kNames = {
+      "east",        "west",        "north",        "south",
+      "global_east", "global_west", "global_north", "global_south"};
+  return kNames.at(static_cast<std::size_t>(direction));
+}
+
+std::string_view name_of(BufferKind kind) {
+  constexpr std::array<std::string_view, 3> kNames = {"tcm", "sram", "hbm"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const IpcqParams& params)
+    : engine_(engine),
+      ends_(ends),
+      params_(params),
+      data_path_(
+          &fabric.path({Endpoint::Kind::tcm, ends.from}, buffer_of(ends, params.buffer_kind))),
+      pop_path_(&fabric.path(buffer_of(ends, params.buffer_kind), {Endpoint::Kind::tcm, ends.to})),
+      credit_time_(
+          fabric.path({Endpoint::Kind::pe_cpu, ends.to}, {Endpoint::Kind::pe_cpu, ends.from})
+              .time_of(kCreditBytes)),
+      credits_(params.depth),
+      slots_(static_cast<std::size_t>(params.depth)) {}
+
+std::string IpcqChannel::name() const {
+  return fmt::format("ipcq {} {} -> {} {}", to_string(ends_.from), name_of(ends_.out),
+                     to_string(ends_.to), name_of(ends_.in));
+}
+
+void IpcqChannel::take_credit() {
+  if (!has_credit()) {
+    throw DeviceError("KB-Q001",
+                      fmt::format("{}: push with 0 credits (depth {})", name(), params_.depth));
+  }
+  --credits_;
+  ++on_the_way_;
+  check_invariant();
+}
+
+void IpcqChannel::deliver(IpcqMessage message) {
+  --on_the_way_;
+  const std::size_t tail = (head_ + static_cast<std::size_t>(message_count_)) % slots_.size();
+  slots_[tail] = std::move(message);
+  ++message_count_;
+  check_invariant();
+  notify(on_message_);
+}
+
+IpcqMessage IpcqChannel::pop() {
+  if (!has_message()) {
+    throw DeviceError("KB-Q002", fmt::format("{}: pop from an empty queue", name()));
+  }
+  IpcqMessage message = std::exchange(slots_[head_], {});
+  head_ = (head_ + 1) % slots_.size();
+  --message_count_;
+  ++being_emptied_;
+  check_invariant();
+  return message;
+}
+
+void IpcqChannel::release_slot() {
+  --being_emptied_;
+  ++credits_in_flight_;
+  check_invariant();
+  engine_.schedule<&IpcqChannel::credit_returned>(credit_time_, this);
+}
+
+void IpcqChannel::credit_returned() {
+  --credits_in_flight_;
+  ++credits_;
+  check_invariant();
+  notify(on_credit_);
+}
+
+// Every slot is in exactly one place.
+void IpcqChannel::check_invariant() const {
+  KB_CHECK(credits_ >= 0 && on_the_way_ >= 0 && being_emptied_ >= 0 && credits_in_flight_ >= 0 &&
+               credits_ + on_the_way_ + message_count() + being_emptied_ + credits_in_flight_ ==
+                   params_.depth,
+           "{}: {} credits, {} on the way, {} arrived, {} being emptied, {} credits in flight, "
+           "depth {}",
+           name(), credits_, on_the_way_, message_count(), being_emptied_, credits_in_flight_,
+           params_.depth);
+}
+
+void IpcqChannel::reset() {
+  credits_ = params_.depth;
+  on_the_way_ = being_emptied_ = credits_in_flight_ = message_count_ = 0;
+  std::ranges::fill(slots_, IpcqMessage{});
+  on_credit_ = on_message_ = {};
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,142 @@
+// PE-to-PE queues (IPCQ).
+//
+// Models:      a ring buffer of `depth` slots at the receiver, in its TCM, its cube's SRAM or its
+// HBM;
+//              a sender that owns as many credits as there are free slots; data and metadata that
+//              arrive together and become visible at once; a credit that flies back when the
+//              receiver has emptied the slot.
+// Not modeled: head and tail pointers as memory traffic of their own.
+// Timing:      a message takes the path into the buffer (Fabric); a credit takes the latency of the
+//              way back plus 16 bytes at its slowest link, and occupies no link (ADR-0033).
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim_engine/components/fabric.h"
+#include "sim_engine/components/location.h"
+#include "sim_engine/core/engine.h"
+#include "sim_engine/data/value.h"
+
+namespace kernbench::sim {
+
+// Where a kernel sends to or receives from: a neighbour inside the SIP, or in another SIP.
+enum class Direction : std::uint8_t {
+  east,
+  west,
+  north,
+  south,
+  global_east,
+  global_west,
+  global_north,
+  global_south,
+};
+inline constexpr int kDirectionCount = 8;
+
+std::string_view name_of(Direction direction);
+constexpr Direction opposite(Direction direction) {
+  return static_cast<Direction>(static_cast<int>(direction) ^ 1);
+}
+
+// The memory that holds a queue's slots.
+enum class BufferKind : std::uint8_t { tcm, sram, hbm };
+inline constexpr std::array kBufferKinds = {BufferKind::tcm, BufferKind::sram, BufferKind::hbm};
+std::string_view name_of(BufferKind kind);
+
+struct IpcqParams {
+  BufferKind buffer_kind = BufferKind::tcm;
+  int depth = 4;                // slots
+  Bytes slot_bytes = 16 << 10;  // capacity of one
+};
+
+struct IpcqMessage {
+  Value value;
+  DType dtype = DType::f32;
+  std::int64_t element_count = 0;
+  Bytes bytes = 0;
+  Time sent{0};
+  std::uint32_t arrow = 0;  // joins its send and its receive in a trace
+};
+
+// One queue, from one PE to another.
+class IpcqChannel {
+ public:
+  struct Ends {
+    PeLocation from;
+    Direction out;  // the sender's name for the receiver
+    PeLocation to;
+    Direction in;  // the receiver's name for the sender
+  };
+
+  IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const IpcqParams& params);
+
+  const Ends& ends() const { return ends_; }
+  const IpcqParams& params() const { return params_; }
+  const Path& data_path() const { return *data_path_; }
+  const Path& pop_path() const { return *pop_path_; }
+
+  // "ipcq sip0.cube0.pe0 east -> sip1.cube0.pe0 west"
+  std::string name() const;
+
+  // The sender's side.  A credit is taken before a message is sent.
+  bool has_credit() const { return credits_ > 0; }
+  void take_credit();  // DeviceError KB-Q001 without credit
+  void wake_on_credit(const Event& event) { on_credit_ = event; }
+
+  // The message is complete in its slot.  DeviceError KB-Q004 if it is larger than a slot.
+  void deliver(IpcqMessage message);
+
+  // The receiver's side.  pop() takes the oldest message; its slot is in use until release_slot().
+  bool has_message() const { return message_count_ > 0; }
+  const IpcqMessage& front() const { return slots_[head_]; }
+  IpcqMessage pop();  // DeviceError KB-Q002 if empty
+  void wake_on_message(const Event& event) { on_message_ = event; }
+  void release_slot();
+
+  int credits() const { return credits_; }
+  int message_count() const { return message_count_; }
+
+  // Back to the state after installation: the end of a run that failed.
+  void reset();
+
+ private:
+  void credit_returned();
+  void check_invariant() const;
+
+  Engine& engine_;
+  const Ends ends_;
+  const IpcqParams params_;
+  const Path* const data_path_;  // from the sender's TCM into the buffer
+  const Path* const pop_path_;   // from the buffer into the receiver's TCM
+  const Time credit_time_;
+  int credits_;
+  int on_the_way_ = 0;     // messages sent, not yet delivered
+  int being_emptied_ = 0;  // slots popped, not yet released
+  int credits_in_flight_ = 0;
+  std::vector<IpcqMessage> slots_;  // a ring: message_count_ of them from head_ on
+  std::size_t head_ = 0;
+  int message_count_ = 0;
+  Event on_credit_;
+  Event on_message_;
+};
+
+// Which channels a PE can reach, by direction.
+class PeIpcq {
+ public:
+  IpcqChannel* out(Direction direction) const { return out_[index(direction)]; }
+  IpcqChannel* in(Direction direction) const { return in_[index(direction)]; }
+  void connect_out(Direction direction, IpcqChannel* channel) { out_[index(direction)] = channel; }
+  void connect_in(Direction direction, IpcqChannel* channel) { in_[index(direction)] = channel; }
+
+ private:
+  static std::size_t index(Direction direction) { return static_cast<std::size_t>(direction); }
+
+  std::array<IpcqChannel*, kDirectionCount> out_{};
+  std::array<IpcqChannel*, kDirectionCount> in_{};
+};
+
+}  // namespace kernbench::sim

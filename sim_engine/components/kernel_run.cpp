@@ -1,0 +1,150 @@
+#include "sim_engine/components/kernel_run.h"
+
+#include <algorithm>
+
+#include "sim_engine/base/check.h"
+
+namespace kernbench::sim {
+
+KernelRun::KernelRun(ProcessingElement& pe, const Event& wake)
+    : pe_(pe), wake_(wake), started_(pe.services().engine.now()), cpu_clock_(started_) {}
+
+Command& KernelRun::issue_next(Command::Kind kind) {
+  PeServices& services = pe_.services();
+  cpu_clock_ = std::max(cpu_clock_, services.engine.now()) + services.topology.pe.cpu_issue;
+  Command& command = services.commands.make();
+  command.kind = kind;
+  command.run = this;
+  command.issued = cpu_clock_;
+  return command;
+}
+
+void KernelRun::submit(Command& command) {
+  ++outstanding_;
+  pe_.issue(command);
+}
+
+Tile KernelRun::load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count) {
+  PeServices& services = pe_.services();
+  Command& command = issue_next(Command::Kind::load);
+  const Tile result = services.tiles.make(buffer.dtype, count, &pe_.scratch_in_use());
+  result->value = services.memory.declare(buffer.dtype, count);
+  command.result = result;
+  command.bytes = result->bytes;
+  command.buffer = buffer;
+  command.begin = begin;
+  submit(command);
+  note_access(buffer.region, begin, count, false, result);
+  return result;
+}
+
+void KernelRun::store(const DeviceBuffer& buffer, std::int64_t begin, const Tile& tile) {
+  Command& command = issue_next(Command::Kind::store);
+  const Tile done = make_signal();
+  command.a = tile;
+  command.result = done;
+  command.bytes = tile->bytes;
+  command.buffer = buffer;
+  command.begin = begin;
+  submit(command);
+  note_access(buffer.region, begin, tile->element_count, true, done);
+}
+
+Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
+  PeServices& services = pe_.services();
+  Command& command = issue_next(Command::Kind::math);
+  const Tile result = services.tiles.make(a->dtype, a->element_count, &pe_.scratch_in_use());
+  result->value = services.memory.math(op, a->value, b->value);
+  command.math_op = op;
+  command.a = a;
+  command.b = b;
+  command.result = result;
+  submit(command);
+  return result;
+}
+
+void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
+  Command& command = issue_next(Command::Kind::send);
+  channel.take_credit();
+  command.a = tile;
+  command.b = std::exchange(last_departed_[static_cast<std::size_t>(channel.ends().out)],
+                            command.departed = make_signal());
+  command.result = make_signal();
+  command.bytes = tile->bytes;
+  command.channel = &channel;
+  command.arrow = pe_.services().next_arrow++;
+  submit(command);
+}
+
+Tile KernelRun::receive(IpcqChannel& channel) {
+  PeServices& services = pe_.services();
+  Command& command = issue_next(Command::Kind::receive);
+  IpcqMessage message = channel.pop();
+  const Tile result =
+      services.tiles.make(message.dtype, message.element_count, &pe_.scratch_in_use());
+  result->value = std::move(message.value);
+  command.result = result;
+  command.bytes = result->bytes;
+  command.channel = &channel;
+  command.arrow = message.arrow;
+  submit(command);
+  return result;
+}
+
+// A tile without a value: only its readiness counts.
+Tile KernelRun::make_signal() {
+  return pe_.services().tiles.make(DType::f32, 0, &pe_.scratch_in_use());
+}
+
+// Memory order inside a kernel: a load waits for stores, and a store for loads and stores, that
+// were issued before it and touch the same elements.
+
+void KernelRun::note_access(RegionId region, std::int64_t begin, std::int64_t count, bool writes,
+                            const Tile& done) {
+  accesses_.push_back({region, begin, begin + count, writes, done});
+}
+
+void KernelRun::forget_finished_accesses() {
+  std::erase_if(accesses_, [](const MemoryAccess& access) { return access.done->ready; });
+}
+
+std::span<const Tile> KernelRun::hazards_of(const Command& command) {
+  hazards_.clear();
+  const bool loads = command.kind == Command::Kind::load;
+  if (!loads && command.kind != Command::Kind::store) return {};
+  forget_finished_accesses();
+  const std::int64_t count = loads ? command.result->element_count : command.a->element_count;
+  for (const MemoryAccess& access : accesses_) {
+    const bool overlaps = access.region == command.buffer.region &&
+                          access.begin < command.begin + count && command.begin < access.end;
+    if (overlaps && (access.writes || !loads)) hazards_.push_back(access.done);
+  }
+  return hazards_;
+}
+
+Bytes KernelRun::free_scratch() {
+  forget_finished_accesses();
+  return pe_.scratch_capacity() - pe_.scratch_in_use();
+}
+
+// Waiting.
+
+void KernelRun::wake_at_clock() {
+  Engine& engine = pe_.services().engine;
+  KB_CHECK(cpu_clock_ > engine.now(), "the PE_CPU is not ahead");
+  engine.schedule(cpu_clock_ - engine.now(), wake_);
+}
+
+void KernelRun::wake_when_outstanding(int count) {
+  KB_CHECK(count < outstanding_, "{} commands are under way", outstanding_);
+  wake_at_outstanding_ = count;
+}
+
+void KernelRun::command_finished() {
+  --outstanding_;
+  if (outstanding_ > wake_at_outstanding_) return;
+  wake_at_outstanding_ = -1;
+  wake_.function(wake_.object, wake_.argument);
+}
+
+}  // namespace kernbench::sim

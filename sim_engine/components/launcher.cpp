@@ -1,0 +1,166 @@
+#include "sim_engine/components/launcher.h"
+
+#include "sim_engine/base/check.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+constexpr Bytes kMessageBytes = 64;
+
+template <class Object>
+std::uint64_t argument_of(Object& object) {
+  return reinterpret_cast<std::uintptr_t>(&object);
+}
+
+}  // namespace
+
+class Launcher::Launch {
+ public:
+  struct CubeState {
+    Launch* launch = nullptr;
+    int cube = 0;
+    std::size_t first = 0;  // its PEs are pes[first, first + count)
+    std::size_t count = 0;
+    std::size_t running = 0;
+  };
+  struct PeState {
+    CubeState* cube = nullptr;
+    PeLocation at;
+  };
+
+  void assign(std::span<const PeLocation> locations);
+
+  int sip = 0;
+  Event start;
+  Event done;
+  std::vector<PeState> pes;
+  std::vector<CubeState> cubes;
+  std::size_t running_cubes = 0;
+};
+
+void Launcher::Launch::assign(std::span<const PeLocation> locations) {
+  sip = locations.front().sip;
+  pes.clear();
+  cubes.clear();
+  for (const PeLocation& at : locations) {
+    if (cubes.empty() || cubes.back().cube != at.cube) {
+      cubes.push_back({this, at.cube, pes.size(), 0, 0});
+    }
+    cubes.back().running = ++cubes.back().count;
+    pes.push_back({nullptr, at});
+  }
+  for (CubeState& cube : cubes) {
+    for (std::size_t i = 0; i < cube.count; ++i) pes[cube.first + i].cube = &cube;
+  }
+  running_cubes = cubes.size();
+}
+
+Launcher::Launcher(Engine& engine, Fabric& fabric, const Topology& topology)
+    : engine_(engine),
+      fabric_(fabric),
+      topology_(topology),
+      io_cpus_(static_cast<std::size_t>(topology.system.sip_count)),
+      m_cpus_(static_cast<std::size_t>(topology.system.sip_count * topology.cube_count())) {}
+
+Launcher::~Launcher() = default;
+
+Launcher::Launch& Launcher::launch(std::span<const PeLocation> pes, const Event& start,
+                                   const Event& done) {
+  KB_CHECK(!pes.empty(), "a launch on no PE");
+  if (free_.empty()) {
+    launches_.push_back(std::make_unique<Launch>());
+    free_.push_back(launches_.back().get());
+  }
+  Launch& launch = *free_.back();
+  free_.pop_back();
+  launch.assign(pes);
+  launch.start = start;
+  launch.done = done;
+  const Path& path = fabric_.path({Endpoint::Kind::host, {launch.sip, 0, 0}},
+                                  {Endpoint::Kind::io_cpu, {launch.sip, 0, 0}});
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_io_cpu>(this, argument_of(launch)));
+  return launch;
+}
+
+// The IO_CPU passes a launch on, cube by cube.  The message then finds its own way.
+void Launcher::at_io_cpu(std::uint64_t argument) {
+  Launch& launch = *reinterpret_cast<Launch*>(argument);
+  FifoServer& io_cpu = io_cpus_[static_cast<std::size_t>(launch.sip)];
+  for (Launch::CubeState& cube : launch.cubes) {
+    const Time dispatch = topology_.sip.io_cpu_dispatch;
+    const Time sent = io_cpu.reserve(engine_.now(), dispatch) + dispatch;
+    engine_.schedule<&Launcher::leave_io_cpu>(sent - engine_.now(), this, argument_of(cube));
+  }
+}
+
+void Launcher::leave_io_cpu(std::uint64_t argument) {
+  Launch::CubeState& cube = *reinterpret_cast<Launch::CubeState*>(argument);
+  const int sip = cube.launch->sip;
+  const Path& path = fabric_.path({Endpoint::Kind::io_cpu, {sip, 0, 0}},
+                                  {Endpoint::Kind::m_cpu, {sip, cube.cube, 0}});
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_m_cpu>(this, argument));
+}
+
+void Launcher::at_m_cpu(std::uint64_t argument) {
+  Launch::CubeState& cube = *reinterpret_cast<Launch::CubeState*>(argument);
+  Launch& launch = *cube.launch;
+  FifoServer& m_cpu =
+      m_cpus_[static_cast<std::size_t>(launch.sip * topology_.cube_count() + cube.cube)];
+  for (std::size_t i = 0; i < cube.count; ++i) {
+    const Time dispatch = topology_.cube.m_cpu_dispatch;
+    const Time sent = m_cpu.reserve(engine_.now(), dispatch) + dispatch;
+    engine_.schedule<&Launcher::leave_m_cpu>(sent - engine_.now(), this,
+                                             argument_of(launch.pes[cube.first + i]));
+  }
+}
+
+void Launcher::leave_m_cpu(std::uint64_t argument) {
+  const PeLocation& at = reinterpret_cast<Launch::PeState*>(argument)->at;
+  const Path& path =
+      fabric_.path({Endpoint::Kind::m_cpu, {at.sip, at.cube, 0}}, {Endpoint::Kind::pe_cpu, at});
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_pe>(this, argument));
+}
+
+void Launcher::at_pe(std::uint64_t argument) {
+  auto* pe = reinterpret_cast<Launch::PeState*>(argument);
+  const Launch& launch = *pe->cube->launch;
+  launch.start.function(launch.start.object, static_cast<std::uint64_t>(pe - launch.pes.data()));
+}
+
+void Launcher::kernel_finished(Launch& launch, std::size_t index) {
+  const Launch::PeState& pe = launch.pes.at(index);
+  const Path& path = fabric_.path({Endpoint::Kind::pe_cpu, pe.at},
+                                  {Endpoint::Kind::m_cpu, {pe.at.sip, pe.at.cube, 0}});
+  fabric_.send(path, kMessageBytes,
+               Engine::call<&Launcher::pe_reported>(this, argument_of(*pe.cube)));
+}
+
+void Launcher::pe_reported(std::uint64_t argument) {
+  Launch::CubeState& cube = *reinterpret_cast<Launch::CubeState*>(argument);
+  if (--cube.running > 0) return;
+  const int sip = cube.launch->sip;
+  const Path& path = fabric_.path({Endpoint::Kind::m_cpu, {sip, cube.cube, 0}},
+                                  {Endpoint::Kind::io_cpu, {sip, 0, 0}});
+  fabric_.send(path, kMessageBytes,
+               Engine::call<&Launcher::cube_reported>(this, argument_of(*cube.launch)));
+}
+
+void Launcher::cube_reported(std::uint64_t argument) {
+  Launch& launch = *reinterpret_cast<Launch*>(argument);
+  if (--launch.running_cubes > 0) return;
+  const Path& path = fabric_.path({Endpoint::Kind::io_cpu, {launch.sip, 0, 0}},
+                                  {Endpoint::Kind::host, {launch.sip, 0, 0}});
+  fabric_.send(path, kMessageBytes, launch.done);
+  free_.push_back(&launch);
+}
+
+void Launcher::reset() {
+  const Time now = engine_.now();
+  for (FifoServer& cpu : io_cpus_) cpu.release(now);
+  for (FifoServer& cpu : m_cpus_) cpu.release(now);
+  free_.clear();
+  for (const auto& launch : launches_) free_.push_back(launch.get());
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,60 @@
+// How a kernel reaches the PEs of a SIP, and how the host learns that it has ended.
+//
+// Models:  host link -> IO_CPU (`dispatch` per cube, one after the other) -> the fabric -> each
+// M_CPU
+//          (`dispatch` per PE, one after the other) -> the PE's NoC port.  When the last PE of a
+//          cube has finished its M_CPU tells the IO_CPU, and when the last cube has, the host is
+//          told.
+// Timing:  launch and completion messages are 64 bytes and travel like all others.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sim_engine/components/fabric.h"
+#include "sim_engine/components/fifo_server.h"
+#include "sim_engine/core/engine.h"
+
+namespace kernbench::sim {
+
+class Launcher {
+ public:
+  Launcher(Engine& engine, Fabric& fabric, const Topology& topology);
+  ~Launcher();
+
+  // A kernel on some PEs of one SIP, from launch() until the host knows that it is done.
+  class Launch;
+
+  // `start` is called for each PE with its place in `pes` as the argument; `done` when the host
+  // knows that all have finished. REQUIRES: pes is not empty, of one SIP, and ordered by cube; it
+  // is copied
+  Launch& launch(std::span<const PeLocation> pes, const Event& start, const Event& done);
+
+  // The kernel on pes[index] of a launch has ended, now.
+  void kernel_finished(Launch& launch, std::size_t index);
+
+  // Drops launches under way: the end of a run that failed.
+  void reset();
+
+ private:
+  void at_io_cpu(std::uint64_t launch);
+  void leave_io_cpu(std::uint64_t cube);
+  void at_m_cpu(std::uint64_t cube);
+  void leave_m_cpu(std::uint64_t pe);
+  void at_pe(std::uint64_t pe);
+  void pe_reported(std::uint64_t cube);
+  void cube_reported(std::uint64_t launch);
+
+  Engine& engine_;
+  Fabric& fabric_;
+  const Topology& topology_;
+  std::vector<FifoServer> io_cpus_;  // by SIP
+  std::vector<FifoServer> m_cpus_;   // by SIP and cube
+  std::vector<std::unique_ptr<Launch>> launches_;
+  std::vector<Launch*> free_;
+};
+
+}  // namespace kernbench::sim

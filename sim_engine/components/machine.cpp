@@ -1,0 +1,73 @@
+#include "sim_engine/components/machine.h"
+
+#include <fmt/format.h>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::sim {
+
+Machine::Machine(const Topology& topology, const MachineOptions& options)
+    : topology_(topology),
+      trace_(options.trace ? std::make_unique<TraceRecorder>() : nullptr),
+      fabric_(engine_, topology_, trace_.get()),
+      memory_(options.data),
+      launcher_(engine_, fabric_, topology_),
+      services_{topology_, engine_, fabric_, memory_, accesses_, op_log_, trace_.get(), {}, {}, 0} {
+  std::uint32_t number = 0;
+  for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
+    for (int cube = 0; cube < topology_.cube_count(); ++cube) {
+      for (int pe = 0; pe < topology_.pe_count(); ++pe) {
+        pes_.emplace_back(services_, PeLocation{sip, cube, pe}, number++);
+      }
+    }
+  }
+}
+
+ProcessingElement& Machine::pe(const PeLocation& at) {
+  KB_CHECK(exists(topology_, at), "there is no {}", to_string(at));
+  const int number = (at.sip * topology_.cube_count() + at.cube) * topology_.pe_count() + at.pe;
+  return pes_[static_cast<std::size_t>(number)];
+}
+
+IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& params) {
+  ProcessingElement& receiver = pe(ends.to);
+  if (params.buffer_kind == BufferKind::tcm) {
+    const Bytes bytes = params.depth * params.slot_bytes;
+    const Bytes free = receiver.scratch_capacity() - receiver.scratch_in_use();
+    if (bytes > free) {
+      throw DeviceError(
+          "KB-M010",
+          fmt::format(
+              "out of TCM on {}: a queue of {} slots of {} B needs {} B, {} B are free; use "
+              "fewer or smaller slots, or buffer_kind sram or hbm",
+              to_string(ends.to), params.depth, params.slot_bytes, bytes, free));
+    }
+    receiver.set_queue_bytes(topology_.pe.tcm.capacity - receiver.scratch_capacity() + bytes);
+  }
+  IpcqChannel& channel = channels_.emplace_back(engine_, fabric_, ends, params);
+  pe(ends.from).ipcq().connect_out(ends.out, &channel);
+  receiver.ipcq().connect_in(ends.in, &channel);
+  return channel;
+}
+
+void Machine::disconnect_all() {
+  for (const IpcqChannel& channel : channels_) {
+    pe(channel.ends().from).ipcq().connect_out(channel.ends().out, nullptr);
+    pe(channel.ends().to).ipcq().connect_in(channel.ends().in, nullptr);
+    pe(channel.ends().to).set_queue_bytes(0);
+  }
+  channels_.clear();
+}
+
+void Machine::abandon_work_under_way() {
+  engine_.clear();
+  fabric_.reset();
+  launcher_.reset();
+  accesses_.clear();
+  services_.commands.reset();
+  for (ProcessingElement& pe : pes_) pe.reset();
+  for (IpcqChannel& channel : channels_) channel.reset();
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,77 @@
+// The modelled system in one piece: the engine, everything that it moves, and the data.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim_engine/components/fabric.h"
+#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/launcher.h"
+#include "sim_engine/components/processing_element.h"
+#include "sim_engine/core/engine.h"
+#include "sim_engine/data/access_tracker.h"
+#include "sim_engine/data/memory_store.h"
+#include "sim_engine/data/op_log.h"
+#include "sim_engine/trace/trace_recorder.h"
+
+namespace kernbench::sim {
+
+struct MachineOptions {
+  bool data = true;    // keep what is needed to replay values
+  bool trace = false;  // record spans
+};
+
+class Machine {
+ public:
+  Machine(const Topology& topology, const MachineOptions& options);
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  const Topology& topology() const { return topology_; }
+  Engine& engine() { return engine_; }
+  const Engine& engine() const { return engine_; }
+  Fabric& fabric() { return fabric_; }
+  MemoryStore& memory() { return memory_; }
+  AccessTracker& accesses() { return accesses_; }
+  OpLog& op_log() { return op_log_; }
+  const OpLog& op_log() const { return op_log_; }
+  Launcher& launcher() { return launcher_; }
+  TraceRecorder* trace() { return trace_.get(); }  // null unless asked for
+
+  ProcessingElement& pe(const PeLocation& at);
+
+  // Makes a queue and enters it in both PEs' tables.  Queues in TCM take their slots out of the
+  // receiver's scratch for good.
+  // Throws DeviceError KB-M010 if they do not fit.
+  IpcqChannel& connect(const IpcqChannel::Ends& ends, const IpcqParams& params);
+
+  // Takes all queues away.  REQUIRES: no kernel runs
+  void disconnect_all();
+
+  const std::deque<IpcqChannel>& channels() const { return channels_; }
+
+  // Drops whatever is under way, and puts units and queues back into their idle state; time, values
+  // and the log stay.  For the end of a run that failed: afterwards the machine works again.
+  // REQUIRES: every KernelRun is gone
+  void abandon_work_under_way();
+
+ private:
+  const Topology topology_;
+  Engine engine_;
+  std::unique_ptr<TraceRecorder> trace_;
+  Fabric fabric_;
+  MemoryStore memory_;
+  AccessTracker accesses_;
+  OpLog op_log_;
+  Launcher launcher_;
+  PeServices services_;
+  std::deque<ProcessingElement> pes_;  // by SIP, cube, PE; addresses stay
+  std::deque<IpcqChannel> channels_;
+};
+
+}  // namespace kernbench::sim

@@ -1,0 +1,227 @@
+#include "sim_engine/components/processing_element.h"
+
+#include <fmt/format.h>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/components/kernel_run.h"
+#include "sim_engine/trace/trace_recorder.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+std::uint64_t argument_of(const Command& command) {
+  return reinterpret_cast<std::uintptr_t>(&command);
+}
+Command& command_of(std::uint64_t argument) {
+  return *reinterpret_cast<Command*>(argument);
+}
+
+OpKind op_kind_of(Command::Kind kind) {
+  switch (kind) {
+    case Command::Kind::load:
+      return OpKind::load;
+    case Command::Kind::store:
+      return OpKind::store;
+    case Command::Kind::math:
+      return OpKind::math;
+    case Command::Kind::send:
+      return OpKind::send;
+    case Command::Kind::receive:
+      break;
+  }
+  return OpKind::recv;
+}
+
+}  // namespace
+
+// PE_SCHEDULER
+
+void ProcessingElement::issue(Command& command) {
+  wait_for(command, command.a);
+  wait_for(command, command.b);
+  for (const Tile& earlier : command.run->hazards_of(command)) wait_for(command, earlier);
+  if (command.missing_operands == 0) operands_ready(command);
+}
+
+void ProcessingElement::wait_for(Command& command, const Tile& operand) {
+  if (!operand || operand->ready) return;
+  operand->waiters.push_back(&command);
+  ++command.missing_operands;
+}
+
+// All operands are there: on to the unit.
+void ProcessingElement::operands_ready(Command& command) {
+  const Time now = services_.engine.now();
+  const Time at = std::max(now, command.issued) + services_.topology.pe.scheduler_dispatch;
+  services_.engine.schedule<&ProcessingElement::dispatch>(at - now, this, argument_of(command));
+}
+
+void ProcessingElement::make_ready(const Tile& tile) {
+  tile->ready = true;
+  for (Command* waiter : tile->waiters) {
+    if (--waiter->missing_operands == 0) operands_ready(*waiter);
+  }
+  tile->waiters.clear();
+}
+
+void ProcessingElement::dispatch(std::uint64_t argument) {
+  Command& command = command_of(argument);
+  const Topology::Pe& pe = services_.topology.pe;
+  command.started = services_.engine.now();
+  switch (command.kind) {
+    case Command::Kind::load:
+      submit_dma(kLoad, command, translation_time(command));
+      break;
+    case Command::Kind::store:
+      submit_dma(kStore, command, translation_time(command));
+      break;
+    case Command::Kind::math:
+      start_math(command);
+      break;
+    case Command::Kind::send:
+      make_ready(command.departed);
+      [[fallthrough]];
+    case Command::Kind::receive:
+      submit_dma(kCommunication, command, pe.ipcq_latency);
+      break;
+  }
+}
+
+// PE_DMA and PE_MMU
+
+void ProcessingElement::submit_dma(Channel channel, Command& command, Time extra) {
+  const Time now = services_.engine.now();
+  const Time setup = services_.topology.pe.dma_setup;
+  const Time start = dma_[channel].reserve(now, setup);
+  services_.engine.schedule<&ProcessingElement::start_transfer>(start + setup + extra - now, this,
+                                                                argument_of(command));
+}
+
+Time ProcessingElement::translation_time(const Command& command) const {
+  const Topology::Pe& pe = services_.topology.pe;
+  if (command.bytes == 0) return Time{0};
+  const Bytes first = command.buffer.address + command.begin * size_of(command.buffer.dtype);
+  const Bytes pages = (first + command.bytes - 1) / pe.mmu_page - first / pe.mmu_page + 1;
+  return pe.mmu_latency * pages;
+}
+
+const Path& ProcessingElement::path_of(const Command& command) {
+  const Endpoint own{Endpoint::Kind::tcm, location_};
+  const Endpoint shard{Endpoint::Kind::hbm, command.buffer.home};
+  switch (command.kind) {
+    case Command::Kind::load:
+      return services_.fabric.path(shard, own);
+    case Command::Kind::store:
+      return services_.fabric.path(own, shard);
+    case Command::Kind::send:
+      return command.channel->data_path();
+    case Command::Kind::receive:
+    case Command::Kind::math:
+      break;
+  }
+  return command.channel->pop_path();
+}
+
+// The memory is read or written from here on: this is when a load meets the version that it reads.
+void ProcessingElement::start_transfer(std::uint64_t argument) {
+  Command& command = command_of(argument);
+  const bool loads = command.kind == Command::Kind::load;
+  if (loads || command.kind == Command::Kind::store) {
+    const std::int64_t count = loads ? command.result->element_count : command.a->element_count;
+    command.access = services_.accesses.begin(
+        command.buffer.region, command.begin, count, loads ? Access::read : Access::write,
+        {loads ? "tl.load" : "tl.store", location_}, services_.engine.now());
+    if (loads) {
+      services_.memory.bind(command.result->value,
+                            services_.memory.load(command.buffer.region, command.begin, count));
+    }
+  }
+  services_.fabric.send(path_of(command), command.bytes,
+                        Engine::call<&ProcessingElement::finish>(this, argument));
+}
+
+// PE_MATH
+
+void ProcessingElement::start_math(Command& command) {
+  const Topology::Pe& pe = services_.topology.pe;
+  const std::int64_t count = command.result->element_count;
+  const Time duration = cycles_time((count + pe.math_lanes - 1) / pe.math_lanes, pe.math_clock);
+  const Time now = services_.engine.now();
+  command.started = math_.reserve(now, duration);
+  services_.engine.schedule<&ProcessingElement::finish>(command.started + duration - now, this,
+                                                        argument_of(command));
+}
+
+// The end of every command.
+
+void ProcessingElement::finish(std::uint64_t argument) {
+  Command& command = command_of(argument);
+  take_effect(command);
+  record(command);
+  KernelRun& run = *command.run;
+  make_ready(command.result);
+  services_.commands.give_back(command);
+  run.command_finished();
+}
+
+void ProcessingElement::take_effect(Command& command) {
+  switch (command.kind) {
+    case Command::Kind::load:
+      services_.accesses.end(command.access);
+      break;
+    case Command::Kind::store:
+      services_.memory.store(command.buffer.region, command.begin, command.a->value);
+      services_.accesses.end(command.access);
+      break;
+    case Command::Kind::send:
+      send_arrived(command);
+      break;
+    case Command::Kind::receive:
+      command.channel->release_slot();
+      break;
+    case Command::Kind::math:
+      break;
+  }
+}
+
+void ProcessingElement::send_arrived(Command& command) {
+  const TileNode& tile = *command.a.operator->();
+  command.channel->deliver(
+      {tile.value, tile.dtype, tile.element_count, tile.bytes, command.started, command.arrow});
+}
+
+void ProcessingElement::record(const Command& command) {
+  const Time now = services_.engine.now();
+  const Tile& data = command.kind == Command::Kind::store || command.kind == Command::Kind::send
+                         ? command.a
+                         : command.result;
+  const OpRecord op{op_kind_of(command.kind), data->dtype, number_,
+                    command.started,          now,         data->bytes,
+                    data->element_count};
+  services_.op_log.append(op);
+  services_.engine.fold(digest(op));
+  if (services_.trace == nullptr) return;
+
+  const bool sends = command.kind == Command::Kind::send;
+  const bool receives = command.kind == Command::Kind::receive;
+  std::string unit = fmt::format("cube{}.pe{}.{}", location_.cube, location_.pe, name_of(op.kind));
+  TraceArrow arrow;
+  if (sends || receives) {
+    const auto& ends = command.channel->ends();
+    unit += fmt::format(".{}", name_of(sends ? ends.out : ends.in));
+    arrow = {sends ? TraceArrow::End::begins : TraceArrow::End::ends, command.arrow};
+  }
+  services_.trace->span_in_lane(
+      location_.sip, unit,
+      services_.trace->label(fmt::format("{} {} B", name_of(op.kind), op.bytes)), command.started,
+      now, arrow);
+}
+
+void ProcessingElement::reset() {
+  const Time now = services_.engine.now();
+  for (FifoServer& channel : dma_) channel.release(now);
+  math_.release(now);
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,90 @@
+// A PE: its scheduler (PE_SCHEDULER) and the units that commands run on.
+//
+// Models:      PE_SCHEDULER hands a command to its unit `dispatch` after it was issued and its
+// operands
+//              are ready.  PE_DMA has three channels (load, store, communication), each in order,
+//              `setup` per descriptor; the data then travel the fabric, so that several are under
+//              way. PE_MMU adds its latency per page that a load or store touches.  PE_MATH takes
+//              ceil(elements / lanes) cycles.  PE_IPCQ adds its latency to each push and pop.
+// Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "sim_engine/components/command.h"
+#include "sim_engine/components/fabric.h"
+#include "sim_engine/components/fifo_server.h"
+#include "sim_engine/core/engine.h"
+#include "sim_engine/data/op_log.h"
+
+namespace kernbench::sim {
+
+class TraceRecorder;
+
+// What all PEs of a machine share.
+struct PeServices {
+  const Topology& topology;
+  Engine& engine;
+  Fabric& fabric;
+  MemoryStore& memory;
+  AccessTracker& accesses;
+  OpLog& op_log;
+  TraceRecorder* trace;  // may be null
+  TilePool tiles;
+  CommandPool commands;
+  std::uint32_t next_arrow = 0;
+};
+
+class ProcessingElement {
+ public:
+  ProcessingElement(PeServices& services, const PeLocation& location, std::uint32_t number)
+      : services_(services), location_(location), number_(number) {}
+
+  const PeLocation& location() const { return location_; }
+  PeServices& services() { return services_; }
+  PeIpcq& ipcq() { return ipcq_; }
+  const PeIpcq& ipcq() const { return ipcq_; }
+
+  // TCM: capacity, what queues hold of it for good, and what values hold of it now.
+  Bytes scratch_capacity() const { return services_.topology.pe.tcm.capacity - queue_bytes_; }
+  Bytes& scratch_in_use() { return scratch_in_use_; }
+  void set_queue_bytes(Bytes bytes) { queue_bytes_ = bytes; }
+
+  // Takes a command whose fields are filled in.  It runs once `issued` has come and its operands
+  // are ready, and then makes its result ready.
+  void issue(Command& command);
+
+  // Forgets reservations and scratch: the end of a run that failed.
+  void reset();
+
+ private:
+  enum Channel : std::size_t { kLoad, kStore, kCommunication, kChannelCount };
+
+  void wait_for(Command& command, const Tile& operand);
+  void operands_ready(Command& command);
+  void make_ready(const Tile& tile);
+  void dispatch(std::uint64_t command);
+  void submit_dma(Channel channel, Command& command, Time extra);
+  void start_transfer(std::uint64_t command);
+  void start_math(Command& command);
+  void finish(std::uint64_t command);
+  void take_effect(Command& command);
+  void send_arrived(Command& command);
+  Time translation_time(const Command& command) const;
+  const Path& path_of(const Command& command);
+  void record(const Command& command);
+
+  PeServices& services_;
+  const PeLocation location_;
+  const std::uint32_t number_;
+  PeIpcq ipcq_;
+  std::array<FifoServer, kChannelCount> dma_;
+  FifoServer math_;
+  Bytes queue_bytes_ = 0;
+  Bytes scratch_in_use_ = 0;
+};
+
+}  // namespace kernbench::sim
