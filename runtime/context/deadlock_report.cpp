@@ -1,0 +1,76 @@
+#include "runtime/context/deadlock_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "runtime/context/simulation.h"
+
+namespace kernbench::runtime {
+
+namespace {
+
+constexpr std::size_t kMostLines = 24;
+
+const FiberLocal& local_of(const Fiber& fiber) {
+  return *static_cast<const FiberLocal*>(fiber.local());
+}
+
+// Kernels that wait for each other's queues in a circle; empty if none do.  A kernel waits for one
+// other at most, so the walk from any of them ends or closes.
+std::vector<sim::PeLocation> find_cycle(const std::vector<Fiber*>& fibers) {
+  std::map<sim::PeLocation, sim::PeLocation> waits_for;
+  for (const Fiber* fiber : fibers) {
+    const FiberLocal& local = local_of(*fiber);
+    if (local.waits_for) waits_for.emplace(local.pe, *local.waits_for);
+  }
+  std::set<sim::PeLocation> seen;
+  for (const auto& [start, unused] : waits_for) {
+    std::vector<sim::PeLocation> walk;
+    for (sim::PeLocation at = start; waits_for.contains(at); at = waits_for.at(at)) {
+      if (const auto again = std::ranges::find(walk, at); again != walk.end()) {
+        return {again, walk.end()};
+      }
+      if (!seen.insert(at).second) break;
+      walk.push_back(at);
+    }
+  }
+  return {};
+}
+
+std::string describe_cycle(const std::vector<sim::PeLocation>& cycle) {
+  if (cycle.empty()) return {};
+  std::vector<std::string> names;
+  for (const sim::PeLocation& at : cycle) names.push_back(to_string(at));
+  names.push_back(names.front());
+  return fmt::format("\n  wait-for cycle: {}", fmt::join(names, " -> "));
+}
+
+}  // namespace
+
+DeadlockError deadlock_error(Simulation& simulation) {
+  const std::vector<Fiber*> fibers = simulation.fibers().live();
+  const auto is_rank = [](const Fiber* fiber) {
+    return local_of(*fiber).kind == FiberLocal::Kind::rank;
+  };
+  const auto ranks = std::ranges::count_if(fibers, is_rank);
+  std::string text =
+      fmt::format("deadlock: {} ranks and {} kernels blocked, no event pending at t={}", ranks,
+                  static_cast<std::ptrdiff_t>(fibers.size()) - ranks, to_string(simulation.now()));
+  std::size_t lines = 0;
+  for (const bool wanted : {true, false}) {  // ranks first
+    for (const Fiber* fiber : fibers) {
+      if (is_rank(fiber) != wanted || ++lines > kMostLines) continue;
+      text += fmt::format("\n  {} waits for {} since t={}", fiber->name(), fiber->waits_for(),
+                          to_string(fiber->waits_since()));
+    }
+  }
+  if (lines > kMostLines) text += fmt::format("\n  and {} more", lines - kMostLines);
+  return {"KB-D001", text + describe_cycle(find_cycle(fibers))};
+}
+
+}  // namespace kernbench::runtime

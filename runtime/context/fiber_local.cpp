@@ -1,0 +1,47 @@
+#include "runtime/context/fiber_local.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace kernbench::runtime {
+
+namespace {
+
+// Appends to a buffer, cutting what does not fit.
+class Writer {
+ public:
+  explicit Writer(std::span<char> buffer) : buffer_(buffer) {}
+
+  Writer& operator<<(std::string_view text) {
+    const std::size_t count = std::min(text.size(), buffer_.size() - length_);
+    std::copy_n(text.data(), count, buffer_.data() + length_);
+    length_ += count;
+    return *this;
+  }
+  Writer& operator<<(int value) {
+    char digits[12];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    return *this << std::string_view(digits, static_cast<std::size_t>(end - digits));
+  }
+  std::size_t length() const { return length_; }
+
+ private:
+  std::span<char> buffer_;
+  std::size_t length_ = 0;
+};
+
+}  // namespace
+
+std::size_t write_name(const void* object, std::span<char> buffer) noexcept {
+  const auto& local = *static_cast<const FiberLocal*>(object);
+  Writer writer(buffer);
+  if (local.kind == FiberLocal::Kind::kernel) {
+    writer << "kernel '" << local.kernel << "' on sip" << local.pe.sip << ".cube" << local.pe.cube
+           << ".pe" << local.pe.pe;
+  } else {
+    writer << "rank " << local.rank;
+  }
+  return writer.length();
+}
+
+}  // namespace kernbench::runtime

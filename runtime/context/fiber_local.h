@@ -1,0 +1,34 @@
+// What the runtime knows about a fiber: the rank that it is, or the kernel that it runs.
+
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim_engine/components/location.h"
+
+namespace kernbench::runtime {
+
+struct FiberLocal {
+  enum class Kind { unbound, rank, kernel };
+
+  Kind kind = Kind::unbound;
+  int rank = 0;    // of an unbound fiber, and of the main stack: 0 (single driver)
+  int device = 0;  // the SIP that tensors are made on
+
+  // Of a kernel.
+  std::string_view kernel;
+  sim::PeLocation pe;
+  std::optional<sim::PeLocation> waits_for;  // the PE at the other end, while it waits for a queue
+
+  // A collective that this rank is in, for reports; empty when it is in none.
+  std::string collective = {};
+};
+
+// "rank 2", "kernel 'x' on sip0.cube0.pe1".  Async-signal-safe (a runtime::NameWriter).
+std::size_t write_name(const void* local, std::span<char> buffer) noexcept;
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,28 @@
+// Runs a kernel on PEs of one SIP: a fiber for each, started when the launch has reached its PE.
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/context/simulation.h"
+#include "runtime/tensor/tensor.h"
+#include "runtime/tl/tl.h"
+
+namespace kernbench::runtime {
+
+struct LaunchRequest {
+  std::string name;                  // of the kernel
+  std::vector<sim::PeLocation> pes;  // of one SIP, by cube, then PE; not empty
+  std::function<void(tl::Context&)> body;
+  std::vector<Tensor> uses;     // they stay alive, and host reads of them wait, until it is done
+  std::uint64_t operation = 0;  // KernelResult::operation
+};
+
+// Waits until the host knows that every PE has finished.  What a kernel throws is thrown here, as
+// DeviceError KB-K001 unless it is an Error already; the launch is then over for good.
+void run_kernel(Simulation& simulation, LaunchRequest request);
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,110 @@
+#include "runtime/context/runtime_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench {
+
+void AhbmNamespace::set_device(int device) {
+  if (device < 0 || device >= device_count()) {
+    throw CollectiveError("KB-R003",
+                          fmt::format("invalid device ordinal {}: there are devices 0 to "
+                                      "{}",
+                                      device, device_count() - 1));
+  }
+  simulation_.local().device = device;
+}
+
+int AhbmNamespace::current_device() const {
+  return simulation_.local().device;
+}
+
+int AhbmNamespace::device_count() const {
+  return simulation_.machine().topology().system.sip_count;
+}
+
+Time EngineView::critical_pe_exec() const {
+  Time longest{0};
+  const auto& results = simulation_->results();
+  for (const runtime::KernelResult& result : results) {
+    if (result.operation != results.back().operation) continue;
+    longest = std::max(longest, result.end - result.start);
+  }
+  return longest;
+}
+
+RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
+    : options_(std::move(options)),
+      simulation_(std::make_shared<runtime::Simulation>(
+          topology, sim::MachineOptions{options_.data, options_.trace})) {}
+
+// Tensors may live on; what runs may not.
+RuntimeContext::~RuntimeContext() {
+  simulation_->abandon();
+}
+
+Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) const {
+  TensorOptions named = options;
+  if (named.name.empty()) named.name = fmt::format("tensor{}", tensor_count_);
+  ++tensor_count_;
+  return Tensor(runtime::make_device_storage(simulation_, ahbm.current_device(), shape, named));
+}
+
+Tensor RuntimeContext::full(const Shape& shape, double value, const TensorOptions& options) const {
+  Tensor tensor = make(shape, options);
+  runtime::fill(*tensor.storage(), static_cast<float>(value));
+  return tensor;
+}
+
+Tensor RuntimeContext::zeros(const Shape& shape, const TensorOptions& options) const {
+  return full(shape, 0, options);
+}
+
+Tensor RuntimeContext::ones(const Shape& shape, const TensorOptions& options) const {
+  return full(shape, 1, options);
+}
+
+Tensor RuntimeContext::empty(const Shape& shape, const TensorOptions& options) const {
+  return make(shape, options);
+}
+
+Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shape) {
+  if (static_cast<std::int64_t>(elements.size()) != shape.numel()) {
+    throw DeviceError("KB-M015", fmt::format("shape {} is invalid for input of size {}",
+                                             to_string(shape), elements.size()));
+  }
+  return Tensor(runtime::make_host_storage(shape, {elements.begin(), elements.end()}));
+}
+
+Tensor RuntimeContext::from_blob(const float* elements, const Shape& shape) {
+  return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
+}
+
+tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocation& pe) {
+  const Tensor::Storage& storage = *tensor.storage();
+  for (const sim::DeviceBuffer& buffer : storage.buffers) {
+    if (buffer.home == pe) return {buffer, storage.name};
+  }
+  return {};
+}
+
+void RuntimeContext::launch_on_holders(std::string_view name, const Tensor& first,
+                                       std::vector<Tensor> uses,
+                                       std::function<void(tl::Context&)> body) {
+  if (simulation_->local().kind == runtime::FiberLocal::Kind::kernel) {
+    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", name));
+  }
+  runtime::LaunchRequest request{
+      std::string(name), {}, std::move(body), std::move(uses), simulation_->next_operation()};
+  for (const sim::DeviceBuffer& buffer : first.storage()->buffers) {
+    if (buffer.element_count > 0) request.pes.push_back(buffer.home);
+  }
+  if (request.pes.empty()) return;  // nobody holds an element
+  runtime::run_kernel(*simulation_, std::move(request));
+}
+
+}  // namespace kernbench

@@ -1,0 +1,162 @@
+// The object that users call `torch`.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/context/device_namespaces.h"
+#include "runtime/context/kernel_launch.h"
+#include "runtime/distributed/distributed.h"
+#include "runtime/multiprocessing/spawn.h"
+#include "runtime/tensor/tensor.h"
+#include "runtime/tl/tl.h"
+
+namespace kernbench {
+
+struct RuntimeOptions {
+  // ccl.yaml, as ccl::Config; null: the built-in defaults.
+  std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;
+  bool data = true;        // compute values too; without, runs are faster and have only times
+  std::uint64_t seed = 0;  // of whatever draws random numbers
+  bool trace = false;      // record spans for Perfetto
+};
+
+// What came out of a run: torch.engine().
+class EngineView {
+ public:
+  explicit EngineView(const runtime::Simulation& simulation) : simulation_(&simulation) {}
+
+  double now_ns() const { return to_ns(now()); }
+  Time now() const { return simulation_->now(); }
+
+  // Execution time of the slowest PE in the last launch or collective: from the kernel's start on
+  // that PE to its end there.  0 if none has run.
+  double critical_pe_exec_ns() const { return to_ns(critical_pe_exec()); }
+  Time critical_pe_exec() const;
+
+  // One entry per kernel and PE, in the order of their ends.
+  const std::vector<runtime::KernelResult>& results() const { return simulation_->results(); }
+  const sim::OpLog& op_log() const { return simulation_->machine().op_log(); }
+  std::uint64_t event_count() const { return simulation_->machine().engine().event_count(); }
+
+  // Equal for equal runs, in every build.
+  std::uint64_t fingerprint() const { return simulation_->machine().engine().fingerprint(); }
+
+ private:
+  const runtime::Simulation* simulation_;
+};
+
+// One simulated system and the host program's view of it.  Not shared between threads; two contexts
+// in two threads do not know of each other.
+class RuntimeContext {
+ public:
+  // Throws ConfigError if the topology cannot be built.
+  explicit RuntimeContext(const Topology& topology, RuntimeOptions options = {});
+  ~RuntimeContext();
+  RuntimeContext(const RuntimeContext&) = delete;
+  RuntimeContext& operator=(const RuntimeContext&) = delete;
+
+  const Topology& topology() const { return simulation_->machine().topology(); }
+  const RuntimeOptions& options() const { return options_; }
+  EngineView engine() const { return EngineView(*simulation_); }
+
+  // Tensors on the caller's device (torch.ahbm.set_device).  Their contents are there at once:
+  // memory is set before the clock matters.  DeviceError KB-M010 if they do not fit.
+  Tensor zeros(const Shape& shape, const TensorOptions& options = {}) const;
+  Tensor ones(const Shape& shape, const TensorOptions& options = {}) const;
+  Tensor full(const Shape& shape, double value, const TensorOptions& options = {}) const;
+  // Reads as NaN until it is written.
+  Tensor empty(const Shape& shape, const TensorOptions& options = {}) const;
+
+  // Host tensors, to copy_ from.  The elements are copied, row by row.
+  // Throws DeviceError KB-M015 if their number is not the shape's.
+  static Tensor from_blob(const float* elements, const Shape& shape);
+  static Tensor tensor(std::span<const float> elements, const Shape& shape);
+  static Tensor tensor(std::initializer_list<float> elements, const Shape& shape) {
+    return tensor(std::span(elements.begin(), elements.size()), shape);
+  }
+  // Any matrix expression of Eigen.
+  template <class Matrix>
+  static Tensor from_eigen(const Matrix& matrix);
+
+  // Runs kernel(tl, arguments...) on every PE that holds a part of the first tensor, and waits
+  // until all have finished.  A Tensor arrives as tl::Pointer to that PE's shard; anything else as
+  // it is. What a kernel throws is thrown here: an Error unchanged, else DeviceError KB-K001.
+  template <class Kernel, class... Arguments>
+  void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments);
+
+  // Pointer to a PE's shard of a tensor, as a kernel gets it; to nothing if it holds none.
+  static tl::Pointer pointer_to(const Tensor& tensor, const sim::PeLocation& pe);
+
+  // For what is built on the runtime: backends and their tests.
+  runtime::Simulation& simulation() { return *simulation_; }
+  const runtime::Simulation& simulation() const { return *simulation_; }
+  const std::shared_ptr<runtime::Simulation>& shared_simulation() const { return simulation_; }
+
+ private:
+  Tensor make(const Shape& shape, const TensorOptions& options) const;
+  void launch_on_holders(std::string_view name, const Tensor& first, std::vector<Tensor> uses,
+                         std::function<void(tl::Context&)> body);
+
+  const RuntimeOptions options_;
+  const std::shared_ptr<runtime::Simulation> simulation_;
+  mutable std::uint64_t tensor_count_ = 0;  // for names
+
+ public:
+  AhbmNamespace ahbm{*simulation_};
+  AcceleratorNamespace accelerator{ahbm};
+  distributed::DistributedContext distributed{*this};
+  multiprocessing::Multiprocessing multiprocessing{*this};
+};
+
+template <class Matrix>
+Tensor RuntimeContext::from_eigen(const Matrix& matrix) {
+  std::vector<float> elements;
+  for (std::int64_t row = 0; row < matrix.rows(); ++row) {
+    for (std::int64_t column = 0; column < matrix.cols(); ++column) {
+      elements.push_back(static_cast<float>(matrix(row, column)));
+    }
+  }
+  return tensor(elements, {matrix.rows(), matrix.cols()});
+}
+
+namespace runtime {
+
+// How an argument of launch() arrives in the kernel.
+inline tl::Pointer kernel_argument(const Tensor& tensor, const sim::PeLocation& pe) {
+  return RuntimeContext::pointer_to(tensor, pe);
+}
+template <class Value>
+const Value& kernel_argument(const Value& value, const sim::PeLocation&) {
+  return value;
+}
+
+inline void collect_tensor(std::vector<Tensor>& tensors, const Tensor& tensor) {
+  tensors.push_back(tensor);
+}
+template <class Value>
+void collect_tensor(std::vector<Tensor>&, const Value&) {}
+
+}  // namespace runtime
+
+template <class Kernel, class... Arguments>
+void RuntimeContext::launch(std::string_view name, const Kernel& kernel,
+                            const Arguments&... arguments) {
+  std::vector<Tensor> tensors;
+  (runtime::collect_tensor(tensors, arguments), ...);
+  static_assert((std::is_same_v<Arguments, Tensor> || ...), "launch() needs a tensor");
+  const Tensor first = tensors.front();
+  launch_on_holders(name, first, std::move(tensors), [&](tl::Context& tl) {
+    kernel(tl, runtime::kernel_argument(arguments, tl.location())...);
+  });
+}
+
+}  // namespace kernbench

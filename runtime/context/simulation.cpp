@@ -1,0 +1,94 @@
+#include "runtime/context/simulation.h"
+
+#include <utility>
+
+#include "runtime/context/deadlock_report.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::runtime {
+
+void Completion::signal() {
+  done_ = true;
+  if (waiter_ != nullptr) simulation_.fibers_.wake(*waiter_);
+  if (simulation_.driven_for_ == this) simulation_.stop_ = true;
+}
+
+sim::Event signal_event(Completion& completion) {
+  return sim::Engine::call<&Completion::signal>(&completion);
+}
+
+Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options)
+    : machine_(topology, options), fibers_(machine_.engine()), executor_(machine_.memory()) {
+  for (int sip = 0; sip < topology.system.sip_count; ++sip) {
+    allocators_.emplace_back(machine_.topology(), sip);
+  }
+}
+
+Simulation::~Simulation() {
+  abandon();
+}
+
+FiberLocal& Simulation::local() {
+  Fiber* fiber = fibers_.current();
+  return fiber == nullptr ? main_local_ : *static_cast<FiberLocal*>(fiber->local());
+}
+
+void Simulation::wait(Completion& completion, DescribeWait describe) {
+  Fiber* fiber = fibers_.current();
+  if (fiber == nullptr) {
+    drive(completion);
+    return;
+  }
+  completion.waiter_ = fiber;
+  try {
+    while (!completion.done_) fibers_.park(describe);
+  } catch (...) {
+    completion.waiter_ = nullptr;
+    throw;
+  }
+  completion.waiter_ = nullptr;
+}
+
+void Simulation::drive(Completion& completion) {
+  KB_CHECK(driven_for_ == nullptr, "the engine is driven already");
+  driven_for_ = &completion;
+  stop_ = completion.done_;
+  try {
+    machine_.engine().run(stop_);
+  } catch (...) {  // an event failed: on behalf of whoever waits here
+    fail(std::current_exception());
+  }
+  driven_for_ = nullptr;
+  if (failure_ == nullptr && completion.done_) return;
+  if (failure_ == nullptr) fail(std::make_exception_ptr(deadlock_error(*this)));
+  throw_failure();
+}
+
+void Simulation::throw_failure() {
+  abandon();
+  std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Simulation::fail(std::exception_ptr failure) {
+  if (failure_ == nullptr) failure_ = std::move(failure);
+  stop_ = true;
+}
+
+std::vector<float> Simulation::read(const sim::Value& value) {
+  std::vector<float> elements(static_cast<std::size_t>(value.element_count()));
+  fibers_.call_on_main([&] { executor_.read(value, elements); });
+  return elements;
+}
+
+void Simulation::release(const void* work) {
+  std::erase_if(work_under_way_, [&](const auto& kept) { return kept.get() == work; });
+}
+
+void Simulation::abandon() {
+  fibers_.cancel_all();
+  machine_.abandon_work_under_way();
+  work_under_way_.clear();
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,111 @@
+// One simulated system with the fibers that run on it: what everything in runtime/ stands on.
+//
+// The engine's queue is the only scheduler.  Code on a fiber waits by parking; code on the main
+// stack waits by running the engine until what it waits for has happened (ADR-0027).
+
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/context/fiber_local.h"
+#include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/tensor/hbm_allocator.h"
+#include "sim_engine/components/machine.h"
+#include "sim_engine/data/data_executor.h"
+
+namespace kernbench::runtime {
+
+class Simulation;
+
+// Something that happens once and that one fiber, or the main stack, may wait for.
+class Completion {
+ public:
+  explicit Completion(Simulation& simulation) : simulation_(simulation) {}
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  bool is_done() const { return done_; }
+  void signal();
+
+ private:
+  friend class Simulation;
+
+  Simulation& simulation_;
+  bool done_ = false;
+  Fiber* waiter_ = nullptr;
+};
+
+// The engine event that signals a completion.
+sim::Event signal_event(Completion& completion);
+
+// A kernel that ran on a PE.
+struct KernelResult {
+  std::uint64_t operation = 0;  // the launch or the collective that it belongs to
+  sim::PeLocation pe;
+  Time start{0};
+  Time end{0};
+};
+
+class Simulation {
+ public:
+  Simulation(const Topology& topology, const sim::MachineOptions& options);
+  ~Simulation();
+
+  sim::Machine& machine() { return machine_; }
+  const sim::Machine& machine() const { return machine_; }
+  FiberScheduler& fibers() { return fibers_; }
+  Time now() const { return machine_.engine().now(); }
+
+  // What is known about the code that is running: a rank, a kernel, or the main stack.
+  FiberLocal& local();
+
+  // Returns at once if it is done already, else waits.  `describe` is for the deadlock report.
+  // Throws Cancelled on a fiber whose run is over; on the main stack DeadlockError KB-D001, or what
+  // fail() was given.
+  void wait(Completion& completion, DescribeWait describe);
+
+  // The run cannot go on: whoever drives the engine stops, unwinds all fibers and throws this.  The
+  // first failure counts.
+  void fail(std::exception_ptr failure);
+  bool has_failed() const { return failure_ != nullptr; }
+
+  HbmAllocator& allocator(int sip) { return allocators_[static_cast<std::size_t>(sip)]; }
+
+  // Reads a value by replay; on a fiber this switches to the main stack.
+  std::vector<float> read(const sim::Value& value);
+
+  // Results of kernels, in the order of their ends.
+  std::uint64_t next_operation() { return ++last_operation_; }
+  void add_result(const KernelResult& result) { results_.push_back(result); }
+  const std::vector<KernelResult>& results() const { return results_; }
+
+  // Things that must live until the work they belong to is over or abandoned.
+  void keep(std::shared_ptr<void> work) { work_under_way_.push_back(std::move(work)); }
+  void release(const void* work);
+
+  // Unwinds every fiber and drops what is under way: the end of a run that failed.
+  void abandon();
+
+ private:
+  friend class Completion;
+
+  void drive(Completion& completion);
+  [[noreturn]] void throw_failure();
+
+  sim::Machine machine_;
+  FiberScheduler fibers_;
+  sim::DataExecutor executor_;
+  std::vector<HbmAllocator> allocators_;  // by SIP
+  FiberLocal main_local_;
+  const Completion* driven_for_ = nullptr;  // what the main stack waits for
+  bool stop_ = false;
+  std::exception_ptr failure_;
+  std::uint64_t last_operation_ = 0;
+  std::vector<KernelResult> results_;
+  std::vector<std::shared_ptr<void>> work_under_way_;
+};
+
+}  // namespace kernbench::runtime

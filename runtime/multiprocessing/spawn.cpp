@@ -1,0 +1,151 @@
+#include "runtime/multiprocessing/spawn.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <typeinfo>
+
+#include "runtime/context/runtime_context.h"
+#include "runtime/multiprocessing/demangle.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::multiprocessing {
+
+namespace {
+
+using runtime::Completion;
+using runtime::Fiber;
+using runtime::FiberLocal;
+using runtime::FiberResult;
+
+struct Failure {
+  std::string text;  // "boom (std::runtime_error)"
+  ExitCode exit_code = ExitCode::worker_failed;
+  bool passes_unchanged = false;  // it is not about this rank alone
+};
+
+Failure inspect(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const DeadlockError& error) {
+    return {error.what(), error.exit_code(), true};
+  } catch (const CollectiveMismatchError& error) {
+    return {error.what(), error.exit_code(), true};
+  } catch (const InternalError& error) {
+    return {error.what(), ExitCode::internal, true};
+  } catch (const Error& error) {
+    return {error.what(), error.exit_code()};
+  } catch (const std::exception& error) {
+    return {fmt::format("{} ({})", error.what(), demangle(typeid(error).name()))};
+  } catch (...) {
+    return {"an exception that is no std::exception"};
+  }
+}
+
+// The ranks of one spawn().
+class World {
+ public:
+  World(RuntimeContext& torch, int nprocs, const std::function<void(int)>& body)
+      : torch_(torch), body_(body), running_(nprocs) {
+    for (int rank = 0; rank < nprocs; ++rank) start(rank);
+  }
+
+  void join() {
+    torch_.simulation().wait(all_returned_, [] { return std::string("the ranks"); });
+  }
+
+ private:
+  struct Rank {
+    FiberLocal local;
+    Fiber* fiber = nullptr;
+    bool ended = false;
+  };
+
+  void start(int number);
+  void ended(Rank& rank, const FiberResult& result);
+  void failed(const Rank& rank, const std::exception_ptr& exception);
+  std::string state_of(const Rank& rank) const;
+
+  RuntimeContext& torch_;
+  const std::function<void(int)>& body_;
+  int running_;
+  std::deque<Rank> ranks_;  // addresses stay
+  Completion all_returned_{torch_.simulation()};
+};
+
+void World::start(int number) {
+  Rank& rank = ranks_.emplace_back();
+  rank.local.kind = FiberLocal::Kind::rank;
+  rank.local.rank = number;
+  rank.fiber = &torch_.simulation().fibers().spawn(
+      runtime::FiberName(runtime::write_name), [this, number] { body_(number); }, &rank.local,
+      [this, &rank](Fiber&, const FiberResult& result) { ended(rank, result); });
+}
+
+void World::ended(Rank& rank, const FiberResult& result) {
+  rank.ended = true;
+  if (result.how == FiberResult::How::threw) failed(rank, result.exception);
+  if (result.how != FiberResult::How::returned) return;
+  try {
+    torch_.distributed.rank_returned(rank.local.rank);
+  } catch (const DeadlockError&) {  // others wait for it
+    torch_.simulation().fail(std::current_exception());
+  }
+  if (--running_ == 0) all_returned_.signal();
+}
+
+std::string World::state_of(const Rank& rank) const {
+  if (rank.ended) return "had returned";
+  switch (rank.fiber->state()) {
+    case Fiber::State::starting:
+      return "had not started";
+    case Fiber::State::waiting: {
+      const std::string& collective = rank.local.collective;
+      return "waited for " + (collective.empty() ? rank.fiber->waits_for() : collective);
+    }
+    default:
+      return "was ready to run";
+  }
+}
+
+void World::failed(const Rank& rank, const std::exception_ptr& exception) {
+  runtime::Simulation& simulation = torch_.simulation();
+  if (simulation.has_failed()) return;  // while it was unwound
+  const Failure failure = inspect(exception);
+  if (failure.passes_unchanged) {
+    simulation.fail(exception);
+    return;
+  }
+  std::string text =
+      fmt::format("-- Process {} terminated with the following error:\n  rank {}: {}\n  at t={}",
+                  rank.local.rank, rank.local.rank, failure.text, to_string(simulation.now()));
+  for (const Rank& other : ranks_) {
+    if (&other == &rank) continue;
+    text += fmt::format("\n  rank {} {}", other.local.rank, state_of(other));
+  }
+  simulation.fail(
+      std::make_exception_ptr(SpawnException(rank.local.rank, exception, failure.exit_code, text)));
+}
+
+}  // namespace
+
+void Multiprocessing::run_ranks(int nprocs, const std::function<void(int)>& body) {
+  const FiberLocal& local = torch_.simulation().local();
+  if (torch_.simulation().fibers().current() != nullptr) {
+    const char* where = local.kind == FiberLocal::Kind::rank ? "a worker" : "a kernel";
+    throw CollectiveError(
+        "KB-R004", fmt::format("spawn() inside {} (rank {}): nested worlds are not supported",
+                               where, local.rank));
+  }
+  if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
+  torch_.distributed.ranks_start(nprocs);
+  World world(torch_, nprocs, body);
+  try {
+    world.join();
+  } catch (...) {
+    torch_.distributed.run_abandoned();
+    throw;
+  }
+}
+
+}  // namespace kernbench::multiprocessing

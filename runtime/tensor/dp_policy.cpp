@@ -1,0 +1,71 @@
+#include "runtime/tensor/dp_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim_engine/base/error.h"
+
+namespace kernbench {
+
+namespace {
+
+struct Part {
+  std::vector<std::int64_t> offset;
+  std::vector<std::int64_t> sizes;
+};
+
+// The share of holder `index` of `count` in `whole`.
+Part share_of(const Part& whole, Shard shard, int index, int count) {
+  Part part = whole;
+  if (!is_sharded(shard) || whole.sizes.empty()) return part;
+  const std::size_t dimension = shard == Shard::row_wise ? 0 : whole.sizes.size() - 1;
+  const std::int64_t size = whole.sizes[dimension];
+  const std::int64_t chunk = (size + count - 1) / count;
+  const std::int64_t first = std::min(chunk * index, size);
+  part.offset[dimension] += first;
+  part.sizes[dimension] = std::min(chunk, size - first);
+  return part;
+}
+
+int count_of(int wanted, int available, std::string_view what) {
+  if (wanted < 0 || wanted > available) {
+    throw DeviceError("KB-K010", fmt::format("DPPolicy: num_{} = {} exceeds the {} {} there are",
+                                             what, wanted, available, what));
+  }
+  return wanted == 0 ? available : wanted;
+}
+
+}  // namespace
+
+std::string_view name_of(Shard shard) {
+  constexpr std::array<std::string_view, 4> kNames = {"replicate", "row_wise", "column_wise",
+                                                      "partial"};
+  return kNames.at(static_cast<std::size_t>(shard));
+}
+
+std::string to_string(const DPPolicy& policy) {
+  std::string text = fmt::format("cube={}, pe={}", name_of(policy.cube), name_of(policy.pe));
+  if (policy.num_cubes != 0) text += fmt::format(", num_cubes={}", policy.num_cubes);
+  if (policy.num_pes != 0) text += fmt::format(", num_pes={}", policy.num_pes);
+  return text;
+}
+
+std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const Topology& topology,
+                             int sip) {
+  const int cubes = count_of(policy.num_cubes, topology.cube_count(), "cubes");
+  const int pes = count_of(policy.num_pes, topology.pe_count(), "pes");
+  const Part whole{std::vector<std::int64_t>(shape.rank(), 0), {shape.begin(), shape.end()}};
+  std::vector<ShardInfo> shards;
+  for (int cube = 0; cube < cubes; ++cube) {
+    const Part of_cube = share_of(whole, policy.cube, cube, cubes);
+    for (int pe = 0; pe < pes; ++pe) {
+      Part part = share_of(of_cube, policy.pe, pe, pes);
+      shards.push_back({sip, cube, pe, std::move(part.offset), Shape(std::move(part.sizes)), 0});
+    }
+  }
+  return shards;
+}
+
+}  // namespace kernbench

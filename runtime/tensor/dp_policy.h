@@ -1,0 +1,63 @@
+// How a tensor lies inside one device (ADR-0026).
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/tensor/shape.h"
+#include "sim_engine/components/location.h"
+
+namespace kernbench {
+
+// One level of a placement.  With k holders, as DTensor's placements:
+//   replicate    each holds all of it
+//   row_wise     the first dimension is cut in chunks of ceil(size / k), as torch.chunk does; the
+//   last
+//                chunks may be smaller or empty
+//   column_wise  the same for the last dimension
+//   partial      each holds a summand of the same shape; the tensor's value is their sum
+enum class Shard : std::uint8_t { replicate, row_wise, column_wise, partial };
+
+std::string_view name_of(Shard shard);
+
+// First the cubes of a device share a tensor, then the PEs of each cube share the cube's part.
+struct DPPolicy {
+  Shard cube = Shard::replicate;
+  Shard pe = Shard::replicate;
+  int num_cubes = 0;  // the first so many; 0: all
+  int num_pes = 0;    // of each cube, the first so many; 0: all
+
+  // One copy, on the first PE of the first cube.
+  static constexpr DPPolicy replicated() {
+    return {.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1, .num_pes = 1};
+  }
+
+  friend bool operator==(const DPPolicy&, const DPPolicy&) = default;
+};
+
+// "cube=partial, pe=column_wise"
+std::string to_string(const DPPolicy& policy);
+
+constexpr bool is_sharded(Shard shard) {
+  return shard == Shard::row_wise || shard == Shard::column_wise;
+}
+
+// One holder's part of a tensor.
+struct ShardInfo {
+  int sip = 0;
+  int cube = 0;
+  int pe = 0;
+  std::vector<std::int64_t> offset;  // of its first element in the tensor, by dimension
+  Shape shape;
+  Bytes address = 0;  // virtual, in the SIP's address space
+};
+
+// The parts of a tensor on device `sip`, by cube, then PE.
+// Throws DeviceError KB-K010 if the policy asks for more cubes or PEs than there are.
+std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const Topology& topology,
+                             int sip);
+
+}  // namespace kernbench

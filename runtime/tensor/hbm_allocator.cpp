@@ -1,0 +1,74 @@
+#include "runtime/tensor/hbm_allocator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/components/routing.h"
+
+namespace kernbench::runtime {
+
+namespace {
+
+constexpr Bytes kAlignment = 256;
+
+Bytes rounded_up(Bytes bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+HbmAllocator::HbmAllocator(const Topology& topology, int sip)
+    : topology_(topology),
+      sip_(sip),
+      slices_per_cube_(sim::Routing::hbm_slice_count(topology)),
+      slice_bytes_(topology.cube.hbm.capacity / slices_per_cube_ / kAlignment * kAlignment) {}
+
+int HbmAllocator::slice_of(int cube, int pe) const {
+  return cube * slices_per_cube_ + pe / (topology_.pe_count() / slices_per_cube_);
+}
+
+Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes) {
+  const int slice = slice_of(cube, pe);
+  const auto [place, is_new] = free_.try_emplace(slice);
+  auto& blocks = place->second;
+  if (is_new) blocks.emplace(slice * slice_bytes_, slice_bytes_);
+
+  const Bytes wanted = rounded_up(std::max<Bytes>(bytes, 1));
+  Bytes largest = 0;
+  for (auto block = blocks.begin(); block != blocks.end(); ++block) {
+    const auto [address, size] = *block;
+    largest = std::max(largest, size);
+    if (size < wanted) continue;
+    blocks.erase(block);
+    if (size > wanted) blocks.emplace(address + wanted, size - wanted);
+    allocated_ += wanted;
+    return address;
+  }
+  throw DeviceError(
+      "KB-M010", fmt::format("out of HBM on sip{}.cube{}.pe{}: requested {} B, largest free block "
+                             "{} B, capacity of the PE's slice {} B",
+                             sip_, cube, pe, bytes, largest, slice_bytes_));
+}
+
+void HbmAllocator::free(Bytes address, Bytes bytes) {
+  auto& blocks = free_.at(static_cast<int>(address / slice_bytes_));
+  Bytes size = rounded_up(std::max<Bytes>(bytes, 1));
+  allocated_ -= size;
+  auto next = blocks.lower_bound(address);
+  KB_CHECK(next == blocks.end() || next->first >= address + size, "freed twice: {}", address);
+  if (next != blocks.end() && next->first == address + size) {
+    size += next->second;
+    next = blocks.erase(next);
+  }
+  if (next != blocks.begin() && std::prev(next)->first + std::prev(next)->second == address) {
+    std::prev(next)->second += size;
+  } else {
+    blocks.emplace(address, size);
+  }
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,36 @@
+// Hands out the HBM of one SIP, slice by slice, as virtual addresses.
+//
+// Each PE has the HBM slice that is local to it (Routing::hbm_slice_count).  A slice is a range of
+// the SIP's address space; blocks are taken first-fit and joined again when they are freed.
+
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::runtime {
+
+class HbmAllocator {
+ public:
+  HbmAllocator(const Topology& topology, int sip);
+
+  // Throws DeviceError KB-M010 if the PE's slice has no block that is large enough.
+  Bytes allocate(int cube, int pe, Bytes bytes);
+  void free(Bytes address, Bytes bytes);
+
+  Bytes allocated() const { return allocated_; }
+
+ private:
+  int slice_of(int cube, int pe) const;
+
+  const Topology& topology_;
+  const int sip_;
+  const int slices_per_cube_;
+  const Bytes slice_bytes_;
+  std::map<int, std::map<Bytes, Bytes>> free_;  // by slice: address -> size, of slices in use
+  Bytes allocated_ = 0;
+};
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,74 @@
+#include "runtime/tensor/host_copy.h"
+
+#include <memory>
+
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::runtime {
+
+namespace {
+
+class HostCopy {
+ public:
+  HostCopy(Tensor target, std::vector<ShardWrite> writes)
+      : target_(std::move(target)), writes_(std::move(writes)), under_way_(writes_.size()) {
+    storage().begin_use();
+  }
+  ~HostCopy() { storage().end_use(); }
+
+  void run();
+
+ private:
+  Tensor::Storage& storage() { return *target_.storage(); }
+  void landed(std::uint64_t index);
+
+  const Tensor target_;
+  const std::vector<ShardWrite> writes_;
+  std::size_t under_way_;
+  Completion done_{*target_.storage()->simulation};
+  Time started_{0};
+};
+
+void HostCopy::run() {
+  Simulation& simulation = *storage().simulation;
+  sim::Fabric& fabric = simulation.machine().fabric();
+  started_ = simulation.now();
+  for (std::size_t i = 0; i < writes_.size(); ++i) {
+    const sim::DeviceBuffer& buffer = storage().buffers.at(writes_[i].shard);
+    const sim::Path& path = fabric.path({sim::Endpoint::Kind::host, {buffer.home.sip, 0, 0}},
+                                        {sim::Endpoint::Kind::hbm, buffer.home});
+    fabric.send(path, buffer.element_count * size_of(buffer.dtype),
+                sim::Engine::call<&HostCopy::landed>(this, i));
+  }
+  simulation.wait(done_, [&] { return fmt::format("copy_ into tensor '{}'", storage().name); });
+}
+
+void HostCopy::landed(std::uint64_t index) {
+  const ShardWrite& write = writes_[index];
+  const sim::DeviceBuffer& buffer = storage().buffers[write.shard];
+  sim::Machine& machine = storage().simulation->machine();
+  machine.memory().store(buffer.region, 0, machine.memory().literal(buffer.dtype, write.elements));
+  const sim::OpRecord op{sim::OpKind::copy_in,
+                         buffer.dtype,
+                         static_cast<std::uint32_t>(write.shard),
+                         started_,
+                         machine.engine().now(),
+                         buffer.element_count * size_of(buffer.dtype),
+                         buffer.element_count};
+  machine.op_log().append(op);
+  machine.engine().fold(digest(op));
+  if (--under_way_ == 0) done_.signal();
+}
+
+}  // namespace
+
+void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes) {
+  if (writes.empty()) return;
+  Simulation& simulation = *target.storage()->simulation;
+  const auto copy = std::make_shared<HostCopy>(target, std::move(writes));
+  simulation.keep(copy);
+  copy->run();
+  simulation.release(copy.get());
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,32 @@
+#include "runtime/tensor/host_read.h"
+
+#include <algorithm>
+
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::runtime {
+
+std::string_view name_of(HostRead entry_point) {
+  constexpr std::array<std::string_view, kHostReads.size()> kNames = {
+      "to_vector", "shard_to_vector", "item", "at", "to_eigen", "format", "copy_ (its source)"};
+  return kNames.at(static_cast<std::size_t>(entry_point));
+}
+
+void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
+  if (storage.is_host()) return;
+  while (storage.pending > 0) {
+    Completion unused(*storage.simulation);
+    storage.waiters.push_back(&unused);
+    try {
+      storage.simulation->wait(unused, [&] {
+        return fmt::format("what tensor '{}' depends on, to read it by {}", storage.name,
+                           name_of(entry_point));
+      });
+    } catch (...) {
+      std::erase(storage.waiters, &unused);
+      throw;
+    }
+  }
+}
+
+}  // namespace kernbench::runtime

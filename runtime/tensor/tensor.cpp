@@ -1,0 +1,173 @@
+#include "runtime/tensor/tensor.h"
+
+#include <algorithm>
+
+#include "runtime/tensor/host_copy.h"
+#include "runtime/tensor/host_read.h"
+#include "runtime/tensor/slices.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench {
+
+Tensor::Storage& Tensor::checked() const {
+  if (storage_ == nullptr) throw DeviceError("KB-M001", "the tensor is not defined");
+  return *storage_;
+}
+
+const Shape& Tensor::shape() const {
+  return checked().shape;
+}
+DType Tensor::dtype() const {
+  return checked().dtype;
+}
+const std::string& Tensor::name() const {
+  return checked().name;
+}
+bool Tensor::is_host() const {
+  return checked().is_host();
+}
+int Tensor::device() const {
+  return checked().device;
+}
+const DPPolicy& Tensor::dp() const {
+  return checked().dp;
+}
+const std::vector<ShardInfo>& Tensor::shards() const {
+  return checked().shards;
+}
+
+namespace {
+
+using runtime::HostRead;
+
+std::vector<float> read_shard(const Tensor::Storage& storage, std::size_t index) {
+  const sim::DeviceBuffer& buffer = storage.buffers.at(index);
+  return storage.simulation->read(
+      storage.simulation->machine().memory().load(buffer.region, 0, buffer.element_count));
+}
+
+// Whether a shard adds to the tensor's value: of copies, only the first does.
+bool contributes(const Tensor::Storage& storage, const ShardInfo& shard) {
+  return (storage.dp.cube != Shard::replicate || shard.cube == 0) &&
+         (storage.dp.pe != Shard::replicate || shard.pe == 0);
+}
+
+std::vector<float> gather(const Tensor::Storage& storage) {
+  const bool is_sum = storage.dp.cube == Shard::partial || storage.dp.pe == Shard::partial;
+  std::vector<float> elements(static_cast<std::size_t>(storage.shape.numel()), 0.0F);
+  for (std::size_t i = 0; i < storage.shards.size(); ++i) {
+    const ShardInfo& shard = storage.shards[i];
+    if (!contributes(storage, shard) || shard.shape.numel() == 0) continue;
+    const std::vector<float> part = read_shard(storage, i);
+    runtime::for_each_run(storage.shape, shard,
+                          [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+                            for (std::int64_t k = 0; k < count; ++k) {
+                              float& element = elements[static_cast<std::size_t>(to + k)];
+                              const float read = part[static_cast<std::size_t>(from + k)];
+                              element = is_sum ? element + read : read;
+                            }
+                          });
+  }
+  return elements;
+}
+
+std::vector<float> read(Tensor::Storage& storage, HostRead entry_point) {
+  if (storage.is_host()) return storage.host;
+  runtime::begin_host_read(storage, entry_point);
+  if (!storage.simulation->machine().memory().has_data()) {
+    throw DeviceError("KB-M018", fmt::format("tensor '{}' has no values: the context was made with "
+                                             "data = false",
+                                             storage.name));
+  }
+  return gather(storage);
+}
+
+}  // namespace
+
+std::vector<float> Tensor::read_elements() const {
+  return read(checked(), HostRead::to_vector);
+}
+
+std::vector<float> Tensor::read_for_eigen() const {
+  if (shape().rank() != 2) {
+    throw DeviceError("KB-M015", fmt::format("to_eigen: tensor '{}' is {}, not a matrix", name(),
+                                             to_string(shape())));
+  }
+  return read(checked(), HostRead::to_eigen);
+}
+
+std::vector<float> Tensor::shard_to_vector(std::size_t index) const {
+  runtime::begin_host_read(checked(), HostRead::shard_to_vector);
+  return read_shard(checked(), index);
+}
+
+float Tensor::read_item() const {
+  if (numel() != 1) {
+    throw DeviceError(
+        "KB-M016", fmt::format("a Tensor with {} elements cannot be converted to Scalar", numel()));
+  }
+  return read(checked(), HostRead::item).front();
+}
+
+float Tensor::at(std::initializer_list<std::int64_t> index) const {
+  std::int64_t position = 0;
+  std::size_t dimension = 0;
+  for (const std::int64_t i : index) {
+    if (dimension >= shape().rank() || i < 0 || i >= shape()[dimension]) {
+      throw DeviceError("KB-M017", fmt::format("index [{}] is out of range of tensor '{}' {}",
+                                               fmt::join(index, ", "), name(), to_string(shape())));
+    }
+    position = position * shape()[dimension++] + i;
+  }
+  if (dimension != shape().rank()) {
+    throw DeviceError("KB-M017", fmt::format("tensor '{}' {} takes {} indices, not {}", name(),
+                                             to_string(shape()), shape().rank(), dimension));
+  }
+  return read(checked(), HostRead::at)[static_cast<std::size_t>(position)];
+}
+
+Tensor& Tensor::copy_(const Tensor& source) {
+  Storage& target = checked();
+  if (source.shape() != shape()) {
+    throw DeviceError("KB-M015",
+                      fmt::format("copy_: '{}' is {}, '{}' is {}; they must agree", source.name(),
+                                  to_string(source.shape()), name(), to_string(shape())));
+  }
+  const std::vector<float> elements = read(source.checked(), HostRead::copy_source);
+  if (target.is_host()) {
+    target.host = elements;
+    return *this;
+  }
+  std::vector<runtime::ShardWrite> writes;
+  for (std::size_t i = 0; i < target.shards.size(); ++i) {
+    const ShardInfo& shard = target.shards[i];
+    std::vector<float> part(static_cast<std::size_t>(shard.shape.numel()), 0.0F);
+    if (!runtime::holds_summand_zero(target, i)) {
+      runtime::for_each_run(target.shape, shard,
+                            [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+                              std::copy_n(elements.begin() + from, count, part.begin() + to);
+                            });
+    }
+    writes.push_back({i, std::move(part)});
+  }
+  runtime::copy_from_host(*this, std::move(writes));
+  return *this;
+}
+
+Tensor& Tensor::copy_shard_(std::size_t index, const Tensor& source) {
+  const ShardInfo& shard = shards().at(index);
+  if (source.shape() != shard.shape) {
+    throw DeviceError(
+        "KB-M015", fmt::format("copy_shard_: '{}' is {}, shard {} of '{}' is {}; they must agree",
+                               source.name(), to_string(source.shape()), index, name(),
+                               to_string(shard.shape)));
+  }
+  std::vector<runtime::ShardWrite> writes;
+  writes.push_back({index, read(source.checked(), HostRead::copy_source)});
+  runtime::copy_from_host(*this, std::move(writes));
+  return *this;
+}
+
+}  // namespace kernbench

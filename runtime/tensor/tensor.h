@@ -1,0 +1,130 @@
+// A tensor on one device, cut in shards (ADR-0026), or a host tensor to copy from.
+
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/tensor/dp_policy.h"
+#include "runtime/tensor/shape.h"
+#include "sim_engine/base/dtype.h"
+
+namespace Eigen {
+template <class Scalar, int Rows, int Columns, int Options, int MaxRows, int MaxColumns>
+class Matrix;  // for to_eigen(); this header does not need Eigen
+}
+
+namespace kernbench {
+
+class RuntimeContext;
+
+// As torch's keyword arguments of zeros(), full(), ...
+struct TensorOptions {
+  DType dtype = DType::f32;
+  DPPolicy dp = {};
+  std::string name = {};  // for messages; "tensor<n>" if empty
+};
+
+// A handle, as in PyTorch: copies refer to the same tensor.  Memory is freed with the last one.
+class Tensor {
+ public:
+  Tensor() = default;  // no tensor
+
+  bool defined() const { return storage_ != nullptr; }
+  const Shape& shape() const;
+  std::int64_t numel() const { return shape().numel(); }
+  DType dtype() const;
+  const std::string& name() const;
+  bool is_host() const;
+  int device() const;          // the SIP; REQUIRES: !is_host()
+  const DPPolicy& dp() const;  // REQUIRES: !is_host()
+
+  // Where its parts lie: (sip, cube, pe), slice and address; by cube, then PE.
+  const std::vector<ShardInfo>& shards() const;
+
+  // Writes `source`, of the same shape, into this tensor: over the host link, in simulated time. Of
+  // a partial tensor the first holder gets the values and the others 0, so that the value is
+  // source's.  Elements are rounded to this tensor's type.  Waits until it is done (torch's copy_).
+  // Throws DeviceError KB-M015 if the shapes differ.
+  Tensor& copy_(const Tensor& source);
+
+  // The same for one holder alone: shards()[index] becomes `source`, of that shard's shape.  This
+  // is how the summands of a partial tensor are given (DTensor.from_local).
+  Tensor& copy_shard_(std::size_t index, const Tensor& source);
+
+  // Host reads (the registry is runtime/tensor/host_read.h).  They wait until what this tensor
+  // depends on is done, and take no simulated time themselves.
+
+  // All elements, row by row.  A partial tensor's is the sum of its holders' in f32, in their
+  // order.
+  template <class T = float>
+  std::vector<T> to_vector() const;
+  // The elements of one holder (DTensor.to_local).
+  std::vector<float> shard_to_vector(std::size_t index) const;
+  // The only element.  Throws DeviceError KB-M016 if there is not exactly one.
+  template <class T = float>
+  T item() const {
+    return static_cast<T>(read_item());
+  }
+  // One element.  Throws DeviceError KB-M017 if the index is out of range.
+  float at(std::initializer_list<std::int64_t> index) const;
+  // A row-major matrix.  REQUIRES: two dimensions; <Eigen/Core> is included where this is called
+  template <class T = float>
+  Eigen::Matrix<T, -1, -1, 1, -1, -1> to_eigen() const;
+
+  struct Storage;
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+  explicit Tensor(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
+
+ private:
+  std::vector<float> read_elements() const;
+  std::vector<float> read_for_eigen() const;
+  float read_item() const;
+  Storage& checked() const;
+
+  std::shared_ptr<Storage> storage_;
+};
+
+// "tensor([[1, 2], [3, 4]], dtype=f16)"; of large tensors the first and last elements.  A host
+// read.
+std::string to_string(const Tensor& tensor);
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  std::vector<float> elements = read_elements();
+  if constexpr (std::is_same_v<T, float>) {
+    return elements;
+  } else {
+    return {elements.begin(), elements.end()};
+  }
+}
+
+template <class T>
+Eigen::Matrix<T, -1, -1, 1, -1, -1> Tensor::to_eigen() const {
+  const std::vector<float> elements = read_for_eigen();
+  Eigen::Matrix<T, -1, -1, 1, -1, -1> matrix(shape()[0], shape()[1]);
+  for (std::int64_t row = 0; row < shape()[0]; ++row) {
+    for (std::int64_t column = 0; column < shape()[1]; ++column) {
+      matrix(row, column) =
+          static_cast<T>(elements[static_cast<std::size_t>(row * shape()[1] + column)]);
+    }
+  }
+  return matrix;
+}
+
+}  // namespace kernbench
+
+template <>
+struct fmt::formatter<kernbench::Tensor> : fmt::formatter<std::string_view> {
+  template <class FormatContext>
+  auto format(const kernbench::Tensor& tensor, FormatContext& context) const {
+    return fmt::formatter<std::string_view>::format(kernbench::to_string(tensor), context);
+  }
+};

@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include "runtime/tensor/host_read.h"
+#include "runtime/tensor/tensor.h"
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench {
+
+namespace {
+
+constexpr std::int64_t kEdgeItems = 3;  // as torch.set_printoptions(edgeitems=3)
+constexpr std::int64_t kSummarizeAbove = 1000;
+
+class Printer {
+ public:
+  Printer(const Tensor& tensor, const std::vector<float>& elements)
+      : shape_(tensor.shape()),
+        elements_(elements),
+        summarizes_(tensor.numel() > kSummarizeAbove) {}
+
+  // The elements below one index of dimension `dimension - 1`, from `first` on.
+  std::string text(std::size_t dimension, std::int64_t first, std::int64_t count) {
+    if (dimension == shape_.rank())
+      return fmt::format("{}", elements_[static_cast<std::size_t>(first)]);
+    const std::int64_t size = shape_[dimension];
+    const std::int64_t stride = size == 0 ? 0 : count / size;
+    std::string text = "[";
+    for (std::int64_t i = 0; i < size; ++i) {
+      if (i > 0) text += ", ";
+      if (summarizes_ && size > 2 * kEdgeItems && i == kEdgeItems) {
+        text += "..., ";
+        i = size - kEdgeItems;
+      }
+      text += this->text(dimension + 1, first + i * stride, stride);
+    }
+    return text + "]";
+  }
+
+ private:
+  const Shape& shape_;
+  const std::vector<float>& elements_;
+  const bool summarizes_;
+};
+
+}  // namespace
+
+std::string to_string(const Tensor& tensor) {
+  if (!tensor.defined()) return "tensor(undefined)";
+  if (!tensor.is_host()) runtime::begin_host_read(*tensor.storage(), runtime::HostRead::format);
+  const std::vector<float> elements = tensor.to_vector<float>();
+  return fmt::format("tensor({}, dtype={})", Printer(tensor, elements).text(0, 0, tensor.numel()),
+                     name_of(tensor.dtype()));
+}
+
+}  // namespace kernbench

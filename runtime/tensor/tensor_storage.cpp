@@ -1,0 +1,74 @@
+#include "runtime/tensor/tensor_storage.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernbench {
+
+Tensor::Storage::~Storage() {
+  if (is_host()) return;
+  for (const sim::DeviceBuffer& buffer : buffers) {
+    simulation->machine().memory().destroy_region(buffer.region);
+    simulation->allocator(device).free(buffer.address,
+                                       buffer.element_count * size_of(buffer.dtype));
+  }
+}
+
+void Tensor::Storage::end_use() {
+  if (--pending > 0) return;
+  for (runtime::Completion* waiter : std::exchange(waiters, {})) waiter->signal();
+}
+
+namespace runtime {
+
+std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
+                                                     int device, const Shape& shape,
+                                                     const TensorOptions& options) {
+  auto storage = std::make_shared<Tensor::Storage>();
+  storage->shape = shape;
+  storage->dtype = options.dtype;
+  storage->name = options.name;
+  storage->device = device;
+  storage->dp = options.dp;
+  storage->shards = place(options.dp, shape, simulation->machine().topology(), device);
+  storage->simulation = std::move(simulation);
+  for (ShardInfo& shard : storage->shards) {
+    const std::int64_t count = shard.shape.numel();
+    shard.address = storage->simulation->allocator(device).allocate(shard.cube, shard.pe,
+                                                                    count * size_of(options.dtype));
+    storage->buffers.push_back(
+        {storage->simulation->machine().memory().create_region(options.dtype, count),
+         {shard.sip, shard.cube, shard.pe},
+         shard.address,
+         options.dtype,
+         count});
+  }
+  return storage;
+}
+
+std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape,
+                                                   std::vector<float> elements) {
+  auto storage = std::make_shared<Tensor::Storage>();
+  storage->shape = shape;
+  storage->name = "host tensor";
+  storage->host = std::move(elements);
+  return storage;
+}
+
+void fill(Tensor::Storage& storage, float value) {
+  sim::MemoryStore& memory = storage.simulation->machine().memory();
+  for (std::size_t i = 0; i < storage.buffers.size(); ++i) {
+    const sim::DeviceBuffer& buffer = storage.buffers[i];
+    const float summand = holds_summand_zero(storage, i) ? 0.0F : value;
+    memory.store(buffer.region, 0, memory.constant(buffer.dtype, buffer.element_count, summand));
+  }
+}
+
+bool holds_summand_zero(const Tensor::Storage& storage, std::size_t shard) {
+  const ShardInfo& info = storage.shards[shard];
+  return (storage.dp.cube == Shard::partial && info.cube != 0) ||
+         (storage.dp.pe == Shard::partial && info.pe != 0);
+}
+
+}  // namespace runtime
+}  // namespace kernbench

@@ -1,0 +1,175 @@
+#include "runtime/tl/tl.h"
+
+#include <fmt/format.h>
+
+#include "runtime/context/fiber_local.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tl {
+
+Context::Context(runtime::FiberScheduler& fibers, runtime::FiberLocal& local,
+                 sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
+                 int program_id, int program_count)
+    : fibers_(fibers),
+      local_(local),
+      run_(pe, wake),
+      kernel_name_(kernel_name),
+      program_id_(program_id),
+      program_count_(program_count) {}
+
+std::string Context::where(std::string_view operation) const {
+  return fmt::format("{} in kernel '{}' on {}", operation, kernel_name_, to_string(location()));
+}
+
+// HBM
+
+void Context::check_access(std::string_view operation, const Pointer& pointer, std::int64_t count,
+                           DType dtype) const {
+  const sim::DeviceBuffer& buffer = pointer.buffer_;
+  if (pointer.tensor_name_ == nullptr) {
+    throw DeviceError("KB-M020",
+                      fmt::format("{}: the pointer points at no tensor", where(operation)));
+  }
+  if (dtype != buffer.dtype) {
+    throw DeviceError("KB-K021",
+                      fmt::format("{}: tensor '{}' is {}, not {}", where(operation),
+                                  *pointer.tensor_name_, name_of(buffer.dtype), name_of(dtype)));
+  }
+  const std::int64_t first = pointer.offset_;
+  if (first < 0 || first > buffer.element_count || count > buffer.element_count - first) {
+    throw DeviceError(
+        "KB-M020",
+        fmt::format("{} out of bounds: elements {}..{} of tensor '{}', whose shard has {} elements",
+                    where(operation), first, first + count - 1, *pointer.tensor_name_,
+                    buffer.element_count));
+  }
+}
+
+Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
+  check_access("tl.load", source, shape.numel(), dtype);
+  reserve_scratch("tl.load", shape.numel() * size_of(dtype));
+  return {*this, shape, run_.load(source.buffer_, source.offset_, shape.numel())};
+}
+
+void Context::store(const Pointer& target, const Tensor& value) {
+  check_access("tl.store", target, value.shape().numel(), value.dtype());
+  run_.store(target.buffer_, target.offset_, value.tile_);
+}
+
+// PE_MATH
+
+Tensor Context::math(sim::MathOp op, std::string_view name, const Tensor& a, const Tensor& b) {
+  Context& context = *a.context_;
+  if (a.shape_ != b.shape_ || a.dtype() != b.dtype()) {
+    throw DeviceError("KB-K020",
+                      fmt::format("{}: the operands are {} {} and {} {}; they must agree",
+                                  context.where(name), to_string(a.shape_), name_of(a.dtype()),
+                                  to_string(b.shape_), name_of(b.dtype())));
+  }
+  context.reserve_scratch(name, a.tile_->bytes);
+  return {context, a.shape_, context.run_.math(op, a.tile_, b.tile_)};
+}
+
+Tensor operator+(const Tensor& a, const Tensor& b) {
+  return Context::math(sim::MathOp::add, "tensor + tensor", a, b);
+}
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  return Context::math(sim::MathOp::subtract, "tensor - tensor", a, b);
+}
+Tensor operator*(const Tensor& a, const Tensor& b) {
+  return Context::math(sim::MathOp::multiply, "tensor * tensor", a, b);
+}
+
+// IPCQ
+
+namespace {
+
+std::string no_neighbour(const std::string& where, Direction direction) {
+  return fmt::format("{}: there is no neighbour in direction {}", where, name_of(direction));
+}
+
+}  // namespace
+
+void Context::send(Direction direction, const Tensor& value) {
+  sim::IpcqChannel* channel = run_.pe().ipcq().out(direction);
+  if (channel == nullptr) {
+    throw DeviceError("KB-Q006", no_neighbour(where("tl.send"), direction));
+  }
+  if (value.tile_->bytes > channel->params().slot_bytes) {
+    throw DeviceError(
+        "KB-Q004", fmt::format("{}: send {} B into {} B slot of {}; send it in parts, or set a "
+                               "larger 'slot' in ccl.yaml",
+                               where("tl.send"), value.tile_->bytes, channel->params().slot_bytes,
+                               channel->name()));
+  }
+  if (!channel->has_credit()) catch_up_with_cpu();
+  while (!channel->has_credit()) {
+    channel->wake_on_credit(run_.wake());
+    local_.waits_for = channel->ends().to;
+    fibers_.park([&] {
+      return fmt::format("a credit of {} (depth {}, used {})", channel->name(),
+                         channel->params().depth, channel->params().depth);
+    });
+    local_.waits_for.reset();
+  }
+  run_.send(*channel, value.tile_);
+}
+
+Tensor Context::recv(Direction direction, const Shape& shape, DType dtype) {
+  sim::IpcqChannel* channel = run_.pe().ipcq().in(direction);
+  if (channel == nullptr) {
+    throw DeviceError("KB-Q006", no_neighbour(where("tl.recv"), direction));
+  }
+  const Bytes bytes = shape.numel() * size_of(dtype);
+  catch_up_with_cpu();
+  while (!channel->has_message()) {
+    channel->wake_on_message(run_.wake());
+    local_.waits_for = channel->ends().from;
+    fibers_.park(
+        [&] { return fmt::format("a message of {} ({} B; empty)", channel->name(), bytes); });
+    local_.waits_for.reset();
+  }
+  const sim::IpcqMessage& message = channel->front();
+  if (message.dtype != dtype || message.bytes != bytes) {
+    throw DeviceError(
+        "KB-Q005", fmt::format("{} expects {} B of {}, got {} B of {} (sent at {}) by {}",
+                               where("tl.recv"), bytes, name_of(dtype), message.bytes,
+                               name_of(message.dtype), to_string(message.sent), channel->name()));
+  }
+  reserve_scratch("tl.recv", bytes);
+  return {*this, shape, run_.receive(*channel)};
+}
+
+// Waiting
+
+// The PE_CPU has been running ahead; now it needs to know what is there at its own time.
+void Context::catch_up_with_cpu() {
+  while (run_.cpu_clock() > fibers_.engine().now()) {
+    run_.wake_at_clock();
+    fibers_.park([] { return std::string("its PE_CPU"); });
+  }
+}
+
+void Context::reserve_scratch(std::string_view operation, Bytes bytes) {
+  while (run_.free_scratch() < bytes) {
+    if (run_.outstanding() == 0) {
+      throw DeviceError(
+          "KB-M010",
+          fmt::format("out of TCM: {} requested {} B, {} B of {} B are free; values are held "
+                      "until their last handle is gone",
+                      where(operation), bytes, run_.free_scratch(), run_.pe().scratch_capacity()));
+    }
+    run_.wake_when_outstanding(run_.outstanding() - 1);
+    fibers_.park([&] { return fmt::format("{} B of scratch memory", bytes); });
+  }
+}
+
+void Context::drain() {
+  while (run_.outstanding() > 0) {
+    run_.wake_when_outstanding(0);
+    fibers_.park([&] { return fmt::format("{} commands under way", run_.outstanding()); });
+  }
+  catch_up_with_cpu();
+}
+
+}  // namespace kernbench::tl

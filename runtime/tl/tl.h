@@ -1,0 +1,126 @@
+// The kernel language: what a kernel may do on its PE, in the manner of Triton.
+//
+// A kernel is an ordinary function `void kernel(tl::Context& tl, tl::Pointer x, ..., int n)`.  Its
+// commands are issued in order and return at once; they run when their operands and their unit are
+// ready, so that a load overlaps work that does not need it.  Only recv(), and send() without a
+// credit, wait.  Control flow cannot depend on values: those exist only in the replay.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/tensor/shape.h"
+#include "sim_engine/components/kernel_run.h"
+
+namespace kernbench::runtime {
+struct FiberLocal;
+}
+
+namespace kernbench::tl {
+
+using kernbench::Shape;
+using sim::Direction;
+
+class Context;
+
+// Points at an element of a shard in HBM.
+class Pointer {
+ public:
+  Pointer() = default;
+  Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name)
+      : buffer_(buffer), tensor_name_(&tensor_name) {}
+
+  DType dtype() const { return buffer_.dtype; }
+
+  // `elements` further on.  May point anywhere; load() and store() check.
+  Pointer operator+(std::int64_t elements) const {
+    Pointer moved = *this;
+    moved.offset_ += elements;
+    return moved;
+  }
+
+ private:
+  friend class Context;
+
+  sim::DeviceBuffer buffer_;
+  std::int64_t offset_ = 0;
+  const std::string* tensor_name_ = nullptr;
+};
+
+// A value in this PE's scratch memory (TCM).  The memory is given back with its last handle.
+class Tensor {
+ public:
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return tile_->dtype; }
+
+  // Element by element on PE_MATH, in f32 with one rounding to the type.
+  // Throws DeviceError KB-K020 if shapes or types differ.
+  friend Tensor operator+(const Tensor& a, const Tensor& b);
+  friend Tensor operator-(const Tensor& a, const Tensor& b);
+  friend Tensor operator*(const Tensor& a, const Tensor& b);
+
+ private:
+  friend class Context;
+  Tensor(Context& context, Shape shape, sim::Tile tile)
+      : context_(&context), shape_(std::move(shape)), tile_(std::move(tile)) {}
+
+  Context* context_;
+  Shape shape_;
+  sim::Tile tile_;
+};
+
+// A running kernel.  Every method may throw DeviceError, which names the kernel, the PE, the
+// operation and what would be right.
+class Context {
+ public:
+  Context(runtime::FiberScheduler& fibers, runtime::FiberLocal& local, sim::ProcessingElement& pe,
+          const sim::Event& wake, std::string_view kernel_name, int program_id, int program_count);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Which of the PEs of this launch this is (tl.program_id).  Only axis 0 has more than one.
+  int program_id(int axis = 0) const { return axis == 0 ? program_id_ : 0; }
+  int num_programs(int axis = 0) const { return axis == 0 ? program_count_ : 1; }
+  const sim::PeLocation& location() const { return run_.pe().location(); }
+
+  // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
+  // KB-M010 scratch exhausted, KB-K021 if `dtype` is not the tensor's.
+  Tensor load(const Pointer& source, const Shape& shape, DType dtype);
+
+  // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021.
+  void store(const Pointer& target, const Tensor& value);
+
+  // Sends a value to the neighbour in a direction.  Waits while the neighbour's buffer is full.
+  // KB-Q004 if it is larger than a slot, KB-Q006 if there is no neighbour.
+  void send(Direction direction, const Tensor& value);
+
+  // The oldest message of the neighbour in a direction.  Waits until there is one.
+  // KB-Q005 if it has another type or size, KB-Q006 if there is no neighbour.
+  Tensor recv(Direction direction, const Shape& shape, DType dtype);
+
+  // Waits until everything that was issued is done.  The runtime calls it at a kernel's end.
+  void drain();
+
+ private:
+  friend Tensor operator+(const Tensor& a, const Tensor& b);
+  friend Tensor operator-(const Tensor& a, const Tensor& b);
+  friend Tensor operator*(const Tensor& a, const Tensor& b);
+
+  static Tensor math(sim::MathOp op, std::string_view name, const Tensor& a, const Tensor& b);
+  void check_access(std::string_view operation, const Pointer& pointer, std::int64_t count,
+                    DType dtype) const;
+  void reserve_scratch(std::string_view operation, Bytes bytes);
+  void catch_up_with_cpu();
+  std::string where(std::string_view operation) const;
+
+  runtime::FiberScheduler& fibers_;
+  runtime::FiberLocal& local_;
+  sim::KernelRun run_;
+  const std::string_view kernel_name_;
+  const int program_id_;
+  const int program_count_;
+};
+
+}  // namespace kernbench::tl
