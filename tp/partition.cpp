@@ -1,0 +1,28 @@
+#include "tp/partition.h"
+
+#include <fmt/format.h>
+
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tp {
+
+std::int64_t divide(std::int64_t numerator, std::int64_t denominator) {
+  if (denominator == 0 || numerator % denominator != 0) {
+    throw CollectiveError("KB-T001",
+                          fmt::format("{} is not divisible by {}", numerator, denominator));
+  }
+  return numerator / denominator;
+}
+
+VocabRange vocab_range_from_per_partition_vocab_size(std::int64_t per_partition_vocab_size,
+                                                     int rank) {
+  const std::int64_t begin = rank * per_partition_vocab_size;
+  return {begin, begin + per_partition_vocab_size};
+}
+
+VocabRange vocab_range_from_global_vocab_size(std::int64_t global_vocab_size, int rank,
+                                              int world_size) {
+  return vocab_range_from_per_partition_vocab_size(divide(global_vocab_size, world_size), rank);
+}
+
+}  // namespace kernbench::tp

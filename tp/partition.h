@@ -1,0 +1,28 @@
+// How Megatron-LM cuts things into equal parts (megatron.core.utils, tensor_parallel.utils).
+
+#pragma once
+
+#include <cstdint>
+
+namespace kernbench::tp {
+
+// numerator / denominator, which must be exact (Megatron's divide()).
+// Throws CollectiveError KB-T001, in Megatron's words: "12 is not divisible by 5".
+std::int64_t divide(std::int64_t numerator, std::int64_t denominator);
+
+// Rows [begin, end) of a vocabulary.
+struct VocabRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  friend bool operator==(const VocabRange&, const VocabRange&) = default;
+};
+
+// The part of `rank` (VocabUtility.vocab_range_from_per_partition_vocab_size).
+VocabRange vocab_range_from_per_partition_vocab_size(std::int64_t per_partition_vocab_size,
+                                                     int rank);
+
+// The same from the whole (VocabUtility.vocab_range_from_global_vocab_size).  Throws as divide().
+VocabRange vocab_range_from_global_vocab_size(std::int64_t global_vocab_size, int rank,
+                                              int world_size);
+
+}  // namespace kernbench::tp
