@@ -62,7 +62,7 @@ std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const T
     const Part of_cube = share_of(whole, policy.cube, cube, cubes);
     for (int pe = 0; pe < pes; ++pe) {
       Part part = share_of(of_cube, policy.pe, pe, pes);
-      shards.push_back({sip, cube, pe, std::move(part.offset), Shape(std::move(part.sizes)), 0});
+      shards.push_back({sip, cube, pe, std::move(part.offset), Shape(part.sizes), 0});
     }
   }
   return shards;

@@ -14,19 +14,25 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 60;
 
 }  // namespace
 
-Shape::Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::vector<std::int64_t>(sizes)) {}
-
-Shape::Shape(std::vector<std::int64_t> sizes) : sizes_(std::move(sizes)) {
-  for (const std::int64_t size : sizes_) {
-    if (size < 0) {
-      throw DeviceError("KB-M012",
-                        fmt::format("shape {}: sizes must not be negative", to_string(*this)));
-    }
+Shape::Shape(std::span<const std::int64_t> sizes) {
+  const auto refuse = [&](std::string_view why) {
+    throw DeviceError("KB-M012", fmt::format("shape [{}]: {}", fmt::join(sizes, ", "), why));
+  };
+  if (sizes.size() > kMaxRank) refuse(fmt::format("more than {} dimensions", kMaxRank));
+  for (const std::int64_t size : sizes) {
+    if (size < 0) refuse("sizes must not be negative");
+    sizes_[rank_++] = size;
+  }
+  for (const std::int64_t size : sizes) {
     if (__builtin_mul_overflow(numel_, size, &numel_) || numel_ > kMostElements) {
-      throw DeviceError(
-          "KB-M012", fmt::format("shape {}: the number of elements overflows", to_string(*this)));
+      refuse("the number of elements overflows");
     }
   }
+}
+
+void Shape::throw_no_dimension(std::size_t dimension) const {
+  throw DeviceError("KB-M017",
+                    fmt::format("shape {} has no dimension {}", to_string(*this), dimension));
 }
 
 std::string to_string(const Shape& shape) {

@@ -151,7 +151,7 @@ void Context::catch_up_with_cpu() {
 }
 
 void Context::reserve_scratch(std::string_view operation, Bytes bytes) {
-  while (run_.free_scratch() < bytes) {
+  while (!run_.has_free_scratch(bytes)) {
     if (run_.outstanding() == 0) {
       throw DeviceError(
           "KB-M010",

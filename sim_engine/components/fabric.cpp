@@ -20,10 +20,10 @@ const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
   return *path;
 }
 
-void Fabric::send(const Path& path, Bytes bytes, const Event& delivered) {
+void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time delay) {
   KB_CHECK(bytes >= 0, "{} bytes", bytes);
-  if (path.links.empty()) {
-    engine_.schedule(Time{0}, delivered);
+  if (path.hops.empty()) {
+    engine_.schedule(delay, delivered);
     return;
   }
   std::uint32_t index = free_transfer_;
@@ -33,14 +33,18 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered) {
     index = static_cast<std::uint32_t>(transfers_.size());
     transfers_.emplace_back();
   }
-  transfers_[index] = {&path, 0, kNone, bytes, engine_.now(), delivered};
-  enter_link(index);
+  transfers_[index] = {&path, 0, kNone, bytes, engine_.now() + delay, delivered};
+  if (delay > Time{0}) {
+    engine_.schedule<&Fabric::enter_link>(delay, this, index);
+  } else {
+    enter_link(index);
+  }
 }
 
 // The head of a transfer has reached the link of its hop.
 void Fabric::enter_link(std::uint64_t index) {
   Transfer& transfer = transfers_[index];
-  const LinkId id = transfer.path->links[transfer.hop];
+  const LinkId id = transfer.path->hops[transfer.hop];
   Link& link = links_[id];
   const Time busy = transfer_time(transfer.bytes, link.spec.bandwidth);
   const Time start = link.server.reserve(engine_.now(), busy);
@@ -48,7 +52,7 @@ void Fabric::enter_link(std::uint64_t index) {
   if (trace_ != nullptr && busy > Time{0}) record(id, start, busy, transfer.bytes);
 
   transfer.tail = std::max(start + busy, transfer.tail) + link.spec.latency;
-  if (++transfer.hop < transfer.path->links.size()) {
+  if (++transfer.hop < transfer.path->hops.size()) {
     engine_.schedule<&Fabric::enter_link>(start + link.spec.latency - engine_.now(), this, index);
     return;
   }

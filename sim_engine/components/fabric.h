@@ -34,9 +34,10 @@ class Fabric {
   // The way between two endpoints; computed once, valid as long as the fabric.
   const Path& path(const Endpoint& from, const Endpoint& to);
 
-  // Sends `bytes` along `path` from now on.  `delivered` is called when the last byte has landed.
+  // Sends `bytes` along `path` from now + delay on.  `delivered` is called when the last byte has
+  // landed.
   // REQUIRES: bytes >= 0; path outlives the transfer
-  void send(const Path& path, Bytes bytes, const Event& delivered);
+  void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0});
 
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return links_[link].carried; }

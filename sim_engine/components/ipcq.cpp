@@ -57,6 +57,7 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
           fabric.path({Endpoint::Kind::pe_cpu, ends.to}, {Endpoint::Kind::pe_cpu, ends.from})
               .time_of(kCreditBytes)),
       credits_(params.depth),
+      returns_(static_cast<std::size_t>(params.depth)),
       slots_(static_cast<std::size_t>(params.depth)) {}
 
 std::string IpcqChannel::name() const {
@@ -97,15 +98,35 @@ IpcqMessage IpcqChannel::pop() {
 
 void IpcqChannel::release_slot() {
   --being_emptied_;
-  ++credits_in_flight_;
+  const std::size_t last = first_return_ + static_cast<std::size_t>(credits_in_flight_++);
+  returns_[last % returns_.size()] = engine_.now() + credit_time_;
   check_invariant();
-  engine_.schedule<&IpcqChannel::credit_returned>(credit_time_, this);
+  if (on_credit_.function != nullptr && credits_in_flight_ == 1) schedule_credit_event();
 }
 
-void IpcqChannel::credit_returned() {
-  --credits_in_flight_;
-  ++credits_;
-  check_invariant();
+void IpcqChannel::collect_credits() {
+  while (credits_in_flight_ > 0 && returns_[first_return_] <= engine_.now()) {
+    first_return_ = (first_return_ + 1) % returns_.size();
+    --credits_in_flight_;
+    ++credits_;
+  }
+}
+
+bool IpcqChannel::has_credit() {
+  collect_credits();
+  return credits_ > 0;
+}
+
+void IpcqChannel::wake_on_credit(const Event& event) {
+  on_credit_ = event;
+  if (credits_in_flight_ > 0) schedule_credit_event();
+}
+
+void IpcqChannel::schedule_credit_event() {
+  engine_.schedule<&IpcqChannel::credit_event>(returns_[first_return_] - engine_.now(), this);
+}
+
+void IpcqChannel::credit_event() {
   notify(on_credit_);
 }
 

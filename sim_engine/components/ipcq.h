@@ -83,9 +83,9 @@ class IpcqChannel {
   std::string name() const;
 
   // The sender's side.  A credit is taken before a message is sent.
-  bool has_credit() const { return credits_ > 0; }
+  bool has_credit();
   void take_credit();  // DeviceError KB-Q001 without credit
-  void wake_on_credit(const Event& event) { on_credit_ = event; }
+  void wake_on_credit(const Event& event);
 
   // The message is complete in its slot.  DeviceError KB-Q004 if it is larger than a slot.
   void deliver(IpcqMessage message);
@@ -97,14 +97,19 @@ class IpcqChannel {
   void wake_on_message(const Event& event) { on_message_ = event; }
   void release_slot();
 
-  int credits() const { return credits_; }
+  int credits() {
+    collect_credits();
+    return credits_;
+  }
   int message_count() const { return message_count_; }
 
   // Back to the state after installation: the end of a run that failed.
   void reset();
 
  private:
-  void credit_returned();
+  void collect_credits();
+  void schedule_credit_event();
+  void credit_event();
   void check_invariant() const;
 
   Engine& engine_;
@@ -116,6 +121,11 @@ class IpcqChannel {
   int credits_;
   int on_the_way_ = 0;     // messages sent, not yet delivered
   int being_emptied_ = 0;  // slots popped, not yet released
+  // When the credits under way arrive, earliest first: a ring of credits_in_flight_ from
+  // first_return_. They are collected when somebody asks; an event is made only for a sender that
+  // waits.
+  std::vector<Time> returns_;
+  std::size_t first_return_ = 0;
   int credits_in_flight_ = 0;
   std::vector<IpcqMessage> slots_;  // a ring: message_count_ of them from head_ on
   std::size_t head_ = 0;

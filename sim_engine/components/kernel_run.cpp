@@ -101,6 +101,10 @@ Tile KernelRun::make_signal() {
 
 void KernelRun::note_access(RegionId region, std::int64_t begin, std::int64_t count, bool writes,
                             const Tile& done) {
+  if (accesses_.size() >= prune_at_) {
+    forget_finished_accesses();
+    prune_at_ = std::max(kFewAccesses, 2 * accesses_.size());
+  }
   accesses_.push_back({region, begin, begin + count, writes, done});
 }
 
@@ -112,7 +116,6 @@ std::span<const Tile> KernelRun::hazards_of(const Command& command) {
   hazards_.clear();
   const bool loads = command.kind == Command::Kind::load;
   if (!loads && command.kind != Command::Kind::store) return {};
-  forget_finished_accesses();
   const std::int64_t count = loads ? command.result->element_count : command.a->element_count;
   for (const MemoryAccess& access : accesses_) {
     const bool overlaps = access.region == command.buffer.region &&
@@ -122,9 +125,10 @@ std::span<const Tile> KernelRun::hazards_of(const Command& command) {
   return hazards_;
 }
 
-Bytes KernelRun::free_scratch() {
-  forget_finished_accesses();
-  return pe_.scratch_capacity() - pe_.scratch_in_use();
+bool KernelRun::has_free_scratch(Bytes bytes) {
+  if (free_scratch() >= bytes) return true;
+  forget_finished_accesses();  // they hold on to tiles
+  return free_scratch() >= bytes;
 }
 
 // Waiting.

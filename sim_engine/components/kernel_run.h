@@ -40,8 +40,9 @@ class KernelRun {
   void wake_when_outstanding(int count);  // or fewer; REQUIRES: count < outstanding()
   const Event& wake() const { return wake_; }
 
-  // Bytes of scratch that are free at this point of the program.
-  Bytes free_scratch();
+  // Whether so much scratch is free at this point of the program.
+  bool has_free_scratch(Bytes bytes);
+  Bytes free_scratch() const { return pe_.scratch_capacity() - pe_.scratch_in_use(); }
 
  private:
   friend class ProcessingElement;
@@ -54,6 +55,8 @@ class KernelRun {
     bool writes;
     Tile done;
   };
+
+  static constexpr std::size_t kFewAccesses = 16;
 
   Command& issue_next(Command::Kind kind);
   void submit(Command& command);
@@ -70,7 +73,8 @@ class KernelRun {
   Time cpu_clock_;
   int outstanding_ = 0;
   int wake_at_outstanding_ = -1;
-  std::vector<MemoryAccess> accesses_;
+  std::vector<MemoryAccess> accesses_;  // finished ones are dropped when it has grown
+  std::size_t prune_at_ = kFewAccesses;
   std::vector<Tile> hazards_;
   // Of each direction, the send that was issued last: sends of one direction depart in order.
   std::array<Tile, kDirectionCount> last_departed_;

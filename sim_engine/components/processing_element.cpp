@@ -94,8 +94,12 @@ void ProcessingElement::submit_dma(Channel channel, Command& command, Time extra
   const Time now = services_.engine.now();
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
-  services_.engine.schedule<&ProcessingElement::start_transfer>(start + setup + extra - now, this,
-                                                                argument_of(command));
+  if (command.kind == Command::Kind::load || command.kind == Command::Kind::store) {
+    open_access(command);
+  }
+  services_.fabric.send(path_of(command), command.bytes,
+                        Engine::call<&ProcessingElement::finish>(this, argument_of(command)),
+                        start + setup + extra - now);
 }
 
 Time ProcessingElement::translation_time(const Command& command) const {
@@ -123,22 +127,18 @@ const Path& ProcessingElement::path_of(const Command& command) {
   return command.channel->pop_path();
 }
 
-// The memory is read or written from here on: this is when a load meets the version that it reads.
-void ProcessingElement::start_transfer(std::uint64_t argument) {
-  Command& command = command_of(argument);
+// From when its descriptor reaches the DMA, a load or store is under way: this is when a load meets
+// the version that it reads.
+void ProcessingElement::open_access(Command& command) {
   const bool loads = command.kind == Command::Kind::load;
-  if (loads || command.kind == Command::Kind::store) {
-    const std::int64_t count = loads ? command.result->element_count : command.a->element_count;
-    command.access = services_.accesses.begin(
-        command.buffer.region, command.begin, count, loads ? Access::read : Access::write,
-        {loads ? "tl.load" : "tl.store", location_}, services_.engine.now());
-    if (loads) {
-      services_.memory.bind(command.result->value,
-                            services_.memory.load(command.buffer.region, command.begin, count));
-    }
+  const std::int64_t count = (loads ? command.result : command.a)->element_count;
+  command.access = services_.accesses.begin(
+      command.buffer.region, command.begin, count, loads ? Access::read : Access::write,
+      {loads ? "tl.load" : "tl.store", location_}, services_.engine.now());
+  if (loads) {
+    services_.memory.bind(command.result->value,
+                          services_.memory.load(command.buffer.region, command.begin, count));
   }
-  services_.fabric.send(path_of(command), command.bytes,
-                        Engine::call<&ProcessingElement::finish>(this, argument));
 }
 
 // PE_MATH

@@ -51,6 +51,7 @@ class ProcessingElement {
   // TCM: capacity, what queues hold of it for good, and what values hold of it now.
   Bytes scratch_capacity() const { return services_.topology.pe.tcm.capacity - queue_bytes_; }
   Bytes& scratch_in_use() { return scratch_in_use_; }
+  Bytes scratch_in_use() const { return scratch_in_use_; }
   void set_queue_bytes(Bytes bytes) { queue_bytes_ = bytes; }
 
   // Takes a command whose fields are filled in.  It runs once `issued` has come and its operands
@@ -68,7 +69,7 @@ class ProcessingElement {
   void make_ready(const Tile& tile);
   void dispatch(std::uint64_t command);
   void submit_dma(Channel channel, Command& command, Time extra);
-  void start_transfer(std::uint64_t command);
+  void open_access(Command& command);
   void start_math(Command& command);
   void finish(std::uint64_t command);
   void take_effect(Command& command);

@@ -171,9 +171,11 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   if (from.kind == Endpoint::Kind::tcm && to.kind == Endpoint::Kind::tcm && from.at == to.at) {
     path.links = {pe_link(from.at, kTcmRead), pe_link(from.at, kTcmWrite)};
   }
-  for (const LinkId link : path.links) {
-    path.latency += spec(link).latency;
-    path.bottleneck = std::min(path.bottleneck, spec(link).bandwidth);
+  for (const LinkId id : path.links) {
+    const LinkSpec& link = spec(id);
+    path.latency += link.latency;
+    path.bottleneck = std::min(path.bottleneck, link.bandwidth);
+    if (link.latency > Time{0} || !link.bandwidth.is_unlimited()) path.hops.push_back(id);
   }
   return path;
 }
