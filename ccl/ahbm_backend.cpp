@@ -61,7 +61,6 @@ KernelArgs AhbmBackend::arguments(const distributed::CollectiveCall& call, const
   args.cubes = sim::cube_grid(topology);
   args.cube_count = x.dp().num_cubes == 0 ? topology.cube_count() : x.dp().num_cubes;
   args.placement = x.dp();
-  args.depth = ipcq_.depth;
   args.slot_elements = ipcq_.slot_bytes / size_of(x.dtype());
   args.scratch_elements = scratch_elements(topology, ipcq_, x.dtype());
   for (const ShardInfo& shard : x.shards()) {

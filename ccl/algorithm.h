@@ -27,7 +27,6 @@ struct KernelArgs {
   DPPolicy placement;
   std::vector<tl::Pointer> siblings;  // a leader's: the shards of the cube's other PEs
 
-  int depth = 1;                      // slots of a queue
   std::int64_t slot_elements = 1;     // that fit into one
   std::int64_t scratch_elements = 1;  // that a kernel may hold at a time, the same on all PEs
 };

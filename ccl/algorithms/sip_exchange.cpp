@@ -1,7 +1,5 @@
 #include "ccl/algorithms/sip_exchange.h"
 
-#include <algorithm>
-
 namespace kernbench::ccl {
 
 namespace {
@@ -12,162 +10,164 @@ int colour_count(const sim::Grid& sips) {
   return sips.wraps ? 2 : 1;
 }
 
-// One dimension of the grid, as one SIP sees it, with the chunks that are exchanged along it: for
-// each colour (direction of travel) and position a group of `per_group` chunks.  In the end of the
-// reduce-scatter every position holds the sums of its own group.
+// One dimension of the grid as one SIP sees it, with what is exchanged along it: a chunk for each
+// colour (direction of travel) and position.  After the reduce-scatter every position holds the
+// sums of its own chunks.
 class Dimension {
  public:
-  Dimension(tl::Context& tl, int depth, int size, int position, tl::Direction forward)
-      : tl_(tl), depth_(depth), size_(size), position_(position), forward_(forward) {}
+  Dimension(tl::Context& tl, int size, int position, tl::Direction forward, bool wraps)
+      : tl_(tl), size_(size), position_(position), forward_(forward), wraps_(wraps) {}
 
-  void set_groups(std::vector<std::vector<Chunk*>> groups_of_colours, int per_group) {
-    groups_ = std::move(groups_of_colours);
-    per_group_ = per_group;
-    // How many messages are sent before the first is received: enough to keep a link busy, and no
-    // more than a queue's slots, or all would wait for credits before anybody receives.
-    lead_ = std::clamp(per_group_, 1, depth_);
+  int position() const { return position_; }
+  int size() const { return size_; }
+
+  // `chunks` are those of each colour, by position.
+  void reduce_scatter(std::span<const std::span<Chunk>> chunks) {
+    if (size_ > 1) wraps_ ? ring(Pass::reduce_scatter, chunks) : line_reduce_scatter(chunks[0]);
   }
-
-  void ring(Pass pass);
-  void line_reduce_scatter();
-  void line_all_gather();
+  void all_gather(std::span<const std::span<Chunk>> chunks) {
+    if (size_ > 1) wraps_ ? ring(Pass::all_gather, chunks) : line_all_gather(chunks[0]);
+  }
 
  private:
-  tl::Direction ahead(int colour) const { return colour == 0 ? forward_ : opposite(forward_); }
-  tl::Direction behind(int colour) const { return opposite(ahead(colour)); }
+  void ring(Pass pass, std::span<const std::span<Chunk>> chunks);
+  void line_reduce_scatter(std::span<Chunk> chunks);
+  void line_all_gather(std::span<Chunk> chunks);
 
-  Chunk& chunk(int colour, int group, int member) {
-    const int wrapped = ((group % size_) + size_) % size_;
-    return *groups_[static_cast<std::size_t>(colour)]
-                   [static_cast<std::size_t>(wrapped * per_group_ + member)];
+  tl::Direction ahead(std::size_t colour) const {
+    return colour == 0 ? forward_ : opposite(forward_);
   }
-  // Message `index` of a ring, `offset` steps behind in the direction of travel.
-  Chunk& ring_chunk(int colour, int index, int offset) {
-    const int steps = offset + index / per_group_;
-    return chunk(colour, colour == 0 ? position_ - steps : position_ + steps, index % per_group_);
+  tl::Direction behind(std::size_t colour) const { return opposite(ahead(colour)); }
+
+  // The position that is `steps` behind in a colour's direction of travel.
+  std::size_t position_behind(std::size_t colour, int steps) const {
+    const int position = colour == 0 ? position_ - steps : position_ + steps;
+    return static_cast<std::size_t>((position % size_ + size_) % size_);
   }
 
   void send(tl::Direction direction, const Chunk& chunk) {
     if (!chunk.empty()) tl_.send(direction, *chunk.value);
+  }
+  void receive(tl::Direction direction, Chunk& chunk) {
+    if (!chunk.empty()) chunk.value = tl_.recv(direction, chunk.shape(), chunk.value->dtype());
   }
   void receive_and_add(tl::Direction direction, Chunk& chunk) {
     if (!chunk.empty()) {
       chunk.value = *chunk.value + tl_.recv(direction, chunk.shape(), chunk.value->dtype());
     }
   }
-  void receive(tl::Direction direction, Chunk& chunk) {
-    if (!chunk.empty()) chunk.value = tl_.recv(direction, chunk.shape(), chunk.value->dtype());
-  }
 
   tl::Context& tl_;
-  const int depth_;
   const int size_;
   const int position_;
   const tl::Direction forward_;
-  std::vector<std::vector<Chunk*>> groups_;  // by colour; group g's begin at g * per_group_
-  int per_group_ = 1;
-  int lead_ = 1;
+  const bool wraps_;
 };
 
-// Step s sends what has been collected of the group 1 + s (reduce-scatter) or s (all-gather)
-// positions back, and receives the one behind it; the last sum to arrive is the own group's.
-void Dimension::ring(Pass pass) {
+// Step s sends what has been collected of the chunk 1 + s (reduce-scatter) or s (all-gather)
+// positions back, and receives the one behind it; the last sum to arrive is that of the own chunk.
+void Dimension::ring(Pass pass, std::span<const std::span<Chunk>> chunks) {
   const bool reduces = pass == Pass::reduce_scatter;
-  const int offset = reduces ? 1 : 0;
-  const int colours = static_cast<int>(groups_.size());
-  const int messages = (size_ - 1) * per_group_;
-  for (int i = 0; i < messages + lead_ - 1; ++i) {
-    for (int colour = 0; colour < colours && i < messages; ++colour) {
-      send(ahead(colour), ring_chunk(colour, i, offset));
+  for (int step = 0; step < size_ - 1; ++step) {
+    const int sent = step + (reduces ? 1 : 0);
+    for (std::size_t colour = 0; colour < chunks.size(); ++colour) {
+      send(ahead(colour), chunks[colour][position_behind(colour, sent)]);
     }
-    const int arrived = i - (lead_ - 1);
-    for (int colour = 0; colour < colours && arrived >= 0; ++colour) {
-      Chunk& next = ring_chunk(colour, arrived, offset + 1);
+    for (std::size_t colour = 0; colour < chunks.size(); ++colour) {
+      Chunk& next = chunks[colour][position_behind(colour, sent + 1)];
       reduces ? receive_and_add(behind(colour), next) : receive(behind(colour), next);
     }
   }
 }
 
-// Partial sums flow from both ends towards each group's position; the farthest group goes first.  A
-// position meets message m of the flow from its near end `lead` slots after its neighbour did.
-void Dimension::line_reduce_scatter() {
+// Partial sums flow from both ends towards each chunk's position, those for the farthest first.  A
+// position meets message m of a flow one slot after its neighbour did.
+void Dimension::line_reduce_scatter(std::span<Chunk> chunks) {
   const int last = size_ - 1;
-  const int from_west = (size_ - position_) * per_group_;  // messages of the flow that goes forward
-  const int from_east = (position_ + 1) * per_group_;
-  const int slots = std::max(position_ * lead_ + from_west, (last - position_) * lead_ + from_east);
-  for (int slot = 0; slot < slots; ++slot) {
-    if (const int m = slot - position_ * lead_; m >= 0 && m < from_west) {
-      const int group = last - m / per_group_;
-      Chunk& passing = chunk(0, group, m % per_group_);
+  for (int slot = 0; slot <= last; ++slot) {
+    if (const int target = last - (slot - position_); slot >= position_) {  // the flow forward
+      Chunk& passing = chunks[static_cast<std::size_t>(target)];
       if (position_ > 0) receive_and_add(opposite(forward_), passing);
-      if (group > position_) send(forward_, passing);
+      if (target > position_) send(forward_, passing);
     }
-    if (const int m = slot - (last - position_) * lead_; m >= 0 && m < from_east) {
-      const int group = m / per_group_;
-      Chunk& passing = chunk(0, group, m % per_group_);
+    if (const int target = slot - (last - position_); target >= 0) {  // the flow backward
+      Chunk& passing = chunks[static_cast<std::size_t>(target)];
       if (position_ < last) receive_and_add(forward_, passing);
-      if (group < position_) send(opposite(forward_), passing);
+      if (target < position_) send(opposite(forward_), passing);
     }
   }
 }
 
-// Every position sends its own group both ways, and passes on what it gets: the groups of the
-// positions 1, 2, ... away, each once it has been received.
-void Dimension::line_all_gather() {
+// Every position sends its own chunk both ways, and passes on what it gets: the chunks of the
+// positions 1, 2, ... away.
+void Dimension::line_all_gather(std::span<Chunk> chunks) {
   const int last = size_ - 1;
-  for (int slot = 0; slot < last * per_group_ + lead_; ++slot) {
-    if (const int arrived = slot - lead_; arrived >= 0) {
-      const int away = 1 + arrived / per_group_;
-      const int member = arrived % per_group_;
-      if (away <= position_) receive(opposite(forward_), chunk(0, position_ - away, member));
-      if (away <= last - position_) receive(forward_, chunk(0, position_ + away, member));
+  for (int away = 0; away <= last; ++away) {
+    const int lower = position_ - away;
+    const int upper = position_ + away;
+    if (lower >= 0) {
+      Chunk& chunk = chunks[static_cast<std::size_t>(lower)];
+      if (away > 0) receive(opposite(forward_), chunk);
+      if (position_ < last) send(forward_, chunk);
     }
-    const int away = slot / per_group_;
-    const int member = slot % per_group_;
-    if (position_ < last && away <= position_) send(forward_, chunk(0, position_ - away, member));
-    if (position_ > 0 && away <= last - position_) {
-      send(opposite(forward_), chunk(0, position_ + away, member));
+    if (upper <= last) {
+      Chunk& chunk = chunks[static_cast<std::size_t>(upper)];
+      if (away > 0) receive(forward_, chunk);
+      if (position_ > 0) send(opposite(forward_), chunk);
     }
   }
+}
+
+// A chunk of x cut in one part for each position of y, and put together again.
+
+std::vector<Chunk> split(tl::Context& tl, const Chunk& whole, int count) {
+  std::vector<Chunk> parts = cut(0, whole.count, count);
+  for (Chunk& part : parts) {
+    if (!part.empty()) part.value = tl.narrow(*whole.value, part.begin, part.count);
+  }
+  return parts;
+}
+
+void join(tl::Context& tl, const std::vector<Chunk>& parts, Chunk& whole) {
+  std::vector<tl::Tensor> values;
+  for (const Chunk& part : parts) {
+    if (!part.empty()) values.push_back(*part.value);
+  }
+  if (!values.empty()) whole.value = tl.cat(values);
+}
+
+// What is exchanged along y: the own chunks of x.
+void exchange_along_y(tl::Context& tl, Dimension& y, std::span<Chunk* const> own) {
+  std::vector<std::vector<Chunk>> parts;
+  for (const Chunk* chunk : own) parts.push_back(split(tl, *chunk, y.size()));
+  const std::vector<std::span<Chunk>> by_colour(parts.begin(), parts.end());
+  y.reduce_scatter(by_colour);
+  y.all_gather(by_colour);
+  for (std::size_t colour = 0; colour < own.size(); ++colour) join(tl, parts[colour], *own[colour]);
 }
 
 }  // namespace
 
 int sip_exchange_chunk_count(const sim::Grid& sips) {
-  return colour_count(sips) * sips.count();
+  return colour_count(sips) * sips.w;
 }
 
-void sip_exchange(tl::Context& tl, const KernelArgs& args, std::vector<Chunk>& chunks) {
+void sip_exchange(tl::Context& tl, const KernelArgs& args, std::span<Chunk> chunks) {
   const sim::Grid& sips = args.sips;
   const int sip = tl.location().sip;
-  const int own_x = sips.x_of(sip);
-  Dimension x(tl, args.depth, sips.w, own_x, tl::Direction::global_east);
-  Dimension y(tl, args.depth, sips.h, sips.y_of(sip), tl::Direction::global_south);
+  Dimension x(tl, sips.w, sips.x_of(sip), tl::Direction::global_east, sips.wraps);
+  Dimension y(tl, sips.h, sips.y_of(sip), tl::Direction::global_south, sips.wraps);
 
-  // Chunk (colour, column, row).  Along x whole columns travel, along y the own column's members.
-  std::vector<std::vector<Chunk*>> columns;
-  std::vector<std::vector<Chunk*>> own_column;
-  for (int colour = 0; colour < colour_count(sips); ++colour) {
-    Chunk* first = chunks.data() + colour * sips.count();
-    columns.emplace_back();
-    for (int i = 0; i < sips.count(); ++i) columns.back().push_back(first + i);
-    own_column.emplace_back();
-    for (int row = 0; row < sips.h; ++row)
-      own_column.back().push_back(first + own_x * sips.h + row);
+  const auto width = static_cast<std::size_t>(sips.w);
+  std::vector<std::span<Chunk>> by_colour;
+  std::vector<Chunk*> own;
+  for (std::size_t first = 0; first < chunks.size(); first += width) {
+    by_colour.push_back(chunks.subspan(first, width));
+    own.push_back(&by_colour.back()[static_cast<std::size_t>(x.position())]);
   }
-  x.set_groups(std::move(columns), sips.h);
-  y.set_groups(std::move(own_column), 1);
-
-  const auto scatter = [&](Dimension& d) {
-    sips.wraps ? d.ring(Pass::reduce_scatter) : d.line_reduce_scatter();
-  };
-  const auto gather = [&](Dimension& d) {
-    sips.wraps ? d.ring(Pass::all_gather) : d.line_all_gather();
-  };
-  if (sips.w > 1) scatter(x);
-  if (sips.h > 1) scatter(y);
-  if (sips.h > 1) gather(y);
-  if (sips.w > 1) gather(x);
+  x.reduce_scatter(by_colour);
+  if (y.size() > 1) exchange_along_y(tl, y, own);
+  x.all_gather(by_colour);
 }
 
 }  // namespace kernbench::ccl

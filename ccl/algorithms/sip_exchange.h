@@ -15,17 +15,17 @@
 
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "ccl/algorithm.h"
 #include "ccl/algorithms/chunks.h"
 
 namespace kernbench::ccl {
 
-// How many chunks a value must be cut in: one for each SIP and each direction of travel.
+// How many chunks a value must be cut in: one for each column of SIPs and each direction of travel.
 int sip_exchange_chunk_count(const sim::Grid& sips);
 
 // `chunks` (as many as that) hold this SIP's summands and end with the sums.
-void sip_exchange(tl::Context& tl, const KernelArgs& args, std::vector<Chunk>& chunks);
+void sip_exchange(tl::Context& tl, const KernelArgs& args, std::span<Chunk> chunks);
 
 }  // namespace kernbench::ccl

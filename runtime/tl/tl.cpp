@@ -80,6 +80,34 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
   return Context::math(sim::MathOp::multiply, "tensor * tensor", a, b);
 }
 
+// Views
+
+Tensor Context::narrow(const Tensor& value, std::int64_t begin, std::int64_t count) {
+  if (value.shape_.rank() != 1 || begin < 0 || count < 0 || count > value.shape_[0] - begin) {
+    throw DeviceError("KB-K022", fmt::format("{}: elements {}..{} of {}", where("tl.narrow"), begin,
+                                             begin + count - 1, to_string(value.shape_)));
+  }
+  return {*this, {count}, run_.slice(value.tile_, begin, count)};
+}
+
+Tensor Context::cat(std::span<const Tensor> values) {
+  std::vector<sim::Tile> tiles;
+  std::int64_t count = 0;
+  for (const Tensor& value : values) {
+    if (value.shape_.rank() != 1 || value.dtype() != values.front().dtype()) {
+      throw DeviceError(
+          "KB-K022", fmt::format("{}: {} {} after {}; values of one dimension and one "
+                                 "type are wanted",
+                                 where("tl.cat"), to_string(value.shape_), name_of(value.dtype()),
+                                 name_of(values.front().dtype())));
+    }
+    tiles.push_back(value.tile_);
+    count += value.shape_[0];
+  }
+  if (tiles.empty()) throw DeviceError("KB-K022", where("tl.cat") + ": no values");
+  return {*this, {count}, run_.concat(tiles)};
+}
+
 // IPCQ
 
 namespace {

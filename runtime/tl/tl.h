@@ -92,6 +92,14 @@ class Context {
   // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021.
   void store(const Pointer& target, const Tensor& value);
 
+  // Views, which cost no time and no scratch: where values lie is a matter of addresses.
+  // Elements [begin, begin + count) of a value of one dimension (as torch.narrow).  KB-K022 if it
+  // has not so many.
+  Tensor narrow(const Tensor& value, std::int64_t begin, std::int64_t count);
+  // Values of one dimension, one after the other (tl.cat).  KB-K022 if there is none, or their
+  // types differ.
+  Tensor cat(std::span<const Tensor> values);
+
   // Sends a value to the neighbour in a direction.  Waits while the neighbour's buffer is full.
   // KB-Q004 if it is larger than a slot, KB-Q006 if there is no neighbour.
   void send(Direction direction, const Tensor& value);

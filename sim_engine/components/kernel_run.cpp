@@ -91,6 +91,26 @@ Tile KernelRun::receive(IpcqChannel& channel) {
   return result;
 }
 
+Tile KernelRun::slice(const Tile& whole, std::int64_t begin, std::int64_t count) {
+  PeServices& services = pe_.services();
+  const Tile view = services.tiles.make_view(whole->dtype, count, std::span(&whole, 1));
+  view->value = services.memory.slice(whole->value, begin, count);
+  return view;
+}
+
+Tile KernelRun::concat(std::span<const Tile> parts) {
+  PeServices& services = pe_.services();
+  std::vector<Value> values;
+  std::int64_t count = 0;
+  for (const Tile& part : parts) {
+    values.push_back(part->value);
+    count += part->element_count;
+  }
+  const Tile view = services.tiles.make_view(parts.front()->dtype, count, parts);
+  view->value = services.memory.concat(values);
+  return view;
+}
+
 // A tile without a value: only its readiness counts.
 Tile KernelRun::make_signal() {
   return pe_.services().tiles.make(DType::f32, 0, &pe_.scratch_in_use());

@@ -33,7 +33,9 @@ class KernelRun {
   void store(const DeviceBuffer& buffer, std::int64_t begin, const Tile& tile);
   Tile math(MathOp op, const Tile& a, const Tile& b);
   void send(IpcqChannel& channel, const Tile& tile);  // REQUIRES: channel.has_credit()
-  Tile receive(IpcqChannel& channel);                 // REQUIRES: channel.has_message()
+  Tile slice(const Tile& whole, std::int64_t begin, std::int64_t count);  // no command: a view
+  Tile concat(std::span<const Tile> parts);                               // likewise
+  Tile receive(IpcqChannel& channel);  // REQUIRES: channel.has_message()
 
   // Waiting.  Each arranges one call of `wake`.
   void wake_at_clock();                   // REQUIRES: cpu_clock() > now

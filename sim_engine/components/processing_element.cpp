@@ -46,6 +46,8 @@ void ProcessingElement::issue(Command& command) {
 
 void ProcessingElement::wait_for(Command& command, const Tile& operand) {
   if (!operand || operand->ready) return;
+  for (const Tile& part : operand->parts) wait_for(command, part);
+  if (!operand->parts.empty()) return;
   operand->waiters.push_back(&command);
   ++command.missing_operands;
 }

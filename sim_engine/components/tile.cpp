@@ -2,30 +2,46 @@
 
 namespace kernbench::sim {
 
-void Tile::release() {
-  node_->pool->give_back(node_);
-}
-
-Tile TilePool::make(DType dtype, std::int64_t element_count, Bytes* scratch_in_use) {
+TileNode& TilePool::take(DType dtype, std::int64_t element_count) {
   if (free_.empty()) {
     free_.push_back(&nodes_.emplace_back());
     free_.back()->pool = this;
   }
-  TileNode* node = free_.back();
+  TileNode& node = *free_.back();
   free_.pop_back();
-  node->dtype = dtype;
-  node->element_count = element_count;
-  node->bytes = element_count * size_of(dtype);
-  node->scratch_in_use = scratch_in_use;
-  node->ready = false;
-  *scratch_in_use += node->bytes;
-  return Tile(node);
+  node.dtype = dtype;
+  node.element_count = element_count;
+  node.bytes = element_count * size_of(dtype);
+  node.charged = 0;
+  node.ready = false;
+  return node;
+}
+
+Tile TilePool::make(DType dtype, std::int64_t element_count, Bytes* scratch_in_use) {
+  TileNode& node = take(dtype, element_count);
+  node.charged = node.bytes;
+  node.scratch_in_use = scratch_in_use;
+  *scratch_in_use += node.bytes;
+  return Tile(&node);
+}
+
+Tile TilePool::make_view(DType dtype, std::int64_t element_count, std::span<const Tile> parts) {
+  TileNode& node = take(dtype, element_count);
+  for (const Tile& part : parts) {  // a view of a view is one of what that is made of
+    if (part->parts.empty()) {
+      node.parts.push_back(part);
+    } else {
+      node.parts.insert(node.parts.end(), part->parts.begin(), part->parts.end());
+    }
+  }
+  return Tile(&node);
 }
 
 void TilePool::give_back(TileNode* node) {
-  *node->scratch_in_use -= node->bytes;
+  if (node->charged > 0) *node->scratch_in_use -= node->charged;
   node->value = {};
   node->waiters.clear();
+  node->parts.clear();
   free_.push_back(node);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,42 +16,40 @@ namespace kernbench::sim {
 struct Command;
 class TilePool;
 
-struct TileNode {
-  Value value;
-  DType dtype = DType::f32;
-  std::int64_t element_count = 0;
-  Bytes bytes = 0;
-  Bytes* scratch_in_use = nullptr;  // the account that the bytes are given back to
-  bool ready = false;               // its command has finished
-  std::vector<Command*> waiters;    // commands that need it
-  std::uint32_t references = 0;
-  TilePool* pool = nullptr;
-};
+struct TileNode;
 
 // A counted reference to a tile.  The scratch is given back with the last one.
 class Tile {
  public:
   Tile() = default;
-  explicit Tile(TileNode* node) : node_(node) { ++node_->references; }
-  Tile(const Tile& other) : node_(other.node_) {
-    if (node_ != nullptr) ++node_->references;
-  }
+  explicit Tile(TileNode* node);
+  Tile(const Tile& other);
   Tile(Tile&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   Tile& operator=(Tile other) noexcept {
     std::swap(node_, other.node_);
     return *this;
   }
-  ~Tile() {
-    if (node_ != nullptr && --node_->references == 0) release();
-  }
+  ~Tile();
 
   explicit operator bool() const { return node_ != nullptr; }
   TileNode* operator->() const { return node_; }
 
  private:
-  void release();
-
   TileNode* node_ = nullptr;
+};
+
+struct TileNode {
+  Value value;
+  DType dtype = DType::f32;
+  std::int64_t element_count = 0;
+  Bytes bytes = 0;
+  Bytes charged = 0;                // scratch that is given back with the tile
+  Bytes* scratch_in_use = nullptr;  // the account that it is given back to
+  bool ready = false;               // its command has finished
+  std::vector<Command*> waiters;    // commands that need it
+  std::vector<Tile> parts;          // of a view: the tiles whose memory it is, ready when they are
+  std::uint32_t references = 0;
+  TilePool* pool = nullptr;
 };
 
 // Nodes that are used again: nothing is allocated once warm.
@@ -59,14 +58,28 @@ class TilePool {
   // A tile of `element_count` elements that charges `scratch_in_use` for its bytes.
   Tile make(DType dtype, std::int64_t element_count, Bytes* scratch_in_use);
 
+  // A view of other tiles' memory: it costs no scratch and no time, and keeps them alive.
+  Tile make_view(DType dtype, std::int64_t element_count, std::span<const Tile> parts);
+
   std::size_t live_count() const { return nodes_.size() - free_.size(); }
 
  private:
   friend class Tile;
+  TileNode& take(DType dtype, std::int64_t element_count);
   void give_back(TileNode* node);
 
   std::deque<TileNode> nodes_;  // addresses stay
   std::vector<TileNode*> free_;
 };
+
+inline Tile::Tile(TileNode* node) : node_(node) {
+  ++node_->references;
+}
+inline Tile::Tile(const Tile& other) : node_(other.node_) {
+  if (node_ != nullptr) ++node_->references;
+}
+inline Tile::~Tile() {
+  if (node_ != nullptr && --node_->references == 0) node_->pool->give_back(node_);
+}
 
 }  // namespace kernbench::sim

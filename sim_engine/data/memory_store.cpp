@@ -167,6 +167,33 @@ Value MemoryStore::joined_pieces(DType dtype, std::int64_t count) {
   return part;
 }
 
+Value MemoryStore::slice(const Value& value, std::int64_t offset, std::int64_t count) {
+  check_range(offset, count, value.element_count());
+  if (!needs_node(count)) return {value.dtype(), count};
+  check_own(value);
+  add_piece(value, offset, count);
+  const Value part = joined_pieces(value.dtype(), count);
+  pieces_.clear();
+  return part;
+}
+
+Value MemoryStore::concat(std::span<const Value> values) {
+  KB_CHECK(!values.empty(), "nothing to concatenate");
+  const DType dtype = values.front().dtype();
+  std::int64_t count = 0;
+  for (const Value& value : values) {
+    KB_CHECK(value.dtype() == dtype, "{} after {}", name_of(value.dtype()), name_of(dtype));
+    count += value.element_count();
+    if (!needs_node(value.element_count())) continue;
+    check_own(value);
+    add_piece(value, 0, value.element_count());
+  }
+  if (!needs_node(count)) return {dtype, count};
+  const Value joined = joined_pieces(dtype, count);
+  pieces_.clear();
+  return joined;
+}
+
 Value MemoryStore::load(RegionId id, std::int64_t begin, std::int64_t count) {
   const Region& from = region(id);
   check_range(begin, count, from.element_count);

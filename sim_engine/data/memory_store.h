@@ -52,6 +52,13 @@ class MemoryStore {
   // REQUIRES: a and b have the same type and the same number of elements
   Value math(MathOp op, const Value& a, const Value& b);
 
+  // Elements [offset, offset + count) of a value.
+  // REQUIRES: the range lies in the value
+  Value slice(const Value& value, std::int64_t offset, std::int64_t count);
+  // Values of one type, one after the other.
+  // REQUIRES: at least one
+  Value concat(std::span<const Value> values);
+
   // A value that is known later: of an operation that was issued but has not happened.
   Value declare(DType dtype, std::int64_t element_count);
   // From now on `placeholder`, wherever it is used, is `source`.  Once only.
