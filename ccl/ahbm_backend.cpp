@@ -29,13 +29,14 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
   return pes;
 }
 
-// What a kernel may keep in scratch at a time.  Queues take up to eight neighbours' slots of it,
-// and half of the rest is left for what arrives while something is kept.
+// What a kernel may keep in scratch at a time.  Queues take up to eight neighbours' slots of it, and
+// two thirds of the rest are left: of what is kept, even if it is one piece, a summand may arrive
+// and the sum be made while the old value is still there.
 std::int64_t scratch_elements(const Topology& topology, const sim::IpcqParams& ipcq, DType dtype) {
   const Bytes queues = ipcq.buffer_kind == sim::BufferKind::tcm
                            ? sim::kDirectionCount * ipcq.depth * ipcq.slot_bytes
                            : 0;
-  return std::max<Bytes>(topology.pe.tcm.capacity - queues, 0) / 2 / size_of(dtype);
+  return std::max<Bytes>(topology.pe.tcm.capacity - queues, 0) / 3 / size_of(dtype);
 }
 
 }  // namespace
