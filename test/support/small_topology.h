@@ -46,4 +46,22 @@ inline Topology round_topology(SipTopology kind = SipTopology::ring_1d, int w = 
   return topology;
 }
 
+// Nothing takes time but the links between w x h SIPs (500 ns, 50 GB/s) and, where there are
+// several cubes, those between cubes (20 ns, 128 GB/s).  One PE per cube.
+inline Topology link_topology(SipTopology kind, int w, int h = 1, int cubes_w = 1,
+                              int cubes_h = 1) {
+  constexpr std::int64_t kGBs = 1'000'000'000;
+  Topology topology = free_topology();
+  topology.name = "links";
+  topology.system.topology = kind;
+  topology.system.w = w;
+  topology.system.h = h;
+  topology.system.sip_count = w * h;
+  topology.system.sip_link = {Bandwidth{50 * kGBs}, Time{500'000}};
+  topology.sip.cubes_w = cubes_w;
+  topology.sip.cubes_h = cubes_h;
+  if (cubes_w * cubes_h > 1) topology.sip.ucie = {Bandwidth{128 * kGBs}, Time{20'000}};
+  return topology;
+}
+
 }  // namespace kernbench::test

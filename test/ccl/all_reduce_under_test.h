@@ -1,0 +1,61 @@
+// One all_reduce from given summands to the results of all holders, and what it must give.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ccl/config.h"
+#include "runtime/context/runtime_context.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::test {
+
+// A holder's summand of element `position` (row-major in the whole tensor).  `part` tells apart
+// what the holders inside a SIP bring to a partial tensor; it is 0 for all others.
+using Summand = std::function<float(int rank, int part, std::int64_t position)>;
+
+// -1, 0 or 1, without a pattern that a wrong order would meet again.
+float small_integer(int rank, int part, std::int64_t position);
+
+struct AllReduce {
+  Topology topology;
+  DPPolicy dp = DPPolicy::replicated();
+  Shape shape = {1};
+  DType dtype = DType::f32;
+  ccl::Config config = {};
+  Summand summand = small_integer;
+  bool data = true;
+  int repetitions = 1;  // all_reduce is called so often, each time on the sum of before
+
+  std::string text() const;
+};
+
+// What every holder of every rank ends with.
+struct AllReduceResult {
+  std::vector<std::vector<ShardInfo>> shards;             // by rank
+  std::vector<std::vector<std::vector<float>>> elements;  // by rank and shard; none without data
+  std::vector<DPPolicy> dp;                               // by rank, afterwards
+  Time took{0};                                           // without the copies before it
+  Time critical_pe_exec{0};
+  std::uint64_t events = 0;
+  std::uint64_t fingerprint = 0;
+};
+
+AllReduceResult run(const AllReduce& all_reduce);
+
+// The positions in the whole tensor of a shard's elements, in the shard's order.
+std::vector<std::int64_t> positions_of(const ShardInfo& shard, const Shape& shape);
+
+// All summands of one element.
+std::vector<double> summands_of(const AllReduce& all_reduce, std::int64_t position);
+
+// Holders whose elements are not the exact sum, or whose placement is wrong: "" if none.
+std::string wrong_sums(const AllReduce& all_reduce, const AllReduceResult& result);
+
+// Copies of the same element that differ between ranks or holders, in any bit: "" if none.
+std::string differing_copies(const AllReduce& all_reduce, const AllReduceResult& result);
+
+}  // namespace kernbench::test
