@@ -1,5 +1,7 @@
 #include "ccl/closed_form.h"
 
+#include <algorithm>
+
 #include "ccl/algorithms/cube_tree.h"
 #include "sim_engine/components/grid.h"
 #include "sim_engine/components/routing.h"
@@ -29,6 +31,20 @@ Time one_pass(const Way& way, int size, bool wraps, Bytes bytes) {
   return (way.alpha + transfer_time(bytes / size / directions, way.slowest)) * (size - 1);
 }
 
+// Steps from the cube that is farthest from the root.
+int tree_depth(const sim::Grid& cubes, int count) {
+  int deepest = 0;
+  for (int cube = 0; cube < count; ++cube) {
+    int depth = 0;
+    for (int at = cube; at != root_cube(cubes, count); ++depth) {
+      const sim::Direction up = *cube_tree_node(cubes, count, at).parent;
+      at = cubes.neighbour(at, static_cast<sim::Compass>(up));
+    }
+    deepest = std::max(deepest, depth);
+  }
+  return deepest;
+}
+
 }  // namespace
 
 std::optional<ClosedForm> intercube_closed_form(const Topology& topology, const DPPolicy& placement,
@@ -48,10 +64,9 @@ std::optional<ClosedForm> intercube_closed_form(const Topology& topology, const 
     form.formula = sips.wraps ? "ring per dimension, both ways" : "line per dimension";
   }
   if (cube_count > 1) {
-    const int depth = cubes.w / 2 + cubes.h / 2;
     const Way way = way_between(topology, {0, 0, 0}, {0, 1, 0});
     const Time hop = way.alpha + transfer_time(bytes, way.slowest);
-    form.time += hop * depth * (placement.cube == Shard::partial ? 2 : 1);
+    form.time += hop * tree_depth(cubes, cube_count) * (placement.cube == Shard::partial ? 2 : 1);
     form.formula += (form.formula.empty() ? "" : " + ");
     form.formula += "centre-root tree over the cubes";
   }
