@@ -27,7 +27,7 @@ Tensor make_tensor(const AllReduce& all_reduce, RuntimeContext& torch, int rank)
   torch.ahbm.set_device(rank);
   Tensor x =
       torch.empty(all_reduce.shape, {.dtype = all_reduce.dtype, .dp = all_reduce.dp, .name = "x"});
-  for (std::size_t i = 0; all_reduce.data && i < x.shards().size(); ++i) {
+  for (std::size_t i = 0; all_reduce.summand && i < x.shards().size(); ++i) {
     const ShardInfo& shard = x.shards()[i];
     const int part = part_of(all_reduce.dp, all_reduce.topology, shard);
     std::vector<float> elements;
@@ -82,7 +82,12 @@ AllReduceResult run(const AllReduce& all_reduce) {
       },
       {}, world_size);
   result.took = torch.engine().now() - begin;
-  result.critical_pe_exec = torch.engine().critical_pe_exec();
+  result.now = torch.engine().now();
+  for (const runtime::KernelResult& kernel : torch.engine().results()) {
+    if (kernel.operation == torch.engine().results().back().operation) {
+      result.kernels.push_back(kernel);
+    }
+  }
   result.events = torch.engine().event_count();
   result.fingerprint = torch.engine().fingerprint();
   for (const Tensor& x : tensors) {

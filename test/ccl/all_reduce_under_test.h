@@ -26,7 +26,7 @@ struct AllReduce {
   Shape shape = {1};
   DType dtype = DType::f32;
   ccl::Config config = {};
-  Summand summand = small_integer;
+  Summand summand = small_integer;  // none: nothing is written before
   bool data = true;
   int repetitions = 1;  // all_reduce is called so often, each time on the sum of before
 
@@ -39,7 +39,8 @@ struct AllReduceResult {
   std::vector<std::vector<std::vector<float>>> elements;  // by rank and shard; none without data
   std::vector<DPPolicy> dp;                               // by rank, afterwards
   Time took{0};                                           // without the copies before it
-  Time critical_pe_exec{0};
+  Time now{0};
+  std::vector<runtime::KernelResult> kernels;  // of the last all_reduce
   std::uint64_t events = 0;
   std::uint64_t fingerprint = 0;
 };

@@ -60,6 +60,7 @@ inline Topology link_topology(SipTopology kind, int w, int h = 1, int cubes_w = 
   topology.system.sip_link = {Bandwidth{50 * kGBs}, Time{500'000}};
   topology.sip.cubes_w = cubes_w;
   topology.sip.cubes_h = cubes_h;
+  topology.pe.tcm.capacity = 1 << 30;  // so that nothing is cut in segments for want of scratch
   if (cubes_w * cubes_h > 1) topology.sip.ucie = {Bandwidth{128 * kGBs}, Time{20'000}};
   return topology;
 }

@@ -1,0 +1,198 @@
+// Where nothing costs time but links, the simulated time is the closed form, to the picosecond.
+//
+// Between SIPs alpha is 500 ns and a byte takes 20 ps (50 GB/s); between cubes 20 ns and 1/128 ns.
+
+#include <catch2/catch.hpp>
+
+#include "ccl/closed_form.h"
+#include "test/ccl/all_reduce_under_test.h"
+#include "test/ccl/kernels_under_test.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+constexpr Time kAlpha{500'000};
+constexpr Time kByte{20};  // beta
+constexpr Time kCubeAlpha{20'000};
+
+// Queues that never limit what is measured.
+ccl::Config deep_queues() {
+  return ccl::Config::parse("defaults: {depth: 64, slot: 1 MiB, buffer_kind: sram}");
+}
+
+Topology sip_links(SipTopology kind, int w, int h = 1) {
+  return link_topology(kind, w, h);
+}
+Topology cube_links(SipTopology kind, int cubes_w, int cubes_h) {
+  return link_topology(kind, 1, 1, cubes_w, cubes_h);
+}
+
+const DPPolicy kPartial{.cube = Shard::partial, .pe = Shard::replicate};
+
+// An all_reduce of so many bytes per SIP, as a rank sees it.
+Time time_of(const Topology& topology, Bytes bytes, const ccl::Config& config = deep_queues()) {
+  return run({.topology = topology,
+              .shape = {bytes / 4},
+              .config = config,
+              .summand = nullptr,
+              .data = false})
+      .took;
+}
+
+// The same for several cubes, whose launch would take time too.
+Time kernel_time_of(const Topology& topology, Bytes bytes, const DPPolicy& dp = kPartial) {
+  return KernelsUnderTest(topology, dp, deep_queues()).all_reduce(bytes / 4);
+}
+
+TEST_CASE("a ring of P SIPs takes 2 (P - 1) alpha + (P - 1)/P n beta", "[ccl][timing]") {
+  for (int p = 3; p <= 16; ++p) {
+    for (const Bytes chunk : {4, 64, 4096}) {
+      const Bytes bytes = 2 * p * chunk;
+      CHECK(time_of(sip_links(SipTopology::ring_1d, p), bytes) ==
+            2 * (p - 1) * kAlpha + (p - 1) * 2 * chunk * kByte);
+    }
+  }
+}
+
+TEST_CASE("a ring with the queues of the defaults takes its closed form too", "[ccl][timing]") {
+  for (int p = 3; p <= 16; ++p) {
+    CHECK(time_of(sip_links(SipTopology::ring_1d, p), 2 * p * 4096, {}) ==
+          2 * (p - 1) * (kAlpha + 4096 * kByte));
+  }
+}
+
+// Both directions of travel go over the same pair of links: two chunks of n/4 one after the other,
+// there and back.
+TEST_CASE("two SIPs take 2 alpha + n beta", "[ccl][timing]") {
+  for (const Bytes bytes : {16, 1024, 65536}) {
+    CHECK(time_of(sip_links(SipTopology::ring_1d, 2), bytes) == 2 * kAlpha + bytes * kByte);
+  }
+}
+
+TEST_CASE("a line of P SIPs takes 2 (P - 1) (alpha + n/P beta)", "[ccl][timing]") {
+  for (int p = 2; p <= 8; ++p) {
+    for (const Bytes chunk : {4, 1000, 4096, 65536}) {
+      const Time expected = 2 * (p - 1) * (kAlpha + chunk * kByte);
+      CHECK(time_of(sip_links(SipTopology::mesh_2d_no_wrap, p), p * chunk) == expected);
+      CHECK(time_of(sip_links(SipTopology::mesh_2d_no_wrap, 1, p), p * chunk) == expected);
+    }
+  }
+}
+
+// One pass along a dimension of `size` SIPs in which each group of chunks is `members` messages of
+// m.  The first message of a group may leave when the first of the group before has come, so that
+// groups follow each other after max(members m, alpha + m), and not after alpha + members m.
+Time pass(int size, int members, Time m) {
+  if (size == 1) return Time{0};
+  if (size == 2) return kAlpha + 2 * members * m;  // both colours share the pair of links
+  return (size - 2) * std::max(members * m, kAlpha + m) + kAlpha + members * m;
+}
+
+TEST_CASE("a torus takes two passes along x and two along y, pipelined by chunks",
+          "[ccl][timing]") {
+  for (int w = 1; w <= 4; ++w) {
+    for (int h = 1; h <= 4; ++h) {
+      for (const Bytes chunk : {4, 4096, 262144}) {
+        const Bytes bytes = 2 * w * h * chunk;
+        CAPTURE(w, h, chunk);
+        CHECK(time_of(sip_links(SipTopology::torus_2d, w, h), bytes) ==
+              2 * pass(w, h, chunk * kByte) + 2 * pass(h, 1, chunk * kByte));
+      }
+    }
+  }
+}
+
+TEST_CASE("a torus whose messages are short takes 2 (a + b - 2) alpha and a few bytes",
+          "[ccl][timing]") {
+  // a = b = 3, 18 chunks of 4 bytes: x (3 + 1) messages' bytes each way, y 2.
+  CHECK(time_of(sip_links(SipTopology::torus_2d, 3, 3), 72) ==
+        2 * (3 + 3 - 2) * kAlpha + 2 * (4 + 2) * 4 * kByte);
+}
+
+TEST_CASE("reducing to the centre of w x h cubes and back takes floor(w/2) + floor(h/2) steps each",
+          "[ccl][timing]") {
+  for (int w = 1; w <= 5; ++w) {
+    for (int h = 1; h <= 5; ++h) {
+      const Bytes bytes = 128 * 1000;  // 1000 ns on a link
+      CHECK(kernel_time_of(cube_links(SipTopology::mesh_2d_no_wrap, w, h), bytes) ==
+            2 * (w / 2 + h / 2) * (kCubeAlpha + Time{1'000'000}));
+    }
+  }
+}
+
+TEST_CASE("4 x 4 cubes take 8 steps, as the root is in the centre and not in a corner (12)",
+          "[ccl][timing]") {
+  CHECK(kernel_time_of(cube_links(SipTopology::mesh_2d_no_wrap, 4, 4), 12800) ==
+        8 * (kCubeAlpha + Time{100'000}));
+}
+
+// One SIP on a ring has a chunk for each direction of travel: the second one follows the first.
+TEST_CASE("a tensor in two chunks takes the tree's steps and one chunk more, each way",
+          "[ccl][timing]") {
+  for (const auto& [w, h] : {std::pair{2, 1}, {3, 1}, {3, 3}, {4, 4}, {1, 5}}) {
+    const int depth = w / 2 + h / 2;
+    CHECK(kernel_time_of(cube_links(SipTopology::ring_1d, w, h), 256'000) ==
+          2 * (depth * kCubeAlpha + (depth + 1) * Time{1'000'000}));
+  }
+}
+
+TEST_CASE("cubes that hold copies only need the way back", "[ccl][timing]") {
+  CHECK(kernel_time_of(cube_links(SipTopology::mesh_2d_no_wrap, 4, 4), 12800, {}) ==
+        4 * (kCubeAlpha + Time{100'000}));
+}
+
+TEST_CASE("the closed form is the simulated time where nothing is pipelined", "[ccl][timing]") {
+  const auto check = [&](const Topology& topology, Bytes bytes, const DPPolicy& dp) {
+    const auto form = ccl::intercube_closed_form(topology, dp, bytes);
+    REQUIRE(form.has_value());
+    CHECK(form->time == kernel_time_of(topology, bytes, dp));
+  };
+  for (int p = 1; p <= 9; ++p) {
+    check(sip_links(SipTopology::ring_1d, p), 2 * p * 4096, kPartial);
+    check(sip_links(SipTopology::mesh_2d_no_wrap, p), p * 4096, kPartial);
+    check(sip_links(SipTopology::mesh_2d_no_wrap, 1, p), p * 4096, kPartial);
+    check(sip_links(SipTopology::torus_2d, 1, p), 2 * p * 4096, kPartial);
+  }
+  const Topology cubes = cube_links(SipTopology::mesh_2d_no_wrap, 4, 3);
+  for (int count = 1; count <= 12; ++count) {
+    for (const Shard cube : {Shard::partial, Shard::replicate}) {
+      check(cubes, 12800, {.cube = cube, .pe = Shard::replicate, .num_cubes = count});
+    }
+  }
+}
+
+TEST_CASE("the simulated time is never above the closed form of the links alone", "[ccl][timing]") {
+  for (const SipTopology kind :
+       {SipTopology::ring_1d, SipTopology::torus_2d, SipTopology::mesh_2d_no_wrap}) {
+    for (const auto& [w, h] : {std::pair{2, 1}, {3, 1}, {2, 2}, {3, 2}, {2, 3}, {4, 3}}) {
+      if (kind == SipTopology::ring_1d && h > 1) continue;
+      const Topology topology = link_topology(kind, w, h, 3, 2);
+      for (const Bytes bytes : {96, 9600, 960'000}) {
+        CAPTURE(name_of(kind), w, h, bytes);
+        CHECK(kernel_time_of(topology, bytes) <=
+              ccl::intercube_closed_form(topology, kPartial, bytes)->time);
+      }
+    }
+  }
+}
+
+TEST_CASE("cubes that exchange their own parts have no closed form", "[ccl][timing]") {
+  CHECK_FALSE(ccl::intercube_closed_form(cube_links(SipTopology::ring_1d, 2, 2),
+                                         {.cube = Shard::row_wise}, 4096));
+}
+
+// A slot is free again when the value has come (alpha + m) and its credit, 16 B, is back.
+TEST_CASE("a stream over a queue of one slot waits for the credit of each message",
+          "[ccl][timing]") {
+  const auto config = ccl::Config::parse("defaults: {depth: 1, slot: 4 B, buffer_kind: sram}");
+  const Time m = 4 * kByte;
+  const Time credit = kAlpha + 16 * kByte;
+  // A line of two, 4 elements in 2 segments of 2 chunks: each way reduce-scatter and all-gather
+  // alternate, each message after the credit of the one before.
+  CHECK(time_of(sip_links(SipTopology::mesh_2d_no_wrap, 2), 16, config) ==
+        4 * (kAlpha + m) + 3 * credit);
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,88 @@
+// The all-reduce kernel alone, begun on every cube of every SIP at the same instant: without the
+// launch, whose messages share the cubes' links and reach some cubes later than others.
+
+#pragma once
+
+#include <deque>
+
+#include "ccl/ahbm_backend.h"
+#include "ccl/algorithms/intercube_allreduce.h"
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench::test {
+
+class KernelsUnderTest {
+ public:
+  KernelsUnderTest(const Topology& topology, const DPPolicy& dp, const ccl::Config& config)
+      : torch_(topology, {.ccl = config, .data = false}), dp_(dp), config_(config) {
+    ccl::register_ahbm_backend();
+    torch_.distributed.init_process_group("ahbm");
+  }
+
+  // All-reduces f32 elements that one PE of each cube holds, and returns how long it took.
+  Time all_reduce(std::int64_t n_elem) {
+    const Time begin = torch_.engine().now();
+    for (int sip = 0; sip < torch_.topology().system.sip_count; ++sip) {
+      torch_.ahbm.set_device(sip);
+      const Tensor& x = tensors_.emplace_back(torch_.empty({n_elem}, {.dp = dp_}));
+      for (const ShardInfo& shard : x.shards()) {
+        if (shard.pe == 0) start(x, {sip, shard.cube, 0});
+      }
+    }
+    simulation().machine().engine().run();
+    return last_end_ - begin;  // later than that only credits fly
+  }
+
+ private:
+  struct Kernel {
+    runtime::Simulation* simulation;
+    runtime::FiberLocal local;
+    runtime::Fiber* fiber = nullptr;
+
+    void wake() { simulation->fibers().wake(*fiber); }
+  };
+
+  runtime::Simulation& simulation() { return torch_.simulation(); }
+
+  ccl::KernelArgs arguments(const Tensor& x, const sim::PeLocation& pe) const {
+    ccl::KernelArgs args;
+    args.tensor = RuntimeContext::pointer_to(x, pe);
+    args.n_elem = x.numel();
+    args.rank = pe.sip;
+    args.world_size = torch_.topology().system.sip_count;
+    args.sips = sim::sip_grid(torch_.topology());
+    args.cubes = sim::cube_grid(torch_.topology());
+    args.cube_count = dp_.num_cubes == 0 ? torch_.topology().cube_count() : dp_.num_cubes;
+    args.placement = dp_;
+    args.depth = config_.ipcq().depth;
+    args.slot_elements = config_.ipcq().slot_bytes / 4;
+    args.scratch_elements = torch_.topology().pe.tcm.capacity / 16;
+    return args;
+  }
+
+  void start(const Tensor& x, const sim::PeLocation& pe) {
+    Kernel& kernel = kernels_.emplace_back(Kernel{&simulation(), {}});
+    kernel.local.kind = runtime::FiberLocal::Kind::kernel;
+    kernel.local.pe = pe;
+    kernel.fiber = &simulation().fibers().spawn(
+        runtime::FiberName(runtime::write_name),
+        [this, &kernel, args = arguments(x, pe)] {
+          tl::Context tl(simulation().fibers(), kernel.local,
+                         simulation().machine().pe(kernel.local.pe),
+                         sim::Engine::call<&Kernel::wake>(&kernel), "all_reduce", 0, 1);
+          ccl::intercube_allreduce(tl, args);
+          tl.drain();
+          last_end_ = simulation().now();
+        },
+        &kernel.local);
+  }
+
+  RuntimeContext torch_;
+  const DPPolicy dp_;
+  const ccl::Config config_;
+  std::deque<Tensor> tensors_;
+  Time last_end_{0};
+  std::deque<Kernel> kernels_;  // addresses stay
+};
+
+}  // namespace kernbench::test

@@ -1,0 +1,114 @@
+// Bounds by hand (TIMING 3.1), for a latency of 500 ns and 20 ps per byte: n = 1 MiB takes
+// n beta = 20 971 520 ps on one link.
+
+#include "ccl/lower_bound.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "test/ccl/all_reduce_under_test.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+constexpr Bytes kMiB = 1 << 20;
+
+Time bound(SipTopology kind, int w, int h, Bytes bytes) {
+  return ccl::all_reduce_lower_bound(link_topology(kind, w, h), bytes);
+}
+int links(SipTopology kind, int w, int h) {
+  return ccl::directed_link_count(link_topology(kind, w, h));
+}
+
+TEST_CASE("directed links: two per pair of neighbours, also where a dimension of two wraps",
+          "[ccl][bound]") {
+  CHECK(links(SipTopology::ring_1d, 1, 1) == 0);
+  CHECK(links(SipTopology::ring_1d, 2, 1) == 2);
+  CHECK(links(SipTopology::ring_1d, 3, 1) == 6);
+  CHECK(links(SipTopology::ring_1d, 8, 1) == 16);
+  CHECK(links(SipTopology::torus_2d, 4, 4) == 64);
+  CHECK(links(SipTopology::torus_2d, 2, 2) == 8);
+  CHECK(links(SipTopology::torus_2d, 3, 2) == 18);
+  CHECK(links(SipTopology::torus_2d, 2, 3) == 18);
+  CHECK(links(SipTopology::torus_2d, 1, 5) == 10);
+  CHECK(links(SipTopology::mesh_2d_no_wrap, 4, 4) == 48);
+  CHECK(links(SipTopology::mesh_2d_no_wrap, 3, 2) == 14);
+  CHECK(links(SipTopology::mesh_2d_no_wrap, 1, 5) == 8);
+}
+
+TEST_CASE("a ring of 8 must move 7/8 n over each link", "[ccl][bound]") {
+  CHECK(bound(SipTopology::ring_1d, 8, 1, kMiB) == Time{18'350'080});
+}
+
+TEST_CASE("two SIPs must exchange everything over one link each way", "[ccl][bound]") {
+  CHECK(bound(SipTopology::ring_1d, 2, 1, kMiB) == Time{20'971'520});
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 1, 2, kMiB) == Time{20'971'520});
+}
+
+TEST_CASE("a line must let everything through each of its links", "[ccl][bound]") {
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 4, 1, kMiB) == Time{20'971'520});
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 1, 7, kMiB) == Time{20'971'520});
+}
+
+TEST_CASE("4 x 4: a torus must move 15/32 n over each link, a mesh 30/48 n", "[ccl][bound]") {
+  CHECK(bound(SipTopology::torus_2d, 4, 4, kMiB) == Time{9'830'400});
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 4, 4, kMiB) == Time{13'107'200});
+}
+
+TEST_CASE("a dimension of two has one link each way, not two", "[ccl][bound]") {
+  // 3 x 2: 18 links, 2 * 5/18 n beta = 11 650 844.4 ps, rounded down.
+  CHECK(bound(SipTopology::torus_2d, 3, 2, kMiB) == Time{11'650'844});
+  CHECK(bound(SipTopology::torus_2d, 2, 3, kMiB) == Time{11'650'844});
+  CHECK(bound(SipTopology::torus_2d, 2, 2, kMiB) == Time{15'728'640});  // 6/8
+}
+
+TEST_CASE("few bytes are bound by the diameter", "[ccl][bound]") {
+  CHECK(bound(SipTopology::ring_1d, 8, 1, 1) == Time{4 * 500'000});
+  CHECK(bound(SipTopology::ring_1d, 7, 1, 1) == Time{3 * 500'000});
+  CHECK(bound(SipTopology::torus_2d, 5, 4, 1) == Time{4 * 500'000});
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 5, 4, 1) == Time{7 * 500'000});
+}
+
+TEST_CASE("one SIP, or no bytes, have no bound", "[ccl][bound]") {
+  CHECK(bound(SipTopology::torus_2d, 1, 1, kMiB) == Time{0});
+  CHECK(bound(SipTopology::ring_1d, 8, 1, 0) == Time{0});
+}
+
+TEST_CASE("unlimited links are bound by their latency alone, and sizes of 2^60 do not overflow",
+          "[ccl][bound]") {
+  Topology topology = link_topology(SipTopology::ring_1d, 4, 1);
+  topology.system.sip_link.bandwidth = Bandwidth::unlimited();
+  CHECK(ccl::all_reduce_lower_bound(topology, Bytes{1} << 60) == Time{1'000'000});
+  topology.system.sip_link = {Bandwidth{1'000'000'000'000'000}, Time{0}};  // a byte in 1/1000 ps
+  CHECK(ccl::all_reduce_lower_bound(topology, Bytes{1} << 60) == Time{(Bytes{1} << 58) * 3 / 1000});
+}
+
+TEST_CASE("no simulated time is under the bound", "[ccl][bound]") {
+  std::mt19937 random(20'250'711);
+  const auto pick = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  for (int i = 0; i < 150; ++i) {
+    const SipTopology kind = kSipTopologies[static_cast<std::size_t>(pick(0, 2))];
+    const int w = pick(1, 4);
+    const int h = pick(1, 3);
+    Topology topology = i % 2 == 0 ? round_topology(kind, w, h, pick(1, 2), pick(1, 2))
+                                   : link_topology(kind, kind == SipTopology::ring_1d ? w * h : w,
+                                                   kind == SipTopology::ring_1d ? 1 : h);
+    topology.system.sip_link = {Bandwidth{pick(1, 100) * 1'000'000'000LL}, Time{pick(0, 999'999)}};
+    AllReduce all_reduce{.topology = topology, .summand = nullptr, .data = false};
+    all_reduce.shape = {pick(1, 3), pick(0, 2) == 0 ? pick(0, 9) : pick(0, 30'000)};
+    all_reduce.dtype = kDTypes[static_cast<std::size_t>(pick(0, 2))];
+    all_reduce.dp.cube = static_cast<Shard>(pick(0, 3));
+    all_reduce.dp.pe = static_cast<Shard>(pick(0, 3));
+    all_reduce.config = ccl::Config::parse(
+        fmt::format("defaults: {{depth: {}, slot: {} B}}", pick(1, 6), 4096 * pick(1, 4)));
+    INFO(all_reduce.text());
+    const Bytes bytes = all_reduce.shape.numel() * size_of(all_reduce.dtype);
+    CHECK(run(all_reduce).took >= ccl::all_reduce_lower_bound(topology, bytes));
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test
