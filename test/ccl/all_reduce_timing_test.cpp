@@ -80,34 +80,41 @@ TEST_CASE("a line of P SIPs takes 2 (P - 1) (alpha + n/P beta)", "[ccl][timing]"
   }
 }
 
-// One pass along a dimension of `size` SIPs in which each group of chunks is `members` messages of
-// m.  The first message of a group may leave when the first of the group before has come, so that
-// groups follow each other after max(members m, alpha + m), and not after alpha + members m.
-Time pass(int size, int members, Time m) {
-  if (size == 1) return Time{0};
-  if (size == 2) return kAlpha + 2 * members * m;  // both colours share the pair of links
-  return (size - 2) * std::max(members * m, kAlpha + m) + kAlpha + members * m;
+// One pass along a dimension of `size` SIPs, with messages of m each way.
+Time pass(int size, Time m) {
+  if (size == 2) return kAlpha + 2 * m;  // both directions of travel share the pair of links
+  return (size - 1) * (kAlpha + m);
 }
 
-TEST_CASE("a torus takes two passes along x and two along y, pipelined by chunks",
-          "[ccl][timing]") {
+TEST_CASE("a torus takes two passes along x with whole columns and two along y", "[ccl][timing]") {
   for (int w = 1; w <= 4; ++w) {
     for (int h = 1; h <= 4; ++h) {
       for (const Bytes chunk : {4, 4096, 262144}) {
         const Bytes bytes = 2 * w * h * chunk;
         CAPTURE(w, h, chunk);
         CHECK(time_of(sip_links(SipTopology::torus_2d, w, h), bytes) ==
-              2 * pass(w, h, chunk * kByte) + 2 * pass(h, 1, chunk * kByte));
+              2 * pass(w, h * chunk * kByte) + 2 * pass(h, chunk * kByte));
       }
     }
   }
 }
 
-TEST_CASE("a torus whose messages are short takes 2 (a + b - 2) alpha and a few bytes",
-          "[ccl][timing]") {
-  // a = b = 3, 18 chunks of 4 bytes: x (3 + 1) messages' bytes each way, y 2.
-  CHECK(time_of(sip_links(SipTopology::torus_2d, 3, 3), 72) ==
-        2 * (3 + 3 - 2) * kAlpha + 2 * (4 + 2) * 4 * kByte);
+TEST_CASE("an a x b torus takes 2 (a + b - 2) alpha + (P - 1)/P n beta", "[ccl][timing]") {
+  for (const auto& [a, b] : {std::pair{3, 3}, {3, 5}, {4, 3}, {6, 4}}) {
+    const int p = a * b;
+    const Bytes bytes = 2 * p * 1000;
+    CHECK(time_of(sip_links(SipTopology::torus_2d, a, b), bytes) ==
+          2 * (a + b - 2) * kAlpha + (p - 1) * 2000 * kByte);
+  }
+}
+
+TEST_CASE("an a x b mesh takes 2 (a + b - 2) alpha + 2 (P - 1)/P n beta", "[ccl][timing]") {
+  for (const auto& [a, b] : {std::pair{2, 3}, {3, 3}, {4, 2}, {3, 5}}) {
+    const int p = a * b;
+    const Bytes bytes = p * 1000;
+    CHECK(time_of(sip_links(SipTopology::mesh_2d_no_wrap, a, b), bytes) ==
+          2 * (a + b - 2) * kAlpha + 2 * (p - 1) * 1000 * kByte);
+  }
 }
 
 TEST_CASE("reducing to the centre of w x h cubes and back takes floor(w/2) + floor(h/2) steps each",

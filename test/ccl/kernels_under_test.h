@@ -54,7 +54,6 @@ class KernelsUnderTest {
     args.cubes = sim::cube_grid(torch_.topology());
     args.cube_count = dp_.num_cubes == 0 ? torch_.topology().cube_count() : dp_.num_cubes;
     args.placement = dp_;
-    args.depth = config_.ipcq().depth;
     args.slot_elements = config_.ipcq().slot_bytes / 4;
     args.scratch_elements = torch_.topology().pe.tcm.capacity / 16;
     return args;
