@@ -1,6 +1,7 @@
 #include "sim_engine/components/kernel_run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim_engine/base/check.h"
 
@@ -21,7 +22,9 @@ Command& KernelRun::issue_next(Command::Kind kind) {
 
 void KernelRun::submit(Command& command) {
   ++outstanding_;
-  pe_.issue(command);
+  find_hazards(command);
+  pe_.issue(command, hazards_);
+  hazards_.clear();  // they hold scratch
 }
 
 Tile KernelRun::load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count) {
@@ -64,8 +67,8 @@ Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
 }
 
 void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
-  Command& command = issue_next(Command::Kind::send);
   channel.take_credit();
+  Command& command = issue_next(Command::Kind::send);
   command.a = tile;
   command.b = std::exchange(last_departed_[static_cast<std::size_t>(channel.ends().out)],
                             command.departed = make_signal());
@@ -78,8 +81,8 @@ void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
 
 Tile KernelRun::receive(IpcqChannel& channel) {
   PeServices& services = pe_.services();
-  Command& command = issue_next(Command::Kind::receive);
   IpcqMessage message = channel.pop();
+  Command& command = issue_next(Command::Kind::receive);
   const Tile result =
       services.tiles.make(message.dtype, message.element_count, &pe_.scratch_in_use());
   result->value = std::move(message.value);
@@ -132,17 +135,15 @@ void KernelRun::forget_finished_accesses() {
   std::erase_if(accesses_, [](const MemoryAccess& access) { return access.done->ready; });
 }
 
-std::span<const Tile> KernelRun::hazards_of(const Command& command) {
-  hazards_.clear();
+void KernelRun::find_hazards(const Command& command) {
   const bool loads = command.kind == Command::Kind::load;
-  if (!loads && command.kind != Command::Kind::store) return {};
+  if (!loads && command.kind != Command::Kind::store) return;
   const std::int64_t count = loads ? command.result->element_count : command.a->element_count;
   for (const MemoryAccess& access : accesses_) {
     const bool overlaps = access.region == command.buffer.region &&
                           access.begin < command.begin + count && command.begin < access.end;
     if (overlaps && (access.writes || !loads)) hazards_.push_back(access.done);
   }
-  return hazards_;
 }
 
 bool KernelRun::has_free_scratch(Bytes bytes) {

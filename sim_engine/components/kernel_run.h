@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -66,7 +67,7 @@ class KernelRun {
   void note_access(RegionId region, std::int64_t begin, std::int64_t count, bool writes,
                    const Tile& done);
   void forget_finished_accesses();
-  std::span<const Tile> hazards_of(const Command& command);
+  void find_hazards(const Command& command);
   void command_finished();
 
   ProcessingElement& pe_;
@@ -77,7 +78,7 @@ class KernelRun {
   int wake_at_outstanding_ = -1;
   std::vector<MemoryAccess> accesses_;  // finished ones are dropped when it has grown
   std::size_t prune_at_ = kFewAccesses;
-  std::vector<Tile> hazards_;
+  std::vector<Tile> hazards_;  // of the command being issued
   // Of each direction, the send that was issued last: sends of one direction depart in order.
   std::array<Tile, kDirectionCount> last_departed_;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/kernel_run.h"
 #include "sim_engine/trace/trace_recorder.h"
@@ -37,10 +39,10 @@ OpKind op_kind_of(Command::Kind kind) {
 
 // PE_SCHEDULER
 
-void ProcessingElement::issue(Command& command) {
+void ProcessingElement::issue(Command& command, std::span<const Tile> hazards) {
   wait_for(command, command.a);
   wait_for(command, command.b);
-  for (const Tile& earlier : command.run->hazards_of(command)) wait_for(command, earlier);
+  for (const Tile& earlier : hazards) wait_for(command, earlier);
   if (command.missing_operands == 0) operands_ready(command);
 }
 

@@ -1,18 +1,18 @@
 // A PE: its scheduler (PE_SCHEDULER) and the units that commands run on.
 //
 // Models:      PE_SCHEDULER hands a command to its unit `dispatch` after it was issued and its
-// operands
-//              are ready.  PE_DMA has three channels (load, store, communication), each in order,
-//              `setup` per descriptor; the data then travel the fabric, so that several are under
-//              way. PE_MMU adds its latency per page that a load or store touches.  PE_MATH takes
-//              ceil(elements / lanes) cycles.  PE_IPCQ adds its latency to each push and pop.
+//              operands are ready.  PE_DMA has three channels (load, store, communication), each
+//              in order, `setup` per descriptor; the data then travel the fabric, so that several
+//              are under way.  PE_MMU adds its latency per page that a load or store touches.
+//              PE_MATH takes ceil(elements / lanes) cycles.  PE_IPCQ adds its latency to each push
+//              and pop.
 // Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
 
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+#include <span>
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fabric.h"
@@ -55,10 +55,10 @@ class ProcessingElement {
   void set_queue_bytes(Bytes bytes) { queue_bytes_ = bytes; }
 
   // Takes a command whose fields are filled in.  It runs once `issued` has come and its operands
-  // are ready, and then makes its result ready.
-  void issue(Command& command);
+  // and `hazards` (accesses that it must not overtake) are ready, and then makes its result ready.
+  void issue(Command& command, std::span<const Tile> hazards);
 
-  // Forgets reservations and scratch: the end of a run that failed.
+  // Forgets reservations: the end of a run that failed.  Scratch comes back with the tiles.
   void reset();
 
  private:
