@@ -58,7 +58,9 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
               .time_of(kCreditBytes)),
       credits_(params.depth),
       returns_(static_cast<std::size_t>(params.depth)),
-      slots_(static_cast<std::size_t>(params.depth)) {}
+      slots_(static_cast<std::size_t>(params.depth)) {
+  KB_CHECK(params.depth > 0, "a queue of {} slots", params.depth);
+}
 
 std::string IpcqChannel::name() const {
   return fmt::format("ipcq {} {} -> {} {}", to_string(ends_.from), name_of(ends_.out),
@@ -76,6 +78,8 @@ void IpcqChannel::take_credit() {
 }
 
 void IpcqChannel::deliver(IpcqMessage message) {
+  KB_CHECK(message.bytes <= params_.slot_bytes, "{} B in a slot of {} B", message.bytes,
+           params_.slot_bytes);
   --on_the_way_;
   const std::size_t tail = (head_ + static_cast<std::size_t>(message_count_)) % slots_.size();
   slots_[tail] = std::move(message);
@@ -145,6 +149,7 @@ void IpcqChannel::reset() {
   credits_ = params_.depth;
   on_the_way_ = being_emptied_ = credits_in_flight_ = message_count_ = 0;
   std::ranges::fill(slots_, IpcqMessage{});
+  head_ = first_return_ = 0;
   on_credit_ = on_message_ = {};
 }
 

@@ -1,9 +1,8 @@
 // PE-to-PE queues (IPCQ).
 //
-// Models:      a ring buffer of `depth` slots at the receiver, in its TCM, its cube's SRAM or its
-// HBM;
-//              a sender that owns as many credits as there are free slots; data and metadata that
-//              arrive together and become visible at once; a credit that flies back when the
+// Models:      a ring buffer of `depth` slots at the receiver, in its TCM, its HBM or its cube's
+//              SRAM; a sender that owns as many credits as there are free slots; data and metadata
+//              that arrive together and become visible at once; a credit that flies back when the
 //              receiver has emptied the slot.
 // Not modeled: head and tail pointers as memory traffic of their own.
 // Timing:      a message takes the path into the buffer (Fabric); a credit takes the latency of the
@@ -72,6 +71,7 @@ class IpcqChannel {
     Direction in;  // the receiver's name for the sender
   };
 
+  // REQUIRES: params.depth > 0
   IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const IpcqParams& params);
 
   const Ends& ends() const { return ends_; }
@@ -87,7 +87,8 @@ class IpcqChannel {
   void take_credit();  // DeviceError KB-Q001 without credit
   void wake_on_credit(const Event& event);
 
-  // The message is complete in its slot.  DeviceError KB-Q004 if it is larger than a slot.
+  // The message is complete in its slot.
+  // REQUIRES: a credit was taken for it; it is not larger than a slot
   void deliver(IpcqMessage message);
 
   // The receiver's side.  pop() takes the oldest message; its slot is in use until release_slot().

@@ -32,6 +32,9 @@ ProcessingElement& Machine::pe(const PeLocation& at) {
 
 IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& params) {
   ProcessingElement& receiver = pe(ends.to);
+  KB_CHECK(pe(ends.from).ipcq().out(ends.out) == nullptr && receiver.ipcq().in(ends.in) == nullptr,
+           "{} {} -> {} {} is connected already", to_string(ends.from), name_of(ends.out),
+           to_string(ends.to), name_of(ends.in));
   if (params.buffer_kind == BufferKind::tcm) {
     const Bytes bytes = params.depth * params.slot_bytes;
     const Bytes free = receiver.scratch_capacity() - receiver.scratch_in_use();
@@ -57,7 +60,7 @@ void Machine::disconnect_all() {
     pe(channel.ends().to).ipcq().connect_in(channel.ends().in, nullptr);
     pe(channel.ends().to).set_queue_bytes(0);
   }
-  channels_.clear();
+  channels_.clear();  // credits that still fly back are events only to a sender that waits
 }
 
 void Machine::abandon_work_under_way() {

@@ -45,12 +45,12 @@ class Machine {
 
   ProcessingElement& pe(const PeLocation& at);
 
-  // Makes a queue and enters it in both PEs' tables.  Queues in TCM take their slots out of the
-  // receiver's scratch for good.
-  // Throws DeviceError KB-M010 if they do not fit.
+  // Makes a queue and enters it in both PEs' tables.  A queue in TCM takes its slots out of the
+  // receiver's scratch until disconnect_all(); DeviceError KB-M010 if they do not fit.
+  // REQUIRES: neither end is connected in its direction
   IpcqChannel& connect(const IpcqChannel::Ends& ends, const IpcqParams& params);
 
-  // Takes all queues away.  REQUIRES: no kernel runs
+  // Takes all queues away.  Credits may still be flying back.  REQUIRES: no kernel runs
   void disconnect_all();
 
   const std::deque<IpcqChannel>& channels() const { return channels_; }
@@ -69,8 +69,8 @@ class Machine {
   AccessTracker accesses_;
   OpLog op_log_;
   Launcher launcher_;
-  PeServices services_;
   std::deque<ProcessingElement> pes_;  // by SIP, cube, PE; addresses stay
+  PeServices services_;                // goes before pes_: its tiles give scratch back
   std::deque<IpcqChannel> channels_;
 };
 
