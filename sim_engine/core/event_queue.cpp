@@ -7,10 +7,12 @@
 
 namespace kernbench::sim {
 
-EventQueue::EventQueue() = default;
+void EventQueue::refuse(std::int64_t time) const {
+  check_failed(__FILE__, __LINE__, "time >= now",
+               fmt::format("event at {} ps, but it is {} ps", time, now_));
+}
 
 std::uint32_t EventQueue::open_bin(std::int64_t time) {
-  KB_CHECK(time > now_, "event at {} ps, but it is {} ps", time, now_);
   std::uint32_t index = free_bin_;
   if (index != kNone) {
     free_bin_ = bins_[index].next_free;
@@ -19,8 +21,16 @@ std::uint32_t EventQueue::open_bin(std::int64_t time) {
     index = static_cast<std::uint32_t>(bins_.size());
     bins_.emplace_back();
   }
+  if (next_opened_ == kNone) renumber_bins();
   heap_push({time, next_opened_++, index});
   return index;
+}
+
+// The bins keep their order and count from 0 again.  A sorted array is a heap.
+void EventQueue::renumber_bins() {
+  std::ranges::sort(heap_, earlier);
+  next_opened_ = 0;
+  for (HeapEntry& entry : heap_) entry.opened = next_opened_++;
 }
 
 // Finds the next events to run: the older bins of now, then the lane, then the next time.

@@ -5,7 +5,7 @@
 // finds the bin of a time that was used lately; a miss opens another bin for the same time, which
 // is right because bins of equal time are ordered by when they were opened and only the youngest is
 // appended to.  A bin's entry in the table needs no removal: it can only be asked for times after
-// now. Events for now itself go to a lane that needs neither table nor heap. Nothing is allocated
+// now.  Events for now itself go to a lane that needs neither table nor heap.  Nothing is allocated
 // once the slabs have grown to the number of pending events.
 
 #pragma once
@@ -29,7 +29,8 @@ struct Event {
 
 class EventQueue {
  public:
-  EventQueue();
+  // `bins_opened` is where the count that orders bins of equal time begins (for tests of its wrap).
+  explicit EventQueue(std::uint32_t bins_opened = 0) : next_opened_(bins_opened) {}
 
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
@@ -93,8 +94,10 @@ class EventQueue {
     }
     list.tail = node;
   }
+  [[noreturn]] void refuse(std::int64_t time) const;
   std::uint32_t make_node(const Event& event);
   std::uint32_t open_bin(std::int64_t time);
+  void renumber_bins();
   void advance();
   void heap_push(HeapEntry entry);
   HeapEntry heap_pop();
@@ -110,7 +113,7 @@ class EventQueue {
   std::vector<HeapEntry> heap_;  // 4-ary
   std::array<TableEntry, kTableSize> table_;
   std::uint32_t next_sequence_ = 0;
-  std::uint32_t next_opened_ = 0;
+  std::uint32_t next_opened_;
 };
 
 inline std::uint32_t EventQueue::make_node(const Event& event) {
@@ -126,9 +129,11 @@ inline std::uint32_t EventQueue::make_node(const Event& event) {
 }
 
 inline void EventQueue::push(Time time, const Event& event) {
+  const std::int64_t at = time.count();
+  if (at < now_) [[unlikely]]
+    refuse(at);
   const std::uint32_t node = make_node(event);
   ++size_;
-  const std::int64_t at = time.count();
   if (at == now_) {
     append(lane_, node);
     return;
