@@ -15,12 +15,28 @@ void append_us(std::string& out, Time time) {
                  time.count() % 1'000'000);
 }
 
+// `text` as the inside of a JSON string.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
 void append_metadata(std::string& out, std::string_view what, int sip, std::uint32_t track,
                      std::string_view name) {
   fmt::format_to(std::back_inserter(out),
                  R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}},)"
                  "\n",
-                 what, sip, track, name);
+                 what, sip, track, escaped(name));
 }
 
 }  // namespace
@@ -64,7 +80,7 @@ std::string TraceRecorder::to_json() const {
   for (const Span& span : spans_) {
     const int sip = sip_of_track_[span.track];
     fmt::format_to(std::back_inserter(out), R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)",
-                   label_texts_[span.label], sip, span.track + 1);
+                   escaped(label_texts_[span.label]), sip, span.track + 1);
     append_us(out, span.start);
     out += ",\"dur\":";
     append_us(out, span.end - span.start);

@@ -32,7 +32,7 @@ class TraceRecorder {
   // Finds or adds a unit of a SIP.
   Track track(int sip, std::string_view name);
 
-  // Finds or adds a text that spans are labelled with.
+  // Finds or adds a text that spans are labelled with.  REQUIRES: UTF-8
   Label label(std::string_view text);
 
   // Something that `track` did from start to end.
@@ -40,10 +40,8 @@ class TraceRecorder {
     spans_.push_back({track, label, start, end, arrow});
   }
 
-  // For a unit that does several things at once: puts the span on the first lane ("name", "name
-  // #2",
-  // ...) that is free from `start` on.
-  // REQUIRES: the spans of a unit come in order of their ends
+  // For a unit that does several things at once: puts the span on the first lane ("name",
+  // "name #2", ...) whose spans have all ended by `start`.
   void span_in_lane(int sip, std::string_view unit, Label label, Time start, Time end,
                     TraceArrow arrow = {});
 
