@@ -1,8 +1,8 @@
 // Moves messages over the links.
 //
 // Models:      cut-through.  The head takes each link's latency; the body occupies each directed
-// link
-//              for bytes / bandwidth, first come first served, from the moment the head enters it.
+//              link for bytes / bandwidth, first come first served, from the moment the head
+//              enters it.
 // Not modeled: buffers that fill up, packets of a message that interleave with another's.
 // Timing:      link i begins at s_i = max(head arrives, link free), is busy for b_i = bytes / bw_i;
 //              the head reaches link i+1 at s_i + latency_i; the tail leaves link i at

@@ -44,6 +44,7 @@ void Launcher::Launch::assign(std::span<const PeLocation> locations) {
   pes.clear();
   cubes.clear();
   for (const PeLocation& at : locations) {
+    KB_CHECK(at.sip == sip, "a launch on sip{} and sip{}", sip, at.sip);
     if (cubes.empty() || cubes.back().cube != at.cube) {
       cubes.push_back({this, at.cube, pes.size(), 0, 0});
     }
@@ -138,6 +139,7 @@ void Launcher::kernel_finished(Launch& launch, std::size_t index) {
 
 void Launcher::pe_reported(std::uint64_t argument) {
   Launch::CubeState& cube = *reinterpret_cast<Launch::CubeState*>(argument);
+  KB_CHECK(cube.running > 0, "a PE has reported twice");
   if (--cube.running > 0) return;
   const int sip = cube.launch->sip;
   const Path& path = fabric_.path({Endpoint::Kind::m_cpu, {sip, cube.cube, 0}},

@@ -1,10 +1,9 @@
 // How a kernel reaches the PEs of a SIP, and how the host learns that it has ended.
 //
 // Models:  host link -> IO_CPU (`dispatch` per cube, one after the other) -> the fabric -> each
-// M_CPU
-//          (`dispatch` per PE, one after the other) -> the PE's NoC port.  When the last PE of a
-//          cube has finished its M_CPU tells the IO_CPU, and when the last cube has, the host is
-//          told.
+//          M_CPU (`dispatch` per PE, one after the other) -> the PE's NoC port.  When the last PE
+//          of a cube has finished its M_CPU tells the IO_CPU, and when the last cube has, the host
+//          is told.
 // Timing:  launch and completion messages are 64 bytes and travel like all others.
 
 #pragma once
@@ -29,14 +28,15 @@ class Launcher {
   class Launch;
 
   // `start` is called for each PE with its place in `pes` as the argument; `done` when the host
-  // knows that all have finished. REQUIRES: pes is not empty, of one SIP, and ordered by cube; it
-  // is copied
+  // knows that all have finished.  `pes` is copied; the launch is valid until its last PE has
+  // reported.
+  // REQUIRES: pes is not empty, of one SIP, and ordered by cube
   Launch& launch(std::span<const PeLocation> pes, const Event& start, const Event& done);
 
-  // The kernel on pes[index] of a launch has ended, now.
+  // The kernel on pes[index] of a launch has ended, now.  Once for each.
   void kernel_finished(Launch& launch, std::size_t index);
 
-  // Drops launches under way: the end of a run that failed.
+  // Drops launches under way: the end of a run that failed.  REQUIRES: their events are dropped
   void reset();
 
  private:
