@@ -1,7 +1,10 @@
 #include "sim_engine/core/engine.h"
 
 #include <catch2/catch.hpp>
+#include <iterator>
 #include <random>
+
+#include "sim_engine/base/check.h"
 
 namespace kernbench::sim {
 
@@ -122,6 +125,88 @@ TEST_CASE("run stops as soon as its flag is set, and clear drops the rest", "[en
   engine.schedule<&Recorder::record>(Time{10}, &recorder, 2);  // the time that was dropped
   engine.run();
   CHECK(recorder.seen.size() == 1);
+}
+
+TEST_CASE("steps, cascades and clear in any mix agree with an ordered multimap",
+          "[engine][random]") {
+  // Each event schedules up to two more.  Times reach beyond 2^40 ps.  The reference keeps equal
+  // keys in the order of insertion.
+  struct Mix {
+    Engine engine;
+    std::mt19937_64 random;
+    std::uint64_t next = 0;
+    std::uint64_t executed = 0;
+    std::multimap<std::int64_t, std::uint64_t> pending;
+
+    void add() {
+      static constexpr std::int64_t kDelays[] = {0, 0, 1, 250, 500, 1'000'000, (1LL << 40) + 3};
+      std::int64_t delay = kDelays[random() % std::size(kDelays)];
+      if (random() % 8 == 0) delay = static_cast<std::int64_t>(random() % (1LL << 45));
+      pending.emplace(engine.now().count() + delay, next);
+      engine.schedule<&Mix::happen>(Time{delay}, this, next++);
+    }
+    void happen(std::uint64_t id) {
+      REQUIRE(pending.begin()->second == id);
+      REQUIRE(pending.begin()->first == engine.now().count());
+      pending.erase(pending.begin());
+      ++executed;
+      for (auto more = random() % 3; more > 0 && pending.size() < 3000; --more) add();
+      if (random() % 4096 == 0) clear();  // from inside an event
+    }
+    void clear() {
+      engine.clear();
+      pending.clear();
+    }
+  };
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    Mix mix{.engine = {}, .random = std::mt19937_64(seed), .pending = {}};
+    for (int round = 0; round < 20; ++round) {
+      for (int i = 0; i < 300; ++i) mix.add();
+      for (int i = 0; i < 1'000; ++i) {
+        REQUIRE(mix.engine.step() == !(mix.executed == mix.next && mix.pending.empty()));
+        if (mix.pending.empty()) mix.add();
+      }
+      if (round % 5 == 4) mix.clear();
+    }
+    const std::uint64_t events = mix.engine.event_count();
+    CHECK(events == mix.executed);
+    CHECK(mix.engine.now() > Time{1LL << 40});
+  }
+}
+
+TEST_CASE("the order of equal times holds when the count of bins wraps", "[engine]") {
+  // Times that evict each other from the table open several bins for one time.
+  for (const std::uint32_t before_wrap : {0u, 1u, 5u, 100u, 2'999u}) {
+    EventQueue queue(0xffffffff - before_wrap);
+    std::mt19937_64 random(before_wrap);
+    std::multimap<std::int64_t, std::uint64_t> pending;
+    std::uint32_t sequence = 0;
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+      const auto time = queue.now().count() + static_cast<std::int64_t>(random() % 5'000);
+      pending.emplace(time, i);
+      queue.push(Time{time}, {nullptr, nullptr, i});
+      if (i < 2'000) continue;
+      REQUIRE(queue.pop(sequence).argument == pending.begin()->second);
+      REQUIRE(queue.now().count() == pending.begin()->first);
+      pending.erase(pending.begin());
+    }
+    CHECK(queue.size() == pending.size());
+  }
+}
+
+TEST_CASE("an event for the past is refused, and the queue stays whole", "[engine]") {
+  Engine engine;
+  Recorder recorder{engine, {}};
+  engine.schedule<&Recorder::record>(Time{10}, &recorder, 1);
+  engine.schedule<&Recorder::record>(Time{20}, &recorder, 2);
+  engine.run();
+  for (const std::int64_t back : {-10, -5, -1}) {  // also to a time that there was
+    CHECK_THROWS_AS(engine.schedule<&Recorder::record>(Time{back}, &recorder), InternalError);
+  }
+  CHECK_FALSE(engine.step());
+  engine.schedule<&Recorder::record>(Time{5}, &recorder, 3);
+  engine.run();
+  CHECK(recorder.seen.size() == 3);
 }
 
 }  // namespace kernbench::sim

@@ -1,0 +1,66 @@
+// A cube's HBM: its channels, divided into the slices that PEs have next to them.
+
+#include <catch2/catch.hpp>
+#include <deque>
+
+#include "test/sim_engine/components/machine_under_test.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+// `pes` PEs and `channels` of 8 GB/s each; only the HBM costs time.
+Topology hbm_topology(int pes, int channels) {
+  Topology topology = test::free_topology();
+  topology.cube.pe_per_corner = pes;
+  topology.cube.hbm.channels = channels;
+  topology.cube.hbm.bandwidth = Bandwidth{8'000'000'000};
+  topology.cube.hbm.latency = ns(10);
+  return topology;
+}
+
+// When a load of 8000 B by each of `pes` from the HBM slice of `home`, all at once, is done.
+Time load_time(const Topology& topology, const std::vector<int>& pes,
+               const std::vector<int>& homes) {
+  MachineUnderTest dut(topology);
+  std::deque<KernelUnderTest> kernels;
+  std::vector<Tile> tiles;
+  for (std::size_t i = 0; i < pes.size(); ++i) {
+    kernels.emplace_back(dut, PeLocation{0, 0, pes[i]});
+    tiles.push_back(kernels.back().run.load(dut.buffer(PeLocation{0, 0, homes[i]}, 2000), 0, 2000));
+  }
+  dut.machine.engine().run();
+  return dut.now();
+}
+
+}  // namespace
+
+TEST_CASE("channels are divided into a slice per PE; several PEs share one where they are fewer",
+          "[hbm][timing]") {
+  // 8000 B at 8 GB/s are 1000 ns.
+  CHECK(load_time(hbm_topology(4, 4), {0}, {0}) == ns(10 + 1000));  // a channel each
+  CHECK(load_time(hbm_topology(4, 8), {0}, {0}) == ns(10 + 500));   // two channels each
+  CHECK(load_time(hbm_topology(4, 32), {3}, {3}) == ns(10 + 125));
+  CHECK(load_time(hbm_topology(4, 2), {0}, {0}) == ns(10 + 1000));  // half a channel's users
+  CHECK(load_time(hbm_topology(4, 1), {3}, {3}) == ns(10 + 1000));
+}
+
+TEST_CASE("all PEs together get all channels, however many there are", "[hbm][timing]") {
+  const int channels = GENERATE(1, 2, 4, 8, 16);
+  CHECK(load_time(hbm_topology(4, channels), {0, 1, 2, 3}, {0, 1, 2, 3}) ==
+        ns(10) + ns(4 * 1000) / channels);
+}
+
+TEST_CASE("k streams on one slice share it, from wherever they come", "[hbm][timing]") {
+  CHECK(load_time(hbm_topology(4, 4), {0, 1, 2}, {1, 1, 1}) == ns(10 + 3 * 1000));
+  CHECK(load_time(hbm_topology(4, 4), {0, 1, 2}, {1, 1, 2}) == ns(10 + 2 * 1000));
+  CHECK(load_time(hbm_topology(4, 2), {0, 1, 2, 3}, {0, 1, 2, 3}) == ns(10 + 2 * 1000));
+}
+
+TEST_CASE("an unlimited channel stays unlimited in a slice", "[hbm][timing]") {
+  Topology topology = hbm_topology(2, 8);
+  topology.cube.hbm.bandwidth = Bandwidth::unlimited();
+  CHECK(load_time(topology, {0, 1}, {0, 0}) == ns(10));
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,166 @@
+#include "sim_engine/components/machine.h"
+
+#include <catch2/catch.hpp>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+#include "test/sim_engine/components/exchange_program.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+const IpcqChannel::Ends kEast{kPe0, Direction::east, kPe1, Direction::west};
+
+// How long the exchange takes on an idle machine; it must come to its end.
+Time exchange_time(Machine& machine) {
+  ExchangeProgram program(machine);
+  program.launch();
+  machine.engine().run();
+  REQUIRE(program.is_done());
+  return program.duration();
+}
+
+Time exchange_time_of_fresh_machine() {
+  MachineUnderTest dut(overhead_topology());
+  ExchangeProgram::connect(dut.machine);
+  return exchange_time(dut.machine);
+}
+
+}  // namespace
+
+TEST_CASE("connect enters a queue in the tables of both PEs, disconnect takes it out",
+          "[machine][ipcq]") {
+  MachineUnderTest dut(overhead_topology());
+  IpcqChannel& channel = dut.machine.connect(kEast, {});
+  CHECK(dut.machine.pe(kPe0).ipcq().out(Direction::east) == &channel);
+  CHECK(dut.machine.pe(kPe1).ipcq().in(Direction::west) == &channel);
+  CHECK(dut.machine.pe(kPe0).ipcq().in(Direction::east) == nullptr);
+  CHECK(dut.machine.pe(kPe1).ipcq().out(Direction::west) == nullptr);
+  CHECK_THROWS_AS(dut.machine.connect(kEast, {}), InternalError);  // connected already
+
+  dut.machine.disconnect_all();
+  CHECK(dut.machine.channels().empty());
+  CHECK(dut.machine.pe(kPe0).ipcq().out(Direction::east) == nullptr);
+  CHECK(dut.machine.pe(kPe1).ipcq().in(Direction::west) == nullptr);
+  dut.machine.connect(kEast, {});
+}
+
+TEST_CASE("queues in TCM take their slots out of the receiver's scratch, others nothing",
+          "[machine][ipcq][scratch]") {
+  MachineUnderTest dut(overhead_topology());
+  const Bytes capacity = dut.machine.topology().pe.tcm.capacity;
+  const IpcqParams params{.depth = 3, .slot_bytes = 1000};
+  dut.machine.connect(kEast, params);
+  dut.machine.connect({kFarPe0, Direction::global_west, kPe1, Direction::global_east}, params);
+  dut.machine.connect({kFarPe0, Direction::global_east, kPe1, Direction::global_west},
+                      {.buffer_kind = BufferKind::sram});
+  dut.machine.connect({kPe1, Direction::west, kPe0, Direction::east},
+                      {.buffer_kind = BufferKind::hbm});
+  CHECK(dut.machine.pe(kPe1).scratch_capacity() == capacity - 6000);
+  CHECK(dut.machine.pe(kPe0).scratch_capacity() == capacity);
+  dut.machine.disconnect_all();
+  CHECK(dut.machine.pe(kPe1).scratch_capacity() == capacity);
+}
+
+TEST_CASE("queues that do not fit into TCM are refused with what is free",
+          "[machine][ipcq][errors]") {
+  MachineUnderTest dut(overhead_topology());  // 2 MiB of TCM
+  dut.machine.connect(kEast, {.depth = 2, .slot_bytes = 1'000'000});
+  const IpcqChannel::Ends another{kFarPe0, Direction::global_west, kPe1, Direction::global_east};
+  std::string text;
+  try {
+    dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'153});
+  } catch (const DeviceError& error) {
+    text = error.what();
+  }
+  CHECK(text ==
+        "[KB-M010] out of TCM on sip0.cube0.pe1: a queue of 1 slots of 97153 B needs 97153 B, "
+        "97152 B are free; use fewer or smaller slots, or buffer_kind sram or hbm");
+  CHECK(dut.machine.channels().size() == 1);
+  dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'152});  // the rest
+}
+
+TEST_CASE("queues may be taken away while credits fly back", "[machine][ipcq]") {
+  MachineUnderTest dut(overhead_topology());
+  for (int round = 0; round < 3; ++round) {
+    IpcqChannel& channel = dut.machine.connect(kEast, {.depth = 2});
+    channel.take_credit();
+    channel.deliver({});
+    channel.pop();
+    channel.release_slot();
+    dut.machine.disconnect_all();
+    CHECK(dut.machine.connect(kEast, {.depth = 2}).credits() == 2);
+    if (round == 1) dut.machine.engine().run();
+    dut.machine.disconnect_all();
+  }
+  dut.machine.engine().run();
+}
+
+TEST_CASE("a location that does not exist is our own fault", "[machine]") {
+  MachineUnderTest dut(overhead_topology());
+  for (const PeLocation& at :
+       {PeLocation{2, 0, 0}, PeLocation{0, 1, 0}, PeLocation{0, 0, 2}, PeLocation{-1, 0, 0}}) {
+    CHECK_THROWS_AS(dut.machine.pe(at), InternalError);
+  }
+}
+
+TEST_CASE("the same program takes the same time again on the same machine", "[machine][timing]") {
+  MachineUnderTest dut(overhead_topology());
+  ExchangeProgram::connect(dut.machine);
+  const Time first = exchange_time(dut.machine);
+  CHECK(exchange_time(dut.machine) == first);
+  CHECK(exchange_time_of_fresh_machine() == first);
+}
+
+TEST_CASE("two machines that do the same have the same fingerprint and log", "[machine]") {
+  MachineUnderTest a(overhead_topology());
+  MachineUnderTest b(overhead_topology());
+  MachineUnderTest traced(overhead_topology(), {.data = false, .trace = true});
+  for (MachineUnderTest* dut : {&a, &b, &traced}) {
+    ExchangeProgram::connect(dut->machine);
+    exchange_time(dut->machine);
+  }
+  CHECK(a.machine.engine().fingerprint() == b.machine.engine().fingerprint());
+  CHECK(std::equal(a.machine.op_log().begin(), a.machine.op_log().end(), b.machine.op_log().begin(),
+                   b.machine.op_log().end()));
+  // Neither data nor a trace changes what happens.
+  CHECK(a.machine.engine().fingerprint() == traced.machine.engine().fingerprint());
+}
+
+TEST_CASE("work that is abandoned at any moment leaves an idle machine", "[machine]") {
+  const Time fresh = exchange_time_of_fresh_machine();
+  for (int steps = 0;; ++steps) {
+    MachineUnderTest dut(overhead_topology());
+    ExchangeProgram::connect(dut.machine);
+    bool was_done = false;
+    {
+      ExchangeProgram program(dut.machine);
+      program.launch();
+      for (int i = 0; i < steps; ++i) dut.machine.engine().step();
+      was_done = program.is_done();
+    }
+    dut.machine.abandon_work_under_way();
+    CHECK_FALSE(dut.machine.engine().step());
+    for (const PeLocation& at : {kPe0, kPe1}) CHECK(dut.machine.pe(at).scratch_in_use() == 0);
+    for (const IpcqChannel& channel : dut.machine.channels()) {
+      CHECK(channel.credits() == channel.params().depth);
+      CHECK_FALSE(channel.has_message());
+    }
+    REQUIRE(exchange_time(dut.machine) == fresh);
+    if (was_done) break;
+  }
+}
+
+TEST_CASE("a machine may be destroyed with work under way", "[machine]") {
+  for (int steps = 0; steps < 200; steps += 10) {
+    MachineUnderTest dut(overhead_topology());
+    ExchangeProgram::connect(dut.machine);
+    ExchangeProgram program(dut.machine);
+    program.launch();
+    for (int i = 0; i < steps; ++i) dut.machine.engine().step();
+  }
+  SUCCEED("AddressSanitizer has the last word");
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,162 @@
+#include "sim_engine/trace/trace_recorder.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "test/sim_engine/components/exchange_program.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+using nlohmann::json;
+
+std::vector<json> events_of(const json& trace, const std::string& phase) {
+  std::vector<json> events;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == phase) events.push_back(event);
+  }
+  return events;
+}
+
+// Picoseconds of a time that was written as microseconds.
+std::int64_t ps(const json& microseconds) {
+  return std::llround(microseconds.get<double>() * 1e6);
+}
+
+// Spans of one track come one after the other; returns how many there are.
+std::size_t check_no_overlap(const json& trace) {
+  std::map<std::int64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> by_track;
+  for (const json& span : events_of(trace, "X")) {
+    by_track[span.at("tid")].emplace_back(ps(span.at("ts")),
+                                          ps(span.at("ts")) + ps(span.at("dur")));
+  }
+  std::size_t count = 0;
+  for (auto& [track, spans] : by_track) {
+    std::ranges::sort(spans);
+    for (std::size_t i = 1; i < spans.size(); ++i) {
+      INFO("track " << track);
+      CHECK(spans[i].first >= spans[i - 1].second);
+    }
+    count += spans.size();
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("an empty trace is JSON too", "[trace]") {
+  CHECK(json::parse(TraceRecorder().to_json()).at("traceEvents").empty());
+}
+
+TEST_CASE("a span is written with its SIP, its unit and exact microseconds", "[trace]") {
+  TraceRecorder trace;
+  const auto track = trace.track(1, "cube0.pe0.cpu");
+  trace.span(track, trace.label("kernel"), Time{1'234'567'890'123}, Time{1'234'567'890'124});
+  const std::string text = trace.to_json();
+  CHECK(text ==
+        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"
+        R"({"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":"sip1"}},)"
+        "\n"
+        R"({"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"cube0.pe0.cpu"}},)"
+        "\n"
+        R"({"ph":"X","name":"kernel","pid":1,"tid":1,"ts":1234567.890123,"dur":0.000001})"
+        "\n]}\n");
+  CHECK_NOTHROW(json::parse(text));
+}
+
+TEST_CASE("a name with quotes, backslashes and control characters stays JSON", "[trace]") {
+  const std::string name = "scale \"2\" \\ by\n\ttwo \x01 \u00b5";
+  TraceRecorder trace;
+  trace.span(trace.track(0, name), trace.label(name), Time{0}, Time{1});
+  const json parsed = json::parse(trace.to_json());
+  CHECK(events_of(parsed, "X").front().at("name") == name);
+  CHECK(events_of(parsed, "M").back().at("args").at("name") == name);
+}
+
+TEST_CASE("a unit and a text are found again", "[trace]") {
+  TraceRecorder trace;
+  CHECK(trace.track(0, "a") == trace.track(0, "a"));
+  CHECK(trace.track(0, "a") != trace.track(1, "a"));
+  CHECK(trace.track(0, "a") != trace.track(0, "b"));
+  CHECK(trace.label("a") == trace.label("a"));
+  CHECK(trace.label("a") != trace.label("b"));
+}
+
+TEST_CASE("spans that overlap go to lanes, those that touch do not", "[trace]") {
+  TraceRecorder trace;
+  const auto add = [&](std::int64_t start, std::int64_t end) {
+    trace.span_in_lane(0, "load", trace.label("x"), Time{start}, Time{end});
+  };
+  add(0, 10);
+  add(10, 20);
+  add(15, 25);
+  add(20, 30);
+  add(16, 40);
+  const json parsed = json::parse(trace.to_json());
+  std::vector<std::string> lanes;
+  for (const json& track : events_of(parsed, "M")) {
+    if (track.at("name") == "thread_name") lanes.push_back(track.at("args").at("name"));
+  }
+  CHECK(lanes == std::vector<std::string>{"load", "load #2", "load #3"});
+  CHECK(check_no_overlap(parsed) == 5);
+}
+
+TEST_CASE("random spans never overlap in a lane", "[trace][random]") {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    TraceRecorder trace;
+    for (int i = 0; i < 200; ++i) {
+      const Time start{random() % 1000};
+      trace.span_in_lane(0, "unit", trace.label("x"), start,
+                         start + Time{static_cast<std::int64_t>(random() % 100)});
+    }
+    CHECK(check_no_overlap(json::parse(trace.to_json())) == 200);
+  }
+}
+
+TEST_CASE("every send of a run has an arrow to its receive, and tracks never overlap",
+          "[trace][machine]") {
+  MachineUnderTest dut(overhead_topology(), {.data = false, .trace = true});
+  ExchangeProgram::connect(dut.machine);
+  ExchangeProgram program(dut.machine);
+  program.launch();
+  dut.machine.engine().run();
+  REQUIRE(program.is_done());
+
+  const json trace = json::parse(dut.machine.trace()->to_json());
+  CHECK(check_no_overlap(trace) == dut.machine.trace()->span_count());
+  std::map<std::int64_t, std::int64_t> begins;
+  std::map<std::int64_t, std::int64_t> ends;
+  for (const json& arrow : events_of(trace, "s")) begins[arrow.at("id")] = ps(arrow.at("ts"));
+  for (const json& arrow : events_of(trace, "f")) ends[arrow.at("id")] = ps(arrow.at("ts"));
+  CHECK(begins.size() == 12);  // six messages each way
+  CHECK(ends.size() == 12);
+  for (const auto& [id, begin] : begins) CHECK(ends.at(id) > begin);
+  // An arrow begins and ends inside a span of its own track.
+  for (const char* phase : {"s", "f"}) {
+    for (const json& arrow : events_of(trace, phase)) {
+      const auto holds = [&](const json& span) {
+        return span.at("tid") == arrow.at("tid") && span.at("pid") == arrow.at("pid") &&
+               ps(span.at("ts")) == ps(arrow.at("ts"));
+      };
+      CHECK(std::ranges::any_of(events_of(trace, "X"), holds));
+    }
+  }
+}
+
+TEST_CASE("a trace of the same run is the same text", "[trace][determinism]") {
+  const auto trace_of_a_run = [] {
+    MachineUnderTest dut(overhead_topology(), {.trace = true});
+    ExchangeProgram::connect(dut.machine);
+    ExchangeProgram program(dut.machine);
+    program.launch();
+    dut.machine.engine().run();
+    return dut.machine.trace()->to_json();
+  };
+  CHECK(trace_of_a_run() == trace_of_a_run());
+}
+
+}  // namespace kernbench::sim
