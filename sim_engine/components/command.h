@@ -29,7 +29,6 @@ struct Command {
   enum class Kind : std::uint8_t { load, store, math, send, receive };
 
   Kind kind = Kind::load;
-  MathOp math_op = MathOp::add;
   KernelRun* run = nullptr;
   int missing_operands = 0;
   Time issued{0};   // when the PE_CPU had issued it

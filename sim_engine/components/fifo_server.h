@@ -17,8 +17,6 @@ class FifoServer {
     return start;
   }
 
-  Time free_at() const { return free_at_; }
-
   // Forgets what was reserved beyond `now`: the end of a run that failed.
   void release(Time now) { free_at_ = std::min(free_at_, now); }
 

@@ -58,7 +58,6 @@ Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
   Command& command = issue_next(Command::Kind::math);
   const Tile result = services.tiles.make(a->dtype, a->element_count, &pe_.scratch_in_use());
   result->value = services.memory.math(op, a->value, b->value);
-  command.math_op = op;
   command.a = a;
   command.b = b;
   command.result = result;

@@ -65,6 +65,7 @@ void Machine::disconnect_all() {
 
 void Machine::abandon_work_under_way() {
   engine_.clear();
+  if (trace_ != nullptr) trace_->cut(engine_.now());
   fabric_.reset();
   launcher_.reset();
   accesses_.clear();

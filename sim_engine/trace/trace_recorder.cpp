@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 
@@ -67,6 +68,12 @@ void TraceRecorder::span_in_lane(int sip, std::string_view unit, Label text, Tim
   }
   busy_until_[lane] = end;
   span(lane, text, start, end, arrow);
+}
+
+void TraceRecorder::cut(Time now) {
+  std::erase_if(spans_, [now](const Span& span) { return span.start >= now && span.end > now; });
+  for (Span& span : spans_) span.end = std::min(span.end, now);
+  for (Time& until : busy_until_) until = std::min(until, now);
 }
 
 std::string TraceRecorder::to_json() const {

@@ -45,6 +45,9 @@ class TraceRecorder {
   void span_in_lane(int sip, std::string_view unit, Label label, Time start, Time end,
                     TraceArrow arrow = {});
 
+  // What was to happen after `now` will not: the end of a run that failed.
+  void cut(Time now);
+
   std::size_t span_count() const { return spans_.size(); }
 
   // The Chrome trace event format (JSON), times in microseconds.

@@ -136,6 +136,17 @@ TEST_CASE("each overhead of a message adds its term", "[ipcq][timing]") {
   CHECK(stream.time_of(3, 1000) == 3 * (there + taken) + 2 * credit);
 }
 
+TEST_CASE("every link of the way carries every byte once", "[ipcq][fabric]") {
+  StreamUnderTest stream(overhead_topology(), {.depth = 3});
+  const Fabric& fabric = stream.dut.machine.fabric();
+  stream.time_of(10, 1000);
+  for (const LinkId link : stream.channel.data_path().links) {
+    // The tile was loaded over tcm.write of its own PE; the receiver's is in both paths.
+    const bool twice = fabric.routing().name(link) == "sip1.cube0.pe0.tcm.write";
+    CHECK(fabric.carried(link) == (twice ? 20'000 : 10'000));
+  }
+}
+
 TEST_CASE("streams of opposite directions do not slow each other down", "[ipcq][timing]") {
   StreamUnderTest stream(one_link(), {.depth = 8});
   IpcqChannel& back = stream.dut.machine.connect(

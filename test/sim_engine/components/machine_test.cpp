@@ -143,6 +143,7 @@ TEST_CASE("work that is abandoned at any moment leaves an idle machine", "[machi
     dut.machine.abandon_work_under_way();
     CHECK_FALSE(dut.machine.engine().step());
     for (const PeLocation& at : {kPe0, kPe1}) CHECK(dut.machine.pe(at).scratch_in_use() == 0);
+    CHECK(dut.machine.pe(kPe0).services().tiles.live_count() == 0);
     for (const IpcqChannel& channel : dut.machine.channels()) {
       CHECK(channel.credits() == channel.params().depth);
       CHECK_FALSE(channel.has_message());
@@ -150,6 +151,29 @@ TEST_CASE("work that is abandoned at any moment leaves an idle machine", "[machi
     REQUIRE(exchange_time(dut.machine) == fresh);
     if (was_done) break;
   }
+}
+
+TEST_CASE("two PEs that write the same elements at once race; afterwards the machine still works",
+          "[machine][errors]") {
+  MachineUnderTest dut(overhead_topology());
+  ExchangeProgram::connect(dut.machine);
+  const DeviceBuffer own = dut.buffer(kPe0, 100);
+  const DeviceBuffer shared = dut.buffer(kPe0, 100);
+  std::string text;
+  {
+    KernelUnderTest a(dut, kPe0);
+    KernelUnderTest b(dut, kPe1);
+    a.run.store(shared, 0, a.run.load(own, 0, 60));
+    b.run.store(shared, 40, b.run.load(own, 0, 60));
+    try {
+      dut.machine.engine().run();
+    } catch (const DeviceError& error) {
+      text = error.what();
+    }
+  }
+  CHECK_THAT(text, Catch::StartsWith("[KB-M030] data race on elements 40..59"));
+  dut.machine.abandon_work_under_way();
+  CHECK(exchange_time(dut.machine) == exchange_time_of_fresh_machine());
 }
 
 TEST_CASE("a machine may be destroyed with work under way", "[machine]") {

@@ -147,6 +147,27 @@ TEST_CASE("every send of a run has an arrow to its receive, and tracks never ove
   }
 }
 
+TEST_CASE("a run that is cut short leaves no spans of the time after", "[trace][machine]") {
+  for (int steps = 0; steps < 120; steps += 3) {
+    MachineUnderTest dut(overhead_topology(), {.data = false, .trace = true});
+    ExchangeProgram::connect(dut.machine);
+    {
+      ExchangeProgram program(dut.machine);
+      program.launch();
+      for (int i = 0; i < steps; ++i) dut.machine.engine().step();
+    }
+    dut.machine.abandon_work_under_way();
+    const std::int64_t now = dut.now().count();
+    for (const json& span : events_of(json::parse(dut.machine.trace()->to_json()), "X")) {
+      CHECK(ps(span.at("ts")) + ps(span.at("dur")) <= now);
+    }
+    ExchangeProgram program(dut.machine);
+    program.launch();
+    dut.machine.engine().run();
+    check_no_overlap(json::parse(dut.machine.trace()->to_json()));
+  }
+}
+
 TEST_CASE("a trace of the same run is the same text", "[trace][determinism]") {
   const auto trace_of_a_run = [] {
     MachineUnderTest dut(overhead_topology(), {.trace = true});
