@@ -29,9 +29,9 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
   return pes;
 }
 
-// What a kernel may keep in scratch at a time.  Queues take up to eight neighbours' slots of it, and
-// two thirds of the rest are left: of what is kept, even if it is one piece, a summand may arrive
-// and the sum be made while the old value is still there.
+// What a kernel may keep in scratch at a time.  Queues take up to eight neighbours' slots of it,
+// and two thirds of the rest are left: of what is kept, even if it is one piece, a summand may
+// arrive and the sum be made while the old value is still there.
 std::int64_t scratch_elements(const Topology& topology, const sim::IpcqParams& ipcq, DType dtype) {
   const Bytes queues = ipcq.buffer_kind == sim::BufferKind::tcm
                            ? sim::kDirectionCount * ipcq.depth * ipcq.slot_bytes

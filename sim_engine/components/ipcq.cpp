@@ -108,12 +108,22 @@ void IpcqChannel::release_slot() {
   if (on_credit_.function != nullptr && credits_in_flight_ == 1) schedule_credit_event();
 }
 
-void IpcqChannel::collect_credits() {
-  while (credits_in_flight_ > 0 && returns_[first_return_] <= engine_.now()) {
-    first_return_ = (first_return_ + 1) % returns_.size();
-    --credits_in_flight_;
-    ++credits_;
+// Of the credits in flight, those that have arrived.
+int IpcqChannel::returned_count() const {
+  int count = 0;
+  while (count < credits_in_flight_ &&
+         returns_[(first_return_ + static_cast<std::size_t>(count)) % returns_.size()] <=
+             engine_.now()) {
+    ++count;
   }
+  return count;
+}
+
+void IpcqChannel::collect_credits() {
+  const int count = returned_count();
+  first_return_ = (first_return_ + static_cast<std::size_t>(count)) % returns_.size();
+  credits_in_flight_ -= count;
+  credits_ += count;
 }
 
 bool IpcqChannel::has_credit() {

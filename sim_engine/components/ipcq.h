@@ -98,16 +98,15 @@ class IpcqChannel {
   void wake_on_message(const Event& event) { on_message_ = event; }
   void release_slot();
 
-  int credits() {
-    collect_credits();
-    return credits_;
-  }
+  // That the sender has, or could collect now.
+  int credits() const { return credits_ + returned_count(); }
   int message_count() const { return message_count_; }
 
   // Back to the state after installation: the end of a run that failed.
   void reset();
 
  private:
+  int returned_count() const;
   void collect_credits();
   void schedule_credit_event();
   void credit_event();

@@ -145,10 +145,9 @@ void KernelRun::find_hazards(const Command& command) {
   }
 }
 
-bool KernelRun::has_free_scratch(Bytes bytes) {
-  if (free_scratch() >= bytes) return true;
+Bytes KernelRun::free_scratch() {
   forget_finished_accesses();  // they hold on to tiles
-  return free_scratch() >= bytes;
+  return pe_.scratch_capacity() - pe_.scratch_in_use();
 }
 
 // Waiting.

@@ -43,9 +43,11 @@ class KernelRun {
   void wake_when_outstanding(int count);  // or fewer; REQUIRES: count < outstanding()
   const Event& wake() const { return wake_; }
 
-  // Whether so much scratch is free at this point of the program.
-  bool has_free_scratch(Bytes bytes);
-  Bytes free_scratch() const { return pe_.scratch_capacity() - pe_.scratch_in_use(); }
+  // Bytes of scratch that are free at this point of the program; whether there are so many.
+  Bytes free_scratch();
+  bool has_free_scratch(Bytes bytes) {
+    return pe_.scratch_capacity() - pe_.scratch_in_use() >= bytes || free_scratch() >= bytes;
+  }
 
  private:
   friend class ProcessingElement;

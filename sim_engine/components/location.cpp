@@ -6,8 +6,8 @@ namespace kernbench::sim {
 
 bool exists(const Topology& topology, const PeLocation& location) {
   const auto in = [](int number, int count) { return number >= 0 && number < count; };
-  return in(location.sip, topology.system.sip_count) &&
-         in(location.cube, topology.cube_count()) && in(location.pe, topology.pe_count());
+  return in(location.sip, topology.system.sip_count) && in(location.cube, topology.cube_count()) &&
+         in(location.pe, topology.pe_count());
 }
 
 std::string_view name_of(Compass direction) {

@@ -49,6 +49,7 @@ struct StreamUnderTest {
     receive_more();
     send_more();
     dut.machine.engine().run();
+    dut.advance(kLongEnough);
     CHECK(channel.credits() == channel.params().depth);
     CHECK(arrivals.size() == static_cast<std::size_t>(count));
     return dut.machine.op_log()[dut.machine.op_log().size() - 1].end - start;

@@ -28,6 +28,9 @@ constexpr Time ns(std::int64_t count) {
   return Time{count * 1000};
 }
 
+// Later than anything that the tests start.
+constexpr Time kLongEnough{1'000'000'000};
+
 struct MachineUnderTest {
   explicit MachineUnderTest(const Topology& topology, const MachineOptions& options = {})
       : machine(topology, options) {}
@@ -42,6 +45,13 @@ struct MachineUnderTest {
     return path({Endpoint::Kind::hbm, at}, {Endpoint::Kind::tcm, at}).time_of(bytes);
   }
   Time now() const { return machine.engine().now(); }
+  // Lets time pass, whether or not anything happens.
+  void advance(Time by) {
+    bool over = false;
+    machine.engine().schedule(
+        by, [](void* flag, std::uint64_t) { *static_cast<bool*>(flag) = true; }, &over);
+    machine.engine().run(over);
+  }
 
   Machine machine;
 };
