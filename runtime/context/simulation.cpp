@@ -1,5 +1,7 @@
 #include "runtime/context/simulation.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "runtime/context/deadlock_report.h"
@@ -55,11 +57,16 @@ void Simulation::drive(Completion& completion) {
   driven_for_ = &completion;
   stop_ = completion.done_;
   try {
-    machine_.engine().run(stop_);
+    if (!interrupted_) machine_.engine().run(stop_);
   } catch (...) {  // an event failed: on behalf of whoever waits here
     fail(std::current_exception());
   }
   driven_for_ = nullptr;
+  if (interrupted_) {
+    fail(std::make_exception_ptr(
+        Error("KB-S001", ExitCode::interrupted,
+              fmt::format("interrupted at simulated time t={}", to_string(now())))));
+  }
   if (failure_ == nullptr && completion.done_) return;
   if (failure_ == nullptr) fail(std::make_exception_ptr(deadlock_error(*this)));
   throw_failure();
@@ -72,6 +79,11 @@ void Simulation::throw_failure() {
 
 void Simulation::fail(std::exception_ptr failure) {
   if (failure_ == nullptr) failure_ = std::move(failure);
+  stop_ = true;
+}
+
+void Simulation::interrupt() {
+  interrupted_ = true;
   stop_ = true;
 }
 

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <memory>
 #include <string>
@@ -72,6 +73,10 @@ class Simulation {
   void fail(std::exception_ptr failure);
   bool has_failed() const { return failure_ != nullptr; }
 
+  // As fail() with Error KB-S001 (exit 130), now or when the engine is driven next.  The only
+  // method that may be called from another thread.
+  void interrupt();
+
   HbmAllocator& allocator(int sip) { return allocators_[static_cast<std::size_t>(sip)]; }
 
   // Reads a value by replay; on a fiber this switches to the main stack.
@@ -101,7 +106,8 @@ class Simulation {
   std::vector<HbmAllocator> allocators_;  // by SIP
   FiberLocal main_local_;
   const Completion* driven_for_ = nullptr;  // what the main stack waits for
-  bool stop_ = false;
+  std::atomic<bool> stop_ = false;
+  std::atomic<bool> interrupted_ = false;
   std::exception_ptr failure_;
   std::uint64_t last_operation_ = 0;
   std::vector<KernelResult> results_;

@@ -87,6 +87,15 @@ std::int64_t YamlReader::integer(const YamlNode& node, std::int64_t min, std::in
   return min;
 }
 
+std::vector<std::int64_t> YamlReader::integers(const YamlNode& node, std::int64_t min,
+                                               std::int64_t max) {
+  if (node.kind != YamlNode::Kind::list) return {integer(node, min, max)};
+  std::vector<std::int64_t> values;
+  for (const YamlNode* item : node.children) values.push_back(integer(*item, min, max));
+  if (values.empty()) fail_at(node, "KB-Y020", "needs at least one integer");
+  return values;
+}
+
 std::int64_t YamlReader::quantity(const YamlNode& node, const Quantity& quantity) {
   if (!is_scalar(node, fmt::format("{} such as {}", quantity.name, quantity.example))) {
     return quantity.min;
@@ -168,6 +177,12 @@ std::int64_t YamlMap::integer_of(std::string_view key, std::int64_t min, std::in
   const auto example = fmt::format("{}", std::clamp<std::int64_t>(4, min, max));
   const YamlNode* node = ask(key, example);
   return node == nullptr ? min : reader_.integer(*node, min, max);
+}
+
+std::vector<std::int64_t> YamlMap::integers(std::string_view key, std::int64_t min,
+                                            std::int64_t max) {
+  const YamlNode* node = ask(key, fmt::format("{}", std::clamp<std::int64_t>(4, min, max)));
+  return node == nullptr ? std::vector<std::int64_t>{} : reader_.integers(*node, min, max);
 }
 
 std::int64_t YamlMap::quantity(std::string_view key, const Quantity& quantity) {

@@ -40,6 +40,8 @@ class YamlReader {
   YamlMap map(const YamlNode& node);
   const std::vector<const YamlNode*>& list(const YamlNode& node, std::string_view example);
   std::int64_t integer(const YamlNode& node, std::int64_t min, std::int64_t max);
+  // One integer, or a list of one or more.
+  std::vector<std::int64_t> integers(const YamlNode& node, std::int64_t min, std::int64_t max);
   std::int64_t quantity(const YamlNode& node, const Quantity& quantity);  // in base units
   std::string text(const YamlNode& node, std::string_view example);
   // The index in `names`, which is not empty; 0 after an error.
@@ -83,6 +85,7 @@ class YamlMap {
   Int integer(std::string_view key, Int min, Int max) {
     return static_cast<Int>(integer_of(key, min, max));
   }
+  std::vector<std::int64_t> integers(std::string_view key, std::int64_t min, std::int64_t max);
   Time time(std::string_view key) { return Time{quantity(key, time_quantity())}; }
   Bytes bytes(std::string_view key, Bytes min, Bytes max) {
     return quantity(key, bytes_quantity(min, max));

@@ -2,8 +2,8 @@
 
 namespace kernbench::sim {
 
-bool Engine::run(const bool& stop) {
-  while (!stop && step()) {
+bool Engine::run(const std::atomic<bool>& stop) {
+  while (!stop.load(std::memory_order_relaxed) && step()) {
   }
   return stop;
 }

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "sim_engine/base/units.h"
@@ -49,9 +50,9 @@ class Engine {
   // Runs the earliest event.  Returns false if there is none.
   bool step();
 
-  // Runs events until `stop` is true (checked after each event) or none is left.
-  // Returns `stop`.  Throws what an event throws.
-  bool run(const bool& stop);
+  // Runs events until `stop` is true (checked after each event) or none is left.  Another thread
+  // may set it.  Returns `stop`.  Throws what an event throws.
+  bool run(const std::atomic<bool>& stop);
 
   // Runs until no event is left.
   void run();

@@ -108,7 +108,7 @@ TEST_CASE("the fingerprint tells different schedules apart and repeats for equal
 
 TEST_CASE("run stops as soon as its flag is set, and clear drops the rest", "[engine]") {
   struct Stopper {
-    bool stop = false;
+    std::atomic<bool> stop = false;
     void set() { stop = true; }
   } stopper;
   Engine engine;
