@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::string_view kDefaultAlgorithm = "intercube_allreduce";
 constexpr sim::IpcqParams kDefaultQueue{sim::BufferKind::tcm, 4, 16 << 10};
-constexpr std::int64_t kDefaultElements = 49'152;  // 96 KiB of f16: the evaluation's largest tile
+constexpr std::array<std::int64_t, 4> kDefaultElements = {1024, 4096, 16'384, 49'152};
 
 constexpr int kMaxDepth = 1024;
 constexpr Bytes kMaxSlot = Bytes{1} << 30;
@@ -39,9 +40,7 @@ Settings settings_of(YamlMap& map) {
   if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
   if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
   if (map.has("slot")) settings.slot_bytes = map.bytes("slot", 4, kMaxSlot);
-  if (map.has("n_elem")) {
-    settings.n_elem = map.integer("n_elem", std::int64_t{0}, kMaxElements);
-  }
+  if (map.has("n_elem")) settings.n_elem = map.integers("n_elem", 0, kMaxElements);
   return settings;
 }
 
@@ -119,8 +118,8 @@ sim::IpcqParams Config::ipcq() const {
           setting(&Settings::slot_bytes, kDefaultQueue.slot_bytes)};
 }
 
-std::int64_t Config::n_elem() const {
-  return setting(&Settings::n_elem, kDefaultElements);
+std::vector<std::int64_t> Config::n_elem() const {
+  return setting(&Settings::n_elem, std::vector(kDefaultElements.begin(), kDefaultElements.end()));
 }
 
 Config Config::with_algorithm(std::string_view name) const {

@@ -5,7 +5,7 @@
 //     buffer_kind: tcm          # of the queues: tcm, sram or hbm
 //     depth: 4                  # slots of a queue
 //     slot: 16 KiB              # what one slot holds
-//     n_elem: 49152             # what benches use when they are not told
+//     n_elem: [1024, 49152]     # what benches sweep when they are not told; a list or one number
 //   algorithms:
 //     intercube_allreduce: {kernel: intercube_allreduce, buffer_kind: sram}
 //
@@ -36,7 +36,7 @@ struct Settings {
   std::optional<sim::BufferKind> buffer_kind;
   std::optional<int> depth;
   std::optional<Bytes> slot_bytes;
-  std::optional<std::int64_t> n_elem;
+  std::optional<std::vector<std::int64_t>> n_elem;
 };
 
 struct AlgorithmEntry {
@@ -58,7 +58,7 @@ class Config : public distributed::BackendConfig {
   const std::string& algorithm_name() const { return algorithm_; }
   const Algorithm& algorithm() const;
   sim::IpcqParams ipcq() const;
-  std::int64_t n_elem() const;
+  std::vector<std::int64_t> n_elem() const;
 
   // The same with one thing changed, over what the file says.  UsageError KB-U003 if there is no
   // algorithm of that name.

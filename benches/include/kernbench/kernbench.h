@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "benches/bench.h"
+#include "benches/program.h"
 #include "ccl/ahbm_backend.h"
 #include "ccl/config.h"
 #include "runtime/context/runtime_context.h"

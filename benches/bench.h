@@ -1,0 +1,146 @@
+// A bench: one file, registered by name, run by `kernbench run --bench NAME`.
+//
+//   KERNBENCH_BENCH("my-bench", "what it measures", {"n_elem", "1024", "elements per rank"}) {
+//     auto torch = bench.make_context();
+//     torch->distributed.init_process_group("ahbm");
+//     ...
+//     bench.add_row(benches::Row().set("n_elem", n).set("time_ns", torch->engine().now_ns()));
+//   }
+//   int main(int argc, char** argv) { return kernbench::benches::main(argc, argv); }
+//
+// A bench outside this project does the same with <kernbench/kernbench.h> and gets the same command
+// line.  Its file belongs to the executable: the linker drops registrations from libraries.
+
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/console.h"
+#include "benches/report.h"
+#include "benches/settings.h"
+#include "ccl/config.h"
+#include "runtime/context/runtime_context.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches {
+
+class Bench;
+
+struct BenchInfo {
+  std::string name;
+  std::string summary;
+  std::vector<SettingInfo> settings;
+  void (*run)(Bench& bench) = nullptr;
+};
+
+// What `kernbench run` was asked for.
+struct BenchRequest {
+  Topology topology;
+  ccl::Config ccl;
+  std::uint64_t seed = 0;
+  bool trace = false;
+  std::filesystem::path output_folder;  // empty: artifacts are not wanted
+};
+
+// What a bench is given.  It submits work, adds rows and returns; what it throws ends the run with
+// that error's exit code.
+class Bench {
+ public:
+  Bench(BenchRequest request, Settings settings, Console& console);
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  const Topology& topology() const { return request_.topology; }
+  const ccl::Config& ccl() const { return request_.ccl; }
+  std::uint64_t seed() const { return request_.seed; }
+  const Settings& settings() const { return settings_; }
+
+  // A RuntimeContext that enters the run's statistics and its trace when it goes out of scope.
+  struct Collector {
+    Bench* bench;
+    void operator()(RuntimeContext* torch) const;
+  };
+  using Context = std::unique_ptr<RuntimeContext, Collector>;
+
+  // One of the run's topology, ccl.yaml and seed; or of the bench's own.  A bench may make many.
+  Context make_context() { return make_context(topology(), {.ccl = ccl(), .seed = seed()}); }
+  Context make_context(const Topology& topology, RuntimeOptions options);
+
+  // `ok`: the row has passed the bench's own check.  If one has not, the run ends with exit code 1.
+  void add_row(Row row, bool ok = true);
+
+  // A file of results, written into --out; without --out it is dropped.
+  bool wants_artifacts() const { return !request_.output_folder.empty(); }
+  void add_artifact(std::string_view file_name, std::string content);
+
+  // For people.  A bench that prints nothing has its rows printed as a table.
+  void print(std::string_view text);
+  // A line of the head: "#   algorithm    intercube_allreduce".
+  void note(std::string_view what, std::string_view text);
+  Console& console() { return console_; }
+
+  // For the program: stops what is being simulated, and what is begun later, with KB-S001.  May be
+  // called from another thread.
+  void interrupt();
+
+  struct Artifact {
+    std::string name;
+    std::string content;
+  };
+  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<Artifact>& artifacts() const { return artifacts_; }
+  bool ok() const { return ok_; }
+  bool has_printed() const { return has_printed_; }
+  EngineStatistics statistics() const;  // without wall time
+  // Of each context, as JSON for Perfetto.
+  std::vector<std::string> traces() const;
+
+ private:
+  void throw_if_interrupted() const;
+
+  const BenchRequest request_;
+  const Settings settings_;
+  Console& console_;
+  std::vector<Row> rows_;
+  std::vector<Artifact> artifacts_;
+  bool ok_ = true;
+  bool has_printed_ = false;
+  std::vector<EngineStatistics> finished_;
+  std::vector<std::shared_ptr<runtime::Simulation>> traced_;
+  mutable std::mutex mutex_;  // of what interrupt() uses
+  std::vector<RuntimeContext*> live_;
+  bool interrupted_ = false;
+};
+
+// A line of the head.
+std::string note_line(std::string_view what, std::string_view text);
+
+// Enters a bench into the program's list.  Called by KERNBENCH_BENCH.
+bool register_bench(BenchInfo info);
+
+// All benches, by name.
+std::vector<const BenchInfo*> registered_benches();
+
+// Throws UsageError KB-U002 with the nearest name if there is none of that name.
+const BenchInfo& find_bench(std::string_view name);
+
+}  // namespace kernbench::benches
+
+#define KERNBENCH_JOINED_(a, b) a##b
+#define KERNBENCH_JOINED(a, b) KERNBENCH_JOINED_(a, b)
+
+// KERNBENCH_BENCH("name", "summary", {"key", "fallback", "help"}, ...) { body, given `bench` }
+#define KERNBENCH_BENCH(name, summary, ...) \
+  KERNBENCH_BENCH_AT(KERNBENCH_JOINED(kernbench_bench_, __LINE__), name, summary, __VA_ARGS__)
+#define KERNBENCH_BENCH_AT(function, name, summary, ...)                              \
+  static void function(::kernbench::benches::Bench& bench);                           \
+  static const bool KERNBENCH_JOINED(function, _is_registered) [[maybe_unused]] =     \
+      ::kernbench::benches::register_bench({name, summary, {__VA_ARGS__}, function}); \
+  static void function([[maybe_unused]] ::kernbench::benches::Bench& bench)

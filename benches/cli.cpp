@@ -1,0 +1,179 @@
+#include "benches/cli.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+
+#include "benches/report.h"
+#include "benches/settings.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr const char* kTopologyHelp = "A topology file, or the name of a shipped one";
+
+void add_list(CLI::App& app, ListArguments& arguments) {
+  CLI::App* list = app.add_subcommand("list", "Show benches, algorithms and topologies");
+  list->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
+      ->type_name("F");
+  list->footer("\nExamples:\n  kernbench list\n  kernbench list --json -");
+}
+
+void add_run(CLI::App& app, RunArguments& arguments) {
+  CLI::App* run = app.add_subcommand("run", "Run a bench");
+  run->add_option("--bench", arguments.bench, "Its name; `kernbench list` shows all")
+      ->type_name("NAME")
+      ->required();
+  run->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  run->add_option("--ccl", arguments.ccl, "ccl.yaml: the algorithm and its queues")->type_name("F");
+  run->add_option("--set", arguments.settings, "A setting of the bench; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  run->add_option("--seed", arguments.seed, "Of whatever draws random numbers")
+      ->type_name("N")
+      ->capture_default_str();
+  run->add_option("--out", arguments.output_folder,
+                  "Write report.json, report.csv and the bench's files into this folder")
+      ->type_name("DIR");
+  run->add_option("--json", arguments.json, "Write the report to this file; - for stdout")
+      ->type_name("F");
+  run->add_option("--csv", arguments.csv, "Write the rows to this file; - for stdout")
+      ->type_name("F");
+  run->add_option("--trace", arguments.trace, "Write a trace for ui.perfetto.dev")->type_name("F");
+  run->footer(
+      "\nExamples:\n"
+      "  kernbench run --bench ccl-allreduce\n"
+      "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152\n"
+      "  kernbench run --bench ccl-allreduce --set dtype=bf16 --json - | jq .rows\n"
+      "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
+      "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
+      "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 70 our bug, 130 "
+      "interrupted.");
+}
+
+void add_path(CLI::App& probe, ProbePathArguments& arguments) {
+  CLI::App* path = probe.add_subcommand(
+      "path", "The way of a message between two PEs: its links, simulated and in closed form");
+  path->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  path->add_option("--from", arguments.from, "The sending PE")
+      ->type_name("sipS.cubeC.peP")
+      ->required();
+  path->add_option("--to", arguments.to, "The receiving PE")
+      ->type_name("sipS.cubeC.peP")
+      ->required();
+  path->add_option("--bytes", arguments.bytes, "Size of the message, such as 65536 or 64KiB")
+      ->type_name("N")
+      ->required();
+  path->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
+      ->type_name("F");
+  path->footer(
+      "\nExample:\n"
+      "  kernbench probe path --from sip0.cube0.pe0 --to sip1.cube0.pe0 --bytes 64KiB");
+}
+
+void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
+  CLI::App* bound = probe.add_subcommand(
+      "bound", "The time that no algorithm for a collective can beat on a topology");
+  bound->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  bound->add_option("--collective", arguments.collective, "all_reduce")
+      ->type_name("NAME")
+      ->capture_default_str();
+  bound->add_option("--bytes", arguments.bytes, "Size on each rank, such as 65536 or 64KiB")
+      ->type_name("N")
+      ->required();
+  bound->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
+      ->type_name("F");
+  bound->footer(
+      "\nExample:\n"
+      "  kernbench probe bound --topology ring_1d_6 --collective all_reduce --bytes 1MiB");
+}
+
+const CLI::App* deepest(const CLI::App* app) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return app;
+}
+
+std::string full_name(const CLI::App* app) {
+  const CLI::App* parent = app->get_parent();
+  return parent == nullptr ? app->get_name() : full_name(parent) + ' ' + app->get_name();
+}
+
+// "unknown option '--topolgy'; did you mean '--topology'?"
+std::string describe_extra(const CLI::App& app, const std::string& word) {
+  const CLI::App* at = deepest(&app);
+  std::vector<std::string> names;
+  for (const CLI::Option* option : at->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
+  if (!word.starts_with('-')) {
+    names.clear();
+    for (const CLI::App* command : commands) names.push_back(command->get_name());
+  }
+  const std::string plain = word.substr(0, word.find('='));
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const char* kind = word.starts_with('-') ? "option" : commands.empty() ? "argument" : "command";
+  return fmt::format("unknown {} '{}'{}", kind, plain,
+                     views.empty() ? "" : suggestion(plain, views));
+}
+
+[[noreturn]] void refuse(const CLI::App& app, std::string_view why) {
+  throw UsageError("KB-U001", fmt::format("{}\n  see: {} --help", why, full_name(deepest(&app))));
+}
+
+std::string help_of(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream text;
+  app.exit(error, text, text);
+  return text.str();
+}
+
+}  // namespace
+
+Arguments parse_command_line(int argc, const char* const* argv) {
+  CLI::App app(
+      "Multi-rank collectives and kernels on a simulated accelerator:\n"
+      "times and values in one run.",
+      "kernbench");
+  app.set_version_flag("-V,--version", fmt::format("kernbench {}", version()));
+  app.set_help_all_flag("--help-all", "Print the help of all commands");
+  app.require_subcommand(1);
+  app.footer(
+      "\nExamples:\n  kernbench list\n  kernbench run --bench ccl-allreduce\n"
+      "  kernbench probe path --from sip0.cube0.pe0 --to sip1.cube0.pe0 --bytes 64KiB\n"
+      "`kernbench COMMAND --help` shows more.");
+  ListArguments list;
+  RunArguments run;
+  ProbePathArguments path;
+  ProbeBoundArguments bound;
+  add_list(app, list);
+  add_run(app, run);
+  CLI::App* probe = app.add_subcommand("probe", "One figure of the model");
+  probe->require_subcommand(1);
+  add_path(*probe, path);
+  add_bound(*probe, bound);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return ShowText{help_of(app, success)};
+  } catch (const CLI::ExtrasError& error) {
+    const std::vector<std::string> extra = app.remaining(true);
+    refuse(app, extra.empty() ? error.what() : describe_extra(app, extra.front()));
+  } catch (const CLI::ParseError& error) {
+    refuse(app, error.what());
+  }
+  if (app.got_subcommand("list")) return list;
+  if (app.got_subcommand("run")) return run;
+  if (probe->got_subcommand("path")) return path;
+  return bound;
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,55 @@
+// The command line as data.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace kernbench::benches {
+
+struct ListArguments {
+  std::string json;  // a file, "-" for stdout, or empty
+};
+
+struct RunArguments {
+  std::string bench;
+  std::string topology = "default";
+  std::string ccl;  // empty: the shipped one
+  std::vector<std::string> settings;
+  std::string output_folder;
+  std::string json;
+  std::string csv;
+  std::string trace;
+  std::uint64_t seed = 0;
+};
+
+struct ProbePathArguments {
+  std::string topology = "default";
+  std::string from;
+  std::string to;
+  std::string bytes;
+  std::string json;
+};
+
+struct ProbeBoundArguments {
+  std::string topology = "default";
+  std::string collective = "all_reduce";
+  std::string bytes;
+  std::string json;
+};
+
+// --help and --version.
+struct ShowText {
+  std::string text;
+};
+
+using Arguments =
+    std::variant<ShowText, ListArguments, RunArguments, ProbePathArguments, ProbeBoundArguments>;
+
+// Throws UsageError KB-U001.
+Arguments parse_command_line(int argc, const char* const* argv);
+
+}  // namespace kernbench::benches

@@ -1,0 +1,105 @@
+#include "benches/exact_summands.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kernbench::benches {
+
+namespace {
+
+// Up to here every integer is a number of the type, so sums below it are exact.
+std::int64_t exact_limit(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 2048;
+    case DType::bf16:
+      return 256;
+    case DType::f32:
+      break;
+  }
+  return 1 << 24;
+}
+
+// splitmix64's finalizer.
+std::uint64_t scrambled(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::ranges::equal(a, b, {}, std::bit_cast<std::uint32_t, float>,
+                            std::bit_cast<std::uint32_t, float>);
+}
+
+}  // namespace
+
+ExactSummands::ExactSummands(const Topology& topology, const DPPolicy& placement, DType dtype,
+                             std::int64_t n_elem, std::uint64_t seed)
+    : n_elem_(n_elem),
+      seed_(seed),
+      cube_holders_(placement.cube == Shard::partial ? topology.cube_count() : 1),
+      pe_holders_(placement.pe == Shard::partial ? topology.pe_count() : 1),
+      holder_count_(topology.system.sip_count * cube_holders_ * pe_holders_),
+      largest_(std::clamp<std::int64_t>(exact_limit(dtype) / holder_count_, 1, 1000)),
+      stride_((holder_count_ + exact_limit(dtype) - 1) / exact_limit(dtype)),
+      sums_(static_cast<std::size_t>(n_elem)) {
+  for (std::int64_t element = 0; element < n_elem; ++element) {
+    std::int64_t sum = 0;
+    for (std::int64_t holder = 0; holder < holder_count_; ++holder) sum += value(holder, element);
+    sums_[static_cast<std::size_t>(element)] = static_cast<float>(sum);
+  }
+}
+
+std::int64_t ExactSummands::holder_of(int rank, int cube, int pe) const {
+  const std::int64_t own_cube = cube_holders_ == 1 ? 0 : cube;
+  const std::int64_t own_pe = pe_holders_ == 1 ? 0 : pe;
+  return (rank * cube_holders_ + own_cube) * pe_holders_ + own_pe;
+}
+
+std::int64_t ExactSummands::value(std::int64_t holder, std::int64_t element) const {
+  if ((holder + element) % stride_ != 0) return 0;
+  const auto number = static_cast<std::uint64_t>(holder * n_elem_ + element);
+  const std::uint64_t drawn = scrambled(seed_ * 0x9e3779b97f4a7c15 + number + 1);
+  return static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(2 * largest_ + 1)) - largest_;
+}
+
+std::vector<float> ExactSummands::of_shard(int rank, const ShardInfo& shard) const {
+  const std::int64_t holder = holder_of(rank, shard.cube, shard.pe);
+  std::vector<float> elements;
+  for (std::int64_t i = 0; i < shard.shape.numel(); ++i) {
+    elements.push_back(static_cast<float>(value(holder, shard.offset[1] + i)));
+  }
+  return elements;
+}
+
+std::int64_t ExactSummands::count_wrong(const Tensor& tensor, std::size_t index,
+                                        const std::vector<float>& elements) const {
+  const std::int64_t first = tensor.shards()[index].offset[1];
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    wrong += elements[i] != sum(first + static_cast<std::int64_t>(i));  // also if it is NaN
+  }
+  return wrong;
+}
+
+std::int64_t ExactSummands::count_wrong(const std::vector<Tensor>& by_rank) const {
+  std::int64_t wrong = 0;
+  std::vector<bool> differs(by_rank.size(), false);
+  for (std::size_t shard = 0; shard < by_rank.front().shards().size(); ++shard) {
+    std::vector<float> of_first;
+    for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+      const Tensor& tensor = by_rank[rank];
+      if (tensor.shards()[shard].shape.numel() == 0) continue;
+      std::vector<float> elements = tensor.shard_to_vector(shard);
+      wrong += count_wrong(tensor, shard, elements);
+      if (rank == 0)
+        of_first = std::move(elements);
+      else if (!same_bits(elements, of_first))
+        differs[rank] = true;
+    }
+  }
+  return wrong + std::ranges::count(differs, true);
+}
+
+}  // namespace kernbench::benches

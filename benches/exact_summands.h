@@ -1,0 +1,53 @@
+// Inputs of a reduction whose sum is exact in every order, and the sum by plain integers.
+//
+// Independent of the code under test: a summand is a function of who holds it and which element it
+// is, so that the reference needs neither tensors nor shards to be right.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/tensor/tensor.h"
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches {
+
+class ExactSummands {
+ public:
+  // For tensors {1, n_elem} of `placement` on every SIP.
+  ExactSummands(const Topology& topology, const DPPolicy& placement, DType dtype,
+                std::int64_t n_elem, std::uint64_t seed);
+
+  // What rank's shard holds before the reduction.  Copies hold the same, partial holders each their
+  // own summand.
+  std::vector<float> of_shard(int rank, const ShardInfo& shard) const;
+
+  // The sum of element `element` over all ranks and holders.
+  float sum(std::int64_t element) const { return sums_[static_cast<std::size_t>(element)]; }
+
+  // Elements of all shards of all ranks that are not the sum, plus ranks that hold other bits than
+  // rank 0.  Any element counts: also of copies.
+  std::int64_t count_wrong(const std::vector<Tensor>& by_rank) const;
+
+  // Holders with a summand of their own, over all ranks.
+  std::int64_t holder_count() const { return holder_count_; }
+
+ private:
+  std::int64_t holder_of(int rank, int cube, int pe) const;
+  std::int64_t value(std::int64_t holder, std::int64_t element) const;
+  std::int64_t count_wrong(const Tensor& tensor, std::size_t shard,
+                           const std::vector<float>& elements) const;
+
+  const std::int64_t n_elem_;
+  const std::uint64_t seed_;
+  const std::int64_t cube_holders_;  // on a SIP
+  const std::int64_t pe_holders_;    // in a cube
+  const std::int64_t holder_count_;
+  const std::int64_t largest_;  // magnitude of a summand
+  const std::int64_t stride_;   // every stride-th holder has a summand other than 0
+  std::vector<float> sums_;
+};
+
+}  // namespace kernbench::benches

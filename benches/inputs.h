@@ -1,0 +1,40 @@
+// What a run starts from: files of the user's, or those that the program carries within itself.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ccl/config.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches {
+
+struct EmbeddedFile {
+  std::string_view name;  // of a topology without ".yaml"
+  std::string_view text;
+};
+
+// topologies/*.yaml and ccl/ccl.yaml as they were when the program was built.
+std::span<const EmbeddedFile> shipped_topologies();
+std::string_view shipped_ccl_config();
+
+// The first sentence of the comment that a shipped file begins with.
+std::string first_sentence(std::string_view yaml);
+
+// The file `name_or_path`, or a shipped topology of that name.  Throws UsageError KB-U004 with the
+// nearest name if it is neither, and what Topology::load() throws.
+Topology load_topology(const std::string& name_or_path);
+
+// "6 SIPs in a ring, 4 x 4 cubes of 8 PEs each"
+std::string describe(const Topology& topology);
+
+// The file, or what is shipped if `path` is empty.
+ccl::Config load_ccl(const std::string& path);
+
+// "65536", "64KiB", "64 KiB".  Throws UsageError KB-U012 that names `option`.
+Bytes parse_bytes(std::string_view option, std::string_view text);
+
+}  // namespace kernbench::benches

@@ -1,0 +1,43 @@
+// A result file that is there complete or not at all.
+//
+// It is opened under a temporary name before the work starts, so that a folder that cannot be
+// written is found at once, and gets its own name when all has been written and synced.
+
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace kernbench::benches {
+
+class OutputFile {
+ public:
+  // "-" is stdout.  What is no regular file (a pipe, a device) is written directly.
+  // Throws IoError KB-I010 if it cannot be created.
+  explicit OutputFile(const std::string& name);
+  // Without commit() nothing of it stays.
+  ~OutputFile();
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+
+  const std::string& name() const { return name_; }
+
+  // Throws IoError KB-I011 if the text cannot be written.  Call it once.
+  void commit(std::string_view text);
+
+ private:
+  void open_temporary();
+  [[noreturn]] void cannot_create(int error) const;
+  void check(std::string_view text, int error) const;
+
+  std::string name_;
+  std::filesystem::path path_;       // without symbolic links
+  std::filesystem::path temporary_;  // empty if written directly, or done
+  int descriptor_ = -1;
+};
+
+// Creates a folder for results, and those above it.  Throws IoError KB-I010.
+void create_output_folder(const std::filesystem::path& folder);
+
+}  // namespace kernbench::benches

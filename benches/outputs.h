@@ -1,0 +1,38 @@
+// The result files of a run: opened before it starts, written when it has ended.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benches/bench.h"
+#include "benches/cli.h"
+#include "benches/output_file.h"
+
+namespace kernbench::benches {
+
+class Outputs {
+ public:
+  // Throws IoError KB-I010 for what cannot be created, UsageError KB-U001 if two want stdout.
+  explicit Outputs(const RunArguments& arguments);
+
+  // Traces and the bench's files; also of a run that failed.  Their names go into the report.
+  void write_artifacts(const Bench& bench, Report& report);
+
+  // JSON and CSV.
+  void write_report(const Report& report);
+
+  // Whether stdout belongs to machines.
+  bool uses_stdout() const;
+
+ private:
+  void write_traces(const std::vector<std::string>& traces, Report& report);
+
+  const std::string folder_;
+  std::vector<OutputFile> json_;
+  std::vector<OutputFile> csv_;
+  std::optional<OutputFile> trace_;
+};
+
+}  // namespace kernbench::benches

@@ -1,0 +1,11 @@
+// The command line `kernbench ...`, for the program itself and for a user's own benches.
+
+#pragma once
+
+namespace kernbench::benches {
+
+// Runs the command that the arguments ask for, with all benches that are registered, and returns
+// the exit code (ADR-0104).  What went wrong has been said on stderr.
+int main(int argc, const char* const* argv) noexcept;
+
+}  // namespace kernbench::benches

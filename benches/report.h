@@ -1,0 +1,79 @@
+// What comes out of a bench, for machines: rows of named cells, as JSON and CSV.
+
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "sim_engine/base/units.h"
+
+namespace kernbench::benches {
+
+using Cell = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string>;
+
+// Cells by column, in the order in which they were set.
+class Row {
+ public:
+  // A number, a text, a bool, or an optional of one of them.  A column is set once.
+  template <class Value>
+  Row& set(std::string_view column, const Value& value) {
+    cells_.emplace_back(column, cell_of(value));
+    return *this;
+  }
+
+  const std::vector<std::pair<std::string, Cell>>& cells() const { return cells_; }
+  const Cell* find(std::string_view column) const;
+
+ private:
+  static Cell cell_of(bool value) { return value; }
+  static Cell cell_of(std::integral auto value) { return static_cast<std::int64_t>(value); }
+  static Cell cell_of(double value) { return value; }
+  static Cell cell_of(std::string_view value) { return std::string(value); }
+  template <class Value>
+  static Cell cell_of(const std::optional<Value>& value) {
+    return value ? cell_of(*value) : Cell(nullptr);
+  }
+
+  std::vector<std::pair<std::string, Cell>> cells_;
+};
+
+// Sums over all systems that a bench simulated.
+struct EngineStatistics {
+  Time simulated{0};
+  std::uint64_t events = 0;
+  double wall_s = 0;
+  std::uint64_t fingerprint = 0;  // of a single system its own; else a hash of all in their order
+
+  double events_per_s() const;
+};
+
+struct Report {
+  std::string bench;
+  bool ok = true;
+  std::string topology;
+  int world_size = 1;
+  std::uint64_t seed = 0;
+  std::vector<Row> rows;
+  std::vector<std::string> artifacts;
+  EngineStatistics engine;
+};
+
+std::string to_json(const Report& report);
+
+// RFC 4180, the columns in the order in which rows name them first.
+std::string to_csv(std::span<const Row> rows);
+
+// The same rows for people, in aligned columns.
+std::string to_table(std::span<const Row> rows);
+
+// kernbench's own version: "0.1.0".
+std::string_view version();
+
+}  // namespace kernbench::benches

@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "benches/bench.h"
+#include "benches/commands.h"
+#include "benches/inputs.h"
+#include "benches/interrupt.h"
+#include "benches/outputs.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+BenchRequest request_of(const RunArguments& arguments) {
+  return {load_topology(arguments.topology), load_ccl(arguments.ccl), arguments.seed,
+          !arguments.trace.empty(), arguments.output_folder};
+}
+
+std::string head(const BenchInfo& info, const Bench& bench) {
+  const Topology& topology = bench.topology();
+  const int ranks = topology.system.sip_count;
+  std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
+  text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
+  text += note_line("world size",
+                    fmt::format("{} rank{}, one on each SIP", ranks, ranks == 1 ? "" : "s"));
+  return text + note_line("seed", fmt::format("{}", bench.seed()));
+}
+
+// 1234567 -> "1,234,567", in any locale.
+std::string with_commas(std::uint64_t count) {
+  std::string text = fmt::format("{}", count);
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), 1, ',');
+  }
+  return text;
+}
+
+std::string foot(const Report& report) {
+  const EngineStatistics& engine = report.engine;
+  std::string text = "#\n";
+  text +=
+      note_line("simulated", fmt::format("{:.3f} us in {} events", to_ns(engine.simulated) / 1e3,
+                                         with_commas(engine.events)));
+  text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,
+                                        engine.events_per_s() / 1e6));
+  text += note_line("fingerprint", fmt::format("{:016x}", engine.fingerprint));
+  for (const std::string& name : report.artifacts) text += note_line("wrote", name);
+  return text;
+}
+
+// What the bench has done so far.
+Report report_of(const BenchInfo& info, const Bench& bench, double wall_s) {
+  Report report{.bench = info.name,
+                .ok = bench.ok(),
+                .topology = bench.topology().name,
+                .world_size = bench.topology().system.sip_count,
+                .seed = bench.seed(),
+                .rows = bench.rows(),
+                .artifacts = {},
+                .engine = bench.statistics()};
+  report.engine.wall_s = wall_s;
+  return report;
+}
+
+// What is known of a run that failed: its trace, and if it was interrupted also its rows.
+void keep_the_finished(const BenchInfo& info, const Bench& bench, Outputs& outputs, ExitCode why) {
+  Report report = report_of(info, bench, 0);
+  report.ok = false;
+  outputs.write_artifacts(bench, report);
+  if (why == ExitCode::interrupted) outputs.write_report(report);
+}
+
+}  // namespace
+
+int run(const RunArguments& arguments) {
+  const BenchInfo& info = find_bench(arguments.bench);
+  Settings settings(info.settings, arguments.settings);
+  BenchRequest request = request_of(arguments);
+  Outputs outputs(arguments);  // what cannot be written is found before anything is simulated
+  Console console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO);
+  Bench bench(std::move(request), std::move(settings), console);
+
+  console.print(head(info, bench));
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    const InterruptWatch watch([&] { bench.interrupt(); });
+    info.run(bench);
+  } catch (const Error& error) {
+    keep_the_finished(info, bench, outputs, error.exit_code());
+    throw;
+  }
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+
+  Report report = report_of(info, bench, spent.count());
+  if (!bench.has_printed()) console.print("#\n" + to_table(report.rows));
+  outputs.write_artifacts(bench, report);
+  console.print(foot(report));
+  outputs.write_report(report);
+  console.finish();
+  return static_cast<int>(report.ok ? ExitCode::ok : ExitCode::worker_failed);
+}
+
+}  // namespace kernbench::benches

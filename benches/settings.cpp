@@ -1,0 +1,98 @@
+#include "benches/settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/config_errors.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/base/yaml_scalar.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+[[noreturn]] void unknown_key(std::string_view key, std::span<const SettingInfo> known) {
+  std::vector<std::string_view> keys;
+  for (const SettingInfo& info : known) keys.push_back(info.key);
+  throw UsageError("KB-U011", fmt::format("--set: no setting is named {}{}", in_quotes(key),
+                                          suggestion(key, keys)));
+}
+
+[[noreturn]] void wrong_value(std::string_view key, std::string_view why) {
+  throw UsageError("KB-U012", fmt::format("--set {}: {}", key, why));
+}
+
+std::int64_t parse(std::string_view key, std::string_view text, std::int64_t min,
+                   std::int64_t max) {
+  const ParsedScalar parsed = parse_integer(text, min, max);
+  if (!parsed.code.empty()) wrong_value(key, parsed.fault);
+  return parsed.value;
+}
+
+}  // namespace
+
+std::string suggestion(std::string_view word, std::span<const std::string_view> names) {
+  if (names.empty()) return "; there are none";
+  const std::string_view meant = nearest(word, names);
+  if (!meant.empty()) return fmt::format("; did you mean '{}'?", meant);
+  return fmt::format("; there are: {}", fmt::join(names, ", "));
+}
+
+Settings::Settings(std::span<const SettingInfo> known, std::span<const std::string> assignments) {
+  for (const SettingInfo& info : known) fallbacks_.emplace(info.key, info.fallback);
+  for (const std::string& assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError("KB-U010",
+                       fmt::format("--set wants key=value, not {}", in_quotes(assignment)));
+    }
+    const std::string key = assignment.substr(0, equals);
+    if (!fallbacks_.contains(key)) unknown_key(key, known);
+    if (!given_.emplace(key, assignment.substr(equals + 1)).second) {
+      throw UsageError("KB-U010", fmt::format("--set gives {} twice", key));
+    }
+  }
+}
+
+const std::string& Settings::text(std::string_view key) const {
+  if (const auto given = given_.find(key); given != given_.end()) return given->second;
+  const auto fallback = fallbacks_.find(key);
+  KB_CHECK(fallback != fallbacks_.end(), "the bench has not declared the setting '{}'", key);
+  return fallback->second;
+}
+
+std::int64_t Settings::integer(std::string_view key, std::int64_t min, std::int64_t max) const {
+  return parse(key, text(key), min, max);
+}
+
+std::vector<std::int64_t> Settings::integers(std::string_view key, std::int64_t min,
+                                             std::int64_t max) const {
+  std::vector<std::int64_t> values;
+  std::string_view rest = text(key);
+  while (true) {
+    const std::size_t comma = rest.find(',');
+    values.push_back(parse(key, rest.substr(0, comma), min, max));
+    if (comma == std::string_view::npos) return values;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+bool Settings::flag(std::string_view key) const {
+  constexpr std::array<std::string_view, 2> kNames = {"false", "true"};
+  return choice_of(key, kNames) == 1;
+}
+
+std::size_t Settings::choice_of(std::string_view key,
+                                std::span<const std::string_view> names) const {
+  const std::string& name = text(key);
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) {
+    wrong_value(key, fmt::format("{} is not known{}", in_quotes(name), suggestion(name, names)));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,59 @@
+// The settings of a bench: what --set key=value gives.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kernbench::benches {
+
+// One that a bench declares.
+struct SettingInfo {
+  std::string key;
+  std::string fallback;  // its value if --set does not give it
+  std::string help;
+};
+
+// Values by key, read with the type that the bench wants.  A getter throws UsageError KB-U012 with
+// what would be right.  REQUIRES: the bench has declared the key
+class Settings {
+ public:
+  // `assignments` are texts "key=value".  Throws UsageError KB-U010 if one has another form, or a
+  // key twice, and KB-U011 for a key that is not in `known`, with the nearest one that is.
+  explicit Settings(std::span<const SettingInfo> known,
+                    std::span<const std::string> assignments = {});
+
+  // Whether --set gave it.
+  bool is_set(std::string_view key) const { return given_.contains(key); }
+
+  const std::string& text(std::string_view key) const;
+  std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max) const;
+  // "1024,4096": one or more, separated by commas.
+  std::vector<std::int64_t> integers(std::string_view key, std::int64_t min,
+                                     std::int64_t max) const;
+  // "true" or "false".
+  bool flag(std::string_view key) const;
+  // One of `values` by its name_of().
+  template <class Enum, std::size_t n>
+  Enum choice(std::string_view key, const std::array<Enum, n>& values) const {
+    std::array<std::string_view, n> names;
+    for (std::size_t i = 0; i < n; ++i) names[i] = name_of(values[i]);
+    return values[choice_of(key, names)];
+  }
+
+ private:
+  std::size_t choice_of(std::string_view key, std::span<const std::string_view> names) const;
+
+  std::map<std::string, std::string, std::less<>> fallbacks_;
+  std::map<std::string, std::string, std::less<>> given_;
+};
+
+// "; did you mean 'x'?", or if nothing is near: "; there are: x, y".
+std::string suggestion(std::string_view word, std::span<const std::string_view> names);
+
+}  // namespace kernbench::benches
