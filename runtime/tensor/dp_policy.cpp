@@ -30,7 +30,11 @@ Part share_of(const Part& whole, Shard shard, int index, int count) {
 }
 
 int count_of(int wanted, int available, std::string_view what) {
-  if (wanted < 0 || wanted > available) {
+  if (wanted < 0) {
+    throw DeviceError("KB-K010",
+                      fmt::format("DPPolicy: num_{} = {} must not be negative", what, wanted));
+  }
+  if (wanted > available) {
     throw DeviceError("KB-K010", fmt::format("DPPolicy: num_{} = {} exceeds the {} {} there are",
                                              what, wanted, available, what));
   }

@@ -48,10 +48,15 @@ std::vector<float> read_shard(const Tensor::Storage& storage, std::size_t index)
       storage.simulation->machine().memory().load(buffer.region, 0, buffer.element_count));
 }
 
+// Whether holders have copies of the same elements.  Nothing of a scalar can be cut.
+bool is_copied(const Tensor::Storage& storage, Shard shard) {
+  return shard == Shard::replicate || (is_sharded(shard) && storage.shape.rank() == 0);
+}
+
 // Whether a shard adds to the tensor's value: of copies, only the first does.
 bool contributes(const Tensor::Storage& storage, const ShardInfo& shard) {
-  return (storage.dp.cube != Shard::replicate || shard.cube == 0) &&
-         (storage.dp.pe != Shard::replicate || shard.pe == 0);
+  return (shard.cube == 0 || !is_copied(storage, storage.dp.cube)) &&
+         (shard.pe == 0 || !is_copied(storage, storage.dp.pe));
 }
 
 std::vector<float> gather(const Tensor::Storage& storage) {
@@ -73,15 +78,28 @@ std::vector<float> gather(const Tensor::Storage& storage) {
   return elements;
 }
 
-std::vector<float> read(Tensor::Storage& storage, HostRead entry_point) {
-  if (storage.is_host()) return storage.host;
+// Waits as `entry_point`, and then has values to read.
+void begin_read(Tensor::Storage& storage, HostRead entry_point) {
   runtime::begin_host_read(storage, entry_point);
   if (!storage.simulation->machine().memory().has_data()) {
     throw DeviceError("KB-M018", fmt::format("tensor '{}' has no values: the context was made with "
                                              "data = false",
                                              storage.name));
   }
+}
+
+std::vector<float> read(Tensor::Storage& storage, HostRead entry_point) {
+  if (storage.is_host()) return storage.host;
+  begin_read(storage, entry_point);
   return gather(storage);
+}
+
+void check_shard(const Tensor::Storage& storage, std::size_t index, std::string_view operation) {
+  if (index < storage.shards.size()) return;
+  const std::string text = fmt::format("{}: tensor '{}' has", operation, storage.name);
+  throw DeviceError("KB-M017", storage.is_host() ? text + " no shards: it is a host tensor"
+                                                 : fmt::format("{} shards 0 to {}, not {}", text,
+                                                               storage.shards.size() - 1, index));
 }
 
 }  // namespace
@@ -99,7 +117,8 @@ std::vector<float> Tensor::read_for_eigen() const {
 }
 
 std::vector<float> Tensor::shard_to_vector(std::size_t index) const {
-  runtime::begin_host_read(checked(), HostRead::shard_to_vector);
+  check_shard(checked(), index, "shard_to_vector");
+  begin_read(checked(), HostRead::shard_to_vector);
   return read_shard(checked(), index);
 }
 
@@ -157,7 +176,8 @@ Tensor& Tensor::copy_(const Tensor& source) {
 }
 
 Tensor& Tensor::copy_shard_(std::size_t index, const Tensor& source) {
-  const ShardInfo& shard = shards().at(index);
+  check_shard(checked(), index, "copy_shard_");
+  const ShardInfo& shard = shards()[index];
   if (source.shape() != shard.shape) {
     throw DeviceError(
         "KB-M015", fmt::format("copy_shard_: '{}' is {}, shard {} of '{}' is {}; they must agree",

@@ -57,6 +57,7 @@ class Tensor {
 
   // The same for one holder alone: shards()[index] becomes `source`, of that shard's shape.  This
   // is how the summands of a partial tensor are given (DTensor.from_local).
+  // Throws DeviceError KB-M017 if there is no such shard, KB-M015 if the shapes differ.
   Tensor& copy_shard_(std::size_t index, const Tensor& source);
 
   // Host reads (the registry is runtime/tensor/host_read.h).  They wait until what this tensor
@@ -66,7 +67,7 @@ class Tensor {
   // order.
   template <class T = float>
   std::vector<T> to_vector() const;
-  // The elements of one holder (DTensor.to_local).
+  // The elements of one holder (DTensor.to_local).  Throws DeviceError KB-M017 if there is none.
   std::vector<float> shard_to_vector(std::size_t index) const;
   // The only element.  Throws DeviceError KB-M016 if there is not exactly one.
   template <class T = float>
