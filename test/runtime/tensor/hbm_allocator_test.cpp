@@ -1,0 +1,143 @@
+#include "runtime/tensor/hbm_allocator.h"
+
+#include <catch2/catch.hpp>
+#include <optional>
+#include <random>
+
+#include "sim_engine/base/check.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+using runtime::HbmAllocator;
+
+// 2 cubes of 2 PEs with 1 MiB of HBM in 2 slices: 512 KiB for each PE.
+Topology small_hbm() {
+  Topology topology = round_topology(SipTopology::ring_1d, 1, 1, 2, 1);
+  topology.cube.hbm.capacity = 1 << 20;
+  return topology;
+}
+constexpr Bytes kSlice = 512 << 10;
+
+TEST_CASE("each PE takes from the slice of its own", "[tensor][allocator]") {
+  const Topology topology = small_hbm();
+  HbmAllocator allocator(topology, 0);
+  CHECK(allocator.allocate(0, 0, 100) == 0);
+  CHECK(allocator.allocate(0, 1, 100) == kSlice);
+  CHECK(allocator.allocate(1, 0, 100) == 2 * kSlice);
+  CHECK(allocator.allocate(1, 1, 100) == 3 * kSlice);
+}
+
+TEST_CASE("PEs that share a slice take from it together", "[tensor][allocator]") {
+  Topology topology = small_hbm();
+  topology.cube.hbm.channels = 1;
+  HbmAllocator allocator(topology, 0);
+  CHECK(allocator.allocate(0, 0, 256) == 0);
+  CHECK(allocator.allocate(0, 1, 256) == 256);
+  CHECK(allocator.allocate(1, 1, 256) == 1 << 20);
+}
+
+TEST_CASE("blocks begin every 256 bytes, also those of no bytes", "[tensor][allocator]") {
+  const Topology topology = small_hbm();
+  HbmAllocator allocator(topology, 0);
+  CHECK(allocator.allocate(0, 0, 1) == 0);
+  CHECK(allocator.allocate(0, 0, 257) == 256);
+  CHECK(allocator.allocate(0, 0, 0) == 768);
+  CHECK(allocator.allocate(0, 0, 1) == 1024);
+  CHECK(allocator.allocated() == 1280);
+}
+
+TEST_CASE("a slice can be taken to its last byte and not beyond", "[tensor][allocator]") {
+  const Topology topology = small_hbm();
+  HbmAllocator allocator(topology, 0);
+  CHECK(error_of<DeviceError>([&] { allocator.allocate(1, 1, kSlice + 1); }) ==
+        "[KB-M010] out of HBM on sip0.cube1.pe1: requested 524289 B, largest free block 524288 B, "
+        "capacity of the PE's slice 524288 B");
+  CHECK(allocator.allocate(1, 1, kSlice) == 3 * kSlice);
+  CHECK(error_of<DeviceError>([&] { allocator.allocate(1, 1, 1); }) ==
+        "[KB-M010] out of HBM on sip0.cube1.pe1: requested 1 B, largest free block 0 B, "
+        "capacity of the PE's slice 524288 B");
+  allocator.free(3 * kSlice, kSlice);
+  CHECK(allocator.allocate(1, 1, kSlice) == 3 * kSlice);
+}
+
+TEST_CASE("freed neighbours join, whatever the order", "[tensor][allocator]") {
+  const Topology topology = small_hbm();
+  std::vector<int> order{0, 1, 2, 3};
+  do {
+    HbmAllocator allocator(topology, 0);
+    for (int i = 0; i < 4; ++i) allocator.allocate(0, 0, kSlice / 4);
+    for (const int i : order) allocator.free(i * kSlice / 4, kSlice / 4);
+    CHECK(allocator.allocated() == 0);
+    CHECK(allocator.allocate(0, 0, kSlice) == 0);
+  } while (std::ranges::next_permutation(order).found);
+}
+
+TEST_CASE("what is not allocated cannot be freed", "[tensor][allocator]") {
+  const Topology topology = small_hbm();
+  HbmAllocator allocator(topology, 0);
+  allocator.allocate(0, 0, 256);
+  allocator.allocate(0, 0, 256);
+  allocator.free(0, 256);
+  CHECK_THROWS_AS(allocator.free(0, 256), InternalError);
+  CHECK_THROWS_AS(allocator.free(512, 256), InternalError);
+}
+
+// A map of bytes in units of 256 that knows nothing of blocks.
+class Reference {
+ public:
+  std::optional<std::size_t> first_fit(std::size_t units) const {
+    for (std::size_t begin = 0; begin + units <= taken_.size(); ++begin) {
+      const auto first = taken_.begin() + static_cast<std::ptrdiff_t>(begin);
+      if (std::none_of(first, first + static_cast<std::ptrdiff_t>(units),
+                       [](bool taken) { return taken; })) {
+        return begin;
+      }
+    }
+    return std::nullopt;
+  }
+  void set(std::size_t begin, std::size_t units, bool taken) {
+    for (std::size_t i = 0; i < units; ++i) taken_[begin + i] = taken;
+  }
+  Bytes allocated() const { return 256 * std::ranges::count(taken_, true); }
+
+ private:
+  std::vector<bool> taken_ = std::vector<bool>(64);
+};
+
+TEST_CASE("10,000 random allocations and frees agree with a map of bytes", "[tensor][allocator]") {
+  Topology topology = small_hbm();
+  topology.cube.hbm.capacity = 2 * 64 * 256;
+  HbmAllocator allocator(topology, 0);
+  Reference reference;
+  std::vector<std::pair<std::size_t, std::size_t>> live;  // begin, units
+  std::mt19937 random(7);
+  int failures = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    if (random() % 2 == 0 && !live.empty()) {
+      const auto victim = live.begin() + static_cast<std::ptrdiff_t>(random() % live.size());
+      allocator.free(static_cast<Bytes>(victim->first * 256),
+                     static_cast<Bytes>(victim->second * 256));
+      reference.set(victim->first, victim->second, false);
+      live.erase(victim);
+    } else {
+      const std::size_t units = 1 + random() % 12;
+      const Bytes bytes = static_cast<Bytes>(units * 256 - random() % 256);
+      if (const auto begin = reference.first_fit(units)) {
+        REQUIRE(allocator.allocate(0, 0, bytes) == static_cast<Bytes>(*begin * 256));
+        reference.set(*begin, units, true);
+        live.emplace_back(*begin, units);
+      } else {
+        REQUIRE_THROWS_AS(allocator.allocate(0, 0, bytes), DeviceError);
+        ++failures;
+      }
+    }
+    REQUIRE(allocator.allocated() == reference.allocated());
+  }
+  CHECK(failures > 100);  // or it was never full
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,269 @@
+#include "runtime/tensor/tensor.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "runtime/context/runtime_context.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+// 2 SIPs of 2 cubes of 2 PEs.
+Topology small_topology() {
+  return round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
+}
+
+template <class Action>
+std::string device_error_of(Action action) {
+  return error_of<DeviceError>(action);
+}
+
+Tensor numbers(const Shape& shape) {
+  Floats elements;
+  for (std::int64_t i = 0; i < shape.numel(); ++i) elements.push_back(static_cast<float>(i + 1));
+  return RuntimeContext::tensor(elements, shape);
+}
+
+TEST_CASE("zeros, ones, full and empty have their elements at once", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  CHECK(torch.zeros({3}).to_vector() == Floats{0, 0, 0});
+  CHECK(torch.ones({1, 2}).to_vector() == Floats{1, 1});
+  CHECK(torch.full({2}, 2.5).to_vector() == Floats{2.5F, 2.5F});
+  CHECK(torch.full({1}, 2049, {.dtype = DType::f16}).item() == 2048);  // rounded to even
+  for (const float element : torch.empty({3}).to_vector()) CHECK(std::isnan(element));
+  CHECK(torch.engine().now() == Time{0});
+}
+
+TEST_CASE("a tensor knows its shape, type, name, device and placement", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  torch.ahbm.set_device(1);
+  const DPPolicy dp{.cube = Shard::row_wise};
+  const Tensor x = torch.zeros({4, 6}, {.dtype = DType::bf16, .dp = dp, .name = "x"});
+  CHECK(x.shape() == Shape{4, 6});
+  CHECK(x.numel() == 24);
+  CHECK(x.dtype() == DType::bf16);
+  CHECK(x.name() == "x");
+  CHECK(x.device() == 1);
+  CHECK(x.dp() == dp);
+  CHECK_FALSE(x.is_host());
+  REQUIRE(x.shards().size() == 4);
+  CHECK(x.shards()[3].sip == 1);
+  CHECK(torch.zeros({1}).name() == "tensor1");  // the second tensor of this context
+  CHECK(numbers({1}).is_host());
+}
+
+TEST_CASE("copy_ brings every element to its place, however the tensor is cut", "[tensor]") {
+  const Shard cube =
+      GENERATE(Shard::replicate, Shard::row_wise, Shard::column_wise, Shard::partial);
+  const Shard pe = GENERATE(Shard::replicate, Shard::row_wise, Shard::column_wise, Shard::partial);
+  RuntimeContext torch(small_topology());
+  for (const Shape& shape :
+       {Shape{}, Shape{1}, Shape{5}, Shape{3, 5}, Shape{2, 3, 5}, Shape{0}, Shape{3, 0, 2}}) {
+    Tensor x = torch.zeros(shape, {.dp = {.cube = cube, .pe = pe}});
+    CHECK(x.copy_(numbers(shape)).to_vector() == numbers(shape).to_vector());
+    CHECK(torch.full(shape, 3, {.dp = {.cube = cube, .pe = pe}}).to_vector() ==
+          Floats(static_cast<std::size_t>(shape.numel()), 3.0F));
+  }
+}
+
+TEST_CASE("shards hold rows and columns as the placement says", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({2, 3}, {.dp = {.cube = Shard::row_wise, .pe = Shard::column_wise}});
+  x.copy_(numbers({2, 3}));
+  CHECK(x.shard_to_vector(0) == Floats{1, 2});
+  CHECK(x.shard_to_vector(1) == Floats{3});
+  CHECK(x.shard_to_vector(2) == Floats{4, 5});
+  CHECK(x.shard_to_vector(3) == Floats{6});
+}
+
+TEST_CASE("a partial tensor is the sum of its holders, and copy_ gives it to the first",
+          "[tensor]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({2}, {.dp = {.cube = Shard::partial, .pe = Shard::partial}});
+  x.copy_(numbers({2}));
+  CHECK(x.shard_to_vector(0) == Floats{1, 2});
+  CHECK(x.shard_to_vector(3) == Floats{0, 0});
+  x.copy_shard_(3, RuntimeContext::tensor({10, 20}, {2}));
+  CHECK(x.shard_to_vector(3) == Floats{10, 20});
+  CHECK(x.to_vector() == Floats{11, 22});
+}
+
+TEST_CASE("copy_ rounds to the type of its target", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({2}, {.dtype = DType::bf16});
+  x.copy_(RuntimeContext::tensor({257, 259}, {2}));
+  CHECK(x.to_vector() == Floats{256, 260});  // ties to even
+}
+
+TEST_CASE("copy_ takes the host link, the way to the HBM and the bytes at the slowest link",
+          "[tensor][timing]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({250}, {.dp = DPPolicy::replicated()});
+  x.copy_(numbers({250}));
+  // Host link 200 ns, UCIe 5 ns, HBM 50 ns; 1000 B at 10 GB/s.
+  CHECK(torch.engine().now() == Time{255'000 + 100'000});
+}
+
+TEST_CASE("copies to several shards share the host link", "[tensor][timing]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({250}, {.dp = {.num_cubes = 1}});
+  x.copy_(numbers({250}));
+  CHECK(torch.engine().now() == Time{255'000 + 2 * 100'000});
+}
+
+TEST_CASE("a device tensor is copied to another device, and to a host tensor", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({2, 2}, {.dp = {.cube = Shard::row_wise}});
+  x.copy_(numbers({2, 2}));
+  torch.ahbm.set_device(1);
+  Tensor y = torch.zeros({2, 2}, {.dp = {.pe = Shard::column_wise}});
+  y.copy_(x);
+  CHECK(y.to_vector() == Floats{1, 2, 3, 4});
+  Tensor host = RuntimeContext::tensor({0, 0, 0, 0}, {2, 2});
+  host.copy_(y);
+  CHECK(host.to_vector() == Floats{1, 2, 3, 4});
+}
+
+TEST_CASE("item, at and to_vector of another type read the values", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({2, 3}, {.dp = {.cube = Shard::column_wise}});
+  x.copy_(numbers({2, 3}));
+  CHECK(x.at({1, 2}) == 6);
+  CHECK(x.at({0, 1}) == 2);
+  CHECK(x.to_vector<int>() == std::vector<int>{1, 2, 3, 4, 5, 6});
+  CHECK(x.to_vector<double>()[5] == 6.0);
+  CHECK(torch.full({1, 1}, 7).item<int>() == 7);
+  CHECK(torch.full({}, 8).item() == 8);
+  CHECK(torch.full({}, 8).at({}) == 8);
+}
+
+TEST_CASE("a tensor prints its elements, and of a large one the edges", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({2, 2}, {.dtype = DType::f16});
+  x.copy_(RuntimeContext::tensor({1, 2, 3.5, -4}, {2, 2}));
+  CHECK(fmt::format("{}", x) == "tensor([[1, 2], [3.5, -4]], dtype=f16)");
+  CHECK(fmt::format("{}", numbers({})) == "tensor(1, dtype=f32)");
+  CHECK(fmt::format("{}", numbers({0})) == "tensor([], dtype=f32)");
+  CHECK(fmt::format("{}", numbers({2, 0})) == "tensor([[], []], dtype=f32)");
+  CHECK(fmt::format("{}", numbers({1001})) == "tensor([1, 2, 3, ..., 999, 1000, 1001], dtype=f32)");
+  CHECK(fmt::format("{}", numbers({501, 2})) ==
+        "tensor([[1, 2], [3, 4], [5, 6], ..., [997, 998], [999, 1000], [1001, 1002]], dtype=f32)");
+  CHECK(fmt::format("{}", Tensor()) == "tensor(undefined)");
+}
+
+TEST_CASE("from_blob copies what it is given", "[tensor]") {
+  Floats elements{1, 2, 3};
+  const Tensor x = RuntimeContext::from_blob(elements.data(), {3});
+  elements[0] = 9;
+  CHECK(x.to_vector() == Floats{1, 2, 3});
+}
+
+TEST_CASE("misuse of a tensor says what is wrong", "[tensor][error]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({2, 3}, {.name = "x"});
+  CHECK(device_error_of([&] { x.copy_(numbers({6})); }) ==
+        "[KB-M015] copy_: 'host tensor' is [6], 'x' is [2, 3]; they must agree");
+  CHECK(device_error_of([&] {
+          x.copy_shard_(0, numbers({3, 2}));
+        }) ==
+        "[KB-M015] copy_shard_: 'host tensor' is [3, 2], shard 0 of 'x' is [2, 3]; they must "
+        "agree");
+  CHECK(device_error_of([&] {
+          x.copy_shard_(4, numbers({2, 3}));
+        }) == "[KB-M017] copy_shard_: tensor 'x' has shards 0 to 3, not 4");
+  CHECK(device_error_of([&] { x.shard_to_vector(9); }) ==
+        "[KB-M017] shard_to_vector: tensor 'x' has shards 0 to 3, not 9");
+  CHECK(device_error_of([&] {
+          RuntimeContext::tensor({1, 2}, {3});
+        }) == "[KB-M015] shape [3] is invalid for input of size 2");
+  CHECK(device_error_of([&] { x.item(); }) ==
+        "[KB-M016] a Tensor with 6 elements cannot be converted to Scalar");
+  CHECK(device_error_of([&] {
+          x.at({2, 0});
+        }) == "[KB-M017] index [2, 0] is out of range of tensor 'x' [2, 3]");
+  CHECK(device_error_of([&] {
+          x.at({0, -1});
+        }) == "[KB-M017] index [0, -1] is out of range of tensor 'x' [2, 3]");
+  CHECK(device_error_of([&] {
+          x.at({0, 0, 0});
+        }) == "[KB-M017] index [0, 0, 0] is out of range of tensor 'x' [2, 3]");
+  CHECK(device_error_of([&] { x.at({1}); }) ==
+        "[KB-M017] tensor 'x' [2, 3] takes 2 indices, not 1");
+  CHECK(device_error_of([] { Tensor().shape(); }) == "[KB-M001] the tensor is not defined");
+  CHECK(device_error_of([] { Tensor().to_vector(); }) == "[KB-M001] the tensor is not defined");
+  CHECK(device_error_of([&] { x.copy_(Tensor()); }) == "[KB-M001] the tensor is not defined");
+}
+
+TEST_CASE("a host tensor has no shards to read or write", "[tensor][error]") {
+  Tensor host = numbers({2});
+  CHECK(device_error_of([&] { host.shard_to_vector(0); }) ==
+        "[KB-M017] shard_to_vector: tensor 'host tensor' has no shards: it is a host tensor");
+  CHECK(device_error_of([&] { host.copy_shard_(0, numbers({2})); }) ==
+        "[KB-M017] copy_shard_: tensor 'host tensor' has no shards: it is a host tensor");
+}
+
+TEST_CASE("a context without data has no values to read", "[tensor][error]") {
+  RuntimeContext torch(small_topology(), {.data = false});
+  const Tensor x = torch.zeros({2}, {.name = "x"});
+  const std::string expected =
+      "[KB-M018] tensor 'x' has no values: the context was made with data = false";
+  CHECK(device_error_of([&] { x.to_vector(); }) == expected);
+  CHECK(device_error_of([&] { x.at({0}); }) == expected);
+  CHECK(device_error_of([&] { x.shard_to_vector(0); }) == expected);
+  CHECK(device_error_of([&] { to_string(x); }) == expected);
+}
+
+TEST_CASE("memory is given back with the last handle", "[tensor][lifetime]") {
+  RuntimeContext torch(small_topology());
+  const runtime::HbmAllocator& allocator = torch.simulation().allocator(0);
+  Tensor copy;
+  {
+    const Tensor x = torch.zeros({64});  // 256 B on each of 4 PEs
+    CHECK(allocator.allocated() == 4 * 256);
+    copy = x;
+  }
+  CHECK(allocator.allocated() == 4 * 256);
+  copy = Tensor();
+  CHECK(allocator.allocated() == 0);
+}
+
+TEST_CASE("a tensor that does not fit takes nothing, and the context works on",
+          "[tensor][lifetime]") {
+  Topology topology = small_topology();
+  topology.cube.hbm.capacity = 1 << 20;  // 512 KiB for each PE
+  RuntimeContext torch(topology);
+  const Tensor last = torch.zeros({64}, {.dp = {.cube = Shard::row_wise, .pe = Shard::row_wise}});
+  const Bytes before = torch.simulation().allocator(0).allocated();
+  CHECK(device_error_of([&] { torch.zeros({131'073}); }) ==
+        "[KB-M010] out of HBM on sip0.cube0.pe0: requested 524292 B, largest free block 524032 B, "
+        "capacity of the PE's slice 524288 B");
+  // The first three PEs have room for what the last one has not.
+  Tensor most = torch.zeros({131'008}, {.dp = DPPolicy::replicated()});
+  CHECK_THROWS_AS(torch.zeros({131'008}, {.dp = DPPolicy::replicated()}), DeviceError);
+  most = Tensor();
+  CHECK(torch.simulation().allocator(0).allocated() == before);
+  CHECK(torch.zeros({131'008}).numel() == 131'008);
+}
+
+TEST_CASE("a tensor outlives its context and can still be read", "[tensor][lifetime]") {
+  Tensor x;
+  {
+    RuntimeContext torch(small_topology());
+    x = torch.full({2}, 5, {.dp = {.cube = Shard::row_wise}});
+  }
+  CHECK(x.to_vector() == Floats{5, 5});
+  CHECK(fmt::format("{}", x) == "tensor([5, 5], dtype=f32)");
+}
+
+TEST_CASE("an empty shape reads and copies as nothing", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  Tensor x = torch.zeros({0, 4}, {.dp = {.cube = Shard::row_wise}});
+  CHECK(x.copy_(numbers({0, 4})).to_vector().empty());
+}
+
+}  // namespace
+}  // namespace kernbench::test
