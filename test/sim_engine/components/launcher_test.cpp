@@ -180,6 +180,27 @@ TEST_CASE("a launch that is dropped at any moment leaves no trace", "[launcher]"
   }
 }
 
+TEST_CASE("CPUs that were reserved far ahead are free once their launches are dropped",
+          "[launcher][timing]") {
+  Topology topology = launch_topology();
+  topology.sip.io_cpu_dispatch = ns(GENERATE(0, 1000));
+  topology.cube.m_cpu_dispatch = ns(1000);
+  LauncherUnderTest test{MachineUnderTest(topology)};
+  const auto start_of_one = [&] {
+    const Time begin = test.dut.now();
+    Launched launched{test};
+    launched.begin({{0, 1, 1}});
+    test.run();
+    return launched.started.at(0) - begin;
+  };
+  const Time idle = start_of_one();
+  std::vector<Launched> dropped(10, Launched{test});
+  for (Launched& launched : dropped) launched.begin(all_pes(0));
+  while (dropped.front().started.empty()) test.dut.machine.engine().step();
+  test.dut.machine.abandon_work_under_way();
+  CHECK(start_of_one() == idle);
+}
+
 TEST_CASE("a launch on no PE, on two SIPs, or that ends twice is our own fault", "[launcher]") {
   LauncherUnderTest test;
   Launched launched{test};

@@ -173,7 +173,43 @@ TEST_CASE("two PEs that write the same elements at once race; afterwards the mac
   }
   CHECK_THAT(text, Catch::StartsWith("[KB-M030] data race on elements 40..59"));
   dut.machine.abandon_work_under_way();
+  KernelUnderTest b(dut, kPe1);
+  b.run.store(shared, 40, b.run.load(own, 0, 60));
+  b.end();  // nobody else writes any more
+  dut.machine.engine().run();
   CHECK(exchange_time(dut.machine) == exchange_time_of_fresh_machine());
+}
+
+TEST_CASE("units that were reserved far ahead are free once their work is abandoned",
+          "[machine][timing]") {
+  const auto program = [](MachineUnderTest& dut, int repetitions) {
+    KernelUnderTest kernel(dut, kPe0);
+    IpcqChannel& channel = *dut.machine.pe(kPe0).ipcq().out(Direction::east);
+    const DeviceBuffer buffer = dut.buffer(kPe0, 20'000);
+    const Tile tile = kernel.run.load(buffer, 0, 16);
+    kernel.end();
+    for (int i = 0; i < repetitions; ++i) {
+      kernel.run.load(buffer, 0, 16);
+      kernel.run.store(buffer, 1000 * (i % 20), tile);
+      kernel.run.math(MathOp::add, tile, tile);
+      if (channel.has_credit()) kernel.run.send(channel, tile);
+    }
+    if (repetitions == 1) return kernel.end();
+    for (int i = 0; i < 5 * repetitions; ++i) dut.machine.engine().step();
+    return Time{0};
+  };
+  Topology slow = overhead_topology();
+  slow.pe.cpu_issue = Time{0};
+  slow.pe.dma_setup = ns(1000);
+  slow.pe.math_clock = Frequency{1'000'000};
+  MachineUnderTest fresh(slow);
+  MachineUnderTest dut(slow);
+  for (MachineUnderTest* machine : {&fresh, &dut}) {
+    machine->machine.connect(kEast, {.depth = 32, .slot_bytes = 64});
+  }
+  program(dut, 30);
+  dut.machine.abandon_work_under_way();
+  CHECK(program(dut, 1) == program(fresh, 1));
 }
 
 TEST_CASE("a machine may be destroyed with work under way", "[machine]") {

@@ -173,6 +173,18 @@ TEST_CASE("a load waits for an overlapping store that was issued before it", "[p
   }
 }
 
+TEST_CASE("accesses that only touch do not wait for each other", "[pe][timing]") {
+  PeUnderTest pe(test::round_topology());
+  const Tile tile = pe.ready_tile(250);
+  const std::int64_t stored = GENERATE(0, 500);  // 250 elements before and after the load's
+  pe.kernel.run.store(pe.buffer, stored, tile);
+  const Tile loaded = pe.kernel.run.load(pe.buffer, 250, 250);
+  pe.kernel.ready_at(loaded);
+  // Both start now; the store's head reaches the HBM slice at 3 ns, where the load's body is then,
+  // for 25 ns.
+  CHECK(pe.since_start() == kHbmPath + kThousandBytes);
+}
+
 TEST_CASE("a store waits for overlapping loads and stores that were issued before it",
           "[pe][timing]") {
   PeUnderTest pe;
