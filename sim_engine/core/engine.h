@@ -53,6 +53,7 @@ class Engine {
   // Runs events until `stop` is true (checked after each event) or none is left.  Another thread
   // may set it.  Returns `stop`.  Throws what an event throws.
   bool run(const std::atomic<bool>& stop);
+  bool run(bool) = delete;  // would be looked at once
 
   // Runs until no event is left.
   void run();

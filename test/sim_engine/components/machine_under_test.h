@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <atomic>
+
 #include "sim_engine/components/kernel_run.h"
 #include "sim_engine/components/machine.h"
 #include "test/support/small_topology.h"
@@ -47,9 +49,10 @@ struct MachineUnderTest {
   Time now() const { return machine.engine().now(); }
   // Lets time pass, whether or not anything happens.
   void advance(Time by) {
-    bool over = false;
+    std::atomic<bool> over = false;
     machine.engine().schedule(
-        by, [](void* flag, std::uint64_t) { *static_cast<bool*>(flag) = true; }, &over);
+        by, [](void* flag, std::uint64_t) { *static_cast<std::atomic<bool>*>(flag) = true; },
+        &over);
     machine.engine().run(over);
   }
 
@@ -81,7 +84,7 @@ struct KernelUnderTest {
   Time end() { return outstanding_at(0); }
 
   Machine& machine;
-  bool woken = false;
+  std::atomic<bool> woken = false;
   KernelRun run;
 };
 
