@@ -97,9 +97,13 @@ void Bench::interrupt() {
   for (RuntimeContext* torch : live_) torch->simulation().interrupt();
 }
 
-void Bench::throw_if_interrupted() const {
+bool Bench::is_interrupted() const {
   const std::lock_guard lock(mutex_);
-  if (!interrupted_) return;
+  return interrupted_;
+}
+
+void Bench::throw_if_interrupted() const {
+  if (!is_interrupted()) return;
   throw Error("KB-S001", ExitCode::interrupted,
               fmt::format("interrupted after {} rows", rows_.size()));
 }

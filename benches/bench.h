@@ -89,6 +89,7 @@ class Bench {
   // For the program: stops what is being simulated, and what is begun later, with KB-S001.  May be
   // called from another thread.
   void interrupt();
+  bool is_interrupted() const;
 
   struct Artifact {
     std::string name;

@@ -108,7 +108,7 @@ std::string full_name(const CLI::App* app) {
 }
 
 // "unknown option '--topolgy'; did you mean '--topology'?"
-std::string describe_extra(const CLI::App& app, const std::string& word) {
+std::string describe_unknown(const CLI::App& app, const std::string& word) {
   const CLI::App* at = deepest(&app);
   std::vector<std::string> names;
   for (const CLI::Option* option : at->get_options()) {
@@ -164,11 +164,10 @@ Arguments parse_command_line(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
     return ShowText{help_of(app, success)};
-  } catch (const CLI::ExtrasError& error) {
-    const std::vector<std::string> extra = app.remaining(true);
-    refuse(app, extra.empty() ? error.what() : describe_extra(app, extra.front()));
   } catch (const CLI::ParseError& error) {
-    refuse(app, error.what());
+    // A misspelt word explains why another is missing, so it comes first.
+    const std::vector<std::string> unknown = app.remaining(true);
+    refuse(app, unknown.empty() ? error.what() : describe_unknown(app, unknown.front()));
   }
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;

@@ -49,7 +49,7 @@ std::string describe_sips(const Topology::System& system) {
 std::string first_sentence(std::string_view yaml) {
   std::string text;
   while (yaml.starts_with("# ")) {
-    const std::size_t end = yaml.find('\n');
+    const std::size_t end = std::min(yaml.find('\n'), yaml.size());
     text += (text.empty() ? "" : " ") + std::string(yaml.substr(2, end - 2));
     yaml.remove_prefix(std::min(end + 1, yaml.size()));
   }

@@ -111,7 +111,8 @@ std::string to_table(std::span<const Row> rows) {
     std::vector<std::string> texts = {column};
     for (const Row& row : rows) {
       const Cell* cell = row.find(column);
-      texts.push_back(cell == nullptr ? "-" : text_of(*cell));
+      const bool is_empty = cell == nullptr || std::holds_alternative<std::nullptr_t>(*cell);
+      texts.push_back(is_empty ? "-" : text_of(*cell));
     }
     const auto widest = std::ranges::max(texts, {}, &std::string::size).size();
     for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -32,8 +32,10 @@ class Row {
   const Cell* find(std::string_view column) const;
 
  private:
-  static Cell cell_of(bool value) { return value; }
-  static Cell cell_of(std::integral auto value) { return static_cast<std::int64_t>(value); }
+  static Cell cell_of(std::integral auto value) {
+    if constexpr (std::same_as<decltype(value), bool>) return value;
+    return static_cast<std::int64_t>(value);
+  }
   static Cell cell_of(double value) { return value; }
   static Cell cell_of(std::string_view value) { return std::string(value); }
   template <class Value>
@@ -57,12 +59,12 @@ struct EngineStatistics {
 struct Report {
   std::string bench;
   bool ok = true;
-  std::string topology;
+  std::string topology = {};
   int world_size = 1;
   std::uint64_t seed = 0;
-  std::vector<Row> rows;
-  std::vector<std::string> artifacts;
-  EngineStatistics engine;
+  std::vector<Row> rows = {};
+  std::vector<std::string> artifacts = {};
+  EngineStatistics engine = {};
 };
 
 std::string to_json(const Report& report);

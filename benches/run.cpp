@@ -65,12 +65,15 @@ Report report_of(const BenchInfo& info, const Bench& bench, double wall_s) {
   return report;
 }
 
-// What is known of a run that failed: its trace, and if it was interrupted also its rows.
-void keep_the_finished(const BenchInfo& info, const Bench& bench, Outputs& outputs, ExitCode why) {
-  Report report = report_of(info, bench, 0);
-  report.ok = false;
-  outputs.write_artifacts(bench, report);
-  if (why == ExitCode::interrupted) outputs.write_report(report);
+// What is known of a run that failed: its trace, and if it was interrupted also its rows.  That it
+// failed matters more than what cannot be written.
+void keep_the_finished(Report report, const Bench& bench, Outputs& outputs) noexcept {
+  try {
+    report.ok = false;
+    outputs.write_artifacts(bench, report);
+    if (bench.is_interrupted()) outputs.write_report(report);
+  } catch (const std::exception&) {
+  }
 }
 
 }  // namespace
@@ -85,16 +88,18 @@ int run(const RunArguments& arguments) {
 
   console.print(head(info, bench));
   const auto start = std::chrono::steady_clock::now();
+  const auto wall_s = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   try {
     const InterruptWatch watch([&] { bench.interrupt(); });
     info.run(bench);
-  } catch (const Error& error) {
-    keep_the_finished(info, bench, outputs, error.exit_code());
+  } catch (...) {
+    keep_the_finished(report_of(info, bench, wall_s()), bench, outputs);
     throw;
   }
-  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
 
-  Report report = report_of(info, bench, spent.count());
+  Report report = report_of(info, bench, wall_s());
   if (!bench.has_printed()) console.print("#\n" + to_table(report.rows));
   outputs.write_artifacts(bench, report);
   console.print(foot(report));

@@ -1,0 +1,143 @@
+// What a wrong command line, a wrong file and a full disk look like.
+
+#include <catch2/catch.hpp>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+namespace {
+
+std::vector<std::string> small_run(std::vector<std::string> more) {
+  std::vector<std::string> arguments = {"run",  "--bench", "ccl-allreduce", "--topology",
+                                        "tiny", "--set",   "n_elem=64"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+}  // namespace
+
+TEST_CASE("every command has help with an example", "[cli]") {
+  const std::vector<std::vector<std::string>> commands = {
+      {}, {"list"}, {"run"}, {"probe", "path"}, {"probe", "bound"}};
+  for (std::vector<std::string> arguments : commands) {
+    for (const std::string option : {"--help", "-h"}) {
+      auto asked = arguments;
+      asked.push_back(option);
+      const ProgramResult result = run_program(asked);
+      CHECK(result.exit_code == 0);
+      CHECK_THAT(result.out, Contains("Example") && Contains("  kernbench "));
+      CHECK(result.err.empty());
+    }
+  }
+  CHECK(run_program({"probe", "--help"}).exit_code == 0);
+  CHECK(run_program({"--version"}).out == "kernbench 0.1.0\n");
+}
+
+TEST_CASE("a wrong command line is told with what would be right", "[cli][errors]") {
+  using Case = std::pair<std::vector<std::string>, std::string>;
+  const std::vector<Case> cases = {
+      {{}, "[KB-U001] A subcommand is required\n  see: kernbench --help\n"},
+      {{"rum"}, "[KB-U001] unknown command 'rum'; did you mean 'run'?\n  see: kernbench --help\n"},
+      {{"run"}, "[KB-U001] --bench is required\n  see: kernbench run --help\n"},
+      {{"run", "--bench", "x", "--topolgy=y"},
+       "[KB-U001] unknown option '--topolgy'; did you mean '--topology'?\n"
+       "  see: kernbench run --help\n"},
+      {{"run", "--bench", "ccl-allreduse"},
+       "[KB-U002] no bench is named 'ccl-allreduse'; did you mean 'ccl-allreduce'?\n"},
+      {{"run", "--bench", "xyz"}, "[KB-U002] no bench is named 'xyz'; there are: ccl-allreduce\n"},
+      {{"run", "--bench", "ccl-allreduce", "--topology", "rin_1d_6"},
+       "[KB-U004] no topology is named 'rin_1d_6', and there is no such file; did you mean "
+       "'ring_1d_6'?\n"},
+      {{"run", "--bench", "ccl-allreduce", "--json", "-", "--csv", "-"},
+       "[KB-U001] only one of --json, --csv and --trace may be -\n"},
+      {small_run({"--set", "n_elm=4"}),
+       "[KB-U011] --set: no setting is named 'n_elm'; did you mean 'n_elem'?\n"},
+      {small_run({"--set", "dtype=f61"}),
+       "[KB-U012] --set dtype: 'f61' is not known; did you mean 'f16'?\n"},
+      {small_run({"--set", "algorithm=intercube_alreduce"}),
+       "[KB-U003] unknown algorithm 'intercube_alreduce'; did you mean 'intercube_allreduce'?\n"},
+      {{"probe", "path", "--from", "sip0", "--to", "sip0.cube0.pe0", "--bytes", "1"},
+       "[KB-U012] --from 'sip0': expected a PE such as sip0.cube0.pe0\n"},
+      {{"probe", "path", "--from", "sip0.cube0.pe0", "--to", "sip2.cube0.pe0", "--bytes", "1"},
+       "[KB-U012] --to sip2.cube0.pe0: there are sip0 to sip1, cube0 to cube15, pe0 to pe7\n"},
+      {{"probe", "bound", "--bytes", "1", "--collective", "all_reduc"},
+       "[KB-U005] no bound is known for the collective 'all_reduc'; did you mean 'all_reduce'?\n"},
+  };
+  for (const auto& [arguments, text] : cases) {
+    const ProgramResult result = run_program(arguments);
+    CHECK(result.exit_code == 2);
+    CHECK(result.err == "kernbench: error: " + text);
+  }
+}
+
+TEST_CASE("a wrong size is told with what would be right", "[cli][errors]") {
+  for (const std::string bytes : {"", "x", "-1", "64 kib", "1.5", "9999999TiB"}) {
+    const ProgramResult result = run_program({"probe", "bound", "--bytes", bytes});
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, StartsWith("kernbench: error: [KB-U012] --bytes '"));
+  }
+}
+
+TEST_CASE("a wrong topology is told with file, line and column", "[cli][errors]") {
+  const TemporaryFolder folder;
+  const std::string tiny = read_file(KERNBENCH_ROOT "/topologies/tiny.yaml");
+  const std::string file = folder.write(
+      "t.yaml", replaced(tiny, "noc: {bandwidth: 256 GB/s", "noc: {bandwith: 256 GB/s"));
+  const ProgramResult result = run_program({"run", "--bench", "ccl-allreduce", "--topology", file});
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.err, StartsWith("kernbench: error: " + file +
+                                    ":15:9: [KB-Y010] unknown key "
+                                    "'bandwith' in cube.noc; did you mean 'bandwidth'?\n"));
+  CHECK(run_program(small_run({"--ccl", "no/such.yaml"})).exit_code == 3);
+}
+
+TEST_CASE("what cannot be written is found before anything is simulated", "[cli][errors][output]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("file", "");
+  for (const std::string option : {"--json", "--csv", "--trace", "--out"}) {
+    const ProgramResult result = run_program(small_run({option, file + "/x"}));
+    CHECK(result.exit_code == 4);
+    CHECK(result.err ==
+          "kernbench: error: [KB-I010] cannot create '" + file + "/x': Not a directory\n");
+    CHECK(result.out.empty());
+  }
+  CHECK(run_program(small_run({"--json", folder.path("")})).exit_code == 4);
+}
+
+TEST_CASE("a full disk is exit code 4, and no file is left behind", "[cli][errors][output]") {
+  const TemporaryFolder folder;
+  const ProgramResult full = run_program(small_run({"--json", "/dev/full"}));
+  CHECK(full.exit_code == 4);
+  CHECK_THAT(full.err, Contains("[KB-I011] writing ") && Contains("No space left on device"));
+
+  for (const std::string option : {"--json", "--trace"}) {
+    const ProgramResult limited =
+        run_program(small_run({option, folder.path("r")}), {.file_size_limit = 100});
+    CHECK(limited.exit_code == 4);
+    CHECK_THAT(limited.err, Contains("[KB-I011] writing ") && Contains("File too large"));
+    CHECK(folder.names().empty());
+  }
+  CHECK(run_program({"list"}, {.stdout_file = "/dev/full"}).exit_code == 4);
+}
+
+TEST_CASE("a reader who leaves is no error unless it wanted the result", "[cli][errors][output]") {
+  const TemporaryFolder folder;
+  const ProgramOptions closed{.close_stdout = true};
+  const ProgramResult table = run_program(small_run({"--json", folder.path("r.json")}), closed);
+  CHECK(table.exit_code == 0);
+  CHECK(table.err.empty());
+  CHECK(run_program(small_run({"--json", "-"}), closed).exit_code == 4);
+  CHECK(run_program({"list"}, closed).exit_code == 0);
+}
+
+TEST_CASE("no escape sequences where there is no terminal", "[cli]") {
+  const std::string escape = "\x1b";
+  CHECK_THAT(run_program({"list"}).out, !Contains(escape));
+  CHECK_THAT(run_program({"rum"}).err, !Contains(escape));
+}
+
+}  // namespace kernbench::test

@@ -1,0 +1,104 @@
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test {
+
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::vector<std::string> path_of(const std::string& from, const std::string& to,
+                                 const std::string& bytes,
+                                 const std::string& topology = "default") {
+  return {"probe", "path", "--topology", topology, "--from", from,
+          "--to",  to,     "--bytes",    bytes,    "--json", "-"};
+}
+
+Json probe(const std::vector<std::string>& arguments) {
+  const ProgramResult result = run_program(arguments);
+  REQUIRE(result.exit_code == 0);
+  return Json::parse(result.out);
+}
+
+}  // namespace
+
+TEST_CASE("probe path tells the hops, and its time is the closed form", "[cli][probe]") {
+  const Json path = probe(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "65536"));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : path.items()) keys.push_back(key);
+  CHECK(keys == std::vector<std::string>{"latency_ns", "time_ns", "bottleneck_gbs", "hops"});
+  CHECK(path["hops"].size() == 7);
+  CHECK(path["hops"][3] ==
+        Json::parse(R"({"link": "sip0.link.east", "latency_ns": 300.0, "bandwidth_gbs": 64.0})"));
+  CHECK(path["latency_ns"] == 2 + 4 + 16 + 300 + 16 + 4 + 2);
+  CHECK(path["bottleneck_gbs"] == 64);
+  CHECK(path["time_ns"] == 344 + 65536 / 64);
+}
+
+TEST_CASE("the simulated time is latency plus bytes over the slowest hop", "[cli][probe]") {
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"sip0.cube0.pe0", "sip0.cube0.pe0"},
+      {"sip0.cube5.pe2", "sip0.cube5.pe7"},
+      {"sip0.cube0.pe0", "sip0.cube15.pe3"},
+      {"sip1.cube7.pe1", "sip4.cube10.pe6"}};
+  for (const auto& [from, to] : pairs) {
+    for (const int bytes : {0, 1, 64, 98304}) {
+      const Json path = probe(path_of(from, to, std::to_string(bytes), "torus_2d_3x2"));
+      double latency = 0;
+      double slowest = 1e9;
+      for (const Json& hop : path["hops"]) {
+        latency += hop["latency_ns"].get<double>();
+        slowest = std::min(slowest, hop["bandwidth_gbs"].get<double>());
+      }
+      CHECK(path["latency_ns"] == latency);
+      CHECK(path["bottleneck_gbs"] == slowest);
+      // Rounded up to a picosecond.
+      CHECK(path["time_ns"].get<double>() - (latency + bytes / slowest) < 0.0011);
+      CHECK(path["time_ns"].get<double>() >= latency + bytes / slowest - 1e-9);
+    }
+  }
+}
+
+TEST_CASE("sizes may have units", "[cli][probe]") {
+  const Json path = probe(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "65536"));
+  CHECK(probe(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "64KiB")) == path);
+  CHECK(probe(path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "64 KiB")) == path);
+}
+
+TEST_CASE("what is unlimited is null for machines and a word for people", "[cli][probe]") {
+  auto arguments = path_of("sip0.cube0.pe0", "sip0.cube0.pe0", "1MiB", "zero_overhead");
+  const ProgramResult result = run_program(arguments);
+  const Json path = Json::parse(result.out);
+  CHECK(path["bottleneck_gbs"].is_null());
+  CHECK(path["time_ns"] == 0);
+  CHECK_THAT(result.err, Contains("unlimited"));
+}
+
+TEST_CASE("people see the closed form beside the simulation", "[cli][probe]") {
+  auto arguments = path_of("sip0.cube0.pe0", "sip1.cube0.pe0", "65536");
+  arguments.resize(arguments.size() - 2);
+  const ProgramResult result = run_program(arguments);
+  CHECK_THAT(result.out, Contains("closed form  1368 ns = 344 ns + 65536 B / 64 GB/s\n") &&
+                             Contains("simulated    1368 ns"));
+}
+
+TEST_CASE("probe bound is the lower bound of TIMING.md", "[cli][probe]") {
+  const auto bound = [](const std::string& topology, const std::string& bytes) {
+    const Json json = probe({"probe", "bound", "--topology", topology, "--collective", "all_reduce",
+                             "--bytes", bytes, "--json", "-"});
+    CHECK(json.size() == 1);
+    return json["lower_bound_ns"].get<double>();
+  };
+  // 2 SIPs: one link each way carries all bytes.
+  CHECK(bound("default", "64000") == 1000);
+  // A ring of 6 used both ways: (P-1)/P n beta.
+  CHECK(bound("ring_1d_6", "6400000") == Approx(6400000 / 64.0 * 5 / 6).epsilon(1e-6));
+  // Few bytes: the diameter of 3.
+  CHECK(bound("ring_1d_6", "2") == 900);
+  CHECK(bound("ring_1d_6", "0") == 0);
+}
+
+}  // namespace kernbench::test

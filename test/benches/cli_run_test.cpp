@@ -1,0 +1,199 @@
+// kernbench run --bench ccl-allreduce, as a script uses it.
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test {
+
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::vector<std::string> allreduce(const std::string& topology,
+                                   const std::vector<std::string>& settings = {}) {
+  std::vector<std::string> arguments = {
+      "run", "--bench", "ccl-allreduce", "--topology", topology, "--json", "-"};
+  for (const std::string& setting : settings) {
+    arguments.push_back("--set");
+    arguments.push_back(setting);
+  }
+  return arguments;
+}
+
+Json report_of(const std::vector<std::string>& arguments) {
+  const ProgramResult result = run_program(arguments);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return Json::parse(result.out);
+}
+
+std::vector<std::string> keys_of(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+Json without_wall(Json report) {
+  report["engine"].erase("wall_s");
+  report["engine"].erase("events_per_s");
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("the report has exactly the agreed keys", "[cli][run]") {
+  const Json report = report_of(allreduce("tiny", {"n_elem=64"}));
+  CHECK(keys_of(report) == std::vector<std::string>{"kernbench", "bench", "ok", "topology",
+                                                    "world_size", "seed", "rows", "artifacts",
+                                                    "engine"});
+  CHECK(keys_of(report["engine"]) == std::vector<std::string>{"simulated_ns", "events",
+                                                              "events_per_s", "wall_s",
+                                                              "fingerprint"});
+  CHECK(keys_of(report["rows"][0]) ==
+        std::vector<std::string>{"collective", "algorithm", "world_size", "buffer_kind", "n_elem",
+                                 "dtype", "bytes", "crit_ns", "time_ns", "algbw_gbs", "busbw_gbs",
+                                 "lower_bound_ns", "closed_form_ns", "wrong"});
+  CHECK(report["kernbench"] == "0.1.0");
+  CHECK(report["topology"] == "tiny");
+  CHECK(report["ok"] == true);
+  CHECK(report["engine"]["fingerprint"].get<std::string>().size() == 16);
+}
+
+TEST_CASE("rows are right on every kind of topology", "[cli][run]") {
+  for (const std::string topology :
+       {"default", "ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "mesh_2d_no_wrap_2x3"}) {
+    CAPTURE(topology);
+    const Json report = report_of(allreduce(topology, {"n_elem=0,1,7,4096"}));
+    REQUIRE(report["rows"].size() == 4);
+    const int ranks = report["world_size"];
+    for (const Json& row : report["rows"]) {
+      CHECK(row["wrong"] == 0);
+      CHECK(row["world_size"] == ranks);
+      CHECK(row["bytes"] == 2 * row["n_elem"].get<int>());
+      CHECK(row["time_ns"] >= row["lower_bound_ns"]);
+      CHECK(row["time_ns"] >= row["crit_ns"]);
+      if (row["n_elem"] == 0) continue;
+      const double algbw = row["bytes"].get<double>() / row["time_ns"].get<double>();
+      CHECK(row["algbw_gbs"].get<double>() == Approx(algbw));
+      CHECK(row["busbw_gbs"].get<double>() == Approx(algbw * 2 * (ranks - 1) / ranks));
+    }
+  }
+}
+
+TEST_CASE("every placement and type is exact", "[cli][run]") {
+  for (const std::string cube : {"partial", "replicate", "column_wise", "row_wise"}) {
+    for (const std::string pe : {"partial", "replicate", "column_wise"}) {
+      for (const std::string dtype : {"f16", "bf16", "f32"}) {
+        CAPTURE(cube, pe, dtype);
+        const Json report = report_of(allreduce(
+            "torus_2d_2x3", {"n_elem=100", "cube=" + cube, "pe=" + pe, "dtype=" + dtype}));
+        CHECK(report["rows"][0]["wrong"] == 0);
+        CHECK(report["rows"][0]["dtype"] == dtype);
+      }
+    }
+  }
+}
+
+TEST_CASE("queues may lie in any memory", "[cli][run]") {
+  std::vector<Json> times;
+  for (const std::string kind : {"tcm", "sram", "hbm"}) {
+    const Json row =
+        report_of(allreduce("tiny", {"n_elem=4096", "buffer_kind=" + kind}))["rows"][0];
+    CHECK(row["buffer_kind"] == kind);
+    CHECK(row["wrong"] == 0);
+    times.push_back(row["time_ns"]);
+  }
+  CHECK(times[0] < times[1]);
+  CHECK(times[1] < times[2]);
+}
+
+TEST_CASE("a single device has nothing to exchange", "[cli][run]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write(
+      "one.yaml",
+      replaced(read_file(KERNBENCH_ROOT "/topologies/tiny.yaml"), "count: 2", "count: 1"));
+  const Json row = report_of(allreduce(file, {"n_elem=64"}))["rows"][0];
+  CHECK(row["world_size"] == 1);
+  CHECK(row["busbw_gbs"] == 0);
+  CHECK(row["algbw_gbs"] > 0);
+  CHECK(row["lower_bound_ns"] == 0);
+  CHECK(row["wrong"] == 0);
+}
+
+TEST_CASE("without overheads the closed form is met", "[cli][run]") {
+  // 4 chunks each way of 4 ranks: what is divisible is met to the picosecond.
+  const Json row = report_of(allreduce("zero_overhead", {"n_elem=4096"}))["rows"][0];
+  CHECK(row["time_ns"] == row["closed_form_ns"]);
+}
+
+TEST_CASE("two runs differ in nothing but the wall's figures", "[cli][run][determinism]") {
+  const auto arguments = allreduce("mesh_2d_no_wrap_2x3", {"n_elem=1000"});
+  CHECK(without_wall(report_of(arguments)) == without_wall(report_of(arguments)));
+}
+
+TEST_CASE("the times of a size do not depend on its place in a sweep", "[cli][run]") {
+  const Json sweep = report_of(allreduce("ring_1d_6", {"n_elem=4096,64,1024"}));
+  const Json alone = report_of(allreduce("ring_1d_6", {"n_elem=1024"}));
+  CHECK(sweep["rows"][2] == alone["rows"][0]);
+}
+
+TEST_CASE("the seed changes the data and not the times", "[cli][run]") {
+  auto arguments = allreduce("tiny", {"n_elem=64"});
+  const Json first = report_of(arguments);
+  arguments.insert(arguments.end(), {"--seed", "42"});
+  const Json second = report_of(arguments);
+  CHECK(second["seed"] == 42);
+  CHECK(second["rows"] == first["rows"]);
+}
+
+TEST_CASE("a shipped topology by name is the file", "[cli][run]") {
+  CHECK(without_wall(report_of(allreduce("torus_2d_2x3", {"n_elem=64"}))) ==
+        without_wall(
+            report_of(allreduce(KERNBENCH_ROOT "/topologies/torus_2d_2x3.yaml", {"n_elem=64"}))));
+}
+
+TEST_CASE("ccl.yaml chooses queues and sizes, --set overrides it", "[cli][run]") {
+  const TemporaryFolder folder;
+  const std::string file =
+      folder.write("ccl.yaml", "defaults: {buffer_kind: hbm, n_elem: [64, 128]}\n");
+  auto arguments = allreduce("tiny");
+  arguments.insert(arguments.end(), {"--ccl", file});
+  const Json rows = report_of(arguments)["rows"];
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[1]["n_elem"] == 128);
+  CHECK(rows[1]["buffer_kind"] == "hbm");
+  arguments.insert(arguments.end(), {"--set", "n_elem=32", "--set", "buffer_kind=sram"});
+  const Json overridden = report_of(arguments)["rows"];
+  REQUIRE(overridden.size() == 1);
+  CHECK(overridden[0]["n_elem"] == 32);
+  CHECK(overridden[0]["buffer_kind"] == "sram");
+}
+
+TEST_CASE("people get nccl-tests' table, on stderr if machines have stdout", "[cli][run]") {
+  std::vector<std::string> arguments = {"run",  "--bench", "ccl-allreduce", "--topology",
+                                        "tiny", "--set",   "n_elem=64"};
+  const std::string table = run_program(arguments).out;
+  for (const char* part : {"# kernbench 0.1.0: ccl-allreduce\n", "#wrong", "busbw", " f16    sum ",
+                           "# Out of bounds values : 0 OK\n",
+                           "# Avg bus bandwidth    : ", "fingerprint", "world size", "seed"}) {
+    CHECK_THAT(table, Contains(part));
+  }
+  arguments.insert(arguments.end(), {"--csv", "-"});
+  const ProgramResult machine = run_program(arguments);
+  CHECK_THAT(machine.err, Contains("# Out of bounds values : 0 OK\n"));
+  CHECK_THAT(machine.out, Catch::StartsWith("collective,algorithm,world_size,"));
+}
+
+TEST_CASE("the program needs no file but itself", "[cli][run]") {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_program(
+      {"run", "--bench", "ccl-allreduce", "--set", "n_elem=64"}, {.folder = folder.path("")});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("default: 2 SIPs in a ring, 4 x 4 cubes of 8 PEs each"));
+  CHECK(folder.names().empty());
+}
+
+}  // namespace kernbench::test

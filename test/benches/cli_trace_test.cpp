@@ -1,0 +1,109 @@
+// What --trace writes, against what the Perfetto UI needs.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test {
+
+using Json = nlohmann::json;
+
+namespace {
+
+Json trace_of(const std::string& topology) {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"run", "--bench", "ccl-allreduce", "--topology", topology, "--set",
+                   "n_elem=1,1000", "--trace", folder.path("t.json"), "--json", "-"});
+  REQUIRE(result.exit_code == 0);
+  CHECK(Json::parse(result.out)["artifacts"] == Json::array({folder.path("t.json")}));
+  return Json::parse(folder.read("t.json"))["traceEvents"];
+}
+
+// Microseconds with six decimals: exact picoseconds.
+std::int64_t picoseconds(const Json& number) {
+  return std::llround(number.get<double>() * 1e6);
+}
+
+struct Span {
+  std::int64_t start;
+  std::int64_t end;
+};
+
+// Whether spans of one track only follow each other or nest.
+bool nest(std::vector<Span> spans) {
+  std::ranges::sort(spans, [](const Span& a, const Span& b) {
+    return a.start != b.start ? a.start < b.start : a.end > b.end;
+  });
+  std::vector<Span> open;
+  for (const Span& span : spans) {
+    while (!open.empty() && open.back().end <= span.start) open.pop_back();
+    if (!open.empty() && span.end > open.back().end) return false;
+    open.push_back(span);
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a trace has a process for each SIP and a named track for each unit", "[cli][trace]") {
+  std::set<std::string> processes;
+  std::set<std::pair<int, int>> named;
+  std::set<std::pair<int, int>> used;
+  std::set<std::string> tracks;
+  for (const Json& event : trace_of("tiny")) {
+    const std::pair<int, int> track = {event["pid"].get<int>(), event["tid"].get<int>()};
+    if (event["ph"] == "X") used.insert(track);
+    if (event["name"] == "process_name") processes.insert(event["args"]["name"]);
+    if (event["name"] != "thread_name") continue;
+    CHECK(named.insert(track).second);
+    tracks.insert(event["args"]["name"]);
+  }
+  CHECK(processes == std::set<std::string>{"sip0", "sip1"});
+  CHECK(std::ranges::includes(named, used));
+  for (const char* unit :
+       {"cube0.pe0.cpu", "cube0.pe0.load", "cube0.pe0.store", "cube1.pe0.math"}) {
+    CHECK(tracks.contains(unit));
+  }
+}
+
+TEST_CASE("spans of one track never overlap but by nesting", "[cli][trace]") {
+  for (const std::string topology : {"tiny", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"}) {
+    std::map<std::pair<int, int>, std::vector<Span>> spans;
+    for (const Json& event : trace_of(topology)) {
+      if (event["ph"] != "X") continue;
+      const std::int64_t start = picoseconds(event["ts"]);
+      const std::int64_t end = start + picoseconds(event["dur"]);
+      if (end < start) FAIL_CHECK(topology << ": a span ends before it starts");
+      spans[{event["pid"].get<int>(), event["tid"].get<int>()}].push_back({start, end});
+    }
+    CHECK(spans.size() > 10);
+    for (const auto& [track, list] : spans) {
+      if (!nest(list)) FAIL_CHECK(topology << ": pid " << track.first << " tid " << track.second);
+    }
+  }
+}
+
+TEST_CASE("every arrow begins once and ends once, later", "[cli][trace]") {
+  for (const std::string topology : {"tiny", "ring_1d_6"}) {
+    std::map<int, std::vector<std::int64_t>> begins;
+    std::map<int, std::vector<std::int64_t>> ends;
+    for (const Json& event : trace_of(topology)) {
+      if (event["ph"] == "s") begins[event["id"]].push_back(picoseconds(event["ts"]));
+      if (event["ph"] == "f") ends[event["id"]].push_back(picoseconds(event["ts"]));
+    }
+    CHECK(begins.size() > 10);
+    REQUIRE(begins.size() == ends.size());
+    for (const auto& [id, begin] : begins) {
+      const std::vector<std::int64_t>& end = ends[id];
+      const bool is_pair = begin.size() == 1 && end.size() == 1;
+      if (!is_pair || end.front() <= begin.front()) FAIL_CHECK(topology << ": arrow " << id);
+    }
+  }
+}
+
+}  // namespace kernbench::test

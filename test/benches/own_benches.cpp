@@ -1,0 +1,75 @@
+// What a user's program looks like: benches of its own, and main() hands over.  Most of them fail
+// in one way each, to see what the user is told.
+
+#include <fmt/format.h>
+#include <kernbench/kernbench.h>
+
+#include <new>
+#include <stdexcept>
+
+#include "sim_engine/base/check.h"
+
+namespace kb = kernbench;
+using kb::benches::Row;
+
+KERNBENCH_BENCH("own-rows", "two systems, three rows", {"factor", "2", "a number"}) {
+  const std::int64_t factor = bench.settings().integer("factor", 1, 100);
+  for (int i = 0; i < 2; ++i) {
+    const auto torch = bench.make_context();
+    torch->ones({1, 64}).copy_(
+        kb::RuntimeContext::from_blob(std::vector<float>(64).data(), {1, 64}));
+    bench.add_row(Row().set("name", fmt::format("run \"{}\", again", i)).set("value", i * factor));
+  }
+  bench.add_row(
+      Row().set("name", "last").set("extra", 0.5).set("nothing", std::optional<double>()));
+  bench.add_artifact("notes.txt", "from own-rows\n");
+}
+
+KERNBENCH_BENCH("fails-its-check", "a row that is wrong") {
+  bench.add_row(Row().set("wrong", 1), false);
+}
+
+KERNBENCH_BENCH("deadlocks", "rank 1 leaves while rank 0 waits in a barrier") {
+  const auto torch = bench.make_context();
+  torch->distributed.init_process_group("ahbm");
+  torch->multiprocessing.spawn(
+      [&](int rank) {
+        torch->ahbm.set_device(rank);
+        if (rank == 0) torch->distributed.barrier();
+      },
+      {}, torch->distributed.get_world_size());
+}
+
+KERNBENCH_BENCH("worker-raises", "a worker throws what it likes") {
+  const auto torch = bench.make_context();
+  torch->multiprocessing.spawn([](int) { throw std::runtime_error("boom"); }, {}, 1);
+}
+
+KERNBENCH_BENCH("worker-has-no-memory", "a worker throws std::bad_alloc") {
+  const auto torch = bench.make_context();
+  torch->multiprocessing.spawn([](int) { throw std::bad_alloc(); }, {}, 1);
+}
+
+KERNBENCH_BENCH("has-no-memory", "the bench throws std::bad_alloc") {
+  throw std::bad_alloc();
+}
+
+KERNBENCH_BENCH("breaks-an-invariant", "a KB_CHECK fails") {
+  KB_CHECK(bench.seed() == 12345, "the seed is {}", bench.seed());
+}
+
+KERNBENCH_BENCH("never-ends", "messages for ever") {
+  const auto torch = bench.make_context();
+  bench.add_row(Row().set("finished", 1));
+  torch->distributed.init_process_group("ahbm");
+  torch->multiprocessing.spawn(
+      [&](int rank) {
+        torch->ahbm.set_device(rank);
+        while (true) torch->distributed.barrier();
+      },
+      {}, torch->distributed.get_world_size());
+}
+
+int main(int argc, char** argv) {
+  return kb::benches::main(argc, argv);
+}

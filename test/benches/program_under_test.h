@@ -1,0 +1,55 @@
+// Runs the built program as a user would, and a folder that is gone afterwards.
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace kernbench::test {
+
+struct ProgramResult {
+  int exit_code = -1;  // 128 + signal if one ended it
+  std::string out;
+  std::string err;
+};
+
+struct ProgramOptions {
+  std::string program = KERNBENCH_PROGRAM;
+  std::string folder = {};       // to run in
+  long file_size_limit = -1;     // RLIMIT_FSIZE, in bytes
+  bool close_stdout = false;     // stdout is a pipe that nobody reads
+  std::string stdout_file = {};  // e.g. /dev/full; then `out` is empty
+  double interrupt_after_s = -1;
+};
+
+ProgramResult run_program(const std::vector<std::string>& arguments,
+                          const ProgramOptions& options = {});
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  // Writes a file; returns its path.
+  std::string write(const std::string& name, const std::string& text) const;
+  std::string read(const std::string& name) const;
+  // Names of what lies in it, in order.
+  std::vector<std::string> names() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_file(const std::filesystem::path& path);
+
+// `text` with the first `from` replaced.  Fails the test if there is none.
+std::string replaced(std::string text, const std::string& from, const std::string& to);
+
+}  // namespace kernbench::test

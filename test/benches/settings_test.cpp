@@ -1,0 +1,87 @@
+#include "benches/settings.h"
+
+#include <catch2/catch.hpp>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+const std::vector<SettingInfo> kKnown = {
+    {"n_elem", "1024", ""}, {"dtype", "f16", ""}, {"check", "true", ""}, {"label", "", ""}};
+
+Settings settings(const std::vector<std::string>& assignments) {
+  return Settings(kKnown, assignments);
+}
+
+template <class Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a setting that is not given has its fallback", "[settings]") {
+  const Settings none = settings({});
+  CHECK_FALSE(none.is_set("n_elem"));
+  CHECK(none.integer("n_elem", 0, 1 << 20) == 1024);
+  CHECK(none.choice("dtype", kDTypes) == DType::f16);
+  CHECK(none.flag("check"));
+  CHECK(none.text("label").empty());
+}
+
+TEST_CASE("a setting that is given overrides it", "[settings]") {
+  const Settings given = settings({"n_elem=1,2,4", "dtype=bf16", "check=false", "label=a=b c"});
+  CHECK(given.is_set("n_elem"));
+  CHECK(given.integers("n_elem", 0, 10) == std::vector<std::int64_t>{1, 2, 4});
+  CHECK(given.choice("dtype", kDTypes) == DType::bf16);
+  CHECK_FALSE(given.flag("check"));
+  CHECK(given.text("label") == "a=b c");
+  CHECK(settings({"label="}).is_set("label"));
+}
+
+TEST_CASE("assignments of another form are refused", "[settings][errors]") {
+  CHECK(error_of([] { settings({"n_elem"}); }) == "[KB-U010] --set wants key=value, not 'n_elem'");
+  CHECK(error_of([] { settings({"=4"}); }) == "[KB-U010] --set wants key=value, not '=4'");
+  CHECK(error_of([] {
+          settings({"n_elem=1", "n_elem=2"});
+        }) == "[KB-U010] --set gives n_elem twice");
+}
+
+TEST_CASE("an unknown key is told with the nearest, or all", "[settings][errors]") {
+  CHECK(error_of([] { settings({"nelem=1"}); }) ==
+        "[KB-U011] --set: no setting is named 'nelem'; did you mean 'n_elem'?");
+  CHECK(error_of([] { settings({"colour=1"}); }) ==
+        "[KB-U011] --set: no setting is named 'colour'; there are: n_elem, dtype, check, label");
+  CHECK(error_of([] { Settings({}, std::vector<std::string>{"a=1"}); }) ==
+        "[KB-U011] --set: no setting is named 'a'; there are none");
+}
+
+TEST_CASE("a value of another type is told with what would be right", "[settings][errors]") {
+  const auto integer = [](const std::string& text) {
+    return error_of([&] { settings({"n_elem=" + text}).integers("n_elem", 0, 100); });
+  };
+  CHECK(integer("many") == "[KB-U012] --set n_elem: expected an integer such as 4, got 'many'");
+  CHECK(integer("101") == "[KB-U012] --set n_elem: 101 not in [0, 100]");
+  CHECK(integer("-1") == "[KB-U012] --set n_elem: -1 not in [0, 100]");
+  CHECK(integer("1,,2") == "[KB-U012] --set n_elem: expected an integer such as 4, got ''");
+  CHECK(integer("") == "[KB-U012] --set n_elem: expected an integer such as 4, got ''");
+  CHECK(error_of([] { settings({"dtype=int8"}).choice("dtype", kDTypes); }) ==
+        "[KB-U012] --set dtype: 'int8' is not known; there are: f16, bf16, f32");
+  CHECK(error_of([] { settings({"check=yes"}).flag("check"); }) ==
+        "[KB-U012] --set check: 'yes' is not known; there are: false, true");
+}
+
+TEST_CASE("a bench that asks for what it has not declared is at fault", "[settings]") {
+  CHECK_THROWS_AS(settings({}).text("other"), InternalError);
+}
+
+}  // namespace kernbench::benches
