@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "runtime/tensor/tensor_storage.h"
@@ -12,31 +13,41 @@ namespace kernbench::runtime {
 
 namespace {
 
+// A kernel that fails ends its launch: the others are unwound, what they had under way runs to its
+// end, and the completion goes back to the host as ever.
 class KernelLaunch {
  public:
   KernelLaunch(Simulation& simulation, LaunchRequest request)
       : simulation_(simulation), request_(std::move(request)), kernels_(request_.pes.size()) {
     for (const Tensor& tensor : request_.uses) tensor.storage()->begin_use();
   }
-  ~KernelLaunch() {
-    for (const Tensor& tensor : request_.uses) tensor.storage()->end_use();
-  }
+  ~KernelLaunch() { end_uses(); }
+  KernelLaunch(const KernelLaunch&) = delete;
+  KernelLaunch& operator=(const KernelLaunch&) = delete;
 
-  void run();
+  // Returns what a kernel threw, nullptr if none did.
+  std::exception_ptr run();
 
  private:
   struct Kernel {
     KernelLaunch* launch = nullptr;
+    std::size_t index = 0;
     FiberLocal local;
-    Fiber* fiber = nullptr;
+    Fiber* fiber = nullptr;         // while its code runs
+    std::optional<tl::Context> tl;  // outlives the code: commands under way refer to it
+    bool is_cut_short = false;
 
-    void wake() { launch->simulation_.fibers().wake(*fiber); }
+    void wake();
   };
 
   void start(std::uint64_t index);
-  void body(std::size_t index);
-  void finished(std::size_t index, Time started);
-  void ended(const FiberResult& result, const Kernel& kernel);
+  void body(Kernel& kernel);
+  void finished(const Kernel& kernel, Time started);
+  void ended(Kernel& kernel, const FiberResult& result);
+  void fail(const Kernel& kernel, const std::exception_ptr& exception);
+  void settle(Kernel& kernel);
+  void drop_messages();
+  void end_uses();
 
   Simulation& simulation_;
   LaunchRequest request_;
@@ -46,67 +57,80 @@ class KernelLaunch {
   std::exception_ptr failure_;
 };
 
-void KernelLaunch::run() {
+std::exception_ptr KernelLaunch::run() {
   launch_ = &simulation_.machine().launcher().launch(
       request_.pes, sim::Engine::call<&KernelLaunch::start>(this), signal_event(done_));
   simulation_.wait(done_, [&] {
     return fmt::format("kernel '{}' on {} PEs of sip{}", request_.name, request_.pes.size(),
                        request_.pes.front().sip);
   });
-  if (failure_ != nullptr) std::rethrow_exception(failure_);
+  if (failure_ != nullptr) drop_messages();
+  end_uses();
+  return failure_;
 }
 
 // The launch has reached a PE.
 void KernelLaunch::start(std::uint64_t index) {
   Kernel& kernel = kernels_[index];
   kernel.launch = this;
+  kernel.index = index;
   kernel.local.kind = FiberLocal::Kind::kernel;
   kernel.local.kernel = request_.name;
   kernel.local.pe = request_.pes[index];
   kernel.local.device = kernel.local.pe.sip;
+  if (failure_ != nullptr) return settle(kernel);
   kernel.fiber = &simulation_.fibers().spawn(
-      FiberName(write_name), [this, index] { body(index); }, &kernel.local,
-      [this, &kernel](Fiber&, FiberResult result) { ended(result, kernel); });
+      FiberName(write_name), [this, &kernel] { body(kernel); }, &kernel.local,
+      [this, &kernel](Fiber&, const FiberResult& result) { ended(kernel, result); });
 }
 
-void KernelLaunch::body(std::size_t index) {
-  Kernel& kernel = kernels_[index];
+void KernelLaunch::body(Kernel& kernel) {
   sim::ProcessingElement& pe = simulation_.machine().pe(kernel.local.pe);
   const Time started = simulation_.now();
-  tl::Context tl(simulation_.fibers(), kernel.local, pe, sim::Engine::call<&Kernel::wake>(&kernel),
-                 request_.name, static_cast<int>(index), static_cast<int>(kernels_.size()));
-  try {
-    request_.body(tl);
-  } catch (const Cancelled&) {
-    throw;
-  } catch (...) {
-    tl.drain();  // commands under way refer to the kernel
-    throw;
-  }
-  tl.drain();
-  finished(index, started);
+  kernel.tl.emplace(simulation_.fibers(), kernel.local, pe,
+                    sim::Engine::call<&Kernel::wake>(&kernel), request_.name,
+                    static_cast<int>(kernel.index), static_cast<int>(kernels_.size()));
+  request_.body(*kernel.tl);
+  kernel.tl->drain();
+  finished(kernel, started);
 }
 
-void KernelLaunch::finished(std::size_t index, Time started) {
-  const sim::PeLocation& pe = request_.pes[index];
+// What wakes a kernel may come when its code has ended: a credit that it no longer waits for.
+void KernelLaunch::Kernel::wake() {
+  if (fiber != nullptr) return launch->simulation_.fibers().wake(*fiber);
+  if (is_cut_short) launch->settle(*this);
+}
+
+void KernelLaunch::finished(const Kernel& kernel, Time started) {
+  const sim::PeLocation& pe = kernel.local.pe;
   const Time now = simulation_.now();
   simulation_.add_result({request_.operation, pe, started, now});
-  simulation_.machine().launcher().kernel_finished(*launch_, index);
+  simulation_.machine().launcher().kernel_finished(*launch_, kernel.index);
   if (sim::TraceRecorder* trace = simulation_.machine().trace()) {
     trace->span_in_lane(pe.sip, fmt::format("cube{}.pe{}.cpu", pe.cube, pe.pe),
                         trace->label(request_.name), started, now);
   }
 }
 
-// The first kernel that fails ends the wait of whoever launched it.
-void KernelLaunch::ended(const FiberResult& result, const Kernel& kernel) {
-  if (result.how != FiberResult::How::threw || failure_ != nullptr) return;
+void KernelLaunch::ended(Kernel& kernel, const FiberResult& result) {
+  kernel.fiber = nullptr;
+  if (result.how == FiberResult::How::returned) return;
+  const bool is_first =
+      result.how == FiberResult::How::threw && failure_ == nullptr && !simulation_.has_failed();
+  if (is_first) fail(kernel, result.exception);
+  if (failure_ != nullptr) settle(kernel);
+  for (Kernel& other : kernels_) {
+    if (is_first && other.fiber != nullptr) simulation_.fibers().cancel(*other.fiber);
+  }
+}
+
+void KernelLaunch::fail(const Kernel& kernel, const std::exception_ptr& exception) {
   try {
-    std::rethrow_exception(result.exception);
+    std::rethrow_exception(exception);
   } catch (const Error&) {
-    failure_ = result.exception;
+    failure_ = exception;
   } catch (const InternalError&) {
-    failure_ = result.exception;
+    failure_ = exception;
   } catch (const std::exception& error) {
     failure_ = std::make_exception_ptr(
         DeviceError("KB-K001", fmt::format("kernel '{}' on {} raised: {}", request_.name,
@@ -116,16 +140,42 @@ void KernelLaunch::ended(const FiberResult& result, const Kernel& kernel) {
         DeviceError("KB-K001", fmt::format("kernel '{}' on {} raised what is no std::exception",
                                            request_.name, to_string(kernel.local.pe))));
   }
-  done_.signal();
+}
+
+// A kernel that was cut short has ended for the launch when its last command has.
+void KernelLaunch::settle(Kernel& kernel) {
+  kernel.is_cut_short = kernel.tl && kernel.tl->has_commands_under_way();
+  if (kernel.is_cut_short) return kernel.tl->wake_when_idle();
+  simulation_.machine().launcher().kernel_finished(*launch_, kernel.index);
+}
+
+// What the kernels of a failed launch have sent each other and nobody will receive.
+void KernelLaunch::drop_messages() {
+  for (const sim::PeLocation& pe : request_.pes) {
+    for (int i = 0; i < sim::kDirectionCount; ++i) {
+      sim::IpcqChannel* channel =
+          simulation_.machine().pe(pe).ipcq().in(static_cast<sim::Direction>(i));
+      if (channel == nullptr || channel->ends().from.sip != pe.sip) continue;
+      while (channel->has_message()) {
+        channel->pop();
+        channel->release_slot();
+      }
+    }
+  }
+}
+
+void KernelLaunch::end_uses() {
+  for (const Tensor& tensor : std::exchange(request_.uses, {})) tensor.storage()->end_use();
 }
 
 }  // namespace
 
 void run_kernel(Simulation& simulation, LaunchRequest request) {
-  // Kernels outlive the caller when the run is cut short, so the simulation keeps the launch.
+  // Kernels outlive the caller when the run is cut short, so the simulation keeps the launch.  It
+  // keeps a failed one for good: something may still be about to wake its kernels.
   const auto launch = std::make_shared<KernelLaunch>(simulation, std::move(request));
   simulation.keep(launch);
-  launch->run();
+  if (const std::exception_ptr failure = launch->run()) std::rethrow_exception(failure);
   simulation.release(launch.get());
 }
 

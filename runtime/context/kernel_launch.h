@@ -22,7 +22,8 @@ struct LaunchRequest {
 };
 
 // Waits until the host knows that every PE has finished.  What a kernel throws is thrown here, as
-// DeviceError KB-K001 unless it is an Error already; the launch is then over for good.
+// DeviceError KB-K001 unless it is an Error already; the launch's other kernels are then unwound,
+// and what they have sent each other is dropped.
 void run_kernel(Simulation& simulation, LaunchRequest request);
 
 }  // namespace kernbench::runtime

@@ -1,8 +1,11 @@
 #include "runtime/tensor/host_copy.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::runtime {
 
@@ -65,6 +68,11 @@ void HostCopy::landed(std::uint64_t index) {
 void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes) {
   if (writes.empty()) return;
   Simulation& simulation = *target.storage()->simulation;
+  const FiberLocal& local = simulation.local();
+  if (local.kind == FiberLocal::Kind::kernel) {
+    throw CollectiveError("KB-R012", fmt::format("copy_ into tensor '{}' inside kernel '{}'",
+                                                 target.name(), local.kernel));
+  }
   const auto copy = std::make_shared<HostCopy>(target, std::move(writes));
   simulation.keep(copy);
   copy->run();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::runtime {
 
@@ -14,6 +15,11 @@ std::string_view name_of(HostRead entry_point) {
 
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
   if (storage.is_host()) return;
+  const FiberLocal& local = storage.simulation->local();
+  if (local.kind == FiberLocal::Kind::kernel) {  // its own launch is what it would wait for
+    throw CollectiveError("KB-R012", fmt::format("{} of tensor '{}' inside kernel '{}'",
+                                                 name_of(entry_point), storage.name, local.kernel));
+  }
   while (storage.pending > 0) {
     Completion unused(*storage.simulation);
     storage.waiters.push_back(&unused);

@@ -32,6 +32,7 @@ inline constexpr std::array kHostReads = {
 std::string_view name_of(HostRead entry_point);
 
 // Waits, as `entry_point`, until no launch, copy or collective that uses the tensor is under way.
+// Throws CollectiveError KB-R012 inside a kernel.
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point);
 
 }  // namespace kernbench::runtime

@@ -111,6 +111,10 @@ class Context {
   // Waits until everything that was issued is done.  The runtime calls it at a kernel's end.
   void drain();
 
+  // For the runtime, when a kernel's code is cut short: its commands still refer to this.
+  bool has_commands_under_way() const { return run_.outstanding() > 0; }
+  void wake_when_idle() { run_.wake_when_outstanding(0); }  // REQUIRES: has_commands_under_way()
+
  private:
   friend Tensor operator+(const Tensor& a, const Tensor& b);
   friend Tensor operator-(const Tensor& a, const Tensor& b);
