@@ -65,8 +65,15 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
     misuse(fmt::format("Cannot init process group where rank ({}) >= world_size ({})", options.rank,
                        world_size));
   }
-  if (ledger_ == nullptr) ledger_ = std::make_unique<CollectiveLedger>(world_size);
+  if (options.rank < -1) {
+    misuse(fmt::format("Cannot init process group where rank ({}) is negative", options.rank));
+  }
   const FiberLocal& local = torch_.simulation().local();
+  if (local.kind == FiberLocal::Kind::rank && options.rank != -1 && options.rank != local.rank) {
+    misuse(fmt::format("init_process_group: rank ({}) is not this rank's own ({})", options.rank,
+                       local.rank));
+  }
+  if (ledger_ == nullptr) make_ledger();
   if (local.kind == FiberLocal::Kind::rank) {
     initialized_ranks_.insert(local.rank);
   } else {
@@ -157,23 +164,34 @@ void DistributedContext::barrier(std::source_location location) {
   ahbm.barrier(call);
 }
 
-void DistributedContext::ranks_start(int nprocs) {
-  if (ledger_ == nullptr) return;
+// Knows from the start who is not there.
+void DistributedContext::make_ledger() {
   const int world_size = backend_->world_size();
   ledger_ = std::make_unique<CollectiveLedger>(world_size);
-  for (int rank = nprocs; rank < world_size; ++rank) ledger_->leave(rank, false);
+  for (int rank = 0; rank < world_size && started_ranks_; ++rank) {
+    if (rank >= *started_ranks_) ledger_->leave(rank, false);
+    if (returned_ranks_.contains(rank)) ledger_->leave(rank, true);
+  }
+}
+
+void DistributedContext::ranks_start(int nprocs) {
+  started_ranks_ = nprocs;
+  returned_ranks_.clear();
+  if (ledger_ != nullptr) make_ledger();
 }
 
 void DistributedContext::rank_returned(int rank) {
   initialized_ranks_.erase(rank);
+  returned_ranks_.insert(rank);
   if (ledger_ != nullptr && rank < backend_->world_size()) ledger_->leave(rank, true);
 }
 
 void DistributedContext::run_abandoned() {
   initialized_ranks_.clear();
+  started_ranks_.reset();
+  ledger_.reset();
   if (!initialized_for_all_) backend_.reset();
-  ledger_ =
-      backend_ == nullptr ? nullptr : std::make_unique<CollectiveLedger>(backend_->world_size());
+  if (backend_ != nullptr) make_ledger();
 }
 
 }  // namespace kernbench::distributed

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <source_location>
 #include <string>
@@ -67,12 +68,15 @@ class DistributedContext {
   Backend& backend() const;
   CollectiveCall arrive(const CollectiveFingerprint& fingerprint);
   bool is_initialized_here() const;
+  void make_ledger();
 
   RuntimeContext& torch_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<CollectiveLedger> ledger_;
   bool initialized_for_all_ = false;
-  std::set<int> initialized_ranks_;  // those that called init_process_group() themselves
+  std::set<int> initialized_ranks_;   // those that called init_process_group() themselves
+  std::optional<int> started_ranks_;  // by the spawn() that is or was the last to run
+  std::set<int> returned_ranks_;      // of those
 };
 
 }  // namespace distributed
