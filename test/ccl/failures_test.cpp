@@ -1,0 +1,317 @@
+// What a wrong worker gets: an error at once that names the ranks, and never a hang.
+
+#include <catch2/catch.hpp>
+
+#include "ccl/ahbm_backend.h"
+#include "runtime/context/runtime_context.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+struct WorldUnderTest {
+  RuntimeContext torch;
+
+  explicit WorldUnderTest(int ranks = 3, bool init = true)
+      : torch(round_topology(SipTopology::ring_1d, ranks, 1)) {
+    ccl::register_ahbm_backend();
+    if (init) torch.distributed.init_process_group("ahbm");
+  }
+
+  Tensor tensor(int device, const Shape& shape = {4}, const TensorOptions& options = {}) {
+    torch.ahbm.set_device(device);
+    return torch.ones(shape, options);
+  }
+  void all_reduce(Tensor x) { torch.distributed.all_reduce(x); }
+  void barrier() { torch.distributed.barrier(); }
+
+  template <class Expected>
+  std::string error_of(const std::function<void(int)>& body, int nprocs = 3) {
+    return test::error_of<Expected>([&] { torch.multiprocessing.spawn(body, {}, nprocs); });
+  }
+  // The sum of ones over 3 ranks: the context is fit for use.
+  void check_works() {
+    std::vector<float> sums;
+    torch.multiprocessing.spawn(
+        [&](int rank) {
+          Tensor x = tensor(rank);
+          torch.distributed.all_reduce(x);
+          sums.push_back(x.at({3}));
+        },
+        {}, 3);
+    CHECK(sums == std::vector<float>{3, 3, 3});
+  }
+};
+
+// The calls of a mismatch, each in a line whose number the text must name.
+struct Call {
+  std::string print;   // CollectiveFingerPrint(...)
+  std::string called;  // all_reduce#0 (...)
+};
+
+std::string mismatch(const Call& first, const Call& second, std::string_view aspects,
+                     std::uint_least32_t line) {
+  return fmt::format(
+      "[KB-C001] Detected mismatch between collectives on ranks. Rank 0 is running collective: "
+      "CollectiveFingerPrint({}), but Rank 1 is running collective: CollectiveFingerPrint({}). "
+      "Collectives differ in the following aspects: {}\n"
+      "  rank 0 called {} at failures_test.cpp:{}\n"
+      "  rank 1 called {} at failures_test.cpp:{}",
+      first.print, second.print, aspects, first.called, line, second.called, line);
+}
+
+// What a rank brings to an all_reduce, and how it is described.
+Call all_reduce_of(std::string_view shape, std::string_view dtype, std::string_view placement) {
+  return {fmt::format("SequenceNumber=0, OpType=ALLREDUCE, TensorShape={}, TensorDtypes={}, "
+                      "ReduceOp=SUM, Placement=({})",
+                      shape, dtype, placement),
+          fmt::format("all_reduce#0 ({} {} SUM)", shape, dtype)};
+}
+
+TEST_CASE("tensors that differ are a mismatch, named by every aspect", "[failures]") {
+  WorldUnderTest world;
+  constexpr std::string_view kPlaced = "cube=replicate, pe=replicate";
+  std::uint_least32_t line = 0;
+  const auto error = [&](const Shape& shape, const TensorOptions& options) {
+    return world.error_of<CollectiveMismatchError>([&](int rank) {
+      Tensor x = rank == 1 ? world.tensor(rank, shape, options) : world.tensor(rank);
+      line = std::source_location::current().line() + 1;
+      world.torch.distributed.all_reduce(x);
+    });
+  };
+  const Call usual = all_reduce_of("[4]", "Float", kPlaced);
+  const std::string shape = error({1, 4}, {});
+  CHECK(shape == mismatch(usual, all_reduce_of("[1, 4]", "Float", kPlaced),
+                          "Tensor shapes: [4] vs [1, 4]", line));
+  CHECK(error({4}, {.dtype = DType::bf16}) == mismatch(usual,
+                                                       all_reduce_of("[4]", "BFloat16", kPlaced),
+                                                       "Tensor dtypes: Float vs BFloat16", line));
+  CHECK(error({4}, {.dp = {.pe = Shard::partial}}) ==
+        mismatch(usual, all_reduce_of("[4]", "Float", "cube=replicate, pe=partial"),
+                 "Placement: cube=replicate, pe=replicate vs cube=replicate, pe=partial", line));
+  CHECK(
+      error({5}, {.dtype = DType::f16, .dp = DPPolicy::replicated()}) ==
+      mismatch(usual,
+               all_reduce_of("[5]", "Half", "cube=replicate, pe=replicate, num_cubes=1, num_pes=1"),
+               "Tensor shapes: [4] vs [5]; Tensor dtypes: Float vs Half; Placement: "
+               "cube=replicate, pe=replicate vs cube=replicate, pe=replicate, num_cubes=1, "
+               "num_pes=1",
+               line));
+  world.check_works();
+}
+
+TEST_CASE("different operations are a mismatch, also at a later call", "[failures]") {
+  WorldUnderTest world;
+  const std::string text = world.error_of<CollectiveMismatchError>([&](int rank) {
+    world.all_reduce(world.tensor(rank));
+    rank == 1 ? world.barrier() : world.all_reduce(world.tensor(rank));
+  });
+  CHECK(text.find("SequenceNumber=1, OpType=ALLREDUCE") != std::string::npos);
+  CHECK(text.find("Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=1, "
+                  "OpType=BARRIER)") != std::string::npos);
+  // (The first to arrive is first in the text: rank 0, or 2, as the all_reduce before ended.)
+  CHECK(text.find("Op type: ALLREDUCE vs BARRIER\n") != std::string::npos);
+  world.check_works();
+}
+
+TEST_CASE("a mismatch is found when the second rank arrives, before it starts anything",
+          "[failures]") {
+  WorldUnderTest world;
+  Time arrived{0};
+  const std::string text = world.error_of<CollectiveMismatchError>([&](int rank) {
+    if (rank == 2) return world.barrier();
+    Tensor x = world.tensor(rank);
+    x.copy_(RuntimeContext::tensor({1, 2, 3, 4}, {4}));
+    arrived = world.torch.engine().now();
+    world.all_reduce(x);
+  });
+  CHECK(text.find("Op type: BARRIER vs ALLREDUCE") != std::string::npos);
+  CHECK(world.torch.engine().now() == arrived);
+}
+
+TEST_CASE("a rank that returns while others wait is named", "[failures]") {
+  WorldUnderTest world;
+  std::uint_least32_t line = 0;
+  const auto error = [&](int leaver) {
+    return world.error_of<DeadlockError>([&](int rank) {
+      Tensor x = world.tensor(rank);
+      line = std::source_location::current().line() + 1;
+      if (rank != leaver) world.torch.distributed.all_reduce(x);
+    });
+  };
+  const std::string last = error(2);
+  CHECK(last ==
+        fmt::format("[KB-C002] rank 2 finished without calling all_reduce#0, which ranks 0 and 1 "
+                    "called\n  rank 0 called all_reduce#0 ([4] Float SUM) at failures_test.cpp:{}",
+                    line));
+  CHECK(error(0) ==
+        fmt::format("[KB-C002] rank 0 finished without calling all_reduce#0, which rank 1 called\n"
+                    "  rank 1 called all_reduce#0 ([4] Float SUM) at failures_test.cpp:{}",
+                    line));
+  world.check_works();
+}
+
+TEST_CASE("who leaves early exits with 21, a deadlock with 20", "[failures]") {
+  WorldUnderTest world;
+  try {
+    world.torch.multiprocessing.spawn(
+        [&](int rank) {
+          if (rank != 1) world.barrier();
+        },
+        {}, 3);
+    FAIL("no error");
+  } catch (const DeadlockError& error) {
+    CHECK(error.exit_code() == ExitCode::collective_misuse);
+  }
+}
+
+TEST_CASE("a rank that skips one of several collectives is named with the first it lacks",
+          "[failures]") {
+  WorldUnderTest world;
+  CHECK(world
+            .error_of<DeadlockError>([&](int rank) {
+              Tensor x = world.tensor(rank);
+              for (int i = 0; i < (rank == 1 ? 2 : 3); ++i) world.all_reduce(x);
+            })
+            .starts_with("[KB-C002] rank 1 finished without calling all_reduce#2, which rank"));
+}
+
+TEST_CASE("a rank that was never started is named", "[failures]") {
+  WorldUnderTest world;
+  CHECK(world.error_of<DeadlockError>([&](int) { world.barrier(); }, 2)
+            .starts_with("[KB-C002] rank 2 was never started, so it cannot call barrier#0, which "
+                         "rank 0 called\n"));
+  world.check_works();
+}
+
+TEST_CASE("absent ranks are named too when each rank makes the group itself", "[failures]") {
+  WorldUnderTest world(3, false);
+  CHECK(world
+            .error_of<DeadlockError>(
+                [&](int) {
+                  world.torch.distributed.init_process_group("ahbm");
+                  world.barrier();
+                },
+                2)
+            .starts_with("[KB-C002] rank 2 was never started, so it cannot call barrier#0"));
+  CHECK(world
+            .error_of<DeadlockError>([&](int rank) {
+              if (rank == 0) return;  // before anybody has made the group
+              world.torch.distributed.init_process_group("ahbm");
+              world.barrier();
+            })
+            .starts_with("[KB-C002] rank 0 finished without calling barrier#0"));
+}
+
+TEST_CASE("two ranks with tensors on one device are told to call set_device", "[failures]") {
+  WorldUnderTest world;
+  const std::string text = world.error_of<SpawnException>(
+      [&](int rank) { world.all_reduce(world.tensor(rank == 2 ? 1 : rank)); });
+  CHECK(
+      text.find("rank 2: [KB-C011] ranks 1 and 2 both brought a tensor on device 1 to all_reduce; "
+                "call torch.ahbm.set_device(rank) before making tensors\n") != std::string::npos);
+  world.check_works();
+}
+
+TEST_CASE("a worker that throws is the cause, not those that waited for it", "[failures]") {
+  WorldUnderTest world;
+  const std::string text = world.error_of<SpawnException>([&](int rank) {
+    Tensor x = world.tensor(rank);
+    if (rank == 1) {
+      x.copy_(RuntimeContext::tensor({1, 2, 3, 4}, {4}));
+      throw std::runtime_error("boom on one");
+    }
+    world.torch.distributed.all_reduce(x);
+  });
+  CHECK(
+      text.starts_with("[KB-R001] -- Process 1 terminated with the following error:\n"
+                       "  rank 1: boom on one (std::runtime_error)\n"));
+  CHECK(text.find("\n  rank 0 waited for all_reduce#0 ([4] Float SUM) at failures_test.cpp:") !=
+        std::string::npos);
+  CHECK(text.find("\n  rank 2 waited for all_reduce#0 ([4] Float SUM) at failures_test.cpp:") !=
+        std::string::npos);
+  world.check_works();
+}
+
+TEST_CASE("a failure in the middle of a collective leaves full queues and a context that works",
+          "[failures]") {
+  WorldUnderTest world;
+  for (int i = 0; i < 3; ++i) {
+    const std::string text = world.error_of<SpawnException>([&](int rank) {
+      Tensor x = world.tensor(rank, {20'000});
+      if (rank == 2) {
+        for (int k = 0; k < 4 + i; ++k) {
+          world.torch.zeros({1}).copy_(RuntimeContext::tensor({1}, {1}));
+        }
+        throw std::runtime_error("boom");  // the others' kernels run, and wait for its messages
+      }
+      world.all_reduce(x);
+    });
+    CHECK(text.starts_with("[KB-R001] -- Process 2"));
+    world.check_works();
+  }
+}
+
+TEST_CASE("a kernel of one's own that waits for a rank that does not send is a deadlock",
+          "[failures]") {
+  WorldUnderTest world;
+  const std::string text = world.error_of<DeadlockError>([&](int rank) {
+    const Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::replicated()});
+    world.torch.launch(
+        "shift",
+        [](tl::Context& tl, tl::Pointer p) {
+          const tl::Tensor got = tl.recv(tl::Direction::global_west, {4}, DType::f32);
+          tl.send(tl::Direction::global_east, tl.load(p, {4}, DType::f32));
+        },
+        x);
+  });
+  CHECK(text ==
+        "[KB-D001] deadlock: 3 ranks and 3 kernels blocked, no event pending at t=217.24 ns\n"
+        "  rank 0 waits for kernel 'shift' on 1 PEs of sip0 since t=0 ns\n"
+        "  rank 1 waits for kernel 'shift' on 1 PEs of sip1 since t=0 ns\n"
+        "  rank 2 waits for kernel 'shift' on 1 PEs of sip2 since t=0 ns\n"
+        "  kernel 'shift' on sip0.cube0.pe0 waits for a message of ipcq sip2.cube0.pe0 global_east "
+        "-> sip0.cube0.pe0 global_west (16 B; empty) since t=217.24 ns\n"
+        "  kernel 'shift' on sip1.cube0.pe0 waits for a message of ipcq sip0.cube0.pe0 global_east "
+        "-> sip1.cube0.pe0 global_west (16 B; empty) since t=217.24 ns\n"
+        "  kernel 'shift' on sip2.cube0.pe0 waits for a message of ipcq sip1.cube0.pe0 global_east "
+        "-> sip2.cube0.pe0 global_west (16 B; empty) since t=217.24 ns\n"
+        "  wait-for cycle: sip0.cube0.pe0 -> sip2.cube0.pe0 -> sip1.cube0.pe0 -> sip0.cube0.pe0");
+  world.check_works();
+}
+
+TEST_CASE("queues that do not fit into TCM are refused when the group is made", "[failures]") {
+  RuntimeContext torch(round_topology(),
+                       {.ccl = ccl::Config::parse("defaults: {depth: 1024, slot: 1 MiB}")});
+  ccl::register_ahbm_backend();
+  CHECK(test::error_of<DeviceError>([&] { torch.distributed.init_process_group("ahbm"); }) ==
+        "[KB-M010] out of TCM on sip1.cube0.pe0: a queue of 1024 slots of 1048576 B needs "
+        "1073741824 B, 2097152 B are free; use fewer or smaller slots, or buffer_kind sram or hbm");
+  CHECK_FALSE(torch.distributed.is_initialized());
+}
+
+TEST_CASE("a collective ends at the same instant however early other ranks came",
+          "[failures][timing]") {
+  const auto end_of = [](int late_copies) {
+    WorldUnderTest world;
+    Time begun{0};
+    world.torch.multiprocessing.spawn(
+        [&](int rank) {
+          Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::replicated()});
+          for (int i = 0; rank == 1 && i < late_copies; ++i) {
+            x.copy_(RuntimeContext::tensor({1, 1, 1, 1}, {4}));
+          }
+          if (rank == 1) begun = world.torch.engine().now();
+          world.all_reduce(x);
+        },
+        {}, 3);
+    return world.torch.engine().now() - begun;
+  };
+  // The others' kernels wait for it: what is left is a whole all_reduce but for their own sends.
+  CHECK(end_of(5) == end_of(9));
+  CHECK(end_of(5) <= end_of(0));
+}
+
+}  // namespace
+}  // namespace kernbench::test
