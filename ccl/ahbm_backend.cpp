@@ -81,7 +81,8 @@ void AhbmBackend::all_reduce(const distributed::CollectiveCall& call, Tensor& x,
       participants(x),
       [&](tl::Context& tl) { config_.algorithm().kernel(tl, arguments(call, x, tl.location())); },
       {x},
-      call.operation};
+      call.operation,
+      true};
   under_way_.try_emplace(call.operation, UnderWay{torch_.simulation().now(), 0});
   if (!request.pes.empty()) runtime::run_kernel(torch_.simulation(), std::move(request));
   if (storage.dp.cube == Shard::partial) storage.dp.cube = Shard::replicate;

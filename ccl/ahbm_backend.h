@@ -20,7 +20,6 @@ class AhbmBackend : public distributed::Backend {
   std::string_view name() const override { return "ahbm"; }
   int world_size() const override { return torch_.topology().system.sip_count; }
 
-  // Throws CollectiveError KB-C012 if a queue's slot holds no element.
   void all_reduce(const distributed::CollectiveCall& call, Tensor& x, ReduceOp op) override;
 
   // An all_reduce of one element, as NCCL does it.

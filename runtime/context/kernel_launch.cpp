@@ -89,7 +89,8 @@ void KernelLaunch::body(Kernel& kernel) {
   const Time started = simulation_.now();
   kernel.tl.emplace(simulation_.fibers(), kernel.local, pe,
                     sim::Engine::call<&Kernel::wake>(&kernel), request_.name,
-                    static_cast<int>(kernel.index), static_cast<int>(kernels_.size()));
+                    static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
+                    request_.is_collective ? request_.operation : 0);
   request_.body(*kernel.tl);
   kernel.tl->drain();
   finished(kernel, started);

@@ -9,10 +9,10 @@ namespace kernbench::tl {
 
 Context::Context(runtime::FiberScheduler& fibers, runtime::FiberLocal& local,
                  sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
-                 int program_id, int program_count)
+                 int program_id, int program_count, std::uint64_t collective)
     : fibers_(fibers),
       local_(local),
-      run_(pe, wake),
+      run_(pe, wake, collective),
       kernel_name_(kernel_name),
       program_id_(program_id),
       program_count_(program_count) {}
@@ -158,6 +158,14 @@ Tensor Context::recv(Direction direction, const Shape& shape, DType dtype) {
     local_.waits_for.reset();
   }
   const sim::IpcqMessage& message = channel->front();
+  if (message.collective != run_.collective()) {
+    throw DeviceError(
+        "KB-Q003",
+        fmt::format("{}: the oldest message of {} ({} B, sent at {}) was left there by {}; every "
+                    "tl.send needs its tl.recv before the queue is used for something else",
+                    where("tl.recv"), channel->name(), message.bytes, to_string(message.sent),
+                    message.collective == 0 ? "a kernel of the user's" : "another collective"));
+  }
   if (message.dtype != dtype || message.bytes != bytes) {
     throw DeviceError(
         "KB-Q005", fmt::format("{} expects {} B of {}, got {} B of {} (sent at {}) by {}",

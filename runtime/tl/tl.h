@@ -76,7 +76,8 @@ class Tensor {
 class Context {
  public:
   Context(runtime::FiberScheduler& fibers, runtime::FiberLocal& local, sim::ProcessingElement& pe,
-          const sim::Event& wake, std::string_view kernel_name, int program_id, int program_count);
+          const sim::Event& wake, std::string_view kernel_name, int program_id, int program_count,
+          std::uint64_t collective = 0);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -105,7 +106,8 @@ class Context {
   void send(Direction direction, const Tensor& value);
 
   // The oldest message of the neighbour in a direction.  Waits until there is one.
-  // KB-Q005 if it has another type or size, KB-Q006 if there is no neighbour.
+  // KB-Q005 if it has another type or size, KB-Q006 if there is no neighbour, KB-Q003 if it was
+  // left behind by another collective, or by a kernel of the user's in front of a collective.
   Tensor recv(Direction direction, const Shape& shape, DType dtype);
 
   // Waits until everything that was issued is done.  The runtime calls it at a kernel's end.

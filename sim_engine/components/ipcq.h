@@ -58,6 +58,7 @@ struct IpcqMessage {
   std::int64_t element_count = 0;
   Bytes bytes = 0;
   Time sent{0};
+  std::uint64_t collective = 0;  // the operation that it belongs to; 0: a kernel of the user's
   std::uint32_t arrow = 0;  // joins its send and its receive in a trace
 };
 

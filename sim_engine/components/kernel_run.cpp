@@ -7,8 +7,12 @@
 
 namespace kernbench::sim {
 
-KernelRun::KernelRun(ProcessingElement& pe, const Event& wake)
-    : pe_(pe), wake_(wake), started_(pe.services().engine.now()), cpu_clock_(started_) {}
+KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, std::uint64_t collective)
+    : pe_(pe),
+      wake_(wake),
+      collective_(collective),
+      started_(pe.services().engine.now()),
+      cpu_clock_(started_) {}
 
 Command& KernelRun::issue_next(Command::Kind kind) {
   PeServices& services = pe_.services();

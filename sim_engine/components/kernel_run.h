@@ -19,7 +19,8 @@ namespace kernbench::sim {
 class KernelRun {
  public:
   // Starts now.  `wake` is called when what the kernel waits for has come.
-  KernelRun(ProcessingElement& pe, const Event& wake);
+  // `collective` is the operation that its messages belong to, 0 for a kernel of the user's.
+  KernelRun(ProcessingElement& pe, const Event& wake, std::uint64_t collective = 0);
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
 
@@ -27,6 +28,7 @@ class KernelRun {
   const ProcessingElement& pe() const { return pe_; }
   Time started() const { return started_; }
   Time cpu_clock() const { return cpu_clock_; }
+  std::uint64_t collective() const { return collective_; }
   int outstanding() const { return outstanding_; }
 
   // Commands: they return at once.  Elements are counted in the buffer's dtype.
@@ -74,6 +76,7 @@ class KernelRun {
 
   ProcessingElement& pe_;
   const Event wake_;
+  const std::uint64_t collective_;
   const Time started_;
   Time cpu_clock_;
   int outstanding_ = 0;

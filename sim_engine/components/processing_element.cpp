@@ -191,8 +191,8 @@ void ProcessingElement::take_effect(Command& command) {
 
 void ProcessingElement::send_arrived(Command& command) {
   const TileNode& tile = *command.a.operator->();
-  command.channel->deliver(
-      {tile.value, tile.dtype, tile.element_count, tile.bytes, command.started, command.arrow});
+  command.channel->deliver({tile.value, tile.dtype, tile.element_count, tile.bytes, command.started,
+                            command.run->collective(), command.arrow});
 }
 
 void ProcessingElement::record(const Command& command) {
