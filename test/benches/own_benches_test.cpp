@@ -49,7 +49,7 @@ TEST_CASE("statistics are summed over all systems of a bench", "[own_benches]") 
   CHECK(engine["simulated_ns"] == 2 * 660);
 }
 
-TEST_CASE("--out holds the report and the bench's files", "[own_benches]") {
+TEST_CASE("the folder of --out holds the report and the bench's files", "[own_benches]") {
   const TemporaryFolder folder;
   const ProgramResult result = run_own("own-rows", {"--out", folder.path("a/b")});
   REQUIRE(result.exit_code == 0);
