@@ -4,9 +4,6 @@
 // the bookkeeping of a parked fiber.  "through the engine" is what a rank sees: wake, event,
 // switch.
 
-#include <benchmark/benchmark.h>
-#include <xmmintrin.h>
-
 #include <algorithm>
 #include <boost/context/fiber.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
@@ -15,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "benches/micro/micro.h"
 #include "runtime/fiber/fiber_scheduler.h"
 
 namespace kernbench::runtime {
@@ -132,30 +130,25 @@ double best_ns(const Turn& turn) {
   return best;
 }
 
-void print_ratios() {
+}  // namespace
+
+}  // namespace kernbench::runtime
+
+namespace kernbench::micro {
+
+void print_fiber_switch_table() {
   std::printf("%8s %12s %12s %8s %14s %8s\n", "fibers", "raw(ns)", "ours(ns)", "ratio",
               "by engine(ns)", "ratio");
   for (const std::size_t count : {1u, 64u, 1024u, 10'000u}) {
-    RawFibers raw(count);
-    ParkedFibers ours(count);
-    const double raw_ns = best_ns([&] { raw.turn(); });
-    const double our_ns = best_ns([&] { ours.turn_without_engine(); });
-    const double engine_ns = best_ns([&] { ours.turn(); });
+    runtime::RawFibers raw(count);
+    runtime::ParkedFibers ours(count);
+    const double raw_ns = runtime::best_ns([&] { raw.turn(); });
+    const double our_ns = runtime::best_ns([&] { ours.turn_without_engine(); });
+    const double engine_ns = runtime::best_ns([&] { ours.turn(); });
     std::printf("%8zu %12.1f %12.1f %8.2f %14.1f %8.2f\n", count, raw_ns, our_ns, our_ns / raw_ns,
                 engine_ns, engine_ns / raw_ns);
   }
   std::printf("a turn is two switches; ours must stay within twice the raw one\n");
 }
 
-}  // namespace
-
-}  // namespace kernbench::runtime
-
-int main(int argc, char** argv) {
-  // As FiberScheduler does: else a raw switch costs ten times as much after the first inexact sum.
-  _mm_setcsr(_mm_getcsr() | _MM_EXCEPT_MASK);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  kernbench::runtime::print_ratios();
-}
+}  // namespace kernbench::micro

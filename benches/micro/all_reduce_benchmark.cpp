@@ -1,0 +1,60 @@
+// One all_reduce of 49,152 f16 per cube over 6 SIPs in a ring: how many events, how fast.
+//
+// "timing only" keeps no values; "op log" keeps what a replay needs; "values" also reads every
+// element of every rank, that is, replays.
+
+#include "benches/inputs.h"
+#include "benches/micro/micro.h"
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench::micro {
+
+namespace {
+
+enum Data : std::int64_t { timing_only, op_log, values };
+
+constexpr std::int64_t kElements = 49'152;
+constexpr DPPolicy kPartialCubes{.cube = Shard::partial, .pe = Shard::column_wise};
+
+void run_once(RuntimeContext& torch, bool reads) {
+  std::vector<Tensor> tensors(static_cast<std::size_t>(torch.distributed.get_world_size()));
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        Tensor x = torch.full({1, kElements}, 1, {.dtype = DType::f16, .dp = kPartialCubes});
+        torch.distributed.all_reduce(x);
+        tensors[static_cast<std::size_t>(rank)] = x;
+      },
+      {}, torch.distributed.get_world_size());
+  for (std::size_t i = 0; reads && i < tensors.size(); ++i) {
+    for (std::size_t shard = 0; shard < tensors[i].shards().size(); ++shard) {
+      benchmark::DoNotOptimize(tensors[i].shard_to_vector(shard));
+    }
+  }
+}
+
+void all_reduce_of_6(benchmark::State& state) {
+  const std::int64_t data = state.range(0);
+  RuntimeContext torch(benches::load_topology("ring_1d_6"), {.data = data != timing_only});
+  torch.distributed.init_process_group("ahbm");
+  run_once(torch, data == values);  // queues and pools have grown
+  const std::uint64_t events_before = torch.engine().event_count();
+  const Time before = torch.engine().now();
+  const RateMeter meter;
+  for (auto _ : state) run_once(torch, data == values);
+  const auto runs = static_cast<double>(state.iterations());
+  const auto events = static_cast<double>(torch.engine().event_count() - events_before);
+  meter.report(state, events, 6e6);
+  state.counters["events"] = events / runs;
+  state.counters["simulated_us"] = to_ns(torch.engine().now() - before) / 1e3 / runs;
+}
+BENCHMARK(all_reduce_of_6)
+    ->ArgName("data")
+    ->Arg(timing_only)
+    ->Arg(op_log)
+    ->Arg(values)
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+}  // namespace kernbench::micro
