@@ -53,6 +53,7 @@ Bench::Context Bench::make_context(const Topology& topology, RuntimeOptions opti
   Context torch(new RuntimeContext(topology, std::move(options)), Collector{this});
   const std::lock_guard lock(mutex_);
   live_.push_back(torch.get());
+  if (interrupted_) torch->simulation().interrupt();
   finished_.reserve(finished_.size() + live_.size());  // the collector must not fail
   traced_.reserve(traced_.size() + live_.size());
   return torch;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ccl/algorithms/sip_exchange.h"
 #include "ccl/lower_bound.h"
 #include "ccl/neighbours.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -29,14 +30,16 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
   return pes;
 }
 
-// What a kernel may keep in scratch at a time.  Queues take up to eight neighbours' slots of it,
-// and two thirds of the rest are left: of what is kept, even if it is one piece, a summand may
+// What a kernel may keep in scratch at a time: the same on all PEs, so that of the one whose queues
+// take most.  Two thirds of it are left: of what is kept, even if it is one piece, a summand may
 // arrive and the sum be made while the old value is still there.
-std::int64_t scratch_elements(const Topology& topology, const sim::IpcqParams& ipcq, DType dtype) {
-  const Bytes queues = ipcq.buffer_kind == sim::BufferKind::tcm
-                           ? sim::kDirectionCount * ipcq.depth * ipcq.slot_bytes
-                           : 0;
-  return std::max<Bytes>(topology.pe.tcm.capacity - queues, 0) / 3 / size_of(dtype);
+Bytes scratch_bytes(sim::Machine& machine) {
+  const Topology& topology = machine.topology();
+  Bytes least = topology.pe.tcm.capacity;
+  for (const sim::IpcqChannel& channel : machine.channels()) {
+    least = std::min(least, machine.pe(channel.ends().to).scratch_capacity());
+  }
+  return least / 3;
 }
 
 }  // namespace
@@ -44,6 +47,15 @@ std::int64_t scratch_elements(const Topology& topology, const sim::IpcqParams& i
 AhbmBackend::AhbmBackend(RuntimeContext& torch, const Config& config)
     : torch_(torch), config_(config), ipcq_(config.ipcq()) {
   install_neighbours(torch.simulation().machine(), ipcq_);
+  scratch_bytes_ = scratch_bytes(torch.simulation().machine());
+  const sim::Grid sips = sim::sip_grid(torch.topology());
+  const Bytes needed = sip_exchange_chunk_count(sips) * size_of(DType::f32);
+  if (scratch_bytes_ < needed) {
+    throw DeviceError(
+        "KB-M010", fmt::format("queues of {} x {} B leave no room for values in a TCM of {} B; use "
+                               "fewer or smaller slots, or buffer_kind sram or hbm",
+                               ipcq_.depth, ipcq_.slot_bytes, torch.topology().pe.tcm.capacity));
+  }
 }
 
 AhbmBackend::~AhbmBackend() {
@@ -63,7 +75,7 @@ KernelArgs AhbmBackend::arguments(const distributed::CollectiveCall& call, const
   args.cube_count = x.dp().num_cubes == 0 ? topology.cube_count() : x.dp().num_cubes;
   args.placement = x.dp();
   args.slot_elements = ipcq_.slot_bytes / size_of(x.dtype());
-  args.scratch_elements = scratch_elements(topology, ipcq_, x.dtype());
+  args.scratch_elements = scratch_bytes_ / size_of(x.dtype());
   for (const ShardInfo& shard : x.shards()) {
     const sim::PeLocation at{shard.sip, shard.cube, shard.pe};
     if (at == pe) args.n_elem = shard.shape.numel();

@@ -42,6 +42,25 @@ std::vector<sim::PeLocation> find_cycle(const std::vector<Fiber*>& fibers) {
   return {};
 }
 
+std::set<sim::PeLocation> pes_that_run(const std::vector<Fiber*>& fibers) {
+  std::set<sim::PeLocation> pes;
+  for (const Fiber* fiber : fibers) {
+    if (local_of(*fiber).kind == FiberLocal::Kind::kernel) pes.insert(local_of(*fiber).pe);
+  }
+  return pes;
+}
+
+std::string describe_wait(const Fiber& fiber, const std::set<sim::PeLocation>& running) {
+  const FiberLocal& local = local_of(fiber);
+  std::string text = fmt::format("\n  {} waits for {} since t={}", fiber.name(), fiber.waits_for(),
+                                 to_string(fiber.waits_since()));
+  if (!local.collective.empty()) text += fmt::format(", in {}", local.collective);
+  if (local.waits_for && !running.contains(*local.waits_for)) {
+    text += fmt::format("; {} runs no kernel", to_string(*local.waits_for));
+  }
+  return text;
+}
+
 std::string describe_cycle(const std::vector<sim::PeLocation>& cycle) {
   if (cycle.empty()) return {};
   std::vector<std::string> names;
@@ -61,12 +80,12 @@ DeadlockError deadlock_error(Simulation& simulation) {
   std::string text =
       fmt::format("deadlock: {} ranks and {} kernels blocked, no event pending at t={}", ranks,
                   static_cast<std::ptrdiff_t>(fibers.size()) - ranks, to_string(simulation.now()));
+  const std::set<sim::PeLocation> running = pes_that_run(fibers);
   std::size_t lines = 0;
   for (const bool wanted : {true, false}) {  // ranks first
     for (const Fiber* fiber : fibers) {
       if (is_rank(fiber) != wanted || ++lines > kMostLines) continue;
-      text += fmt::format("\n  {} waits for {} since t={}", fiber->name(), fiber->waits_for(),
-                          to_string(fiber->waits_since()));
+      text += describe_wait(*fiber, running);
     }
   }
   if (lines > kMostLines) text += fmt::format("\n  and {} more", lines - kMostLines);

@@ -41,6 +41,7 @@ class KernelLaunch {
   };
 
   void start(std::uint64_t index);
+  void begin(std::uint64_t index);
   void body(Kernel& kernel);
   void finished(const Kernel& kernel, Time started);
   void ended(Kernel& kernel, const FiberResult& result);
@@ -78,6 +79,14 @@ void KernelLaunch::start(std::uint64_t index) {
   kernel.local.kernel = request_.name;
   kernel.local.pe = request_.pes[index];
   kernel.local.device = kernel.local.pe.sip;
+  simulation_.machine()
+      .pe(kernel.local.pe)
+      .claim(sim::Engine::call<&KernelLaunch::begin>(this, index));
+}
+
+// It is this kernel's turn on its PE.
+void KernelLaunch::begin(std::uint64_t index) {
+  Kernel& kernel = kernels_[index];
   if (failure_ != nullptr) return settle(kernel);
   kernel.fiber = &simulation_.fibers().spawn(
       FiberName(write_name), [this, &kernel] { body(kernel); }, &kernel.local,
@@ -106,6 +115,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   const sim::PeLocation& pe = kernel.local.pe;
   const Time now = simulation_.now();
   simulation_.add_result({request_.operation, pe, started, now});
+  simulation_.machine().pe(pe).release();
   simulation_.machine().launcher().kernel_finished(*launch_, kernel.index);
   if (sim::TraceRecorder* trace = simulation_.machine().trace()) {
     trace->span_in_lane(pe.sip, fmt::format("cube{}.pe{}.cpu", pe.cube, pe.pe),
@@ -147,6 +157,8 @@ void KernelLaunch::fail(const Kernel& kernel, const std::exception_ptr& exceptio
 void KernelLaunch::settle(Kernel& kernel) {
   kernel.is_cut_short = kernel.tl && kernel.tl->has_commands_under_way();
   if (kernel.is_cut_short) return kernel.tl->wake_when_idle();
+  kernel.tl.reset();  // with the scratch that it holds
+  simulation_.machine().pe(kernel.local.pe).release();
   simulation_.machine().launcher().kernel_finished(*launch_, kernel.index);
 }
 

@@ -84,6 +84,22 @@ Tensor RuntimeContext::from_blob(const float* elements, const Shape& shape) {
   return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
 }
 
+void RuntimeContext::check_on_device(const Tensor& tensor, std::string_view user) const {
+  if (!tensor.defined()) {
+    throw DeviceError("KB-M001", fmt::format("{}: a tensor is not defined", user));
+  }
+  if (tensor.is_host()) {
+    throw DeviceError("KB-M019",
+                      fmt::format("{}: a host tensor cannot take part; copy_ it into one "
+                                  "made by zeros, full, ...",
+                                  user));
+  }
+  if (tensor.storage()->simulation != simulation_) {
+    throw DeviceError(
+        "KB-M013", fmt::format("{}: tensor '{}' belongs to another context", user, tensor.name()));
+  }
+}
+
 tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocation& pe) {
   const Tensor::Storage& storage = *tensor.storage();
   for (const sim::DeviceBuffer& buffer : storage.buffers) {
@@ -98,6 +114,7 @@ void RuntimeContext::launch_on_holders(std::string_view name, const Tensor& firs
   if (simulation_->local().kind == runtime::FiberLocal::Kind::kernel) {
     throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", name));
   }
+  for (const Tensor& tensor : uses) check_on_device(tensor, fmt::format("launch of '{}'", name));
   runtime::LaunchRequest request{
       std::string(name), {}, std::move(body), std::move(uses), simulation_->next_operation()};
   for (const sim::DeviceBuffer& buffer : first.storage()->buffers) {

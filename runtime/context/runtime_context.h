@@ -93,6 +93,10 @@ class RuntimeContext {
   template <class Kernel, class... Arguments>
   void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments);
 
+  // Throws DeviceError unless the tensor lies on a device of this context: KB-M001 undefined,
+  // KB-M019 on the host, KB-M013 of another context.  `user` is what wants to use it.
+  void check_on_device(const Tensor& tensor, std::string_view user) const;
+
   // Pointer to a PE's shard of a tensor, as a kernel gets it; to nothing if it holds none.
   static tl::Pointer pointer_to(const Tensor& tensor, const sim::PeLocation& pe);
 

@@ -102,13 +102,13 @@ void FiberScheduler::cancel_all() {
 }
 
 void FiberScheduler::unwind_all() {
-  for (Fiber* fiber = oldest_; fiber != nullptr;) {
+  for (Fiber* fiber = youngest_; fiber != nullptr;) {
     if (fiber->main_call_ != nullptr) {  // its frames lie below ours
       fiber->cancelled_ = true;
-      fiber = fiber->next_;
+      fiber = fiber->previous_;
     } else {
       unwind(*fiber);
-      fiber = oldest_;  // unwinding may have ended or begun any number of others
+      fiber = youngest_;  // unwinding may have ended or begun any number of others
     }
   }
 }

@@ -66,7 +66,8 @@ class FiberScheduler {
   // A fiber in whose call_on_main() this runs, the caller itself included, is only marked: its next
   // park() throws.  A finished or abandoned fiber is left alone.
   void cancel(Fiber& fiber);
-  // Cancels all, in order of creation, until none is left but those marked.
+  // Cancels all, the youngest first, until none is left but those marked: what was spawned later
+  // may refer to the stack of who spawned it.
   void cancel_all();
 
   // All that are not finished or abandoned, in order of creation.

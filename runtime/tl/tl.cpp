@@ -30,6 +30,12 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, s
     throw DeviceError("KB-M020",
                       fmt::format("{}: the pointer points at no tensor", where(operation)));
   }
+  if (!run_.pe().services().memory.is_live(buffer.region)) {
+    throw DeviceError(
+        "KB-M001", fmt::format("{}: the tensor of this pointer was freed; pass it to launch() as "
+                               "an argument, which keeps it alive",
+                               where(operation)));
+  }
   if (dtype != buffer.dtype) {
     throw DeviceError("KB-K021",
                       fmt::format("{}: tensor '{}' is {}, not {}", where(operation),
@@ -51,7 +57,16 @@ Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
   return {*this, shape, run_.load(source.buffer_, source.offset_, shape.numel())};
 }
 
+// A value lives in the scratch of one PE, as long as its kernel runs.
+void Context::check_own(std::string_view operation, const Tensor& value) const {
+  if (value.context_ == this) return;
+  throw DeviceError("KB-K023", fmt::format("{}: the value is of another kernel or PE; send it, or "
+                                           "store and load it",
+                                           where(operation)));
+}
+
 void Context::store(const Pointer& target, const Tensor& value) {
+  check_own("tl.store", value);
   check_access("tl.store", target, value.shape().numel(), value.dtype());
   run_.store(target.buffer_, target.offset_, value.tile_);
 }
@@ -60,6 +75,7 @@ void Context::store(const Pointer& target, const Tensor& value) {
 
 Tensor Context::math(sim::MathOp op, std::string_view name, const Tensor& a, const Tensor& b) {
   Context& context = *a.context_;
+  context.check_own(name, b);
   if (a.shape_ != b.shape_ || a.dtype() != b.dtype()) {
     throw DeviceError("KB-K020",
                       fmt::format("{}: the operands are {} {} and {} {}; they must agree",
@@ -83,6 +99,7 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
 // Views
 
 Tensor Context::narrow(const Tensor& value, std::int64_t begin, std::int64_t count) {
+  check_own("tl.narrow", value);
   if (value.shape_.rank() != 1 || begin < 0 || count < 0 || count > value.shape_[0] - begin) {
     throw DeviceError("KB-K022", fmt::format("{}: elements {}..{} of {}", where("tl.narrow"), begin,
                                              begin + count - 1, to_string(value.shape_)));
@@ -94,6 +111,7 @@ Tensor Context::cat(std::span<const Tensor> values) {
   std::vector<sim::Tile> tiles;
   std::int64_t count = 0;
   for (const Tensor& value : values) {
+    check_own("tl.cat", value);
     if (value.shape_.rank() != 1 || value.dtype() != values.front().dtype()) {
       throw DeviceError(
           "KB-K022", fmt::format("{}: {} {} after {}; values of one dimension and one "
@@ -112,6 +130,27 @@ Tensor Context::cat(std::span<const Tensor> values) {
 
 namespace {
 
+// While a kernel waits for a queue: whom it waits for is known to reports, and if it is unwound the
+// queue forgets it.
+template <class Forget>
+class QueueWait {
+ public:
+  QueueWait(runtime::FiberLocal& local, const sim::PeLocation& other_end, Forget forget)
+      : local_(local), forget_(forget) {
+    local_.waits_for = other_end;
+  }
+  ~QueueWait() {
+    local_.waits_for.reset();
+    forget_();
+  }
+  QueueWait(const QueueWait&) = delete;
+  QueueWait& operator=(const QueueWait&) = delete;
+
+ private:
+  runtime::FiberLocal& local_;
+  const Forget forget_;
+};
+
 std::string no_neighbour(const std::string& where, Direction direction) {
   return fmt::format("{}: there is no neighbour in direction {}", where, name_of(direction));
 }
@@ -123,6 +162,7 @@ void Context::send(Direction direction, const Tensor& value) {
   if (channel == nullptr) {
     throw DeviceError("KB-Q006", no_neighbour(where("tl.send"), direction));
   }
+  check_own("tl.send", value);
   if (value.tile_->bytes > channel->params().slot_bytes) {
     throw DeviceError(
         "KB-Q004", fmt::format("{}: send {} B into {} B slot of {}; send it in parts, or set a "
@@ -132,13 +172,12 @@ void Context::send(Direction direction, const Tensor& value) {
   }
   if (!channel->has_credit()) catch_up_with_cpu();
   while (!channel->has_credit()) {
+    const QueueWait wait(local_, channel->ends().to, [&] { channel->forget_sender(); });
     channel->wake_on_credit(run_.wake());
-    local_.waits_for = channel->ends().to;
     fibers_.park([&] {
       return fmt::format("a credit of {} (depth {}, used {})", channel->name(),
                          channel->params().depth, channel->params().depth);
     });
-    local_.waits_for.reset();
   }
   run_.send(*channel, value.tile_);
 }
@@ -151,11 +190,10 @@ Tensor Context::recv(Direction direction, const Shape& shape, DType dtype) {
   const Bytes bytes = shape.numel() * size_of(dtype);
   catch_up_with_cpu();
   while (!channel->has_message()) {
+    const QueueWait wait(local_, channel->ends().from, [&] { channel->forget_receiver(); });
     channel->wake_on_message(run_.wake());
-    local_.waits_for = channel->ends().from;
     fibers_.park(
         [&] { return fmt::format("a message of {} ({} B; empty)", channel->name(), bytes); });
-    local_.waits_for.reset();
   }
   const sim::IpcqMessage& message = channel->front();
   if (message.collective != run_.collective()) {

@@ -49,7 +49,8 @@ class Pointer {
   const std::string* tensor_name_ = nullptr;
 };
 
-// A value in this PE's scratch memory (TCM).  The memory is given back with its last handle.
+// A value in this PE's scratch memory (TCM).  The memory is given back with its last handle.  It
+// must not outlive its kernel; used in another kernel, or on another PE, it is refused (KB-K023).
 class Tensor {
  public:
   const Shape& shape() const { return shape_; }
@@ -125,6 +126,7 @@ class Context {
   static Tensor math(sim::MathOp op, std::string_view name, const Tensor& a, const Tensor& b);
   void check_access(std::string_view operation, const Pointer& pointer, std::int64_t count,
                     DType dtype) const;
+  void check_own(std::string_view operation, const Tensor& value) const;
   void reserve_scratch(std::string_view operation, Bytes bytes);
   void catch_up_with_cpu();
   std::string where(std::string_view operation) const;

@@ -59,7 +59,7 @@ struct IpcqMessage {
   Bytes bytes = 0;
   Time sent{0};
   std::uint64_t collective = 0;  // the operation that it belongs to; 0: a kernel of the user's
-  std::uint32_t arrow = 0;  // joins its send and its receive in a trace
+  std::uint32_t arrow = 0;       // joins its send and its receive in a trace
 };
 
 // One queue, from one PE to another.
@@ -87,6 +87,7 @@ class IpcqChannel {
   bool has_credit();
   void take_credit();  // DeviceError KB-Q001 without credit
   void wake_on_credit(const Event& event);
+  void forget_sender() { on_credit_ = {}; }  // who waited for a credit waits no more
 
   // The message is complete in its slot.
   // REQUIRES: a credit was taken for it; it is not larger than a slot
@@ -97,6 +98,7 @@ class IpcqChannel {
   const IpcqMessage& front() const { return slots_[head_]; }
   IpcqMessage pop();  // DeviceError KB-Q002 if empty
   void wake_on_message(const Event& event) { on_message_ = event; }
+  void forget_receiver() { on_message_ = {}; }
   void release_slot();
 
   // That the sender has, or could collect now.

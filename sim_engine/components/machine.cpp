@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -60,7 +62,9 @@ void Machine::disconnect_all() {
     pe(channel.ends().to).ipcq().connect_in(channel.ends().in, nullptr);
     pe(channel.ends().to).set_queue_bytes(0);
   }
-  channels_.clear();  // credits that still fly back are events only to a sender that waits
+  // The event of a credit that somebody waited for may be pending still.
+  if (engine_.is_idle()) disconnected_.clear();
+  disconnected_.push_back(std::exchange(channels_, {}));
 }
 
 void Machine::abandon_work_under_way() {
@@ -72,6 +76,7 @@ void Machine::abandon_work_under_way() {
   services_.commands.reset();
   for (ProcessingElement& pe : pes_) pe.reset();
   for (IpcqChannel& channel : channels_) channel.reset();
+  disconnected_.clear();
 }
 
 }  // namespace kernbench::sim

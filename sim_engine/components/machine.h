@@ -72,6 +72,7 @@ class Machine {
   std::deque<ProcessingElement> pes_;  // by SIP, cube, PE; addresses stay
   PeServices services_;                // goes before pes_: its tiles give scratch back
   std::deque<IpcqChannel> channels_;
+  std::vector<std::deque<IpcqChannel>> disconnected_;  // until nothing can refer to them
 };
 
 }  // namespace kernbench::sim

@@ -37,6 +37,25 @@ OpKind op_kind_of(Command::Kind kind) {
 
 }  // namespace
 
+// PE_CPU
+
+void ProcessingElement::claim(const Event& begin) {
+  if (is_claimed_) {
+    claims_.push_back(begin);
+    return;
+  }
+  is_claimed_ = true;
+  begin.function(begin.object, begin.argument);
+}
+
+void ProcessingElement::release() {
+  KB_CHECK(is_claimed_, "{} runs no kernel", to_string(location_));
+  is_claimed_ = !claims_.empty();
+  if (claims_.empty()) return;
+  services_.engine.schedule(Time{0}, claims_.front());
+  claims_.pop_front();
+}
+
 // PE_SCHEDULER
 
 void ProcessingElement::issue(Command& command, std::span<const Tile> hazards) {
@@ -226,6 +245,8 @@ void ProcessingElement::reset() {
   const Time now = services_.engine.now();
   for (FifoServer& channel : dma_) channel.release(now);
   math_.release(now);
+  is_claimed_ = false;
+  claims_.clear();
 }
 
 }  // namespace kernbench::sim

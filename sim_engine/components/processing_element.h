@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 
 #include "sim_engine/components/command.h"
@@ -45,6 +46,7 @@ class ProcessingElement {
 
   const PeLocation& location() const { return location_; }
   PeServices& services() { return services_; }
+  const PeServices& services() const { return services_; }
   PeIpcq& ipcq() { return ipcq_; }
   const PeIpcq& ipcq() const { return ipcq_; }
 
@@ -53,6 +55,11 @@ class ProcessingElement {
   Bytes& scratch_in_use() { return scratch_in_use_; }
   Bytes scratch_in_use() const { return scratch_in_use_; }
   void set_queue_bytes(Bytes bytes) { queue_bytes_ = bytes; }
+
+  // A PE runs one kernel at a time, in the order in which they reach it: `begin` is called when it
+  // is this one's turn, at once if the PE is free.  Whoever was called gives the PE back.
+  void claim(const Event& begin);
+  void release();
 
   // Takes a command whose fields are filled in.  It runs once `issued` has come and its operands
   // and `hazards` (accesses that it must not overtake) are ready, and then makes its result ready.
@@ -84,6 +91,8 @@ class ProcessingElement {
   PeIpcq ipcq_;
   std::array<FifoServer, kChannelCount> dma_;
   FifoServer math_;
+  bool is_claimed_ = false;
+  std::deque<Event> claims_;  // kernels that wait for their turn
   Bytes queue_bytes_ = 0;
   Bytes scratch_in_use_ = 0;
 };

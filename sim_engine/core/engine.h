@@ -58,6 +58,9 @@ class Engine {
   // Runs until no event is left.
   void run();
 
+  // Whether no event is left.
+  bool is_idle() const { return queue_.empty(); }
+
   // Drops what is pending; now() stays.  For the end of a run that failed.
   void clear() { queue_.clear(); }
 

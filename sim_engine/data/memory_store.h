@@ -41,6 +41,10 @@ class MemoryStore {
   RegionId create_region(DType dtype, std::int64_t element_count);
   // What was loaded from it stays.  The id must not be used again.
   void destroy_region(RegionId id);
+  bool is_live(RegionId id) const {
+    return id.index < regions_.size() && regions_[id.index].live &&
+           regions_[id.index].generation == id.generation;
+  }
   DType dtype(RegionId id) const { return region(id).dtype; }
   std::int64_t element_count(RegionId id) const { return region(id).element_count; }
 

@@ -5,7 +5,7 @@
 
 namespace kernbench::runtime {
 
-TEST_CASE("cancellation runs destructors exactly once, innermost first, in order of creation",
+TEST_CASE("cancellation runs destructors exactly once, innermost first, of the youngest first",
           "[fiber][cancel]") {
   FibersUnderTest dut;
   for (const std::string name : {"a", "b"}) {
@@ -19,7 +19,7 @@ TEST_CASE("cancellation runs destructors exactly once, innermost first, in order
   dut.engine.run();
   dut.scheduler.cancel_all();
   CHECK(dut.log ==
-        Log{"~a inner", "~a outer", "a cancelled", "~b inner", "~b outer", "b cancelled"});
+        Log{"~b inner", "~b outer", "b cancelled", "~a inner", "~a outer", "a cancelled"});
   CHECK(dut.scheduler.live_count() == 0);
   CHECK(dut.scheduler.stacks().live_count() == 0);
 }
@@ -99,7 +99,7 @@ TEST_CASE("a fiber that swallows three cancellations is abandoned", "[fiber][can
   dut.engine.run();
   dut.scheduler.cancel_all();
   CHECK(swallowed == 3);
-  CHECK(dut.log == Log{"stubborn abandoned", "other cancelled"});
+  CHECK(dut.log == Log{"other cancelled", "stubborn abandoned"});
   REQUIRE(dut.scheduler.abandoned().size() == 1);
   CHECK(dut.scheduler.abandoned()[0]->name() == "stubborn");
   CHECK(dut.scheduler.live_count() == 0);
@@ -164,7 +164,7 @@ TEST_CASE("a fiber cancels the others at once and itself at its next park", "[fi
   });
   dut.spawn("c", [&] { dut.log.emplace_back("never"); });
   dut.engine.run();
-  CHECK(dut.log == Log{"a cancelled", "c cancelled", "b goes on", "b cancelled"});
+  CHECK(dut.log == Log{"c cancelled", "a cancelled", "b goes on", "b cancelled"});
 }
 
 TEST_CASE("on_end of a failed fiber may cancel its siblings and spawn others", "[fiber][cancel]") {
@@ -201,7 +201,7 @@ TEST_CASE("a fiber that unwinds may use the main stack, wake and spawn", "[fiber
   dut.scheduler.cancel(*dut.scheduler.live()[1]);
   dut.scheduler.cancel_all();
   dut.engine.run();
-  CHECK(dut.log == Log{"on main", "busy cancelled", "peer cancelled", "late cancelled"});
+  CHECK(dut.log == Log{"on main", "busy cancelled", "late cancelled", "peer cancelled"});
 }
 
 }  // namespace kernbench::runtime
