@@ -105,10 +105,18 @@ ccl::Config config_of(const Bench& bench) {
   return ccl;
 }
 
+// "16 KiB", "100 B"
+std::string in_binary_units(Bytes bytes) {
+  if (bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
+  if (bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
+  return fmt::format("{} B", bytes);
+}
+
 void note_what_runs(Bench& bench, const ccl::Config& ccl, const Case& first) {
   const sim::IpcqParams ipcq = ccl.ipcq();
-  bench.note("algorithm", fmt::format("{}, queues of {} x {} B in {}", ccl.algorithm_name(),
-                                      ipcq.depth, ipcq.slot_bytes, name_of(ipcq.buffer_kind)));
+  bench.note("algorithm",
+             fmt::format("{}, queues of {} x {} in {}", ccl.algorithm_name(), ipcq.depth,
+                         in_binary_units(ipcq.slot_bytes), name_of(ipcq.buffer_kind)));
   bench.note("tensor", fmt::format("{{1, count}} {} on each rank, {}", name_of(first.dtype),
                                    to_string(first.placement)));
 }

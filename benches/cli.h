@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -23,7 +22,7 @@ struct RunArguments {
   std::string json;
   std::string csv;
   std::string trace;
-  std::uint64_t seed = 0;
+  std::string seed = "0";
 };
 
 struct ProbePathArguments {

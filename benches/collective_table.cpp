@@ -49,9 +49,9 @@ void CollectiveTable::begin() {
   bench_.print(fmt::format(
       "#\n"
       "# {:>11} {:>11} {:>6} {:>6} {:>11} {:>11} {:>9} {:>9} {:>11} {:>7}\n"
-      "# {:>11} {:>11} {:>6} {:>6} {:>11} {:>11} {:>9} {:>9} {:>11} {:>7}\n",
+      "# {:>11} {:>11} {:>25} {:>11} {:>9} {:>9} {:>11}\n",
       "size", "count", "type", "redop", "time", "crit", "algbw", "busbw", "bound", "#wrong",  //
-      "(B)", "(elements)", "", "", "(us)", "(us)", "(GB/s)", "(GB/s)", "(us)", ""));
+      "(B)", "(elements)", "(us)", "(us)", "(GB/s)", "(GB/s)", "(us)"));
 }
 
 void CollectiveTable::add(const CollectiveRow& row) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 
 #include "benches/bench.h"
@@ -8,14 +9,24 @@
 #include "benches/inputs.h"
 #include "benches/interrupt.h"
 #include "benches/outputs.h"
+#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
 namespace {
 
+std::uint64_t parse_seed(const std::string& text) {
+  const char* const end = text.data() + text.size();
+  std::uint64_t seed = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && stop == end) return seed;
+  throw UsageError(
+      "KB-U012", fmt::format("--seed {}: expected an integer from 0 to 2^64 - 1", in_quotes(text)));
+}
+
 BenchRequest request_of(const RunArguments& arguments) {
-  return {load_topology(arguments.topology), load_ccl(arguments.ccl), arguments.seed,
+  return {load_topology(arguments.topology), load_ccl(arguments.ccl), parse_seed(arguments.seed),
           !arguments.trace.empty(), arguments.output_folder};
 }
 

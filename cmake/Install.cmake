@@ -34,6 +34,7 @@ endif()
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/topologies/ DESTINATION ${kernbench_topology_dir}
   FILES_MATCHING PATTERN *.yaml)
+install(FILES ${PROJECT_SOURCE_DIR}/ccl/ccl.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/kernbench)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 install(EXPORT kernbenchTargets NAMESPACE kernbench:: DESTINATION ${kernbench_cmake_dir})
