@@ -50,7 +50,7 @@ struct BenchRequest {
 };
 
 // What a bench is given.  It submits work, adds rows and returns; what it throws ends the run with
-// that error's exit code.
+// that error's exit code.  For one thread, except for interrupt().
 class Bench {
  public:
   Bench(BenchRequest request, Settings settings, Console& console);
@@ -86,8 +86,8 @@ class Bench {
   void note(std::string_view what, std::string_view text);
   Console& console() { return console_; }
 
-  // For the program: stops what is being simulated, and what is begun later, with KB-S001.  May be
-  // called from another thread.
+  // For the program, from another thread: stops what is being simulated, and what is begun later,
+  // with KB-S001.
   void interrupt();
   bool is_interrupted() const;
 

@@ -20,11 +20,11 @@ std::int64_t exact_limit(DType dtype) {
   return 1 << 24;
 }
 
-// splitmix64's finalizer.
-std::uint64_t scrambled(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
+// murmur3's finalizer.
+std::uint32_t scrambled(std::uint32_t x) {
+  x = (x ^ (x >> 16)) * 0x85ebca6b;
+  x = (x ^ (x >> 13)) * 0xc2b2ae35;
+  return x ^ (x >> 16);
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -36,18 +36,17 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 ExactSummands::ExactSummands(const Topology& topology, const DPPolicy& placement, DType dtype,
                              std::int64_t n_elem, std::uint64_t seed)
-    : n_elem_(n_elem),
-      seed_(seed),
+    : seed_(scrambled(static_cast<std::uint32_t>(seed ^ seed >> 32))),
       cube_holders_(placement.cube == Shard::partial ? topology.cube_count() : 1),
       pe_holders_(placement.pe == Shard::partial ? topology.pe_count() : 1),
       holder_count_(topology.system.sip_count * cube_holders_ * pe_holders_),
       largest_(std::clamp<std::int64_t>(exact_limit(dtype) / holder_count_, 1, 1000)),
       stride_((holder_count_ + exact_limit(dtype) - 1) / exact_limit(dtype)),
-      sums_(static_cast<std::size_t>(n_elem)) {
-  for (std::int64_t element = 0; element < n_elem; ++element) {
-    std::int64_t sum = 0;
-    for (std::int64_t holder = 0; holder < holder_count_; ++holder) sum += value(holder, element);
-    sums_[static_cast<std::size_t>(element)] = static_cast<float>(sum);
+      sums_(static_cast<std::size_t>(n_elem), 0.0F) {
+  std::vector<float> summands(sums_.size());
+  for (std::int64_t holder = 0; holder < holder_count_; ++holder) {
+    draw(holder, 0, summands);
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += summands[i];  // exact in f32 too
   }
 }
 
@@ -57,19 +56,23 @@ std::int64_t ExactSummands::holder_of(int rank, int cube, int pe) const {
   return (rank * cube_holders_ + own_cube) * pe_holders_ + own_pe;
 }
 
-std::int64_t ExactSummands::value(std::int64_t holder, std::int64_t element) const {
-  if ((holder + element) % stride_ != 0) return 0;
-  const auto number = static_cast<std::uint64_t>(holder * n_elem_ + element);
-  const std::uint64_t drawn = scrambled(seed_ * 0x9e3779b97f4a7c15 + number + 1);
-  return static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(2 * largest_ + 1)) - largest_;
+void ExactSummands::draw(std::int64_t holder, std::int64_t first, std::span<float> summands) const {
+  const auto range = static_cast<std::uint64_t>(2 * largest_ + 1);
+  const auto key = scrambled(static_cast<std::uint32_t>(holder) * 0x9e3779b9 + seed_);
+  for (std::size_t i = 0; i < summands.size(); ++i) {
+    const std::int64_t element = first + static_cast<std::int64_t>(i);
+    const std::uint64_t drawn = scrambled(static_cast<std::uint32_t>(element) ^ key);
+    summands[i] = static_cast<float>(static_cast<std::int64_t>(drawn * range >> 32) - largest_);
+  }
+  if (stride_ == 1) return;
+  for (std::size_t i = 0; i < summands.size(); ++i) {
+    if ((holder + first + static_cast<std::int64_t>(i)) % stride_ != 0) summands[i] = 0;
+  }
 }
 
 std::vector<float> ExactSummands::of_shard(int rank, const ShardInfo& shard) const {
-  const std::int64_t holder = holder_of(rank, shard.cube, shard.pe);
-  std::vector<float> elements;
-  for (std::int64_t i = 0; i < shard.shape.numel(); ++i) {
-    elements.push_back(static_cast<float>(value(holder, shard.offset[1] + i)));
-  }
+  std::vector<float> elements(static_cast<std::size_t>(shard.shape.numel()));
+  draw(holder_of(rank, shard.cube, shard.pe), shard.offset[1], elements);
   return elements;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
@@ -36,12 +37,12 @@ class ExactSummands {
 
  private:
   std::int64_t holder_of(int rank, int cube, int pe) const;
-  std::int64_t value(std::int64_t holder, std::int64_t element) const;
+  // A holder's summands of consecutive elements.
+  void draw(std::int64_t holder, std::int64_t first, std::span<float> summands) const;
   std::int64_t count_wrong(const Tensor& tensor, std::size_t shard,
                            const std::vector<float>& elements) const;
 
-  const std::int64_t n_elem_;
-  const std::uint64_t seed_;
+  const std::uint32_t seed_;
   const std::int64_t cube_holders_;  // on a SIP
   const std::int64_t pe_holders_;    // in a cube
   const std::int64_t holder_count_;
