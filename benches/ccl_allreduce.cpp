@@ -11,7 +11,6 @@
 #include "benches/bench.h"
 #include "benches/collective_table.h"
 #include "benches/exact_summands.h"
-#include "ccl/closed_form.h"
 #include "ccl/lower_bound.h"
 
 namespace kernbench::benches {
@@ -61,11 +60,10 @@ Time slowest_since(const RuntimeContext& torch, std::size_t first) {
   return longest;
 }
 
-std::optional<Time> closed_form(const Bench& bench, const ccl::Config& ccl, const Case& wanted,
-                                Bytes bytes) {
-  if (ccl.algorithm().name != "intercube_allreduce" || bytes == 0) return std::nullopt;
-  const auto form = ccl::intercube_closed_form(bench.topology(), wanted.placement, bytes);
-  return form ? std::optional(form->time) : std::nullopt;
+std::optional<Time> closed_form(const Bench& bench, const ccl::Config& ccl, const Case& wanted) {
+  const ccl::AlgorithmTime form = ccl.algorithm().closed_form;
+  if (form == nullptr) return std::nullopt;
+  return form({bench.topology(), wanted.placement, wanted.n_elem, wanted.dtype, ccl.ipcq()});
 }
 
 CollectiveRow measure(const Bench& bench, RuntimeContext& torch, const ccl::Config& ccl,
@@ -90,7 +88,7 @@ CollectiveRow measure(const Bench& bench, RuntimeContext& torch, const ccl::Conf
   row.critical = slowest_since(torch, first_result);
   row.time = outcome.last_return - outcome.first_call;
   row.lower_bound = ccl::all_reduce_lower_bound(bench.topology(), row.bytes);
-  row.closed_form = closed_form(bench, ccl, wanted, row.bytes);
+  row.closed_form = closed_form(bench, ccl, wanted);
   row.wrong = summands.count_wrong(outcome.tensors);
   return row;
 }

@@ -30,27 +30,13 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
   return pes;
 }
 
-// What a kernel may keep in scratch at a time: the same on all PEs, so that of the one whose queues
-// take most.  Two thirds of it are left: of what is kept, even if it is one piece, a summand may
-// arrive and the sum be made while the old value is still there.
-Bytes scratch_bytes(sim::Machine& machine) {
-  const Topology& topology = machine.topology();
-  Bytes least = topology.pe.tcm.capacity;
-  for (const sim::IpcqChannel& channel : machine.channels()) {
-    least = std::min(least, machine.pe(channel.ends().to).scratch_capacity());
-  }
-  return least / 3;
-}
-
 }  // namespace
 
 AhbmBackend::AhbmBackend(RuntimeContext& torch, const Config& config)
     : torch_(torch), config_(config), ipcq_(config.ipcq()) {
   install_neighbours(torch.simulation().machine(), ipcq_);
-  scratch_bytes_ = scratch_bytes(torch.simulation().machine());
   const sim::Grid sips = sim::sip_grid(torch.topology());
-  const Bytes needed = sip_exchange_chunk_count(sips) * size_of(DType::f32);
-  if (scratch_bytes_ < needed) {
+  if (scratch_elements(torch.topology(), ipcq_, DType::f32) < sip_exchange_chunk_count(sips)) {
     throw DeviceError(
         "KB-M010", fmt::format("queues of {} x {} B leave no room for values in a TCM of {} B; use "
                                "fewer or smaller slots, or buffer_kind sram or hbm",
@@ -75,7 +61,7 @@ KernelArgs AhbmBackend::arguments(const distributed::CollectiveCall& call, const
   args.cube_count = x.dp().num_cubes == 0 ? topology.cube_count() : x.dp().num_cubes;
   args.placement = x.dp();
   args.slot_elements = ipcq_.slot_bytes / size_of(x.dtype());
-  args.scratch_elements = scratch_bytes_ / size_of(x.dtype());
+  args.scratch_elements = scratch_elements(topology, ipcq_, x.dtype());
   for (const ShardInfo& shard : x.shards()) {
     const sim::PeLocation at{shard.sip, shard.cube, shard.pe};
     if (at == pe) args.n_elem = shard.shape.numel();
@@ -127,6 +113,9 @@ bool register_ahbm_backend() {
       [](RuntimeContext& torch,
          const distributed::BackendConfig* config) -> std::unique_ptr<distributed::Backend> {
         const auto* own = dynamic_cast<const Config*>(config);
+        if (own == nullptr && config != nullptr) {
+          throw CollectiveError("KB-R002", "backend 'ahbm': its settings are not a ccl::Config");
+        }
         return std::make_unique<AhbmBackend>(torch, own == nullptr ? Config() : *own);
       });
 }

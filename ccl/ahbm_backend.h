@@ -39,7 +39,6 @@ class AhbmBackend : public distributed::Backend {
   RuntimeContext& torch_;
   const Config config_;
   const sim::IpcqParams ipcq_;
-  Bytes scratch_bytes_ = 0;  // that a kernel may keep
   std::map<std::uint64_t, UnderWay> under_way_;  // by operation
 };
 

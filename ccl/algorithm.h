@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -31,13 +32,27 @@ struct KernelArgs {
   std::int64_t scratch_elements = 1;  // that a kernel may hold at a time, the same on all PEs
 };
 
+// What a kernel may keep in scratch at a time, of a type, beside queues of that kind.
+std::int64_t scratch_elements(const Topology& topology, const sim::IpcqParams& ipcq, DType dtype);
+
+// One collective of tensors of `n_elem` elements, as a whole.
+struct CollectiveCase {
+  const Topology& topology;
+  DPPolicy placement;
+  std::int64_t n_elem = 0;
+  DType dtype = DType::f32;
+  sim::IpcqParams ipcq;
+};
+
 using AlgorithmKernel = void (*)(tl::Context&, const KernelArgs&);
+using AlgorithmTime = std::optional<Time> (*)(const CollectiveCase&);
 
 struct Algorithm {
   std::string_view name;
   std::string_view collective;
   std::string_view summary;
   AlgorithmKernel kernel;
+  AlgorithmTime closed_form;  // nullptr: none is known
 };
 
 // All there are, by name.

@@ -3,24 +3,18 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
-#include "runtime/tensor/dp_policy.h"
-#include "sim_engine/topology/topology.h"
+#include "ccl/algorithm.h"
 
 namespace kernbench::ccl {
 
-struct ClosedForm {
-  Time time{0};
-  std::string formula;  // in the notation of TIMING.md
-};
-
-// intercube_allreduce of `bytes` per cube (per SIP if the cubes hold parts), in the root form where
-// cubes share the tensor.  alpha is the latency of the way between neighbours, beta the time per
-// byte at its slowest link; every stage waits for the one before it, so that what is cut in chunks
-// and pipelined can be faster than the form says.  nullopt where no such form is known: for cubes
-// that exchange their own parts, whose ways to the IO chiplet differ.
-std::optional<ClosedForm> intercube_closed_form(const Topology& topology, const DPPolicy& placement,
-                                                Bytes bytes);
+// intercube_allreduce from the moment at which its kernels begin: up the tree over cubes in the
+// chunks of sip_exchange(), which follow each other, through the SIPs and down again.  alpha is the
+// latency of the way between neighbours, beta the time per byte at its slowest link.  Ports inside
+// a SIP that messages of one PE share are not counted: where they cost time, it takes longer.
+//
+// nullopt where no form is known: cubes or PEs that hold parts (their messages meet on links),
+// chunks that differ in size, several segments, queues whose slots may run out, and no elements.
+std::optional<Time> intercube_closed_form(const CollectiveCase& collective);
 
 }  // namespace kernbench::ccl

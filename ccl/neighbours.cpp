@@ -1,14 +1,11 @@
 #include "ccl/neighbours.h"
 
+#include "sim_engine/components/direction.h"
 #include "sim_engine/components/grid.h"
 
 namespace kernbench::ccl {
 
 namespace {
-
-constexpr sim::Direction global(sim::Compass direction) {
-  return static_cast<sim::Direction>(static_cast<int>(direction) + sim::kCompassCount);
-}
 
 void install_neighbours_of(sim::Machine& machine, const sim::IpcqParams& params,
                            const sim::PeLocation& from) {
@@ -16,13 +13,13 @@ void install_neighbours_of(sim::Machine& machine, const sim::IpcqParams& params,
   const sim::Grid sips = sim::sip_grid(machine.topology());
   for (int i = 0; i < sim::kCompassCount; ++i) {
     const auto compass = static_cast<sim::Compass>(i);
-    const auto direction = static_cast<sim::Direction>(i);
+    const sim::Direction near = sim::to_direction(compass);
+    const sim::Direction far = sim::to_global(compass);
     if (const int cube = cubes.neighbour(from.cube, compass); cube >= 0) {
-      machine.connect({from, direction, {from.sip, cube, from.pe}, opposite(direction)}, params);
+      machine.connect({from, near, {from.sip, cube, from.pe}, opposite(near)}, params);
     }
     if (const int sip = sips.neighbour(from.sip, compass); sip >= 0) {
-      machine.connect({from, global(compass), {sip, from.cube, from.pe}, opposite(global(compass))},
-                      params);
+      machine.connect({from, far, {sip, from.cube, from.pe}, opposite(far)}, params);
     }
   }
 }

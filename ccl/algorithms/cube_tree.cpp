@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim_engine/components/direction.h"
+
 namespace kernbench::ccl {
 
 namespace {
@@ -25,14 +27,14 @@ int root_cube(const sim::Grid& cubes, int count) {
 CubeTreeNode cube_tree_node(const sim::Grid& cubes, int count, int cube) {
   CubeTreeNode node;
   if (const auto step = towards_root(cubes, count, cube)) {
-    node.parent = static_cast<sim::Direction>(*step);
+    node.parent = sim::to_direction(*step);
   }
   for (int i = 0; i < sim::kCompassCount; ++i) {
     const auto direction = static_cast<sim::Compass>(i);
     const int neighbour = cubes.neighbour(cube, direction);
     if (neighbour < 0 || neighbour >= count) continue;
     if (towards_root(cubes, count, neighbour) == sim::opposite(direction)) {
-      node.children.push_back(static_cast<sim::Direction>(i));
+      node.children.push_back(sim::to_direction(direction));
     }
   }
   return node;

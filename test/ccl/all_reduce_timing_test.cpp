@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/closed_form.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/small_topology.h"
@@ -149,44 +148,90 @@ TEST_CASE("cubes that hold copies only need the way back", "[ccl][timing]") {
         4 * (kCubeAlpha + Time{100'000}));
 }
 
-TEST_CASE("the closed form is the simulated time where nothing is pipelined", "[ccl][timing]") {
-  const auto check = [&](const Topology& topology, Bytes bytes, const DPPolicy& dp) {
-    const auto form = ccl::intercube_closed_form(topology, dp, bytes);
-    REQUIRE(form.has_value());
-    CHECK(form->time == kernel_time_of(topology, bytes, dp));
-  };
-  for (int p = 1; p <= 9; ++p) {
-    check(sip_links(SipTopology::ring_1d, p), 2 * p * 4096, kPartial);
-    check(sip_links(SipTopology::mesh_2d_no_wrap, p), p * 4096, kPartial);
-    check(sip_links(SipTopology::mesh_2d_no_wrap, 1, p), p * 4096, kPartial);
-    check(sip_links(SipTopology::torus_2d, 1, p), 2 * p * 4096, kPartial);
-  }
-  const Topology cubes = cube_links(SipTopology::mesh_2d_no_wrap, 4, 3);
-  for (int count = 1; count <= 12; ++count) {
-    for (const Shard cube : {Shard::partial, Shard::replicate}) {
-      check(cubes, 12800, {.cube = cube, .pe = Shard::replicate, .num_cubes = count});
-    }
-  }
+std::optional<Time> form_of(const Topology& topology, Bytes bytes, const DPPolicy& dp = kPartial,
+                            const ccl::Config& config = deep_queues()) {
+  return config.algorithm().closed_form({topology, dp, bytes / 4, DType::f32, config.ipcq()});
 }
 
-TEST_CASE("the simulated time is never above the closed form of the links alone", "[ccl][timing]") {
-  for (const SipTopology kind :
-       {SipTopology::ring_1d, SipTopology::torus_2d, SipTopology::mesh_2d_no_wrap}) {
-    for (const auto& [w, h] : {std::pair{2, 1}, {3, 1}, {2, 2}, {3, 2}, {2, 3}, {4, 3}}) {
-      if (kind == SipTopology::ring_1d && h > 1) continue;
-      const Topology topology = link_topology(kind, w, h, 3, 2);
-      for (const Bytes bytes : {96, 9600, 960'000}) {
-        CAPTURE(name_of(kind), w, h, bytes);
-        CHECK(kernel_time_of(topology, bytes) <=
-              ccl::intercube_closed_form(topology, kPartial, bytes)->time);
+TEST_CASE("the closed form is the simulated time", "[ccl][timing]") {
+  const auto check = [&](const Topology& topology, Bytes bytes, const DPPolicy& dp = kPartial) {
+    CAPTURE(topology.system.w, topology.system.h, topology.sip.cubes_w, topology.sip.cubes_h);
+    const auto form = form_of(topology, bytes, dp);
+    REQUIRE(form.has_value());
+    CHECK(*form == kernel_time_of(topology, bytes, dp));
+  };
+  for (int p = 1; p <= 9; ++p) {
+    check(sip_links(SipTopology::ring_1d, p), 2 * p * 4096);
+    check(sip_links(SipTopology::mesh_2d_no_wrap, p), p * 4096);
+    check(sip_links(SipTopology::mesh_2d_no_wrap, 1, p), p * 4096);
+    check(sip_links(SipTopology::torus_2d, 1, p), 2 * p * 4096);
+  }
+  for (const auto& [w, h] : {std::pair{2, 2}, {2, 3}, {3, 2}, {4, 3}}) {
+    check(sip_links(SipTopology::torus_2d, w, h), 2 * w * h * 4096);
+    check(sip_links(SipTopology::mesh_2d_no_wrap, w, h), w * h * 4096);
+  }
+  for (const SipTopology kind : kSipTopologies) {
+    const Topology cubes = cube_links(kind, 4, 3);
+    for (int count = 1; count <= 12; ++count) {
+      for (const Shard cube : {Shard::partial, Shard::replicate}) {
+        check(cubes, 12800, {.cube = cube, .pe = Shard::replicate, .num_cubes = count});
       }
     }
   }
 }
 
-TEST_CASE("cubes that exchange their own parts have no closed form", "[ccl][timing]") {
-  CHECK_FALSE(ccl::intercube_closed_form(cube_links(SipTopology::ring_1d, 2, 2),
-                                         {.cube = Shard::row_wise}, 4096));
+TEST_CASE("the closed form of cubes and SIPs is the simulated time where only SIPs' links are slow",
+          "[ccl][timing]") {
+  for (const SipTopology kind : kSipTopologies) {
+    for (const auto& [w, h] : {std::pair{2, 1}, {3, 1}, {2, 2}, {3, 2}, {2, 3}, {4, 3}}) {
+      if (kind == SipTopology::ring_1d && h > 1) continue;
+      Topology topology = link_topology(kind, w, h, 3, 2);
+      CAPTURE(name_of(kind), w, h);
+      CHECK(form_of(topology, 9600) <= kernel_time_of(topology, 9600));  // shared ways to the edge
+      topology.sip.ucie.bandwidth = Bandwidth::unlimited();
+      CHECK(form_of(topology, 9600) == kernel_time_of(topology, 9600));
+    }
+  }
+}
+
+TEST_CASE("there is a closed form only where queues let every message through", "[ccl][timing]") {
+  int known = 0;
+  for (const SipTopology kind : kSipTopologies) {
+    for (int depth = 1; depth <= 12; ++depth) {
+      const auto config = ccl::Config::parse(
+          fmt::format("defaults: {{depth: {}, slot: 1 MiB, buffer_kind: sram}}", depth));
+      for (const Bytes bytes : {96, 960, 960'000}) {
+        for (const Topology& topology :
+             {sip_links(kind, 4), sip_links(kind, 2), sip_links(kind, 6), cube_links(kind, 4, 3)}) {
+          const auto form = form_of(topology, bytes, kPartial, config);
+          if (!form) continue;
+          ++known;
+          CAPTURE(name_of(kind), depth, bytes, topology.system.w);
+          CHECK(*form == KernelsUnderTest(topology, kPartial, config).all_reduce(bytes / 4));
+        }
+      }
+    }
+  }
+  CHECK(known > 200);
+}
+
+TEST_CASE("where it is not known there is no closed form", "[ccl][timing]") {
+  const Topology ring = sip_links(SipTopology::ring_1d, 4);
+  const auto slots = [](int depth, int kib) {
+    return ccl::Config::parse(fmt::format("defaults: {{depth: {}, slot: {} KiB}}", depth, kib));
+  };
+  CHECK(form_of(ring, 8 * 1024, kPartial, slots(4, 1)).has_value());
+  CHECK_FALSE(form_of(ring, 0));
+  CHECK_FALSE(form_of(ring, 8 * 1024 + 4));                        // chunks differ in size
+  CHECK_FALSE(form_of(ring, 8 * 1024 + 32, kPartial, slots(4, 1)));  // a second segment
+  CHECK_FALSE(form_of(ring, 8 * 1024, kPartial, slots(1, 1)));     // messages wait for credits
+  CHECK_FALSE(form_of(sip_links(SipTopology::mesh_2d_no_wrap, 4), 4096, kPartial, slots(4, 1)));
+  const Topology cubes = cube_links(SipTopology::ring_1d, 2, 2);
+  CHECK_FALSE(form_of(cubes, 4096, {.cube = Shard::row_wise}));
+  Topology pes = ring;
+  pes.cube.pe_per_corner = 2;
+  CHECK(form_of(pes, 4096, {.pe = Shard::replicate}).has_value());
+  CHECK_FALSE(form_of(pes, 4096, {.pe = Shard::column_wise}));
 }
 
 // A slot is free again when the value has come (alpha + m) and its credit, 16 B, is back.
