@@ -54,27 +54,26 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
                                         std::uint64_t operation) {
   const std::uint64_t sequence = next_sequence_.at(static_cast<std::size_t>(rank))++;
   const std::size_t index = sequence - first_sequence_;
-  if (index == records_.size()) records_.push_back({operation, {}});
+  if (index == records_.size()) records_.push_back({operation, fingerprint, {}, {}});
   Record& record = records_[index];
-  const Arrival arrival{rank, fingerprint};
-  if (!record.arrivals.empty()) check_match(record.arrivals.front(), arrival, sequence);
-  check_device(record, arrival);
-  record.arrivals.push_back(arrival);
+  if (!record.ranks.empty()) check_match(record, rank, fingerprint, sequence);
+  note_device(record, rank, fingerprint);
+  record.ranks.push_back(rank);
   check_nobody_left(record, sequence);
 
   const CollectiveCall call{rank, sequence, record.operation};
   while (!records_.empty() &&
-         records_.front().arrivals.size() == static_cast<std::size_t>(world_size_)) {
+         records_.front().ranks.size() == static_cast<std::size_t>(world_size_)) {
     records_.pop_front();
     ++first_sequence_;
   }
   return call;
 }
 
-void CollectiveLedger::check_match(const Arrival& first, const Arrival& later,
+void CollectiveLedger::check_match(const Record& record, int rank, const CollectiveFingerprint& b,
                                    std::uint64_t sequence) const {
-  const CollectiveFingerprint& a = first.fingerprint;
-  const CollectiveFingerprint& b = later.fingerprint;
+  const CollectiveFingerprint& a = record.first;
+  const int first_rank = record.ranks.front();
   std::vector<std::string> aspects;
   const auto compare = [&](std::string_view what, const std::string& one,
                            const std::string& other) {
@@ -94,45 +93,49 @@ void CollectiveLedger::check_match(const Arrival& first, const Arrival& later,
           "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, "
           "but Rank {} is running collective: {}. Collectives differ in the following "
           "aspects: {}\n  rank {} called {}\n  rank {} called {}",
-          first.rank, fingerprint_text(a, sequence), later.rank, fingerprint_text(b, sequence),
-          fmt::join(aspects, "; "), first.rank, describe(a, sequence), later.rank,
+          first_rank, fingerprint_text(a, sequence), rank, fingerprint_text(b, sequence),
+          fmt::join(aspects, "; "), first_rank, describe(a, sequence), rank,
           describe(b, sequence)));
 }
 
-void CollectiveLedger::check_device(const Record& record, const Arrival& later) const {
-  if (later.fingerprint.device < 0) return;
-  for (const Arrival& earlier : record.arrivals) {
-    if (earlier.fingerprint.device != later.fingerprint.device) continue;
+void CollectiveLedger::note_device(Record& record, int rank,
+                                   const CollectiveFingerprint& later) const {
+  if (later.device < 0) return;
+  const auto device = static_cast<std::size_t>(later.device);
+  const auto known = std::max(device + 1, static_cast<std::size_t>(world_size_));
+  if (record.rank_of_device.size() < known) record.rank_of_device.resize(known, -1);
+  int& holder = record.rank_of_device[device];
+  if (holder >= 0) {
     throw CollectiveError(
         "KB-C011", fmt::format("ranks {} and {} both brought a tensor on device {} to {}; call "
                                "torch.ahbm.set_device(rank) before making tensors",
-                               earlier.rank, later.rank, later.fingerprint.device,
-                               later.fingerprint.function));
+                               holder, rank, later.device, later.function));
   }
+  holder = rank;
 }
 
 void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t sequence) const {
-  for (int rank = 0; rank < world_size_; ++rank) {
+  for (int rank = 0; absent_count_ > 0 && rank < world_size_; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
     if (absence_[index] == Absence::present || next_sequence_[index] > sequence) continue;
-    std::vector<int> waiting;
-    for (const Arrival& arrival : record.arrivals) waiting.push_back(arrival.rank);
+    std::vector<int> waiting = record.ranks;
     std::ranges::sort(waiting);
     throw DeadlockError(
         "KB-C002",
         fmt::format("rank {} {} {}#{}, which {} called\n  {}", rank,
                     absence_[index] == Absence::returned ? "finished without calling"
                                                          : "was never started, so it cannot call",
-                    record.arrivals.front().fingerprint.function, sequence, name_ranks(waiting),
-                    fmt::format("rank {} called {}", record.arrivals.front().rank,
-                                describe(record.arrivals.front().fingerprint, sequence))),
+                    record.first.function, sequence, name_ranks(waiting),
+                    fmt::format("rank {} called {}", record.ranks.front(),
+                                describe(record.first, sequence))),
         ExitCode::collective_misuse);
   }
 }
 
 void CollectiveLedger::leave(int rank, bool was_started) {
-  absence_.at(static_cast<std::size_t>(rank)) =
-      was_started ? Absence::returned : Absence::never_started;
+  Absence& absence = absence_.at(static_cast<std::size_t>(rank));
+  absent_count_ += absence == Absence::present;
+  absence = was_started ? Absence::returned : Absence::never_started;
   for (std::size_t i = 0; i < records_.size(); ++i) {
     check_nobody_left(records_[i], first_sequence_ + i);
   }

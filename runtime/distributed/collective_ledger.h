@@ -45,23 +45,23 @@ class CollectiveLedger {
   void leave(int rank, bool was_started);
 
  private:
-  struct Arrival {
-    int rank;
-    CollectiveFingerprint fingerprint;
-  };
   struct Record {
     std::uint64_t operation = 0;
-    std::vector<Arrival> arrivals;
+    CollectiveFingerprint first;      // what the first to arrive runs
+    std::vector<int> ranks;           // in the order of their arrivals
+    std::vector<int> rank_of_device;  // -1: nobody brought a tensor on it
   };
   enum class Absence : std::uint8_t { present, returned, never_started };
 
-  void check_match(const Arrival& first, const Arrival& later, std::uint64_t sequence) const;
-  void check_device(const Record& record, const Arrival& later) const;
+  void check_match(const Record& record, int rank, const CollectiveFingerprint& later,
+                   std::uint64_t sequence) const;
+  void note_device(Record& record, int rank, const CollectiveFingerprint& later) const;
   void check_nobody_left(const Record& record, std::uint64_t sequence) const;
 
   const int world_size_;
   std::vector<std::uint64_t> next_sequence_;  // by rank
   std::vector<Absence> absence_;              // by rank
+  int absent_count_ = 0;                      // of those
   std::uint64_t first_sequence_ = 0;          // of records_.front()
   std::deque<Record> records_;                // of those that not all have called yet
 };
