@@ -38,25 +38,22 @@ class InCollective {
 DistributedContext::DistributedContext(RuntimeContext& torch) : torch_(torch) {}
 DistributedContext::~DistributedContext() = default;
 
-bool DistributedContext::is_initialized_here() const {
+bool DistributedContext::is_initialized() const {
   const FiberLocal& local = torch_.simulation().local();
   return initialized_for_all_ ||
          (local.kind == FiberLocal::Kind::rank && initialized_ranks_.contains(local.rank));
 }
 
-bool DistributedContext::is_initialized() const {
-  return is_initialized_here();
-}
-
 void DistributedContext::init_process_group(std::string_view name, const InitOptions& options) {
-  if (is_initialized_here()) misuse("trying to initialize the default process group twice!");
+  if (is_initialized()) misuse("trying to initialize the default process group twice!");
   const BackendFactory factory = find_backend(name);
   if (factory == nullptr) {
     misuse(fmt::format("Unknown c10d backend type {}; there are: {}", name,
                        fmt::join(backend_names(), ", ")));
   }
-  if (backend_ == nullptr) backend_ = factory(torch_, torch_.options().ccl.get());
-  const int world_size = backend_->world_size();
+  std::unique_ptr<Backend> made;  // and unmade again if an argument is wrong
+  if (backend_ == nullptr) made = factory(torch_, torch_.options().ccl.get());
+  const int world_size = (made == nullptr ? backend_ : made)->world_size();
   if (options.world_size != -1 && options.world_size != world_size) {
     misuse(fmt::format("world_size ({}) is not the number of SIPs of topology '{}' ({})",
                        options.world_size, torch_.topology().name, world_size));
@@ -73,6 +70,7 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
     misuse(fmt::format("init_process_group: rank ({}) is not this rank's own ({})", options.rank,
                        local.rank));
   }
+  if (made != nullptr) backend_ = std::move(made);
   if (ledger_ == nullptr) make_ledger();
   if (local.kind == FiberLocal::Kind::rank) {
     initialized_ranks_.insert(local.rank);
@@ -82,7 +80,7 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
 }
 
 void DistributedContext::destroy_process_group() {
-  if (!is_initialized_here()) misuse("Process group cannot be None");
+  if (!is_initialized()) misuse("Process group cannot be None");
   const FiberLocal& local = torch_.simulation().local();
   if (local.kind == FiberLocal::Kind::rank && initialized_ranks_.erase(local.rank) == 0) {
     misuse("the process group was made before spawn() and is destroyed after it, not by a rank");
@@ -94,7 +92,7 @@ void DistributedContext::destroy_process_group() {
 }
 
 Backend& DistributedContext::backend() const {
-  if (!is_initialized_here()) {
+  if (!is_initialized()) {
     misuse(
         "Default process group has not been initialized, please make sure to call "
         "init_process_group.");

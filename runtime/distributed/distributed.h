@@ -16,6 +16,10 @@ namespace kernbench {
 
 class RuntimeContext;
 
+namespace multiprocessing {
+class Multiprocessing;
+}
+
 namespace distributed {
 
 // As torch.distributed.init_process_group's arguments.  -1: whatever there is.
@@ -40,6 +44,7 @@ class DistributedContext {
   // Throws CollectiveError KB-R002 if there is no group.
   void destroy_process_group();
 
+  // Whether the caller has a group: one that was made for all, or by itself if it is a rank.
   bool is_initialized() const;
   static constexpr bool is_available() { return true; }
 
@@ -59,15 +64,16 @@ class DistributedContext {
   // Returns when every rank has called it.  Errors as of all_reduce().
   void barrier(std::source_location location = std::source_location::current());
 
-  // For spawn(): `nprocs` ranks are about to start; a rank has returned; the run was abandoned.
+ private:
+  friend class multiprocessing::Multiprocessing;
+
+  // `nprocs` ranks are about to start; a rank has returned; the run was abandoned.
   void ranks_start(int nprocs);
   void rank_returned(int rank);
   void run_abandoned();
 
- private:
   Backend& backend() const;
   CollectiveCall arrive(const CollectiveFingerprint& fingerprint);
-  bool is_initialized_here() const;
   void make_ledger();
 
   RuntimeContext& torch_;

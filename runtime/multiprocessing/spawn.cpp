@@ -45,8 +45,10 @@ Failure inspect(const std::exception_ptr& exception) {
 // The ranks of one spawn().
 class World {
  public:
-  World(RuntimeContext& torch, int nprocs, const std::function<void(int)>& body)
-      : torch_(torch), body_(body), running_(nprocs) {
+  // `returned` is called when a rank has.
+  World(RuntimeContext& torch, int nprocs, const std::function<void(int)>& body,
+        std::function<void(int)> returned)
+      : torch_(torch), body_(body), returned_(std::move(returned)), running_(nprocs) {
     for (int rank = 0; rank < nprocs; ++rank) start(rank);
   }
 
@@ -68,6 +70,7 @@ class World {
 
   RuntimeContext& torch_;
   const std::function<void(int)>& body_;
+  const std::function<void(int)> returned_;
   int running_;
   std::deque<Rank> ranks_;  // addresses stay
   Completion all_returned_{torch_.simulation()};
@@ -87,7 +90,7 @@ void World::ended(Rank& rank, const FiberResult& result) {
   if (result.how == FiberResult::How::threw) failed(rank, result.exception);
   if (result.how != FiberResult::How::returned) return;
   try {
-    torch_.distributed.rank_returned(rank.local.rank);
+    returned_(rank.local.rank);
   } catch (const DeadlockError&) {  // others wait for it
     torch_.simulation().fail(std::current_exception());
   }
@@ -139,7 +142,7 @@ void Multiprocessing::run_ranks(int nprocs, const std::function<void(int)>& body
   }
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
   torch_.distributed.ranks_start(nprocs);
-  World world(torch_, nprocs, body);
+  World world(torch_, nprocs, body, [this](int rank) { torch_.distributed.rank_returned(rank); });
   try {
     world.join();
   } catch (...) {
