@@ -222,9 +222,9 @@ TEST_CASE("where it is not known there is no closed form", "[ccl][timing]") {
   };
   CHECK(form_of(ring, 8 * 1024, kPartial, slots(4, 1)).has_value());
   CHECK_FALSE(form_of(ring, 0));
-  CHECK_FALSE(form_of(ring, 8 * 1024 + 4));                        // chunks differ in size
+  CHECK_FALSE(form_of(ring, 8 * 1024 + 4));                          // chunks differ in size
   CHECK_FALSE(form_of(ring, 8 * 1024 + 32, kPartial, slots(4, 1)));  // a second segment
-  CHECK_FALSE(form_of(ring, 8 * 1024, kPartial, slots(1, 1)));     // messages wait for credits
+  CHECK_FALSE(form_of(ring, 8 * 1024, kPartial, slots(1, 1)));       // messages wait for credits
   CHECK_FALSE(form_of(sip_links(SipTopology::mesh_2d_no_wrap, 4), 4096, kPartial, slots(4, 1)));
   const Topology cubes = cube_links(SipTopology::ring_1d, 2, 2);
   CHECK_FALSE(form_of(cubes, 4096, {.cube = Shard::row_wise}));

@@ -291,6 +291,31 @@ TEST_CASE("queues that do not fit into TCM are refused when the group is made", 
   CHECK_FALSE(torch.distributed.is_initialized());
 }
 
+TEST_CASE("settings of another backend are refused", "[failures]") {
+  struct OtherConfig : distributed::BackendConfig {};
+  RuntimeContext torch(round_topology(), {.ccl = std::make_shared<const OtherConfig>()});
+  ccl::register_ahbm_backend();
+  CHECK(test::error_of<CollectiveError>([&] { torch.distributed.init_process_group("ahbm"); }) ==
+        "[KB-R002] backend 'ahbm': its settings are not a ccl::Config");
+  CHECK_FALSE(torch.distributed.is_initialized());
+}
+
+TEST_CASE("a group that is refused leaves no queues behind", "[failures]") {
+  WorldUnderTest world(3, false);
+  auto& distributed = world.torch.distributed;
+  const auto& machine = world.torch.simulation().machine();
+  for (const kernbench::distributed::InitOptions& wrong :
+       {kernbench::distributed::InitOptions{.world_size = 4}, {.rank = 3}, {.rank = -2}}) {
+    CHECK_FALSE(test::error_of<CollectiveError>([&] {
+                  distributed.init_process_group("ahbm", wrong);
+                }).empty());
+    CHECK(machine.channels().empty());
+  }
+  distributed.init_process_group("ahbm");
+  CHECK_FALSE(machine.channels().empty());
+  world.check_works();
+}
+
 TEST_CASE("a collective ends at the same instant however early other ranks came",
           "[failures][timing]") {
   const auto end_of = [](int late_copies) {
