@@ -1,5 +1,6 @@
 #include "benches/program.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -108,9 +109,19 @@ int run_command(int argc, const char* const* argv) {
   }
 }
 
+// A closed standard stream would otherwise be the number of the first file that is opened, and what
+// is printed would land in it.  Writing to the stand-in fails, as it would have.
+void reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) != -1) continue;
+    [[maybe_unused]] const int stand_in = open("/dev/null", O_RDONLY);  // the lowest free number
+  }
+}
+
 }  // namespace
 
 int main(int argc, const char* const* argv) noexcept {
+  reserve_standard_streams();
   try {
     return run_command(argc, argv);
   } catch (...) {  // there is no memory even for the message

@@ -102,8 +102,8 @@ int run(const RunArguments& arguments) {
   const auto wall_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
+  const InterruptWatch watch([&] { bench.interrupt(); });  // also while files are written
   try {
-    const InterruptWatch watch([&] { bench.interrupt(); });
     info.run(bench);
   } catch (...) {
     keep_the_finished(report_of(info, bench, wall_s()), bench, outputs);

@@ -28,6 +28,10 @@ std::vector<std::string_view> algorithm_names() {
   return names;
 }
 
+void add_name(std::vector<std::string_view>& names, std::string_view name) {
+  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
+
 // "unknown algorithm 'x'; there are: ..."
 std::string unknown_algorithm(std::string_view name, const std::vector<std::string_view>& known) {
   const std::string_view meant = nearest(name, known);
@@ -85,7 +89,7 @@ Config Config::read(const YamlDocument& document) {
       config.defaults_ = settings_of(defaults);
       if (config.entry() == nullptr && find_algorithm(config.algorithm_) == nullptr) {
         std::vector<std::string_view> known = algorithm_names();
-        for (const AlgorithmEntry& entry : config.entries_) known.push_back(entry.name);
+        for (const AlgorithmEntry& entry : config.entries_) add_name(known, entry.name);
         defaults.fail("algorithm", "KB-Y040", unknown_algorithm(config.algorithm_, known));
       }
     }
@@ -127,7 +131,7 @@ Config Config::with_algorithm(std::string_view name) const {
   changed.algorithm_ = name;
   if (changed.entry() == nullptr && find_algorithm(name) == nullptr) {
     std::vector<std::string_view> known = algorithm_names();
-    for (const AlgorithmEntry& entry : entries_) known.push_back(entry.name);
+    for (const AlgorithmEntry& entry : entries_) add_name(known, entry.name);
     throw UsageError("KB-U003", unknown_algorithm(name, known));
   }
   return changed;

@@ -132,6 +132,9 @@ CollectiveCall DistributedContext::arrive(const CollectiveFingerprint& fingerpri
                                       "ranks",
                                       local.rank, world_size));
   }
+  if (local.kind == FiberLocal::Kind::unbound) {  // no spawn(): nobody else will come
+    for (int rank = 1; rank < world_size; ++rank) ledger_->leave(rank, false);
+  }
   return ledger_->arrive(local.rank, fingerprint, torch_.simulation().next_operation());
 }
 
@@ -140,6 +143,7 @@ void DistributedContext::all_reduce(Tensor& x, ReduceOp op, std::source_location
   if (x.is_host()) {
     misuse("all_reduce: a host tensor cannot take part; make it by torch.zeros, full, ...");
   }
+  torch_.check_on_device(x, "all_reduce");
   const CollectiveFingerprint fingerprint{"all_reduce",
                                           "ALLREDUCE",
                                           to_string(x.shape()),
