@@ -1,6 +1,8 @@
 #include "runtime/tensor/tensor.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/host_read.h"
@@ -59,8 +61,12 @@ bool contributes(const Tensor::Storage& storage, const ShardInfo& shard) {
          (shard.pe == 0 || !is_copied(storage, storage.dp.pe));
 }
 
+bool is_sum(const Tensor::Storage& storage) {
+  return storage.dp.cube == Shard::partial || storage.dp.pe == Shard::partial;
+}
+
 std::vector<float> gather(const Tensor::Storage& storage) {
-  const bool is_sum = storage.dp.cube == Shard::partial || storage.dp.pe == Shard::partial;
+  const bool adds = is_sum(storage);
   std::vector<float> elements(static_cast<std::size_t>(storage.shape.numel()), 0.0F);
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
     const ShardInfo& shard = storage.shards[i];
@@ -71,11 +77,39 @@ std::vector<float> gather(const Tensor::Storage& storage) {
                             for (std::int64_t k = 0; k < count; ++k) {
                               float& element = elements[static_cast<std::size_t>(to + k)];
                               const float read = part[static_cast<std::size_t>(from + k)];
-                              element = is_sum ? element + read : read;
+                              element = adds ? element + read : read;
                             }
                           });
   }
   return elements;
+}
+
+// Where an element of the whole tensor lies in a shard, if it does.
+std::optional<std::int64_t> position_in(const ShardInfo& shard,
+                                        std::span<const std::int64_t> index) {
+  std::int64_t position = 0;
+  for (std::size_t d = 0; d < index.size(); ++d) {
+    const std::int64_t own = index[d] - shard.offset[d];
+    if (own < 0 || own >= shard.shape[d]) return std::nullopt;
+    position = position * shard.shape[d] + own;
+  }
+  return position;
+}
+
+float gather_one(const Tensor::Storage& storage, std::span<const std::int64_t> index) {
+  float element = 0;
+  for (std::size_t i = 0; i < storage.shards.size(); ++i) {
+    const ShardInfo& shard = storage.shards[i];
+    if (!contributes(storage, shard) || shard.shape.numel() == 0) continue;
+    const auto position = position_in(shard, index);
+    if (!position) continue;
+    const float part = storage.simulation
+                           ->read(storage.simulation->machine().memory().load(
+                               storage.buffers[i].region, *position, 1))
+                           .front();
+    element = is_sum(storage) ? element + part : part;
+  }
+  return element;
 }
 
 // Waits as `entry_point`, and then has values to read.
@@ -144,7 +178,9 @@ float Tensor::at(std::initializer_list<std::int64_t> index) const {
     throw DeviceError("KB-M017", fmt::format("tensor '{}' {} takes {} indices, not {}", name(),
                                              to_string(shape()), shape().rank(), dimension));
   }
-  return read(checked(), HostRead::at)[static_cast<std::size_t>(position)];
+  if (is_host()) return checked().host[static_cast<std::size_t>(position)];
+  begin_read(checked(), HostRead::at);
+  return gather_one(checked(), std::span(index.begin(), index.size()));
 }
 
 Tensor& Tensor::copy_(const Tensor& source) {
