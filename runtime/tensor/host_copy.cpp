@@ -53,7 +53,7 @@ void HostCopy::landed(std::uint64_t index) {
   machine.memory().store(buffer.region, 0, machine.memory().literal(buffer.dtype, write.elements));
   const sim::OpRecord op{sim::OpKind::copy_in,
                          buffer.dtype,
-                         static_cast<std::uint32_t>(write.shard),
+                         sim::pe_number(machine.topology(), buffer.home),
                          started_,
                          machine.engine().now(),
                          buffer.element_count * size_of(buffer.dtype),

@@ -12,6 +12,9 @@ namespace kernbench::sim {
 
 bool exists(const Topology& topology, const PeLocation& location);
 
+// All PEs are numbered from 0, by SIP, cube and PE.
+std::uint32_t pe_number(const Topology& topology, const PeLocation& location);
+
 // What a path begins or ends at.  `cube` and `pe` are 0 where they mean nothing.
 struct Endpoint {
   enum class Kind : std::uint8_t {

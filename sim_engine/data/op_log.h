@@ -14,9 +14,9 @@
 
 namespace kernbench::sim {
 
-enum class OpKind : std::uint8_t { load, store, math, send, recv, copy_in, launch };
+enum class OpKind : std::uint8_t { load, store, math, send, recv, copy_in };
 
-inline constexpr std::size_t kOpKindCount = 7;
+inline constexpr std::size_t kOpKindCount = 6;
 
 // "load", "store", ...
 std::string_view name_of(OpKind kind);
@@ -24,7 +24,7 @@ std::string_view name_of(OpKind kind);
 struct OpRecord {
   OpKind kind = OpKind::load;
   DType dtype = DType::f32;
-  std::uint32_t unit = 0;  // where: a number that only the machine can read
+  std::uint32_t unit = 0;  // the PE, by its number: by SIP, cube, PE
   Time start{0};
   Time end{0};
   Bytes bytes = 0;

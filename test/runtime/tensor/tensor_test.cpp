@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
 
 #include "runtime/context/runtime_context.h"
 #include "test/support/error_text.h"
@@ -126,6 +127,41 @@ TEST_CASE("a device tensor is copied to another device, and to a host tensor", "
   Tensor host = RuntimeContext::tensor({0, 0, 0, 0}, {2, 2});
   host.copy_(y);
   CHECK(host.to_vector() == Floats{1, 2, 3, 4});
+}
+
+TEST_CASE("a copy's records are those of the PEs that it was for, by their numbers", "[tensor]") {
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 2, 1, 2, 1));  // 2 x 2 x 2 PEs
+  torch.ahbm.set_device(1);
+  torch.zeros({2, 2}, {.dp = {.cube = Shard::row_wise, .pe = Shard::column_wise}})
+      .copy_(numbers({2, 2}));
+  std::set<std::uint32_t> units;
+  for (const sim::OpRecord& record : torch.engine().op_log()) units.insert(record.unit);
+  CHECK(units == std::set<std::uint32_t>{4, 5, 6, 7});
+}
+
+TEST_CASE("an element by its index is the one of the whole tensor, however it is placed",
+          "[tensor]") {
+  RuntimeContext torch(small_topology());
+  const std::vector<Shard> kinds = {Shard::replicate, Shard::row_wise, Shard::column_wise,
+                                    Shard::partial};
+  for (const Shard cube : kinds) {
+    for (const Shard pe : kinds) {
+      Tensor x = torch.empty({3, 5}, {.dp = {.cube = cube, .pe = pe}});
+      for (std::size_t i = 0; i < x.shards().size(); ++i) {
+        const Shape& shape = x.shards()[i].shape;
+        std::vector<float> part;
+        for (std::int64_t k = 0; k < shape.numel(); ++k) {
+          part.push_back(static_cast<float>(100 * i) + static_cast<float>(k));
+        }
+        x.copy_shard_(i, RuntimeContext::tensor(part, shape));
+      }
+      const std::vector<float> all = x.to_vector();
+      for (std::int64_t i = 0; i < x.numel(); ++i) {
+        CAPTURE(to_string(x.dp()), i);
+        CHECK(x.at({i / 5, i % 5}) == all[static_cast<std::size_t>(i)]);
+      }
+    }
+  }
 }
 
 TEST_CASE("item, at and to_vector of another type read the values", "[tensor]") {
