@@ -52,8 +52,8 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "  kernbench run --bench ccl-allreduce --set dtype=bf16 --json - | jq .rows\n"
       "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
-      "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 70 our bug, 130 "
-      "interrupted.");
+      "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 23 numerics, 24 replay,\n"
+      "70 our bug, 71 a limit of the host, 130 interrupted.");
 }
 
 void add_path(CLI::App& probe, ProbePathArguments& arguments) {

@@ -76,12 +76,14 @@ Report report_of(const BenchInfo& info, const Bench& bench, double wall_s) {
   return report;
 }
 
-// What is known of a run that failed: its trace, and if it was interrupted also its rows.  That it
-// failed matters more than what cannot be written.
-void keep_the_finished(Report report, const Bench& bench, Outputs& outputs) noexcept {
+// What is known of a run that failed: its trace, its foot, and if it was interrupted also its rows.
+// That it failed matters more than what cannot be written.
+void keep_the_finished(Report report, const Bench& bench, Outputs& outputs,
+                       Console& console) noexcept {
   try {
     report.ok = false;
     outputs.write_artifacts(bench, report);
+    console.print(foot(report));
     if (bench.is_interrupted()) outputs.write_report(report);
   } catch (const std::exception&) {
   }
@@ -106,7 +108,7 @@ int run(const RunArguments& arguments) {
   try {
     info.run(bench);
   } catch (...) {
-    keep_the_finished(report_of(info, bench, wall_s()), bench, outputs);
+    keep_the_finished(report_of(info, bench, wall_s()), bench, outputs, console);
     throw;
   }
 

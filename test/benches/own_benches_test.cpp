@@ -105,6 +105,13 @@ TEST_CASE("an interrupted run keeps what was finished", "[own_benches][errors]")
   CHECK(folder.names() == std::vector<std::string>{"out", "r.json"});
 }
 
+TEST_CASE("a run that failed tells how far it came", "[own_benches][errors]") {
+  const ProgramResult result = run_own("deadlocks");
+  for (const char* part : {"#   simulated ", " events\n", "#   wall ", "#   fingerprint "}) {
+    CHECK_THAT(result.out, Contains(part));
+  }
+}
+
 TEST_CASE("a trace is written of a run that failed too", "[own_benches][errors]") {
   const TemporaryFolder folder;
   CHECK(run_own("deadlocks", {"--trace", folder.path("t.json")}).exit_code == 21);
