@@ -69,8 +69,8 @@ class Bench {
   };
   using Context = std::unique_ptr<RuntimeContext, Collector>;
 
-  // One of the run's topology, ccl.yaml and seed; or of the bench's own.  A bench may make many.
-  Context make_context() { return make_context(topology(), {.ccl = ccl(), .seed = seed()}); }
+  // One of the run's topology and ccl.yaml; or of the bench's own.  A bench may make many.
+  Context make_context() { return make_context(topology(), {.ccl = ccl()}); }
   Context make_context(const Topology& topology, RuntimeOptions options);
 
   // `ok`: the row has passed the bench's own check.  If one has not, the run ends with exit code 1.

@@ -50,16 +50,6 @@ void worker(int rank, RuntimeContext& torch, const Case& wanted, const ExactSumm
   outcome.tensors[static_cast<std::size_t>(rank)] = x;
 }
 
-// The slowest PE among the results from `first` on.
-Time slowest_since(const RuntimeContext& torch, std::size_t first) {
-  const auto& results = torch.engine().results();
-  Time longest{0};
-  for (std::size_t i = first; i < results.size(); ++i) {
-    longest = std::max(longest, results[i].end - results[i].start);
-  }
-  return longest;
-}
-
 std::optional<Time> closed_form(const Bench& bench, const ccl::Config& ccl, const Case& wanted) {
   const ccl::AlgorithmTime form = ccl.algorithm().closed_form;
   if (form == nullptr) return std::nullopt;
@@ -73,7 +63,6 @@ CollectiveRow measure(const Bench& bench, RuntimeContext& torch, const ccl::Conf
                                bench.seed());
   Outcome outcome;
   outcome.tensors.resize(static_cast<std::size_t>(world_size));
-  const std::size_t first_result = torch.engine().results().size();
   torch.multiprocessing.spawn(worker, std::forward_as_tuple(torch, wanted, summands, outcome),
                               world_size);
 
@@ -85,7 +74,7 @@ CollectiveRow measure(const Bench& bench, RuntimeContext& torch, const ccl::Conf
   row.n_elem = wanted.n_elem;
   row.dtype = wanted.dtype;
   row.bytes = wanted.n_elem * size_of(wanted.dtype);
-  row.critical = slowest_since(torch, first_result);
+  row.critical = torch.engine().critical_pe_exec();
   row.time = outcome.last_return - outcome.first_call;
   row.lower_bound = ccl::all_reduce_lower_bound(bench.topology(), row.bytes);
   row.closed_form = closed_form(bench, ccl, wanted);
@@ -138,7 +127,7 @@ KERNBENCH_BENCH("ccl-allreduce",
               {.cube = settings.choice("cube", kShards), .pe = settings.choice("pe", kShards)}};
   note_what_runs(bench, ccl, wanted);
 
-  const auto torch = bench.make_context(bench.topology(), {.ccl = ccl, .seed = bench.seed()});
+  const auto torch = bench.make_context(bench.topology(), {.ccl = ccl});
   torch->distributed.init_process_group("ahbm");
   CollectiveTable table(bench);
   table.begin();

@@ -29,9 +29,7 @@ int AhbmNamespace::device_count() const {
 
 Time EngineView::critical_pe_exec() const {
   Time longest{0};
-  const auto& results = simulation_->results();
-  for (const runtime::KernelResult& result : results) {
-    if (result.operation != results.back().operation) continue;
+  for (const runtime::KernelResult& result : last_results()) {
     longest = std::max(longest, result.end - result.start);
   }
   return longest;
@@ -117,6 +115,7 @@ void RuntimeContext::launch_on_holders(std::string_view name, const Tensor& firs
   for (const Tensor& tensor : uses) check_on_device(tensor, fmt::format("launch of '{}'", name));
   runtime::LaunchRequest request{
       std::string(name), {}, std::move(body), std::move(uses), simulation_->next_operation()};
+  simulation_->begin(request.operation);
   for (const sim::DeviceBuffer& buffer : first.storage()->buffers) {
     if (buffer.element_count > 0) request.pes.push_back(buffer.home);
   }

@@ -24,9 +24,8 @@ namespace kernbench {
 struct RuntimeOptions {
   // ccl.yaml, as ccl::Config; null: the built-in defaults.
   std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;
-  bool data = true;        // compute values too; without, runs are faster and have only times
-  std::uint64_t seed = 0;  // of whatever draws random numbers
-  bool trace = false;      // record spans for Perfetto
+  bool data = true;    // compute values too; without, runs are faster and have only times
+  bool trace = false;  // record spans for Perfetto
 };
 
 // What came out of a run: torch.engine().
@@ -37,13 +36,17 @@ class EngineView {
   double now_ns() const { return to_ns(now()); }
   Time now() const { return simulation_->now(); }
 
-  // Execution time of the slowest PE in the last launch or collective: from the kernel's start on
-  // that PE to its end there.  0 if none has run.
+  // Execution time of the slowest PE in the launch or collective that began last: from the kernel's
+  // start on that PE to its end there.  0 if it ran on none.
   double critical_pe_exec_ns() const { return to_ns(critical_pe_exec()); }
   Time critical_pe_exec() const;
 
   // One entry per kernel and PE, in the order of their ends.
   const std::vector<runtime::KernelResult>& results() const { return simulation_->results(); }
+  // Those of the launch or collective that began last.
+  const std::vector<runtime::KernelResult>& last_results() const {
+    return simulation_->last_results();
+  }
   const sim::OpLog& op_log() const { return simulation_->machine().op_log(); }
   std::uint64_t event_count() const { return simulation_->machine().engine().event_count(); }
 

@@ -93,6 +93,17 @@ std::vector<float> Simulation::read(const sim::Value& value) {
   return elements;
 }
 
+void Simulation::begin(std::uint64_t operation) {
+  if (operation <= last_begun_) return;
+  last_begun_ = operation;
+  last_results_.clear();
+}
+
+void Simulation::add_result(const KernelResult& result) {
+  results_.push_back(result);
+  if (result.operation == last_begun_) last_results_.push_back(result);
+}
+
 void Simulation::release(const void* work) {
   std::erase_if(work_under_way_, [&](const auto& kept) { return kept.get() == work; });
 }

@@ -82,10 +82,15 @@ class Simulation {
   // Reads a value by replay; on a fiber this switches to the main stack.
   std::vector<float> read(const sim::Value& value);
 
-  // Results of kernels, in the order of their ends.
+  // A number for a launch or a collective, and that it begins (of a collective: on each rank).
   std::uint64_t next_operation() { return ++last_operation_; }
-  void add_result(const KernelResult& result) { results_.push_back(result); }
+  void begin(std::uint64_t operation);
+
+  // Results of kernels, in the order of their ends: all, and those of the operation that began
+  // last.
+  void add_result(const KernelResult& result);
   const std::vector<KernelResult>& results() const { return results_; }
+  const std::vector<KernelResult>& last_results() const { return last_results_; }
 
   // Things that must live until the work they belong to is over or abandoned.
   void keep(std::shared_ptr<void> work) { work_under_way_.push_back(std::move(work)); }
@@ -109,8 +114,10 @@ class Simulation {
   std::atomic<bool> stop_ = false;
   std::atomic<bool> interrupted_ = false;
   std::exception_ptr failure_;
-  std::uint64_t last_operation_ = 0;
+  std::uint64_t last_operation_ = 0;  // that has a number
+  std::uint64_t last_begun_ = 0;      // the highest that began
   std::vector<KernelResult> results_;
+  std::vector<KernelResult> last_results_;
   std::vector<std::shared_ptr<void>> work_under_way_;
 };
 

@@ -135,7 +135,10 @@ CollectiveCall DistributedContext::arrive(const CollectiveFingerprint& fingerpri
   if (local.kind == FiberLocal::Kind::unbound) {  // no spawn(): nobody else will come
     for (int rank = 1; rank < world_size; ++rank) ledger_->leave(rank, false);
   }
-  return ledger_->arrive(local.rank, fingerprint, torch_.simulation().next_operation());
+  runtime::Simulation& simulation = torch_.simulation();
+  const CollectiveCall call = ledger_->arrive(local.rank, fingerprint, simulation.next_operation());
+  simulation.begin(call.operation);
+  return call;
 }
 
 void DistributedContext::all_reduce(Tensor& x, ReduceOp op, std::source_location location) {

@@ -83,11 +83,7 @@ AllReduceResult run(const AllReduce& all_reduce) {
       {}, world_size);
   result.took = torch.engine().now() - begin;
   result.now = torch.engine().now();
-  for (const runtime::KernelResult& kernel : torch.engine().results()) {
-    if (kernel.operation == torch.engine().results().back().operation) {
-      result.kernels.push_back(kernel);
-    }
-  }
+  result.kernels = torch.engine().last_results();
   result.events = torch.engine().event_count();
   result.fingerprint = torch.engine().fingerprint();
   for (const Tensor& x : tensors) {

@@ -98,6 +98,10 @@ TEST_CASE("critical_pe_exec_ns is the slowest PE's time in the last launch", "[l
   torch.launch("short", kernel, x, 100);
   // PE 3 loads 1600 B over its 20 GB/s port: 50 + 2 + 1 ns and 80 ns.
   CHECK(torch.engine().critical_pe_exec_ns() == 133);
+  CHECK(torch.engine().last_results().size() == 4);
+  torch.launch("nowhere", kernel, torch.zeros({0}), 100);
+  CHECK(torch.engine().critical_pe_exec_ns() == 0);
+  CHECK(torch.engine().results().size() == 8);
   CHECK(torch.engine().results().size() == 8);
 }
 
