@@ -27,6 +27,14 @@ void check_float_environment() {
            "KB-N010: FTZ, DAZ or a rounding mode was set by a library");
 }
 
+// Eigen cuts matrices in blocks by the host's caches: other caches would give other bits.
+void pin_cache_sizes() {
+  [[maybe_unused]] static const bool pinned = [] {
+    Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
+    return true;
+  }();
+}
+
 bool is_computed(const ValueNode& node) {
   return node.kind == ValueKind::data || node.kind == ValueKind::constant;
 }
@@ -193,6 +201,7 @@ void DataExecutor::read(const Value& value, std::span<float> out) {
   if (out.empty()) return;
   KB_CHECK(value.node() != nullptr, "read of a value without data");
   check_float_environment();
+  pin_cache_sizes();
   ValueNode& node = without_aliases(*value.node());
   compute(node);
   if (node.kind == ValueKind::constant) {
