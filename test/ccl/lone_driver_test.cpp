@@ -1,0 +1,57 @@
+// A collective that the others will never join.
+
+#include <catch2/catch.hpp>
+
+#include "ccl/ahbm_backend.h"
+#include "runtime/context/runtime_context.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+
+namespace {
+
+template <class Action>
+std::string text_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a driver without spawn is told that nobody else will come", "[ccl][errors]") {
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(round_topology());
+  torch.distributed.init_process_group("ahbm");
+  Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+  CHECK_THAT(text_of([&] { torch.distributed.all_reduce(x); }),
+             Catch::Contains("[KB-C002] rank 1 was never started, so it cannot call all_reduce#0, "
+                             "which rank 0 called"));
+}
+
+TEST_CASE("a deadlock report names the collective that a rank is in, and the end that is missing",
+          "[ccl][errors]") {
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 2, 1, 2, 1));
+  torch.distributed.init_process_group("ahbm");
+  const auto worker = [&](int rank) {
+    torch.ahbm.set_device(rank);
+    Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+    if (rank == 0) {
+      torch.launch(
+          "waits",
+          [](tl::Context& tl, tl::Pointer) { tl.recv(tl::Direction::east, {4}, DType::f32); }, x);
+    }
+    torch.distributed.all_reduce(x);
+  };
+  const std::string text = text_of([&] { torch.multiprocessing.spawn(worker, std::tuple{}, 2); });
+  CHECK_THAT(text, Catch::Contains("[KB-D001] deadlock: 2 ranks and 2 kernels blocked"));
+  CHECK_THAT(text,
+             Catch::Contains("since t=0 ns, in all_reduce#0 ([4] Float SUM) at lone_driver_"));
+  CHECK_THAT(text, Catch::Contains("; sip0.cube1.pe0 runs no kernel"));
+}
+
+}  // namespace kernbench::test
