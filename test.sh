@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs everything: the suite in release and under AddressSanitizer, and the acceptance programs
-# against an installed copy.  The last line is "N passed, M failed"; exits 1 if anything failed.
+# Runs everything: the suite in release and under AddressSanitizer, the golden file in debug, and the
+# acceptance programs against an installed copy.  The last line is "N passed, M failed"; exits 1 if anything failed.
 set -euo pipefail
 
 # shellcheck source=cmake/setup.sh
@@ -82,6 +82,15 @@ step "asan: build"
 must build asan
 step "asan: tests"
 run_suite asan
+
+# What the golden file holds is the same in every build: without optimisation too.
+step "debug: golden fingerprints"
+must build debug ccl_test
+if build/debug/test/ccl/ccl_test "[golden]" </dev/null; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+fi
 
 step "install"
 must cmake --install build/release --prefix "$prefix" >build/install.log
