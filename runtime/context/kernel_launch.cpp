@@ -165,10 +165,8 @@ void KernelLaunch::settle(Kernel& kernel) {
 // What the kernels of a failed launch have sent each other and nobody will receive.
 void KernelLaunch::drop_messages() {
   for (const sim::PeLocation& pe : request_.pes) {
-    for (int i = 0; i < sim::kDirectionCount; ++i) {
-      sim::IpcqChannel* channel =
-          simulation_.machine().pe(pe).ipcq().in(static_cast<sim::Direction>(i));
-      if (channel == nullptr || channel->ends().from.sip != pe.sip) continue;
+    for (sim::IpcqChannel* channel : simulation_.machine().pe(pe).ipcq().ins()) {
+      if (channel->ends().from.sip != pe.sip) continue;
       while (channel->has_message()) {
         channel->pop();
         channel->release_slot();

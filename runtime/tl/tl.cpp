@@ -1,6 +1,7 @@
 #include "runtime/tl/tl.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "runtime/context/fiber_local.h"
 #include "sim_engine/base/error.h"
@@ -151,16 +152,24 @@ class QueueWait {
   const Forget forget_;
 };
 
-std::string no_neighbour(const std::string& where, Direction direction) {
-  return fmt::format("{}: there is no neighbour in direction {}", where, name_of(direction));
+// `known` are the ports that there are.
+DeviceError no_neighbour(const std::string& where, Port port, const std::vector<Port>& known) {
+  std::vector<std::string> names;
+  for (const Port other : known) names.push_back(to_string(other));
+  return {"KB-Q006",
+          fmt::format(
+              "{}: there is no neighbour at {}; there {}", where, to_string(port),
+              names.empty() ? "is none at all" : fmt::format("are: {}", fmt::join(names, ", ")))};
 }
 
 }  // namespace
 
-void Context::send(Direction direction, const Tensor& value) {
-  sim::IpcqChannel* channel = run_.pe().ipcq().out(direction);
+void Context::send(Port port, const Tensor& value) {
+  sim::IpcqChannel* channel = run_.pe().ipcq().out(port);
   if (channel == nullptr) {
-    throw DeviceError("KB-Q006", no_neighbour(where("tl.send"), direction));
+    std::vector<Port> known;
+    for (const auto* other : run_.pe().ipcq().outs()) known.push_back(other->ends().out);
+    throw no_neighbour(where("tl.send"), port, known);
   }
   check_own("tl.send", value);
   if (value.tile_->bytes > channel->params().slot_bytes) {
@@ -182,10 +191,12 @@ void Context::send(Direction direction, const Tensor& value) {
   run_.send(*channel, value.tile_);
 }
 
-Tensor Context::recv(Direction direction, const Shape& shape, DType dtype) {
-  sim::IpcqChannel* channel = run_.pe().ipcq().in(direction);
+Tensor Context::recv(Port port, const Shape& shape, DType dtype) {
+  sim::IpcqChannel* channel = run_.pe().ipcq().in(port);
   if (channel == nullptr) {
-    throw DeviceError("KB-Q006", no_neighbour(where("tl.recv"), direction));
+    std::vector<Port> known;
+    for (const auto* other : run_.pe().ipcq().ins()) known.push_back(other->ends().in);
+    throw no_neighbour(where("tl.recv"), port, known);
   }
   const Bytes bytes = shape.numel() * size_of(dtype);
   catch_up_with_cpu();

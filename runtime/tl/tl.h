@@ -22,6 +22,7 @@ namespace kernbench::tl {
 
 using kernbench::Shape;
 using sim::Direction;
+using sim::Port;
 
 class Context;
 
@@ -102,14 +103,15 @@ class Context {
   // types differ.
   Tensor cat(std::span<const Tensor> values);
 
-  // Sends a value to the neighbour in a direction.  Waits while the neighbour's buffer is full.
+  // Sends a value to the neighbour at a port: `Direction::east`, or `{Direction::south, 2}` where
+  // there are several.  Waits while the neighbour's buffer is full.
   // KB-Q004 if it is larger than a slot, KB-Q006 if there is no neighbour.
-  void send(Direction direction, const Tensor& value);
+  void send(Port port, const Tensor& value);
 
-  // The oldest message of the neighbour in a direction.  Waits until there is one.
+  // The oldest message of the neighbour at a port.  Waits until there is one.
   // KB-Q005 if it has another type or size, KB-Q006 if there is no neighbour, KB-Q003 if it was
   // left behind by another collective, or by a kernel of the user's in front of a collective.
-  Tensor recv(Direction direction, const Shape& shape, DType dtype);
+  Tensor recv(Port port, const Shape& shape, DType dtype);
 
   // Waits until everything that was issued is done.  The runtime calls it at a kernel's end.
   void drain();

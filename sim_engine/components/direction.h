@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/location.h"
+#include "sim_engine/components/port.h"
 
 namespace kernbench::sim {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "sim_engine/base/check.h"
@@ -34,13 +35,6 @@ void notify(Event& waiter) {
 
 }  // namespace
 
-std::string_view name_of(Direction direction) {
-  constexpr std::array<std::string_view, kDirectionCount> kNames = {
-      "east",        "west",        "north",        "south",
-      "global_east", "global_west", "global_north", "global_south"};
-  return kNames.at(static_cast<std::size_t>(direction));
-}
-
 std::string_view name_of(BufferKind kind) {
   constexpr std::array<std::string_view, 3> kNames = {"tcm", "sram", "hbm"};
   return kNames.at(static_cast<std::size_t>(kind));
@@ -63,8 +57,8 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
 }
 
 std::string IpcqChannel::name() const {
-  return fmt::format("ipcq {} {} -> {} {}", to_string(ends_.from), name_of(ends_.out),
-                     to_string(ends_.to), name_of(ends_.in));
+  return fmt::format("ipcq {} {} -> {} {}", to_string(ends_.from), to_string(ends_.out),
+                     to_string(ends_.to), to_string(ends_.in));
 }
 
 void IpcqChannel::take_credit() {
@@ -161,6 +155,23 @@ void IpcqChannel::reset() {
   std::ranges::fill(slots_, IpcqMessage{});
   head_ = first_return_ = 0;
   on_credit_ = on_message_ = {};
+  last_departure_ = {};
+}
+
+void PeIpcq::enter(Table& table, Port port, IpcqChannel* channel) {
+  auto& channels = table[static_cast<std::size_t>(port.direction)];
+  const auto index = static_cast<std::size_t>(port.index);
+  if (index >= channels.size()) channels.resize(index + 1);
+  channels[index] = channel;
+}
+
+std::vector<IpcqChannel*> PeIpcq::all_of(const Table& table) {
+  std::vector<IpcqChannel*> all;
+  for (const auto& channels : table) {
+    std::ranges::copy_if(channels, std::back_inserter(all),
+                         [](const IpcqChannel* channel) { return channel != nullptr; });
+  }
+  return all;
 }
 
 }  // namespace kernbench::sim

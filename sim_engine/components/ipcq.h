@@ -18,28 +18,12 @@
 
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/location.h"
+#include "sim_engine/components/port.h"
+#include "sim_engine/components/tile.h"
 #include "sim_engine/core/engine.h"
 #include "sim_engine/data/value.h"
 
 namespace kernbench::sim {
-
-// Where a kernel sends to or receives from: a neighbour inside the SIP, or in another SIP.
-enum class Direction : std::uint8_t {
-  east,
-  west,
-  north,
-  south,
-  global_east,
-  global_west,
-  global_north,
-  global_south,
-};
-inline constexpr int kDirectionCount = 8;
-
-std::string_view name_of(Direction direction);
-constexpr Direction opposite(Direction direction) {
-  return static_cast<Direction>(static_cast<int>(direction) ^ 1);
-}
 
 // The memory that holds a queue's slots.
 enum class BufferKind : std::uint8_t { tcm, sram, hbm };
@@ -67,9 +51,9 @@ class IpcqChannel {
  public:
   struct Ends {
     PeLocation from;
-    Direction out;  // the sender's name for the receiver
+    Port out;  // the sender's name for the receiver
     PeLocation to;
-    Direction in;  // the receiver's name for the sender
+    Port in;  // the receiver's name for the sender
   };
 
   // REQUIRES: params.depth > 0
@@ -88,6 +72,9 @@ class IpcqChannel {
   void take_credit();  // DeviceError KB-Q001 without credit
   void wake_on_credit(const Event& event);
   void forget_sender() { on_credit_ = {}; }  // who waited for a credit waits no more
+
+  // The send that was issued last, until it has departed: sends of one queue depart in order.
+  Tile& last_departure() { return last_departure_; }
 
   // The message is complete in its slot.
   // REQUIRES: a credit was taken for it; it is not larger than a slot
@@ -135,21 +122,36 @@ class IpcqChannel {
   int message_count_ = 0;
   Event on_credit_;
   Event on_message_;
+  Tile last_departure_;
 };
 
-// Which channels a PE can reach, by direction.
+// Which channels a PE can reach, by port.
 class PeIpcq {
  public:
-  IpcqChannel* out(Direction direction) const { return out_[index(direction)]; }
-  IpcqChannel* in(Direction direction) const { return in_[index(direction)]; }
-  void connect_out(Direction direction, IpcqChannel* channel) { out_[index(direction)] = channel; }
-  void connect_in(Direction direction, IpcqChannel* channel) { in_[index(direction)] = channel; }
+  IpcqChannel* out(Port port) const { return find(out_, port); }  // nullptr: there is none
+  IpcqChannel* in(Port port) const { return find(in_, port); }
+
+  // REQUIRES: port.index >= 0
+  void connect_out(Port port, IpcqChannel* channel) { enter(out_, port, channel); }
+  void connect_in(Port port, IpcqChannel* channel) { enter(in_, port, channel); }
+
+  // All there are, by direction and index.
+  std::vector<IpcqChannel*> outs() const { return all_of(out_); }
+  std::vector<IpcqChannel*> ins() const { return all_of(in_); }
 
  private:
-  static std::size_t index(Direction direction) { return static_cast<std::size_t>(direction); }
+  using Table = std::array<std::vector<IpcqChannel*>, kDirectionCount>;  // by direction, index
 
-  std::array<IpcqChannel*, kDirectionCount> out_{};
-  std::array<IpcqChannel*, kDirectionCount> in_{};
+  static IpcqChannel* find(const Table& table, Port port) {
+    const auto& channels = table[static_cast<std::size_t>(port.direction)];
+    const auto index = static_cast<std::size_t>(port.index);  // a negative one is large
+    return index < channels.size() ? channels[index] : nullptr;
+  }
+  static void enter(Table& table, Port port, IpcqChannel* channel);
+  static std::vector<IpcqChannel*> all_of(const Table& table);
+
+  Table out_;
+  Table in_;
 };
 
 }  // namespace kernbench::sim

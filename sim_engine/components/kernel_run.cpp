@@ -73,8 +73,7 @@ void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
   channel.take_credit();
   Command& command = issue_next(Command::Kind::send);
   command.a = tile;
-  command.b = std::exchange(last_departed_[static_cast<std::size_t>(channel.ends().out)],
-                            command.departed = make_signal());
+  command.b = std::exchange(channel.last_departure(), command.departed = make_signal());
   command.result = make_signal();
   command.bytes = tile->bytes;
   command.channel = &channel;

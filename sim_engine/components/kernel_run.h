@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -84,8 +83,6 @@ class KernelRun {
   std::vector<MemoryAccess> accesses_;  // finished ones are dropped when it has grown
   std::size_t prune_at_ = kFewAccesses;
   std::vector<Tile> hazards_;  // of the command being issued
-  // Of each direction, the send that was issued last: sends of one direction depart in order.
-  std::array<Tile, kDirectionCount> last_departed_;
 };
 
 }  // namespace kernbench::sim

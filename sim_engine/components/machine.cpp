@@ -33,10 +33,12 @@ ProcessingElement& Machine::pe(const PeLocation& at) {
 }
 
 IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& params) {
+  KB_CHECK(ends.out.index >= 0 && ends.in.index >= 0, "ports {} and {}", to_string(ends.out),
+           to_string(ends.in));
   ProcessingElement& receiver = pe(ends.to);
   KB_CHECK(pe(ends.from).ipcq().out(ends.out) == nullptr && receiver.ipcq().in(ends.in) == nullptr,
-           "{} {} -> {} {} is connected already", to_string(ends.from), name_of(ends.out),
-           to_string(ends.to), name_of(ends.in));
+           "{} {} -> {} {} is connected already", to_string(ends.from), to_string(ends.out),
+           to_string(ends.to), to_string(ends.in));
   if (params.buffer_kind == BufferKind::tcm) {
     const Bytes bytes = params.depth * params.slot_bytes;
     const Bytes free = receiver.scratch_capacity() - receiver.scratch_in_use();

@@ -103,7 +103,7 @@ void ProcessingElement::dispatch(std::uint64_t argument) {
       start_math(command);
       break;
     case Command::Kind::send:
-      make_ready(command.departed);
+      depart(command);
       [[fallthrough]];
     case Command::Kind::receive:
       submit_dma(kCommunication, command, pe.ipcq_latency);
@@ -208,6 +208,13 @@ void ProcessingElement::take_effect(Command& command) {
   }
 }
 
+// The next send of its queue may follow.
+void ProcessingElement::depart(Command& command) {
+  Tile& last = command.channel->last_departure();
+  if (last == command.departed) last = {};
+  make_ready(command.departed);
+}
+
 void ProcessingElement::send_arrived(Command& command) {
   const TileNode& tile = *command.a.operator->();
   command.channel->deliver({tile.value, tile.dtype, tile.element_count, tile.bytes, command.started,
@@ -232,7 +239,7 @@ void ProcessingElement::record(const Command& command) {
   TraceArrow arrow;
   if (sends || receives) {
     const auto& ends = command.channel->ends();
-    unit += fmt::format(".{}", name_of(sends ? ends.out : ends.in));
+    unit += fmt::format(".{}", to_string(sends ? ends.out : ends.in));
     arrow = {sends ? TraceArrow::End::begins : TraceArrow::End::ends, command.arrow};
   }
   services_.trace->span_in_lane(

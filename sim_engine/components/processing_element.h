@@ -80,6 +80,7 @@ class ProcessingElement {
   void start_math(Command& command);
   void finish(std::uint64_t command);
   void take_effect(Command& command);
+  void depart(Command& command);
   void send_arrived(Command& command);
   Time translation_time(const Command& command) const;
   const Path& path_of(const Command& command);

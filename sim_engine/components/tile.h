@@ -32,6 +32,7 @@ class Tile {
   ~Tile();
 
   explicit operator bool() const { return node_ != nullptr; }
+  bool operator==(const Tile&) const = default;  // whether it is the same one
   TileNode* operator->() const { return node_; }
 
  private:

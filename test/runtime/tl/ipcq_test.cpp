@@ -148,12 +148,57 @@ TEST_CASE("there must be a neighbour", "[tl][ipcq][error]") {
   PairUnderTest pair;
   CHECK(pair.device_error_of([](tl::Context& tl, tl::Pointer p) {
     tl.send(Direction::global_north, tl.load(p, {1}, DType::f32));
-  }) == "[KB-Q006] tl.send in kernel 'pair' on sip0.cube0.pe0: there is no neighbour in direction "
-        "global_north");
+  }) == "[KB-Q006] tl.send in kernel 'pair' on sip0.cube0.pe0: there is no neighbour at "
+        "global_north; there are: east");
   CHECK(pair.device_error_of([](tl::Context& tl, tl::Pointer) {
     tl.recv(Direction::south, {1}, DType::f32);
-  }) == "[KB-Q006] tl.recv in kernel 'pair' on sip0.cube0.pe0: there is no neighbour in direction "
-        "south");
+  }) == "[KB-Q006] tl.recv in kernel 'pair' on sip0.cube0.pe0: there is no neighbour at "
+        "south; there are: east");
+}
+
+TEST_CASE("several neighbours of one direction have a port each", "[tl][ipcq][port]") {
+  PairUnderTest pair;
+  sim::Machine& machine = pair.torch.simulation().machine();
+  machine.connect(
+      {PairUnderTest::kFirst, {Direction::south, 0}, PairUnderTest::kSecond, Direction::north}, {});
+  machine.connect(
+      {PairUnderTest::kFirst, {Direction::south, 2}, PairUnderTest::kSecond, {Direction::north, 1}},
+      {});
+  pair.x.copy_shard_(0, RuntimeContext::tensor(Floats(4000, 5), {4000}));
+  pair.run(
+      [](tl::Context& tl, tl::Pointer p) {
+        const tl::Tensor five = tl.load(p, {4}, DType::f32);
+        tl.send({Direction::south, 2}, five);
+        tl.send(Direction::south, five + five);
+      },
+      [](tl::Context& tl, tl::Pointer p) {
+        tl.store(p, tl.recv(Direction::north, {4}, DType::f32));
+        tl.store(p + 4, tl.recv({Direction::north, 1}, {4}, DType::f32));
+      });
+  CHECK(pair.x.shard_to_vector(1)[3] == 10);
+  CHECK(pair.x.shard_to_vector(1)[4] == 5);
+  CHECK(pair.device_error_of([](tl::Context& tl, tl::Pointer p) {
+    tl.send({Direction::south, 1}, tl.load(p, {1}, DType::f32));
+  }) == "[KB-Q006] tl.send in kernel 'pair' on sip0.cube0.pe0: there is no neighbour at south[1]; "
+        "there are: east, south, south[2]");
+  CHECK(pair.device_error_of([](tl::Context&, tl::Pointer) {},
+                             [](tl::Context& tl, tl::Pointer) {
+                               tl.recv({Direction::north, 2}, {1}, DType::f32);
+                             }) ==
+        "[KB-Q006] tl.recv in kernel 'pair' on sip0.cube0.pe1: there is no neighbour at north[2]; "
+        "there are: west, north, north[1]");
+}
+
+TEST_CASE("without queues there is no neighbour at all", "[tl][ipcq][port][error]") {
+  RuntimeContext torch(round_topology());
+  const Tensor x = torch.zeros({4}, {.dp = {.num_cubes = 1, .num_pes = 1}, .name = "x"});
+  CHECK(error_of<DeviceError>([&] {
+          torch.launch(
+              "lonely",
+              [](tl::Context& tl, tl::Pointer) { tl.recv(Direction::west, {1}, DType::f32); }, x);
+        }) ==
+        "[KB-Q006] tl.recv in kernel 'lonely' on sip0.cube0.pe0: there is no neighbour at "
+        "west; there is none at all");
 }
 
 TEST_CASE("kernels that all receive before they send are a deadlock with its cycle",

@@ -1,0 +1,47 @@
+// A PE's name for a neighbour that it has a queue to, or from (ADR-0025).
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kernbench::sim {
+
+// Where a neighbour lies: inside the SIP, or in another SIP.
+enum class Direction : std::uint8_t {
+  east,
+  west,
+  north,
+  south,
+  global_east,
+  global_west,
+  global_north,
+  global_south,
+};
+inline constexpr int kDirectionCount = 8;
+
+std::string_view name_of(Direction direction);
+constexpr Direction opposite(Direction direction) {
+  return static_cast<Direction>(static_cast<int>(direction) ^ 1);
+}
+
+// A direction, and which of the neighbours in that direction: those of a tree, for example, may
+// all lie to the south.  A direction alone means the first.
+struct Port {
+  Direction direction;
+  int index;
+
+  constexpr Port(Direction to, int number = 0) : direction(to), index(number) {}  // NOLINT: as said
+
+  friend constexpr bool operator==(Port, Port) = default;
+};
+
+// "east" for the first neighbour of a direction, "east[2]" for the third.
+std::string to_string(Port port);
+
+constexpr Port opposite(Port port) {
+  return {opposite(port.direction), port.index};
+}
+
+}  // namespace kernbench::sim
