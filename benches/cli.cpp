@@ -31,9 +31,8 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       ->type_name("F|NAME")
       ->capture_default_str();
   run->add_option("--ccl", arguments.ccl, "ccl.yaml: the algorithm and its queues")->type_name("F");
-  run->add_option("--set", arguments.settings, "A setting of the bench; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  run->add_option("--set", arguments.settings, "Settings of the bench, one or more")
+      ->type_name("KEY=VALUE");
   run->add_option("--seed", arguments.seed, "Of whatever draws random numbers")
       ->type_name("N")
       ->capture_default_str();
@@ -48,8 +47,9 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   run->footer(
       "\nExamples:\n"
       "  kernbench run --bench ccl-allreduce\n"
-      "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152\n"
-      "  kernbench run --bench ccl-allreduce --set dtype=bf16 --json - | jq .rows\n"
+      "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152 "
+      "dtype=bf16\n"
+      "  kernbench run --bench ccl-allreduce --set algorithm=auto --json - | jq .rows\n"
       "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
       "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 23 numerics, 24 replay,\n"

@@ -23,13 +23,18 @@ struct CollectiveRow {
   Time time{0};      // from the first rank's call to the last rank's return
   Time lower_bound{0};
   std::optional<Time> closed_form;
+  std::string_view form;   // that closed form in words; a and b are alpha and beta
+  std::string why;         // auto: what else was tried
   std::int64_t wrong = 0;  // elements, and ranks that differ from rank 0
+
+  // What busbw is algbw times of; unless set, all_reduce's.
+  std::optional<double> bus_factor;
 
   double algbw_gbs() const;
   double busbw_gbs() const;  // nccl-tests' PERFORMANCE.md
 };
 
-// What busbw is algbw times of; 2 (P - 1) / P for all_reduce.
+// 2 (P - 1) / P
 double all_reduce_bus_factor(int world_size);
 
 // Prints the table row by row and adds the rows to the bench's report.
@@ -48,6 +53,7 @@ class CollectiveTable {
   std::int64_t wrong_ = 0;
   double busbw_sum_ = 0;
   double bus_factor_ = 0;
+  std::string_view form_;
 };
 
 }  // namespace kernbench::benches

@@ -41,8 +41,22 @@ ExactSummands::ExactSummands(const Topology& topology, const DPPolicy& placement
       pe_holders_(placement.pe == Shard::partial ? topology.pe_count() : 1),
       holder_count_(topology.system.sip_count * cube_holders_ * pe_holders_),
       largest_(std::clamp<std::int64_t>(exact_limit(dtype) / holder_count_, 1, 1000)),
-      stride_((holder_count_ + exact_limit(dtype) - 1) / exact_limit(dtype)),
-      sums_(static_cast<std::size_t>(n_elem), 0.0F) {
+      stride_((holder_count_ + exact_limit(dtype) - 1) / exact_limit(dtype)) {
+  add_up(n_elem);
+}
+
+ExactSummands::ExactSummands(int participants, DType dtype, std::int64_t n_elem, std::uint64_t seed)
+    : seed_(scrambled(static_cast<std::uint32_t>(seed ^ seed >> 32))),
+      cube_holders_(1),
+      pe_holders_(1),
+      holder_count_(participants),
+      largest_(std::clamp<std::int64_t>(exact_limit(dtype) / holder_count_, 1, 1000)),
+      stride_((holder_count_ + exact_limit(dtype) - 1) / exact_limit(dtype)) {
+  add_up(n_elem);
+}
+
+void ExactSummands::add_up(std::int64_t n_elem) {
+  sums_.assign(static_cast<std::size_t>(n_elem), 0.0F);
   std::vector<float> summands(sums_.size());
   for (std::int64_t holder = 0; holder < holder_count_; ++holder) {
     draw(holder, 0, summands);
@@ -76,9 +90,14 @@ std::vector<float> ExactSummands::of_shard(int rank, const ShardInfo& shard) con
   return elements;
 }
 
-std::int64_t ExactSummands::count_wrong(const Tensor& tensor, std::size_t index,
-                                        const std::vector<float>& elements) const {
-  const std::int64_t first = tensor.shards()[index].offset[1];
+std::vector<float> ExactSummands::of_participant(int participant) const {
+  std::vector<float> elements(sums_.size());
+  draw(participant, 0, elements);
+  return elements;
+}
+
+std::int64_t ExactSummands::count_wrong(const std::vector<float>& elements,
+                                        std::int64_t first) const {
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < elements.size(); ++i) {
     wrong += elements[i] != sum(first + static_cast<std::int64_t>(i));  // also if it is NaN
@@ -92,10 +111,10 @@ std::int64_t ExactSummands::count_wrong(const std::vector<Tensor>& by_rank) cons
   for (std::size_t shard = 0; shard < by_rank.front().shards().size(); ++shard) {
     std::vector<float> of_first;
     for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-      const Tensor& tensor = by_rank[rank];
-      if (tensor.shards()[shard].shape.numel() == 0) continue;
-      std::vector<float> elements = tensor.shard_to_vector(shard);
-      wrong += count_wrong(tensor, shard, elements);
+      const ShardInfo& info = by_rank[rank].shards()[shard];
+      if (info.shape.numel() == 0) continue;
+      std::vector<float> elements = by_rank[rank].shard_to_vector(shard);
+      wrong += count_wrong(elements, info.offset[1]);
       if (rank == 0)
         of_first = std::move(elements);
       else if (!same_bits(elements, of_first))
@@ -103,6 +122,14 @@ std::int64_t ExactSummands::count_wrong(const std::vector<Tensor>& by_rank) cons
     }
   }
   return wrong + std::ranges::count(differs, true);
+}
+
+std::int64_t ExactSummands::count_wrong_shards(const Tensor& x) const {
+  std::int64_t wrong = 0;
+  for (std::size_t shard = 0; shard < x.shards().size(); ++shard) {
+    if (x.shards()[shard].shape.numel() > 0) wrong += count_wrong(x.shard_to_vector(shard), 0);
+  }
+  return wrong;
 }
 
 }  // namespace kernbench::benches

@@ -21,9 +21,15 @@ class ExactSummands {
   ExactSummands(const Topology& topology, const DPPolicy& placement, DType dtype,
                 std::int64_t n_elem, std::uint64_t seed);
 
+  // For participants that each bring a shard of `n_elem` elements: rank = PE.
+  ExactSummands(int participants, DType dtype, std::int64_t n_elem, std::uint64_t seed);
+
   // What rank's shard holds before the reduction.  Copies hold the same, partial holders each their
   // own summand.
   std::vector<float> of_shard(int rank, const ShardInfo& shard) const;
+
+  // What a participant's shard holds before.
+  std::vector<float> of_participant(int participant) const;
 
   // The sum of element `element` over all ranks and holders.
   float sum(std::int64_t element) const { return sums_[static_cast<std::size_t>(element)]; }
@@ -32,15 +38,19 @@ class ExactSummands {
   // rank 0.  Any element counts: also of copies.
   std::int64_t count_wrong(const std::vector<Tensor>& by_rank) const;
 
+  // The same for a tensor whose shards are the participants'.
+  std::int64_t count_wrong_shards(const Tensor& x) const;
+
   // Holders with a summand of their own, over all ranks.
   std::int64_t holder_count() const { return holder_count_; }
 
  private:
+  void add_up(std::int64_t n_elem);
   std::int64_t holder_of(int rank, int cube, int pe) const;
   // A holder's summands of consecutive elements.
   void draw(std::int64_t holder, std::int64_t first, std::span<float> summands) const;
-  std::int64_t count_wrong(const Tensor& tensor, std::size_t shard,
-                           const std::vector<float>& elements) const;
+  // Elements, from `first` on, that are not the sums.
+  std::int64_t count_wrong(const std::vector<float>& elements, std::int64_t first) const;
 
   const std::uint32_t seed_;
   const std::int64_t cube_holders_;  // on a SIP

@@ -7,7 +7,7 @@
 #include "benches/commands.h"
 #include "benches/inputs.h"
 #include "benches/output_file.h"
-#include "ccl/algorithm.h"
+#include "ccl/config.h"
 
 namespace kernbench::benches {
 
@@ -30,10 +30,11 @@ Json benches_as_json() {
 
 Json all_as_json() {
   Json algorithms = Json::array();
-  for (const ccl::Algorithm& algorithm : ccl::algorithms()) {
-    algorithms.push_back({{"name", algorithm.name},
-                          {"collective", algorithm.collective},
-                          {"summary", algorithm.summary}});
+  for (const ccl::Algorithm* algorithm : ccl::algorithms()) {
+    algorithms.push_back({{"name", algorithm->name},
+                          {"collective", algorithm->collective},
+                          {"summary", algorithm->summary},
+                          {"closed_form", algorithm->form}});
   }
   Json topologies = Json::array();
   for (const EmbeddedFile& file : shipped_topologies()) {
@@ -59,9 +60,11 @@ std::string all_as_text(const Console& console) {
     }
   }
   text += "\nalgorithms (--set algorithm=NAME, or ccl.yaml)\n";
-  for (const ccl::Algorithm& algorithm : ccl::algorithms()) {
-    text += entry(algorithm.name, fmt::format("{}: {}", algorithm.collective, algorithm.summary));
+  for (const ccl::Algorithm* algorithm : ccl::algorithms()) {
+    text +=
+        entry(algorithm->name, fmt::format("{}: {}", algorithm->collective, algorithm->summary));
   }
+  text += entry(ccl::kAuto, "all_reduce: the fastest of them by the model, for each size");
   text += "\ntopologies (--topology NAME)\n";
   for (const EmbeddedFile& file : shipped_topologies()) {
     text += entry(file.name, first_sentence(file.text));

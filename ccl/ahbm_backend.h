@@ -1,28 +1,37 @@
-// The backend `ahbm`: every collective is a kernel over IPCQ on the ranks' devices.  rank = SIP.
+// The backend `ahbm`: every collective is a kernel over IPCQ on the ranks' devices.  A rank is a
+// SIP, or, with world_size in ccl.yaml, a PE, and a single driver calls for all of them (ADR-0024).
 
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
+#include <tuple>
+#include <vector>
 
+#include "ccl/auto_choice.h"
 #include "ccl/config.h"
+#include "ccl/kernel_launcher.h"
 #include "runtime/context/runtime_context.h"
 
 namespace kernbench::ccl {
 
 class AhbmBackend : public distributed::Backend {
  public:
-  // Installs the neighbour tables.
-  AhbmBackend(RuntimeContext& torch, const Config& config);
-  ~AhbmBackend() override;
+  // Makes the queues.  Errors as of KernelLauncher.
+  AhbmBackend(RuntimeContext& torch, const Config& config)
+      : torch_(torch), launcher_(torch, config) {}
 
   std::string_view name() const override { return "ahbm"; }
-  int world_size() const override { return torch_.topology().system.sip_count; }
+  int world_size() const override { return launcher_.layout().world_size(); }
+  int caller_count() const override {
+    return launcher_.layout().is_rank_pe() ? 1 : launcher_.layout().world_size();
+  }
 
+  // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
+  // a tensor that lies so.
   void all_reduce(const distributed::CollectiveCall& call, Tensor& x, ReduceOp op) override;
 
-  // An all_reduce of one element, as NCCL does it.
+  // An all_reduce of one element, as NCCL does it, along the grid.
   void barrier(const distributed::CollectiveCall& call) override;
 
  private:
@@ -31,15 +40,17 @@ class AhbmBackend : public distributed::Backend {
     Time first_start{0};
     int finished = 0;
   };
+  // What auto's choice depends on.
+  using ChoiceKey = std::tuple<std::vector<std::int64_t>, DType, std::string, int>;
 
-  KernelArgs arguments(const distributed::CollectiveCall& call, const Tensor& x,
-                       const sim::PeLocation& pe) const;
+  const Algorithm& algorithm_for(const Tensor& x);
+  void run(const distributed::CollectiveCall& call, const Algorithm& algorithm, Tensor& x);
   void finish(const distributed::CollectiveCall& call, Bytes bytes);
 
   RuntimeContext& torch_;
-  const Config config_;
-  const sim::IpcqParams ipcq_;
+  const KernelLauncher launcher_;
   std::map<std::uint64_t, UnderWay> under_way_;  // by operation
+  std::map<ChoiceKey, Choice> choices_;
 };
 
 // Makes init_process_group("ahbm") work.  The umbrella header calls it.

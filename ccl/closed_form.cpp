@@ -1,10 +1,17 @@
-#include "ccl/closed_form.h"
+// What each algorithm takes from the moment at which its kernels begin, when nothing costs time but
+// links (TIMING.md 3.2).  alpha is the latency of the way between neighbours, beta the time per
+// byte at its slowest link.  Ports inside a SIP that messages of one PE share are counted only
+// between PEs that are ranks; elsewhere, where they cost time, it takes longer.
 
 #include <algorithm>
 
-#include "ccl/algorithms/cube_tree.h"
-#include "ccl/algorithms/sip_exchange.h"
-#include "sim_engine/components/direction.h"
+#include "ccl/algorithms/hello_send.h"
+#include "ccl/algorithms/intercube_allreduce.h"
+#include "ccl/algorithms/mesh_allreduce.h"
+#include "ccl/algorithms/ring_allreduce.h"
+#include "ccl/algorithms/tree_allreduce.h"
+#include "ccl/layout.h"
+#include "ccl/ring_order.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::ccl {
@@ -12,6 +19,10 @@ namespace kernbench::ccl {
 namespace {
 
 constexpr Bytes kCreditBytes = 16;
+
+int holders(int wanted, int all) {
+  return wanted == 0 ? all : wanted;
+}
 
 // Of a way: its latency and its slowest link.
 struct Way {
@@ -27,86 +38,231 @@ Way way_between(const Topology& topology, const sim::PeLocation& from, const sim
   return {path.latency, path.bottleneck};
 }
 
-// Whether a slot is free whenever one is needed: there is one for each message, or the first is
-// back when they have been filled at one message per `period`.
-bool never_waits_for_credit(const Way& way, Bytes message, int depth, int message_count,
-                            Time period) {
-  const Time occupied = way.of(message) + way.alpha + way.alpha + way.of(kCreditBytes);
-  return depth >= message_count || depth * period >= occupied;
-}
+// How the tensor of a collective is cut: chunks of `pieces` messages of `bytes` each.
+struct Cut {
+  int pieces = 1;
+  Bytes bytes = 0;
 
-// Along one dimension of `size` SIPs, reduce-scatter and all-gather, of one chunk for each of them
-// and direction of travel.
-std::optional<Time> both_passes(const Way& way, int size, bool wraps, Bytes chunk, int depth) {
-  if (size < 2) return Time{0};
-  // A ring of two is one pair of links, which both directions of travel share.
-  const Time step = way.alpha + way.of(chunk) * (wraps && size == 2 ? 2 : 1);
-  // At the end of a line all chunks are sent at once.
-  const Time period = wraps ? step : Time{0};
-  if (!never_waits_for_credit(way, chunk, depth, 2 * (size - 1), period)) return std::nullopt;
-  return 2 * (size - 1) * step;
-}
+  Bytes chunk() const { return pieces * bytes; }
+};
 
-// Steps from the cube that is farthest from the root.
-int tree_depth(const sim::Grid& cubes, int count) {
-  int deepest = 0;
-  for (int cube = 0; cube < count; ++cube) {
-    int depth = 0;
-    for (int at = cube; at != root_cube(cubes, count); ++depth) {
-      at = cubes.neighbour(at, sim::to_compass(*cube_tree_node(cubes, count, at).parent));
-    }
-    deepest = std::max(deepest, depth);
+// A collective whose messages all look alike, and its participants' ways.
+class UniformCase {
+ public:
+  // nullopt if the PEs of a SIP hold parts (their messages meet on links), or participants lie in
+  // several cubes.
+  static std::optional<UniformCase> of(const CollectiveCase& collective);
+
+  bool is_rank_pe() const { return layout_.is_rank_pe(); }
+  int world_size() const { return layout_.world_size(); }
+  const sim::Grid& grid() const { return layout_.place(0).grid.grid; }
+  int depth() const { return ipcq_.depth; }
+  const Way& way() const { return way_; }
+
+  // Into `chunk_count` chunks that are cut in `parts` once more; nullopt if they differ in size or
+  // there are several segments.
+  std::optional<Cut> cut(int chunk_count, int parts = 1) const;
+
+  // Up the tree over cubes and down again, of the pieces of all chunks in a row.
+  std::optional<Time> over_cubes(int piece_count, Bytes bytes) const;
+
+ private:
+  UniformCase(const CollectiveCase& collective, Layout layout);
+
+  const CollectiveCase collective_;
+  const sim::IpcqParams ipcq_;
+  const Layout layout_;
+  int cube_count_ = 1;
+  Way way_;
+};
+
+UniformCase::UniformCase(const CollectiveCase& collective, Layout layout)
+    : collective_(collective), ipcq_(collective.config.ipcq()), layout_(std::move(layout)) {
+  const Topology& topology = collective_.topology;
+  if (!is_rank_pe()) {
+    cube_count_ = holders(collective_.placement.num_cubes, topology.cube_count());
   }
-  return deepest;
+  const int root = root_of(sim::cube_grid(topology), cube_count_, collective_.config.root());
+  if (world_size() < 2) return;
+  sim::PeLocation from = layout_.pe(0);
+  // Neighbours: all PEs of a cube are, and SIPs beside each other.
+  const sim::Grid sips = sim::sip_grid(topology);
+  sim::PeLocation to = layout_.pe(1);
+  if (!is_rank_pe()) {
+    to = layout_.pe(sips.neighbour(0, sips.w > 1 ? sim::Compass::east : sim::Compass::south));
+    from.cube = to.cube = root;
+  }
+  way_ = way_between(topology, from, to);
 }
 
-// One way through the tree of chunks that follow each other.
-std::optional<Time> through_tree(const Way& way, int steps, int chunk_count, Bytes chunk,
-                                 int depth) {
-  if (!never_waits_for_credit(way, chunk, depth, chunk_count, way.of(chunk))) return std::nullopt;
-  return steps * way.alpha + (steps + chunk_count - 1) * way.of(chunk);
+std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
+  const auto& [topology, placement, n_elem, dtype, config] = collective;
+  Layout layout(topology, config);
+  if (n_elem == 0) return std::nullopt;
+  if (layout.is_rank_pe()) {
+    if (layout.world_size() > topology.pe_count()) return std::nullopt;
+    return UniformCase(collective, std::move(layout));
+  }
+  const int cubes = holders(placement.num_cubes, topology.cube_count());
+  const int pes = holders(placement.num_pes, topology.pe_count());
+  if ((is_sharded(placement.cube) && cubes > 1) || (is_sharded(placement.pe) && pes > 1)) {
+    return std::nullopt;
+  }
+  return UniformCase(collective, std::move(layout));
 }
 
-int holders(int wanted, int all) {
-  return wanted == 0 ? all : wanted;
+std::optional<Cut> UniformCase::cut(int chunk_count, int parts) const {
+  const std::int64_t slot = ipcq_.slot_bytes / size_of(collective_.dtype);
+  const std::int64_t n = collective_.n_elem;
+  const std::int64_t scratch =
+      scratch_elements(collective_.topology, ipcq_, layout_.most_queues(), collective_.dtype);
+  if (n % chunk_count != 0 || n > std::min(slot * ipcq_.depth * chunk_count, scratch)) {
+    return std::nullopt;
+  }
+  const std::int64_t chunk = n / chunk_count;
+  const auto pieces = static_cast<int>((chunk + slot - 1) / slot);
+  if (chunk % (pieces * parts) != 0) return std::nullopt;
+  return Cut{pieces, chunk / pieces * size_of(collective_.dtype)};
+}
+
+// Whether a slot is free whenever one is needed: there is one for each message, or the first is
+// back when all have been filled, `per_period` messages in every period.
+bool never_waits_for_credit(const Way& way, Bytes message, int depth, int message_count,
+                            int per_period, Time period) {
+  const Time occupied = way.of(message) + way.alpha + way.alpha + way.of(kCreditBytes);
+  return depth >= message_count || depth / per_period * period >= occupied;
+}
+
+std::optional<Time> UniformCase::over_cubes(int piece_count, Bytes bytes) const {
+  if (cube_count_ == 1) return Time{0};
+  const Topology& topology = collective_.topology;
+  const sim::Grid cubes = sim::cube_grid(topology);
+  const Way way = way_between(topology, {0, 0, 0}, {0, cubes.w > 1 ? 1 : cubes.w, 0});
+  const int steps = grid_tree_depth(cubes, cube_count_, collective_.config.root());
+  if (!never_waits_for_credit(way, bytes, ipcq_.depth, piece_count, 1, way.of(bytes))) {
+    return std::nullopt;
+  }
+  const Time one_way = steps * way.alpha + (steps + piece_count - 1) * way.of(bytes);
+  return one_way * (collective_.placement.cube == Shard::partial ? 2 : 1);
+}
+
+// Reduce-scatter and all-gather round a ring of `size`.  `sharing` messages at a time, one of each
+// colour, go over the same link.
+std::optional<Time> round_ring(const Way& way, int size, const Cut& cut, int depth, int sharing) {
+  if (size < 2) return Time{0};
+  if (sharing > 1 && cut.pieces > 1) return std::nullopt;
+  const Time first = way.alpha + way.of(cut.bytes) * sharing;
+  const Time step = std::max(first, way.of(cut.chunk()));
+  const int messages = 2 * (size - 1) * cut.pieces;
+  if (!never_waits_for_credit(way, cut.bytes, depth, messages, cut.pieces, step)) {
+    return std::nullopt;
+  }
+  const Time last = way.alpha + way.of(cut.chunk()) * sharing;
+  return 2 * ((size - 2) * step + last);
+}
+
+// The same along a line, whose end sends all its chunks at once.
+std::optional<Time> along_line(const Way& way, int size, const Cut& cut, int depth) {
+  if (size < 2) return Time{0};
+  if (cut.pieces > 1 || depth < 2 * (size - 1)) return std::nullopt;
+  return 2 * (size - 1) * (way.alpha + way.of(cut.bytes));
+}
+
+// x, then y, on the grid of participants.
+std::optional<Time> over_grid(const CollectiveCase& collective, bool use_wraps) {
+  const auto uniform = UniformCase::of(collective);
+  if (!uniform) return std::nullopt;
+  const sim::Grid& grid = uniform->grid();
+  const bool wraps = use_wraps && grid.wraps;
+  // The two directions of a line share the port of a PE that is a rank, unless it is an end.
+  if (uniform->is_rank_pe() && std::max(grid.w, grid.h) > 2) return std::nullopt;
+  const int chunk_count = grid.w * (wraps ? 2 : 1);
+  const auto cut = uniform->cut(chunk_count, grid.h);
+  if (!cut || (cut->pieces > 1 && grid.h > 1)) return std::nullopt;
+  const auto along = [&](int size, const Cut& parts) {
+    return wraps ? round_ring(uniform->way(), size, parts, uniform->depth(), size == 2 ? 2 : 1)
+                 : along_line(uniform->way(), size, parts, uniform->depth());
+  };
+  const auto x = along(grid.w, *cut);
+  const auto y = along(grid.h, {1, cut->bytes / grid.h});
+  const auto cubes = uniform->over_cubes(chunk_count * cut->pieces, cut->bytes);
+  if (!x || !y || !cubes) return std::nullopt;
+  return *x + *y + *cubes;
+}
+
+// Whether each participant of a ring is beside the next one.
+bool is_closed_ring(const UniformCase& uniform) {
+  if (uniform.is_rank_pe()) return true;
+  const sim::Grid& grid = uniform.grid();
+  return grid.wraps || grid.count() == 1 || (grid.w > 1 && grid.h > 1 && grid.count() % 2 == 0);
+}
+
+std::optional<Time> over_ring(const CollectiveCase& collective, int colours) {
+  const auto uniform = UniformCase::of(collective);
+  if (!uniform || !is_closed_ring(*uniform)) return std::nullopt;
+  const int size = uniform->world_size();
+  const auto cut = uniform->cut(colours * size);
+  if (!cut) return std::nullopt;
+  const int sharing = uniform->is_rank_pe() || size == 2 ? colours : 1;
+  const auto ring = round_ring(uniform->way(), size, *cut, uniform->depth(), sharing);
+  const auto cubes = uniform->over_cubes(colours * size * cut->pieces, cut->bytes);
+  if (!ring || !cubes) return std::nullopt;
+  return *ring + *cubes;
+}
+
+// Of P = 2^k every round of the reduction and of the broadcast is a step.  Of 2^k - 1 the deepest
+// node is missing, so that there is one latency fewer; the ports are as busy.
+std::optional<Time> over_binomial_tree(const UniformCase& uniform, const Cut& cut) {
+  int rounds = 0;
+  while ((1 << rounds) < uniform.world_size()) ++rounds;
+  const bool is_full = uniform.world_size() == 1 << rounds;
+  if (cut.pieces > 1 || (!is_full && uniform.world_size() != (1 << rounds) - 1)) {
+    return std::nullopt;
+  }
+  const int hops = is_full ? rounds : rounds - 1;
+  return 2 * (hops * uniform.way().alpha + rounds * uniform.way().of(cut.bytes));
 }
 
 }  // namespace
 
 std::optional<Time> intercube_closed_form(const CollectiveCase& collective) {
-  const auto& [topology, placement, n_elem, dtype, ipcq] = collective;
-  const sim::Grid cubes = sim::cube_grid(topology);
-  const sim::Grid sips = sim::sip_grid(topology);
-  const int cube_count = holders(placement.num_cubes, cubes.count());
-  const int pe_count = holders(placement.num_pes, topology.pe_count());
-  if (is_sharded(placement.cube) && cube_count > 1) return std::nullopt;
-  if (is_sharded(placement.pe) && pe_count > 1) return std::nullopt;
+  return over_grid(collective, true);
+}
 
-  const int chunk_count = sip_exchange_chunk_count(sips);
-  if (n_elem == 0 || n_elem % (chunk_count * sips.h) != 0) return std::nullopt;
-  const Bytes chunk = n_elem / chunk_count * size_of(dtype);
-  if (chunk > ipcq.slot_bytes || n_elem > scratch_elements(topology, ipcq, dtype)) {
-    return std::nullopt;
-  }
+std::optional<Time> mesh_closed_form(const CollectiveCase& collective) {
+  return over_grid(collective, false);
+}
 
-  const int root = root_cube(cubes, cube_count);
-  Time total{0};
-  if (sips.count() > 1) {
-    const int neighbour = sips.neighbour(0, sips.w > 1 ? sim::Compass::east : sim::Compass::south);
-    const Way way = way_between(topology, {0, root, 0}, {neighbour, root, 0});
-    const auto x = both_passes(way, sips.w, sips.wraps, chunk, ipcq.depth);
-    const auto y = both_passes(way, sips.h, sips.wraps, chunk / sips.h, ipcq.depth);
-    if (!x || !y) return std::nullopt;
-    total += *x + *y;
-  }
-  if (cube_count > 1) {
-    const Way way = way_between(topology, {0, 0, 0}, {0, 1, 0});
-    const auto one_way =
-        through_tree(way, tree_depth(cubes, cube_count), chunk_count, chunk, ipcq.depth);
-    if (!one_way) return std::nullopt;
-    total += *one_way * (placement.cube == Shard::partial ? 2 : 1);
-  }
-  return total;
+std::optional<Time> ring_closed_form(const CollectiveCase& collective) {
+  return over_ring(collective, 1);
+}
+
+std::optional<Time> bidirectional_ring_closed_form(const CollectiveCase& collective) {
+  return over_ring(collective, 2);
+}
+
+std::optional<Time> tree_closed_form(const CollectiveCase& collective) {
+  const auto uniform = UniformCase::of(collective);
+  if (!uniform) return std::nullopt;
+  const auto cut = uniform->cut(1);
+  if (!cut) return std::nullopt;
+  if (uniform->is_rank_pe()) return over_binomial_tree(*uniform, *cut);
+  const auto cubes = uniform->over_cubes(cut->pieces, cut->bytes);
+  if (!cubes) return std::nullopt;
+  const sim::Grid& grid = uniform->grid();
+  const int steps = grid_tree_depth(grid, grid.count(), Root::center);
+  if (steps == 0) return *cubes;
+  const Way& way = uniform->way();
+  return *cubes + 2 * steps * way.alpha + (2 * steps + cut->pieces - 1) * way.of(cut->bytes);
+}
+
+std::optional<Time> hello_closed_form(const CollectiveCase& collective) {
+  const auto uniform = UniformCase::of(collective);
+  if (!uniform || !is_closed_ring(*uniform)) return std::nullopt;
+  const auto cut = uniform->cut(1);
+  if (!cut || cut->pieces > 1) return std::nullopt;
+  if (uniform->world_size() == 1) return Time{0};
+  return uniform->way().alpha + uniform->way().of(cut->bytes);
 }
 
 }  // namespace kernbench::ccl

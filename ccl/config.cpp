@@ -21,10 +21,11 @@ constexpr std::array<std::int64_t, 4> kDefaultElements = {1024, 4096, 16'384, 49
 constexpr int kMaxDepth = 1024;
 constexpr Bytes kMaxSlot = Bytes{1} << 30;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
+constexpr int kMaxWorldSize = 1 << 20;
 
-std::vector<std::string_view> algorithm_names() {
+std::vector<std::string_view> kernel_names() {
   std::vector<std::string_view> names;
-  for (const Algorithm& algorithm : algorithms()) names.push_back(algorithm.name);
+  for (const Algorithm* algorithm : algorithms()) names.push_back(algorithm->name);
   return names;
 }
 
@@ -39,12 +40,31 @@ std::string unknown_algorithm(std::string_view name, const std::vector<std::stri
   return fmt::format("unknown algorithm '{}'; there are: {}", name, fmt::join(known, ", "));
 }
 
+// What `defaults.algorithm` may be: a kernel, an entry, or auto.
+std::vector<std::string_view> algorithm_names(const std::vector<AlgorithmEntry>& entries) {
+  std::vector<std::string_view> names = kernel_names();
+  for (const AlgorithmEntry& entry : entries) add_name(names, entry.name);
+  add_name(names, kAuto);
+  return names;
+}
+
 Settings settings_of(YamlMap& map) {
   Settings settings;
   if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
   if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
   if (map.has("slot")) settings.slot_bytes = map.bytes("slot", 4, kMaxSlot);
   if (map.has("n_elem")) settings.n_elem = map.integers("n_elem", 0, kMaxElements);
+  if (map.has("world_size")) {
+    settings.world_size = map.integer("world_size", 1, kMaxWorldSize);
+  }
+  if (map.has("participants")) settings.participants = map.choice("participants", kParticipants);
+  if (map.has("root")) settings.root = map.choice("root", kRoots);
+  if (map.has("neighbours")) settings.neighbours = map.choice("neighbours", kNeighbours);
+  if (settings.world_size && settings.participants) {
+    map.fail("participants", "KB-Y042",
+             "world_size makes every PE a rank; participants chooses among the PEs of a SIP: keep "
+             "one of them");
+  }
   return settings;
 }
 
@@ -57,13 +77,27 @@ std::vector<AlgorithmEntry> entries_of(YamlMap map) {
     added.kernel = entry.has("kernel") ? entry.text("kernel", kDefaultAlgorithm) : added.name;
     added.settings = settings_of(entry);
     if (find_algorithm(added.kernel) == nullptr) {
-      entry.fail("KB-Y040", unknown_algorithm(added.kernel, algorithm_names()));
+      entry.fail("KB-Y040", unknown_algorithm(added.kernel, kernel_names()));
     }
   }
   return entries;
 }
 
 }  // namespace
+
+std::string_view name_of(Participants participants) {
+  constexpr std::array<std::string_view, 2> kNames = {"shard_holders", "one_pe_per_sip"};
+  return kNames.at(static_cast<std::size_t>(participants));
+}
+
+std::string_view name_of(Neighbours neighbours) {
+  constexpr std::array<std::string_view, 3> kNames = {"grid", "ring", "tree"};
+  return kNames.at(static_cast<std::size_t>(neighbours));
+}
+
+std::string_view name_of(Root root) {
+  return root == Root::center ? "center" : "corner";
+}
 
 Config::Config() : algorithm_(kDefaultAlgorithm) {}
 
@@ -87,10 +121,9 @@ Config Config::read(const YamlDocument& document) {
         config.algorithm_ = defaults.text("algorithm", kDefaultAlgorithm);
       }
       config.defaults_ = settings_of(defaults);
-      if (config.entry() == nullptr && find_algorithm(config.algorithm_) == nullptr) {
-        std::vector<std::string_view> known = algorithm_names();
-        for (const AlgorithmEntry& entry : config.entries_) add_name(known, entry.name);
-        defaults.fail("algorithm", "KB-Y040", unknown_algorithm(config.algorithm_, known));
+      if (!config.is_known(config.algorithm_)) {
+        defaults.fail("algorithm", "KB-Y040",
+                      unknown_algorithm(config.algorithm_, algorithm_names(config.entries_)));
       }
     }
   }
@@ -109,37 +142,79 @@ const Algorithm& Config::algorithm() const {
   return *found;
 }
 
+bool Config::is_known(std::string_view name) const {
+  return name == kAuto || find_algorithm(name) != nullptr ||
+         std::ranges::find(entries_, name, &AlgorithmEntry::name) != entries_.end();
+}
+
+std::vector<const Algorithm*> Config::candidates() const {
+  if (!is_auto()) return {&algorithm()};
+  std::vector<const Algorithm*> all = algorithms();
+  std::erase_if(all, [](const Algorithm* one) { return one->collective != "all_reduce"; });
+  return all;
+}
+
 template <class Value>
-Value Config::setting(std::optional<Value> Settings::*member, Value fallback) const {
-  if (overrides_.*member) return *(overrides_.*member);
-  if (entry() != nullptr && entry()->settings.*member) return *(entry()->settings.*member);
-  return (defaults_.*member).value_or(fallback);
+std::optional<Value> Config::setting(std::optional<Value> Settings::*member) const {
+  if (overrides_.*member) return overrides_.*member;
+  if (entry() != nullptr && entry()->settings.*member) return entry()->settings.*member;
+  return defaults_.*member;
 }
 
 sim::IpcqParams Config::ipcq() const {
-  return {setting(&Settings::buffer_kind, kDefaultQueue.buffer_kind),
-          setting(&Settings::depth, kDefaultQueue.depth),
-          setting(&Settings::slot_bytes, kDefaultQueue.slot_bytes)};
+  return {setting(&Settings::buffer_kind).value_or(kDefaultQueue.buffer_kind),
+          setting(&Settings::depth).value_or(kDefaultQueue.depth),
+          setting(&Settings::slot_bytes).value_or(kDefaultQueue.slot_bytes)};
 }
 
 std::vector<std::int64_t> Config::n_elem() const {
-  return setting(&Settings::n_elem, std::vector(kDefaultElements.begin(), kDefaultElements.end()));
+  return setting(&Settings::n_elem)
+      .value_or(std::vector(kDefaultElements.begin(), kDefaultElements.end()));
+}
+
+std::optional<int> Config::world_size() const {
+  return setting(&Settings::world_size);
+}
+
+Participants Config::participants() const {
+  return setting(&Settings::participants).value_or(Participants::shard_holders);
+}
+
+Root Config::root() const {
+  return setting(&Settings::root).value_or(Root::center);
+}
+
+std::set<Neighbours> Config::neighbours() const {
+  if (const auto wanted = setting(&Settings::neighbours)) return {*wanted};
+  std::set<Neighbours> wanted;
+  for (const Algorithm* candidate : candidates()) wanted.insert(candidate->neighbours);
+  return wanted;
 }
 
 Config Config::with_algorithm(std::string_view name) const {
+  if (!is_known(name)) {
+    throw UsageError("KB-U003", unknown_algorithm(name, algorithm_names(entries_)));
+  }
   Config changed = *this;
   changed.algorithm_ = name;
-  if (changed.entry() == nullptr && find_algorithm(name) == nullptr) {
-    std::vector<std::string_view> known = algorithm_names();
-    for (const AlgorithmEntry& entry : entries_) add_name(known, entry.name);
-    throw UsageError("KB-U003", unknown_algorithm(name, known));
-  }
   return changed;
 }
 
 Config Config::with_buffer_kind(sim::BufferKind kind) const {
   Config changed = *this;
   changed.overrides_.buffer_kind = kind;
+  return changed;
+}
+
+Config Config::with_world_size(int world_size) const {
+  Config changed = *this;
+  changed.overrides_.world_size = world_size;
+  return changed;
+}
+
+Config Config::with_root(Root root) const {
+  Config changed = *this;
+  changed.overrides_.root = root;
   return changed;
 }
 

@@ -7,16 +7,28 @@
 //     slot: 16 KiB              # what one slot holds
 //     n_elem: [1024, 49152]     # what benches sweep when they are not told; a list or one number
 //   algorithms:
-//     intercube_allreduce: {kernel: intercube_allreduce, buffer_kind: sram}
+//     intercube_allreduce: {buffer_kind: sram, root: corner}
+//     my_ring_of_pes: {kernel: ring_allreduce, world_size: 8}
 //
-// Every key may be left out; an algorithm's entry overrides the defaults.
+// Every key may be left out; an algorithm's entry overrides the defaults.  Further keys:
+//
+//   world_size      rank = PE: the first so many PEs take part, for a single driver (ADR-0024).
+//                   Without it a rank is a SIP.
+//   participants    of a SIP: shard_holders, or one_pe_per_sip, whose ports between SIPs are called
+//                   east, west, north and south
+//   root            of the tree over cubes: center or corner
+//   neighbours      rank = PE: ring, grid or tree, where the algorithm's own are not wanted
+//
+// `algorithm: auto` takes the fastest by the model for each size.
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +43,31 @@ class YamlDocument;
 
 namespace kernbench::ccl {
 
+// Who takes part on a SIP: every PE that holds a shard, or its first PE alone.
+enum class Participants : std::uint8_t { shard_holders, one_pe_per_sip };
+inline constexpr std::array kParticipants = {Participants::shard_holders,
+                                             Participants::one_pe_per_sip};
+std::string_view name_of(Participants participants);
+
+inline constexpr std::array kNeighbours = {Neighbours::grid, Neighbours::ring, Neighbours::tree};
+std::string_view name_of(Neighbours neighbours);
+
+inline constexpr std::array kRoots = {Root::center, Root::corner};
+std::string_view name_of(Root root);
+
+// The algorithm that stands for the fastest one.
+inline constexpr std::string_view kAuto = "auto";
+
 // Settings as they are written: what is not there is inherited.
 struct Settings {
   std::optional<sim::BufferKind> buffer_kind;
   std::optional<int> depth;
   std::optional<Bytes> slot_bytes;
   std::optional<std::vector<std::int64_t>> n_elem;
+  std::optional<int> world_size;
+  std::optional<Participants> participants;
+  std::optional<Root> root;
+  std::optional<Neighbours> neighbours;
 };
 
 struct AlgorithmEntry {
@@ -56,14 +87,22 @@ class Config : public distributed::BackendConfig {
 
   // What is in force.
   const std::string& algorithm_name() const { return algorithm_; }
-  const Algorithm& algorithm() const;
+  bool is_auto() const { return algorithm_ == kAuto; }
+  const Algorithm& algorithm() const;                // REQUIRES: !is_auto()
+  std::vector<const Algorithm*> candidates() const;  // that auto chooses from; else the one
   sim::IpcqParams ipcq() const;
   std::vector<std::int64_t> n_elem() const;
+  std::optional<int> world_size() const;  // rank = PE; else a rank is a SIP
+  Participants participants() const;
+  Root root() const;
+  std::set<Neighbours> neighbours() const;  // of all candidates
 
   // The same with one thing changed, over what the file says.  UsageError KB-U003 if there is no
   // algorithm of that name.
   Config with_algorithm(std::string_view name) const;
   Config with_buffer_kind(sim::BufferKind kind) const;
+  Config with_world_size(int world_size) const;
+  Config with_root(Root root) const;
 
   // Into RuntimeOptions::ccl.
   operator std::shared_ptr<const distributed::BackendConfig>() const {
@@ -73,8 +112,9 @@ class Config : public distributed::BackendConfig {
  private:
   static Config read(const YamlDocument& document);
   const AlgorithmEntry* entry() const;
+  bool is_known(std::string_view name) const;
   template <class Value>
-  Value setting(std::optional<Value> Settings::*member, Value fallback) const;
+  std::optional<Value> setting(std::optional<Value> Settings::*member) const;
 
   std::string algorithm_;
   Settings overrides_;

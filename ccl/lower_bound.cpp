@@ -70,4 +70,11 @@ Time all_reduce_lower_bound(const Topology& topology, Bytes bytes) {
   });
 }
 
+Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes bytes) {
+  if (world_size < 2 || bytes == 0) return Time{0};
+  const Bandwidth port = std::min(topology.cube.noc.bandwidth, topology.pe.tcm.bandwidth);
+  const Time news = 2 * (topology.cube.noc.latency + topology.pe.tcm.latency);
+  return std::max(at_least(bytes, 2 * (world_size - 1), world_size, port), news);
+}
+
 }  // namespace kernbench::ccl

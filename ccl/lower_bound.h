@@ -13,6 +13,11 @@ namespace kernbench::ccl {
 // bytes.
 Time all_reduce_lower_bound(const Topology& topology, Bytes bytes);
 
+// The same for `world_size` PEs that are ranks, of `bytes` each: all that a PE sends and receives
+// goes through its one port, so 2 (P - 1)/P n at the port's rate, and news must reach another PE.
+// 0 for one PE, or for no bytes.
+Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes bytes);
+
 // Directed links between SIPs.  Two neighbours have one each way, also where a dimension of size 2
 // wraps around.
 int directed_link_count(const Topology& topology);

@@ -1,17 +1,13 @@
-// All-reduce over SIPs whose tensors lie on several cubes (ADR-0032).
+// All-reduce over SIPs whose tensors lie on several cubes (ADR-0032): reduce to the centre cube,
+// exchange among the SIPs' centre cubes, broadcast back.
 //
-//   1. PEs:    a leader adds its siblings' summands, straight from their HBM         (pe partial)
-//   2. cubes:  reduce along the tree to the centre cube, from both sides at once     (cube partial)
-//   3. SIPs:   sip_exchange() on the centre cube, or on every cube that has its own shard
-//   4. cubes:  broadcast back along the tree                                (cube partial,
-//   replicate)
-//   5. PEs:    the leader writes its siblings' copies                       (pe partial, replicate)
-//
-// Every PE whose shard differs from the others' is a lane of its own through all of that.
-//
-// Steps (w x h cubes):   2 (floor(w/2) + floor(h/2)) between cubes, plus those of sip_exchange()
-// Bytes of n per cube:   n over each used UCIe link each way, plus those of sip_exchange()
+// Steps (w x h cubes):   2 (floor(w/2) + floor(h/2)) between cubes, plus those of the exchange
+// along
+//                        the SIPs' grid (grid_exchange.h).  With `root: corner` in ccl.yaml
+//                        2 (w - 1 + h - 1).
+// Bytes of n per cube:   n over each used UCIe link each way, plus those of the exchange
 // Best for:              summands on many cubes; the links between SIPs carry each byte once
+// Source:                ADR-0032; TIMING.md 3.2, "hierarchical, root form"
 
 #pragma once
 
@@ -20,5 +16,20 @@
 namespace kernbench::ccl {
 
 void intercube_allreduce(tl::Context& tl, const KernelArgs& args);
+
+// nullopt where no form is known: cubes or PEs that hold parts (their messages meet on links),
+// chunks that differ in size, several segments, queues whose slots may run out, and no elements.
+std::optional<Time> intercube_closed_form(const CollectiveCase& collective);
+
+inline constexpr Algorithm kIntercubeAllReduce{
+    .name = "intercube_allreduce",
+    .kernel = intercube_allreduce,
+    .summary = "reduce to the centre cube, exchange among SIPs, broadcast back",
+    .neighbours = Neighbours::grid,
+    .reduces_in_sip = true,
+    .closed_form = intercube_closed_form,
+    .form =
+        "tree 2 h (a + m) + 2 (c - 1) m, then 2 (w + h - 2) a + (rings (P - 1)/P, lines "
+        "2 (P - 1)/P) n b"};
 
 }  // namespace kernbench::ccl

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "runtime/tensor/tensor_storage.h"
@@ -40,7 +42,20 @@ class KernelLaunch {
     void wake();
   };
 
-  void start(std::uint64_t index);
+  // The PEs of one SIP: the host launches on each SIP by itself.
+  struct OnSip {
+    KernelLaunch* launch = nullptr;
+    std::size_t first = 0;  // of its kernels
+    std::size_t count = 0;
+    sim::Launcher::Launch* under_way = nullptr;
+
+    void start(std::uint64_t index) { launch->start(first + index); }
+    void done(std::uint64_t);
+  };
+
+  void launch_on_sips();
+  void kernel_finished(const Kernel& kernel);
+  void start(std::size_t index);
   void begin(std::uint64_t index);
   void body(Kernel& kernel);
   void finished(const Kernel& kernel, Time started);
@@ -53,14 +68,14 @@ class KernelLaunch {
   Simulation& simulation_;
   LaunchRequest request_;
   std::vector<Kernel> kernels_;
-  sim::Launcher::Launch* launch_ = nullptr;
+  std::vector<OnSip> sips_;
+  std::size_t sips_under_way_ = 0;
   Completion done_{simulation_};
   std::exception_ptr failure_;
 };
 
 std::exception_ptr KernelLaunch::run() {
-  launch_ = &simulation_.machine().launcher().launch(
-      request_.pes, sim::Engine::call<&KernelLaunch::start>(this), signal_event(done_));
+  launch_on_sips();
   simulation_.wait(done_, [&] {
     return fmt::format("kernel '{}' on {} PEs of sip{}", request_.name, request_.pes.size(),
                        request_.pes.front().sip);
@@ -70,8 +85,32 @@ std::exception_ptr KernelLaunch::run() {
   return failure_;
 }
 
+void KernelLaunch::launch_on_sips() {
+  for (std::size_t i = 0; i < request_.pes.size(); ++i) {
+    if (i == 0 || request_.pes[i].sip != request_.pes[i - 1].sip) sips_.push_back({this, i});
+    ++sips_.back().count;
+  }
+  sips_under_way_ = sips_.size();
+  for (OnSip& sip : sips_) {
+    sip.under_way = &simulation_.machine().launcher().launch(
+        std::span(request_.pes).subspan(sip.first, sip.count),
+        sim::Engine::call<&OnSip::start>(&sip), sim::Engine::call<&OnSip::done>(&sip));
+  }
+}
+
+void KernelLaunch::OnSip::done(std::uint64_t) {
+  if (--launch->sips_under_way_ == 0) launch->done_.signal();
+}
+
+void KernelLaunch::kernel_finished(const Kernel& kernel) {
+  OnSip& sip = *std::ranges::find(sips_, kernel.local.pe.sip, [&](const OnSip& on_sip) {
+    return request_.pes[on_sip.first].sip;
+  });
+  simulation_.machine().launcher().kernel_finished(*sip.under_way, kernel.index - sip.first);
+}
+
 // The launch has reached a PE.
-void KernelLaunch::start(std::uint64_t index) {
+void KernelLaunch::start(std::size_t index) {
   Kernel& kernel = kernels_[index];
   kernel.launch = this;
   kernel.index = index;
@@ -116,7 +155,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   const Time now = simulation_.now();
   simulation_.add_result({request_.operation, pe, started, now});
   simulation_.machine().pe(pe).release();
-  simulation_.machine().launcher().kernel_finished(*launch_, kernel.index);
+  kernel_finished(kernel);
   if (sim::TraceRecorder* trace = simulation_.machine().trace()) {
     trace->span_in_lane(pe.sip, fmt::format("cube{}.pe{}.cpu", pe.cube, pe.pe),
                         trace->label(request_.name), started, now);
@@ -159,7 +198,7 @@ void KernelLaunch::settle(Kernel& kernel) {
   if (kernel.is_cut_short) return kernel.tl->wake_when_idle();
   kernel.tl.reset();  // with the scratch that it holds
   simulation_.machine().pe(kernel.local.pe).release();
-  simulation_.machine().launcher().kernel_finished(*launch_, kernel.index);
+  kernel_finished(kernel);
 }
 
 // What the kernels of a failed launch have sent each other and nobody will receive.

@@ -1,4 +1,4 @@
-// Runs a kernel on PEs of one SIP: a fiber for each, started when the launch has reached its PE.
+// Runs a kernel on PEs: a fiber for each, started when the launch has reached its PE.
 
 #pragma once
 
@@ -15,7 +15,7 @@ namespace kernbench::runtime {
 
 struct LaunchRequest {
   std::string name;                  // of the kernel
-  std::vector<sim::PeLocation> pes;  // of one SIP, by cube, then PE; not empty
+  std::vector<sim::PeLocation> pes;  // by SIP, cube, then PE; not empty
   std::function<void(tl::Context&)> body;
   std::vector<Tensor> uses;     // they stay alive, and host reads of them wait, until it is done
   std::uint64_t operation = 0;  // KernelResult::operation

@@ -44,6 +44,9 @@ class Backend {
   virtual std::string_view name() const = 0;
   virtual int world_size() const = 0;
 
+  // Ranks that call each collective: all, or a single driver that calls for all of them.
+  virtual int caller_count() const { return world_size(); }
+
   // x becomes the sum over ranks, in place, the same bits on all.  A partial placement becomes a
   // replicated one.
   virtual void all_reduce(const CollectiveCall& call, Tensor& x, ReduceOp op) = 0;

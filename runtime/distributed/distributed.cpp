@@ -55,6 +55,10 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
   if (backend_ == nullptr) made = factory(torch_, torch_.options().ccl.get());
   const int world_size = (made == nullptr ? backend_ : made)->world_size();
   if (options.world_size != -1 && options.world_size != world_size) {
+    if ((made == nullptr ? backend_ : made)->caller_count() != world_size) {
+      misuse(fmt::format("world_size ({}) is not the number of PEs that are ranks ({})",
+                         options.world_size, world_size));
+    }
     misuse(fmt::format("world_size ({}) is not the number of SIPs of topology '{}' ({})",
                        options.world_size, torch_.topology().name, world_size));
   }
@@ -125,15 +129,22 @@ CollectiveCall DistributedContext::arrive(const CollectiveFingerprint& fingerpri
     throw CollectiveError(
         "KB-R012", fmt::format("{} called inside kernel '{}'", fingerprint.function, local.kernel));
   }
-  const int world_size = backend().world_size();
-  if (local.rank >= world_size) {
+  const int callers = backend().caller_count();
+  if (callers == 1 && backend().world_size() > 1 && local.rank > 0) {
+    throw CollectiveError(
+        "KB-C006", fmt::format("rank {} called {}, but the ranks of this group are {} PEs, for "
+                               "which a single driver calls: call it outside spawn(), or take "
+                               "world_size out of ccl.yaml",
+                               local.rank, fingerprint.function, backend().world_size()));
+  }
+  if (local.rank >= callers) {
     throw CollectiveError("KB-C006",
                           fmt::format("rank {} is not a member of the default group of {} "
                                       "ranks",
-                                      local.rank, world_size));
+                                      local.rank, callers));
   }
   if (local.kind == FiberLocal::Kind::unbound) {  // no spawn(): nobody else will come
-    for (int rank = 1; rank < world_size; ++rank) ledger_->leave(rank, false);
+    for (int rank = 1; rank < callers; ++rank) ledger_->leave(rank, false);
   }
   runtime::Simulation& simulation = torch_.simulation();
   const CollectiveCall call = ledger_->arrive(local.rank, fingerprint, simulation.next_operation());
@@ -171,9 +182,9 @@ void DistributedContext::barrier(std::source_location location) {
 
 // Knows from the start who is not there.
 void DistributedContext::make_ledger() {
-  const int world_size = backend_->world_size();
-  ledger_ = std::make_unique<CollectiveLedger>(world_size);
-  for (int rank = 0; rank < world_size && started_ranks_; ++rank) {
+  const int callers = backend_->caller_count();
+  ledger_ = std::make_unique<CollectiveLedger>(callers);
+  for (int rank = 0; rank < callers && started_ranks_; ++rank) {
     if (rank >= *started_ranks_) ledger_->leave(rank, false);
     if (returned_ranks_.contains(rank)) ledger_->leave(rank, true);
   }
@@ -188,7 +199,7 @@ void DistributedContext::ranks_start(int nprocs) {
 void DistributedContext::rank_returned(int rank) {
   initialized_ranks_.erase(rank);
   returned_ranks_.insert(rank);
-  if (ledger_ != nullptr && rank < backend_->world_size()) ledger_->leave(rank, true);
+  if (ledger_ != nullptr && rank < backend_->caller_count()) ledger_->leave(rank, true);
 }
 
 void DistributedContext::run_abandoned() {

@@ -57,16 +57,20 @@ std::string to_string(const DPPolicy& policy) {
 }
 
 std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const Topology& topology,
-                             int sip) {
+                             int sip, int num_sips) {
+  const int sips = count_of(num_sips, topology.system.sip_count - sip, "sips");
   const int cubes = count_of(policy.num_cubes, topology.cube_count(), "cubes");
   const int pes = count_of(policy.num_pes, topology.pe_count(), "pes");
   const Part whole{std::vector<std::int64_t>(shape.rank(), 0), {shape.begin(), shape.end()}};
   std::vector<ShardInfo> shards;
-  for (int cube = 0; cube < cubes; ++cube) {
-    const Part of_cube = share_of(whole, policy.cube, cube, cubes);
-    for (int pe = 0; pe < pes; ++pe) {
-      Part part = share_of(of_cube, policy.pe, pe, pes);
-      shards.push_back({sip, cube, pe, std::move(part.offset), Shape(part.sizes), 0});
+  for (int i = 0; i < sips; ++i) {
+    const Part of_sip = share_of(whole, Shard::column_wise, i, sips);
+    for (int cube = 0; cube < cubes; ++cube) {
+      const Part of_cube = share_of(of_sip, policy.cube, cube, cubes);
+      for (int pe = 0; pe < pes; ++pe) {
+        Part part = share_of(of_cube, policy.pe, pe, pes);
+        shards.push_back({sip + i, cube, pe, std::move(part.offset), Shape(part.sizes), 0});
+      }
     }
   }
   return shards;

@@ -55,9 +55,10 @@ struct ShardInfo {
   Bytes address = 0;  // virtual, in the SIP's address space
 };
 
-// The parts of a tensor on device `sip`, by cube, then PE.
-// Throws DeviceError KB-K010 if the policy asks for more cubes or PEs than there are.
+// The parts of a tensor on device `sip`, by cube, then PE; of one that lies on several SIPs, from
+// that one on, each with a column-wise part.
+// Throws DeviceError KB-K010 if the policy asks for more SIPs, cubes or PEs than there are.
 std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const Topology& topology,
-                             int sip);
+                             int sip, int num_sips = 1);
 
 }  // namespace kernbench

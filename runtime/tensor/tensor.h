@@ -30,6 +30,9 @@ struct TensorOptions {
   DType dtype = DType::f32;
   DPPolicy dp = {};
   std::string name = {};  // for messages; "tensor<n>" if empty
+  // Of a single driver's tensor whose PEs are ranks (ADR-0024): the SIPs, from the caller's device
+  // on, over which the last dimension is cut before `dp` places each part.
+  int num_sips = 1;
 };
 
 // A handle, as in PyTorch: copies refer to the same tensor.  Memory is freed with the last one.

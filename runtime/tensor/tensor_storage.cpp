@@ -9,8 +9,8 @@ Tensor::Storage::~Storage() {
   if (is_host()) return;
   for (const sim::DeviceBuffer& buffer : buffers) {
     simulation->machine().memory().destroy_region(buffer.region);
-    simulation->allocator(device).free(buffer.address,
-                                       buffer.element_count * size_of(buffer.dtype));
+    simulation->allocator(buffer.home.sip)
+        .free(buffer.address, buffer.element_count * size_of(buffer.dtype));
   }
 }
 
@@ -30,12 +30,13 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
   storage->name = options.name;
   storage->device = device;
   storage->dp = options.dp;
-  storage->shards = place(options.dp, shape, simulation->machine().topology(), device);
+  storage->shards =
+      place(options.dp, shape, simulation->machine().topology(), device, options.num_sips);
   storage->simulation = std::move(simulation);
   for (ShardInfo& shard : storage->shards) {
     const std::int64_t count = shard.shape.numel();
-    shard.address = storage->simulation->allocator(device).allocate(shard.cube, shard.pe,
-                                                                    count * size_of(options.dtype));
+    shard.address = storage->simulation->allocator(shard.sip).allocate(
+        shard.cube, shard.pe, count * size_of(options.dtype));
     storage->buffers.push_back(
         {storage->simulation->machine().memory().create_region(options.dtype, count),
          {shard.sip, shard.cube, shard.pe},

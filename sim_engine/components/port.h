@@ -29,9 +29,10 @@ constexpr Direction opposite(Direction direction) {
 // A direction, and which of the neighbours in that direction: those of a tree, for example, may
 // all lie to the south.  A direction alone means the first.
 struct Port {
-  Direction direction;
-  int index;
+  Direction direction = Direction::east;
+  int index = 0;
 
+  constexpr Port() = default;
   constexpr Port(Direction to, int number = 0) : direction(to), index(number) {}  // NOLINT: as said
 
   friend constexpr bool operator==(Port, Port) = default;

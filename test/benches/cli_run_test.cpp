@@ -55,7 +55,7 @@ TEST_CASE("the report has exactly the agreed keys", "[cli][run]") {
   CHECK(keys_of(report["rows"][0]) ==
         std::vector<std::string>{"collective", "algorithm", "world_size", "buffer_kind", "n_elem",
                                  "dtype", "bytes", "crit_ns", "time_ns", "algbw_gbs", "busbw_gbs",
-                                 "lower_bound_ns", "closed_form_ns", "wrong"});
+                                 "lower_bound_ns", "closed_form_ns", "closed_form", "wrong"});
   CHECK(report["kernbench"] == "0.1.0");
   CHECK(report["topology"] == "tiny");
   CHECK(report["ok"] == true);

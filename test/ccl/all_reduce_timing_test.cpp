@@ -150,7 +150,7 @@ TEST_CASE("cubes that hold copies only need the way back", "[ccl][timing]") {
 
 std::optional<Time> form_of(const Topology& topology, Bytes bytes, const DPPolicy& dp = kPartial,
                             const ccl::Config& config = deep_queues()) {
-  return config.algorithm().closed_form({topology, dp, bytes / 4, DType::f32, config.ipcq()});
+  return config.algorithm().closed_form({topology, dp, bytes / 4, DType::f32, config});
 }
 
 TEST_CASE("the closed form is the simulated time", "[ccl][timing]") {

@@ -1,12 +1,11 @@
-// The all-reduce kernel alone, begun on every cube of every SIP at the same instant: without the
+// A collective's kernel alone, begun on every cube of every SIP at the same instant: without the
 // launch, whose messages share the cubes' links and reach some cubes later than others.
 
 #pragma once
 
 #include <deque>
 
-#include "ccl/ahbm_backend.h"
-#include "ccl/algorithms/intercube_allreduce.h"
+#include "ccl/kernel_launcher.h"
 #include "runtime/context/runtime_context.h"
 
 namespace kernbench::test {
@@ -14,10 +13,7 @@ namespace kernbench::test {
 class KernelsUnderTest {
  public:
   KernelsUnderTest(const Topology& topology, const DPPolicy& dp, const ccl::Config& config)
-      : torch_(topology, {.ccl = config, .data = false}), dp_(dp), config_(config) {
-    ccl::register_ahbm_backend();
-    torch_.distributed.init_process_group("ahbm");
-  }
+      : torch_(topology, {.data = false}), dp_(dp), launcher_(torch_, config) {}
 
   // All-reduces f32 elements that one PE of each cube holds, and returns how long it took.
   Time all_reduce(std::int64_t n_elem) {
@@ -44,32 +40,17 @@ class KernelsUnderTest {
 
   runtime::Simulation& simulation() { return torch_.simulation(); }
 
-  ccl::KernelArgs arguments(const Tensor& x, const sim::PeLocation& pe) const {
-    ccl::KernelArgs args;
-    args.tensor = RuntimeContext::pointer_to(x, pe);
-    args.n_elem = x.numel();
-    args.rank = pe.sip;
-    args.world_size = torch_.topology().system.sip_count;
-    args.sips = sim::sip_grid(torch_.topology());
-    args.cubes = sim::cube_grid(torch_.topology());
-    args.cube_count = dp_.num_cubes == 0 ? torch_.topology().cube_count() : dp_.num_cubes;
-    args.placement = dp_;
-    args.slot_elements = config_.ipcq().slot_bytes / 4;
-    args.scratch_elements = torch_.topology().pe.tcm.capacity / 16;
-    return args;
-  }
-
   void start(const Tensor& x, const sim::PeLocation& pe) {
     Kernel& kernel = kernels_.emplace_back(Kernel{&simulation(), {}});
     kernel.local.kind = runtime::FiberLocal::Kind::kernel;
     kernel.local.pe = pe;
     kernel.fiber = &simulation().fibers().spawn(
         runtime::FiberName(runtime::write_name),
-        [this, &kernel, args = arguments(x, pe)] {
+        [this, &kernel, args = launcher_.arguments(x, pe)] {
           tl::Context tl(simulation().fibers(), kernel.local,
                          simulation().machine().pe(kernel.local.pe),
                          sim::Engine::call<&Kernel::wake>(&kernel), "all_reduce", 0, 1);
-          ccl::intercube_allreduce(tl, args);
+          launcher_.config().algorithm().kernel(tl, args);
           tl.drain();
           last_end_ = simulation().now();
         },
@@ -78,7 +59,7 @@ class KernelsUnderTest {
 
   RuntimeContext torch_;
   const DPPolicy dp_;
-  const ccl::Config config_;
+  const ccl::KernelLauncher launcher_;
   std::deque<Tensor> tensors_;
   Time last_end_{0};
   std::deque<Kernel> kernels_;  // addresses stay

@@ -1,0 +1,31 @@
+// One collective, driven as a user drives it, timed and checked.
+
+#pragma once
+
+#include <cstdint>
+
+#include "benches/collective_table.h"
+#include "ccl/config.h"
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench::benches {
+
+struct CollectiveInput {
+  std::int64_t n_elem = 0;  // of each rank's tensor {1, n_elem}; with rank = PE, of each PE's shard
+  DType dtype = DType::f16;
+  DPPolicy placement;  // of a rank's tensor
+  std::uint64_t seed = 0;
+};
+
+// Where the summands lie if nobody says: one on every cube, cut over its PEs, if the algorithm adds
+// them up there; else the tensor is cut over all PEs.
+DPPolicy default_placement(const ccl::Config& config);
+
+// Brings summands and runs the config's algorithm once: init_process_group(), spawn() of a worker
+// that calls all_reduce(); with rank = PE without spawn(); an algorithm that is no all_reduce, by a
+// direct launch.  The context is one of that config.
+// Summands are small integers, so that sums are exact in any order and == decides.
+CollectiveRow run_collective(RuntimeContext& torch, const ccl::Config& config,
+                             const CollectiveInput& input);
+
+}  // namespace kernbench::benches

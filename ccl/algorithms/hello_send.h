@@ -1,0 +1,29 @@
+// The smallest collective there is, to begin with: everyone sends its values to the next in the
+// ring, and ends with those of the one before.  (No all-reduce: torch.distributed refuses it.)
+//
+// Steps:                 1
+// Bytes sent by each:    n
+// Time:                  alpha + n beta, if n fits into a slot
+// Source:                torch.roll over ranks
+
+#pragma once
+
+#include "ccl/algorithm.h"
+
+namespace kernbench::ccl {
+
+void hello_send(tl::Context& tl, const KernelArgs& args);
+
+// nullopt if messages share links, or if there are several.
+std::optional<Time> hello_closed_form(const CollectiveCase& collective);
+
+inline constexpr Algorithm kHelloSend{
+    .name = "hello_send",
+    .kernel = hello_send,
+    .collective = "shift",
+    .summary = "everyone sends to the next in the ring: where to begin",
+    .neighbours = Neighbours::ring,
+    .closed_form = hello_closed_form,
+    .form = "a + n b"};
+
+}  // namespace kernbench::ccl

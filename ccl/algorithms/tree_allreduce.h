@@ -1,0 +1,37 @@
+// All-reduce up a tree to its root, and the sum down again.
+//
+// Over SIPs the tree follows the grid to its centre: 2 (floor(w/2) + floor(h/2)) steps.  With rank
+// = PE it is the binomial tree: 2 ceil(log2 P) steps.
+//
+// Bytes sent by each:    n up; n to each child down
+// Time:                  centre-root 2 h alpha + (2 h + k - 1) n/k beta, for k pieces that follow
+// each
+//                        other; binomial 2 log2(P) (alpha + n beta)
+// Best for:              small tensors: the fewest steps
+// Source:                TIMING.md 3.2, "chain pipelined", "mesh, centre-root tree", "binomial
+// tree"
+//
+// Every participant ends with a copy of the root's sum: the same bits.
+
+#pragma once
+
+#include "ccl/algorithm.h"
+
+namespace kernbench::ccl {
+
+void tree_allreduce(tl::Context& tl, const KernelArgs& args);
+
+// nullopt where messages share links, pieces differ in size, segments are several, or credits run
+// out; of binomial trees all but those of P = 2^k and 2^k - 1.
+std::optional<Time> tree_closed_form(const CollectiveCase& collective);
+
+inline constexpr Algorithm kTreeAllReduce{
+    .name = "tree_allreduce",
+    .kernel = tree_allreduce,
+    .summary = "up a tree to its root, and down again",
+    .neighbours = Neighbours::tree,
+    .reduces_in_sip = true,
+    .closed_form = tree_closed_form,
+    .form = "2 h a + (2 h + k - 1) n/k b; rank = PE: 2 log2(P) (a + n b)"};
+
+}  // namespace kernbench::ccl

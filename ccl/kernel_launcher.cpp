@@ -1,0 +1,152 @@
+#include "ccl/kernel_launcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+// Of PEs in a cube that share a shard, only the first takes part for all.
+bool has_leader(const DPPolicy& placement) {
+  return !is_sharded(placement.pe);
+}
+
+// The PEs that run the kernel: those whose shard has elements, of sharers the leaders.
+std::vector<sim::PeLocation> participants(const Tensor& x) {
+  std::vector<sim::PeLocation> pes;
+  for (const ShardInfo& shard : x.shards()) {
+    if (shard.shape.numel() == 0 || (has_leader(x.dp()) && shard.pe != 0)) continue;
+    pes.push_back({shard.sip, shard.cube, shard.pe});
+  }
+  return pes;
+}
+
+int holders(int wanted, int all) {
+  return wanted == 0 ? all : wanted;
+}
+
+[[noreturn]] void misplaced(const Tensor& x, std::string_view why) {
+  throw CollectiveError("KB-C013", fmt::format("tensor '{}' ({}) lies on {} PEs: {}", x.name(),
+                                               to_string(x.dp()), x.shards().size(), why));
+}
+
+// rank = PE: every participant brings as many elements.
+void check_pe_shards(const Layout& layout, const Tensor& x) {
+  const std::vector<ShardInfo>& shards = x.shards();
+  const bool all_there = static_cast<int>(shards.size()) == layout.world_size() &&
+                         std::ranges::all_of(shards, [&](const ShardInfo& shard) {
+                           return shard.shape.numel() == shards.front().shape.numel();
+                         });
+  if (all_there && is_sharded(x.dp().cube) && is_sharded(x.dp().pe)) return;
+  const TensorOptions wanted = layout.placement({});
+  misplaced(x,
+            fmt::format("world_size in ccl.yaml is {}, and each PE is a rank with a shard of its "
+                        "own of the same size; use DPPolicy {}, num_sips={} and a number of "
+                        "columns that it divides",
+                        layout.world_size(), to_string(wanted.dp), wanted.num_sips));
+}
+
+}  // namespace
+
+KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
+    : torch_(torch), config_(config), ipcq_(config.ipcq()), layout_(torch.topology(), config) {
+  layout_.install(torch.simulation().machine(), ipcq_);
+  // A segment has a chunk of at least one element for each participant and direction of travel.
+  if (scratch_elements(torch.topology(), ipcq_, layout_.most_queues(), DType::f32) <
+      2 * layout_.world_size()) {
+    torch.simulation().machine().disconnect_all();
+    throw DeviceError(
+        "KB-M010", fmt::format("{} queues of {} x {} B leave no room for values in a TCM of {} B; "
+                               "use fewer or smaller slots, or buffer_kind sram or hbm",
+                               layout_.most_queues(), ipcq_.depth, ipcq_.slot_bytes,
+                               torch.topology().pe.tcm.capacity));
+  }
+}
+
+KernelLauncher::~KernelLauncher() {
+  torch_.simulation().machine().disconnect_all();
+}
+
+void KernelLauncher::check_placement(const Algorithm& algorithm, const Tensor& x) const {
+  if (layout_.is_rank_pe()) return check_pe_shards(layout_, x);
+  if (config_.participants() == Participants::one_pe_per_sip && x.shards().size() != 1) {
+    misplaced(x, "ccl.yaml says participants: one_pe_per_sip; use DPPolicy::replicated()");
+  }
+  if (algorithm.reduces_in_sip) return;
+  const int cubes = holders(x.dp().num_cubes, torch_.topology().cube_count());
+  const int pes = holders(x.dp().num_pes, torch_.topology().pe_count());
+  if ((cubes > 1 && !is_sharded(x.dp().cube)) || (pes > 1 && !is_sharded(x.dp().pe))) {
+    misplaced(x, fmt::format("{} does not add up or copy between the PEs of a SIP; use row_wise or "
+                             "column_wise, or DPPolicy::replicated(), or another algorithm",
+                             algorithm.name));
+  }
+}
+
+KernelArgs KernelLauncher::arguments(const Tensor& x, const sim::PeLocation& pe) const {
+  const Topology& topology = torch_.topology();
+  KernelArgs args;
+  args.tensor = RuntimeContext::pointer_to(x, pe);
+  args.dtype = x.dtype();
+  args.rank = layout_.participant_of(pe);
+  args.world_size = layout_.world_size();
+  args.place = &layout_.place(args.rank);
+  args.cubes = sim::cube_grid(topology);
+  args.cube_count = holders(x.dp().num_cubes, topology.cube_count());
+  args.root = config_.root();
+  args.placement = x.dp();
+  args.slot_elements = std::max<std::int64_t>(ipcq_.slot_bytes / size_of(x.dtype()), 1);
+  args.slots = ipcq_.depth;
+  args.scratch_elements = scratch_elements(topology, ipcq_, layout_.most_queues(), x.dtype());
+  for (const ShardInfo& shard : x.shards()) {
+    const sim::PeLocation at{shard.sip, shard.cube, shard.pe};
+    if (at == pe) args.n_elem = shard.shape.numel();
+    if (has_leader(x.dp()) && at.sip == pe.sip && at.cube == pe.cube && at != pe) {
+      args.siblings.push_back(RuntimeContext::pointer_to(x, at));
+    }
+  }
+  return args;
+}
+
+void KernelLauncher::launch(const Algorithm& algorithm, std::span<const Tensor> tensors,
+                            std::uint64_t operation) const {
+  const auto tensor_on = [&](int sip) -> const Tensor& {
+    const auto found = std::ranges::find(tensors, sip, &Tensor::device);
+    return found == tensors.end() ? tensors.front() : *found;  // that spans the SIPs
+  };
+  runtime::LaunchRequest request{std::string(algorithm.name),
+                                 {},
+                                 [&](tl::Context& tl) {
+                                   algorithm.kernel(
+                                       tl, arguments(tensor_on(tl.location().sip), tl.location()));
+                                 },
+                                 {tensors.begin(), tensors.end()},
+                                 operation,
+                                 true};
+  for (const Tensor& x : tensors) {
+    const std::vector<sim::PeLocation> pes = participants(x);
+    request.pes.insert(request.pes.end(), pes.begin(), pes.end());
+  }
+  if (!request.pes.empty()) runtime::run_kernel(torch_.simulation(), std::move(request));
+  for (const Tensor& x : tensors) {
+    DPPolicy& dp = x.storage()->dp;
+    if (dp.cube == Shard::partial) dp.cube = Shard::replicate;
+    if (dp.pe == Shard::partial) dp.pe = Shard::replicate;
+  }
+}
+
+void KernelLauncher::launch(const Algorithm& algorithm, std::span<const Tensor> tensors) const {
+  for (const Tensor& x : tensors) {
+    torch_.check_on_device(x, algorithm.name);
+    check_placement(algorithm, x);
+  }
+  const std::uint64_t operation = torch_.simulation().next_operation();
+  torch_.simulation().begin(operation);
+  launch(algorithm, tensors, operation);
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,48 @@
+// Launches an algorithm's kernel on the PEs that hold a tensor: what the backend does once the
+// ranks agree, and by itself the direct-launch reference, without torch.distributed.
+
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ccl/config.h"
+#include "ccl/layout.h"
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench::ccl {
+
+class KernelLauncher {
+ public:
+  // Makes the queues.  Throws ConfigError KB-Y041 (world_size does not fit the topology),
+  // DeviceError KB-M010 (queues do not fit their memory, or leave no scratch).
+  KernelLauncher(RuntimeContext& torch, const Config& config);
+  ~KernelLauncher();  // takes the queues away
+  KernelLauncher(const KernelLauncher&) = delete;
+  KernelLauncher& operator=(const KernelLauncher&) = delete;
+
+  const Config& config() const { return config_; }
+  const Layout& layout() const { return layout_; }
+
+  // Throws CollectiveError KB-C013 unless the algorithm can work on a tensor that lies so.
+  void check_placement(const Algorithm& algorithm, const Tensor& x) const;
+
+  // Runs the kernel and waits until it is done on all PEs that hold the tensors: one rank's, or, of
+  // a single driver, those of all SIPs.  What was partial is replicated afterwards. `operation` is
+  // that of the collective that it belongs to.
+  void launch(const Algorithm& algorithm, std::span<const Tensor> tensors,
+              std::uint64_t operation) const;
+  // The same as an operation of its own.
+  void launch(const Algorithm& algorithm, std::span<const Tensor> tensors) const;
+
+  // What the kernel on a PE that holds a shard of x is told.
+  KernelArgs arguments(const Tensor& x, const sim::PeLocation& pe) const;
+
+ private:
+  RuntimeContext& torch_;
+  const Config config_;
+  const sim::IpcqParams ipcq_;
+  const Layout layout_;
+};
+
+}  // namespace kernbench::ccl

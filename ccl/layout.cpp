@@ -1,0 +1,241 @@
+#include "ccl/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ccl/ring_order.h"
+#include "ccl/spanning_tree.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/components/direction.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+tl::Port port_towards(sim::Compass side, bool global, int index = 0) {
+  return {global ? sim::to_global(side) : sim::to_direction(side), index};
+}
+
+// The side on which `to` lies beside `from`; nullopt if they are no neighbours.
+std::optional<sim::Compass> side_of(const sim::Grid& grid, int from, int to) {
+  for (int i = 0; i < sim::kCompassCount; ++i) {
+    const auto side = static_cast<sim::Compass>(i);
+    if (grid.neighbour(from, side) == to) return side;
+  }
+  return std::nullopt;
+}
+
+// w x h = count with w >= h, as square as can be.
+sim::Grid square_grid(int count) {
+  int h = 1;
+  for (int divisor = 2; divisor * divisor <= count; ++divisor) {
+    if (count % divisor == 0) h = divisor;
+  }
+  return {count / h, h, false};
+}
+
+}  // namespace
+
+Layout::Layout(const Topology& topology, const Config& config)
+    : topology_(topology), participants_(config.participants()), wanted_(config.neighbours()) {
+  const std::optional<int> world_size = config.world_size();
+  is_rank_pe_ = world_size.has_value();
+  world_size ? lay_out_pes(*world_size) : lay_out_sips();
+  most_queues_ = count_queues();
+}
+
+void Layout::lay_out_sips() {
+  const sim::Grid sips = sim::sip_grid(topology_);
+  const bool global = participants_ == Participants::shard_holders;
+  places_.resize(static_cast<std::size_t>(sips.count()));
+  for (int sip = 0; sip < sips.count(); ++sip) pes_.push_back({sip, 0, 0});
+  join_grid(sips, global, 0);
+  join_ring(sips, global);
+  add_tree_of_grid(sips, global);
+}
+
+void Layout::lay_out_pes(int count) {
+  const int per_cube = topology_.pe_count();
+  const int per_sip = per_cube * topology_.cube_count();
+  const int all = per_sip * topology_.system.sip_count;
+  const int unit = count <= per_cube ? 1 : count <= per_sip ? per_cube : per_sip;
+  if (count > all || count % unit != 0) {
+    throw ConfigError(
+        "KB-Y041",
+        fmt::format("ccl.yaml: world_size {} does not fit topology '{}', whose {} PEs lie {} to a "
+                    "cube and {} to a SIP; give at most {}, or a multiple of {} up to {}, or of {} "
+                    "up to {}",
+                    count, topology_.name, all, per_cube, per_sip, per_cube, per_cube, per_sip,
+                    per_sip, all));
+  }
+  places_.resize(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    pes_.push_back({i / per_sip, i % per_sip / per_cube, i % per_cube});
+  }
+  int port_index = 0;
+  if (wanted_.contains(Neighbours::ring)) join_pe_ring(port_index++);
+  if (wanted_.contains(Neighbours::grid)) join_grid(square_grid(count), false, port_index++);
+  if (wanted_.contains(Neighbours::tree)) join_pe_tree(port_index);
+}
+
+int Layout::participant_of(const sim::PeLocation& pe) const {
+  if (!is_rank_pe_) return pe.sip;
+  return static_cast<int>(sim::pe_number(topology_, pe));
+}
+
+TensorOptions Layout::placement(const TensorOptions& options) const {
+  const int count = world_size();
+  const int per_cube = topology_.pe_count();
+  const int per_sip = per_cube * topology_.cube_count();
+  TensorOptions placed = options;
+  placed.dp = {.cube = Shard::column_wise,
+               .pe = Shard::column_wise,
+               .num_cubes = std::clamp(count / per_cube, 1, topology_.cube_count()),
+               .num_pes = std::min(count, per_cube)};
+  placed.num_sips = std::max(count / per_sip, 1);
+  return placed;
+}
+
+// East, west, north and south on a grid; in a dimension of two that wraps, both ways lead to the
+// same neighbour over queues of their own.
+void Layout::join_grid(const sim::Grid& grid, bool global, int port_index) {
+  for (int node = 0; node < grid.count(); ++node) {
+    GridPlace& place = places_[static_cast<std::size_t>(node)].grid;
+    place = {grid, node, {}};
+    for (int i = 0; i < sim::kCompassCount; ++i) {
+      const auto side = static_cast<sim::Compass>(i);
+      const tl::Port out = port_towards(side, global, port_index);
+      place.ports[static_cast<std::size_t>(i)] = out;
+      const int neighbour = grid.neighbour(node, side);
+      if (neighbour >= 0) {
+        connect(node, out, neighbour, port_towards(sim::opposite(side), global, port_index));
+      }
+    }
+  }
+}
+
+// Along the queues of the grid.  Where the ring's last node is not beside its first, or only over
+// the queue that leads there already, they are joined by queues of their own: east[1], west[1].
+void Layout::join_ring(const sim::Grid& grid, bool global) {
+  const std::vector<int> order = ring_order(grid);
+  const int size = static_cast<int>(order.size());
+  for (int i = 0; i < size; ++i) {
+    RingPlace& place = places_[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])].ring;
+    place.index = i;
+    place.size = size;
+  }
+  for (int i = 0; size > 1 && i < size; ++i) {
+    const int from = order[static_cast<std::size_t>(i)];
+    const int to = order[static_cast<std::size_t>((i + 1) % size)];
+    const bool closes = i == size - 1;
+    std::optional<sim::Compass> side = side_of(grid, from, to);
+    if (closes && size == 2 && !grid.wraps) side.reset();
+    const sim::Compass way = side.value_or(sim::Compass::east);
+    const tl::Port out = port_towards(way, global, side ? 0 : 1);
+    const tl::Port in = port_towards(sim::opposite(way), global, side ? 0 : 1);
+    places_[static_cast<std::size_t>(from)].ring.next = out;
+    places_[static_cast<std::size_t>(to)].ring.previous = in;
+    if (!side && wanted_.contains(Neighbours::ring)) {
+      connect(from, out, to, in);
+      connect(to, in, from, out);
+    }
+  }
+}
+
+void Layout::add_tree_of_grid(const sim::Grid& grid, bool global) {
+  for (int node = 0; node < grid.count(); ++node) {
+    const GridTreeNode tree = grid_tree_node(grid, grid.count(), node, Root::center);
+    TreePlace& place = places_[static_cast<std::size_t>(node)].tree;
+    if (tree.parent) place.parent = port_towards(*tree.parent, global);
+    for (const sim::Compass child : tree.children) {
+      place.children.push_back(port_towards(child, global));
+    }
+  }
+}
+
+void Layout::join_pe_ring(int port_index) {
+  const int size = world_size();
+  for (int i = 0; i < size; ++i) {
+    const tl::Port east{tl::Direction::east, port_index};
+    const tl::Port west{tl::Direction::west, port_index};
+    places_[static_cast<std::size_t>(i)].ring = {i, size, east, west};
+    if (size < 2) continue;
+    connect(i, east, (i + 1) % size, west);
+    connect((i + 1) % size, west, i, east);
+  }
+}
+
+void Layout::join_pe_tree(int port_index) {
+  const int size = world_size();
+  for (int i = 0; i < size; ++i) {
+    const std::vector<int> children = binomial_tree_node(size, i).children;
+    for (std::size_t k = 0; k < children.size(); ++k) {
+      const tl::Port down{tl::Direction::south, port_index + static_cast<int>(k)};
+      const tl::Port up{tl::Direction::north, port_index};
+      places_[static_cast<std::size_t>(i)].tree.children.push_back(down);
+      places_[static_cast<std::size_t>(children[k])].tree.parent = up;
+      connect(i, down, children[k], up);
+      connect(children[k], up, i, down);
+    }
+  }
+}
+
+// Cubes beside each other: the first so many queues of every PE, for PEs of the same number.
+void Layout::install_cubes(sim::Machine& machine, const sim::IpcqParams& params) const {
+  const sim::Grid cubes = sim::cube_grid(topology_);
+  for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
+    for (int cube = 0; cube < cubes.count(); ++cube) {
+      for (int i = 0; i < sim::kCompassCount; ++i) {
+        const auto side = static_cast<sim::Compass>(i);
+        const int neighbour = cubes.neighbour(cube, side);
+        for (int pe = 0; neighbour >= 0 && pe < topology_.pe_count(); ++pe) {
+          machine.connect({{sip, cube, pe},
+                           sim::to_direction(side),
+                           {sip, neighbour, pe},
+                           sim::to_direction(sim::opposite(side))},
+                          params);
+        }
+      }
+    }
+  }
+}
+
+void Layout::install(sim::Machine& machine, const sim::IpcqParams& params) const {
+  const bool lanes = !is_rank_pe_ && participants_ == Participants::shard_holders;
+  const int cubes = lanes ? topology_.cube_count() : 1;
+  const int pes = lanes ? topology_.pe_count() : 1;
+  if (lanes) install_cubes(machine, params);
+  for (int cube = 0; cube < cubes; ++cube) {
+    for (int number = 0; number < pes; ++number) {
+      for (const Edge& edge : edges_) {
+        sim::PeLocation from = pe(edge.from);
+        sim::PeLocation to = pe(edge.to);
+        if (lanes) from = {from.sip, cube, number};
+        if (lanes) to = {to.sip, cube, number};
+        machine.connect({from, edge.out, to, edge.in}, params);
+      }
+    }
+  }
+}
+
+int Layout::count_queues() const {
+  std::vector<int> queues(places_.size(), 0);
+  for (const Edge& edge : edges_) ++queues[static_cast<std::size_t>(edge.to)];
+  int most = *std::ranges::max_element(queues);
+  if (is_rank_pe_ || participants_ != Participants::shard_holders) return most;
+  const sim::Grid cubes = sim::cube_grid(topology_);
+  int most_cubes = 0;
+  for (int cube = 0; cube < cubes.count(); ++cube) {
+    int count = 0;
+    for (int i = 0; i < sim::kCompassCount; ++i) {
+      count += cubes.neighbour(cube, static_cast<sim::Compass>(i)) >= 0;
+    }
+    most_cubes = std::max(most_cubes, count);
+  }
+  return most + most_cubes;
+}
+
+}  // namespace kernbench::ccl

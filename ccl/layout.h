@@ -1,0 +1,85 @@
+// Who takes part in a collective, how its participants are joined, and the queues between them.
+
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ccl/config.h"
+#include "ccl/place.h"
+#include "runtime/tensor/dp_policy.h"
+#include "sim_engine/components/machine.h"
+
+namespace kernbench::ccl {
+
+// rank = SIP: there is a participant on each SIP, for every PE that holds a shard one of its own (a
+// lane), and neighbours are the SIPs' neighbours.  Their ports are called global_east, ..., as
+// east,
+// ... lead to the neighbouring cubes; with one_pe_per_sip, where the tensor lies on the first PE
+// alone, they are called east, ...
+//
+// rank = PE (ccl.yaml's world_size; ADR-0024): the participants are the first world_size PEs, by
+// SIP, cube and PE.  Their neighbours are those that the algorithm wants: a ring (east, west), a
+// grid as square as can be, or the binomial tree (north to the parent, south[0], south[1], ... to
+// the children).  Where an algorithm is yet to be chosen, all of them.
+class Layout {
+ public:
+  // Throws ConfigError KB-Y041 if there are not so many PEs, or they fill no whole cubes or SIPs.
+  Layout(const Topology& topology, const Config& config);
+
+  bool is_rank_pe() const { return is_rank_pe_; }
+  int world_size() const { return static_cast<int>(places_.size()); }
+  const Place& place(int participant) const {
+    return places_[static_cast<std::size_t>(participant)];
+  }
+
+  // Of a participant: its PE (rank = PE), or the first one of its SIP.
+  const sim::PeLocation& pe(int participant) const {
+    return pes_[static_cast<std::size_t>(participant)];
+  }
+  // Which participant a PE belongs to.
+  int participant_of(const sim::PeLocation& pe) const;
+
+  // rank = PE: how a tensor {1, world_size * n} lies so that each participant has n columns.
+  TensorOptions placement(const TensorOptions& options) const;
+
+  // Queues into the PE that has most of them.
+  int most_queues() const { return most_queues_; }
+
+  // Makes all queues.  DeviceError KB-M010 if they do not fit into their memory.
+  void install(sim::Machine& machine, const sim::IpcqParams& params) const;
+
+ private:
+  // A queue from one participant to another.
+  struct Edge {
+    int from = 0;
+    tl::Port out;
+    int to = 0;
+    tl::Port in;
+  };
+
+  void lay_out_sips();
+  void lay_out_pes(int count);
+  void join_grid(const sim::Grid& grid, bool global, int port_index);
+  void join_ring(const sim::Grid& grid, bool global);
+  void join_pe_ring(int port_index);
+  void join_pe_tree(int port_index);
+  void add_tree_of_grid(const sim::Grid& grid, bool global);
+  void connect(int from, tl::Port out, int to, tl::Port in) {
+    edges_.push_back({from, out, to, in});
+  }
+  void install_cubes(sim::Machine& machine, const sim::IpcqParams& params) const;
+  int count_queues() const;
+
+  const Topology topology_;
+  const Participants participants_;
+  const std::set<Neighbours> wanted_;
+  bool is_rank_pe_ = false;
+  std::vector<Place> places_;         // by participant
+  std::vector<sim::PeLocation> pes_;  // likewise
+  std::vector<Edge> edges_;
+  int most_queues_ = 0;
+};
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,63 @@
+#include "ccl/ring_order.h"
+
+#include <algorithm>
+
+namespace kernbench::ccl {
+
+namespace {
+
+// Row by row, to and fro, over columns first_column..w-1 of a grid of h rows.
+std::vector<int> snake(const sim::Grid& grid, int first_column) {
+  std::vector<int> order;
+  for (int y = 0; y < grid.h; ++y) {
+    for (int i = first_column; i < grid.w; ++i) {
+      const int x = y % 2 == 0 ? i : grid.w - 1 - (i - first_column);
+      order.push_back(grid.index_of(x, y));
+    }
+  }
+  return order;
+}
+
+// REQUIRES: h is even, w >= 2.  The snake leaves column 0 free for the way back.
+std::vector<int> cycle_of_even_height(const sim::Grid& grid) {
+  std::vector<int> order = snake(grid, 1);
+  for (int y = grid.h - 1; y >= 0; --y) order.push_back(grid.index_of(0, y));
+  return order;
+}
+
+// REQUIRES: w and h are odd, w <= h, wrap-around.  Every row is run through once round; one that
+// runs east makes the next one begin a column further west, one that runs west further east.  Of h
+// rows (h + w)/2 run west, so that the column after the last row is the first one's.
+std::vector<int> cycle_of_odd_torus(const sim::Grid& grid) {
+  std::vector<int> order;
+  int column = 0;
+  for (int y = 0; y < grid.h; ++y) {
+    const int step = y < (grid.h + grid.w) / 2 ? grid.w - 1 : 1;
+    for (int i = 0; i < grid.w; ++i) {
+      order.push_back(grid.index_of((column + i * step) % grid.w, y));
+    }
+    column = (column + (grid.w - 1) * step) % grid.w;
+  }
+  return order;
+}
+
+// The same with rows and columns exchanged.
+template <class Order>
+std::vector<int> transposed(const sim::Grid& grid, Order order) {
+  const sim::Grid turned{grid.h, grid.w, grid.wraps};
+  std::vector<int> nodes = order(turned);
+  for (int& node : nodes) node = grid.index_of(turned.y_of(node), turned.x_of(node));
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<int> ring_order(const sim::Grid& grid) {
+  if (grid.w < 2 || grid.h < 2) return snake(grid, 0);
+  if (grid.h % 2 == 0) return cycle_of_even_height(grid);
+  if (grid.w % 2 == 0) return transposed(grid, cycle_of_even_height);
+  if (!grid.wraps) return snake(grid, 0);
+  return grid.w <= grid.h ? cycle_of_odd_torus(grid) : transposed(grid, cycle_of_odd_torus);
+}
+
+}  // namespace kernbench::ccl
