@@ -16,10 +16,6 @@ std::vector<BenchInfo>& registry() {
   return infos;
 }
 
-EngineStatistics statistics_of(const EngineView& engine) {
-  return {engine.now(), engine.event_count(), 0, engine.fingerprint()};
-}
-
 }  // namespace
 
 bool register_bench(BenchInfo info) {
@@ -49,24 +45,7 @@ Bench::Bench(BenchRequest request, Settings settings, Console& console)
 
 Bench::Context Bench::make_context(const Topology& topology, RuntimeOptions options) {
   throw_if_interrupted();
-  options.trace = options.trace || request_.trace;
-  Context torch(new RuntimeContext(topology, std::move(options)), Collector{this});
-  const std::lock_guard lock(mutex_);
-  live_.push_back(torch.get());
-  if (interrupted_) torch->simulation().interrupt();
-  finished_.reserve(finished_.size() + live_.size());  // the collector must not fail
-  traced_.reserve(traced_.size() + live_.size());
-  return torch;
-}
-
-void Bench::Collector::operator()(RuntimeContext* torch) const {
-  {
-    const std::lock_guard lock(bench->mutex_);
-    std::erase(bench->live_, torch);
-    bench->finished_.push_back(statistics_of(torch->engine()));
-    if (torch->options().trace) bench->traced_.push_back(torch->shared_simulation());
-  }
-  delete torch;
+  return contexts_.make(topology, std::move(options));
 }
 
 void Bench::add_row(Row row, bool ok) {
@@ -92,17 +71,6 @@ std::string note_line(std::string_view what, std::string_view text) {
   return fmt::format("#   {:<12}  {}\n", what, text);
 }
 
-void Bench::interrupt() {
-  const std::lock_guard lock(mutex_);
-  interrupted_ = true;
-  for (RuntimeContext* torch : live_) torch->simulation().interrupt();
-}
-
-bool Bench::is_interrupted() const {
-  const std::lock_guard lock(mutex_);
-  return interrupted_;
-}
-
 void Bench::throw_if_interrupted() const {
   if (!is_interrupted()) return;
   throw Error("KB-S001", ExitCode::interrupted,
@@ -110,22 +78,15 @@ void Bench::throw_if_interrupted() const {
 }
 
 EngineStatistics Bench::statistics() const {
-  if (finished_.size() == 1) return finished_.front();
+  const std::vector<EngineStatistics>& all = contexts_.statistics();
+  if (all.size() == 1) return all.front();
   EngineStatistics sum;
-  for (const EngineStatistics& one : finished_) {
+  for (const EngineStatistics& one : all) {
     sum.simulated += one.simulated;
     sum.events += one.events;
     sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;
   }
   return sum;
-}
-
-std::vector<std::string> Bench::traces() const {
-  std::vector<std::string> texts;
-  for (const auto& simulation : traced_) {
-    texts.push_back(simulation->machine().trace()->to_json());
-  }
-  return texts;
 }
 
 }  // namespace kernbench::benches

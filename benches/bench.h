@@ -13,20 +13,17 @@
 
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "benches/console.h"
+#include "benches/context_set.h"
 #include "benches/report.h"
 #include "benches/settings.h"
 #include "ccl/config.h"
-#include "runtime/context/runtime_context.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
@@ -46,11 +43,13 @@ struct BenchRequest {
   ccl::Config ccl;
   std::uint64_t seed = 0;
   bool trace = false;
-  std::filesystem::path output_folder;  // empty: artifacts are not wanted
+  std::filesystem::path output_folder = {};  // empty: artifacts are not wanted
+  int jobs = 1;                              // points of a sweep that are simulated at once
 };
 
 // What a bench is given.  It submits work, adds rows and returns; what it throws ends the run with
-// that error's exit code.  For one thread, except for interrupt().
+// that error's exit code.  For one thread, except for interrupt(); the points of a sweep (sweep.h)
+// get a PointContext each.
 class Bench {
  public:
   Bench(BenchRequest request, Settings settings, Console& console);
@@ -61,13 +60,10 @@ class Bench {
   const ccl::Config& ccl() const { return request_.ccl; }
   std::uint64_t seed() const { return request_.seed; }
   const Settings& settings() const { return settings_; }
+  int jobs() const { return request_.jobs; }
 
   // A RuntimeContext that enters the run's statistics and its trace when it goes out of scope.
-  struct Collector {
-    Bench* bench;
-    void operator()(RuntimeContext* torch) const;
-  };
-  using Context = std::unique_ptr<RuntimeContext, Collector>;
+  using Context = ContextSet::Context;
 
   // One of the run's topology and ccl.yaml; or of the bench's own.  A bench may make many.
   Context make_context() { return make_context(topology(), {.ccl = ccl()}); }
@@ -88,8 +84,8 @@ class Bench {
 
   // For the program, from another thread: stops what is being simulated, and what is begun later,
   // with KB-S001.
-  void interrupt();
-  bool is_interrupted() const;
+  void interrupt() { contexts_.interrupt(); }
+  bool is_interrupted() const { return contexts_.is_interrupted(); }
 
   struct Artifact {
     std::string name;
@@ -101,9 +97,11 @@ class Bench {
   bool has_printed() const { return has_printed_; }
   EngineStatistics statistics() const;  // without wall time
   // Of each context, as JSON for Perfetto.
-  std::vector<std::string> traces() const;
+  std::vector<std::string> traces() const { return contexts_.traces(); }
 
  private:
+  friend class Sweep;
+
   void throw_if_interrupted() const;
 
   const BenchRequest request_;
@@ -113,11 +111,7 @@ class Bench {
   std::vector<Artifact> artifacts_;
   bool ok_ = true;
   bool has_printed_ = false;
-  std::vector<EngineStatistics> finished_;
-  std::vector<std::shared_ptr<runtime::Simulation>> traced_;
-  mutable std::mutex mutex_;  // of what interrupt() uses
-  std::vector<RuntimeContext*> live_;
-  bool interrupted_ = false;
+  ContextSet contexts_{request_.trace};
 };
 
 // A line of the head.

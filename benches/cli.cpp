@@ -44,6 +44,9 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   run->add_option("--csv", arguments.csv, "Write the rows to this file; - for stdout")
       ->type_name("F");
   run->add_option("--trace", arguments.trace, "Write a trace for ui.perfetto.dev")->type_name("F");
+  run->add_option("--jobs", arguments.jobs,
+                  "Points of a sweep to simulate at once; else one per hardware thread")
+      ->type_name("N");
   run->footer(
       "\nExamples:\n"
       "  kernbench run --bench ccl-allreduce\n"

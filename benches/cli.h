@@ -23,6 +23,7 @@ struct RunArguments {
   std::string csv;
   std::string trace;
   std::string seed = "0";
+  std::string jobs;  // empty: as many as there are hardware threads
 };
 
 struct ProbePathArguments {

@@ -1,8 +1,12 @@
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <optional>
+#include <thread>
 
 #include "benches/bench.h"
 #include "benches/commands.h"
@@ -16,18 +20,45 @@ namespace kernbench::benches {
 
 namespace {
 
-std::uint64_t parse_seed(const std::string& text) {
+constexpr int kMaxJobs = 1024;
+
+// Nothing unless all of `text` is a number.
+template <class Integer>
+std::optional<Integer> integer_of(const std::string& text) {
   const char* const end = text.data() + text.size();
-  std::uint64_t seed = 0;
-  const auto [stop, error] = std::from_chars(text.data(), end, seed);
-  if (error == std::errc() && stop == end) return seed;
+  Integer value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+std::uint64_t parse_seed(const std::string& text) {
+  if (const auto seed = integer_of<std::uint64_t>(text)) return *seed;
   throw UsageError(
       "KB-U012", fmt::format("--seed {}: expected an integer from 0 to 2^64 - 1", in_quotes(text)));
 }
 
+// Those that this process may run on.
+int hardware_thread_count() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+int parse_jobs(const std::string& text) {
+  if (text.empty()) return std::min(hardware_thread_count(), kMaxJobs);
+  const auto jobs = integer_of<int>(text);
+  if (jobs && *jobs >= 1 && *jobs <= kMaxJobs) return *jobs;
+  throw UsageError("KB-U012", fmt::format("--jobs {}: expected an integer from 1 to {}",
+                                          in_quotes(text), kMaxJobs));
+}
+
 BenchRequest request_of(const RunArguments& arguments) {
-  return {load_topology(arguments.topology), load_ccl(arguments.ccl), parse_seed(arguments.seed),
-          !arguments.trace.empty(), arguments.output_folder};
+  return {.topology = load_topology(arguments.topology),
+          .ccl = load_ccl(arguments.ccl),
+          .seed = parse_seed(arguments.seed),
+          .trace = !arguments.trace.empty(),
+          .output_folder = arguments.output_folder,
+          .jobs = parse_jobs(arguments.jobs)};
 }
 
 std::string head(const BenchInfo& info, const Bench& bench) {

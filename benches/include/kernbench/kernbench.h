@@ -4,6 +4,7 @@
 
 #include "benches/bench.h"
 #include "benches/program.h"
+#include "benches/sweep.h"
 #include "ccl/ahbm_backend.h"
 #include "ccl/config.h"
 #include "runtime/context/runtime_context.h"

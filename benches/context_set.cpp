@@ -1,0 +1,89 @@
+#include "benches/context_set.h"
+
+#include <algorithm>
+
+#include "sim_engine/base/check.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+EngineStatistics statistics_of(const EngineView& engine) {
+  return {engine.now(), engine.event_count(), 0, engine.fingerprint()};
+}
+
+}  // namespace
+
+ContextSet::ContextSet(ContextSet& whole) : trace_(whole.trace_), whole_(&whole) {
+  const std::lock_guard lock(whole.mutex_);
+  whole.parts_.push_back(this);
+  interrupted_ = whole.interrupted_;
+}
+
+ContextSet::~ContextSet() {
+  if (whole_ == nullptr) return;
+  const std::lock_guard lock(whole_->mutex_);
+  std::erase(whole_->parts_, this);
+}
+
+ContextSet::Context ContextSet::make(const Topology& topology, RuntimeOptions options) {
+  options.trace = options.trace || trace_;
+  Context torch(new RuntimeContext(topology, std::move(options)), Collector{this});
+  const std::lock_guard lock(mutex_);
+  live_.push_back(torch.get());
+  if (interrupted_) torch->simulation().interrupt();
+  statistics_.reserve(statistics_.size() + live_.size());  // the collector must not fail
+  traced_.reserve(traced_.size() + live_.size());
+  return torch;
+}
+
+void ContextSet::Collector::operator()(RuntimeContext* torch) const {
+  {
+    const std::lock_guard lock(set->mutex_);
+    std::erase(set->live_, torch);
+    set->statistics_.push_back(statistics_of(torch->engine()));
+    if (torch->options().trace) set->traced_.push_back(torch->shared_simulation());
+  }
+  delete torch;
+}
+
+void ContextSet::interrupt() {
+  const std::lock_guard lock(mutex_);
+  interrupted_ = true;
+  for (RuntimeContext* torch : live_) torch->simulation().interrupt();
+  for (ContextSet* part : parts_) part->interrupt();
+}
+
+bool ContextSet::is_interrupted() const {
+  const std::lock_guard lock(mutex_);
+  return interrupted_;
+}
+
+bool ContextSet::all_ended() const {
+  const std::lock_guard lock(mutex_);
+  return live_.empty();
+}
+
+std::vector<std::string> ContextSet::traces() const {
+  std::vector<std::string> texts;
+  for (const auto& simulation : traced_) {
+    texts.push_back(simulation->machine().trace()->to_json());
+  }
+  return texts;
+}
+
+void ContextSet::append(const std::vector<EngineStatistics>& statistics) {
+  const std::lock_guard lock(mutex_);
+  statistics_.reserve(statistics_.size() + statistics.size() + live_.size());
+  statistics_.insert(statistics_.end(), statistics.begin(), statistics.end());
+}
+
+void ContextSet::append(const ContextSet& part) {
+  KB_CHECK(part.all_ended(), "a part of the work is still under way");
+  append(part.statistics_);
+  const std::lock_guard lock(mutex_);
+  traced_.reserve(traced_.size() + part.traced_.size() + live_.size());
+  traced_.insert(traced_.end(), part.traced_.begin(), part.traced_.end());
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,66 @@
+// The contexts that one thread simulates with: those of a bench, or of one point of its sweep.
+//
+// What they did is kept in the order in which they ended, so that it does not depend on what other
+// threads do meanwhile.
+
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "benches/report.h"
+#include "runtime/context/runtime_context.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches {
+
+class ContextSet {
+ public:
+  // `trace`: all contexts record spans.
+  explicit ContextSet(bool trace) : trace_(trace) {}
+  // A part of the work of `whole`: interrupted along with it.  REQUIRES: `whole` outlives it
+  explicit ContextSet(ContextSet& whole);
+  // REQUIRES: all_ended()
+  ~ContextSet();
+  ContextSet(const ContextSet&) = delete;
+  ContextSet& operator=(const ContextSet&) = delete;
+
+  // A RuntimeContext that enters its statistics and its trace here when it goes out of scope.
+  struct Collector {
+    ContextSet* set;
+    void operator()(RuntimeContext* torch) const;
+  };
+  using Context = std::unique_ptr<RuntimeContext, Collector>;
+
+  Context make(const Topology& topology, RuntimeOptions options);
+
+  // From any thread: stops what is being simulated, and what is begun later, with KB-S001.
+  void interrupt();
+  bool is_interrupted() const;
+
+  // Whether none is alive.
+  bool all_ended() const;
+
+  // Of those that have ended.
+  const std::vector<EngineStatistics>& statistics() const { return statistics_; }
+  std::vector<std::string> traces() const;  // as JSON for Perfetto
+
+  // Enters statistics of contexts that another process had, or that a part has.
+  void append(const std::vector<EngineStatistics>& statistics);
+  // Takes over everything that a part has done.  REQUIRES: part.all_ended()
+  void append(const ContextSet& part);
+
+ private:
+  const bool trace_;
+  ContextSet* const whole_ = nullptr;
+  std::vector<EngineStatistics> statistics_;  // without wall time
+  std::vector<std::shared_ptr<runtime::Simulation>> traced_;
+  mutable std::mutex mutex_;  // of what follows
+  std::vector<RuntimeContext*> live_;
+  std::vector<ContextSet*> parts_;
+  bool interrupted_ = false;
+};
+
+}  // namespace kernbench::benches

@@ -1,0 +1,241 @@
+#include "benches/sweep.h"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <latch>
+#include <semaphore>
+
+#include "ccl/ahbm_backend.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+#include "test/benches/bench_under_test.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+using test::BenchUnderTest;
+
+// An all_reduce of ones over all ranks: its sum and its time.
+Row all_reduce(PointContext& point, std::int64_t n_elem) {
+  const auto torch = point.make_context();
+  torch->distributed.init_process_group("ahbm");
+  float sum = 0;
+  torch->multiprocessing.spawn(
+      [&](int rank) {
+        torch->ahbm.set_device(rank);
+        Tensor x = torch->ones({1, n_elem}, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
+        torch->distributed.all_reduce(x);
+        if (rank == 0) sum = x.at({0, n_elem - 1});
+      },
+      {}, torch->distributed.get_world_size());
+  point.check(sum == 2);
+  return Row().set("n_elem", n_elem).set("sum", sum).set("ns", torch->engine().now_ns());
+}
+
+std::string results_of_all_reduces(int jobs) {
+  BenchUnderTest test(jobs);
+  Sweep sweep(test.bench, "all_reduce");
+  for (const std::int64_t n_elem : {4096, 1, 513, 64, 2048, 7}) {
+    sweep.add(fmt::format("{}", n_elem),
+              [n_elem](PointContext& point) { return all_reduce(point, n_elem); });
+  }
+  CHECK(sweep.run().size() == 6);
+  CHECK(test.bench.ok());
+  return test.results();
+}
+
+Row named(std::string_view name) {
+  return Row().set("name", name);
+}
+
+std::vector<std::string> names_of(const std::vector<Row>& rows) {
+  std::vector<std::string> names;
+  for (const Row& row : rows) names.push_back(std::get<std::string>(*row.find("name")));
+  return names;
+}
+
+// Messages until the point is interrupted.
+void never_end(PointContext& point) {
+  const auto torch = point.make_context();
+  torch->distributed.init_process_group("ahbm");
+  torch->multiprocessing.spawn(
+      [&](int rank) {
+        torch->ahbm.set_device(rank);
+        while (true) torch->distributed.barrier();
+      },
+      {}, torch->distributed.get_world_size());
+}
+
+}  // namespace
+
+TEST_CASE("a sweep's results are the same bytes for any number of jobs", "[sweep][determinism]") {
+  ccl::register_ahbm_backend();
+  const std::string results = results_of_all_reduces(1);
+  CHECK_THAT(results, Catch::Contains("\"sum\": 2"));
+  CHECK(results_of_all_reduces(2) == results);
+  CHECK(results_of_all_reduces(4) == results);
+}
+
+TEST_CASE("rows come in the order of the points, not of their ends", "[sweep]") {
+  constexpr int kPoints = 4;
+  BenchUnderTest test(kPoints);
+  Sweep sweep(test.bench, "reversed");
+  std::array<std::binary_semaphore, kPoints + 1> ended = {
+      std::binary_semaphore(0), std::binary_semaphore(0), std::binary_semaphore(0),
+      std::binary_semaphore(0), std::binary_semaphore(1)};
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    sweep.add(fmt::format("{}", i), [i, &ended](PointContext&) {
+      ended[i + 1].acquire();  // the point behind this one
+      ended[i].release();
+      return std::vector<Row>{named(fmt::format("{}a", i)), named(fmt::format("{}b", i))};
+    });
+  }
+  const std::vector<std::string> names = names_of(sweep.run());
+  CHECK(names == std::vector<std::string>{"0a", "0b", "1a", "1b", "2a", "2b", "3a", "3b"});
+  CHECK(names_of(test.bench.rows()) == names);
+}
+
+TEST_CASE("the first point that fails decides, and those behind it are interrupted",
+          "[sweep][errors]") {
+  ccl::register_ahbm_backend();
+  const int jobs = GENERATE(1, 5);
+  BenchUnderTest test(jobs);
+  Sweep sweep(test.bench, "failing");
+  std::latch all_run(jobs);
+  std::binary_semaphore last_has_ended(jobs == 1 ? 1 : 0);
+  sweep.add("fine", [&](PointContext&) {
+    if (jobs > 1) all_run.arrive_and_wait();
+    return named("fine");
+  });
+  sweep.add("fails last", [&](PointContext&) -> Row {
+    if (jobs > 1) all_run.arrive_and_wait();
+    last_has_ended.acquire();
+    throw DeviceError("KB-M010", "the first in order");
+  });
+  sweep.add("is interrupted by the second failure", [&](PointContext& point) {
+    all_run.arrive_and_wait();
+    never_end(point);
+    return Row();
+  });
+  sweep.add("fails first", [&](PointContext&) -> Row {
+    all_run.arrive_and_wait();
+    throw std::runtime_error("the last in order");
+  });
+  sweep.add("is interrupted by the first failure", [&](PointContext& point) {
+    all_run.arrive_and_wait();
+    try {
+      never_end(point);
+    } catch (...) {
+      last_has_ended.release();
+      throw;
+    }
+    return Row();
+  });
+  CHECK_THROWS_WITH(sweep.run(), "[KB-M010] the first in order");
+  CHECK(names_of(test.bench.rows()) == std::vector<std::string>{"fine"});
+}
+
+TEST_CASE("a failure does not depend on the number of jobs", "[sweep][errors][determinism]") {
+  ccl::register_ahbm_backend();
+  const auto results = [](int jobs) {
+    BenchUnderTest test(jobs);
+    Sweep sweep(test.bench, "failing");
+    for (const std::int64_t n_elem : {64, 128, 96, 256, 512, 32, 1024}) {
+      sweep.add(fmt::format("{}", n_elem), [n_elem](PointContext& point) {
+        Row row = all_reduce(point, n_elem);
+        if (n_elem < 100 && n_elem != 64) throw DeviceError("KB-M010", fmt::format("{}", n_elem));
+        return row;
+      });
+    }
+    CHECK_THROWS_WITH(sweep.run(), "[KB-M010] 96");
+    CHECK(test.bench.rows().size() == 2);
+    CHECK(test.bench.traces().size() == 3);
+    return test.results();
+  };
+  const std::string serial = results(1);
+  CHECK(results(3) == serial);
+}
+
+TEST_CASE("a point that fails its check makes the report not ok", "[sweep][errors]") {
+  BenchUnderTest test(2);
+  Sweep sweep(test.bench, "wrong");
+  sweep.add("right", [](PointContext& point) {
+    point.check(true);
+    return named("right");
+  });
+  sweep.add("wrong", [](PointContext& point) {
+    point.check(false);
+    point.check(true);
+    return named("wrong");
+  });
+  CHECK(sweep.run().size() == 2);
+  CHECK_FALSE(test.bench.ok());
+}
+
+TEST_CASE("an interrupt ends all points that run, and keeps the rows that are finished",
+          "[sweep][errors]") {
+  ccl::register_ahbm_backend();
+  BenchUnderTest test(3);
+  Sweep sweep(test.bench, "interrupted");
+  std::latch all_run(3);
+  std::latch interrupted(1);
+  std::string refusal;
+  sweep.add("first", [&](PointContext& point) {
+    all_run.arrive_and_wait();
+    never_end(point);
+    return Row();
+  });
+  sweep.add("second", [&](PointContext&) {
+    all_run.arrive_and_wait();
+    interrupted.wait();
+    return named("second");
+  });
+  sweep.add("third", [&](PointContext& point) {
+    all_run.arrive_and_wait();
+    test.bench.interrupt();
+    interrupted.count_down();
+    try {
+      point.make_context();
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+    return named("third");
+  });
+  sweep.add("never begins", [](PointContext&) { return named("never begins"); });
+  CHECK_THROWS_WITH(sweep.run(),
+                    "[KB-S001] interrupted: 2 of 4 points of interrupted are finished");
+  CHECK(refusal == "[KB-S001] interrupted");
+  CHECK(names_of(test.bench.rows()) == std::vector<std::string>{"second", "third"});
+}
+
+TEST_CASE("a sweep without points has no rows", "[sweep]") {
+  BenchUnderTest test(2);
+  CHECK(Sweep(test.bench, "empty").run().empty());
+}
+
+TEST_CASE("what would make a sweep ambiguous is the bench's fault", "[sweep][errors]") {
+  BenchUnderTest test(1);
+  Sweep sweep(test.bench, "s");
+  const auto point = [](PointContext&) { return Row(); };
+  sweep.add("a", point);
+  CHECK_THROWS_AS(sweep.add("a", point), InternalError);
+  sweep.run();
+  CHECK_THROWS_AS(sweep.run(), InternalError);
+}
+
+TEST_CASE("a context does not outlive its point", "[sweep][errors]") {
+  BenchUnderTest test(1);
+  ContextSet::Context kept;
+  {
+    Sweep sweep(test.bench, "keeps");
+    sweep.add("a", [&](PointContext& point) {
+      kept = point.make_context();
+      return Row();
+    });
+    CHECK_THROWS_WITH(sweep.run(), Catch::Contains("'a' of the sweep 'keeps' keeps a context"));
+    kept.reset();
+  }
+}
+
+}  // namespace kernbench::benches
