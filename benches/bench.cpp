@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "benches/content_hash.h"
+#include "sim_engine/base/check.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 
@@ -48,14 +50,51 @@ Bench::Context Bench::make_context(const Topology& topology, RuntimeOptions opti
   return contexts_.make(topology, std::move(options));
 }
 
+void Bench::submit_sentinel() {
+  const Context torch = make_context();
+  Tensor x = torch->zeros({1, 4});
+  x.copy_(RuntimeContext::tensor({1, 2, 3, 4}, {1, 4}));
+  KB_CHECK(x.at({0, 3}) == 4, "the sentinel reads {}", x.at({0, 3}));
+}
+
+void Bench::check_contract(std::string_view name) const {
+  const auto& systems = contexts_.statistics();
+  if (std::ranges::any_of(systems, [](const auto& system) { return system.events > 0; })) return;
+  throw Error("KB-B001", ExitCode::worker_failed,
+              fmt::format("the bench '{}' has submitted no work: {}\n  a bench runs something on a "
+                          "context of its own; one whose results may all be saved ones calls "
+                          "bench.submit_sentinel()",
+                          name,
+                          systems.empty() ? "it has made no context"
+                                          : "nothing ran on the contexts that it made"));
+}
+
 void Bench::add_row(Row row, bool ok) {
   rows_.push_back(std::move(row));
   ok_ = ok_ && ok;
   throw_if_interrupted();
 }
 
+std::uint64_t Bench::inputs_hash() const {
+  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}", program_hash(), topology().name,
+                                  request_.inputs, seed(), settings().to_text()));
+}
+
+const std::filesystem::path& Bench::output_folder(std::string_view otherwise) {
+  if (output_folder_.empty()) output_folder_ = otherwise;
+  return output_folder_;
+}
+
 void Bench::add_artifact(std::string_view file_name, std::string content) {
+  const bool is_new = std::ranges::find(artifacts_, file_name, &Artifact::name) == artifacts_.end();
+  KB_CHECK(is_new, "the bench has two artifacts '{}'", file_name);
   if (wants_artifacts()) artifacts_.push_back({std::string(file_name), std::move(content)});
+}
+
+void Bench::remove_journals() {
+  std::error_code ignored;  // at worst it is found stale, or of use
+  for (const std::filesystem::path& journal : journals_) std::filesystem::remove(journal, ignored);
+  journals_.clear();
 }
 
 void Bench::print(std::string_view text) {

@@ -43,8 +43,9 @@ struct BenchRequest {
   ccl::Config ccl;
   std::uint64_t seed = 0;
   bool trace = false;
-  std::filesystem::path output_folder = {};  // empty: artifacts are not wanted
+  std::filesystem::path output_folder = {};  // --out; empty if it is not given
   int jobs = 1;                              // points of a sweep that are simulated at once
+  std::string inputs = {};                   // the texts of all files that were read
 };
 
 // What a bench is given.  It submits work, adds rows and returns; what it throws ends the run with
@@ -61,6 +62,11 @@ class Bench {
   std::uint64_t seed() const { return request_.seed; }
   const Settings& settings() const { return settings_; }
   int jobs() const { return request_.jobs; }
+  bool wants_trace() const { return request_.trace; }
+
+  // A hash of all that results depend on: this build of the program, the files it was given, the
+  // seed, the settings.  Results that were saved under another hash are stale.
+  std::uint64_t inputs_hash() const;
 
   // A RuntimeContext that enters the run's statistics and its trace when it goes out of scope.
   using Context = ContextSet::Context;
@@ -69,11 +75,22 @@ class Bench {
   Context make_context() { return make_context(topology(), {.ccl = ccl()}); }
   Context make_context(const Topology& topology, RuntimeOptions options);
 
+  // A small tensor, copied to device 0 of the run's topology and read back.  For an evaluation
+  // bench that may find all its results saved: it shows all the same that the program simulates.
+  void submit_sentinel();
+
   // `ok`: the row has passed the bench's own check.  If one has not, the run ends with exit code 1.
   void add_row(Row row, bool ok = true);
 
-  // A file of results, written into --out; without --out it is dropped.
-  bool wants_artifacts() const { return !request_.output_folder.empty(); }
+  // Where the bench's files go: --out, or else `otherwise`, a path from the current directory on.
+  // A bench that does not ask has its artifacts dropped unless --out is given.  The folder is
+  // created when there is something to write.
+  const std::filesystem::path& output_folder(std::string_view otherwise);
+  const std::filesystem::path& output_folder() const { return output_folder_; }
+
+  // A file of results, text or binary, written into the output folder when the bench has ended, as
+  // a whole or not at all.  `file_name` is unique in its bench and may name a folder in that one.
+  bool wants_artifacts() const { return !output_folder_.empty(); }
   void add_artifact(std::string_view file_name, std::string content);
 
   // For people.  A bench that prints nothing has its rows printed as a table.
@@ -86,6 +103,14 @@ class Bench {
   // with KB-S001.
   void interrupt() { contexts_.interrupt(); }
   bool is_interrupted() const { return contexts_.is_interrupted(); }
+
+  // For the program, when the bench has returned.  Throws Error KB-B001 if it has submitted no
+  // work.
+  void check_contract(std::string_view name) const;
+
+  // For the program, when all results are written: what was kept for the case of an interruption is
+  // not needed any more.
+  void remove_journals();
 
   struct Artifact {
     std::string name;
@@ -107,8 +132,10 @@ class Bench {
   const BenchRequest request_;
   const Settings settings_;
   Console& console_;
+  std::filesystem::path output_folder_ = request_.output_folder;
   std::vector<Row> rows_;
   std::vector<Artifact> artifacts_;
+  std::vector<std::filesystem::path> journals_;  // of sweeps
   bool ok_ = true;
   bool has_printed_ = false;
   ContextSet contexts_{request_.trace};

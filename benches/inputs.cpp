@@ -9,6 +9,7 @@
 #include "benches/settings.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/input_file.h"
 #include "sim_engine/base/yaml_scalar.h"
 
 namespace kernbench::benches {
@@ -16,6 +17,15 @@ namespace kernbench::benches {
 namespace {
 
 constexpr Bytes kMaxBytes = Bytes{1} << 40;  // 1 TiB
+
+constexpr Bytes kMaxInputBytes = Bytes{1} << 30;
+
+// Null if none is of that name.
+const EmbeddedFile* find_shipped(std::string_view name) {
+  const auto shipped = shipped_topologies();
+  const auto found = std::ranges::find(shipped, name, &EmbeddedFile::name);
+  return found == shipped.end() ? nullptr : &*found;
+}
 
 bool looks_like_path(const std::string& text) {
   std::error_code ignored;
@@ -59,17 +69,25 @@ std::string first_sentence(std::string_view yaml) {
 }
 
 Topology load_topology(const std::string& name_or_path) {
-  const auto shipped = shipped_topologies();
-  const auto found = std::ranges::find(shipped, name_or_path, &EmbeddedFile::name);
-  if (found != shipped.end()) {
-    return Topology::parse(found->text, fmt::format("{}.yaml", found->name));
+  if (const EmbeddedFile* shipped = find_shipped(name_or_path)) {
+    return Topology::parse(shipped->text, fmt::format("{}.yaml", shipped->name));
   }
   if (looks_like_path(name_or_path)) return Topology::load(name_or_path);
   std::vector<std::string_view> names;
-  for (const EmbeddedFile& file : shipped) names.push_back(file.name);
+  for (const EmbeddedFile& file : shipped_topologies()) names.push_back(file.name);
   throw UsageError("KB-U004",
                    fmt::format("no topology is named {}, and there is no such file{}",
                                in_quotes(name_or_path), suggestion(name_or_path, names)));
+}
+
+std::string topology_text(const std::string& name_or_path) {
+  const EmbeddedFile* shipped = find_shipped(name_or_path);
+  return shipped != nullptr ? std::string(shipped->text)
+                            : read_input_file(name_or_path, kMaxInputBytes);
+}
+
+std::string ccl_text(const std::string& path) {
+  return path.empty() ? std::string(shipped_ccl_config()) : read_input_file(path, kMaxInputBytes);
 }
 
 std::string describe(const Topology& topology) {

@@ -28,6 +28,10 @@ std::string first_sentence(std::string_view yaml);
 // nearest name if it is neither, and what Topology::load() throws.
 Topology load_topology(const std::string& name_or_path);
 
+// What load_topology() and load_ccl() would read now.
+std::string topology_text(const std::string& name_or_path);
+std::string ccl_text(const std::string& path);
+
 // "6 SIPs in a ring, 4 x 4 cubes of 8 PEs each"
 std::string describe(const Topology& topology);
 

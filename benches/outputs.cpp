@@ -21,14 +21,14 @@ std::string numbered(const fs::path& path, std::size_t number) {
 
 }  // namespace
 
-Outputs::Outputs(const RunArguments& arguments) : folder_(arguments.output_folder) {
+Outputs::Outputs(const RunArguments& arguments) {
   const bool clash =
       (arguments.json == "-") + (arguments.csv == "-") + (arguments.trace == "-") > 1;
   if (clash) throw UsageError("KB-U001", "only one of --json, --csv and --trace may be -");
-  if (!folder_.empty()) {
-    create_output_folder(folder_);
-    json_.emplace_back((fs::path(folder_) / "report.json").string());
-    csv_.emplace_back((fs::path(folder_) / "report.csv").string());
+  if (const fs::path folder = arguments.output_folder; !folder.empty()) {
+    create_output_folder(folder);
+    json_.emplace_back((folder / "report.json").string());
+    csv_.emplace_back((folder / "report.csv").string());
   }
   if (!arguments.json.empty()) json_.emplace_back(arguments.json);
   if (!arguments.csv.empty()) csv_.emplace_back(arguments.csv);
@@ -56,15 +56,25 @@ void Outputs::write_traces(const std::vector<std::string>& traces, Report& repor
 void Outputs::write_artifacts(const Bench& bench, Report& report) {
   write_traces(bench.traces(), report);
   for (const Bench::Artifact& artifact : bench.artifacts()) {
-    OutputFile file((fs::path(folder_) / artifact.name).string());
+    const fs::path path = bench.output_folder() / artifact.name;
+    create_output_folder(path.parent_path());
+    OutputFile file(path.string());
     file.commit(artifact.content);
     report.artifacts.push_back(file.name());
   }
 }
 
-void Outputs::write_report(const Report& report) {
-  for (OutputFile& file : json_) file.commit(to_json(report));
-  for (OutputFile& file : csv_) file.commit(to_csv(report.rows));
+std::vector<std::string> Outputs::write_report(const Report& report) {
+  std::vector<std::string> names;
+  const auto write = [&](std::vector<OutputFile>& files, const std::string& text) {
+    for (OutputFile& file : files) {
+      file.commit(text);
+      if (file.name() != "-") names.push_back(file.name());
+    }
+  };
+  write(json_, to_json(report));
+  write(csv_, to_csv(report.rows));
+  return names;
 }
 
 }  // namespace kernbench::benches

@@ -20,8 +20,8 @@ class Outputs {
   // Traces and the bench's files; also of a run that failed.  Their names go into the report.
   void write_artifacts(const Bench& bench, Report& report);
 
-  // JSON and CSV.
-  void write_report(const Report& report);
+  // JSON and CSV.  Returns the names of the files.
+  std::vector<std::string> write_report(const Report& report);
 
   // Whether stdout belongs to machines.
   bool uses_stdout() const;
@@ -29,7 +29,6 @@ class Outputs {
  private:
   void write_traces(const std::vector<std::string>& traces, Report& report);
 
-  const std::string folder_;
   std::vector<OutputFile> json_;
   std::vector<OutputFile> csv_;
   std::optional<OutputFile> trace_;

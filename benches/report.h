@@ -28,6 +28,11 @@ class Row {
     return *this;
   }
 
+  Row& set(std::string_view column, Cell cell) {
+    cells_.emplace_back(column, std::move(cell));
+    return *this;
+  }
+
   const std::vector<std::pair<std::string, Cell>>& cells() const { return cells_; }
   const Cell* find(std::string_view column) const;
 

@@ -58,7 +58,9 @@ BenchRequest request_of(const RunArguments& arguments) {
           .seed = parse_seed(arguments.seed),
           .trace = !arguments.trace.empty(),
           .output_folder = arguments.output_folder,
-          .jobs = parse_jobs(arguments.jobs)};
+          .jobs = parse_jobs(arguments.jobs),
+          .inputs = fmt::format("{}\n{}\n{}", arguments.bench, topology_text(arguments.topology),
+                                ccl_text(arguments.ccl))};
 }
 
 std::string head(const BenchInfo& info, const Bench& bench) {
@@ -138,6 +140,7 @@ int run(const RunArguments& arguments) {
   const InterruptWatch watch([&] { bench.interrupt(); });  // also while files are written
   try {
     info.run(bench);
+    bench.check_contract(info.name);
   } catch (...) {
     keep_the_finished(report_of(info, bench, wall_s()), bench, outputs, console);
     throw;
@@ -147,7 +150,10 @@ int run(const RunArguments& arguments) {
   if (!bench.has_printed()) console.print("#\n" + to_table(report.rows));
   outputs.write_artifacts(bench, report);
   console.print(foot(report));
-  outputs.write_report(report);
+  for (const std::string& name : outputs.write_report(report)) {
+    console.print(note_line("wrote", name));
+  }
+  bench.remove_journals();
   console.finish();
   return static_cast<int>(report.ok ? ExitCode::ok : ExitCode::worker_failed);
 }

@@ -64,6 +64,12 @@ const std::string& Settings::text(std::string_view key) const {
   return fallback->second;
 }
 
+std::string Settings::to_text() const {
+  std::string lines;
+  for (const auto& [key, fallback] : fallbacks_) lines += fmt::format("{}={}\n", key, text(key));
+  return lines;
+}
+
 std::int64_t Settings::integer(std::string_view key, std::int64_t min, std::int64_t max) const {
   return parse(key, text(key), min, max);
 }

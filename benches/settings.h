@@ -32,6 +32,8 @@ class Settings {
   bool is_set(std::string_view key) const { return given_.contains(key); }
 
   const std::string& text(std::string_view key) const;
+  // All of them as they are in force, "key=value" in lines, by key.
+  std::string to_text() const;
   std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max) const;
   // "1024,4096": one or more, separated by commas.
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t min,

@@ -1,11 +1,15 @@
 #include "benches/sweep.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <cstring>
 #include <span>
+#include <system_error>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -13,6 +17,21 @@
 namespace kernbench::benches {
 
 namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::chrono::milliseconds kRedraw{100};
+
+void start_threads(std::optional<asio::thread_pool>& threads, std::size_t count) {
+  try {
+    threads.emplace(count);
+  } catch (const std::system_error& error) {
+    throw LimitError("KB-L003", fmt::format("cannot start {} threads: {}; give fewer --jobs", count,
+                                            error.code().message()));
+  }
+}
+
+}  // namespace
 
 ContextSet::Context PointContext::make_context() {
   return make_context(bench_.topology(), {.ccl = bench_.ccl()});
@@ -38,20 +57,67 @@ std::vector<Row> Sweep::run() {
   KB_CHECK(!has_run_, "the sweep '{}' runs twice", name_);
   has_run_ = true;
   end_ = points_.size();
+  if (!bench_.output_folder().empty()) restore();
   simulate_all();
+  if (journal_ && journal_->failure() != 0) {
+    bench_.note("journal", fmt::format("{} cannot be written: {}", journal_->path().string(),
+                                       std::strerror(journal_->failure())));
+  }
   return settle();
 }
 
-void Sweep::simulate_all() {
-  working_ = std::min(static_cast<std::size_t>(bench_.jobs()), points_.size());
-  if (working_ == 0) return;
-  asio::thread_pool threads(working_);
-  for (std::size_t i = working_; i > 0; --i) asio::post(threads, [this] { work(); });
-  {
-    std::unique_lock lock(mutex_);
-    all_idle_.wait(lock, [this] { return working_ == 0; });
+// A point that is not simulated has no trace, so with --trace all of them are.
+void Sweep::restore() {
+  const std::filesystem::path path = bench_.output_folder() / (name_ + ".journal");
+  const bool is_new = std::ranges::find(bench_.journals_, path) == bench_.journals_.end();
+  KB_CHECK(is_new, "the bench has two sweeps '{}'", name_);
+  bench_.journals_.push_back(path);
+  journal_.emplace(path, bench_.inputs_hash());
+  if (const int damaged = journal_->damaged_count(); damaged > 0) {
+    bench_.note("journal", fmt::format("{}: damaged; {} of its points {} not used", path.string(),
+                                       damaged, damaged == 1 ? "is" : "are"));
   }
-  threads.join();
+  if (bench_.wants_trace()) return;
+  for (Point& point : points_) {
+    if (const PointOutcome* outcome = journal_->find(point.key)) point.outcome = *outcome;
+  }
+  restored_ = static_cast<std::size_t>(
+      std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); }));
+  if (restored_ == 0) return;
+  bench_.note("resumed", fmt::format("{} of {} points of {} are taken from the interrupted run",
+                                     restored_, points_.size(), name_));
+}
+
+void Sweep::simulate_all() {
+  working_ = std::min(static_cast<std::size_t>(bench_.jobs()), points_.size() - restored_);
+  if (working_ == 0) return;
+  std::optional<asio::thread_pool> threads;
+  start_threads(threads, working_);
+  for (std::size_t i = working_; i > 0; --i) asio::post(*threads, [this] { work(); });
+  show_progress_until_idle();
+  threads->join();
+}
+
+// Drawn outside the lock: a terminal may be stopped.
+void Sweep::show_progress_until_idle() {
+  Progress progress(name_, STDERR_FILENO);
+  std::unique_lock lock(mutex_);
+  while (!all_idle_.wait_for(lock, kRedraw, [this] { return working_ == 0; })) {
+    const SweepState now = state();
+    lock.unlock();
+    progress.show(now);
+    lock.lock();
+  }
+}
+
+SweepState Sweep::state() const {
+  SweepState state{.total = points_.size(), .restored = restored_, .finished = 0, .running = {}};
+  for (const Point& point : points_) {
+    if (point.outcome && point.contexts) ++state.finished;
+    const bool runs = point.contexts && !point.outcome && !point.failure;
+    if (runs && state.running.empty()) state.running = point.key;
+  }
+  return state;
 }
 
 void Sweep::work() {
@@ -62,6 +128,7 @@ void Sweep::work() {
 
 Sweep::Point* Sweep::next_point() {
   const std::lock_guard lock(mutex_);
+  while (next_ < end_ && points_[next_].outcome) ++next_;
   if (next_ >= end_ || bench_.is_interrupted()) return nullptr;
   return &points_[next_++];
 }
@@ -72,7 +139,7 @@ void Sweep::simulate(Point& point) {
     std::vector<Row> rows = point.simulate(context);
     KB_CHECK(point.contexts->all_ended(), "the point '{}' of the sweep '{}' keeps a context",
              point.key, name_);
-    finish(point, context.ok(), std::move(rows));
+    finish(point, {context.ok(), std::move(rows), point.contexts->statistics()});
   } catch (...) {
     fail(point, std::current_exception());
   }
@@ -85,10 +152,10 @@ ContextSet& Sweep::begin(Point& point) {
   return *point.contexts;
 }
 
-void Sweep::finish(Point& point, bool ok, std::vector<Row> rows) {
+void Sweep::finish(Point& point, PointOutcome outcome) {
   const std::lock_guard lock(mutex_);
-  point.ok = ok;
-  point.rows = std::move(rows);
+  point.outcome = std::move(outcome);
+  if (journal_) journal_->append(point.key, *point.outcome);
 }
 
 // Points before this one have begun, and decide; those behind it do not matter any more.
@@ -104,13 +171,13 @@ void Sweep::fail(Point& point, std::exception_ptr failure) {
 
 std::vector<Row> Sweep::settle() {
   const auto missing =
-      std::ranges::find_if(points_, [](const Point& point) { return !point.rows; });
+      std::ranges::find_if(points_, [](const Point& point) { return !point.outcome; });
   const bool failed = missing != points_.end() && missing->failure;
   std::vector<Row> rows;
   for (const Point& point : std::span(points_.begin(), failed ? missing : points_.end())) {
-    if (!point.rows) continue;
+    if (!point.outcome) continue;
     enter(point);
-    rows.insert(rows.end(), point.rows->begin(), point.rows->end());
+    rows.insert(rows.end(), point.outcome->rows.begin(), point.outcome->rows.end());
   }
   if (failed) throw_failure(*missing);
   if (missing != points_.end()) throw_interrupted();
@@ -118,9 +185,14 @@ std::vector<Row> Sweep::settle() {
 }
 
 void Sweep::enter(const Point& point) {
-  bench_.rows_.insert(bench_.rows_.end(), point.rows->begin(), point.rows->end());
-  bench_.ok_ = bench_.ok_ && point.ok;
-  bench_.contexts_.append(*point.contexts);
+  const PointOutcome& outcome = *point.outcome;
+  bench_.rows_.insert(bench_.rows_.end(), outcome.rows.begin(), outcome.rows.end());
+  bench_.ok_ = bench_.ok_ && outcome.ok;
+  if (point.contexts) {
+    bench_.contexts_.append(*point.contexts);
+  } else {
+    bench_.contexts_.append(outcome.systems);
+  }
 }
 
 void Sweep::throw_failure(const Point& point) {
@@ -131,10 +203,15 @@ void Sweep::throw_failure(const Point& point) {
 
 void Sweep::throw_interrupted() {
   KB_CHECK(bench_.is_interrupted(), "the sweep '{}' has left out points", name_);
-  const auto finished = std::ranges::count_if(points_, [](const Point& p) { return bool(p.rows); });
-  throw Error("KB-S001", ExitCode::interrupted,
-              fmt::format("interrupted: {} of {} points of {} are finished", finished,
-                          points_.size(), name_));
+  const auto finished =
+      std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); });
+  std::string text = fmt::format("interrupted: {} of {} points of {} are finished", finished,
+                                 points_.size(), name_);
+  if (journal_ && journal_->failure() == 0 && finished > 0) {
+    text += fmt::format("\n  they are kept in '{}': the same command goes on from there",
+                        journal_->path().string());
+  }
+  throw Error("KB-S001", ExitCode::interrupted, text);
 }
 
 }  // namespace kernbench::benches

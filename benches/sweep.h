@@ -13,6 +13,9 @@
 //
 // Rows, statistics, traces and errors are those of the points in their order, whatever
 // `kernbench run --jobs` is and whichever point ends first.
+//
+// A bench that has an output folder keeps each finished point there, in NAME.journal, until all its
+// results are written: after an interruption the same command goes on from there (ADR-0054).
 
 #pragma once
 
@@ -31,7 +34,10 @@
 
 #include "benches/bench.h"
 #include "benches/context_set.h"
+#include "benches/point_outcome.h"
+#include "benches/progress.h"
 #include "benches/report.h"
+#include "benches/sweep_journal.h"
 
 namespace kernbench::benches {
 
@@ -66,7 +72,7 @@ class Sweep {
   // Rows of a point, in the order in which the report has them.
   using PointFunction = std::function<std::vector<Row>(PointContext&)>;
 
-  // `name` is unique in its bench.
+  // `name` is unique in its bench, and part of a file's name.
   Sweep(Bench& bench, std::string name);
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
@@ -80,7 +86,8 @@ class Sweep {
   // Simulates all points.  Returns their rows, which are in the bench's report then.
   // Throws what the first point, in their order, that failed has thrown; earlier rows are in the
   // report.  Throws Error KB-S001 if the bench is interrupted; all rows that are finished are in
-  // the report.  REQUIRES: not called before
+  // the report.  Throws IoError KB-I010 if the journal cannot be created, LimitError KB-L003 if
+  // there is no room for so many threads.  REQUIRES: not called before
   std::vector<Row> run();
 
  private:
@@ -88,18 +95,20 @@ class Sweep {
     std::string key;
     PointFunction simulate;
     std::unique_ptr<ContextSet> contexts = {};  // from when it begins
-    std::optional<std::vector<Row>> rows = {};  // when it is finished
-    bool ok = true;
-    std::exception_ptr failure = {};  // of its own: not that it was interrupted
+    std::optional<PointOutcome> outcome = {};   // when it is finished
+    std::exception_ptr failure = {};            // of its own: not that it was interrupted
   };
 
   void add_point(std::string key, PointFunction simulate);
+  void restore();
   void simulate_all();
+  void show_progress_until_idle();
+  SweepState state() const;
   void work();
   Point* next_point();
   void simulate(Point& point);
   ContextSet& begin(Point& point);
-  void finish(Point& point, bool ok, std::vector<Row> rows);
+  void finish(Point& point, PointOutcome outcome);
   void fail(Point& point, std::exception_ptr failure);
   std::vector<Row> settle();
   void enter(const Point& point);
@@ -114,7 +123,9 @@ class Sweep {
   std::set<std::string> keys_;
   std::vector<Point> points_;
   bool has_run_ = false;
-  std::mutex mutex_;  // of what follows, and of the points' ends
+  std::optional<SweepJournal> journal_;
+  std::size_t restored_ = 0;
+  mutable std::mutex mutex_;  // of what follows, of the journal, and of what points become
   std::condition_variable all_idle_;
   std::size_t next_ = 0;  // point to begin
   std::size_t end_ = 0;   // points from here on are not wanted

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <kernbench/kernbench.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <new>
 #include <stdexcept>
 
@@ -26,6 +28,7 @@ KERNBENCH_BENCH("own-rows", "two systems, three rows", {"factor", "2", "a number
 }
 
 KERNBENCH_BENCH("fails-its-check", "a row that is wrong") {
+  bench.submit_sentinel();
   bench.add_row(Row().set("wrong", 1), false);
 }
 
@@ -68,6 +71,36 @@ KERNBENCH_BENCH("never-ends", "messages for ever") {
         while (true) torch->distributed.barrier();
       },
       {}, torch->distributed.get_world_size());
+}
+
+KERNBENCH_BENCH("submits-nothing", "rows out of thin air") {
+  const auto torch = bench.make_context();
+  bench.add_row(Row().set("ns", torch->engine().now_ns()));
+}
+
+KERNBENCH_BENCH("makes-nothing", "not even a context") {
+  bench.add_row(Row().set("ns", 1));
+}
+
+// With INTERRUPT_AT=N point N sends itself a signal and then waits for its effect.
+KERNBENCH_BENCH("sweeps", "12 copies, and what is drawn of them") {
+  bench.output_folder("own/sweeps");
+  const char* interrupt_at = std::getenv("INTERRUPT_AT");
+  kb::benches::Sweep sweep(bench, "copies");
+  for (int i = 0; i < 12; ++i) {
+    const bool is_last = interrupt_at != nullptr && i == std::atoi(interrupt_at);
+    sweep.add(fmt::format("copy {}", i), [i, is_last](kb::benches::PointContext& point) {
+      const auto torch = point.make_context();
+      kb::Tensor x = torch->zeros({1, 64 * (i + 1)});
+      if (is_last) std::raise(std::getenv("SIGNAL") == nullptr ? SIGINT : SIGTERM);
+      do {
+        x.copy_(kb::RuntimeContext::from_blob(std::vector<float>(64 * 12).data(), x.shape()));
+      } while (is_last);
+      return Row().set("i", i).set("ns", torch->engine().now_ns());
+    });
+  }
+  bench.add_artifact("summary.csv", kb::benches::to_csv(sweep.run()));
+  bench.add_artifact("figures/dot.png", std::string("\x89PNG\0\r\n", 7));
 }
 
 int main(int argc, char** argv) {

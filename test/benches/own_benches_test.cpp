@@ -86,6 +86,19 @@ TEST_CASE("a row that fails its check makes the report not ok", "[own_benches][e
   CHECK(Json::parse(result.out)["ok"] == false);
 }
 
+TEST_CASE("a bench that submits no work is refused", "[own_benches][errors]") {
+  const ProgramResult unused = run_own("submits-nothing", {"--json", "-"});
+  CHECK(unused.exit_code == 1);
+  CHECK(unused.out.empty());
+  CHECK_THAT(unused.err,
+             Contains("kernbench: error: [KB-B001] the bench 'submits-nothing' has submitted no "
+                      "work: nothing ran on the contexts that it made\n"));
+  const ProgramResult none = run_own("makes-nothing");
+  CHECK(none.exit_code == 1);
+  CHECK_THAT(none.err, StartsWith("kernbench: error: [KB-B001] the bench 'makes-nothing' has "
+                                  "submitted no work: it has made no context\n"));
+}
+
 TEST_CASE("a bug of kernbench asks for a report, with the command", "[own_benches][errors]") {
   const ProgramResult result = run_own("breaks-an-invariant", {"--seed", "7"});
   CHECK_THAT(result.err, Contains("the seed is 7") && Contains("please report") &&

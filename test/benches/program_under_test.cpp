@@ -37,6 +37,9 @@ namespace {
     const rlimit limit{bytes, bytes};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
+  for (const auto& [name, value] : options.environment) {
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
   if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) ::_exit(99);
   std::vector<char*> argv = {const_cast<char*>("kernbench")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kernbench::test {
@@ -24,6 +25,7 @@ struct ProgramOptions {
   bool close_stdout = false;     // stdout is a pipe that nobody reads
   std::string stdout_file = {};  // e.g. /dev/full; then `out` is empty
   double interrupt_after_s = -1;
+  std::vector<std::pair<std::string, std::string>> environment = {};  // besides this process's
 };
 
 ProgramResult run_program(const std::vector<std::string>& arguments,

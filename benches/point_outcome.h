@@ -1,0 +1,33 @@
+// What one point of a sweep came to, and how it travels: into a journal, to another process.
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/report.h"
+
+namespace kernbench::benches {
+
+struct PointOutcome {
+  bool ok = true;  // it has passed its own checks
+  std::vector<Row> rows;
+  std::vector<EngineStatistics> systems;  // of its contexts, in the order in which they ended
+};
+
+struct NamedOutcome {
+  std::uint64_t inputs = 0;  // Bench::inputs_hash()
+  std::string point;
+  PointOutcome outcome;
+};
+
+// One line without a line end: a checksum and JSON.  Every cell comes back as it was.
+// Nothing if a text is no UTF-8, which JSON cannot hold.
+std::optional<std::string> to_line(const NamedOutcome& named);
+
+// Nothing if it is no such line, or has been damaged.
+std::optional<NamedOutcome> parse_line(std::string_view line);
+
+}  // namespace kernbench::benches

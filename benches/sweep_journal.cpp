@@ -1,0 +1,74 @@
+#include "benches/sweep_journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "benches/console.h"
+#include "benches/output_file.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/base/input_file.h"
+
+namespace kernbench::benches {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr Bytes kMaxBytes = Bytes{1} << 30;  // a larger one is not ours
+
+}  // namespace
+
+SweepJournal::SweepJournal(fs::path path, std::uint64_t inputs)
+    : path_(std::move(path)), inputs_(inputs) {
+  create_output_folder(path_.parent_path());
+  std::error_code ignored;
+  const std::string text =
+      fs::exists(path_, ignored) ? read_input_file(path_, kMaxBytes) : std::string();
+  const std::string whole = whole_lines(text);
+  if (whole != text) OutputFile(path_.string()).commit(whole);
+  is_empty_ = whole.empty();
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ >= 0) return;
+  throw IoError("KB-I010",
+                fmt::format("cannot create '{}': {}", path_.string(), std::strerror(errno)));
+}
+
+SweepJournal::~SweepJournal() {
+  ::close(descriptor_);
+  if (is_empty_) ::unlink(path_.c_str());
+}
+
+// Enters what it says of the same inputs.  Of other inputs it is kept: their run may come back.
+std::string SweepJournal::whole_lines(std::string_view text) {
+  std::string whole;
+  for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    const std::string_view line = text.substr(0, end);
+    if (std::optional<NamedOutcome> named = parse_line(line)) {
+      whole.append(line).push_back('\n');
+      if (named->inputs == inputs_) found_[named->point] = std::move(named->outcome);
+    } else {
+      ++damaged_count_;
+    }
+    text.remove_prefix(end + 1);
+  }
+  return whole;
+}
+
+const PointOutcome* SweepJournal::find(const std::string& point) const {
+  const auto found = found_.find(point);
+  return found == found_.end() ? nullptr : &found->second;
+}
+
+void SweepJournal::append(const std::string& point, const PointOutcome& outcome) {
+  if (failure_ != 0) return;
+  const std::optional<std::string> line = to_line({inputs_, point, outcome});
+  if (!line) return;
+  failure_ = write_all(descriptor_, *line + '\n');
+  is_empty_ = false;
+}
+
+}  // namespace kernbench::benches

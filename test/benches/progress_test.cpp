@@ -1,0 +1,91 @@
+#include "benches/progress.h"
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+
+#include "test/benches/program_under_test.h"
+#include "test/benches/terminal.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+using test::TemporaryFolder;
+using test::Terminal;
+
+// Shows states at given seconds after the start, to a file.
+class ProgressUnderTest {
+ public:
+  explicit ProgressUnderTest(int descriptor)
+      : progress_("latency", descriptor, [this] { return 1000 + now_; }) {}
+
+  void show_at(double seconds, const SweepState& state) {
+    now_ = seconds;
+    progress_.show(state);
+  }
+
+ private:
+  double now_ = 0;
+  Progress progress_;
+};
+
+}  // namespace
+
+TEST_CASE("a terminal shows a bar with the share, the times and the point that runs",
+          "[progress]") {
+  const Terminal terminal;
+  if (!terminal.exists()) return;
+  terminal.set_columns(100);
+  const std::string first = "latency [....................] 0/36 0%  0 s  ring_1d, 8 elements";
+  const std::string second = "latency [########............] 16/36 44%  41 s, 82 s left  torus";
+  const std::string third = "latency [####################] 36/36 100%  1 h 06 min, 0 s left";
+  {
+    ProgressUnderTest progress(terminal.descriptor());
+    progress.show_at(0.1, {.total = 36, .running = "ring_1d, 8 elements"});
+    CHECK(terminal.written() == '\r' + first);
+    progress.show_at(41, {.total = 36, .restored = 6, .finished = 10, .running = "torus"});
+    CHECK(terminal.written() == '\r' + second + std::string(first.size() - second.size(), ' '));
+    progress.show_at(4000, {.total = 36, .finished = 36});
+    CHECK(terminal.written() == '\r' + third + std::string(second.size() - third.size(), ' '));
+  }
+  CHECK(terminal.written() == '\r' + std::string(third.size(), ' ') + '\r');
+}
+
+TEST_CASE("the bar's line is cut to the terminal's width, in whole characters", "[progress]") {
+  const Terminal terminal;
+  if (!terminal.exists()) return;
+  terminal.set_columns(48);
+  ProgressUnderTest progress(terminal.descriptor());
+  progress.show_at(0, {.total = 9, .running = "한국어 이름"});
+  CHECK(terminal.written() == "\rlatency [....................] 0/9 0%  0 s  한국어");
+}
+
+TEST_CASE("the bar has no escape sequence, so NO_COLOR has nothing to switch off", "[progress]") {
+  const Terminal terminal;
+  if (!terminal.exists()) return;
+  {
+    ProgressUnderTest progress(terminal.descriptor());
+    progress.show_at(5, {.total = 2, .finished = 1});
+  }
+  CHECK_THAT(terminal.written(), Catch::StartsWith("\rlatency") && !Catch::Contains("\x1b"));
+}
+
+TEST_CASE("where there is no terminal a line comes for each tenth, once it has taken long",
+          "[progress]") {
+  const TemporaryFolder folder;
+  const int file = ::open(folder.path("log").c_str(), O_WRONLY | O_CREAT, 0600);
+  {
+    ProgressUnderTest progress(file);
+    progress.show_at(9, {.total = 20, .finished = 5});
+    progress.show_at(11, {.total = 20, .finished = 6});
+    progress.show_at(12, {.total = 20, .finished = 7});
+    progress.show_at(195, {.total = 20, .restored = 1, .finished = 13});
+    progress.show_at(196, {.total = 20, .finished = 14});
+  }
+  ::close(file);
+  CHECK(folder.read("log") ==
+        "kernbench: latency: 6 of 20 points (30%) after 11 s, about 26 s left\n"
+        "kernbench: latency: 14 of 20 points (70%) after 3 min 15 s, about 90 s left\n");
+}
+
+}  // namespace kernbench::benches
