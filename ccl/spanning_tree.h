@@ -11,7 +11,7 @@
 namespace kernbench::ccl {
 
 // Where a tree over a grid has its root.  The centre is reached from both sides at once: on w x h
-// nodes in floor(w/2) + floor(h/2) steps, a corner in (w - 1) + (h - 1).
+// nodes in floor(w/2) + floor(h/2) steps; a corner in (w - 1) + (h - 1) if nothing wraps around.
 enum class Root : std::uint8_t { center, corner };
 
 // The root among the first `count` nodes of a grid.
