@@ -132,7 +132,7 @@ std::vector<int> previous_in_ring(const ccl::Layout& layout) {
   const auto size = static_cast<std::size_t>(layout.world_size());
   std::vector<int> by_index(size);
   for (std::size_t i = 0; i < size; ++i) {
-    by_index[static_cast<std::size_t>(layout.place(static_cast<int>(i)).ring.index)] =
+    by_index[static_cast<std::size_t>(layout.place(static_cast<int>(i)).ring.value().index)] =
         static_cast<int>(i);
   }
   std::vector<int> previous(size);

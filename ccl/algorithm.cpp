@@ -33,7 +33,33 @@ Registry& registry() {
   return the_one;
 }
 
+template <class Structure>
+const Structure& joined(const std::optional<Structure>& place, Neighbours as) {
+  if (place.has_value()) return *place;
+  throw DeviceError(
+      "KB-Q006", fmt::format("the kernel asks for its place in a {0}, but the PEs that are ranks "
+                             "are not joined so; set 'neighbours: {0}' in ccl.yaml",
+                             name_of(as)));
+}
+
 }  // namespace
+
+std::string_view name_of(Neighbours neighbours) {
+  constexpr std::array<std::string_view, 3> kNames = {"grid", "ring", "tree"};
+  return kNames.at(static_cast<std::size_t>(neighbours));
+}
+
+const GridPlace& KernelArgs::grid() const {
+  return joined(place->grid, Neighbours::grid);
+}
+
+const RingPlace& KernelArgs::ring() const {
+  return joined(place->ring, Neighbours::ring);
+}
+
+const TreePlace& KernelArgs::tree() const {
+  return joined(place->tree, Neighbours::tree);
+}
 
 std::vector<const Algorithm*> algorithms() {
   std::vector<const Algorithm*> all;

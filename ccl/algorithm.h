@@ -39,6 +39,12 @@ struct KernelArgs {
   std::int64_t slot_elements = 1;     // that fit into one
   int slots = 1;                      // of a queue
   std::int64_t scratch_elements = 1;  // that a kernel may hold at a time, the same on all PEs
+
+  // Where this participant stands.  DeviceError KB-Q006 if the participants are not joined so,
+  // which can be with rank = PE alone.
+  const GridPlace& grid() const;
+  const RingPlace& ring() const;
+  const TreePlace& tree() const;
 };
 
 // What a kernel may keep in scratch at a time, of a type, beside `queues` queues of that kind.

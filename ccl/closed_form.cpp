@@ -55,7 +55,7 @@ class UniformCase {
 
   bool is_rank_pe() const { return layout_.is_rank_pe(); }
   int world_size() const { return layout_.world_size(); }
-  const sim::Grid& grid() const { return layout_.place(0).grid.grid; }
+  const sim::Grid& grid() const { return layout_.place(0).grid.value().grid; }
   int depth() const { return ipcq_.depth; }
   const Way& way() const { return way_; }
 

@@ -48,7 +48,8 @@ std::vector<std::string_view> algorithm_names(const std::vector<AlgorithmEntry>&
   return names;
 }
 
-Settings settings_of(YamlMap& map) {
+// `inherited` is what holds where the map says nothing.
+Settings settings_of(YamlMap& map, const Settings& inherited) {
   Settings settings;
   if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
   if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
@@ -60,22 +61,24 @@ Settings settings_of(YamlMap& map) {
   if (map.has("participants")) settings.participants = map.choice("participants", kParticipants);
   if (map.has("root")) settings.root = map.choice("root", kRoots);
   if (map.has("neighbours")) settings.neighbours = map.choice("neighbours", kNeighbours);
-  if (settings.world_size && settings.participants) {
-    map.fail("participants", "KB-Y042",
+  const bool has_either = settings.world_size || settings.participants;
+  if (has_either && (settings.world_size || inherited.world_size) &&
+      (settings.participants || inherited.participants)) {
+    map.fail(settings.participants ? "participants" : "world_size", "KB-Y042",
              "world_size makes every PE a rank; participants chooses among the PEs of a SIP: keep "
              "one of them");
   }
   return settings;
 }
 
-std::vector<AlgorithmEntry> entries_of(YamlMap map) {
+std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults) {
   std::vector<AlgorithmEntry> entries;
   for (const YamlNode* node : map.entries()) {
     YamlMap entry = map.map(*node);
     AlgorithmEntry& added = entries.emplace_back();
     added.name = node->key;
     added.kernel = entry.has("kernel") ? entry.text("kernel", kDefaultAlgorithm) : added.name;
-    added.settings = settings_of(entry);
+    added.settings = settings_of(entry, defaults);
     if (find_algorithm(added.kernel) == nullptr) {
       entry.fail("KB-Y040", unknown_algorithm(added.kernel, kernel_names()));
     }
@@ -88,11 +91,6 @@ std::vector<AlgorithmEntry> entries_of(YamlMap map) {
 std::string_view name_of(Participants participants) {
   constexpr std::array<std::string_view, 2> kNames = {"shard_holders", "one_pe_per_sip"};
   return kNames.at(static_cast<std::size_t>(participants));
-}
-
-std::string_view name_of(Neighbours neighbours) {
-  constexpr std::array<std::string_view, 3> kNames = {"grid", "ring", "tree"};
-  return kNames.at(static_cast<std::size_t>(neighbours));
 }
 
 std::string_view name_of(Root root) {
@@ -114,13 +112,19 @@ Config Config::read(const YamlDocument& document) {
   Config config;
   {
     YamlMap root = reader.map(document.root());
-    if (root.has("algorithms")) config.entries_ = entries_of(root.map("algorithms"));
-    if (root.has("defaults")) {
+    const auto read_entries = [&] {
+      if (!root.has("algorithms")) return;
+      config.entries_ = entries_of(root.map("algorithms"), config.defaults_);
+    };
+    if (!root.has("defaults")) {
+      read_entries();
+    } else {
       YamlMap defaults = root.map("defaults");
       if (defaults.has("algorithm")) {
         config.algorithm_ = defaults.text("algorithm", kDefaultAlgorithm);
       }
-      config.defaults_ = settings_of(defaults);
+      config.defaults_ = settings_of(defaults, {});
+      read_entries();
       if (!config.is_known(config.algorithm_)) {
         defaults.fail("algorithm", "KB-Y040",
                       unknown_algorithm(config.algorithm_, algorithm_names(config.entries_)));
@@ -185,7 +189,8 @@ Root Config::root() const {
 }
 
 std::set<Neighbours> Config::neighbours() const {
-  if (const auto wanted = setting(&Settings::neighbours)) return {*wanted};
+  const auto chosen = setting(&Settings::neighbours);
+  if (chosen && !is_auto()) return {*chosen};
   std::set<Neighbours> wanted;
   for (const Algorithm* candidate : candidates()) wanted.insert(candidate->neighbours);
   return wanted;

@@ -15,9 +15,10 @@
 //   world_size      rank = PE: the first so many PEs take part, for a single driver (ADR-0024).
 //                   Without it a rank is a SIP.
 //   participants    of a SIP: shard_holders, or one_pe_per_sip, whose ports between SIPs are called
-//                   east, west, north and south
+//                   east, west, north and south.  Not together with world_size.
 //   root            of the tree over cubes: center or corner
-//   neighbours      rank = PE: ring, grid or tree, where the algorithm's own are not wanted
+//   neighbours      rank = PE: how the PEs are joined, as a ring, grid or tree; else as the
+//                   algorithm wants it.  auto gives each algorithm what it wants.
 //
 // `algorithm: auto` takes the fastest by the model for each size.
 
@@ -48,9 +49,6 @@ enum class Participants : std::uint8_t { shard_holders, one_pe_per_sip };
 inline constexpr std::array kParticipants = {Participants::shard_holders,
                                              Participants::one_pe_per_sip};
 std::string_view name_of(Participants participants);
-
-inline constexpr std::array kNeighbours = {Neighbours::grid, Neighbours::ring, Neighbours::tree};
-std::string_view name_of(Neighbours neighbours);
 
 inline constexpr std::array kRoots = {Root::center, Root::corner};
 std::string_view name_of(Root root);

@@ -103,8 +103,8 @@ TensorOptions Layout::placement(const TensorOptions& options) const {
 // same neighbour over queues of their own.
 void Layout::join_grid(const sim::Grid& grid, bool global, int port_index) {
   for (int node = 0; node < grid.count(); ++node) {
-    GridPlace& place = places_[static_cast<std::size_t>(node)].grid;
-    place = {grid, node, {}};
+    GridPlace& place =
+        places_[static_cast<std::size_t>(node)].grid.emplace(GridPlace{grid, node, {}});
     for (int i = 0; i < sim::kCompassCount; ++i) {
       const auto side = static_cast<sim::Compass>(i);
       const tl::Port out = port_towards(side, global, port_index);
@@ -123,9 +123,7 @@ void Layout::join_ring(const sim::Grid& grid, bool global) {
   const std::vector<int> order = ring_order(grid);
   const int size = static_cast<int>(order.size());
   for (int i = 0; i < size; ++i) {
-    RingPlace& place = places_[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])].ring;
-    place.index = i;
-    place.size = size;
+    places_[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])].ring = {i, size, {}, {}};
   }
   for (int i = 0; size > 1 && i < size; ++i) {
     const int from = order[static_cast<std::size_t>(i)];
@@ -136,8 +134,8 @@ void Layout::join_ring(const sim::Grid& grid, bool global) {
     const sim::Compass way = side.value_or(sim::Compass::east);
     const tl::Port out = port_towards(way, global, side ? 0 : 1);
     const tl::Port in = port_towards(sim::opposite(way), global, side ? 0 : 1);
-    places_[static_cast<std::size_t>(from)].ring.next = out;
-    places_[static_cast<std::size_t>(to)].ring.previous = in;
+    places_[static_cast<std::size_t>(from)].ring->next = out;
+    places_[static_cast<std::size_t>(to)].ring->previous = in;
     if (!side && wanted_.contains(Neighbours::ring)) {
       connect(from, out, to, in);
       connect(to, in, from, out);
@@ -148,7 +146,7 @@ void Layout::join_ring(const sim::Grid& grid, bool global) {
 void Layout::add_tree_of_grid(const sim::Grid& grid, bool global) {
   for (int node = 0; node < grid.count(); ++node) {
     const GridTreeNode tree = grid_tree_node(grid, grid.count(), node, Root::center);
-    TreePlace& place = places_[static_cast<std::size_t>(node)].tree;
+    TreePlace& place = places_[static_cast<std::size_t>(node)].tree.emplace();
     if (tree.parent) place.parent = port_towards(*tree.parent, global);
     for (const sim::Compass child : tree.children) {
       place.children.push_back(port_towards(child, global));
@@ -170,13 +168,14 @@ void Layout::join_pe_ring(int port_index) {
 
 void Layout::join_pe_tree(int port_index) {
   const int size = world_size();
+  for (Place& place : places_) place.tree.emplace();
   for (int i = 0; i < size; ++i) {
     const std::vector<int> children = binomial_tree_node(size, i).children;
     for (std::size_t k = 0; k < children.size(); ++k) {
       const tl::Port down{tl::Direction::south, port_index + static_cast<int>(k)};
       const tl::Port up{tl::Direction::north, port_index};
-      places_[static_cast<std::size_t>(i)].tree.children.push_back(down);
-      places_[static_cast<std::size_t>(children[k])].tree.parent = up;
+      places_[static_cast<std::size_t>(i)].tree->children.push_back(down);
+      places_[static_cast<std::size_t>(children[k])].tree->parent = up;
       connect(i, down, children[k], up);
       connect(children[k], up, i, down);
     }

@@ -14,10 +14,9 @@
 namespace kernbench::ccl {
 
 // rank = SIP: there is a participant on each SIP, for every PE that holds a shard one of its own (a
-// lane), and neighbours are the SIPs' neighbours.  Their ports are called global_east, ..., as
-// east,
-// ... lead to the neighbouring cubes; with one_pe_per_sip, where the tensor lies on the first PE
-// alone, they are called east, ...
+// lane), and neighbours are the SIPs' neighbours.  Their ports are called global_east, ..., for
+// east, ... lead to the neighbouring cubes; with one_pe_per_sip, where the tensor lies on the first
+// PE alone, they are called east, ...
 //
 // rank = PE (ccl.yaml's world_size; ADR-0024): the participants are the first world_size PEs, by
 // SIP, cube and PE.  Their neighbours are those that the algorithm wants: a ring (east, west), a

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "runtime/tl/tl.h"
@@ -14,6 +15,8 @@ namespace kernbench::ccl {
 
 // Which of the structures below an algorithm sends along.
 enum class Neighbours { grid, ring, tree };
+inline constexpr std::array kNeighbours = {Neighbours::grid, Neighbours::ring, Neighbours::tree};
+std::string_view name_of(Neighbours neighbours);
 
 struct GridPlace {
   sim::Grid grid;
@@ -35,10 +38,11 @@ struct TreePlace {
   std::vector<tl::Port> children;  // in the order in which their values are added
 };
 
+// With rank = PE only what is wanted is there (Config::neighbours()).
 struct Place {
-  GridPlace grid;
-  RingPlace ring;
-  TreePlace tree;
+  std::optional<GridPlace> grid;
+  std::optional<RingPlace> ring;
+  std::optional<TreePlace> tree;
 };
 
 }  // namespace kernbench::ccl

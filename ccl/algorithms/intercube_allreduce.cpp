@@ -5,7 +5,7 @@
 namespace kernbench::ccl {
 
 void intercube_allreduce(tl::Context& tl, const KernelArgs& args) {
-  const GridExchange exchange(tl, args.place->grid, true);
+  const GridExchange exchange(tl, args.grid(), true);
   all_reduce_in_segments(tl, args, exchange.chunk_count(), exchange);
 }
 

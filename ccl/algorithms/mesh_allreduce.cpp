@@ -5,7 +5,7 @@
 namespace kernbench::ccl {
 
 void mesh_allreduce(tl::Context& tl, const KernelArgs& args) {
-  const GridExchange exchange(tl, args.place->grid, false);
+  const GridExchange exchange(tl, args.grid(), false);
   all_reduce_in_segments(tl, args, exchange.chunk_count(), exchange);
 }
 

@@ -7,7 +7,7 @@ namespace kernbench::ccl {
 namespace {
 
 void all_reduce_on_ring(tl::Context& tl, const KernelArgs& args, int colours) {
-  const RingPlace& place = args.place->ring;
+  const RingPlace& place = args.ring();
   const Dimension ring{place.size, place.index, true, place.next, place.previous};
   const auto exchange = [&](std::span<Chunk> chunks) {
     std::vector<std::span<Chunk>> by_colour;

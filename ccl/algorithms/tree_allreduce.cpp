@@ -23,7 +23,7 @@ void broadcast_down(tl::Context& tl, const TreePlace& tree, Piece& piece) {
 
 // The root tells each sum as soon as it is complete; the others have sent all they have by then.
 void tree_allreduce(tl::Context& tl, const KernelArgs& args) {
-  const TreePlace& tree = args.place->tree;
+  const TreePlace& tree = args.tree();
   all_reduce_in_segments(tl, args, 1, [&](std::span<Chunk> chunks) {
     Chunk& pieces = chunks[0];
     for (Piece& piece : pieces) {

@@ -5,10 +5,9 @@
 //
 // Bytes sent by each:    n up; n to each child down
 // Time:                  centre-root 2 h alpha + (2 h + k - 1) n/k beta, for k pieces that follow
-// each
-//                        other; binomial 2 log2(P) (alpha + n beta)
+//                        each other; binomial 2 log2(P) (alpha + n beta)
 // Best for:              small tensors: the fewest steps
-// Source:                TIMING.md 3.2, "chain pipelined", "mesh, centre-root tree", "binomial
+// Source:                TIMING.md 3.2: "chain pipelined", "mesh, centre-root tree", "binomial
 // tree"
 //
 // Every participant ends with a copy of the root's sum: the same bits.
