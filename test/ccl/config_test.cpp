@@ -1,0 +1,190 @@
+// ccl.yaml: what is in force, and what is refused.
+
+#include "ccl/config.h"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "test/support/error_text.h"
+
+namespace kernbench::test {
+namespace {
+
+using ccl::Config;
+using ccl::Neighbours;
+using ccl::Participants;
+using ccl::Root;
+
+std::string error_in(std::string_view text) {
+  return config_error_of([&] { Config::parse(text); });
+}
+
+TEST_CASE("what nobody says has a built-in value", "[ccl][config]") {
+  for (const Config& config : {Config(), Config::parse("{}"), Config::parse("defaults: {}"),
+                               Config::parse("algorithms: {}")}) {
+    CHECK(config.algorithm_name() == "intercube_allreduce");
+    CHECK(config.algorithm().name == "intercube_allreduce");
+    CHECK_FALSE(config.is_auto());
+    CHECK(config.ipcq().buffer_kind == sim::BufferKind::tcm);
+    CHECK(config.ipcq().depth == 4);
+    CHECK(config.ipcq().slot_bytes == 16384);
+    CHECK(config.n_elem() == std::vector<std::int64_t>{1024, 4096, 16384, 49152});
+    CHECK_FALSE(config.world_size());
+    CHECK(config.participants() == Participants::shard_holders);
+    CHECK(config.root() == Root::center);
+    CHECK(config.neighbours() == std::set{Neighbours::grid});
+  }
+}
+
+TEST_CASE("every key of the defaults is in force", "[ccl][config]") {
+  const Config config = Config::parse(R"(
+defaults:
+  algorithm: tree_allreduce
+  buffer_kind: hbm
+  depth: 3
+  slot: 2 KiB
+  n_elem: 7
+  participants: one_pe_per_sip
+  root: corner
+  neighbours: ring
+)");
+  CHECK(config.algorithm().name == "tree_allreduce");
+  CHECK(config.ipcq().buffer_kind == sim::BufferKind::hbm);
+  CHECK(config.ipcq().depth == 3);
+  CHECK(config.ipcq().slot_bytes == 2048);
+  CHECK(config.n_elem() == std::vector<std::int64_t>{7});
+  CHECK(config.participants() == Participants::one_pe_per_sip);
+  CHECK(config.root() == Root::corner);
+  CHECK(config.neighbours() == std::set{Neighbours::ring});
+  CHECK(Config::parse("defaults: {world_size: 6}").world_size() == 6);
+}
+
+TEST_CASE("an algorithm's entry comes before the defaults, key by key, and others' do not matter",
+          "[ccl][config]") {
+  const Config config = Config::parse(R"(
+defaults: {algorithm: mine, depth: 2, slot: 64 B, world_size: 4, root: corner}
+algorithms:
+  mine: {kernel: ring_allreduce, depth: 8, world_size: 6}
+  ring_allreduce: {slot: 128 B}
+)");
+  CHECK(config.algorithm_name() == "mine");
+  CHECK(config.algorithm().name == "ring_allreduce");
+  CHECK(config.ipcq().depth == 8);
+  CHECK(config.ipcq().slot_bytes == 64);
+  CHECK(config.world_size() == 6);
+  CHECK(config.root() == Root::corner);
+  const Config plain = config.with_algorithm("ring_allreduce");
+  CHECK(plain.ipcq().depth == 2);
+  CHECK(plain.ipcq().slot_bytes == 128);
+  CHECK(plain.world_size() == 4);
+  CHECK(config.with_algorithm("tree_allreduce").ipcq().slot_bytes == 64);
+}
+
+TEST_CASE("an entry without a kernel names one, and one with a kernel has any name",
+          "[ccl][config]") {
+  const Config config = Config::parse(
+      "algorithms: {tree_allreduce: {depth: 1}, of_pes: {kernel: tree_allreduce, world_size: 2}}");
+  CHECK(config.algorithm().name == "intercube_allreduce");
+  CHECK(config.with_algorithm("of_pes").algorithm().name == "tree_allreduce");
+  CHECK(config.with_algorithm("of_pes").algorithm_name() == "of_pes");
+  CHECK(config.with_algorithm("of_pes").neighbours() == std::set{Neighbours::tree});
+}
+
+TEST_CASE("auto chooses among all all_reduce algorithms, and joins participants for each of them",
+          "[ccl][config]") {
+  for (const std::string_view neighbours : {"", ", neighbours: ring"}) {
+    const Config config =
+        Config::parse(fmt::format("defaults: {{algorithm: auto, depth: 2{}}}", neighbours));
+    CHECK(config.is_auto());
+    CHECK(config.ipcq().depth == 2);
+    CHECK(config.neighbours() == std::set{Neighbours::grid, Neighbours::ring, Neighbours::tree});
+    std::vector<std::string_view> names;
+    for (const ccl::Algorithm* candidate : config.candidates()) {
+      CHECK(candidate->collective == "all_reduce");
+      names.push_back(candidate->name);
+    }
+    for (const ccl::Algorithm* algorithm : ccl::algorithms()) {
+      CHECK((std::ranges::count(names, algorithm->name) == 1) ==
+            (algorithm->collective == "all_reduce"));
+    }
+  }
+}
+
+TEST_CASE("what is set by a program comes before the file", "[ccl][config]") {
+  const Config config = Config::parse(R"(
+defaults: {algorithm: mine, buffer_kind: hbm, root: corner}
+algorithms: {mine: {kernel: ring_allreduce, buffer_kind: sram, world_size: 4, root: corner}}
+)");
+  CHECK(config.with_buffer_kind(sim::BufferKind::tcm).ipcq().buffer_kind == sim::BufferKind::tcm);
+  CHECK(config.with_world_size(8).world_size() == 8);
+  CHECK(config.with_root(Root::center).root() == Root::center);
+  const Config all =
+      config.with_root(Root::center).with_world_size(2).with_algorithm("tree_allreduce");
+  CHECK(all.root() == Root::center);
+  CHECK(all.world_size() == 2);
+  CHECK(all.algorithm().name == "tree_allreduce");
+  CHECK(all.ipcq().buffer_kind == sim::BufferKind::hbm);
+  CHECK(config.with_algorithm("auto").is_auto());
+}
+
+TEST_CASE("an algorithm that is not there is refused with the nearest, or with all that are",
+          "[ccl][config][errors]") {
+  CHECK(error_in("defaults: {algorithm: ring_alreduce}") ==
+        "ccl.yaml:1:23: [KB-Y040] defaults.algorithm: unknown algorithm 'ring_alreduce'; did you "
+        "mean 'ring_allreduce'?");
+  CHECK(error_in("defaults: {algorithm: autto}") ==
+        "ccl.yaml:1:23: [KB-Y040] defaults.algorithm: unknown algorithm 'autto'; did you mean "
+        "'auto'?");
+  const std::string text =
+      error_in("defaults: {algorithm: unheard-of}\nalgorithms: {mine: {kernel: tree_allreduce}}");
+  CHECK_THAT(text, Catch::StartsWith("ccl.yaml:1:23: [KB-Y040] defaults.algorithm: unknown "
+                                     "algorithm 'unheard-of'; there are: intercube_allreduce, "
+                                     "ring_allreduce, bidirectional_ring_allreduce, "
+                                     "mesh_allreduce, tree_allreduce, hello_send, ") &&
+                       Catch::EndsWith("mine, auto"));
+  const std::string kernel = error_in("algorithms:\n  mine: {kernel: unheard-of}");
+  CHECK_THAT(kernel, Catch::StartsWith("ccl.yaml:2:9: [KB-Y040] algorithms.mine: unknown algorithm "
+                                       "'unheard-of'; there are: intercube_allreduce, "));
+  CHECK_THAT(kernel, !Catch::Contains("auto"));  // is no kernel
+  CHECK(error_of<UsageError>([] { Config().with_algorithm("mesh_alreduce"); }) ==
+        "[KB-U003] unknown algorithm 'mesh_alreduce'; did you mean 'mesh_allreduce'?");
+}
+
+TEST_CASE("world_size and participants exclude each other, also where one is inherited",
+          "[ccl][config][errors]") {
+  const std::string why =
+      "world_size makes every PE a rank; participants chooses among the PEs of a SIP: keep one of "
+      "them";
+  CHECK(error_in("defaults: {world_size: 4, participants: one_pe_per_sip}") ==
+        "ccl.yaml:1:41: [KB-Y042] defaults.participants: " + why);
+  CHECK(error_in("algorithms:\n  tree_allreduce: {world_size: 4, participants: shard_holders}") ==
+        "ccl.yaml:2:49: [KB-Y042] algorithms.tree_allreduce.participants: " + why);
+  CHECK(error_in("defaults: {world_size: 4}\n"
+                 "algorithms: {tree_allreduce: {participants: one_pe_per_sip}}") ==
+        "ccl.yaml:2:45: [KB-Y042] algorithms.tree_allreduce.participants: " + why);
+  CHECK(error_in("algorithms: {tree_allreduce: {world_size: 4}}\n"
+                 "defaults: {participants: one_pe_per_sip}") ==
+        "ccl.yaml:1:43: [KB-Y042] algorithms.tree_allreduce.world_size: " + why);
+  CHECK(error_in("defaults: {world_size: 4}\nalgorithms: {tree_allreduce: {depth: 4}}") ==
+        "no error");
+}
+
+TEST_CASE("values that cannot be are refused with those that can, all at once",
+          "[ccl][config][errors]") {
+  CHECK(
+      error_in("defaults: {world_size: 0, depth: 0, slot: 3 B, root: middle, neighbours: star}") ==
+      "ccl.yaml:1:24: [KB-Y020] defaults.world_size: 0 not in [1, 1048576]\n"
+      "ccl.yaml:1:34: [KB-Y020] defaults.depth: 0 not in [1, 1024]\n"
+      "ccl.yaml:1:43: [KB-Y020] defaults.slot: 3 B not in [4 B, 1 GiB]\n"
+      "ccl.yaml:1:54: [KB-Y020] defaults.root: 'middle' is not one of center, corner\n"
+      "ccl.yaml:1:74: [KB-Y020] defaults.neighbours: 'star' is not one of grid, ring, tree");
+  CHECK(error_in("defaults: {participants: all}") ==
+        "ccl.yaml:1:26: [KB-Y020] defaults.participants: 'all' is not one of shard_holders, "
+        "one_pe_per_sip");
+  CHECK_THAT(error_in("defaults: {worldsize: 4}"),
+             Catch::Contains("[KB-Y010] unknown key 'worldsize' in defaults; did you mean "
+                             "'world_size'?"));
+}
+
+}  // namespace
+}  // namespace kernbench::test
