@@ -5,20 +5,17 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/data/axis_math.h"
 #include "sim_engine/data/element_format.h"
+#include "sim_engine/data/elementwise.h"
+#include "sim_engine/data/operand.h"
 
 namespace kernbench::sim {
 
 namespace {
-
-constexpr std::int64_t kBlock = 1024;  // elements; three blocks of f32 fit into the L1 cache
-
-using Source = Eigen::Map<const Eigen::ArrayXf>;
-using Target = Eigen::Map<Eigen::ArrayXf>;
 
 // Flushed subnormals or another rounding mode would give other bits.
 void check_float_environment() {
@@ -35,118 +32,61 @@ void pin_cache_sizes() {
   }();
 }
 
-bool is_computed(const ValueNode& node) {
-  return node.kind == ValueKind::data || node.kind == ValueKind::constant;
-}
-
-const std::byte* element_of(const ValueNode& node, std::int64_t index) {
+std::byte* element_of(const ValueNode& node, std::int64_t index) {
   return node.data.get() + index * size_of(node.dtype);
 }
 
-std::span<float> span_of(float* first, std::int64_t count) {
-  return {first, static_cast<std::size_t>(count)};
-}
-
-// The blocks of an operand as f32, wherever and in whatever form its elements are.
-class Operand {
- public:
-  Operand(ValueNode& node, std::int64_t count) {
-    const NodeRange base = base_of(node);
-    dtype_ = base.node->dtype;
-    if (base.node->kind == ValueKind::constant) {
-      std::fill_n(converted_.data(), std::min(count, kBlock), base.node->scalar);
-    } else {
-      data_ = element_of(*base.node, base.offset);
-    }
-  }
-
-  // Elements [first, first + count); valid until the next call.
-  // REQUIRES: count <= kBlock
-  const float* block(std::int64_t first, std::int64_t count) {
-    if (data_ == nullptr) return converted_.data();
-    const std::byte* const source = data_ + first * size_of(dtype_);
-    if (dtype_ == DType::f32) return reinterpret_cast<const float*>(source);
-    decode(dtype_, source, span_of(converted_.data(), count));
-    return converted_.data();
-  }
-
- private:
-  DType dtype_ = DType::f32;
-  const std::byte* data_ = nullptr;  // of a constant: none, converted_ is always right
-  alignas(64) std::array<float, kBlock> converted_;
-};
-
-// A bijection under which floats that are not NaN are ordered as integers, -0 below +0.
-std::int32_t order_of(std::int32_t bits) {
-  return bits ^ ((bits >> 31) & 0x7fff'ffff);
-}
-
-constexpr std::int32_t kQuietNan = 0x7fc0'0000;
-
-bool is_nan(std::int32_t bits) {
-  return (bits & 0x7fff'ffff) > 0x7f80'0000;
-}
-
-// Eigen's max and min depend on the order of the operands for zeros and NaN.  On integers and
-// without branches, so that the loop is vectorised.
-template <class Choose>
-void choose_elements(Choose choose, const float* a, const float* b, float* out,
-                     std::int64_t count) {
-  std::transform(a, a + count, b, out, [choose](float left, float right) {
-    const auto x = std::bit_cast<std::int32_t>(left);
-    const auto y = std::bit_cast<std::int32_t>(right);
-    const std::int32_t chosen = order_of(choose(order_of(x), order_of(y)));
-    return std::bit_cast<float>(is_nan(x) || is_nan(y) ? kQuietNan : chosen);
-  });
-}
-
-void apply(MathOp op, const float* a, const float* b, float* out, std::int64_t count) {
-  const Source left(a, count);
-  const Source right(b, count);
-  Target result(out, count);
-  switch (op) {
-    case MathOp::add:
-      result = left + right;
-      return;
-    case MathOp::subtract:
-      result = left - right;
-      return;
-    case MathOp::multiply:
-      result = left * right;
-      return;
-    case MathOp::divide:
-      result = left / right;
-      return;
-    case MathOp::maximum:
-      choose_elements([](auto x, auto y) { return x > y ? x : y; }, a, b, out, count);
-      return;
-    case MathOp::minimum:
-      choose_elements([](auto x, auto y) { return x < y ? x : y; }, a, b, out, count);
-      return;
-  }
-}
-
 // Storage for the result: that of an operand which nobody else refers to, else its own.
-std::byte* in_place_or_new(ValueNode& node) {
-  for (const Value& input : node.inputs) {
+void take_storage(ValueNode& node) {
+  for (const NodeRef& input : node.inputs) {
+    if (input.node() == nullptr) break;
     ValueNode& operand = *input.node();
-    if (operand.kind == ValueKind::data && operand.reference_count == 1) {
+    if (operand.kind == ValueKind::data && operand.reference_count == 1 &&
+        operand.dtype == node.dtype) {
       node.data = std::move(operand.data);
-      return node.data.get();
+      return;
     }
   }
-  return node.pool->allocate_data(node);
+  node.pool->allocate_data(node);
 }
 
 void compute_math(ValueNode& node) {
-  Operand a(*node.inputs[0].node(), node.count);
-  Operand b(*node.inputs[1].node(), node.count);
-  std::byte* const target = in_place_or_new(node);
+  std::array<Operand, kMostOperands> operands;
+  const std::size_t operand_total = operand_count(node.op);
+  for (std::size_t i = 0; i < operand_total; ++i) operands[i].open(*node.inputs[i].node());
+  take_storage(node);
   alignas(64) std::array<float, kBlock> unrounded;
   for (std::int64_t first = 0; first < node.count; first += kBlock) {
     const std::int64_t count = std::min(kBlock, node.count - first);
-    apply(node.op, a.block(first, count), b.block(first, count), unrounded.data(), count);
-    encode(node.dtype, span_of(unrounded.data(), count), target + first * size_of(node.dtype));
+    Blocks blocks{};
+    for (std::size_t i = 0; i < operand_total; ++i) blocks[i] = operands[i].block(first, count);
+    apply(node.op, blocks, unrounded.data(), count);
+    encode(node.dtype, span_of(unrounded.data(), count), element_of(node, first));
+  }
+}
+
+// A broadcast that is wanted as such.
+void compute_broadcast(ValueNode& node) {
+  Operand elements;
+  elements.open(node);
+  node.pool->allocate_data(node);
+  for (std::int64_t first = 0; first < node.count; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, node.count - first);
+    encode(node.dtype, {elements.block(first, count), static_cast<std::size_t>(count)},
+           element_of(node, first));
+  }
+}
+
+void compute_ramp(ValueNode& node) {
+  node.pool->allocate_data(node);
+  alignas(64) std::array<float, kBlock> numbers;
+  const auto start = static_cast<std::int64_t>(node.scalar);
+  for (std::int64_t first = 0; first < node.count; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, node.count - first);
+    for (std::int64_t i = 0; i < count; ++i) {
+      numbers[static_cast<std::size_t>(i)] = static_cast<float>(start + first + i);
+    }
+    encode(node.dtype, span_of(numbers.data(), count), element_of(node, first));
   }
 }
 
@@ -182,6 +122,55 @@ void compute_copy(ValueNode& node) {
   }
   for (const ValuePiece& piece : node.pieces) {
     target = copy_elements(*piece.value.node(), piece.offset, piece.count, target);
+  }
+}
+
+void compute_transpose(ValueNode& node) {
+  const auto [outer, rows, columns] = node.form;
+  const NodeRange base = base_of(*node.inputs[0].node());
+  std::byte* const target = node.pool->allocate_data(node);
+  if (base.node->kind == ValueKind::constant) {
+    fill(node.dtype, base.node->scalar, node.count, target);
+    return;
+  }
+  for (std::int64_t i = 0; i < outer; ++i) {
+    const std::int64_t first = i * rows * columns;
+    transpose(element_of(*base.node, base.offset + first), rows, columns, size_of(node.dtype),
+              element_of(node, first));
+  }
+}
+
+// Sums, extremes and softmax, one stretch of [length][inner] after the other.
+void compute_along_axis(ValueNode& node) {
+  const auto [outer, length, inner] = node.form;
+  const std::int64_t result_size = node.count / outer;
+  Operand operand;
+  operand.open(*node.inputs[0].node());
+  node.pool->allocate_data(node);
+  AxisMath math;
+  std::vector<float> decoded;
+  std::vector<float> results(static_cast<std::size_t>(result_size));
+  for (std::int64_t i = 0; i < outer; ++i) {
+    const float* const in = operand.elements(i * length * inner, length * inner, decoded);
+    if (node.axis_op == AxisOp::softmax) {
+      math.softmax(in, length, inner, results.data());
+    } else {
+      math.reduce(node.axis_op, in, length, inner, results.data());
+    }
+    encode(node.dtype, results, element_of(node, i * result_size));
+  }
+}
+
+void compute_axis_op(ValueNode& node) {
+  switch (node.axis_op) {
+    case AxisOp::broadcast:
+      return compute_broadcast(node);
+    case AxisOp::transpose:
+      return compute_transpose(node);
+    case AxisOp::ramp:
+      return compute_ramp(node);
+    default:
+      return compute_along_axis(node);
   }
 }
 
@@ -232,8 +221,12 @@ void DataExecutor::compute(ValueNode& root) {
 
 bool DataExecutor::push_inputs(ValueNode& node) {
   bool pushed = false;
-  for (const Value& input : node.inputs) {
-    if (input.node() != nullptr) pushed |= push_if_needed(*input.node());
+  for (const NodeRef& input : node.inputs) {
+    if (input.node() == nullptr) break;
+    ValueNode& base = *base_of(*input.node()).node;
+    // A broadcast is read where its source is.
+    const bool is_read_through = node.kind == ValueKind::math && base.is_broadcast();
+    pushed |= push_if_needed(is_read_through ? *base.inputs[0].node() : base);
   }
   for (const ValuePiece& piece : node.pieces) pushed |= push_if_needed(*piece.value.node());
   return pushed;
@@ -249,10 +242,15 @@ bool DataExecutor::push_if_needed(ValueNode& input) {
 }
 
 void DataExecutor::compute_node(ValueNode& node) {
-  if (node.kind == ValueKind::math) {
-    compute_math(node);
-  } else {
-    compute_copy(node);
+  switch (node.kind) {
+    case ValueKind::math:
+      compute_math(node);
+      break;
+    case ValueKind::along_axis:
+      compute_axis_op(node);
+      break;
+    default:
+      compute_copy(node);
   }
   node.kind = ValueKind::data;
   node.on_path = false;

@@ -106,16 +106,64 @@ Value MemoryStore::literal(DType dtype, std::span<const float> elements) {
   return value;
 }
 
+Value MemoryStore::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
+  KB_CHECK(element_count >= 0, "a value of {} elements", element_count);
+  if (!needs_node(element_count)) return {dtype, element_count};
+  ValueNode* const node = pool_->create(ValueKind::along_axis, dtype, element_count);
+  node->axis_op = AxisOp::ramp;
+  node->form = {1, element_count, 1};
+  node->scalar = static_cast<float>(start);
+  return Value(node);
+}
+
 Value MemoryStore::math(MathOp op, const Value& a, const Value& b) {
-  KB_CHECK(a.dtype() == b.dtype() && a.element_count() == b.element_count(),
-           "math on {} {} and {} {}", a.element_count(), name_of(a.dtype()), b.element_count(),
-           name_of(b.dtype()));
+  KB_CHECK(
+      operand_count(op) == 2 && a.dtype() == b.dtype() && a.element_count() == b.element_count(),
+      "{} of {} {} and {} {}", name_of(op), a.element_count(), name_of(a.dtype()),
+      b.element_count(), name_of(b.dtype()));
   check_own(a);
   check_own(b);
   if (!needs_node(a.element_count())) return {a.dtype(), a.element_count()};
   ValueNode* const node = pool_->create(ValueKind::math, a.dtype(), a.element_count());
   node->op = op;
-  node->inputs = {a, b};
+  node->inputs[0] = a.ref();
+  node->inputs[1] = b.ref();
+  return Value(node);
+}
+
+Value MemoryStore::math(MathOp op, DType dtype, std::span<const Value> operands) {
+  KB_CHECK(operands.size() == operand_count(op), "{} operands of {}", operands.size(), name_of(op));
+  const std::int64_t count = operands.front().element_count();
+  for (const Value& operand : operands) {
+    KB_CHECK(operand.element_count() == count, "{} of {} and {} elements", name_of(op), count,
+             operand.element_count());
+    check_own(operand);
+  }
+  if (!needs_node(count)) return {dtype, count};
+  ValueNode* const node = pool_->create(ValueKind::math, dtype, count);
+  node->op = op;
+  for (std::size_t i = 0; i < operands.size(); ++i) node->inputs[i] = operands[i].ref();
+  return Value(node);
+}
+
+Value MemoryStore::along_axis(AxisOp op, const Value& operand, const AxisForm& form) {
+  KB_CHECK(op != AxisOp::ramp && operand.element_count() == source_count(op, form),
+           "{} along the axis of [{}, {}, {}] on {} elements", name_of(op), form.outer, form.length,
+           form.inner, operand.element_count());
+  check_own(operand);
+  const std::int64_t count = result_count(op, form);
+  if (!needs_node(count)) return {operand.dtype(), count};
+  if (operand.element_count() == 0) {
+    KB_CHECK(op == AxisOp::sum, "{} of no elements", name_of(op));
+    return constant(operand.dtype(), count, 0);
+  }
+  if (op == AxisOp::broadcast && operand.node()->kind == ValueKind::constant) {
+    return constant(operand.dtype(), count, operand.node()->scalar);
+  }
+  ValueNode* const node = pool_->create(ValueKind::along_axis, operand.dtype(), count);
+  node->axis_op = op;
+  node->form = form;
+  node->inputs[0] = operand.ref();
   return Value(node);
 }
 
@@ -136,7 +184,7 @@ void MemoryStore::bind(const Value& placeholder, const Value& source) {
   ValueNode& node = *placeholder.node();
   KB_CHECK(node.is_placeholder(), "bound twice, or not a placeholder");
   KB_CHECK(base_of(*source.node()).node != &node, "a placeholder bound to itself");
-  node.inputs[0] = source;
+  node.inputs[0] = source.ref();
 }
 
 // Pieces that follow each other in one value become one.
@@ -162,7 +210,7 @@ Value MemoryStore::joined_pieces(DType dtype, std::int64_t count) {
     return constant(dtype, count, piece.value.node()->scalar);
   }
   const Value part(pool_->create(ValueKind::view, dtype, count));
-  part.node()->inputs[0] = piece.value;
+  part.node()->inputs[0] = piece.value.ref();
   part.node()->offset = piece.offset;
   return part;
 }

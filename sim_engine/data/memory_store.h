@@ -52,9 +52,18 @@ class MemoryStore {
   Value constant(DType dtype, std::int64_t element_count, float scalar);
   // The given elements, each rounded once to the type.
   Value literal(DType dtype, std::span<const float> elements);
+  // The numbers start, start + 1, ..., each rounded to the type.
+  Value ramp(DType dtype, std::int64_t start, std::int64_t element_count);
   // a op b, element by element: in f32, then rounded once to the type.
   // REQUIRES: a and b have the same type and the same number of elements
   Value math(MathOp op, const Value& a, const Value& b);
+  // The same for any operation; the result is of type `dtype`.
+  // REQUIRES: as many operands as `op` has, of the same number of elements
+  Value math(MathOp op, DType dtype, std::span<const Value> operands);
+  // An operation along an axis; the result has the operand's type.
+  // REQUIRES: the operand has source_count(op, form) elements; for maximum and minimum an axis that
+  // is not empty; op is not ramp
+  Value along_axis(AxisOp op, const Value& operand, const AxisForm& form);
 
   // Elements [offset, offset + count) of a value.
   // REQUIRES: the range lies in the value

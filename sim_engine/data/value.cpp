@@ -14,7 +14,7 @@ Bytes bytes_of(const ValueNode& node) {
 void skip_one(ValueNode& view) {
   const ValueNode& skipped = *view.inputs[0].node();
   view.offset += skipped.offset;
-  view.inputs[0] = Value(skipped.inputs[0]);  // may end `skipped`
+  view.inputs[0] = NodeRef(skipped.inputs[0]);  // may end `skipped`
 }
 
 }  // namespace

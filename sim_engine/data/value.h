@@ -15,54 +15,62 @@
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
+#include "sim_engine/data/math_op.h"
 
 namespace kernbench::sim {
 
-// maximum and minimum are NaN if either operand is, and order -0 below +0: both are commutative
-// to the bit.
-enum class MathOp : std::uint8_t { add, subtract, multiply, divide, maximum, minimum };
-
 enum class ValueKind : std::uint8_t {
-  constant,  // one scalar, repeated
-  data,      // computed, or given by the host
-  math,      // an element-wise operation on two values
-  view,      // a stretch of another value; one that is not bound to a value yet is a placeholder
-  concat,    // stretches of several values, one after the other
+  constant,    // one scalar, repeated
+  data,        // computed, or given by the host
+  math,        // an operation on the elements of one, two or three values
+  along_axis,  // an operation along an axis of another value
+  view,        // a stretch of another value; one that is not bound to a value yet is a placeholder
+  concat,      // stretches of several values, one after the other
 };
 
 struct ValueNode;
 
-// A counted reference to a value.  Cheap to copy; for one thread (the counts are not atomic).
-// Values without elements, and all values of a timing-only store, are only a type and a count.
+// A counted reference to a node, or none.  For one thread (the counts are not atomic).
+class NodeRef {
+ public:
+  NodeRef() = default;
+  explicit NodeRef(ValueNode* node);
+  NodeRef(const NodeRef& other) noexcept;
+  NodeRef(NodeRef&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  NodeRef& operator=(NodeRef other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~NodeRef();
+
+  ValueNode* node() const { return node_; }
+
+ private:
+  ValueNode* node_ = nullptr;
+};
+
+// A value: a reference to its node, its type and its number of elements.  Cheap to copy.
+// Values without elements, and all values of a timing-only store, have no node.
 class Value {
  public:
   Value() = default;
   Value(DType dtype, std::int64_t element_count) : count_(element_count), dtype_(dtype) {}
   explicit Value(ValueNode* node);
-  Value(const Value& other) noexcept;
-  Value(Value&& other) noexcept
-      : node_(std::exchange(other.node_, nullptr)), count_(other.count_), dtype_(other.dtype_) {}
-  Value& operator=(Value other) noexcept {
-    std::swap(node_, other.node_);
-    count_ = other.count_;
-    dtype_ = other.dtype_;
-    return *this;
-  }
-  ~Value();
 
   DType dtype() const { return dtype_; }
   std::int64_t element_count() const { return count_; }
 
   // Whether both are handles to the very same value; values without a node are if they look alike.
   bool same_as(const Value& other) const {
-    return node_ == other.node_ && count_ == other.count_ && dtype_ == other.dtype_;
+    return node() == other.node() && count_ == other.count_ && dtype_ == other.dtype_;
   }
 
   // For the store and the executor.  Null: see above.
-  ValueNode* node() const { return node_; }
+  ValueNode* node() const { return ref_.node(); }
+  const NodeRef& ref() const { return ref_; }
 
  private:
-  ValueNode* node_ = nullptr;
+  NodeRef ref_;
   std::int64_t count_ = 0;
   DType dtype_ = DType::f32;
 };
@@ -81,18 +89,23 @@ struct ValueNode {
   std::uint32_t reference_count = 0;
   ValueKind kind = ValueKind::constant;
   DType dtype = DType::f32;
-  MathOp op = MathOp::add;
-  bool on_path = false;  // the executor is computing its inputs
-  float scalar = 0;      // of a constant; already rounded to dtype
+  bool on_path = false;          // the executor is computing its inputs
+  MathOp op = MathOp::add;       // of kind math
+  AxisOp axis_op = AxisOp::sum;  // of kind along_axis
+  float scalar = 0;              // of a constant, or where a ramp starts; already rounded to dtype
   std::int64_t count = 0;
-  std::array<Value, 2> inputs;        // math: both; view: the first
-  std::int64_t offset = 0;            // of a view, in its input
-  std::vector<ValuePiece> pieces;     // of a concat
-  std::unique_ptr<std::byte[]> data;  // of kind data: count elements of dtype
-  ValueNode* next = nullptr;          // in a list of the pool
+  std::array<NodeRef, kMostOperands> inputs;  // as many as there are; of a view, the first
+  std::int64_t offset = 0;                    // of a view, in its input
+  AxisForm form;                              // of kind along_axis
+  std::vector<ValuePiece> pieces;             // of a concat
+  std::unique_ptr<std::byte[]> data;          // of kind data: count elements of dtype
+  ValueNode* next = nullptr;                  // in a list of the pool
 
   bool is_bound_view() const { return kind == ValueKind::view && inputs[0].node() != nullptr; }
   bool is_placeholder() const { return kind == ValueKind::view && inputs[0].node() == nullptr; }
+  bool is_broadcast() const {
+    return kind == ValueKind::along_axis && axis_op == AxisOp::broadcast;
+  }
 };
 
 // A stretch of a node; the node is kept alive by whoever was asked.
@@ -143,17 +156,16 @@ class ValuePool {
   Bytes live_bytes_ = 0;
 };
 
-inline Value::Value(ValueNode* node) : node_(node), count_(node->count), dtype_(node->dtype) {
+inline NodeRef::NodeRef(ValueNode* node) : node_(node) {
   ++node->reference_count;
 }
-
-inline Value::Value(const Value& other) noexcept
-    : node_(other.node_), count_(other.count_), dtype_(other.dtype_) {
+inline NodeRef::NodeRef(const NodeRef& other) noexcept : node_(other.node_) {
   if (node_ != nullptr) ++node_->reference_count;
 }
-
-inline Value::~Value() {
+inline NodeRef::~NodeRef() {
   if (node_ != nullptr && --node_->reference_count == 0) node_->pool->reclaim(node_);
 }
+
+inline Value::Value(ValueNode* node) : ref_(node), count_(node->count), dtype_(node->dtype) {}
 
 }  // namespace kernbench::sim

@@ -5,66 +5,19 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <random>
 
 #include "sim_engine/base/check.h"
-#include "test/sim_engine/data/soft_float.h"
+#include "test/sim_engine/data/executor_under_test.h"
 
 namespace kernbench::sim {
 
 namespace {
 
 using soft_float::canonical;
-using Elements = std::vector<float>;
 
-constexpr std::array kMathOps = {MathOp::add,    MathOp::subtract, MathOp::multiply,
-                                 MathOp::divide, MathOp::maximum,  MathOp::minimum};
-
-struct ExecutorUnderTest {
-  MemoryStore store{true};
-  DataExecutor executor{store};
-
-  Elements elements(const Value& value) {
-    Elements out(static_cast<std::size_t>(value.element_count()));
-    executor.read(value, out);
-    return out;
-  }
-  Elements math(DType dtype, MathOp op, const Elements& a, const Elements& b) {
-    return elements(store.math(op, store.literal(dtype, a), store.literal(dtype, b)));
-  }
-  // How many values reading `value` computes.
-  std::int64_t computed_by_reading(const Value& value) {
-    const std::int64_t before = executor.computed_count();
-    elements(value);
-    return executor.computed_count() - before;
-  }
-};
-
-std::vector<std::uint32_t> canonical_bits(const Elements& elements) {
-  std::vector<std::uint32_t> bits;
-  for (const float element : elements) bits.push_back(canonical(element));
-  return bits;
-}
-
-// Patterns of the type at random: all magnitudes, subnormals, infinities and NaN among them.
-std::vector<std::uint32_t> random_patterns(soft_float::Format format, std::int64_t count,
-                                           std::mt19937& random) {
-  const std::array<std::uint32_t, 6> special = {
-      0, format.sign(), 1, format.infinity(), format.sign() | format.infinity(), format.nan()};
-  std::vector<std::uint32_t> patterns(static_cast<std::size_t>(count));
-  for (std::uint32_t& pattern : patterns) {
-    pattern = static_cast<std::uint32_t>(random()) & (2 * format.sign() - 1);
-    if (random() % 16 == 0) pattern = special[random() % special.size()];
-    if (random() % 16 == 0) pattern &= ~format.infinity();  // subnormal
-  }
-  return patterns;
-}
-
-Elements values_of(soft_float::Format format, const std::vector<std::uint32_t>& patterns) {
-  Elements values;
-  for (const std::uint32_t bits : patterns) values.push_back(soft_float::value_of(format, bits));
-  return values;
-}
+constexpr std::array kMathOps = {
+    MathOp::add,     MathOp::subtract, MathOp::multiply,   MathOp::divide, MathOp::maximum,
+    MathOp::minimum, MathOp::less,     MathOp::less_equal, MathOp::equal,  MathOp::not_equal};
 
 }  // namespace
 

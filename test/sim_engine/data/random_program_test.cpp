@@ -38,8 +38,9 @@ class RandomProgram {
       case 6:
         return store();
       case 7:
-      case 8:
         return compute();
+      case 8:
+        return rearrange();
       default:
         return forget_or_read();
     }
@@ -124,6 +125,39 @@ class RandomProgram {
       elements.push_back(soft_float::math(dtype_, op, a.elements[i], b.elements[i]));
     }
     values_.push_back({store_.math(op, a.value, b.value), elements});
+  }
+
+  // An operation along an axis, or of one operand.
+  void rearrange() {
+    const Named& a = values_[below(values_.size())];
+    const std::size_t count = a.elements.size();
+    if (count == 0) return;
+    const std::size_t length = 1 + below(3);
+    const std::size_t inner = count % 3 == 0 ? 3 : 1;
+    const AxisForm form{as_count(count / inner), as_count(length), as_count(inner)};
+    Elements elements;
+    switch (below(3)) {
+      case 0:
+        for (const float x : a.elements) elements.push_back(-x);
+        values_.push_back(
+            {store_.math(MathOp::negate, dtype_, std::array{a.value}), std::move(elements)});
+        return;
+      case 1:
+        if (count * length > 40) return;
+        for (std::size_t i = 0; i < count * length; ++i) {
+          elements.push_back(a.elements[i / (length * inner) * inner + i % inner]);
+        }
+        values_.push_back(
+            {store_.along_axis(AxisOp::broadcast, a.value, form), std::move(elements)});
+        return;
+      default:
+        for (std::size_t i = 0; i < count; ++i) {
+          elements.push_back(a.elements[i % (count / inner) * inner + i / (count / inner)]);
+        }
+        values_.push_back({store_.along_axis(AxisOp::transpose, a.value,
+                                             {1, as_count(count / inner), as_count(inner)}),
+                           std::move(elements)});
+    }
   }
 
   void forget_or_read() {

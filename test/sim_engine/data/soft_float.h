@@ -110,7 +110,7 @@ inline Number sum(Number a, Number b) {
   if (a.zero()) return b;
   if (b.zero()) return a;
   if (a.exponent < b.exponent) std::swap(a, b);
-  constexpr int kWidest = 90;
+  constexpr int kWidest = 75;  // above 48 bits of a product
   if (a.exponent - b.exponent > kWidest) {
     b.significand = 1;
     b.exponent = a.exponent - kWidest;
@@ -159,6 +159,24 @@ inline std::uint32_t extreme(Format format, std::uint32_t a, std::uint32_t b, bo
   return (key(a) > key(b)) == larger ? a : b;
 }
 
+// -1, 0 or 1 as a is below, equal to or above b.  REQUIRES: neither is NaN
+inline int order(Format format, std::uint32_t a, std::uint32_t b) {
+  const auto key = [&](std::uint32_t bits) {
+    const auto magnitude = static_cast<std::int64_t>(bits & (format.sign() - 1));
+    return (bits & format.sign()) != 0 ? -magnitude : magnitude;
+  };
+  return (key(a) > key(b)) - (key(a) < key(b));
+}
+
+inline bool holds(Format format, sim::MathOp comparison, std::uint32_t a, std::uint32_t b) {
+  if (unpack(format, a).nan || unpack(format, b).nan) return comparison == sim::MathOp::not_equal;
+  const int found = order(format, a, b);
+  return comparison == sim::MathOp::less         ? found < 0
+         : comparison == sim::MathOp::less_equal ? found <= 0
+         : comparison == sim::MathOp::equal      ? found == 0
+                                                 : found != 0;
+}
+
 // a op b for patterns of one format, rounded once to that format.
 inline std::uint32_t math(Format format, sim::MathOp op, std::uint32_t a, std::uint32_t b) {
   const Number left = unpack(format, a);
@@ -176,9 +194,18 @@ inline std::uint32_t math(Format format, sim::MathOp op, std::uint32_t a, std::u
     case sim::MathOp::maximum:
       return extreme(format, a, b, true);
     case sim::MathOp::minimum:
+      return extreme(format, a, b, false);
+    default:
       break;
   }
-  return extreme(format, a, b, false);
+  Number one;
+  one.significand = holds(format, op, a, b) ? 1 : 0;
+  return round(format, one);
+}
+
+// a * b + c, rounded once to the format.
+inline std::uint32_t fused(Format format, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  return round(format, sum(product(unpack(format, a), unpack(format, b)), unpack(format, c)));
 }
 
 inline std::uint32_t convert(Format from, Format to, std::uint32_t bits) {

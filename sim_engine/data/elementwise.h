@@ -1,0 +1,19 @@
+// Operations on blocks of f32: the arithmetic of the replay.  Rounding to the type is the caller's.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim_engine/data/math_op.h"
+
+namespace kernbench::sim {
+
+// The operands of an operation, as many as it has.
+using Blocks = std::array<const float*, kMostOperands>;
+
+// out[i] = op(in[0][i], in[1][i], in[2][i]) for i < count.
+// REQUIRES: `out` does not overlap an operand; or it is one, of an operation with two operands
+void apply(MathOp op, const Blocks& in, float* out, std::int64_t count);
+
+}  // namespace kernbench::sim
