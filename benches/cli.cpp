@@ -100,6 +100,29 @@ void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
       "  kernbench probe bound --topology ring_1d_6 --collective all_reduce --bytes 1MiB");
 }
 
+void add_gemm(CLI::App& probe, ProbeGemmArguments& arguments) {
+  CLI::App* gemm = probe.add_subcommand(
+      "gemm", "The cycles of a GEMM [m, k] x [k, n] on a PE's array, in closed form");
+  gemm->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  gemm->add_option("--m", arguments.m, "Rows of the result")->type_name("M")->required();
+  gemm->add_option("--n", arguments.n, "Columns of the result")->type_name("N")->required();
+  gemm->add_option("--k", arguments.k, "Length of the sums")->type_name("K")->required();
+  gemm->add_option("--rows", arguments.rows, "Of the array, else the topology's")->type_name("R");
+  gemm->add_option("--columns", arguments.columns, "Of the array, else the topology's")
+      ->type_name("C");
+  gemm->add_option("--dataflow", arguments.dataflow,
+                   "output_stationary, weight_stationary or input_stationary,\n"
+                   "else the topology's")
+      ->type_name("NAME");
+  gemm->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
+      ->type_name("F");
+  gemm->footer(
+      "\nExample:\n"
+      "  kernbench probe gemm --m 4096 --n 4096 --k 4096 --rows 128 --columns 128");
+}
+
 const CLI::App* deepest(const CLI::App* app) {
   while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
   return app;
@@ -157,12 +180,14 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   RunArguments run;
   ProbePathArguments path;
   ProbeBoundArguments bound;
+  ProbeGemmArguments gemm;
   add_list(app, list);
   add_run(app, run);
   CLI::App* probe = app.add_subcommand("probe", "One figure of the model");
   probe->require_subcommand(1);
   add_path(*probe, path);
   add_bound(*probe, bound);
+  add_gemm(*probe, gemm);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -175,6 +200,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;
   if (probe->got_subcommand("path")) return path;
+  if (probe->got_subcommand("gemm")) return gemm;
   return bound;
 }
 

@@ -41,13 +41,25 @@ struct ProbeBoundArguments {
   std::string json;
 };
 
+// Sizes as texts: the probe tells what is wrong with them.
+struct ProbeGemmArguments {
+  std::string topology = "default";
+  std::string m;
+  std::string n;
+  std::string k;
+  std::string rows;      // empty: the topology's
+  std::string columns;   // likewise
+  std::string dataflow;  // likewise
+  std::string json;
+};
+
 // --help and --version.
 struct ShowText {
   std::string text;
 };
 
-using Arguments =
-    std::variant<ShowText, ListArguments, RunArguments, ProbePathArguments, ProbeBoundArguments>;
+using Arguments = std::variant<ShowText, ListArguments, RunArguments, ProbePathArguments,
+                               ProbeBoundArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001.
 Arguments parse_command_line(int argc, const char* const* argv);

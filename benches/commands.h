@@ -10,5 +10,6 @@ int list(const ListArguments& arguments);
 int run(const RunArguments& arguments);
 int probe(const ProbePathArguments& arguments);
 int probe(const ProbeBoundArguments& arguments);
+int probe(const ProbeGemmArguments& arguments);
 
 }  // namespace kernbench::benches

@@ -14,7 +14,9 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/yaml_scalar.h"
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/gemm_array.h"
 
 namespace kernbench::benches {
 
@@ -89,6 +91,40 @@ std::string as_text(const sim::Routing& routing, const sim::Path& path, Bytes by
   return text;
 }
 
+constexpr std::int64_t kMaxSize = 999'999'999'999'999'999;  // what parse_integer() reads
+
+std::int64_t parse_size(std::string_view option, const std::string& text,
+                        std::int64_t max = kMaxSize) {
+  const ParsedScalar parsed = parse_integer(text, 1, max);
+  if (!parsed.code.empty()) {
+    throw UsageError("KB-U012", fmt::format("{} {}: {}", option, in_quotes(text), parsed.fault));
+  }
+  return parsed.value;
+}
+
+Dataflow parse_dataflow(const std::string& text) {
+  std::array<std::string_view, kDataflows.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    names[i] = name_of(kDataflows[i]);
+    if (names[i] == text) return kDataflows[i];
+  }
+  throw UsageError("KB-U012", fmt::format("--dataflow {}: not known{}", in_quotes(text),
+                                          suggestion(text, names)));
+}
+
+// The topology's array, but for what the command line says.
+GemmSpec array_of(const ProbeGemmArguments& arguments, GemmSpec array) {
+  constexpr std::int64_t kMaxSide = 1 << 20;
+  if (!arguments.rows.empty()) {
+    array.rows = static_cast<int>(parse_size("--rows", arguments.rows, kMaxSide));
+  }
+  if (!arguments.columns.empty()) {
+    array.columns = static_cast<int>(parse_size("--columns", arguments.columns, kMaxSide));
+  }
+  if (!arguments.dataflow.empty()) array.dataflow = parse_dataflow(arguments.dataflow);
+  return array;
+}
+
 // JSON to where it was asked for; the text to whatever part of the terminal is left.
 void show(const std::string& json_name, const Json& json, std::string_view text) {
   if (!json_name.empty()) OutputFile(json_name).commit(json.dump(2) + '\n');
@@ -134,6 +170,31 @@ int probe(const ProbeBoundArguments& arguments) {
                       to_string(link.latency));
   text += fmt::format("#   lower bound   {}\n", to_string(bound));
   show(arguments.json, Json{{"lower_bound_ns", to_ns(bound)}}, text);
+  return 0;
+}
+
+int probe(const ProbeGemmArguments& arguments) {
+  const Topology topology = load_topology(arguments.topology);
+  const GemmSpec array = array_of(arguments, topology.pe.gemm);
+  const sim::GemmSize size{parse_size("--m", arguments.m), parse_size("--n", arguments.n),
+                           parse_size("--k", arguments.k)};
+  const auto use = sim::gemm_array_use(array, size);
+  if (!use) {
+    throw UsageError("KB-U012",
+                     fmt::format("--m {} --n {} --k {}: the cycles do not fit in 64 bits", size.m,
+                                 size.n, size.k));
+  }
+  const double utilization = sim::gemm_utilization(array, size, *use);
+  std::string text =
+      first_line(fmt::format("GEMM [{}, {}] x [{}, {}]", size.m, size.k, size.k, size.n), topology);
+  text += fmt::format("#   array         {} x {}, {}\n", array.rows, array.columns,
+                      name_of(array.dataflow));
+  text += fmt::format("#   folds         {}, of {} cycles each\n", use->folds,
+                      use->cycles / use->folds);
+  text += fmt::format("#   cycles        {}\n", use->cycles);
+  text += fmt::format("#   utilization   {:.2f} %\n", utilization * 100);
+  show(arguments.json,
+       Json{{"cycles", use->cycles}, {"utilization", utilization}, {"folds", use->folds}}, text);
   return 0;
 }
 

@@ -18,11 +18,17 @@ std::vector<std::string> small_run(std::vector<std::string> more) {
   return arguments;
 }
 
+std::vector<std::string> gemm(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"probe", "gemm", "--n", "64", "--k", "64"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
 }  // namespace
 
 TEST_CASE("every command has help with an example", "[cli]") {
   const std::vector<std::vector<std::string>> commands = {
-      {}, {"list"}, {"run"}, {"probe", "path"}, {"probe", "bound"}};
+      {}, {"list"}, {"run"}, {"probe", "path"}, {"probe", "bound"}, {"probe", "gemm"}};
   for (std::vector<std::string> arguments : commands) {
     for (const std::string option : {"--help", "-h"}) {
       auto asked = arguments;
@@ -73,6 +79,17 @@ TEST_CASE("a wrong command line is told with what would be right", "[cli][errors
        "[KB-U012] --to sip2.cube0.pe0: there are sip0 to sip1, cube0 to cube15, pe0 to pe7\n"},
       {{"probe", "bound", "--bytes", "1", "--collective", "all_reduc"},
        "[KB-U005] no bound is known for the collective 'all_reduc'; did you mean 'all_reduce'?\n"},
+      {{"probe", "gemm", "--m", "4", "--n", "4"},
+       "[KB-U001] --k is required\n  see: kernbench probe gemm --help\n"},
+      {gemm({"--m", "0"}), "[KB-U012] --m '0': 0 not in [1, 999999999999999999]\n"},
+      {gemm({"--m", "4.5"}), "[KB-U012] --m '4.5': expected an integer such as 4, got '4.5'\n"},
+      {gemm({"--m", "1", "--rows", "0"}), "[KB-U012] --rows '0': 0 not in [1, 1048576]\n"},
+      {gemm({"--m", "1", "--columns", "99999999"}),
+       "[KB-U012] --columns '99999999': 99999999 not in [1, 1048576]\n"},
+      {gemm({"--m", "1", "--dataflow", "output_stationery"}),
+       "[KB-U012] --dataflow 'output_stationery': not known; did you mean 'output_stationary'?\n"},
+      {gemm({"--m", "999999999999999999", "--rows", "1"}),
+       "[KB-U012] --m 999999999999999999 --n 64 --k 64: the cycles do not fit in 64 bits\n"},
   };
   for (const auto& [arguments, text] : cases) {
     const ProgramResult result = run_program(arguments);

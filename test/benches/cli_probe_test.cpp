@@ -101,4 +101,49 @@ TEST_CASE("probe bound is the lower bound of TIMING.md", "[cli][probe]") {
   CHECK(bound("ring_1d_6", "0") == 0);
 }
 
+TEST_CASE("probe gemm is the table of TIMING.md", "[cli][probe][gemm]") {
+  struct Case {
+    const char* dataflow;
+    std::string m, n, k, side;
+    std::int64_t cycles;
+    std::int64_t folds;
+  };
+  const std::vector<Case> cases = {
+      {"output_stationary", "4", "4", "4", "4", 10, 1},
+      {"weight_stationary", "100", "60", "50", "4", 21'450, 195},
+      {"output_stationary", "128", "128", "128", "32", 3'040, 16},
+      {"weight_stationary", "4096", "4096", "4096", "128", 4'585'472, 1024},
+      {"output_stationary", "4096", "4096", "4096", "128", 4'454'400, 1024},
+      {"output_stationary", "1000", "1000", "1000", "32", 1'087'488, 1024}};
+  for (const Case& c : cases) {
+    const Json gemm = probe({"probe", "gemm", "--m", c.m, "--n", c.n, "--k", c.k, "--rows", c.side,
+                             "--columns", c.side, "--dataflow", c.dataflow, "--json", "-"});
+    CHECK(gemm.size() == 3);
+    CHECK(gemm["cycles"] == c.cycles);
+    CHECK(gemm["folds"] == c.folds);
+    const double products = std::stod(c.m) * std::stod(c.n) * std::stod(c.k);
+    const double side = std::stod(c.side);
+    CHECK(gemm["utilization"] ==
+          Approx(products / (static_cast<double>(c.cycles) * side * side)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("probe gemm takes the topology's array unless told otherwise", "[cli][probe][gemm]") {
+  const std::vector<std::string> sizes = {"probe", "gemm", "--m", "128",
+                                          "--n",   "128",  "--k", "128"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = sizes;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return probe(arguments)["cycles"].get<std::int64_t>();
+  };
+  CHECK(with({"--json", "-"}) == 3'040);
+  CHECK(with({"--json", "-", "--columns", "128"}) == 4 * (128 + 32 + 128 - 2));
+  CHECK(with({"--json", "-", "--dataflow", "weight_stationary"}) == 16 * (128 + 64 + 32 - 2));
+  const ProgramResult people = run_program(sizes);
+  CHECK_THAT(people.out, Contains("array         32 x 32, output_stationary\n") &&
+                             Contains("folds         16, of 190 cycles each\n") &&
+                             Contains("cycles        3040\n") &&
+                             Contains("utilization   67.37 %\n"));
+}
+
 }  // namespace kernbench::test

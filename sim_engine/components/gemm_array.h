@@ -1,0 +1,45 @@
+// The closed forms of a systolic array of R x C multipliers, one product per cycle each.
+//
+// Models:      the cycles of C[m, n] += A[m, k] B[k, n], cut in folds that fill the array one after
+//              the other.  Of R x C values one operand or the result stays in place; T is how many
+//              steps the other two take to stream past it.
+//
+//                dataflow           stays   folds                    T  cycles of a fold
+//                output_stationary  C       ceil(m / R) ceil(n / C)  k  T + R + C - 2
+//                weight_stationary  B       ceil(k / R) ceil(n / C)  m  T + 2 R + C - 2
+//                input_stationary   A       ceil(k / R) ceil(m / C)  n  T + 2 R + C - 2
+//
+//              R + C - 2 is the skew of the wave front; the R more load what stays.
+// Not modeled: folds that overlap, operands that arrive late.
+// Source:      SCALE-Sim v2 (its paper, ISPASS 2020, counts R more for output_stationary; its
+//              program prints the number of the last cycle, one less).
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::sim {
+
+// A product of [m, k] and [k, n].
+struct GemmSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+struct GemmArrayUse {
+  std::int64_t folds = 0;
+  std::int64_t cycles = 0;
+};
+
+// Nothing to multiply takes no cycles.  nullopt if the cycles do not fit in 64 bits.
+// REQUIRES: no size is negative; rows and columns are at least 1
+std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize& size);
+
+// The share of all multipliers and cycles that multiplied: m n k / (cycles R C), for reports.
+double gemm_utilization(const GemmSpec& array, const GemmSize& size, const GemmArrayUse& use);
+
+}  // namespace kernbench::sim
