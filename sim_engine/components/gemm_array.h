@@ -19,16 +19,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "sim_engine/base/gemm_size.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {
-
-// A product of [m, k] and [k, n].
-struct GemmSize {
-  std::int64_t m = 0;
-  std::int64_t n = 0;
-  std::int64_t k = 0;
-};
 
 struct GemmArrayUse {
   std::int64_t folds = 0;

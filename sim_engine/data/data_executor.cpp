@@ -11,6 +11,7 @@
 #include "sim_engine/data/axis_math.h"
 #include "sim_engine/data/element_format.h"
 #include "sim_engine/data/elementwise.h"
+#include "sim_engine/data/gemm_product.h"
 #include "sim_engine/data/operand.h"
 
 namespace kernbench::sim {
@@ -37,8 +38,8 @@ std::byte* element_of(const ValueNode& node, std::int64_t index) {
 }
 
 // Storage for the result: that of an operand which nobody else refers to, else its own.
-void take_storage(ValueNode& node) {
-  for (const NodeRef& input : node.inputs) {
+void take_storage(ValueNode& node, std::span<const NodeRef> operands) {
+  for (const NodeRef& input : operands) {
     if (input.node() == nullptr) break;
     ValueNode& operand = *input.node();
     if (operand.kind == ValueKind::data && operand.reference_count == 1 &&
@@ -50,11 +51,31 @@ void take_storage(ValueNode& node) {
   node.pool->allocate_data(node);
 }
 
+// Where the elements of a computed operand are.
+ElementSource source_of(const NodeRef& operand) {
+  const NodeRange base = base_of(*operand.node());
+  const DType dtype = base.node->dtype;
+  if (base.node->kind == ValueKind::constant) return {dtype, nullptr, base.node->scalar};
+  return {dtype, element_of(*base.node, base.offset), 0};
+}
+
+void compute_gemm(ValueNode& node, GemmWorkspace& workspace) {
+  const auto& [a, b, accumulator] = node.inputs;
+  const bool accumulates = accumulator.node() != nullptr;
+  GemmProduct product{node.gemm_size(), source_of(a), source_of(b), {}, node.dtype, nullptr};
+  if (accumulates) product.accumulator = source_of(accumulator);
+  take_storage(node, std::span(&accumulator, accumulates ? 1 : 0));
+  product.target = element_of(node, 0);
+  for (std::int64_t part = 0; part < gemm_part_count(product.size); ++part) {
+    compute_gemm_part(product, part, workspace);
+  }
+}
+
 void compute_math(ValueNode& node) {
   std::array<Operand, kMostOperands> operands;
   const std::size_t operand_total = operand_count(node.op);
   for (std::size_t i = 0; i < operand_total; ++i) operands[i].open(*node.inputs[i].node());
-  take_storage(node);
+  take_storage(node, node.inputs);
   alignas(64) std::array<float, kBlock> unrounded;
   for (std::int64_t first = 0; first < node.count; first += kBlock) {
     const std::int64_t count = std::min(kBlock, node.count - first);
@@ -248,6 +269,9 @@ void DataExecutor::compute_node(ValueNode& node) {
       break;
     case ValueKind::along_axis:
       compute_axis_op(node);
+      break;
+    case ValueKind::gemm:
+      compute_gemm(node, workspace_);
       break;
     default:
       compute_copy(node);

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "sim_engine/data/gemm_product.h"
 #include "sim_engine/data/memory_store.h"
 #include "sim_engine/data/value.h"
 
@@ -39,6 +40,7 @@ class DataExecutor {
   void abandon_path();
 
   MemoryStore& store_;
+  GemmWorkspace workspace_;
   std::vector<ValueNode*> path_;  // to be computed, the last first
   std::int64_t computed_count_ = 0;
 };

@@ -167,6 +167,30 @@ Value MemoryStore::along_axis(AxisOp op, const Value& operand, const AxisForm& f
   return Value(node);
 }
 
+Value MemoryStore::gemm(const GemmSize& size, const Value& a, const Value& b,
+                        const Value& accumulator, DType dtype) {
+  const std::int64_t count = size.m * size.n;
+  const std::int64_t summands = accumulator.element_count();
+  KB_CHECK(a.element_count() == size.m * size.k && b.element_count() == size.k * size.n,
+           "[{}, {}] x [{}, {}] of {} and {} elements", size.m, size.k, size.k, size.n,
+           a.element_count(), b.element_count());
+  KB_CHECK(summands == 0 || (summands == count && accumulator.dtype() == DType::f32),
+           "an accumulator of {} {} for {} elements", summands, name_of(accumulator.dtype()),
+           count);
+  check_own(a);
+  check_own(b);
+  check_own(accumulator);
+  if (!needs_node(count)) return {dtype, count};
+  if (size.k == 0) {
+    return summands == 0 ? constant(dtype, count, 0)
+                         : math(MathOp::convert, dtype, std::span(&accumulator, 1));
+  }
+  ValueNode* const node = pool_->create(ValueKind::gemm, dtype, count);
+  node->form = {size.m, size.k, size.n};
+  node->inputs = {a.ref(), b.ref(), accumulator.ref()};
+  return Value(node);
+}
+
 Value MemoryStore::declare(DType dtype, std::int64_t element_count) {
   KB_CHECK(element_count >= 0, "a value of {} elements", element_count);
   if (!needs_node(element_count)) return {dtype, element_count};

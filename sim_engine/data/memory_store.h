@@ -65,6 +65,13 @@ class MemoryStore {
   // is not empty; op is not ramp
   Value along_axis(AxisOp op, const Value& operand, const AxisForm& form);
 
+  // accumulator + a b, of matrices stored row by row: the products are summed in f32, in an order
+  // that depends on the sizes alone, and the result is rounded once to `dtype`.  An accumulator of
+  // no elements is 0.
+  // REQUIRES: a has m k elements, b k n, the accumulator m n in f32 or none
+  Value gemm(const GemmSize& size, const Value& a, const Value& b, const Value& accumulator,
+             DType dtype);
+
   // Elements [offset, offset + count) of a value.
   // REQUIRES: the range lies in the value
   Value slice(const Value& value, std::int64_t offset, std::int64_t count);

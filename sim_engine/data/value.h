@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/gemm_size.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/data/math_op.h"
 
@@ -24,6 +25,7 @@ enum class ValueKind : std::uint8_t {
   data,        // computed, or given by the host
   math,        // an operation on the elements of one, two or three values
   along_axis,  // an operation along an axis of another value
+  gemm,        // a matrix product: of two values, added to a third if there is one
   view,        // a stretch of another value; one that is not bound to a value yet is a placeholder
   concat,      // stretches of several values, one after the other
 };
@@ -96,13 +98,14 @@ struct ValueNode {
   std::int64_t count = 0;
   std::array<NodeRef, kMostOperands> inputs;  // as many as there are; of a view, the first
   std::int64_t offset = 0;                    // of a view, in its input
-  AxisForm form;                              // of kind along_axis
+  AxisForm form;                              // of kind along_axis; of a gemm: [m][k][n]
   std::vector<ValuePiece> pieces;             // of a concat
   std::unique_ptr<std::byte[]> data;          // of kind data: count elements of dtype
   ValueNode* next = nullptr;                  // in a list of the pool
 
   bool is_bound_view() const { return kind == ValueKind::view && inputs[0].node() != nullptr; }
   bool is_placeholder() const { return kind == ValueKind::view && inputs[0].node() == nullptr; }
+  GemmSize gemm_size() const { return {form.outer, form.inner, form.length}; }
   bool is_broadcast() const {
     return kind == ValueKind::along_axis && axis_op == AxisOp::broadcast;
   }

@@ -38,7 +38,7 @@ struct Package {
 const std::array<Package, 8> kPackages = {{
     {"boost/context/", {"runtime/fiber/", "benches/micro/"}},  // the latter to compare with it bare
     {"boost/asio", {"benches/"}},
-    {"Eigen/", {"sim_engine/data/", "runtime/tensor/eigen"}},
+    {"Eigen/", {"sim_engine/data/", "runtime/tensor/eigen", "benches/micro/gemm"}},
     {"yaml-cpp/", {"sim_engine/base/"}},
     {"CLI/", {"benches/"}},
     {"nlohmann/", {"benches/", "sim_engine/trace/trace_recorder_test.cpp"}},
