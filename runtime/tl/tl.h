@@ -73,6 +73,10 @@ class Tensor {
   sim::Tile tile_;
 };
 
+struct DotOptions {
+  DType out_dtype = DType::f32;
+};
+
 // A running kernel.  Every method may throw DeviceError, which names the kernel, the PE, the
 // operation and what would be right.
 class Context {
@@ -94,6 +98,13 @@ class Context {
 
   // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021.
   void store(const Pointer& target, const Tensor& value);
+
+  // a b, of [m, k] and [k, n], on PE_GEMM (tl.dot): [m, n], summed in f32 and rounded once to
+  // `out_dtype`.  KB-K030 for other shapes, KB-K031 if the types of a and b differ, KB-M010.
+  Tensor dot(const Tensor& a, const Tensor& b, const DotOptions& options = {});
+  // accumulator + a b, for an accumulator of [m, n] f32.  One that is moved in gives its scratch to
+  // the result: `sum = tl.dot(a, b, std::move(sum))`.
+  Tensor dot(const Tensor& a, const Tensor& b, Tensor accumulator, const DotOptions& options = {});
 
   // Views, which cost no time and no scratch: where values lie is a matter of addresses.
   // Elements [begin, begin + count) of a value of one dimension (as torch.narrow).  KB-K022 if it
@@ -126,6 +137,7 @@ class Context {
   friend Tensor operator*(const Tensor& a, const Tensor& b);
 
   static Tensor math(sim::MathOp op, std::string_view name, const Tensor& a, const Tensor& b);
+  sim::GemmSize dot_size(const Tensor& a, const Tensor& b) const;
   void check_access(std::string_view operation, const Pointer& pointer, std::int64_t count,
                     DType dtype) const;
   void check_own(std::string_view operation, const Tensor& value) const;

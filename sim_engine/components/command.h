@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "sim_engine/base/gemm_size.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/data/access_tracker.h"
@@ -26,7 +27,7 @@ struct DeviceBuffer {
 };
 
 struct Command {
-  enum class Kind : std::uint8_t { load, store, math, send, receive };
+  enum class Kind : std::uint8_t { load, store, math, send, receive, gemm };
 
   Kind kind = Kind::load;
   KernelRun* run = nullptr;
@@ -35,8 +36,12 @@ struct Command {
   Time started{0};  // when it reached its unit
   Tile a;           // operands
   Tile b;
-  Tile result;  // ready when the command is done; of no bytes where there is no value
+  Tile accumulator;  // of a gemm, if it has one
+  Tile result;       // ready when the command is done; of no bytes where there is no value
   Bytes bytes = 0;
+
+  // gemm
+  GemmSize gemm;
 
   // load, store
   DeviceBuffer buffer;

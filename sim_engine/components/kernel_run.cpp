@@ -69,6 +69,26 @@ Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
   return result;
 }
 
+Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
+                     DType dtype) {
+  PeServices& services = pe_.services();
+  Bytes* const scratch = &pe_.scratch_in_use();
+  const std::int64_t count = size.m * size.n;
+  Command& command = issue_next(Command::Kind::gemm);
+  const Tile result = accumulator
+                          ? services.tiles.make_in_place_of(accumulator, dtype, count, scratch)
+                          : services.tiles.make(dtype, count, scratch);
+  result->value = services.memory.gemm(size, a->value, b->value,
+                                       accumulator ? accumulator->value : Value{}, dtype);
+  command.gemm = size;
+  command.a = a;
+  command.b = b;
+  command.accumulator = accumulator;
+  command.result = result;
+  submit(command);
+  return result;
+}
+
 void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
   channel.take_credit();
   Command& command = issue_next(Command::Kind::send);

@@ -34,6 +34,10 @@ class KernelRun {
   Tile load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count);
   void store(const DeviceBuffer& buffer, std::int64_t begin, const Tile& tile);
   Tile math(MathOp op, const Tile& a, const Tile& b);
+  // accumulator + a b; the accumulator, f32, may be none.  It is used up: if nobody else refers to
+  // it, the result takes its place in scratch.
+  Tile gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
+            DType dtype);
   void send(IpcqChannel& channel, const Tile& tile);  // REQUIRES: channel.has_credit()
   Tile slice(const Tile& whole, std::int64_t begin, std::int64_t count);  // no command: a view
   Tile concat(std::span<const Tile> parts);                               // likewise

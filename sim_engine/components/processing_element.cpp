@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/kernel_run.h"
 #include "sim_engine/trace/trace_recorder.h"
 
@@ -29,10 +30,21 @@ OpKind op_kind_of(Command::Kind kind) {
       return OpKind::math;
     case Command::Kind::send:
       return OpKind::send;
+    case Command::Kind::gemm:
+      return OpKind::gemm;
     case Command::Kind::receive:
       break;
   }
   return OpKind::recv;
+}
+
+// "load 4096 B", "gemm [64, 32] x [32, 64]"
+std::string label_of(const Command& command, const OpRecord& op) {
+  if (op.kind == OpKind::gemm) {
+    const auto& [m, n, k] = command.gemm;
+    return fmt::format("gemm [{}, {}] x [{}, {}]", m, k, k, n);
+  }
+  return fmt::format("{} {} B", name_of(op.kind), op.bytes);
 }
 
 }  // namespace
@@ -61,6 +73,7 @@ void ProcessingElement::release() {
 void ProcessingElement::issue(Command& command, std::span<const Tile> hazards) {
   wait_for(command, command.a);
   wait_for(command, command.b);
+  wait_for(command, command.accumulator);
   for (const Tile& earlier : hazards) wait_for(command, earlier);
   if (command.missing_operands == 0) operands_ready(command);
 }
@@ -101,6 +114,9 @@ void ProcessingElement::dispatch(std::uint64_t argument) {
       break;
     case Command::Kind::math:
       start_math(command);
+      break;
+    case Command::Kind::gemm:
+      start_gemm(command);
       break;
     case Command::Kind::send:
       depart(command);
@@ -145,6 +161,7 @@ const Path& ProcessingElement::path_of(const Command& command) {
       return command.channel->data_path();
     case Command::Kind::receive:
     case Command::Kind::math:
+    case Command::Kind::gemm:
       break;
   }
   return command.channel->pop_path();
@@ -164,14 +181,25 @@ void ProcessingElement::open_access(Command& command) {
   }
 }
 
-// PE_MATH
+// PE_MATH and PE_GEMM
 
 void ProcessingElement::start_math(Command& command) {
   const Topology::Pe& pe = services_.topology.pe;
   const std::int64_t count = command.result->element_count;
-  const Time duration = cycles_time((count + pe.math_lanes - 1) / pe.math_lanes, pe.math_clock);
+  occupy(math_, command, cycles_time((count + pe.math_lanes - 1) / pe.math_lanes, pe.math_clock));
+}
+
+void ProcessingElement::start_gemm(Command& command) {
+  const GemmSpec& array = services_.topology.pe.gemm;
+  const auto use = gemm_array_use(array, command.gemm);
+  KB_CHECK(use, "a GEMM of [{}, {}] x [{}, {}] in scratch", command.gemm.m, command.gemm.k,
+           command.gemm.k, command.gemm.n);
+  occupy(gemm_, command, cycles_time(use->cycles, array.clock));
+}
+
+void ProcessingElement::occupy(FifoServer& unit, Command& command, Time duration) {
   const Time now = services_.engine.now();
-  command.started = math_.reserve(now, duration);
+  command.started = unit.reserve(now, duration);
   services_.engine.schedule<&ProcessingElement::finish>(command.started + duration - now, this,
                                                         argument_of(command));
 }
@@ -204,6 +232,7 @@ void ProcessingElement::take_effect(Command& command) {
       command.channel->release_slot();
       break;
     case Command::Kind::math:
+    case Command::Kind::gemm:
       break;
   }
 }
@@ -226,9 +255,15 @@ void ProcessingElement::record(const Command& command) {
   const Tile& data = command.kind == Command::Kind::store || command.kind == Command::Kind::send
                          ? command.a
                          : command.result;
-  const OpRecord op{op_kind_of(command.kind), data->dtype, number_,
-                    command.started,          now,         data->bytes,
-                    data->element_count};
+  const OpRecord op{op_kind_of(command.kind),
+                    data->dtype,
+                    number_,
+                    command.started,
+                    now,
+                    data->bytes,
+                    command.kind == Command::Kind::gemm
+                        ? command.gemm.m * command.gemm.n * command.gemm.k
+                        : data->element_count};
   services_.op_log.append(op);
   services_.engine.fold(digest(op));
   if (services_.trace == nullptr) return;
@@ -242,16 +277,15 @@ void ProcessingElement::record(const Command& command) {
     unit += fmt::format(".{}", to_string(sends ? ends.out : ends.in));
     arrow = {sends ? TraceArrow::End::begins : TraceArrow::End::ends, command.arrow};
   }
-  services_.trace->span_in_lane(
-      location_.sip, unit,
-      services_.trace->label(fmt::format("{} {} B", name_of(op.kind), op.bytes)), command.started,
-      now, arrow);
+  services_.trace->span_in_lane(location_.sip, unit, services_.trace->label(label_of(command, op)),
+                                command.started, now, arrow);
 }
 
 void ProcessingElement::reset() {
   const Time now = services_.engine.now();
   for (FifoServer& channel : dma_) channel.release(now);
   math_.release(now);
+  gemm_.release(now);
   is_claimed_ = false;
   claims_.clear();
 }

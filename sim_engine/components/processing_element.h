@@ -4,8 +4,8 @@
 //              operands are ready.  PE_DMA has three channels (load, store, communication), each
 //              in order, `setup` per descriptor; the data then travel the fabric, so that several
 //              are under way.  PE_MMU adds its latency per page that a load or store touches.
-//              PE_MATH takes ceil(elements / lanes) cycles.  PE_IPCQ adds its latency to each push
-//              and pop.
+//              PE_MATH takes ceil(elements / lanes) cycles, PE_GEMM the cycles of its array
+//              (gemm_array.h).  PE_IPCQ adds its latency to each push and pop.
 // Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
 
 #pragma once
@@ -78,6 +78,8 @@ class ProcessingElement {
   void submit_dma(Channel channel, Command& command, Time extra);
   void open_access(Command& command);
   void start_math(Command& command);
+  void start_gemm(Command& command);
+  void occupy(FifoServer& unit, Command& command, Time duration);
   void finish(std::uint64_t command);
   void take_effect(Command& command);
   void depart(Command& command);
@@ -92,6 +94,7 @@ class ProcessingElement {
   PeIpcq ipcq_;
   std::array<FifoServer, kChannelCount> dma_;
   FifoServer math_;
+  FifoServer gemm_;
   bool is_claimed_ = false;
   std::deque<Event> claims_;  // kernels that wait for their turn
   Bytes queue_bytes_ = 0;

@@ -25,6 +25,19 @@ Tile TilePool::make(DType dtype, std::int64_t element_count, Bytes* scratch_in_u
   return Tile(&node);
 }
 
+bool TilePool::can_be_replaced(const Tile& old, Bytes bytes) {
+  const std::uint32_t expected = old->ready ? 1 : 2;
+  return old->references == expected && old->charged == bytes;
+}
+
+Tile TilePool::make_in_place_of(const Tile& old, DType dtype, std::int64_t element_count,
+                                Bytes* scratch_in_use) {
+  if (can_be_replaced(old, element_count * size_of(dtype))) {
+    *scratch_in_use -= std::exchange(old->charged, 0);
+  }
+  return make(dtype, element_count, scratch_in_use);
+}
+
 Tile TilePool::make_view(DType dtype, std::int64_t element_count, std::span<const Tile> parts) {
   TileNode& node = take(dtype, element_count);
   for (const Tile& part : parts) {  // a view of a view is one of what that is made of

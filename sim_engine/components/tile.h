@@ -59,6 +59,12 @@ class TilePool {
   // A tile of `element_count` elements that charges `scratch_in_use` for its bytes.
   Tile make(DType dtype, std::int64_t element_count, Bytes* scratch_in_use);
 
+  // The same in the memory of `old`, which gives it up, if nobody but `old` and the command that
+  // makes its value refers to it and it is as large.  Else as make().
+  Tile make_in_place_of(const Tile& old, DType dtype, std::int64_t element_count,
+                        Bytes* scratch_in_use);
+  static bool can_be_replaced(const Tile& old, Bytes bytes);
+
   // A view of other tiles' memory: it costs no scratch and no time, and keeps them alive.
   Tile make_view(DType dtype, std::int64_t element_count, std::span<const Tile> parts);
 

@@ -14,9 +14,9 @@
 
 namespace kernbench::sim {
 
-enum class OpKind : std::uint8_t { load, store, math, send, recv, copy_in };
+enum class OpKind : std::uint8_t { load, store, math, send, recv, copy_in, gemm };
 
-inline constexpr std::size_t kOpKindCount = 6;
+inline constexpr std::size_t kOpKindCount = 7;
 
 // "load", "store", ...
 std::string_view name_of(OpKind kind);
@@ -27,8 +27,8 @@ struct OpRecord {
   std::uint32_t unit = 0;  // the PE, by its number: by SIP, cube, PE
   Time start{0};
   Time end{0};
-  Bytes bytes = 0;
-  std::int64_t element_count = 0;
+  Bytes bytes = 0;                 // of the data; of a gemm, of its result
+  std::int64_t element_count = 0;  // likewise; of a gemm, how many products: m n k
   friend bool operator==(const OpRecord&, const OpRecord&) = default;
 };
 

@@ -1,0 +1,60 @@
+// tl.dot: matrix products on PE_GEMM.
+
+#include <fmt/format.h>
+
+#include "runtime/tl/tl.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tl {
+
+namespace {
+
+std::string describe(const Tensor& tensor) {
+  return fmt::format("{} {}", to_string(tensor.shape()), name_of(tensor.dtype()));
+}
+
+}  // namespace
+
+sim::GemmSize Context::dot_size(const Tensor& a, const Tensor& b) const {
+  const bool are_matrices = a.shape().rank() == 2 && b.shape().rank() == 2;
+  if (!are_matrices || a.shape()[1] != b.shape()[0]) {
+    throw DeviceError("KB-K030",
+                      fmt::format("{}: the operands are {} and {}; [m, k] and [k, n] are wanted",
+                                  where("tl.dot"), describe(a), describe(b)));
+  }
+  if (a.dtype() != b.dtype()) {
+    throw DeviceError("KB-K031",
+                      fmt::format("{}: the operands are {} and {}; they must be of one type",
+                                  where("tl.dot"), describe(a), describe(b)));
+  }
+  return {a.shape()[0], b.shape()[1], a.shape()[1]};
+}
+
+Tensor Context::dot(const Tensor& a, const Tensor& b, const DotOptions& options) {
+  check_own("tl.dot", a);
+  check_own("tl.dot", b);
+  const sim::GemmSize size = dot_size(a, b);
+  const Shape shape{size.m, size.n};
+  reserve_scratch("tl.dot", shape.numel() * size_of(options.out_dtype));
+  return {*this, shape, run_.gemm(size, a.tile_, b.tile_, sim::Tile{}, options.out_dtype)};
+}
+
+Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
+                    const DotOptions& options) {
+  check_own("tl.dot", a);
+  check_own("tl.dot", b);
+  check_own("tl.dot", accumulator);
+  const sim::GemmSize size = dot_size(a, b);
+  const Shape shape{size.m, size.n};
+  if (accumulator.shape() != shape || accumulator.dtype() != DType::f32) {
+    throw DeviceError(
+        "KB-K030",
+        fmt::format("{}: the accumulator is {}; for {} and {} it must be {} f32", where("tl.dot"),
+                    describe(accumulator), describe(a), describe(b), to_string(shape)));
+  }
+  const Bytes bytes = shape.numel() * size_of(options.out_dtype);
+  if (!sim::TilePool::can_be_replaced(accumulator.tile_, bytes)) reserve_scratch("tl.dot", bytes);
+  return {*this, shape, run_.gemm(size, a.tile_, b.tile_, accumulator.tile_, options.out_dtype)};
+}
+
+}  // namespace kernbench::tl
