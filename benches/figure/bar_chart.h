@@ -1,0 +1,47 @@
+// Grouped bars from zero, with the value above each.
+//
+//   const BarChart chart{
+//       .title = "Where the IPCQ buffers lie",
+//       .subtitle = "torus_2d 3 x 2, 6 SIPs, f16",
+//       .x_title = "elements per cube",
+//       .y = {.title = "latency (µs)"},
+//       .groups = {"1 Ki", "48 Ki"},
+//       .series = {{.name = "tcm", .values = {6.1, 17.2}}, {.name = "hbm", .values =
+//       {7.9, 24.6}}}};
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benches/figure/axis.h"
+#include "benches/figure/chart_frame.h"
+
+namespace kernbench::benches::figure {
+
+struct BarSeries {
+  std::string name;
+  std::vector<double> values = {};  // one per group; not finite: none, and the chart says "n/a"
+  // Which colour; empty: by its place among the series.
+  std::optional<int> look = {};
+};
+
+struct BarChart {
+  std::string title;
+  std::string subtitle = {};  // what was measured: topology, dtype, placement
+  std::string x_title = {};
+  Axis y = {};
+  std::vector<std::string> groups = {};
+  std::vector<BarSeries> series = {};
+  int reference_groups = 0;  // of the groups, the last so many: figures from elsewhere, grey
+  std::vector<ReferenceLine> references = {};
+  std::string note = {};  // below: where a reference comes from, what was left out
+};
+
+// The same chart gives the same bytes.  A chart without data says so in their place.  Values are
+// written if there is room for all of them, upright or turned.
+// REQUIRES: a linear y axis from 0; one value per group in each series, none below 0
+std::string to_svg(const BarChart& chart);
+
+}  // namespace kernbench::benches::figure
