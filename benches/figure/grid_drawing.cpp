@@ -1,0 +1,180 @@
+#include "benches/figure/grid_drawing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "benches/figure/style.h"
+#include "benches/figure/text.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::benches::figure {
+
+namespace {
+
+constexpr int kMostPlaces = 8;
+constexpr double kGap = 0.5;        // of a box, at least
+constexpr double kWidestGap = 0.9;  // of a box
+constexpr double kWidest = 84;
+constexpr double kHighest = 44;
+
+Stroke dotted(Stroke stroke) {
+  stroke.dashes = "2 5";
+  return stroke;
+}
+
+// Between a place and the next, along its dimension.
+struct Link {
+  double from = 0;
+  double to = 0;
+  bool is_dotted = false;
+};
+
+Link link_between(const Places& places, std::size_t place) {
+  const bool from_dots = places.index(place) == Places::kDots;
+  const bool to_dots = places.index(place + 1) == Places::kDots;
+  return {from_dots ? places.centre(place) : places.end(place),
+          to_dots ? places.centre(place + 1) : places.begin(place + 1), from_dots || to_dots};
+}
+
+// How far the control points of a curve lie outside of the boxes: it stays within their gaps.
+double bend_of(const Places& places) {
+  constexpr double kMostBend = 60;
+  return places.count() == 1 ? kMostBend : std::min(kMostBend, places.gap() * 1.2);
+}
+
+}  // namespace
+
+Places::Places(int size, bool margins, double from, double length, double widest) {
+  if (size <= kMostPlaces) {
+    for (int i = 0; i < size; ++i) indices_.push_back(i);
+  } else {
+    indices_ = {0, 1, 2, kDots, size - 2, size - 1};
+  }
+  const auto boxes = static_cast<double>(indices_.size());
+  const double gaps = boxes - 1 + (margins ? 2 : 0);
+  width_ = std::min(widest, length / (boxes + gaps * kGap));
+  if (gaps > 0) gap_ = std::min(kWidestGap * width_, (length - boxes * width_) / gaps);
+  origin_ = from + (length - boxes * width_ - (boxes - 1) * gap_) / 2;
+}
+
+// Rows are joined by curves above or below them, which need margins in y, and columns the other way
+// round.  In a dimension of size 2 the wrap-around link is the direct link.
+GridDrawing::GridDrawing(int w, int h, bool wraps, const Box& area)
+    : w_(w),
+      count_(w * h),
+      rows_wrap_(wraps && w > 2),
+      columns_wrap_(wraps && h > 2),
+      x_(w, columns_wrap_, area.x, area.w, kWidest),
+      y_(h, rows_wrap_, area.y, area.h, kHighest) {
+  KB_CHECK(w > 0 && h > 0, "a grid of {} x {}", w, h);
+}
+
+Box GridDrawing::box_at(std::size_t column, std::size_t row) const {
+  return {x_.begin(column), y_.begin(row), x_.width(), y_.width()};
+}
+
+std::vector<Box> GridDrawing::column(std::size_t place) const {
+  std::vector<Box> boxes;
+  for (std::size_t row = 0; row < y_.count(); ++row) {
+    if (y_.index(row) != Places::kDots) boxes.push_back(box_at(place, row));
+  }
+  return boxes;
+}
+
+std::vector<Box> GridDrawing::row(std::size_t place) const {
+  std::vector<Box> boxes;
+  for (std::size_t column = 0; column < x_.count(); ++column) {
+    if (x_.index(column) != Places::kDots) boxes.push_back(box_at(column, place));
+  }
+  return boxes;
+}
+
+void GridDrawing::draw_row(SvgWriter& svg, std::size_t row, const Stroke& stroke) const {
+  const double y = y_.centre(row);
+  for (std::size_t i = 1; i <= x_.last(); ++i) {
+    const Link link = link_between(x_, i - 1);
+    svg.line({link.from, y}, {link.to, y}, link.is_dotted ? dotted(stroke) : stroke);
+  }
+  if (!rows_wrap_) return;
+  const bool is_upper = row <= y_.last() / 2;
+  const double edge = is_upper ? y_.begin(row) : y_.end(row);
+  const double bend = edge + (is_upper ? -1 : 1) * bend_of(y_);
+  const double first = x_.begin(0) + x_.width() / 4;
+  const double last = x_.end(x_.last()) - x_.width() / 4;
+  svg.curve({last, edge}, {last, bend}, {first, bend}, {first, edge}, stroke);
+}
+
+void GridDrawing::draw_column(SvgWriter& svg, std::size_t column, const Stroke& stroke) const {
+  const double x = x_.centre(column);
+  for (std::size_t i = 1; i <= y_.last(); ++i) {
+    const Link link = link_between(y_, i - 1);
+    svg.line({x, link.from}, {x, link.to}, link.is_dotted ? dotted(stroke) : stroke);
+  }
+  if (!columns_wrap_) return;
+  const bool is_left = 2 * column < x_.count();
+  const double edge = is_left ? x_.begin(column) : x_.end(column);
+  const double bend = edge + (is_left ? -1 : 1) * bend_of(x_);
+  const double first = y_.begin(0) + y_.width() / 4;
+  const double last = y_.end(y_.last()) - y_.width() / 4;
+  svg.curve({edge, last}, {bend, last}, {bend, first}, {edge, first}, stroke);
+}
+
+void GridDrawing::draw(SvgWriter& svg, const GridStyle& style) const {
+  for (std::size_t row = 0; row <= y_.last(); ++row) {
+    if (y_.index(row) != Places::kDots) draw_row(svg, row, style.link);
+  }
+  for (std::size_t column = 0; column <= x_.last(); ++column) {
+    if (x_.index(column) != Places::kDots) draw_column(svg, column, style.link);
+  }
+  for (std::size_t row = 0; row <= y_.last(); ++row) {
+    for (std::size_t column = 0; column <= x_.last(); ++column) {
+      if (x_.index(column) == Places::kDots || y_.index(row) == Places::kDots) continue;
+      draw_unit(svg, box_at(column, row), y_.index(row) * w_ + x_.index(column), count_, style);
+    }
+  }
+}
+
+void draw_ring(SvgWriter& svg, int count, const Box& area, const GridStyle& style) {
+  KB_CHECK(count > 2 && count <= kMostInRing, "a ring of {}", count);
+  constexpr double kBoxWidth = 64;
+  constexpr double kBoxHeight = 34;
+  const double rx = (area.w - kBoxWidth) / 2;
+  const double ry = (area.h - kBoxHeight) / 2;
+  const Position centre = area.centre();
+  const double step = 2 * std::numbers::pi / count;
+  const auto at = [&](double angle) {
+    return Position{centre.x + rx * std::sin(angle), centre.y - ry * std::cos(angle)};
+  };
+  // A cubic curve along an arc: its control points lie on the tangents at both ends.
+  const double tangent = 4.0 / 3 * std::tan(step / 4);
+  const auto control = [&](double angle, double length) {
+    const Position end = at(angle);
+    return Position{end.x + length * rx * std::cos(angle), end.y + length * ry * std::sin(angle)};
+  };
+  for (int i = 0; i < count; ++i) {
+    svg.curve(at(i * step), control(i * step, tangent), control((i + 1) * step, -tangent),
+              at((i + 1) * step), style.link);
+  }
+  for (int i = 0; i < count; ++i) {
+    const Position middle = at(i * step);
+    draw_unit(svg, {middle.x - kBoxWidth / 2, middle.y - kBoxHeight / 2, kBoxWidth, kBoxHeight}, i,
+              count, style);
+  }
+}
+
+void draw_unit(SvgWriter& svg, const Box& box, int index, int count, const GridStyle& style) {
+  svg.rectangle(box, style.fill, {.colour = style.border, .width = index == 0 ? 3 : kThin}, 3);
+  const auto fits = [&](const std::string& name) {
+    return text_width(name, kSmallSize) + 3 <= box.w && kSmallSize + 2 <= box.h;
+  };
+  std::string name = fmt::format("{} {}", style.noun, index);
+  if (!fits(fmt::format("{} {}", style.noun, count - 1))) name = fmt::format("{}", index);
+  if (!fits(fmt::format("{}", count - 1))) return;
+  svg.text({box.centre().x, baseline(box.centre().y, kSmallSize)}, name,
+           {.size = kSmallSize, .anchor = Anchor::middle});
+}
+
+}  // namespace kernbench::benches::figure

@@ -1,0 +1,63 @@
+#include "benches/figure/panel.h"
+
+#include "benches/figure/number_text.h"
+
+namespace kernbench::benches::figure {
+
+namespace {
+
+constexpr double kEdge = 16;  // of the page
+constexpr double kTop = 70;   // below the heading
+constexpr double kBetween = 16;
+constexpr double kWidth = (kPageWidth - 2 * kEdge - kBetween) / 2;
+constexpr double kHeight = 392;
+constexpr double kKeyLine = 22;
+
+}  // namespace
+
+std::string text_of(Bandwidth bandwidth) {
+  if (bandwidth.is_unlimited()) return "unlimited";
+  return rounded_text(static_cast<double>(bandwidth.per_second) / 1e9) + " GB/s";
+}
+
+std::string text_of(Time time) {
+  return rounded_text(to_ns(time)) + " ns";
+}
+
+std::string text_of(const LinkSpec& link) {
+  return text_of(link.bandwidth) + ", " + text_of(link.latency);
+}
+
+std::array<Panel, 4> Panel::two_by_two() {
+  const double right = kEdge + kWidth + kBetween;
+  const double below = kTop + kHeight + kBetween;
+  return {Panel({kEdge, kTop, kWidth, kHeight}), Panel({right, kTop, kWidth, kHeight}),
+          Panel({kEdge, below, kWidth, kHeight}), Panel({right, below, kWidth, kHeight})};
+}
+
+double Panel::page_height() {
+  return kTop + 2 * kHeight + kBetween + kEdge;
+}
+
+Box Panel::inside(int keys) const {
+  constexpr double kMargin = 16;
+  constexpr double kTitle = 44;
+  const double key = keys * kKeyLine + (keys > 0 ? 8 : 0);
+  return {frame_.x + kMargin, frame_.y + kTitle, frame_.w - 2 * kMargin,
+          frame_.h - kTitle - kMargin - key};
+}
+
+void Panel::draw_frame(SvgWriter& svg, std::string_view colour, std::string_view title) const {
+  svg.rectangle(frame_, kPaper, {.colour = colour, .width = 2.5}, 8);
+  svg.text({frame_.x + 14, frame_.y + 27}, title, {.size = kTextSize, .bold = true});
+}
+
+void Panel::draw_key(SvgWriter& svg, int row, const Stroke& sample, std::string_view text) const {
+  const Box area = inside(row + 1);
+  // Counted from below: the last row has the same place however many there are.
+  const double y = area.bottom() + 8 + kKeyLine / 2;
+  svg.line({frame_.x + 18, y}, {frame_.x + 50, y}, sample);
+  svg.text({frame_.x + 60, baseline(y, kSmallSize)}, text, {.size = kSmallSize});
+}
+
+}  // namespace kernbench::benches::figure

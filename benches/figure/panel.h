@@ -1,0 +1,59 @@
+// The panels of a topology diagram, and what is drawn inside a cube and inside a PE.
+
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "benches/figure/style.h"
+#include "benches/figure/svg.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches::figure {
+
+// A unit has the same colour as a box, and as the frame of the panel that shows its inside.
+inline constexpr std::string_view kSipColour = "#0072b2";
+inline constexpr std::string_view kSipFill = "#e3f0f8";
+inline constexpr std::string_view kCubeColour = "#00795a";
+inline constexpr std::string_view kCubeFill = "#e0f3ec";
+inline constexpr std::string_view kPeColour = "#c25400";
+inline constexpr std::string_view kPeFill = "#fdebdd";
+inline constexpr std::string_view kUnitFill = "#f2f2f2";
+
+inline constexpr Stroke kSipLink = {.colour = kSipColour, .width = 2.5};
+inline constexpr Stroke kUcieLink = {.colour = kCubeColour, .width = 2.5};
+inline constexpr Stroke kNocLink = {.colour = kPeColour, .width = 2.5};
+inline constexpr Stroke kHostLink = {.colour = kFaintInk, .width = 2.5, .dashes = "5 4"};
+
+class Panel {
+ public:
+  // The four panels of a page, row by row.
+  static std::array<Panel, 4> two_by_two();
+  static double page_height();
+
+  explicit Panel(const Box& frame) : frame_(frame) {}
+
+  const Box& frame() const { return frame_; }
+  // Below the title and above `keys` lines of a key.
+  Box inside(int keys) const;
+
+  void draw_frame(SvgWriter& svg, std::string_view colour, std::string_view title) const;
+  // The key's line `row`: a sample and what it stands for.
+  void draw_key(SvgWriter& svg, int row, const Stroke& sample, std::string_view text) const;
+
+ private:
+  Box frame_;
+};
+
+// Figures of a topology as short as a picture needs them: "64 GB/s, 300 ns".
+std::string text_of(Bandwidth bandwidth);
+std::string text_of(Time time);
+std::string text_of(const LinkSpec& link);
+
+// PEs in the corners, and between them what they share.
+void draw_cube(SvgWriter& svg, const Panel& panel, const Topology& topology);
+// The way of a command through the units, and the memory that they work on.
+void draw_pe(SvgWriter& svg, const Panel& panel, const Topology& topology);
+
+}  // namespace kernbench::benches::figure

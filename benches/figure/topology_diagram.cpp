@@ -1,0 +1,150 @@
+#include "benches/figure/topology_diagram.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "benches/figure/grid_drawing.h"
+#include "benches/figure/panel.h"
+#include "benches/figure/style.h"
+#include "benches/figure/text.h"
+#include "benches/inputs.h"
+
+namespace kernbench::benches::figure {
+
+namespace {
+
+std::string plural(int count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
+  const Topology::System& system = topology.system;
+  const GridStyle style{"SIP", kSipFill, kSipColour, kSipLink};
+  const Box area = panel.inside(1);
+  const bool is_ring = system.topology == SipTopology::ring_1d;
+  if (is_ring && system.sip_count > 2 && system.sip_count <= kMostInRing) {
+    draw_ring(svg, system.sip_count, {area.x + 20, area.y, area.w - 40, area.h}, style);
+  } else {
+    const bool wraps = system.topology != SipTopology::mesh_2d_no_wrap;
+    GridDrawing(system.w, system.h, wraps, area).draw(svg, style);
+  }
+  panel.draw_key(svg, 0, kSipLink, "SIP link, each way: " + text_of(system.sip_link));
+}
+
+// The IO chiplet's place beside the cubes, and what is left for them.
+struct SipParts {
+  Box io;
+  Box cubes;
+};
+
+SipParts parts_of(const Box& area, Edge edge) {
+  constexpr double kStub = 30;
+  constexpr double kIo = 44;
+  constexpr double kGap = 26;
+  constexpr double kUsed = kStub + kIo + kGap;
+  switch (edge) {
+    case Edge::west:
+      return {{area.x + kStub, area.y, kIo, area.h},
+              {area.x + kUsed, area.y, area.w - kUsed, area.h}};
+    case Edge::east:
+      return {{area.right() - kStub - kIo, area.y, kIo, area.h},
+              {area.x, area.y, area.w - kUsed, area.h}};
+    case Edge::north:
+      return {{area.x, area.y + kStub, area.w, kIo},
+              {area.x, area.y + kUsed, area.w, area.h - kUsed}};
+    case Edge::south:
+      break;
+  }
+  return {{area.x, area.bottom() - kStub - kIo, area.w, kIo},
+          {area.x, area.y, area.w, area.h - kUsed}};
+}
+
+std::vector<Box> edge_cubes(const GridDrawing& cubes, Edge edge) {
+  if (edge == Edge::west) return cubes.column(0);
+  if (edge == Edge::east) return cubes.column(cubes.last_column());
+  return cubes.row(edge == Edge::north ? 0 : cubes.last_row());
+}
+
+// From the IO chiplet to a point of the cube, or outwards: straight, at right angles to the edge.
+void draw_io_link(SvgWriter& svg, Position at, const Box& io, Edge edge, const Stroke& stroke) {
+  const bool is_side = edge == Edge::west || edge == Edge::east;
+  const double x = std::clamp(at.x, io.x, io.right());
+  const double y = std::clamp(at.y, io.y, io.bottom());
+  svg.line(at, is_side ? Position{x, at.y} : Position{at.x, y}, stroke);
+}
+
+Position towards(const Box& box, Edge edge) {
+  const Position centre = box.centre();
+  switch (edge) {
+    case Edge::west:
+      return {box.x, centre.y};
+    case Edge::east:
+      return {box.right(), centre.y};
+    case Edge::north:
+      return {centre.x, box.y};
+    case Edge::south:
+      break;
+  }
+  return {centre.x, box.bottom()};
+}
+
+// The links that leave the SIP, to the frame of its panel.
+void draw_doors(SvgWriter& svg, const Panel& panel, const Box& io, const Topology& topology) {
+  const Edge edge = topology.sip.io_edge;
+  const bool is_side = edge == Edge::west || edge == Edge::east;
+  const Position outside = towards(panel.frame(), edge);
+  for (const bool is_host : {false, true}) {
+    if (!is_host && topology.system.sip_count == 1) continue;
+    const double part = is_host ? 0.67 : 0.33;
+    const Position at =
+        is_side ? Position{outside.x, io.y + part * io.h} : Position{io.x + part * io.w, outside.y};
+    draw_io_link(svg, at, io, edge, is_host ? kHostLink : kSipLink);
+  }
+}
+
+void draw_sip(SvgWriter& svg, const Panel& panel, const Topology& topology) {
+  const Edge edge = topology.sip.io_edge;
+  const auto [io, area] = parts_of(panel.inside(3), edge);
+  const GridDrawing cubes(topology.sip.cubes_w, topology.sip.cubes_h, false, area);
+  for (const Box& cube : edge_cubes(cubes, edge)) {
+    draw_io_link(svg, towards(cube, edge), io, edge, kUcieLink);
+  }
+  cubes.draw(svg, {"cube", kCubeFill, kCubeColour, kUcieLink});
+  draw_doors(svg, panel, io, topology);
+  svg.rectangle(io, kUnitFill, {.colour = kFaintInk}, 3);
+  const bool is_side = edge == Edge::west || edge == Edge::east;
+  const double down = baseline(0, kSmallSize);
+  svg.text({io.centre().x + (is_side ? down : 0), io.centre().y + (is_side ? 0 : down)},
+           "IO chiplet with IO_CPU",
+           {.size = kSmallSize, .anchor = Anchor::middle, .turn = is_side ? -90.0 : 0.0});
+  panel.draw_key(svg, 0, kUcieLink, "UCIe, each way: " + text_of(topology.sip.ucie));
+  panel.draw_key(svg, 1, kSipLink, "to other SIPs: " + text_of(topology.system.sip_link));
+  panel.draw_key(svg, 2, kHostLink, "to the host: " + text_of(topology.system.host_link));
+}
+
+}  // namespace
+
+std::string topology_diagram(const Topology& topology) {
+  const std::array<Panel, 4> panels = Panel::two_by_two();
+  const std::string title = "Topology " + topology.name;
+  SvgWriter svg(kPageWidth, Panel::page_height(), title, describe(topology));
+  svg.text({16, 32}, title,
+           {.size = fitting_size(title, kTitleSize, kPageWidth - 32, true), .bold = true});
+  svg.text({16, 54}, describe(topology), {.size = kTextSize, .colour = kFaintInk});
+  const Topology::Sip& sip = topology.sip;
+  panels[0].draw_frame(svg, kFaintInk, "(a) system: " + plural(topology.system.sip_count, "SIP"));
+  draw_system(svg, panels[0], topology);
+  panels[1].draw_frame(svg, kSipColour,
+                       fmt::format("(b) one SIP: {} × {} cube{}", sip.cubes_w, sip.cubes_h,
+                                   topology.cube_count() == 1 ? "" : "s"));
+  draw_sip(svg, panels[1], topology);
+  panels[2].draw_frame(svg, kCubeColour, "(c) one cube: " + plural(topology.pe_count(), "PE"));
+  draw_cube(svg, panels[2], topology);
+  panels[3].draw_frame(svg, kPeColour, "(d) one PE");
+  draw_pe(svg, panels[3], topology);
+  return std::move(svg).finish();
+}
+
+}  // namespace kernbench::benches::figure
