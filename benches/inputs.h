@@ -20,6 +20,8 @@ struct EmbeddedFile {
 // topologies/*.yaml and ccl/ccl.yaml as they were when the program was built.
 std::span<const EmbeddedFile> shipped_topologies();
 std::string_view shipped_ccl_config();
+// benches/evaluation/fsim_reference.yaml, likewise.
+std::string_view shipped_fsim_reference_text();
 
 // The first sentence of the comment that a shipped file begins with.
 std::string first_sentence(std::string_view yaml);

@@ -1,0 +1,98 @@
+#include "benches/evaluation/ccl_evaluation.h"
+
+#include <fmt/format.h>
+
+#include "benches/collective_run.h"
+#include "benches/inputs.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+void add(Sweep& sweep, const CclPoint& wanted) {
+  sweep.add(fmt::format("{} {} {} {} {}", wanted.topology, wanted.n_elem, name_of(wanted.dtype),
+                        name_of(wanted.buffer_kind), name_of(wanted.root)),
+            [wanted](PointContext& point) { return simulate(point, wanted); });
+}
+
+std::vector<Row> sweep_correctness(Bench& bench) {
+  Sweep sweep(bench, "correctness");
+  for (const std::string_view topology : kEvaluatedTopologies) {
+    for (const DType dtype : kDTypes) add(sweep, {topology, 1'019, dtype});  // a prime
+  }
+  return sweep.run();
+}
+
+std::vector<Row> sweep_latency(Bench& bench) {
+  Sweep sweep(bench, "latency");
+  for (const std::string_view topology : kEvaluatedTopologies) {
+    for (const std::int64_t n_elem : kLatencySizes) add(sweep, {topology, n_elem});
+  }
+  return sweep.run();
+}
+
+std::vector<Row> sweep_buffer_kinds(Bench& bench) {
+  Sweep sweep(bench, "buffer_kinds");
+  for (const sim::BufferKind kind : sim::kBufferKinds) {
+    for (const std::int64_t n_elem : kBufferKindSizes) {
+      add(sweep, {kBufferKindTopology, n_elem, DType::f16, kind});
+    }
+  }
+  return sweep.run();
+}
+
+std::vector<Row> sweep_roots(Bench& bench) {
+  Sweep sweep(bench, "roots");
+  for (const ccl::Root root : ccl::kRoots) {
+    add(sweep, {kRootTopology, kLatencySizes.back(), DType::f16, sim::BufferKind::tcm, root});
+  }
+  return sweep.run();
+}
+
+}  // namespace
+
+Row simulate(PointContext& point, const CclPoint& wanted) {
+  const ccl::Config config =
+      point.bench().ccl().with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
+  const Topology topology = load_topology(std::string(wanted.topology));
+  const auto torch = point.make_context(topology, {.ccl = config});
+  const CollectiveRow row = run_collective(
+      *torch, config,
+      {wanted.n_elem, wanted.dtype, default_placement(config), point.bench().seed()});
+  point.check(row.wrong == 0);
+  return Row()
+      .set("topology", wanted.topology)
+      .set("algorithm", row.algorithm)
+      .set("n_elem", row.n_elem)
+      .set("dtype", name_of(row.dtype))
+      .set("bytes", row.bytes)
+      .set("buffer_kind", row.buffer_kind)
+      .set("root", name_of(wanted.root))
+      .set("crit_ns", to_ns(row.critical))
+      .set("time_ns", to_ns(row.time))
+      .set("lower_bound_ns", to_ns(row.lower_bound))
+      .set("wrong", row.wrong);
+}
+
+CclEvaluation evaluate_ccl(Bench& bench) {
+  return {.correctness = sweep_correctness(bench),
+          .latency = sweep_latency(bench),
+          .buffer_kinds = sweep_buffer_kinds(bench),
+          .roots = sweep_roots(bench)};
+}
+
+double number_in(const Row& row, std::string_view column) {
+  const Cell* cell = row.find(column);
+  KB_CHECK(cell != nullptr, "no column '{}'", column);
+  if (const auto* integer = std::get_if<std::int64_t>(cell)) return static_cast<double>(*integer);
+  return std::get<double>(*cell);
+}
+
+const std::string& text_in(const Row& row, std::string_view column) {
+  const Cell* cell = row.find(column);
+  KB_CHECK(cell != nullptr, "no column '{}'", column);
+  return std::get<std::string>(*cell);
+}
+
+}  // namespace kernbench::benches

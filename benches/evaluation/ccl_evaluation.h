@@ -1,0 +1,55 @@
+// The evaluation of all_reduce (ADR-0043): which points are simulated, and what comes out of one.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/report.h"
+#include "benches/sweep.h"
+#include "ccl/config.h"
+
+namespace kernbench::benches {
+
+inline constexpr std::array<std::string_view, 3> kEvaluatedTopologies = {
+    "ring_1d_6", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"};
+inline constexpr std::string_view kBufferKindTopology = "torus_2d_3x2";
+inline constexpr std::string_view kRootTopology = "torus_2d_2x3";
+
+// Elements that each cube brings, f16.
+inline constexpr std::array<std::int64_t, 12> kLatencySizes = {
+    8, 32, 64, 128, 512, 1024, 2048, 4096, 8192, 16'384, 32'768, 49'152};
+inline constexpr std::array<std::int64_t, 5> kBufferKindSizes = {128, 1024, 8192, 16'384, 49'152};
+
+// One all_reduce on a system of its own, through init_process_group, spawn and all_reduce.
+struct CclPoint {
+  std::string_view topology;  // a shipped one
+  std::int64_t n_elem = 0;
+  DType dtype = DType::f16;
+  sim::BufferKind buffer_kind = sim::BufferKind::tcm;
+  ccl::Root root = ccl::Root::center;
+};
+
+// Every element of every copy is checked.  Columns: topology, algorithm, n_elem, dtype, bytes,
+// buffer_kind, root, crit_ns (max pe_exec_ns), time_ns, lower_bound_ns, wrong.
+Row simulate(PointContext& point, const CclPoint& wanted);
+
+// The sweeps, and their rows when they have run.
+struct CclEvaluation {
+  std::vector<Row> correctness;   // the three topologies x the types, sizes that divide nothing
+  std::vector<Row> latency;       // the three topologies x kLatencySizes
+  std::vector<Row> buffer_kinds;  // tcm, sram and hbm x kBufferKindSizes
+  std::vector<Row> roots;         // the tree over cubes from its centre, and from a corner
+};
+
+CclEvaluation evaluate_ccl(Bench& bench);
+
+// The number in a column.  REQUIRES: there is one
+double number_in(const Row& row, std::string_view column);
+// REQUIRES: there is a text
+const std::string& text_in(const Row& row, std::string_view column);
+
+}  // namespace kernbench::benches

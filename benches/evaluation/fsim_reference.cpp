@@ -1,0 +1,26 @@
+#include "benches/evaluation/fsim_reference.h"
+
+#include "benches/inputs.h"
+#include "sim_engine/base/yaml_reader.h"
+
+namespace kernbench::benches {
+
+FsimReference parse_fsim_reference(std::string_view text, const std::string& name) {
+  const YamlDocument document = YamlDocument::parse(text, name);
+  YamlReader reader(document);
+  FsimReference reference;
+  {
+    YamlMap root = reader.map(document.root());
+    root.integer("fsim_reference", 1, 1);
+    reference.latency = root.time("latency");
+    reference.devices = root.integer("devices", 1, 1 << 20);
+  }
+  reader.finish();
+  return reference;
+}
+
+FsimReference shipped_fsim_reference() {
+  return parse_fsim_reference(shipped_fsim_reference_text(), "fsim_reference.yaml");
+}
+
+}  // namespace kernbench::benches

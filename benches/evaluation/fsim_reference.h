@@ -1,0 +1,23 @@
+// The figure of another simulator that the model's are shown beside: a versioned data file.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim_engine/base/units.h"
+
+namespace kernbench::benches {
+
+struct FsimReference {
+  Time latency{0};
+  int devices = 1;
+};
+
+// Throws ConfigError (KB-Y...) that lists what is wrong with the text.
+FsimReference parse_fsim_reference(std::string_view text, const std::string& name);
+
+// benches/evaluation/fsim_reference.yaml as it was when the program was built.
+FsimReference shipped_fsim_reference();
+
+}  // namespace kernbench::benches

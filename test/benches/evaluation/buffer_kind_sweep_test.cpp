@@ -1,0 +1,19 @@
+// ADR-0043: where the queues lie matters through the memory that they are written to and read from.
+
+#include <catch2/catch.hpp>
+
+#include "test/benches/evaluation/evaluation_under_test.h"
+
+namespace kernbench::benches {
+
+TEST_CASE("queues in TCM are faster than in SRAM, and those faster than in HBM", "[evaluation]") {
+  for (const std::int64_t n_elem : {128, 49'152}) {
+    const auto latency = [&](sim::BufferKind kind) {
+      return test::crit_ns({kBufferKindTopology, n_elem, DType::f16, kind});
+    };
+    CHECK(latency(sim::BufferKind::tcm) < latency(sim::BufferKind::sram));
+    CHECK(latency(sim::BufferKind::sram) < latency(sim::BufferKind::hbm));
+  }
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,26 @@
+// Points of the all_reduce evaluation, simulated one by one.
+
+#pragma once
+
+#include "benches/evaluation/ccl_evaluation.h"
+#include "ccl/ahbm_backend.h"
+#include "test/benches/bench_under_test.h"
+
+namespace kernbench::test {
+
+inline benches::Row simulate_point(const benches::CclPoint& wanted) {
+  ccl::register_ahbm_backend();
+  BenchUnderTest test(1);
+  benches::Sweep sweep(test.bench, "one");
+  sweep.add("the point",
+            [&](benches::PointContext& point) { return benches::simulate(point, wanted); });
+  const benches::Row row = sweep.run().front();
+  CHECK(test.bench.ok());
+  return row;
+}
+
+inline double crit_ns(const benches::CclPoint& wanted) {
+  return benches::number_in(simulate_point(wanted), "crit_ns");
+}
+
+}  // namespace kernbench::test

@@ -1,0 +1,33 @@
+// ADR-0043: what must be so of a latency curve, whatever the figures of the model.
+
+#include <catch2/catch.hpp>
+
+#include "test/benches/evaluation/evaluation_under_test.h"
+
+namespace kernbench::benches {
+
+TEST_CASE("latency grows with the size once every link has something to carry", "[evaluation]") {
+  const std::string_view topology =
+      GENERATE(from_range(std::vector(kEvaluatedTopologies.begin(), kEvaluatedTopologies.end())));
+  double last = 0;
+  for (const std::int64_t n_elem : {512, 2'048, 8'192, 49'152}) {
+    const double latency = test::crit_ns({topology, n_elem});
+    CHECK(latency > last);
+    last = latency;
+  }
+}
+
+TEST_CASE("the evaluated sizes are those of ADR-0043: without 16, up to 96 KiB of f16",
+          "[evaluation]") {
+  CHECK(std::ranges::is_sorted(kLatencySizes));
+  CHECK(std::ranges::find(kLatencySizes, 16) == kLatencySizes.end());
+  CHECK(kLatencySizes.front() == 8);
+  CHECK(kLatencySizes.back() * size_of(DType::f16) == 96 << 10);
+}
+
+// A ring of 6 has 10 steps between SIPs, a torus of 2 x 3 has 6.
+TEST_CASE("small tensors take a ring of six longer than a torus of 2 x 3", "[evaluation]") {
+  CHECK(test::crit_ns({"ring_1d_6", 128}) > test::crit_ns({"torus_2d_2x3", 128}));
+}
+
+}  // namespace kernbench::benches
