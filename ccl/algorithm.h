@@ -73,6 +73,9 @@ struct Algorithm {
   Neighbours neighbours = Neighbours::ring;  // that it sends to, with rank = PE
   // Whether it adds up summands, and spreads copies, that lie on several PEs of one SIP.
   bool reduces_in_sip = false;
+  // Whether `auto` may take it: it is right for every tensor that KernelLauncher::check_placement()
+  // lets it have, of any size, however participants are joined.
+  bool suits_auto = false;
   AlgorithmTime closed_form = nullptr;  // nullptr: none is known
   std::string_view form = {};           // the same in words: "2 (P - 1) a + 2 (P - 1)/P n b"
 };

@@ -79,7 +79,9 @@ std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults) {
     added.name = node->key;
     added.kernel = entry.has("kernel") ? entry.text("kernel", kDefaultAlgorithm) : added.name;
     added.settings = settings_of(entry, defaults);
-    if (find_algorithm(added.kernel) == nullptr) {
+    if (added.name == kAuto) {
+      entry.fail("KB-Y040", "'auto' is no algorithm of its own; set what it runs with in defaults");
+    } else if (find_algorithm(added.kernel) == nullptr) {
       entry.fail("KB-Y040", unknown_algorithm(added.kernel, kernel_names()));
     }
   }
@@ -154,7 +156,7 @@ bool Config::is_known(std::string_view name) const {
 std::vector<const Algorithm*> Config::candidates() const {
   if (!is_auto()) return {&algorithm()};
   std::vector<const Algorithm*> all = algorithms();
-  std::erase_if(all, [](const Algorithm* one) { return one->collective != "all_reduce"; });
+  std::erase_if(all, [](const Algorithm* one) { return !one->suits_auto; });
   return all;
 }
 

@@ -20,7 +20,8 @@
 //   neighbours      rank = PE: how the PEs are joined, as a ring, grid or tree; else as the
 //                   algorithm wants it.  auto gives each algorithm what it wants.
 //
-// `algorithm: auto` takes the fastest by the model for each size.
+// `algorithm: auto` takes the fastest by the model for each size, of those that suit it
+// (Algorithm::suits_auto).
 
 #pragma once
 

@@ -26,6 +26,7 @@ inline constexpr Algorithm kIntercubeAllReduce{
     .summary = "reduce to the centre cube, exchange among SIPs, broadcast back",
     .neighbours = Neighbours::grid,
     .reduces_in_sip = true,
+    .suits_auto = true,
     .closed_form = intercube_closed_form,
     .form =
         "tree 2 h (a + m) + 2 (c - 1) m, then 2 (w + h - 2) a + (rings (P - 1)/P, lines "

@@ -25,6 +25,7 @@ inline constexpr Algorithm kMeshAllReduce{
     .summary = "reduce-scatter and all-gather along lines, x then y",
     .neighbours = Neighbours::grid,
     .reduces_in_sip = true,
+    .suits_auto = true,
     .closed_form = mesh_closed_form,
     .form = "2 (w + h - 2) a + 2 (P - 1)/P n b"};
 

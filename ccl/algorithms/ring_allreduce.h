@@ -32,6 +32,7 @@ inline constexpr Algorithm kRingAllReduce{
     .summary = "reduce-scatter and all-gather one way round a ring",
     .neighbours = Neighbours::ring,
     .reduces_in_sip = true,
+    .suits_auto = true,
     .closed_form = ring_closed_form,
     .form = "2 (P - 1) a + 2 (P - 1)/P n b"};
 
@@ -41,6 +42,7 @@ inline constexpr Algorithm kBidirectionalRingAllReduce{
     .summary = "the same with half of the data each way round",
     .neighbours = Neighbours::ring,
     .reduces_in_sip = true,
+    .suits_auto = true,
     .closed_form = bidirectional_ring_closed_form,
     .form = "2 (P - 1) a + (P - 1)/P n b"};
 

@@ -30,6 +30,7 @@ inline constexpr Algorithm kTreeAllReduce{
     .summary = "up a tree to its root, and down again",
     .neighbours = Neighbours::tree,
     .reduces_in_sip = true,
+    .suits_auto = true,
     .closed_form = tree_closed_form,
     .form = "2 h a + (2 h + k - 1) n/k b; rank = PE: 2 log2(P) (a + n b)"};
 

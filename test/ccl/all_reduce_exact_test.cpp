@@ -16,12 +16,6 @@ ccl::Config queue(int depth, Bytes slot, std::string_view buffer_kind = "tcm") {
                                         depth, slot, buffer_kind));
 }
 
-void check_exact(const AllReduce& all_reduce) {
-  const AllReduceResult result = run(all_reduce);
-  REQUIRE(wrong_sums(all_reduce, result) == "");
-  REQUIRE(differing_copies(all_reduce, result) == "");
-}
-
 // Every placement, with all cubes and PEs or with fewer.
 std::vector<DPPolicy> placements(const Topology& topology) {
   std::vector<DPPolicy> all;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <bit>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
 #include <set>
@@ -55,11 +56,12 @@ float small_integer(int rank, int part, std::int64_t position) {
 
 std::string AllReduce::text() const {
   const sim::IpcqParams queue = config.ipcq();
-  return fmt::format("{} {} x {} SIPs, {} x {} cubes of {} PEs, {} {} [{}], {} depth {} slot {}",
-                     name_of(topology.system.topology), topology.system.w, topology.system.h,
-                     topology.sip.cubes_w, topology.sip.cubes_h, topology.pe_count(),
-                     to_string(shape), name_of(dtype), to_string(dp), name_of(queue.buffer_kind),
-                     queue.depth, queue.slot_bytes);
+  return fmt::format(
+      "{}: {} {} x {} SIPs, {} x {} cubes of {} PEs, {} {} [{}], {} depth {} slot {}",
+      config.algorithm_name(), name_of(topology.system.topology), topology.system.w,
+      topology.system.h, topology.sip.cubes_w, topology.sip.cubes_h, topology.pe_count(),
+      to_string(shape), name_of(dtype), to_string(dp), name_of(queue.buffer_kind), queue.depth,
+      queue.slot_bytes);
 }
 
 AllReduceResult run(const AllReduce& all_reduce) {
@@ -177,6 +179,12 @@ std::string differing_copies(const AllReduce& all_reduce, const AllReduceResult&
     }
   }
   return "";
+}
+
+void check_exact(const AllReduce& all_reduce) {
+  const AllReduceResult result = run(all_reduce);
+  REQUIRE(wrong_sums(all_reduce, result) == "");
+  REQUIRE(differing_copies(all_reduce, result) == "");
 }
 
 }  // namespace kernbench::test

@@ -2,9 +2,11 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ccl/config.h"
@@ -12,6 +14,11 @@
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::test {
+
+// The library's, in its order.
+inline constexpr std::array<std::string_view, 5> kAllReduceAlgorithms = {
+    "intercube_allreduce", "ring_allreduce", "bidirectional_ring_allreduce", "mesh_allreduce",
+    "tree_allreduce"};
 
 // A holder's summand of element `position` (row-major in the whole tensor).  `part` tells apart
 // what the holders inside a SIP bring to a partial tensor; it is 0 for all others.
@@ -58,5 +65,8 @@ std::string wrong_sums(const AllReduce& all_reduce, const AllReduceResult& resul
 
 // Copies of the same element that differ between ranks or holders, in any bit: "" if none.
 std::string differing_copies(const AllReduce& all_reduce, const AllReduceResult& result);
+
+// Runs it, and fails the test unless sums are exact and copies equal.
+void check_exact(const AllReduce& all_reduce);
 
 }  // namespace kernbench::test

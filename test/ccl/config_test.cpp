@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::test {
@@ -90,7 +91,7 @@ TEST_CASE("an entry without a kernel names one, and one with a kernel has any na
   CHECK(config.with_algorithm("of_pes").neighbours() == std::set{Neighbours::tree});
 }
 
-TEST_CASE("auto chooses among all all_reduce algorithms, and joins participants for each of them",
+TEST_CASE("auto chooses among the library's algorithms, and joins participants for each of them",
           "[ccl][config]") {
   for (const std::string_view neighbours : {"", ", neighbours: ring"}) {
     const Config config =
@@ -99,14 +100,8 @@ TEST_CASE("auto chooses among all all_reduce algorithms, and joins participants 
     CHECK(config.ipcq().depth == 2);
     CHECK(config.neighbours() == std::set{Neighbours::grid, Neighbours::ring, Neighbours::tree});
     std::vector<std::string_view> names;
-    for (const ccl::Algorithm* candidate : config.candidates()) {
-      CHECK(candidate->collective == "all_reduce");
-      names.push_back(candidate->name);
-    }
-    for (const ccl::Algorithm* algorithm : ccl::algorithms()) {
-      CHECK((std::ranges::count(names, algorithm->name) == 1) ==
-            (algorithm->collective == "all_reduce"));
-    }
+    for (const ccl::Algorithm* candidate : config.candidates()) names.push_back(candidate->name);
+    CHECK(names == std::vector(kAllReduceAlgorithms.begin(), kAllReduceAlgorithms.end()));
   }
 }
 
@@ -146,6 +141,12 @@ TEST_CASE("an algorithm that is not there is refused with the nearest, or with a
   CHECK_THAT(kernel, Catch::StartsWith("ccl.yaml:2:9: [KB-Y040] algorithms.mine: unknown algorithm "
                                        "'unheard-of'; there are: intercube_allreduce, "));
   CHECK_THAT(kernel, !Catch::Contains("auto"));  // is no kernel
+  for (const std::string_view entry : {"{depth: 2}", "{kernel: ring_allreduce}"}) {
+    CHECK(
+        error_in(fmt::format("algorithms: {{auto: {}}}", entry)) ==
+        "ccl.yaml:1:20: [KB-Y040] algorithms.auto: 'auto' is no algorithm of its own; set what it "
+        "runs with in defaults");
+  }
   CHECK(error_of<UsageError>([] { Config().with_algorithm("mesh_alreduce"); }) ==
         "[KB-U003] unknown algorithm 'mesh_alreduce'; did you mean 'mesh_allreduce'?");
 }
