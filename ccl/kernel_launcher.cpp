@@ -11,6 +11,10 @@ namespace kernbench::ccl {
 
 namespace {
 
+sim::PeLocation location_of(const ShardInfo& shard) {
+  return {shard.sip, shard.cube, shard.pe};
+}
+
 // Of PEs in a cube that share a shard, only the first takes part for all.
 bool has_leader(const DPPolicy& placement) {
   return !is_sharded(placement.pe);
@@ -21,7 +25,7 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
   std::vector<sim::PeLocation> pes;
   for (const ShardInfo& shard : x.shards()) {
     if (shard.shape.numel() == 0 || (has_leader(x.dp()) && shard.pe != 0)) continue;
-    pes.push_back({shard.sip, shard.cube, shard.pe});
+    pes.push_back(location_of(shard));
   }
   return pes;
 }
@@ -38,11 +42,13 @@ int holders(int wanted, int all) {
 // rank = PE: every participant brings as many elements.
 void check_pe_shards(const Layout& layout, const Tensor& x) {
   const std::vector<ShardInfo>& shards = x.shards();
-  const bool all_there = static_cast<int>(shards.size()) == layout.world_size() &&
-                         std::ranges::all_of(shards, [&](const ShardInfo& shard) {
-                           return shard.shape.numel() == shards.front().shape.numel();
-                         });
-  if (all_there && is_sharded(x.dp().cube) && is_sharded(x.dp().pe)) return;
+  bool fits = static_cast<int>(shards.size()) == layout.world_size() && is_sharded(x.dp().cube) &&
+              is_sharded(x.dp().pe);
+  for (std::size_t i = 0; fits && i < shards.size(); ++i) {
+    fits = location_of(shards[i]) == layout.pe(static_cast<int>(i)) &&
+           shards[i].shape.numel() == shards.front().shape.numel();
+  }
+  if (fits) return;
   const TensorOptions wanted = layout.placement({});
   misplaced(x,
             fmt::format("world_size in ccl.yaml is {}, and each PE is a rank with a shard of its "
@@ -74,6 +80,11 @@ KernelLauncher::~KernelLauncher() {
 
 void KernelLauncher::check_placement(const Algorithm& algorithm, const Tensor& x) const {
   if (layout_.is_rank_pe()) return check_pe_shards(layout_, x);
+  if (const int sips = x.shards().back().sip - x.device() + 1; sips > 1) {
+    misplaced(x, fmt::format("it spans {} SIPs, but a rank is one SIP; num_sips is for ranks that "
+                             "are PEs (world_size in ccl.yaml)",
+                             sips));
+  }
   if (config_.participants() == Participants::one_pe_per_sip && x.shards().size() != 1) {
     misplaced(x, "ccl.yaml says participants: one_pe_per_sip; use DPPolicy::replicated()");
   }
@@ -103,7 +114,7 @@ KernelArgs KernelLauncher::arguments(const Tensor& x, const sim::PeLocation& pe)
   args.slots = ipcq_.depth;
   args.scratch_elements = scratch_elements(topology, ipcq_, layout_.most_queues(), x.dtype());
   for (const ShardInfo& shard : x.shards()) {
-    const sim::PeLocation at{shard.sip, shard.cube, shard.pe};
+    const sim::PeLocation at = location_of(shard);
     if (at == pe) args.n_elem = shard.shape.numel();
     if (has_leader(x.dp()) && at.sip == pe.sip && at.cube == pe.cube && at != pe) {
       args.siblings.push_back(RuntimeContext::pointer_to(x, at));

@@ -77,8 +77,9 @@ class KernelLaunch {
 std::exception_ptr KernelLaunch::run() {
   launch_on_sips();
   simulation_.wait(done_, [&] {
-    return fmt::format("kernel '{}' on {} PEs of sip{}", request_.name, request_.pes.size(),
-                       request_.pes.front().sip);
+    const std::string sips = sips_.size() == 1 ? fmt::format("sip{}", request_.pes.front().sip)
+                                               : fmt::format("{} SIPs", sips_.size());
+    return fmt::format("kernel '{}' on {} PEs of {}", request_.name, request_.pes.size(), sips);
   });
   if (failure_ != nullptr) drop_messages();
   end_uses();
