@@ -53,7 +53,7 @@ std::set<sim::PeLocation> pes_that_run(const std::vector<Fiber*>& fibers) {
 std::string describe_wait(const Fiber& fiber, const std::set<sim::PeLocation>& running) {
   const FiberLocal& local = local_of(fiber);
   std::string text = fmt::format("\n  {} waits for {} since t={}", fiber.name(), fiber.waits_for(),
-                                 to_string(fiber.waits_since()));
+                                 to_string(local.waits_since.value_or(fiber.waits_since())));
   if (!local.collective.empty()) text += fmt::format(", in {}", local.collective);
   if (local.waits_for && !running.contains(*local.waits_for)) {
     text += fmt::format("; {} runs no kernel", to_string(*local.waits_for));

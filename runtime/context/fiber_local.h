@@ -23,6 +23,7 @@ struct FiberLocal {
   std::string_view kernel;
   sim::PeLocation pe;
   std::optional<sim::PeLocation> waits_for;  // the PE at the other end, while it waits for a queue
+  std::optional<Time> waits_since;           // likewise, on its PE_CPU's clock
 
   // A collective that this rank is in, for reports; empty when it is in none.
   std::string collective = {};

@@ -139,9 +139,9 @@ void KernelLaunch::body(Kernel& kernel) {
   kernel.tl.emplace(simulation_.fibers(), kernel.local, pe,
                     sim::Engine::call<&Kernel::wake>(&kernel), request_.name,
                     static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
-                    request_.is_collective ? request_.operation : 0);
+                    sim::Operation{request_.operation, request_.is_collective});
   request_.body(*kernel.tl);
-  kernel.tl->drain();
+  kernel.tl->end();
   finished(kernel, started);
 }
 
@@ -166,6 +166,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
 void KernelLaunch::ended(Kernel& kernel, const FiberResult& result) {
   kernel.fiber = nullptr;
   if (result.how == FiberResult::How::returned) return;
+  if (kernel.tl) kernel.tl->withdraw_receives();
   const bool is_first =
       result.how == FiberResult::How::threw && failure_ == nullptr && !simulation_.has_failed();
   if (is_first) fail(kernel, result.exception);
@@ -207,7 +208,7 @@ void KernelLaunch::drop_messages() {
   for (const sim::PeLocation& pe : request_.pes) {
     for (sim::IpcqChannel* channel : simulation_.machine().pe(pe).ipcq().ins()) {
       if (channel->ends().from.sip != pe.sip) continue;
-      while (channel->has_message()) {
+      while (channel->message_count() > 0) {
         channel->pop();
         channel->release_slot();
       }

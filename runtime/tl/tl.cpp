@@ -1,7 +1,6 @@
 #include "runtime/tl/tl.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "runtime/context/fiber_local.h"
 #include "sim_engine/base/error.h"
@@ -10,10 +9,10 @@ namespace kernbench::tl {
 
 Context::Context(runtime::FiberScheduler& fibers, runtime::FiberLocal& local,
                  sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
-                 int program_id, int program_count, std::uint64_t collective)
+                 int program_id, int program_count, const sim::Operation& operation)
     : fibers_(fibers),
       local_(local),
-      run_(pe, wake, collective),
+      run_(pe, wake, operation),
       kernel_name_(kernel_name),
       program_id_(program_id),
       program_count_(program_count) {}
@@ -127,113 +126,7 @@ Tensor Context::cat(std::span<const Tensor> values) {
   return {*this, {count}, run_.concat(tiles)};
 }
 
-// IPCQ
-
-namespace {
-
-// While a kernel waits for a queue: whom it waits for is known to reports, and if it is unwound the
-// queue forgets it.
-template <class Forget>
-class QueueWait {
- public:
-  QueueWait(runtime::FiberLocal& local, const sim::PeLocation& other_end, Forget forget)
-      : local_(local), forget_(forget) {
-    local_.waits_for = other_end;
-  }
-  ~QueueWait() {
-    local_.waits_for.reset();
-    forget_();
-  }
-  QueueWait(const QueueWait&) = delete;
-  QueueWait& operator=(const QueueWait&) = delete;
-
- private:
-  runtime::FiberLocal& local_;
-  const Forget forget_;
-};
-
-// `known` are the ports that there are.
-DeviceError no_neighbour(const std::string& where, Port port, const std::vector<Port>& known) {
-  std::vector<std::string> names;
-  for (const Port other : known) names.push_back(to_string(other));
-  return {"KB-Q006",
-          fmt::format(
-              "{}: there is no neighbour at {}; there {}", where, to_string(port),
-              names.empty() ? "is none at all" : fmt::format("are: {}", fmt::join(names, ", ")))};
-}
-
-}  // namespace
-
-void Context::send(Port port, const Tensor& value) {
-  sim::IpcqChannel* channel = run_.pe().ipcq().out(port);
-  if (channel == nullptr) {
-    std::vector<Port> known;
-    for (const auto* other : run_.pe().ipcq().outs()) known.push_back(other->ends().out);
-    throw no_neighbour(where("tl.send"), port, known);
-  }
-  check_own("tl.send", value);
-  if (value.tile_->bytes > channel->params().slot_bytes) {
-    throw DeviceError(
-        "KB-Q004", fmt::format("{}: send {} B into {} B slot of {}; send it in parts, or set a "
-                               "larger 'slot' in ccl.yaml",
-                               where("tl.send"), value.tile_->bytes, channel->params().slot_bytes,
-                               channel->name()));
-  }
-  if (!channel->has_credit()) catch_up_with_cpu();
-  while (!channel->has_credit()) {
-    const QueueWait wait(local_, channel->ends().to, [&] { channel->forget_sender(); });
-    channel->wake_on_credit(run_.wake());
-    fibers_.park([&] {
-      return fmt::format("a credit of {} (depth {}, used {})", channel->name(),
-                         channel->params().depth, channel->params().depth);
-    });
-  }
-  run_.send(*channel, value.tile_);
-}
-
-Tensor Context::recv(Port port, const Shape& shape, DType dtype) {
-  sim::IpcqChannel* channel = run_.pe().ipcq().in(port);
-  if (channel == nullptr) {
-    std::vector<Port> known;
-    for (const auto* other : run_.pe().ipcq().ins()) known.push_back(other->ends().in);
-    throw no_neighbour(where("tl.recv"), port, known);
-  }
-  const Bytes bytes = shape.numel() * size_of(dtype);
-  catch_up_with_cpu();
-  while (!channel->has_message()) {
-    const QueueWait wait(local_, channel->ends().from, [&] { channel->forget_receiver(); });
-    channel->wake_on_message(run_.wake());
-    fibers_.park(
-        [&] { return fmt::format("a message of {} ({} B; empty)", channel->name(), bytes); });
-  }
-  const sim::IpcqMessage& message = channel->front();
-  if (message.collective != run_.collective()) {
-    throw DeviceError(
-        "KB-Q003",
-        fmt::format("{}: the oldest message of {} ({} B, sent at {}) was left there by {}; every "
-                    "tl.send needs its tl.recv before the queue is used for something else",
-                    where("tl.recv"), channel->name(), message.bytes, to_string(message.sent),
-                    message.collective == 0 ? "a kernel of the user's" : "another collective"));
-  }
-  if (message.dtype != dtype || message.bytes != bytes) {
-    throw DeviceError(
-        "KB-Q005", fmt::format("{} expects {} B of {}, got {} B of {} (sent at {}) by {}",
-                               where("tl.recv"), bytes, name_of(dtype), message.bytes,
-                               name_of(message.dtype), to_string(message.sent), channel->name()));
-  }
-  reserve_scratch("tl.recv", bytes);
-  return {*this, shape, run_.receive(*channel)};
-}
-
 // Waiting
-
-// The PE_CPU has been running ahead; now it needs to know what is there at its own time.
-void Context::catch_up_with_cpu() {
-  while (run_.cpu_clock() > fibers_.engine().now()) {
-    run_.wake_at_clock();
-    fibers_.park([] { return std::string("its PE_CPU"); });
-  }
-}
 
 void Context::reserve_scratch(std::string_view operation, Bytes bytes) {
   while (!run_.has_free_scratch(bytes)) {
@@ -244,7 +137,7 @@ void Context::reserve_scratch(std::string_view operation, Bytes bytes) {
                       "until their last handle is gone",
                       where(operation), bytes, run_.free_scratch(), run_.pe().scratch_capacity()));
     }
-    run_.wake_when_outstanding(run_.outstanding() - 1);
+    run_.wake_at_next_end();
     fibers_.park([&] { return fmt::format("{} B of scratch memory", bytes); });
   }
 }
@@ -254,7 +147,15 @@ void Context::drain() {
     run_.wake_when_outstanding(0);
     fibers_.park([&] { return fmt::format("{} commands under way", run_.outstanding()); });
   }
-  catch_up_with_cpu();
+  while (run_.clock() > fibers_.engine().now()) {  // the PE_CPU has been running ahead
+    run_.wake_at_clock();
+    fibers_.park([] { return std::string("its PE_CPU"); });
+  }
+}
+
+void Context::end() {
+  check_receives_are_closed();
+  drain();
 }
 
 }  // namespace kernbench::tl

@@ -2,8 +2,8 @@
 //
 // A kernel is an ordinary function `void kernel(tl::Context& tl, tl::Pointer x, ..., int n)`.  Its
 // commands are issued in order and return at once; they run when their operands and their unit are
-// ready, so that a load overlaps work that does not need it.  Only recv(), and send() without a
-// credit, wait.  Control flow cannot depend on values: those exist only in the replay.
+// ready, so that a load overlaps work that does not need it.  Only recv(), wait(), and send()
+// without a credit, wait.  Control flow cannot depend on values: those exist only in the replay.
 
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tensor/shape.h"
+#include "runtime/tl/recv_future.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::runtime {
@@ -83,7 +84,7 @@ class Context {
  public:
   Context(runtime::FiberScheduler& fibers, runtime::FiberLocal& local, sim::ProcessingElement& pe,
           const sim::Event& wake, std::string_view kernel_name, int program_id, int program_count,
-          std::uint64_t collective = 0);
+          const sim::Operation& operation = {});
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
@@ -119,15 +120,30 @@ class Context {
   // KB-Q004 if it is larger than a slot, KB-Q006 if there is no neighbour.
   void send(Port port, const Tensor& value);
 
-  // The oldest message of the neighbour at a port.  Waits until there is one.
-  // KB-Q005 if it has another type or size, KB-Q006 if there is no neighbour, KB-Q003 if it was
-  // left behind by another collective, or by a kernel of the user's in front of a collective.
+  // Posts a receive of the next message of a port that no earlier one takes.  The PE takes that
+  // message in as soon as it is there, whatever the kernel does meanwhile; scratch for it is taken
+  // now.  Every future must be waited for before the kernel ends (KB-Q007).
+  // KB-Q006 if there is no neighbour, KB-M010 scratch exhausted.
+  RecvFuture recv_async(Port port, const Shape& shape, DType dtype);
+
+  // Waits until the message has arrived.  KB-Q005 if it has another type or size than the receive,
+  // KB-Q003 if it was left behind by another collective, or by a kernel of the user's in front of a
+  // collective; KB-Q008 if the future is used up, or another kernel's.
+  Tensor wait(RecvFuture& future);
+  Tensor wait(RecvFuture&& future) { return wait(future); }
+
+  // wait(recv_async(port, shape, dtype)).
   Tensor recv(Port port, const Shape& shape, DType dtype);
 
-  // Waits until everything that was issued is done.  The runtime calls it at a kernel's end.
+  // Waits until everything that was issued is done.
   void drain();
 
-  // For the runtime, when a kernel's code is cut short: its commands still refer to this.
+  // For the runtime, at a kernel's end: drain(), and KB-Q007 if a posted receive is not waited for.
+  void end();
+
+  // For the runtime, when a kernel's code is cut short: nobody waits for its receives, but its
+  // commands still refer to this.
+  void withdraw_receives() { run_.withdraw_receives(); }
   bool has_commands_under_way() const { return run_.outstanding() > 0; }
   void wake_when_idle() { run_.wake_when_outstanding(0); }  // REQUIRES: has_commands_under_way()
 
@@ -142,7 +158,11 @@ class Context {
                     DType dtype) const;
   void check_own(std::string_view operation, const Tensor& value) const;
   void reserve_scratch(std::string_view operation, Bytes bytes);
-  void catch_up_with_cpu();
+  sim::IpcqChannel& out(Port port) const;
+  sim::IpcqChannel& in(Port port) const;
+  void check_receives_are_closed() const;
+  [[noreturn]] void refuse(const sim::IpcqChannel& channel, const sim::IpcqMessage& message,
+                           const sim::Tile& expected) const;
   std::string where(std::string_view operation) const;
 
   runtime::FiberScheduler& fibers_;

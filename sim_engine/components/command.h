@@ -50,8 +50,9 @@ struct Command {
 
   // send, receive
   IpcqChannel* channel = nullptr;
-  std::uint32_t arrow = 0;  // of the message, in a trace
-  Tile departed;            // send: ready when it has reached its channel
+  std::uint32_t number = 0;  // send: of the message, in its queue
+  std::uint32_t arrow = 0;   // of the message, in a trace
+  Tile departed;             // send: ready when it has reached its channel
 };
 
 // Commands that are used again: nothing is allocated once warm.

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <bit>
 #include <utility>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::sim {
 
@@ -35,11 +36,6 @@ void notify(Event& waiter) {
 
 }  // namespace
 
-std::string_view name_of(BufferKind kind) {
-  constexpr std::array<std::string_view, 3> kNames = {"tcm", "sram", "hbm"};
-  return kNames.at(static_cast<std::size_t>(kind));
-}
-
 IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const IpcqParams& params)
     : engine_(engine),
       ends_(ends),
@@ -50,9 +46,12 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
       credit_time_(
           fabric.path({Endpoint::Kind::pe_cpu, ends.to}, {Endpoint::Kind::pe_cpu, ends.from})
               .time_of(kCreditBytes)),
+      tail_(params.first_number),
       credits_(params.depth),
       returns_(static_cast<std::size_t>(params.depth)),
-      slots_(static_cast<std::size_t>(params.depth)) {
+      slots_(std::bit_ceil(static_cast<std::size_t>(params.depth))),
+      slot_mask_(static_cast<std::uint32_t>(slots_.size() - 1)),
+      posts_(params.first_number) {
   KB_CHECK(params.depth > 0, "a queue of {} slots", params.depth);
 }
 
@@ -61,37 +60,76 @@ std::string IpcqChannel::name() const {
                      to_string(ends_.to), to_string(ends_.in));
 }
 
-void IpcqChannel::take_credit() {
-  if (!has_credit()) {
+// The sender's side
+
+std::optional<Time> IpcqChannel::next_credit() const {
+  if (credits_ > 0) return Time{0};
+  if (credits_in_flight_ > 0) return returns_[first_return_];
+  return std::nullopt;
+}
+
+std::uint32_t IpcqChannel::take_credit(Time clock) {
+  collect_credits(clock);
+  if (credits_ == 0) {
     throw DeviceError("KB-Q001",
                       fmt::format("{}: push with 0 credits (depth {})", name(), params_.depth));
   }
   --credits_;
   ++on_the_way_;
   check_invariant();
+  return tail_++;
 }
 
-void IpcqChannel::deliver(IpcqMessage message) {
+void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
   KB_CHECK(message.bytes <= params_.slot_bytes, "{} B in a slot of {} B", message.bytes,
            params_.slot_bytes);
   --on_the_way_;
-  const std::size_t tail = (head_ + static_cast<std::size_t>(message_count_)) % slots_.size();
-  slots_[tail] = std::move(message);
+  if (IpcqPost* post = posts_.find(number)) return hand_over(number, *post, std::move(message));
+  KB_CHECK(number == posts_.next() + static_cast<std::uint32_t>(message_count_),
+           "message {} arrived after {} of {}", number, message_count_, posts_.next());
+  slot(number) = std::move(message);
   ++message_count_;
   check_invariant();
-  notify(on_message_);
+}
+
+// The receiver's side
+
+std::uint32_t IpcqChannel::post(KernelRun& run, const Tile& tile, Time issued) {
+  const std::uint32_t number = posts_.next();
+  IpcqPost& post = posts_.add();
+  post.run = &run;
+  post.tile = tile;
+  post.issued = issued;
+  if (message_count_ > 0) {
+    --message_count_;
+    hand_over(number, post, std::exchange(slot(number), {}));
+  }
+  return number;
+}
+
+// A message that lies in its slot, and the post that takes it.
+void IpcqChannel::hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage message) {
+  ++being_emptied_;
+  check_invariant();
+  if (post.state == IpcqPost::State::discarded) {
+    posts_.close(number);
+    release_slot();
+  } else {
+    post.run->pe().receive(*this, post, std::move(message));
+  }
 }
 
 IpcqMessage IpcqChannel::pop() {
-  if (!has_message()) {
+  if (message_count_ == 0) {
     throw DeviceError("KB-Q002", fmt::format("{}: pop from an empty queue", name()));
   }
-  IpcqMessage message = std::exchange(slots_[head_], {});
-  head_ = (head_ + 1) % slots_.size();
+  const std::uint32_t number = posts_.next();
+  posts_.add();
+  posts_.close(number);
   --message_count_;
   ++being_emptied_;
   check_invariant();
-  return message;
+  return std::exchange(slot(number), {});
 }
 
 void IpcqChannel::release_slot() {
@@ -99,53 +137,34 @@ void IpcqChannel::release_slot() {
   const std::size_t last = first_return_ + static_cast<std::size_t>(credits_in_flight_++);
   returns_[last % returns_.size()] = engine_.now() + credit_time_;
   check_invariant();
-  if (on_credit_.function != nullptr && credits_in_flight_ == 1) schedule_credit_event();
+  notify(on_credit_);
 }
 
 // Of the credits in flight, those that have arrived.
-int IpcqChannel::returned_count() const {
+int IpcqChannel::returned_count(Time clock) const {
   int count = 0;
   while (count < credits_in_flight_ &&
-         returns_[(first_return_ + static_cast<std::size_t>(count)) % returns_.size()] <=
-             engine_.now()) {
+         returns_[(first_return_ + static_cast<std::size_t>(count)) % returns_.size()] <= clock) {
     ++count;
   }
   return count;
 }
 
-void IpcqChannel::collect_credits() {
-  const int count = returned_count();
+void IpcqChannel::collect_credits(Time clock) {
+  const int count = returned_count(clock);
   first_return_ = (first_return_ + static_cast<std::size_t>(count)) % returns_.size();
   credits_in_flight_ -= count;
   credits_ += count;
 }
 
-bool IpcqChannel::has_credit() {
-  collect_credits();
-  return credits_ > 0;
-}
-
-void IpcqChannel::wake_on_credit(const Event& event) {
-  on_credit_ = event;
-  if (credits_in_flight_ > 0) schedule_credit_event();
-}
-
-void IpcqChannel::schedule_credit_event() {
-  engine_.schedule<&IpcqChannel::credit_event>(returns_[first_return_] - engine_.now(), this);
-}
-
-void IpcqChannel::credit_event() {
-  notify(on_credit_);
-}
-
 // Every slot is in exactly one place.
 void IpcqChannel::check_invariant() const {
   KB_CHECK(credits_ >= 0 && on_the_way_ >= 0 && being_emptied_ >= 0 && credits_in_flight_ >= 0 &&
-               credits_ + on_the_way_ + message_count() + being_emptied_ + credits_in_flight_ ==
+               credits_ + on_the_way_ + message_count_ + being_emptied_ + credits_in_flight_ ==
                    params_.depth,
            "{}: {} credits, {} on the way, {} arrived, {} being emptied, {} credits in flight, "
            "depth {}",
-           name(), credits_, on_the_way_, message_count(), being_emptied_, credits_in_flight_,
+           name(), credits_, on_the_way_, message_count_, being_emptied_, credits_in_flight_,
            params_.depth);
 }
 
@@ -153,25 +172,11 @@ void IpcqChannel::reset() {
   credits_ = params_.depth;
   on_the_way_ = being_emptied_ = credits_in_flight_ = message_count_ = 0;
   std::ranges::fill(slots_, IpcqMessage{});
-  head_ = first_return_ = 0;
-  on_credit_ = on_message_ = {};
+  first_return_ = 0;
+  tail_ = params_.first_number;
+  posts_.reset(params_.first_number);
+  on_credit_ = {};
   last_departure_ = {};
-}
-
-void PeIpcq::enter(Table& table, Port port, IpcqChannel* channel) {
-  auto& channels = table[static_cast<std::size_t>(port.direction)];
-  const auto index = static_cast<std::size_t>(port.index);
-  if (index >= channels.size()) channels.resize(index + 1);
-  channels[index] = channel;
-}
-
-std::vector<IpcqChannel*> PeIpcq::all_of(const Table& table) {
-  std::vector<IpcqChannel*> all;
-  for (const auto& channels : table) {
-    std::ranges::copy_if(channels, std::back_inserter(all),
-                         [](const IpcqChannel* channel) { return channel != nullptr; });
-  }
-  return all;
 }
 
 }  // namespace kernbench::sim

@@ -1,52 +1,38 @@
-// PE-to-PE queues (IPCQ).
+// PE-to-PE queues (IPCQ, ADR-0023).
 //
 // Models:      a ring buffer of `depth` slots at the receiver, in its TCM, its HBM or its cube's
 //              SRAM; a sender that owns as many credits as there are free slots; data and metadata
-//              that arrive together and become visible at once; a credit that flies back when the
-//              receiver has emptied the slot.
+//              that arrive together and become visible at once; receives that are posted, and whose
+//              message PE_IPCQ takes out of its slot as soon as it is there; a credit that flies
+//              back when the slot has been emptied.
 // Not modeled: head and tail pointers as memory traffic of their own.
-// Timing:      a message takes the path into the buffer (Fabric); a credit takes the latency of the
-//              way back plus 16 bytes at its slowest link, and occupies no link (ADR-0033).
+// Timing:      a message takes the path into the buffer (Fabric), and the path out of it into the
+//              receiver's TCM; a credit takes the latency of the way back plus 16 bytes at its
+//              slowest link, and occupies no link (ADR-0033).
 
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/ipcq_message.h"
+#include "sim_engine/components/ipcq_params.h"
+#include "sim_engine/components/ipcq_posts.h"
 #include "sim_engine/components/location.h"
 #include "sim_engine/components/port.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/core/engine.h"
-#include "sim_engine/data/value.h"
 
 namespace kernbench::sim {
 
-// The memory that holds a queue's slots.
-enum class BufferKind : std::uint8_t { tcm, sram, hbm };
-inline constexpr std::array kBufferKinds = {BufferKind::tcm, BufferKind::sram, BufferKind::hbm};
-std::string_view name_of(BufferKind kind);
-
-struct IpcqParams {
-  BufferKind buffer_kind = BufferKind::tcm;
-  int depth = 4;                // slots
-  Bytes slot_bytes = 16 << 10;  // capacity of one
-};
-
-struct IpcqMessage {
-  Value value;
-  DType dtype = DType::f32;
-  std::int64_t element_count = 0;
-  Bytes bytes = 0;
-  Time sent{0};
-  std::uint64_t collective = 0;  // the operation that it belongs to; 0: a kernel of the user's
-  std::uint32_t arrow = 0;       // joins its send and its receive in a trace
-};
-
 // One queue, from one PE to another.
+//
+// Its messages are numbered in the order of their sends, its posted receives in the order of their
+// posts, and the n-th post takes the n-th message.  The tail is the number of the next send, the
+// head that of the next post: what has arrived from the head on lies in slots.
 class IpcqChannel {
  public:
   struct Ends {
@@ -54,6 +40,8 @@ class IpcqChannel {
     Port out;  // the sender's name for the receiver
     PeLocation to;
     Port in;  // the receiver's name for the sender
+
+    bool in_one_sip() const { return from.sip == to.sip; }
   };
 
   // REQUIRES: params.depth > 0
@@ -67,39 +55,57 @@ class IpcqChannel {
   // "ipcq sip0.cube0.pe0 east -> sip1.cube0.pe0 west"
   std::string name() const;
 
-  // The sender's side.  A credit is taken before a message is sent.
-  bool has_credit();
-  void take_credit();  // DeviceError KB-Q001 without credit
-  void wake_on_credit(const Event& event);
-  void forget_sender() { on_credit_ = {}; }  // who waited for a credit waits no more
+  // The sender's side.
+
+  // From when on it has a credit, which may be in the past or, of one that is flying back, in the
+  // future.  nullopt if all are in use.
+  std::optional<Time> next_credit() const;
+  // Takes a credit that is there at `clock`, the sender's own time, for the next message.  Returns
+  // the message's number.  DeviceError KB-Q001 if there is none.
+  std::uint32_t take_credit(Time clock);
+  // Calls `event` when a slot has been emptied, if it has not been forgotten by then.
+  void wake_on_credit(const Event& event) { on_credit_ = event; }
+  void forget_sender() { on_credit_ = {}; }
 
   // The send that was issued last, until it has departed: sends of one queue depart in order.
   Tile& last_departure() { return last_departure_; }
 
-  // The message is complete in its slot.
+  // The message is complete in its slot.  It goes to its post, if there is one.
   // REQUIRES: a credit was taken for it; it is not larger than a slot
-  void deliver(IpcqMessage message);
+  void deliver(std::uint32_t number, IpcqMessage message);
 
-  // The receiver's side.  pop() takes the oldest message; its slot is in use until release_slot().
-  bool has_message() const { return message_count_ > 0; }
-  const IpcqMessage& front() const { return slots_[head_]; }
-  IpcqMessage pop();  // DeviceError KB-Q002 if empty
-  void wake_on_message(const Event& event) { on_message_ = event; }
-  void forget_receiver() { on_message_ = {}; }
+  // The receiver's side.
+
+  // Posts a receive of the next message that no earlier post takes, which may be there already.
+  // Returns its number.
+  std::uint32_t post(KernelRun& run, const Tile& tile, Time issued);
+  // REQUIRES: the post was made, and is not closed
+  IpcqPost& posted(std::uint32_t number) { return *posts_.find(number); }
+  void close_post(std::uint32_t number) { posts_.close(number); }
+  int open_post_count() const { return posts_.count(); }
+  void withdraw_posts() { posts_.withdraw(tail_); }
+
+  // Messages that nobody has posted a receive for, oldest first.  pop() takes one out; its slot is
+  // in use until release_slot().
+  int message_count() const { return message_count_; }
+  const IpcqMessage& message(int index) const {
+    return slot(posts_.next() + static_cast<std::uint32_t>(index));
+  }
+  IpcqMessage pop();  // DeviceError KB-Q002 if there is none
   void release_slot();
 
   // That the sender has, or could collect now.
-  int credits() const { return credits_ + returned_count(); }
-  int message_count() const { return message_count_; }
+  int credits() const { return credits_ + returned_count(engine_.now()); }
 
   // Back to the state after installation: the end of a run that failed.
   void reset();
 
  private:
-  int returned_count() const;
-  void collect_credits();
-  void schedule_credit_event();
-  void credit_event();
+  const IpcqMessage& slot(std::uint32_t number) const { return slots_[number & slot_mask_]; }
+  IpcqMessage& slot(std::uint32_t number) { return slots_[number & slot_mask_]; }
+  void hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage message);
+  int returned_count(Time clock) const;
+  void collect_credits(Time clock);
   void check_invariant() const;
 
   Engine& engine_;
@@ -108,50 +114,22 @@ class IpcqChannel {
   const Path* const data_path_;  // from the sender's TCM into the buffer
   const Path* const pop_path_;   // from the buffer into the receiver's TCM
   const Time credit_time_;
+  std::uint32_t tail_;  // free-running, as the posts' numbers are
   int credits_;
   int on_the_way_ = 0;     // messages sent, not yet delivered
-  int being_emptied_ = 0;  // slots popped, not yet released
+  int message_count_ = 0;  // delivered, and no post has taken them
+  int being_emptied_ = 0;  // slots whose message a post has taken, not yet released
   // When the credits under way arrive, earliest first: a ring of credits_in_flight_ from
-  // first_return_. They are collected when somebody asks; an event is made only for a sender that
-  // waits.
-  std::vector<Time> returns_;
-  std::size_t first_return_ = 0;
+  // first_return_. They are collected when somebody asks.
   int credits_in_flight_ = 0;
-  std::vector<IpcqMessage> slots_;  // a ring: message_count_ of them from head_ on
-  std::size_t head_ = 0;
-  int message_count_ = 0;
+  std::size_t first_return_ = 0;
+  std::vector<Time> returns_;
+  // Message n lies in slot n, modulo the next power of two: so the counters may wrap around.
+  std::vector<IpcqMessage> slots_;
+  const std::uint32_t slot_mask_;
+  IpcqPosts posts_;
   Event on_credit_;
-  Event on_message_;
   Tile last_departure_;
-};
-
-// Which channels a PE can reach, by port.
-class PeIpcq {
- public:
-  IpcqChannel* out(Port port) const { return find(out_, port); }  // nullptr: there is none
-  IpcqChannel* in(Port port) const { return find(in_, port); }
-
-  // REQUIRES: port.index >= 0
-  void connect_out(Port port, IpcqChannel* channel) { enter(out_, port, channel); }
-  void connect_in(Port port, IpcqChannel* channel) { enter(in_, port, channel); }
-
-  // All there are, by direction and index.
-  std::vector<IpcqChannel*> outs() const { return all_of(out_); }
-  std::vector<IpcqChannel*> ins() const { return all_of(in_); }
-
- private:
-  using Table = std::array<std::vector<IpcqChannel*>, kDirectionCount>;  // by direction, index
-
-  static IpcqChannel* find(const Table& table, Port port) {
-    const auto& channels = table[static_cast<std::size_t>(port.direction)];
-    const auto index = static_cast<std::size_t>(port.index);  // a negative one is large
-    return index < channels.size() ? channels[index] : nullptr;
-  }
-  static void enter(Table& table, Port port, IpcqChannel* channel);
-  static std::vector<IpcqChannel*> all_of(const Table& table);
-
-  Table out_;
-  Table in_;
 };
 
 }  // namespace kernbench::sim

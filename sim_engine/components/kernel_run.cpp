@@ -7,17 +7,17 @@
 
 namespace kernbench::sim {
 
-KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, std::uint64_t collective)
+KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, const Operation& operation)
     : pe_(pe),
       wake_(wake),
-      collective_(collective),
+      operation_(operation),
+      id_(++pe.services().kernel_count),
       started_(pe.services().engine.now()),
       cpu_clock_(started_) {}
 
 Command& KernelRun::issue_next(Command::Kind kind) {
-  PeServices& services = pe_.services();
-  cpu_clock_ = std::max(cpu_clock_, services.engine.now()) + services.topology.pe.cpu_issue;
-  Command& command = services.commands.make();
+  cpu_clock_ = clock() + pe_.services().topology.pe.cpu_issue;
+  Command& command = pe_.services().commands.make();
   command.kind = kind;
   command.run = this;
   command.issued = cpu_clock_;
@@ -90,30 +90,42 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
 }
 
 void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
-  channel.take_credit();
+  const std::uint32_t number = channel.take_credit(clock());
   Command& command = issue_next(Command::Kind::send);
   command.a = tile;
   command.b = std::exchange(channel.last_departure(), command.departed = make_signal());
   command.result = make_signal();
   command.bytes = tile->bytes;
   command.channel = &channel;
+  command.number = number;
   command.arrow = pe_.services().next_arrow++;
   submit(command);
 }
 
-Tile KernelRun::receive(IpcqChannel& channel) {
-  PeServices& services = pe_.services();
-  IpcqMessage message = channel.pop();
-  Command& command = issue_next(Command::Kind::receive);
-  const Tile result =
-      services.tiles.make(message.dtype, message.element_count, &pe_.scratch_in_use());
-  result->value = std::move(message.value);
-  command.result = result;
-  command.bytes = result->bytes;
-  command.channel = &channel;
-  command.arrow = message.arrow;
-  submit(command);
-  return result;
+KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dtype,
+                                                 std::int64_t count) {
+  cpu_clock_ = clock() + pe_.services().topology.pe.cpu_issue;
+  ++open_receives_;
+  const Tile tile = pe_.services().tiles.make(dtype, count, &pe_.scratch_in_use());
+  return {&channel, channel.post(*this, tile, cpu_clock_), tile};
+}
+
+std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive) {
+  IpcqPost& post = post_of(receive);
+  const bool was_refused = post.state == IpcqPost::State::refused;
+  KB_CHECK(was_refused || post.state == IpcqPost::State::arrived, "the message has not come");
+  std::optional<IpcqMessage> refused;
+  if (was_refused) refused = post.refused;
+  wait_until(post.seen);
+  receive.channel->close_post(receive.number);
+  --open_receives_;
+  return refused;
+}
+
+void KernelRun::withdraw_receives() {
+  if (open_receives_ == 0) return;
+  for (IpcqChannel* channel : pe_.ipcq().ins()) channel->withdraw_posts();
+  open_receives_ = 0;
 }
 
 Tile KernelRun::slice(const Tile& whole, std::int64_t begin, std::int64_t count) {
@@ -175,6 +187,11 @@ Bytes KernelRun::free_scratch() {
 
 // Waiting.
 
+Time KernelRun::clock() {
+  cpu_clock_ = std::max(cpu_clock_, pe_.services().engine.now());
+  return cpu_clock_;
+}
+
 void KernelRun::wake_at_clock() {
   Engine& engine = pe_.services().engine;
   KB_CHECK(cpu_clock_ > engine.now(), "the PE_CPU is not ahead");
@@ -186,10 +203,16 @@ void KernelRun::wake_when_outstanding(int count) {
   wake_at_outstanding_ = count;
 }
 
+void KernelRun::wake_at_next_end() {
+  KB_CHECK(outstanding_ > 0, "no command is under way");
+  wake_at_next_end_ = true;
+}
+
 void KernelRun::command_finished() {
   --outstanding_;
-  if (outstanding_ > wake_at_outstanding_) return;
+  if (outstanding_ > wake_at_outstanding_ && !wake_at_next_end_) return;
   wake_at_outstanding_ = -1;
+  wake_at_next_end_ = false;
   wake_.function(wake_.object, wake_.argument);
 }
 

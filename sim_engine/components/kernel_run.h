@@ -1,12 +1,15 @@
 // One kernel on one PE, as its PE_CPU sees it: the commands it issues and what it may wait for.
 // Knows nothing of fibers: whoever runs the kernel's code tells how it is woken.
 //
-// Timing: the PE_CPU takes `issue` per command.  It runs ahead of its units on a clock of its own
-// and meets simulated time only where it must wait: for a credit, for a message, for the end.
+// Timing: the PE_CPU takes `issue` per command, of which a posted receive is one.  It runs ahead of
+// its units on a clock of its own and meets simulated time only where it must wait for what is not
+// under way yet: for a message, for a slot that is in use, for the end.
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,9 +20,17 @@ namespace kernbench::sim {
 
 class KernelRun {
  public:
-  // Starts now.  `wake` is called when what the kernel waits for has come.
-  // `collective` is the operation that its messages belong to, 0 for a kernel of the user's.
-  KernelRun(ProcessingElement& pe, const Event& wake, std::uint64_t collective = 0);
+  // A receive that was posted, until it is closed.
+  struct PostedReceive {
+    IpcqChannel* channel = nullptr;
+    std::uint32_t number = 0;
+    Tile tile;  // has its value once the message has arrived
+  };
+
+  // Starts now.  `wake` is called when what the kernel waits for has come.  `operation` is what its
+  // messages belong to.
+  KernelRun(ProcessingElement& pe, const Event& wake, const Operation& operation = {});
+  ~KernelRun() { withdraw_receives(); }
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
 
@@ -27,7 +38,8 @@ class KernelRun {
   const ProcessingElement& pe() const { return pe_; }
   Time started() const { return started_; }
   Time cpu_clock() const { return cpu_clock_; }
-  std::uint64_t collective() const { return collective_; }
+  const Operation& operation() const { return operation_; }
+  std::uint64_t id() const { return id_; }  // no other kernel of this machine ever had it
   int outstanding() const { return outstanding_; }
 
   // Commands: they return at once.  Elements are counted in the buffer's dtype.
@@ -38,14 +50,29 @@ class KernelRun {
   // it, the result takes its place in scratch.
   Tile gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
             DType dtype);
-  void send(IpcqChannel& channel, const Tile& tile);  // REQUIRES: channel.has_credit()
+  void send(IpcqChannel& channel, const Tile& tile);  // REQUIRES: it has a credit at clock()
   Tile slice(const Tile& whole, std::int64_t begin, std::int64_t count);  // no command: a view
   Tile concat(std::span<const Tile> parts);                               // likewise
-  Tile receive(IpcqChannel& channel);  // REQUIRES: channel.has_message()
+
+  // Posts a receive of the next message that no earlier post takes; its scratch is taken now.
+  PostedReceive post_receive(IpcqChannel& channel, DType dtype, std::int64_t count);
+  static IpcqPost& post_of(const PostedReceive& receive) {
+    return receive.channel->posted(receive.number);
+  }
+  // The kernel has waited for a message that has come.  What was wrong with it, if it was refused.
+  std::optional<IpcqMessage> close_receive(const PostedReceive& receive);
+  int open_receives() const { return open_receives_; }
+  // Nobody will wait for what is posted.
+  void withdraw_receives();
+
+  // The PE_CPU's own time; that it waits until `time`.
+  Time clock();
+  void wait_until(Time time) { cpu_clock_ = std::max(cpu_clock_, time); }
 
   // Waiting.  Each arranges one call of `wake`.
   void wake_at_clock();                   // REQUIRES: cpu_clock() > now
   void wake_when_outstanding(int count);  // or fewer; REQUIRES: count < outstanding()
+  void wake_at_next_end();                // of a command; REQUIRES: outstanding() > 0
   const Event& wake() const { return wake_; }
 
   // Bytes of scratch that are free at this point of the program; whether there are so many.
@@ -79,11 +106,14 @@ class KernelRun {
 
   ProcessingElement& pe_;
   const Event wake_;
-  const std::uint64_t collective_;
+  const Operation operation_;
+  const std::uint64_t id_;
   const Time started_;
   Time cpu_clock_;
   int outstanding_ = 0;
   int wake_at_outstanding_ = -1;
+  bool wake_at_next_end_ = false;
+  int open_receives_ = 0;               // posted, not closed
   std::vector<MemoryAccess> accesses_;  // finished ones are dropped when it has grown
   std::size_t prune_at_ = kFewAccesses;
   std::vector<Tile> hazards_;  // of the command being issued

@@ -15,7 +15,8 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
       fabric_(engine_, topology_, trace_.get()),
       memory_(options.data),
       launcher_(engine_, fabric_, topology_),
-      services_{topology_, engine_, fabric_, memory_, accesses_, op_log_, trace_.get(), {}, {}, 0} {
+      services_{topology_,    engine_, fabric_, memory_, accesses_, op_log_,
+                trace_.get(), {},      {},      0,       0} {
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/gemm_array.h"
@@ -204,6 +205,35 @@ void ProcessingElement::occupy(FifoServer& unit, Command& command, Time duration
                                                         argument_of(command));
 }
 
+// PE_IPCQ
+
+void ProcessingElement::receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) {
+  KernelRun& run = *post.run;
+  const Tile tile = std::exchange(post.tile, {});
+  post.seen = std::max(post.issued, services_.engine.now());
+  if (message.dtype == tile->dtype && message.bytes == tile->bytes &&
+      share_messages(message.operation, run.operation())) {
+    post.state = IpcqPost::State::arrived;
+    tile->value = std::move(message.value);
+    Command& command = services_.commands.make();
+    command.kind = Command::Kind::receive;
+    command.run = &run;
+    command.issued = post.seen;
+    command.result = tile;
+    command.bytes = tile->bytes;
+    command.channel = &channel;
+    command.arrow = message.arrow;
+    ++run.outstanding_;
+    operands_ready(command);
+  } else {
+    post.state = IpcqPost::State::refused;
+    message.value = {};
+    post.refused = std::move(message);
+    channel.release_slot();
+  }
+  if (std::exchange(post.wakes, false)) run.wake_.function(run.wake_.object, run.wake_.argument);
+}
+
 // The end of every command.
 
 void ProcessingElement::finish(std::uint64_t argument) {
@@ -246,8 +276,9 @@ void ProcessingElement::depart(Command& command) {
 
 void ProcessingElement::send_arrived(Command& command) {
   const TileNode& tile = *command.a.operator->();
-  command.channel->deliver({tile.value, tile.dtype, tile.element_count, tile.bytes, command.started,
-                            command.run->collective(), command.arrow});
+  command.channel->deliver(command.number,
+                           {tile.value, tile.dtype, tile.element_count, tile.bytes, command.started,
+                            command.run->operation(), command.arrow});
 }
 
 void ProcessingElement::record(const Command& command) {

@@ -5,7 +5,8 @@
 //              in order, `setup` per descriptor; the data then travel the fabric, so that several
 //              are under way.  PE_MMU adds its latency per page that a load or store touches.
 //              PE_MATH takes ceil(elements / lanes) cycles, PE_GEMM the cycles of its array
-//              (gemm_array.h).  PE_IPCQ adds its latency to each push and pop.
+//              (gemm_array.h).  PE_IPCQ takes the message of a posted receive out of its slot as
+//              soon as it is there, without the PE_CPU, and adds its latency to each push and pop.
 // Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
 
 #pragma once
@@ -18,6 +19,7 @@
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/fifo_server.h"
+#include "sim_engine/components/pe_ipcq.h"
 #include "sim_engine/core/engine.h"
 #include "sim_engine/data/op_log.h"
 
@@ -37,6 +39,7 @@ struct PeServices {
   TilePool tiles;
   CommandPool commands;
   std::uint32_t next_arrow = 0;
+  std::uint64_t kernel_count = 0;  // that have run
 };
 
 class ProcessingElement {
@@ -64,6 +67,9 @@ class ProcessingElement {
   // Takes a command whose fields are filled in.  It runs once `issued` has come and its operands
   // and `hazards` (accesses that it must not overtake) are ready, and then makes its result ready.
   void issue(Command& command, std::span<const Tile> hazards);
+
+  // PE_IPCQ: the message of a post is there.  `post` must not be used afterwards.
+  void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message);
 
   // Forgets reservations: the end of a run that failed.  Scratch comes back with the tiles.
   void reset();

@@ -47,6 +47,17 @@ struct PairUnderTest {
   }
 
   Time now() const { return torch.engine().now(); }
+  // When each send left for its queue, after `begin`.
+  std::vector<Time> send_times(Time begin) const { return start_times(sim::OpKind::send, begin); }
+  // When PE_IPCQ took each message in.
+  std::vector<Time> recv_times(Time begin) const { return start_times(sim::OpKind::recv, begin); }
+  std::vector<Time> start_times(sim::OpKind kind, Time begin) const {
+    std::vector<Time> times;
+    for (const sim::OpRecord& op : torch.engine().op_log()) {
+      if (op.kind == kind) times.push_back(op.start - begin);
+    }
+    return times;
+  }
   int credits(int from) {
     sim::ProcessingElement& pe = torch.simulation().machine().pe(from == 0 ? kFirst : kSecond);
     return pe.ipcq().out(from == 0 ? tl::Direction::east : tl::Direction::west)->credits();

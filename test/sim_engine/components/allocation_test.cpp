@@ -99,9 +99,10 @@ TEST_CASE("commands of a timing-only machine allocate nothing once warm", "[pe][
             sender.run.send(channel, b);
           }
           sender.end();
-          while (channel.has_message()) {
-            const Tile received = receiver.run.receive(channel);
-            receiver.run.math(MathOp::add, received, received);
+          while (channel.message_count() > 0) {
+            const auto received = receiver.run.post_receive(channel, DType::f32, 64);
+            receiver.run.close_receive(received);
+            receiver.run.math(MathOp::add, received.tile, received.tile);
           }
           receiver.end();
           dut.machine.engine().run();

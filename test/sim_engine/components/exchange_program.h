@@ -42,6 +42,7 @@ class ExchangeProgram {
     std::optional<KernelRun> run;
     DeviceBuffer buffer;
     Tile own;
+    std::optional<KernelRun::PostedReceive> posted;
     int sent = 0;
     int received = 0;
     bool finished = false;
@@ -60,18 +61,24 @@ class ExchangeProgram {
       const Direction to = at == kPe0 ? Direction::east : Direction::west;
       IpcqChannel& out = *run->pe().ipcq().out(to);
       IpcqChannel& in = *run->pe().ipcq().in(to);
-      for (; sent < program->message_count_ && out.has_credit(); ++sent) run->send(out, own);
-      for (; in.has_message(); ++received) {
-        run->store(buffer, 0, run->math(MathOp::add, own, run->receive(in)));
+      for (; sent < program->message_count_ && out.next_credit(); ++sent) {
+        run->wait_until(*out.next_credit());
+        run->send(out, own);
       }
-      if (sent < program->message_count_) {
-        out.wake_on_credit(run->wake());
+      if (sent < program->message_count_) out.wake_on_credit(run->wake());
+      for (; received < program->message_count_ && has_received(in); ++received) {
+        run->close_receive(*posted);
+        run->store(buffer, 0, run->math(MathOp::add, own, posted->tile));
+        posted.reset();
       }
-      if (received < program->message_count_) {
-        in.wake_on_message(run->wake());
-      } else if (sent == program->message_count_) {
-        finish();
-      }
+      if (received == program->message_count_ && sent == program->message_count_) finish();
+    }
+    // Has the next receive posted, and is woken when its message is there.
+    bool has_received(IpcqChannel& in) {
+      if (!posted) posted = run->post_receive(in, DType::f32, kElements);
+      IpcqPost& post = KernelRun::post_of(*posted);
+      post.wakes = post.state == IpcqPost::State::open;
+      return !post.wakes;
     }
     void finish() {
       if (finished) return;

@@ -19,12 +19,12 @@ struct ChannelUnderTest {
 
   // A message that is there at once, and tells its number.
   void push(std::int64_t number) {
-    channel.take_credit();
-    channel.deliver(message(number));
+    channel.deliver(channel.take_credit(dut.now()), message(number));
   }
   static IpcqMessage message(std::int64_t number) {
-    return {Value(DType::f32, 4), DType::f32, number, 16, Time{0}, 0};
+    return {Value(DType::f32, 4), DType::f32, number, 16, Time{0}, {}, 0};
   }
+  bool has_credit() { return channel.next_credit() && *channel.next_credit() <= dut.now(); }
   void woken() { ++wake_count; }
   Event wake() { return Engine::call<&ChannelUnderTest::woken>(this); }
 
@@ -50,10 +50,10 @@ TEST_CASE("a queue gives as many credits as it has slots", "[ipcq]") {
   const int depth = GENERATE(1, 2, 4, 7);
   ChannelUnderTest q({.depth = depth});
   for (int i = 0; i < depth; ++i) {
-    CHECK(q.channel.has_credit());
+    CHECK(q.has_credit());
     q.push(i);
   }
-  CHECK_FALSE(q.channel.has_credit());
+  CHECK_FALSE(q.has_credit());
   CHECK(q.channel.message_count() == depth);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("a push without credit and a pop of nothing name the queue", "[ipcq][e
         "[KB-Q002] ipcq sip0.cube0.pe0 global_east -> sip1.cube0.pe0 global_west: pop from an "
         "empty queue");
   q.push(1);
-  CHECK(device_error_of([&] { q.channel.take_credit(); }) ==
+  CHECK(device_error_of([&] { q.channel.take_credit(q.dut.now()); }) ==
         "[KB-Q001] ipcq sip0.cube0.pe0 global_east -> sip1.cube0.pe0 global_west: push with 0 "
         "credits (depth 1)");
   CHECK(q.channel.message_count() == 1);  // neither changed anything
@@ -76,12 +76,19 @@ TEST_CASE("a credit takes the latency of the way back and 16 bytes at its slowes
   q.push(1);
   q.channel.wake_on_credit(q.wake());
   q.channel.pop();
+  CHECK(q.wake_count == 0);
+  CHECK_FALSE(q.channel.next_credit());
   q.channel.release_slot();
-  q.dut.machine.engine().run();
-  // NoC 2 + 2 ns, UCIe 5 + 5 ns, SIP link 100 ns at 10 GB/s.
-  CHECK(q.dut.now() == ns(2 + 5 + 100 + 5 + 2) + Time{1'600});
-  CHECK(q.channel.has_credit());
   CHECK(q.wake_count == 1);
+  // NoC 2 + 2 ns, UCIe 5 + 5 ns, SIP link 100 ns at 10 GB/s.
+  const Time back = ns(2 + 5 + 100 + 5 + 2) + Time{1'600};
+  CHECK(q.channel.next_credit() == back);
+  q.dut.advance(back - Time{1});
+  CHECK(q.channel.credits() == 0);
+  CHECK_THROWS_AS(q.channel.take_credit(q.dut.now()), DeviceError);
+  q.dut.advance(Time{1});
+  CHECK(q.channel.credits() == 1);
+  q.channel.take_credit(q.dut.now());
 }
 
 TEST_CASE("credits occupy no link, and none waits for another", "[ipcq][timing]") {
@@ -104,7 +111,7 @@ TEST_CASE("messages come out in the order in which they went in", "[ipcq]") {
   for (int round = 0; round < 5; ++round) {  // the ring wraps
     q.push(2 * round);
     q.push(2 * round + 1);
-    CHECK(q.channel.front().element_count == 2 * round);
+    CHECK(q.channel.message(0).element_count == 2 * round);
     CHECK(q.channel.pop().element_count == 2 * round);
     CHECK(q.channel.pop().element_count == 2 * round + 1);
     q.channel.release_slot();
@@ -113,23 +120,13 @@ TEST_CASE("messages come out in the order in which they went in", "[ipcq]") {
   }
 }
 
-TEST_CASE("whoever waits for a message is told once, when it is there", "[ipcq]") {
-  ChannelUnderTest q({.depth = 3});
-  q.channel.wake_on_message(q.wake());
-  q.channel.take_credit();
-  CHECK(q.wake_count == 0);
-  q.channel.deliver(ChannelUnderTest::message(1));
-  q.push(2);
-  CHECK(q.wake_count == 1);
-}
-
 TEST_CASE("a message that is too large, or that no credit was taken for, is our own fault",
           "[ipcq]") {
   ChannelUnderTest q({.depth = 2, .slot_bytes = 16});
-  CHECK_THROWS_AS(q.channel.deliver(ChannelUnderTest::message(1)), InternalError);
+  CHECK_THROWS_AS(q.channel.deliver(0, ChannelUnderTest::message(1)), InternalError);
   ChannelUnderTest small({.depth = 2, .slot_bytes = 15});
-  small.channel.take_credit();
-  CHECK_THROWS_AS(small.channel.deliver(ChannelUnderTest::message(1)), InternalError);
+  const std::uint32_t number = small.channel.take_credit(Time{0});
+  CHECK_THROWS_AS(small.channel.deliver(number, ChannelUnderTest::message(1)), InternalError);
   ChannelUnderTest idle({.depth = 2});
   CHECK_THROWS_AS(idle.channel.release_slot(), InternalError);
   CHECK_THROWS_AS(ChannelUnderTest({.depth = 0}), InternalError);
@@ -155,15 +152,14 @@ TEST_CASE("reset puts a queue back to where it began", "[ipcq]") {
   ChannelUnderTest q({.depth = 3});
   q.push(1);
   q.push(2);
-  q.channel.take_credit();
+  q.channel.take_credit(q.dut.now());
   q.channel.pop();
   q.channel.release_slot();
   q.channel.wake_on_credit(q.wake());
-  q.channel.wake_on_message(q.wake());
   q.dut.machine.engine().clear();
   q.channel.reset();
   CHECK(q.channel.credits() == 3);
-  CHECK_FALSE(q.channel.has_message());
+  CHECK(q.channel.message_count() == 0);
   q.push(7);
   CHECK(q.channel.pop().element_count == 7);
   q.channel.release_slot();
@@ -176,7 +172,9 @@ TEST_CASE("random operations keep every slot in exactly one place", "[ipcq][rand
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const int depth = 1 + static_cast<int>(random() % 8);
-    ChannelUnderTest q({.depth = depth});
+    const std::uint32_t first = seed % 2 == 0 ? 0 : 0U - seed;  // the counters wrap around
+    std::uint32_t sent = first;
+    ChannelUnderTest q({.depth = depth, .first_number = first});
     Engine& engine = q.dut.machine.engine();
     const Time credit_time =
         q.dut.path({Endpoint::Kind::pe_cpu, kFarPe0}, {Endpoint::Kind::pe_cpu, kPe0}).time_of(16);
@@ -188,18 +186,21 @@ TEST_CASE("random operations keep every slot in exactly one place", "[ipcq][rand
     for (int step = 0; step < 500; ++step) {
       switch (random() % 5) {
         case 0:
-          if (q.channel.has_credit()) {
-            q.channel.take_credit();
+          if (q.has_credit()) {
+            CHECK(q.channel.take_credit(q.dut.now()) == sent);
+            ++sent;
             ++on_the_way;
           } else {
-            CHECK_THROWS_AS(q.channel.take_credit(), DeviceError);
+            CHECK_THROWS_AS(q.channel.take_credit(q.dut.now()), DeviceError);
           }
           break;
         case 1:
           if (on_the_way == 0) break;
           --on_the_way;
           arrived.push_back(next);
-          q.channel.deliver(ChannelUnderTest::message(next++));
+          q.channel.deliver(first + static_cast<std::uint32_t>(next),
+                            ChannelUnderTest::message(next));
+          ++next;
           break;
         case 2:
           if (arrived.empty()) {

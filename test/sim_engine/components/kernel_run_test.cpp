@@ -95,7 +95,8 @@ TEST_CASE("an access that another had to wait for does not hold its scratch beyo
   CHECK(k.kernel.run.free_scratch() == k.dut.machine.pe(kPe0).scratch_capacity() - 1000);
 }
 
-TEST_CASE("a message holds scratch of the receiver from its receive on", "[kernel_run][scratch]") {
+TEST_CASE("a message holds scratch of the receiver from the post of its receive on",
+          "[kernel_run][scratch]") {
   KernelRunUnderTest k;
   IpcqChannel& channel = k.dut.machine.connect({kPe0, Direction::east, kPe1, Direction::west}, {});
   k.kernel.run.send(channel, k.kernel.run.load(k.buffer, 0, 250));
@@ -103,10 +104,11 @@ TEST_CASE("a message holds scratch of the receiver from its receive on", "[kerne
   CHECK(k.kernel.run.free_scratch() == k.dut.machine.pe(kPe0).scratch_capacity());
   KernelUnderTest receiver(k.dut, kPe1);
   CHECK(k.dut.machine.pe(kPe1).scratch_in_use() == 0);
-  Tile received = receiver.run.receive(channel);
+  auto received = receiver.run.post_receive(channel, DType::f32, 250);
   CHECK(k.dut.machine.pe(kPe1).scratch_in_use() == 1000);
   receiver.end();
   CHECK(channel.credits() == channel.params().depth - 1);  // one is flying back
+  receiver.run.close_receive(received);
   received = {};
   CHECK(receiver.run.free_scratch() == k.dut.machine.pe(kPe1).scratch_capacity());
   k.dut.advance(kLongEnough);
@@ -122,8 +124,8 @@ TEST_CASE("a receive costs issue, dispatch, setup, PE_IPCQ and the way out of th
   k.kernel.run.send(channel, k.kernel.run.load(k.buffer, 0, 250));
   k.kernel.end();
   KernelUnderTest receiver(k.dut, kPe1);
-  const Tile tile = receiver.run.receive(channel);
-  CHECK(receiver.ready_at(tile) == ns(10 + 5 + 20 + 4) + channel.pop_path().time_of(1000));
+  const auto received = receiver.run.post_receive(channel, DType::f32, 250);
+  CHECK(receiver.ready_at(received.tile) == ns(10 + 5 + 20 + 4) + channel.pop_path().time_of(1000));
 }
 
 TEST_CASE("random programs give all scratch back and wake exactly once per wait",

@@ -85,8 +85,7 @@ TEST_CASE("queues may be taken away while credits fly back", "[machine][ipcq]") 
   MachineUnderTest dut(overhead_topology());
   for (int round = 0; round < 3; ++round) {
     IpcqChannel& channel = dut.machine.connect(kEast, {.depth = 2});
-    channel.take_credit();
-    channel.deliver({});
+    channel.deliver(channel.take_credit(dut.now()), {});
     channel.pop();
     channel.release_slot();
     dut.machine.disconnect_all();
@@ -146,7 +145,8 @@ TEST_CASE("work that is abandoned at any moment leaves an idle machine", "[machi
     CHECK(dut.machine.pe(kPe0).services().tiles.live_count() == 0);
     for (const IpcqChannel& channel : dut.machine.channels()) {
       CHECK(channel.credits() == channel.params().depth);
-      CHECK_FALSE(channel.has_message());
+      CHECK(channel.message_count() == 0);
+      CHECK(channel.open_post_count() == 0);
     }
     REQUIRE(exchange_time(dut.machine) == fresh);
     if (was_done) break;
@@ -192,7 +192,7 @@ TEST_CASE("units that were reserved far ahead are free once their work is abando
       kernel.run.load(buffer, 0, 16);
       kernel.run.store(buffer, 1000 * (i % 20), tile);
       kernel.run.math(MathOp::add, tile, tile);
-      if (channel.has_credit()) kernel.run.send(channel, tile);
+      if (channel.next_credit()) kernel.run.send(channel, tile);
     }
     if (repetitions == 1) return kernel.end();
     for (int i = 0; i < 5 * repetitions; ++i) dut.machine.engine().step();

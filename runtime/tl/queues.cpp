@@ -1,0 +1,168 @@
+// tl.send, tl.recv, tl.recv_async and tl.wait: what a kernel does with the queues of its PE.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "runtime/context/fiber_local.h"
+#include "runtime/tl/tl.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tl {
+
+namespace {
+
+// While a kernel waits for a queue: whom it waits for, and since when on its own clock, is known to
+// reports.
+class QueueWait {
+ public:
+  QueueWait(runtime::FiberLocal& local, const sim::PeLocation& other_end, Time since)
+      : local_(local) {
+    local_.waits_for = other_end;
+    local_.waits_since = since;
+  }
+  ~QueueWait() {
+    local_.waits_for.reset();
+    local_.waits_since.reset();
+  }
+  QueueWait(const QueueWait&) = delete;
+  QueueWait& operator=(const QueueWait&) = delete;
+
+ private:
+  runtime::FiberLocal& local_;
+};
+
+// A sender that waits, and is forgotten by its queue if it is unwound.
+class SenderWait {
+ public:
+  SenderWait(runtime::FiberLocal& local, sim::IpcqChannel& channel, Time since)
+      : wait_(local, channel.ends().to, since), channel_(channel) {}
+  ~SenderWait() { channel_.forget_sender(); }
+  SenderWait(const SenderWait&) = delete;
+  SenderWait& operator=(const SenderWait&) = delete;
+
+ private:
+  const QueueWait wait_;
+  sim::IpcqChannel& channel_;
+};
+
+// `known` are the ports that there are.
+DeviceError no_neighbour(const std::string& where, Port port, const std::vector<Port>& known) {
+  std::vector<std::string> names;
+  for (const Port other : known) names.push_back(to_string(other));
+  return {"KB-Q006",
+          fmt::format(
+              "{}: there is no neighbour at {}; there {}", where, to_string(port),
+              names.empty() ? "is none at all" : fmt::format("are: {}", fmt::join(names, ", ")))};
+}
+
+}  // namespace
+
+sim::IpcqChannel& Context::out(Port port) const {
+  const sim::PeIpcq& ipcq = run_.pe().ipcq();
+  if (sim::IpcqChannel* channel = ipcq.out(port)) return *channel;
+  std::vector<Port> known;
+  for (const sim::IpcqChannel* other : ipcq.outs()) known.push_back(other->ends().out);
+  throw no_neighbour(where("tl.send"), port, known);
+}
+
+sim::IpcqChannel& Context::in(Port port) const {
+  const sim::PeIpcq& ipcq = run_.pe().ipcq();
+  if (sim::IpcqChannel* channel = ipcq.in(port)) return *channel;
+  std::vector<Port> known;
+  for (const sim::IpcqChannel* other : ipcq.ins()) known.push_back(other->ends().in);
+  throw no_neighbour(where("tl.recv"), port, known);
+}
+
+// Sending
+
+void Context::send(Port port, const Tensor& value) {
+  sim::IpcqChannel& channel = out(port);
+  check_own("tl.send", value);
+  if (value.tile_->bytes > channel.params().slot_bytes) {
+    throw DeviceError("KB-Q004",
+                      fmt::format("{}: send {} B into {} B slot of {}; send it in parts, or set a "
+                                  "larger 'slot' in ccl.yaml",
+                                  where("tl.send"), value.tile_->bytes, channel.params().slot_bytes,
+                                  channel.name()));
+  }
+  const Time began = run_.clock();
+  while (!channel.next_credit()) {
+    const SenderWait wait(local_, channel, began);
+    channel.wake_on_credit(run_.wake());
+    fibers_.park([&] {
+      return fmt::format("a credit of {} (depth {}, used {})", channel.name(),
+                         channel.params().depth, channel.params().depth);
+    });
+  }
+  run_.wait_until(*channel.next_credit());
+  run_.send(channel, value.tile_);
+}
+
+// Receiving
+
+RecvFuture Context::recv_async(Port port, const Shape& shape, DType dtype) {
+  sim::IpcqChannel& channel = in(port);
+  reserve_scratch("tl.recv", shape.numel() * size_of(dtype));
+  return {run_.id(), shape, run_.post_receive(channel, dtype, shape.numel())};
+}
+
+Tensor Context::wait(RecvFuture& future) {
+  if (future.kernel_ != run_.id()) {
+    throw DeviceError("KB-Q008",
+                      fmt::format("{}: {}", where("tl.wait"),
+                                  future.kernel_ == 0
+                                      ? "the future is used up: its message was waited for already"
+                                      : "the future is of another kernel or PE"));
+  }
+  const sim::IpcqChannel& channel = *future.receive_.channel;
+  while (sim::KernelRun::post_of(future.receive_).state == sim::IpcqPost::State::open) {
+    const QueueWait wait(local_, channel.ends().from, run_.clock());
+    sim::KernelRun::post_of(future.receive_).wakes = true;
+    fibers_.park([&] {
+      return fmt::format("a message of {} ({} B; empty)", channel.name(),
+                         future.receive_.tile->bytes);
+    });
+  }
+  future.kernel_ = 0;
+  const auto refused = run_.close_receive(future.receive_);
+  if (refused) refuse(channel, *refused, future.receive_.tile);
+  return {*this, std::move(future.shape_), std::move(future.receive_.tile)};
+}
+
+Tensor Context::recv(Port port, const Shape& shape, DType dtype) {
+  return wait(recv_async(port, shape, dtype));
+}
+
+void Context::refuse(const sim::IpcqChannel& channel, const sim::IpcqMessage& message,
+                     const sim::Tile& expected) const {
+  if (!share_messages(message.operation, run_.operation())) {
+    throw DeviceError(
+        "KB-Q003",
+        fmt::format(
+            "{}: the oldest message of {} ({} B, sent at {}) was left there by {}; every "
+            "tl.send needs its tl.recv before the queue is used for something else",
+            where("tl.recv"), channel.name(), message.bytes, to_string(message.sent),
+            message.operation.is_collective ? "another collective" : "a kernel of the user's"));
+  }
+  throw DeviceError(
+      "KB-Q005",
+      fmt::format("{} expects {} B of {}, got {} B of {} (sent at {}) by {}", where("tl.recv"),
+                  expected->bytes, name_of(expected->dtype), message.bytes, name_of(message.dtype),
+                  to_string(message.sent), channel.name()));
+}
+
+void Context::check_receives_are_closed() const {
+  if (run_.open_receives() == 0) return;
+  std::vector<std::string> ports;
+  for (const sim::IpcqChannel* channel : run_.pe().ipcq().ins()) {
+    const int count = channel->open_post_count();
+    if (count > 0) ports.push_back(fmt::format("{} at {}", count, to_string(channel->ends().in)));
+  }
+  throw DeviceError(
+      "KB-Q007",
+      fmt::format("kernel '{}' on {} ends with receives that were posted and not waited for: {}; "
+                  "every tl.recv_async needs its tl.wait",
+                  kernel_name_, to_string(location()), fmt::join(ports, ", ")));
+}
+
+}  // namespace kernbench::tl

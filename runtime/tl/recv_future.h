@@ -1,0 +1,40 @@
+// What tl.recv_async() returns.
+
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "runtime/tensor/shape.h"
+#include "sim_engine/components/kernel_run.h"
+
+namespace kernbench::tl {
+
+class Context;
+
+// A message that a kernel has posted a receive for, and will wait for: once, and before it ends.
+// It may be moved; what was moved from, or waited for, is used up.
+class RecvFuture {
+ public:
+  RecvFuture(RecvFuture&& other) noexcept
+      : kernel_(std::exchange(other.kernel_, 0)),
+        shape_(std::move(other.shape_)),
+        receive_(std::move(other.receive_)) {}
+  RecvFuture& operator=(RecvFuture&& other) noexcept {
+    kernel_ = std::exchange(other.kernel_, 0);
+    shape_ = std::move(other.shape_);
+    receive_ = std::move(other.receive_);
+    return *this;
+  }
+
+ private:
+  friend class Context;
+  RecvFuture(std::uint64_t kernel, Shape shape, sim::KernelRun::PostedReceive receive)
+      : kernel_(kernel), shape_(std::move(shape)), receive_(std::move(receive)) {}
+
+  std::uint64_t kernel_;  // sim::KernelRun::id(); 0: used up
+  Shape shape_;
+  sim::KernelRun::PostedReceive receive_;
+};
+
+}  // namespace kernbench::tl

@@ -1,0 +1,36 @@
+// What travels through a queue.
+
+#pragma once
+
+#include <cstdint>
+
+#include "sim_engine/base/units.h"
+#include "sim_engine/data/value.h"
+
+namespace kernbench::sim {
+
+// The launch or the collective that a kernel, and a message of its, belongs to.
+struct Operation {
+  std::uint64_t number = 0;
+  bool is_collective = false;
+
+  friend bool operator==(const Operation&, const Operation&) = default;
+};
+
+// Kernels of the user's may send each other messages from launch to launch; those of a collective
+// are nobody else's.
+inline bool share_messages(const Operation& a, const Operation& b) {
+  return a.is_collective || b.is_collective ? a == b : true;
+}
+
+struct IpcqMessage {
+  Value value;
+  DType dtype = DType::f32;
+  std::int64_t element_count = 0;
+  Bytes bytes = 0;
+  Time sent{0};
+  Operation operation;
+  std::uint32_t arrow = 0;  // joins its send and its receive in a trace
+};
+
+}  // namespace kernbench::sim

@@ -1,0 +1,79 @@
+#include "sim_engine/components/ipcq_posts.h"
+
+#include <bit>
+#include <utility>
+
+#include "sim_engine/base/check.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+constexpr std::size_t kFewPosts = 4;
+
+}  // namespace
+
+IpcqPost* IpcqPosts::find(std::uint32_t number) {
+  const auto distance = static_cast<std::int32_t>(number - next_);
+  if (distance >= 0) return nullptr;
+  KB_CHECK(number - first_ < size(), "post {} is closed", number);
+  return &at(number);
+}
+
+IpcqPost& IpcqPosts::add() {
+  if (size() == ring_.size()) grow();
+  IpcqPost& post = at(next_++);
+  post.state = IpcqPost::State::open;
+  post.wakes = false;
+  return post;
+}
+
+void IpcqPosts::grow() {
+  std::vector<IpcqPost> larger(std::max(kFewPosts, 2 * ring_.size()));
+  for (std::uint32_t number = first_; number != next_; ++number) {
+    larger[number & (larger.size() - 1)] = std::move(at(number));
+  }
+  ring_ = std::move(larger);
+}
+
+void IpcqPosts::close(std::uint32_t number) {
+  IpcqPost* post = find(number);
+  KB_CHECK(post != nullptr && post->state != IpcqPost::State::closed, "post {}", number);
+  post->state = IpcqPost::State::closed;
+  post->tile = {};
+  forget_closed();
+}
+
+void IpcqPosts::forget_closed() {
+  while (first_ != next_ && at(first_).state == IpcqPost::State::closed) ++first_;
+}
+
+int IpcqPosts::count() const {
+  int count = 0;
+  for (std::uint32_t number = first_; number != next_; ++number) {
+    const IpcqPost& post = ring_[number & (ring_.size() - 1)];
+    count += post.state != IpcqPost::State::closed && post.state != IpcqPost::State::discarded;
+  }
+  return count;
+}
+
+void IpcqPosts::withdraw(std::uint32_t sent) {
+  while (first_ != next_ && static_cast<std::int32_t>(next_ - sent) > 0) {
+    at(--next_).tile = {};
+  }
+  for (std::uint32_t number = first_; number != next_; ++number) {
+    IpcqPost& post = at(number);
+    if (post.state == IpcqPost::State::discarded) continue;
+    post.state =
+        post.state == IpcqPost::State::open ? IpcqPost::State::discarded : IpcqPost::State::closed;
+    post.tile = {};
+  }
+  forget_closed();
+}
+
+void IpcqPosts::reset(std::uint32_t first) {
+  for (IpcqPost& post : ring_) post = {};
+  first_ = next_ = first;
+}
+
+}  // namespace kernbench::sim

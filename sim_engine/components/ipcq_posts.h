@@ -1,0 +1,70 @@
+// The receives that are posted on one queue.
+//
+// Every message of a queue has a number, and so has every post: the n-th post takes the n-th
+// message.  Numbers are free-running counters of 32 bits.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim_engine/components/ipcq_message.h"
+#include "sim_engine/components/tile.h"
+
+namespace kernbench::sim {
+
+class KernelRun;
+
+struct IpcqPost {
+  enum class State : std::uint8_t {
+    open,       // its message is not there yet
+    arrived,    // its message is there, and what was expected: the tile has its value
+    refused,    // its message was not what was expected, and is dropped
+    discarded,  // who posted it is gone; it takes its message and drops it
+    closed,     // nobody asks for it any more
+  };
+  State state = State::open;
+  bool wakes = false;        // the kernel waits for it
+  KernelRun* run = nullptr;  // whose it is, unless it is discarded
+  Tile tile;                 // where the message goes, while it is open
+  Time issued{0};            // when the PE_CPU had issued it
+  Time seen{0};              // when PE_IPCQ found its message
+  IpcqMessage refused;       // without its value
+};
+
+class IpcqPosts {
+ public:
+  // `first` is the number of the first post.
+  explicit IpcqPosts(std::uint32_t first) : first_(first), next_(first) {}
+
+  // The number that the next post gets.
+  std::uint32_t next() const { return next_; }
+
+  // The post of a number; nullptr if it is not made yet.  A reference is good until the next add().
+  // REQUIRES: it is not closed
+  IpcqPost* find(std::uint32_t number);
+
+  IpcqPost& add();
+  void close(std::uint32_t number);
+
+  // That are not closed.
+  int count() const;
+
+  // The kernel whose posts these are is gone.  Posts from message `sent` on, the first that was not
+  // sent yet, are as if they had never been made; those before it will take their messages still.
+  void withdraw(std::uint32_t sent);
+
+  void reset(std::uint32_t first);
+
+ private:
+  std::uint32_t size() const { return next_ - first_; }
+  IpcqPost& at(std::uint32_t number) { return ring_[number & (ring_.size() - 1)]; }
+  void grow();
+  void forget_closed();
+
+  std::uint32_t first_;         // the oldest that is not closed
+  std::uint32_t next_;          // [first_, next_) are in the ring
+  std::vector<IpcqPost> ring_;  // of a power of two; the post of a number has one place in it
+};
+
+}  // namespace kernbench::sim

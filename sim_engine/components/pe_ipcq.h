@@ -1,0 +1,42 @@
+// The tables of one PE_IPCQ: which queues it can reach, by port.
+
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sim_engine/components/port.h"
+
+namespace kernbench::sim {
+
+class IpcqChannel;
+
+class PeIpcq {
+ public:
+  IpcqChannel* out(Port port) const { return find(out_, port); }  // nullptr: there is none
+  IpcqChannel* in(Port port) const { return find(in_, port); }
+
+  // REQUIRES: port.index >= 0
+  void connect_out(Port port, IpcqChannel* channel) { enter(out_, port, channel); }
+  void connect_in(Port port, IpcqChannel* channel) { enter(in_, port, channel); }
+
+  // All there are, by direction and index.
+  std::vector<IpcqChannel*> outs() const { return all_of(out_); }
+  std::vector<IpcqChannel*> ins() const { return all_of(in_); }
+
+ private:
+  using Table = std::array<std::vector<IpcqChannel*>, kDirectionCount>;  // by direction, index
+
+  static IpcqChannel* find(const Table& table, Port port) {
+    const auto& channels = table[static_cast<std::size_t>(port.direction)];
+    const auto index = static_cast<std::size_t>(port.index);  // a negative one is large
+    return index < channels.size() ? channels[index] : nullptr;
+  }
+  static void enter(Table& table, Port port, IpcqChannel* channel);
+  static std::vector<IpcqChannel*> all_of(const Table& table);
+
+  Table out_;
+  Table in_;
+};
+
+}  // namespace kernbench::sim
