@@ -98,6 +98,19 @@ void Context::send(Port port, const Tensor& value) {
   run_.send(channel, value.tile_);
 }
 
+void Context::send(Port port, const Tensor& value, CopyTo) {
+  sim::IpcqChannel& channel = out(port);
+  check_own("tl.send", value);
+  const Time began = run_.clock();
+  while (!channel.next_post()) {
+    const SenderWait wait(local_, channel, began);
+    channel.wake_on_post(run_.wake());
+    fibers_.park([&] { return fmt::format("a posted receive of {}", channel.name()); });
+  }
+  run_.wait_until(*channel.next_post());
+  run_.copy_to(channel, value.tile_);
+}
+
 // Receiving
 
 RecvFuture Context::recv_async(Port port, const Shape& shape, DType dtype) {

@@ -27,6 +27,10 @@ using sim::Port;
 
 class Context;
 
+// tl.send(port, value, tl::copy_to).
+struct CopyTo {};
+inline constexpr CopyTo copy_to;
+
 // Points at an element of a shard in HBM.
 class Pointer {
  public:
@@ -119,6 +123,11 @@ class Context {
   // there are several.  Waits while the neighbour's buffer is full.
   // KB-Q004 if it is larger than a slot, KB-Q006 if there is no neighbour.
   void send(Port port, const Tensor& value);
+
+  // The same without the neighbour's buffer: straight to where the neighbour has posted a receive,
+  // which has the value at once and copies nothing.  Waits until such a receive is posted and the
+  // news of it has come.  Of any size.
+  void send(Port port, const Tensor& value, CopyTo);
 
   // Posts a receive of the next message of a port that no earlier one takes.  The PE takes that
   // message in as soon as it is there, whatever the kernel does meanwhile; scratch for it is taken

@@ -27,7 +27,7 @@ struct DeviceBuffer {
 };
 
 struct Command {
-  enum class Kind : std::uint8_t { load, store, math, send, receive, gemm };
+  enum class Kind : std::uint8_t { load, store, math, gemm, send, copy_to, receive };
 
   Kind kind = Kind::load;
   KernelRun* run = nullptr;
@@ -48,11 +48,11 @@ struct Command {
   std::int64_t begin = 0;  // first element
   AccessId access{};
 
-  // send, receive
+  // send, copy_to, receive
   IpcqChannel* channel = nullptr;
-  std::uint32_t number = 0;  // send: of the message, in its queue
+  std::uint32_t number = 0;  // of the message that is sent, in its queue
   std::uint32_t arrow = 0;   // of the message, in a trace
-  Tile departed;             // send: ready when it has reached its channel
+  Tile departed;             // of a send: ready when it has reached its channel
 };
 
 // Commands that are used again: nothing is allocated once warm.

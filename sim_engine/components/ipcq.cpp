@@ -43,6 +43,7 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
       data_path_(
           &fabric.path({Endpoint::Kind::tcm, ends.from}, buffer_of(ends, params.buffer_kind))),
       pop_path_(&fabric.path(buffer_of(ends, params.buffer_kind), {Endpoint::Kind::tcm, ends.to})),
+      copy_path_(&fabric.path({Endpoint::Kind::tcm, ends.from}, {Endpoint::Kind::tcm, ends.to})),
       credit_time_(
           fabric.path({Endpoint::Kind::pe_cpu, ends.to}, {Endpoint::Kind::pe_cpu, ends.from})
               .time_of(kCreditBytes)),
@@ -80,6 +81,17 @@ std::uint32_t IpcqChannel::take_credit(Time clock) {
   return tail_++;
 }
 
+std::optional<Time> IpcqChannel::next_post() const {
+  const IpcqPost* post = posts_.find(tail_);
+  if (post == nullptr) return std::nullopt;
+  return post->issued + credit_time_;
+}
+
+std::uint32_t IpcqChannel::take_post() {
+  KB_CHECK(posts_.find(tail_) != nullptr, "no receive is posted for message {}", tail_);
+  return tail_++;
+}
+
 void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
   KB_CHECK(message.bytes <= params_.slot_bytes, "{} B in a slot of {} B", message.bytes,
            params_.slot_bytes);
@@ -90,6 +102,12 @@ void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
   slot(number) = std::move(message);
   ++message_count_;
   check_invariant();
+}
+
+void IpcqChannel::deliver_in_place(std::uint32_t number, IpcqMessage message) {
+  IpcqPost& post = *posts_.find(number);
+  if (post.state == IpcqPost::State::discarded) return posts_.close(number);
+  post.run->pe().receive_in_place(*this, post, std::move(message));
 }
 
 // The receiver's side
@@ -103,6 +121,8 @@ std::uint32_t IpcqChannel::post(KernelRun& run, const Tile& tile, Time issued) {
   if (message_count_ > 0) {
     --message_count_;
     hand_over(number, post, std::exchange(slot(number), {}));
+  } else {
+    notify(on_post_);
   }
   return number;
 }
@@ -175,7 +195,7 @@ void IpcqChannel::reset() {
   first_return_ = 0;
   tail_ = params_.first_number;
   posts_.reset(params_.first_number);
-  on_credit_ = {};
+  on_credit_ = on_post_ = {};
   last_departure_ = {};
 }
 

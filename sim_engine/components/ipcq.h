@@ -4,11 +4,13 @@
 //              SRAM; a sender that owns as many credits as there are free slots; data and metadata
 //              that arrive together and become visible at once; receives that are posted, and whose
 //              message PE_IPCQ takes out of its slot as soon as it is there; a credit that flies
-//              back when the slot has been emptied.
+//              back when the slot has been emptied; and messages that are copied straight to where
+//              a posted receive wants them, without a slot, once the news of the post has come.
 // Not modeled: head and tail pointers as memory traffic of their own.
 // Timing:      a message takes the path into the buffer (Fabric), and the path out of it into the
-//              receiver's TCM; a credit takes the latency of the way back plus 16 bytes at its
-//              slowest link, and occupies no link (ADR-0033).
+//              receiver's TCM; a credit, or the news of a post, takes the latency of the way back
+//              plus 16 bytes at its slowest link, and occupies no link (ADR-0033).  What is copied
+//              takes the path from TCM to TCM.
 
 #pragma once
 
@@ -51,6 +53,7 @@ class IpcqChannel {
   const IpcqParams& params() const { return params_; }
   const Path& data_path() const { return *data_path_; }
   const Path& pop_path() const { return *pop_path_; }
+  const Path& copy_path() const { return *copy_path_; }
 
   // "ipcq sip0.cube0.pe0 east -> sip1.cube0.pe0 west"
   std::string name() const;
@@ -65,7 +68,15 @@ class IpcqChannel {
   std::uint32_t take_credit(Time clock);
   // Calls `event` when a slot has been emptied, if it has not been forgotten by then.
   void wake_on_credit(const Event& event) { on_credit_ = event; }
-  void forget_sender() { on_credit_ = {}; }
+
+  // From when on it knows that a receive is posted for the next message; nullopt if none is.
+  std::optional<Time> next_post() const;
+  // The next message is copied to where its post wants it.  Returns its number.
+  // REQUIRES: next_post()
+  std::uint32_t take_post();
+  void wake_on_post(const Event& event) { on_post_ = event; }
+
+  void forget_sender() { on_credit_ = on_post_ = {}; }
 
   // The send that was issued last, until it has departed: sends of one queue depart in order.
   Tile& last_departure() { return last_departure_; }
@@ -73,6 +84,9 @@ class IpcqChannel {
   // The message is complete in its slot.  It goes to its post, if there is one.
   // REQUIRES: a credit was taken for it; it is not larger than a slot
   void deliver(std::uint32_t number, IpcqMessage message);
+
+  // The message is complete where its post wants it.  REQUIRES: take_post() gave its number
+  void deliver_in_place(std::uint32_t number, IpcqMessage message);
 
   // The receiver's side.
 
@@ -113,6 +127,7 @@ class IpcqChannel {
   const IpcqParams params_;
   const Path* const data_path_;  // from the sender's TCM into the buffer
   const Path* const pop_path_;   // from the buffer into the receiver's TCM
+  const Path* const copy_path_;  // from TCM to TCM
   const Time credit_time_;
   std::uint32_t tail_;  // free-running, as the posts' numbers are
   int credits_;
@@ -129,6 +144,7 @@ class IpcqChannel {
   const std::uint32_t slot_mask_;
   IpcqPosts posts_;
   Event on_credit_;
+  Event on_post_;
   Tile last_departure_;
 };
 

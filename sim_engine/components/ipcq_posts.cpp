@@ -1,7 +1,6 @@
 #include "sim_engine/components/ipcq_posts.h"
 
-#include <bit>
-#include <utility>
+#include <algorithm>
 
 #include "sim_engine/base/check.h"
 
@@ -13,7 +12,7 @@ constexpr std::size_t kFewPosts = 4;
 
 }  // namespace
 
-IpcqPost* IpcqPosts::find(std::uint32_t number) {
+const IpcqPost* IpcqPosts::find(std::uint32_t number) const {
   const auto distance = static_cast<std::int32_t>(number - next_);
   if (distance >= 0) return nullptr;
   KB_CHECK(number - first_ < size(), "post {} is closed", number);
@@ -51,7 +50,7 @@ void IpcqPosts::forget_closed() {
 int IpcqPosts::count() const {
   int count = 0;
   for (std::uint32_t number = first_; number != next_; ++number) {
-    const IpcqPost& post = ring_[number & (ring_.size() - 1)];
+    const IpcqPost& post = at(number);
     count += post.state != IpcqPost::State::closed && post.state != IpcqPost::State::discarded;
   }
   return count;

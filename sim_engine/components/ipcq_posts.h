@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim_engine/components/ipcq_message.h"
@@ -42,7 +43,10 @@ class IpcqPosts {
 
   // The post of a number; nullptr if it is not made yet.  A reference is good until the next add().
   // REQUIRES: it is not closed
-  IpcqPost* find(std::uint32_t number);
+  const IpcqPost* find(std::uint32_t number) const;
+  IpcqPost* find(std::uint32_t number) {
+    return const_cast<IpcqPost*>(std::as_const(*this).find(number));
+  }
 
   IpcqPost& add();
   void close(std::uint32_t number);
@@ -58,6 +62,7 @@ class IpcqPosts {
 
  private:
   std::uint32_t size() const { return next_ - first_; }
+  const IpcqPost& at(std::uint32_t number) const { return ring_[number & (ring_.size() - 1)]; }
   IpcqPost& at(std::uint32_t number) { return ring_[number & (ring_.size() - 1)]; }
   void grow();
   void forget_closed();

@@ -90,8 +90,16 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
 }
 
 void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
-  const std::uint32_t number = channel.take_credit(clock());
-  Command& command = issue_next(Command::Kind::send);
+  issue_send(Command::Kind::send, channel, channel.take_credit(clock()), tile);
+}
+
+void KernelRun::copy_to(IpcqChannel& channel, const Tile& tile) {
+  issue_send(Command::Kind::copy_to, channel, channel.take_post(), tile);
+}
+
+void KernelRun::issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32_t number,
+                           const Tile& tile) {
+  Command& command = issue_next(kind);
   command.a = tile;
   command.b = std::exchange(channel.last_departure(), command.departed = make_signal());
   command.result = make_signal();

@@ -50,7 +50,8 @@ class KernelRun {
   // it, the result takes its place in scratch.
   Tile gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
             DType dtype);
-  void send(IpcqChannel& channel, const Tile& tile);  // REQUIRES: it has a credit at clock()
+  void send(IpcqChannel& channel, const Tile& tile);     // REQUIRES: it has a credit at clock()
+  void copy_to(IpcqChannel& channel, const Tile& tile);  // REQUIRES: channel.next_post()
   Tile slice(const Tile& whole, std::int64_t begin, std::int64_t count);  // no command: a view
   Tile concat(std::span<const Tile> parts);                               // likewise
 
@@ -97,6 +98,7 @@ class KernelRun {
 
   Command& issue_next(Command::Kind kind);
   void submit(Command& command);
+  void issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32_t number, const Tile& tile);
   Tile make_signal();
   void note_access(RegionId region, std::int64_t begin, std::int64_t count, bool writes,
                    const Tile& done);

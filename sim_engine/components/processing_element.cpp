@@ -21,6 +21,10 @@ Command& command_of(std::uint64_t argument) {
   return *reinterpret_cast<Command*>(argument);
 }
 
+bool is_send(Command::Kind kind) {
+  return kind == Command::Kind::send || kind == Command::Kind::copy_to;
+}
+
 OpKind op_kind_of(Command::Kind kind) {
   switch (kind) {
     case Command::Kind::load:
@@ -30,6 +34,7 @@ OpKind op_kind_of(Command::Kind kind) {
     case Command::Kind::math:
       return OpKind::math;
     case Command::Kind::send:
+    case Command::Kind::copy_to:
       return OpKind::send;
     case Command::Kind::gemm:
       return OpKind::gemm;
@@ -120,6 +125,7 @@ void ProcessingElement::dispatch(std::uint64_t argument) {
       start_gemm(command);
       break;
     case Command::Kind::send:
+    case Command::Kind::copy_to:
       depart(command);
       [[fallthrough]];
     case Command::Kind::receive:
@@ -160,6 +166,8 @@ const Path& ProcessingElement::path_of(const Command& command) {
       return services_.fabric.path(own, shard);
     case Command::Kind::send:
       return command.channel->data_path();
+    case Command::Kind::copy_to:
+      return command.channel->copy_path();
     case Command::Kind::receive:
     case Command::Kind::math:
     case Command::Kind::gemm:
@@ -207,31 +215,76 @@ void ProcessingElement::occupy(FifoServer& unit, Command& command, Time duration
 
 // PE_IPCQ
 
+// The next send of its queue may follow.
+void ProcessingElement::depart(Command& command) {
+  Tile& last = command.channel->last_departure();
+  if (last == command.departed) last = {};
+  make_ready(command.departed);
+}
+
+IpcqMessage ProcessingElement::message_of(const Command& command) {
+  const TileNode& tile = *command.a.operator->();
+  return {tile.value,   tile.dtype,      tile.element_count,
+          tile.bytes,   command.started, command.run->operation(),
+          command.arrow};
+}
+
+// Whether a message is what its post expects.  Then the post's tile has its value.
+bool ProcessingElement::accept(IpcqPost& post, const Tile& tile, IpcqMessage& message) {
+  post.seen = std::max(post.issued, services_.engine.now());
+  if (message.dtype != tile->dtype || message.bytes != tile->bytes ||
+      !share_messages(message.operation, post.run->operation())) {
+    message.value = {};
+    post.refused = message;
+    post.state = IpcqPost::State::refused;
+    return false;
+  }
+  post.state = IpcqPost::State::arrived;
+  tile->value = std::move(message.value);
+  return true;
+}
+
 void ProcessingElement::receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) {
   KernelRun& run = *post.run;
   const Tile tile = std::exchange(post.tile, {});
-  post.seen = std::max(post.issued, services_.engine.now());
-  if (message.dtype == tile->dtype && message.bytes == tile->bytes &&
-      share_messages(message.operation, run.operation())) {
-    post.state = IpcqPost::State::arrived;
-    tile->value = std::move(message.value);
-    Command& command = services_.commands.make();
-    command.kind = Command::Kind::receive;
-    command.run = &run;
-    command.issued = post.seen;
-    command.result = tile;
-    command.bytes = tile->bytes;
-    command.channel = &channel;
-    command.arrow = message.arrow;
-    ++run.outstanding_;
-    operands_ready(command);
+  if (accept(post, tile, message)) {
+    take_out(channel, run, post.seen, tile, message.arrow);
   } else {
-    post.state = IpcqPost::State::refused;
-    message.value = {};
-    post.refused = std::move(message);
     channel.release_slot();
   }
   if (std::exchange(post.wakes, false)) run.wake_.function(run.wake_.object, run.wake_.argument);
+}
+
+void ProcessingElement::receive_in_place(IpcqChannel& channel, IpcqPost& post,
+                                         IpcqMessage message) {
+  KernelRun& run = *post.run;
+  const Tile tile = std::exchange(post.tile, {});
+  if (accept(post, tile, message)) {
+    Command command;  // that takes no time
+    command.kind = Command::Kind::receive;
+    command.started = services_.engine.now();
+    command.result = tile;
+    command.channel = &channel;
+    command.arrow = message.arrow;
+    record(command);
+    make_ready(tile);
+  }
+  if (std::exchange(post.wakes, false)) run.wake_.function(run.wake_.object, run.wake_.argument);
+}
+
+// The command that empties a slot.  The PE_CPU has no part in it.
+void ProcessingElement::take_out(IpcqChannel& channel, KernelRun& run, Time issued,
+                                 const Tile& tile, std::uint32_t arrow) {
+  Command& command = services_.commands.make();
+  command.kind = Command::Kind::receive;
+  command.run = &run;
+  command.issued = issued;
+  command.result = tile;
+  command.bytes = tile->bytes;
+  command.channel = &channel;
+  command.arrow = arrow;
+  ++run.outstanding_;
+  operands_ready(command);
 }
 
 // The end of every command.
@@ -256,7 +309,10 @@ void ProcessingElement::take_effect(Command& command) {
       services_.accesses.end(command.access);
       break;
     case Command::Kind::send:
-      send_arrived(command);
+      command.channel->deliver(command.number, message_of(command));
+      break;
+    case Command::Kind::copy_to:
+      command.channel->deliver_in_place(command.number, message_of(command));
       break;
     case Command::Kind::receive:
       command.channel->release_slot();
@@ -267,25 +323,10 @@ void ProcessingElement::take_effect(Command& command) {
   }
 }
 
-// The next send of its queue may follow.
-void ProcessingElement::depart(Command& command) {
-  Tile& last = command.channel->last_departure();
-  if (last == command.departed) last = {};
-  make_ready(command.departed);
-}
-
-void ProcessingElement::send_arrived(Command& command) {
-  const TileNode& tile = *command.a.operator->();
-  command.channel->deliver(command.number,
-                           {tile.value, tile.dtype, tile.element_count, tile.bytes, command.started,
-                            command.run->operation(), command.arrow});
-}
-
 void ProcessingElement::record(const Command& command) {
   const Time now = services_.engine.now();
-  const Tile& data = command.kind == Command::Kind::store || command.kind == Command::Kind::send
-                         ? command.a
-                         : command.result;
+  const Tile& data =
+      is_send(command.kind) || command.kind == Command::Kind::store ? command.a : command.result;
   const OpRecord op{op_kind_of(command.kind),
                     data->dtype,
                     number_,
@@ -299,7 +340,7 @@ void ProcessingElement::record(const Command& command) {
   services_.engine.fold(digest(op));
   if (services_.trace == nullptr) return;
 
-  const bool sends = command.kind == Command::Kind::send;
+  const bool sends = is_send(command.kind);
   const bool receives = command.kind == Command::Kind::receive;
   std::string unit = fmt::format("cube{}.pe{}.{}", location_.cube, location_.pe, name_of(op.kind));
   TraceArrow arrow;

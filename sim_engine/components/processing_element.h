@@ -68,8 +68,10 @@ class ProcessingElement {
   // and `hazards` (accesses that it must not overtake) are ready, and then makes its result ready.
   void issue(Command& command, std::span<const Tile> hazards);
 
-  // PE_IPCQ: the message of a post is there.  `post` must not be used afterwards.
+  // PE_IPCQ: the message of a post is in its slot; or in the post's own tile.  `post` must not be
+  // used afterwards.
   void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message);
+  void receive_in_place(IpcqChannel& channel, IpcqPost& post, IpcqMessage message);
 
   // Forgets reservations: the end of a run that failed.  Scratch comes back with the tiles.
   void reset();
@@ -89,7 +91,10 @@ class ProcessingElement {
   void finish(std::uint64_t command);
   void take_effect(Command& command);
   void depart(Command& command);
-  void send_arrived(Command& command);
+  static IpcqMessage message_of(const Command& command);
+  bool accept(IpcqPost& post, const Tile& tile, IpcqMessage& message);
+  void take_out(IpcqChannel& channel, KernelRun& run, Time issued, const Tile& tile,
+                std::uint32_t arrow);
   Time translation_time(const Command& command) const;
   const Path& path_of(const Command& command);
   void record(const Command& command);
