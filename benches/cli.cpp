@@ -54,6 +54,8 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "dtype=bf16\n"
       "  kernbench run --bench ccl-allreduce --set algorithm=auto --json - | jq .rows\n"
       "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
+      "\nCtrl-C ends a run in order: what is finished is written, and a sweep that has an output\n"
+      "folder goes on from there when the same command is given again.\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
       "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 23 numerics, 24 replay,\n"
       "70 our bug, 71 a limit of the host, 130 interrupted.");

@@ -7,7 +7,7 @@
 
 namespace kernbench::benches {
 
-// FNV-1a, 64 bits.  Not against forgery: against what is stale or damaged.
+// 64 bits.  Not against forgery: against what is stale or damaged.
 std::uint64_t content_hash(std::string_view content);
 
 // Of the file of the running program: another build may simulate something else.

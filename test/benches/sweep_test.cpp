@@ -33,14 +33,20 @@ Row all_reduce(PointContext& point, std::int64_t n_elem) {
   return Row().set("n_elem", n_elem).set("sum", sum).set("ns", torch->engine().now_ns());
 }
 
-std::string results_of_all_reduces(int jobs) {
-  BenchUnderTest test(jobs);
+constexpr std::array kSizes = {4096, 1, 513, 64, 2048, 7};
+
+// With as many jobs as points all of them are simulated at the same time.
+std::string results_of_all_reduces(std::size_t jobs) {
+  BenchUnderTest test(static_cast<int>(jobs));
+  std::latch all_run(kSizes.size());
   Sweep sweep(test.bench, "all_reduce");
-  for (const std::int64_t n_elem : {4096, 1, 513, 64, 2048, 7}) {
-    sweep.add(fmt::format("{}", n_elem),
-              [n_elem](PointContext& point) { return all_reduce(point, n_elem); });
+  for (const int n_elem : kSizes) {
+    sweep.add(fmt::format("{}", n_elem), [=, &all_run](PointContext& point) {
+      if (jobs == kSizes.size()) all_run.arrive_and_wait();
+      return all_reduce(point, n_elem);
+    });
   }
-  CHECK(sweep.run().size() == 6);
+  CHECK(sweep.run().size() == kSizes.size());
   CHECK(test.bench.ok());
   return test.results();
 }
@@ -75,6 +81,7 @@ TEST_CASE("a sweep's results are the same bytes for any number of jobs", "[sweep
   CHECK_THAT(results, Catch::Contains("\"sum\": 2"));
   CHECK(results_of_all_reduces(2) == results);
   CHECK(results_of_all_reduces(4) == results);
+  CHECK(results_of_all_reduces(kSizes.size()) == results);
 }
 
 TEST_CASE("rows come in the order of the points, not of their ends", "[sweep]") {

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <thread>
 
 #include "test/runtime/fiber/fiber_under_test.h"
 
@@ -85,6 +86,19 @@ TEST_CASE("a stack overflow names the fiber and the size of its stack", "[stack_
   CHECK(ended.exit_code == 71);
   CHECK_THAT(ended.standard_error, Catch::StartsWith("kernbench: fatal: [KB-R005] fiber stack "
                                                      "overflow in rank 1 (64 KiB;"));
+}
+
+TEST_CASE("a stack overflow on another thread is told too", "[stack_overflow]") {
+  const Ended ended = run_in_child([] {
+    const FibersUnderTest beside;
+    std::thread([] {
+      FibersUnderTest dut(FiberOptions{.stack_bytes = 64 * 1024});
+      dut.spawn("rank 5", [] { recurse(1'000'000); });
+      dut.engine.run();
+    }).join();
+  });
+  CHECK(ended.exit_code == 71);
+  CHECK_THAT(ended.standard_error, Catch::Contains("overflow in rank 5 (64 KiB;"));
 }
 
 TEST_CASE("a frame far larger than the stack cannot jump over the guard page", "[stack_overflow]") {
