@@ -89,6 +89,7 @@ void Bench::add_artifact(std::string_view file_name, std::string content) {
   const bool is_new = std::ranges::find(artifacts_, file_name, &Artifact::name) == artifacts_.end();
   KB_CHECK(is_new, "the bench has two artifacts '{}'", file_name);
   if (wants_artifacts()) artifacts_.push_back({std::string(file_name), std::move(content)});
+  throw_if_interrupted();
 }
 
 void Bench::remove_journals() {

@@ -90,6 +90,7 @@ class Bench {
 
   // A file of results, text or binary, written into the output folder when the bench has ended, as
   // a whole or not at all.  `file_name` is unique in its bench and may name a folder in that one.
+  // As add_row(), throws Error KB-S001 if the run is interrupted, with what was added kept.
   bool wants_artifacts() const { return !output_folder_.empty(); }
   void add_artifact(std::string_view file_name, std::string content);
 

@@ -39,8 +39,9 @@ std::string cut(std::string text, std::size_t columns) {
   return text;
 }
 
-// "41 s", "3 min 05 s", "2 h 07 min"
+// "0.3 s", "41 s", "3 min 05 s", "2 h 07 min"
 std::string duration(double seconds) {
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
   const auto whole = static_cast<std::int64_t>(seconds + 0.5);
   if (whole < 100) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);

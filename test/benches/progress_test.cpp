@@ -36,14 +36,15 @@ TEST_CASE("a terminal shows a bar with the share, the times and the point that r
   const Terminal terminal;
   if (!terminal.exists()) return;
   terminal.set_columns(100);
-  const std::string first = "latency [....................] 0/36 0%  0 s  ring_1d, 8 elements";
-  const std::string second = "latency [########............] 16/36 44%  41 s, 82 s left  torus";
-  const std::string third = "latency [####################] 36/36 100%  1 h 06 min, 0 s left";
+  const std::string first =
+      "latency [....................] 0/36 0%  0.1 s  ring_1d, 49152 elements";
+  const std::string second = "latency [########............] 16/36 44%  41 s, 82 s left  torus 2x3";
+  const std::string third = "latency [####################] 36/36 100%  1 h 06 min, 0.0 s left";
   {
     ProgressUnderTest progress(terminal.descriptor());
-    progress.show_at(0.1, {.total = 36, .running = "ring_1d, 8 elements"});
+    progress.show_at(0.1, {.total = 36, .running = "ring_1d, 49152 elements"});
     CHECK(terminal.written() == '\r' + first);
-    progress.show_at(41, {.total = 36, .restored = 6, .finished = 10, .running = "torus"});
+    progress.show_at(41, {.total = 36, .restored = 6, .finished = 10, .running = "torus 2x3"});
     CHECK(terminal.written() == '\r' + second + std::string(first.size() - second.size(), ' '));
     progress.show_at(4000, {.total = 36, .finished = 36});
     CHECK(terminal.written() == '\r' + third + std::string(second.size() - third.size(), ' '));
@@ -54,10 +55,10 @@ TEST_CASE("a terminal shows a bar with the share, the times and the point that r
 TEST_CASE("the bar's line is cut to the terminal's width, in whole characters", "[progress]") {
   const Terminal terminal;
   if (!terminal.exists()) return;
-  terminal.set_columns(48);
+  terminal.set_columns(50);
   ProgressUnderTest progress(terminal.descriptor());
-  progress.show_at(0, {.total = 9, .running = "한국어 이름"});
-  CHECK(terminal.written() == "\rlatency [....................] 0/9 0%  0 s  한국어");
+  progress.show_at(9.94, {.total = 9, .running = "한국어 이름"});
+  CHECK(terminal.written() == "\rlatency [....................] 0/9 0%  9.9 s  한국어");
 }
 
 TEST_CASE("the bar has no escape sequence, so NO_COLOR has nothing to switch off", "[progress]") {
