@@ -39,6 +39,7 @@ ContextSet::Context PointContext::make_context() {
 
 ContextSet::Context PointContext::make_context(const Topology& topology, RuntimeOptions options) {
   throw_if_interrupted();
+  if (options.replay_threads == 0) options.replay_threads = 1;  // the points take the cores
   return contexts_.make(topology, std::move(options));
 }
 

@@ -22,7 +22,7 @@ class GemmRates {
  public:
   GemmRates(const sim::GemmSize& size, DType dtype)
       : size_(size),
-        executor_(store_),
+        executor_(store_, 1),
         a_(random_value(dtype, size.m * size.k)),
         b_(random_value(dtype, size.k * size.n)),
         out_(static_cast<std::size_t>(size.m * size.n)),

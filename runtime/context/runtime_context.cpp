@@ -38,7 +38,7 @@ Time EngineView::critical_pe_exec() const {
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(std::move(options)),
       simulation_(std::make_shared<runtime::Simulation>(
-          topology, sim::MachineOptions{options_.data, options_.trace})) {}
+          topology, sim::MachineOptions{options_.data, options_.trace}, options_.replay_threads)) {}
 
 // Tensors may live on; what runs may not.
 RuntimeContext::~RuntimeContext() {

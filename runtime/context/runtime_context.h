@@ -26,6 +26,9 @@ struct RuntimeOptions {
   std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;
   bool data = true;    // compute values too; without, runs are faster and have only times
   bool trace = false;  // record spans for Perfetto
+  // Threads that a host read may compute on, the caller's among them; 0: as many as there are
+  // cores.  The values do not depend on it.
+  int replay_threads = 0;
 };
 
 // What came out of a run: torch.engine().

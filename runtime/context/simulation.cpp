@@ -20,8 +20,11 @@ sim::Event signal_event(Completion& completion) {
   return sim::Engine::call<&Completion::signal>(&completion);
 }
 
-Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options)
-    : machine_(topology, options), fibers_(machine_.engine()), executor_(machine_.memory()) {
+Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options,
+                       int replay_threads)
+    : machine_(topology, options),
+      fibers_(machine_.engine()),
+      executor_(machine_.memory(), replay_threads) {
   for (int sip = 0; sip < topology.system.sip_count; ++sip) {
     allocators_.emplace_back(machine_.topology(), sip);
   }

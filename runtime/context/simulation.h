@@ -52,7 +52,8 @@ struct KernelResult {
 
 class Simulation {
  public:
-  Simulation(const Topology& topology, const sim::MachineOptions& options);
+  // `replay_threads` as RuntimeOptions has it.
+  Simulation(const Topology& topology, const sim::MachineOptions& options, int replay_threads = 0);
   ~Simulation();
 
   sim::Machine& machine() { return machine_; }

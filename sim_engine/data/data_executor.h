@@ -3,7 +3,12 @@
 // A read computes the value and what it depends on, and no more; what was computed is kept as
 // long as anybody refers to it, so that a second read only copies.  What nobody refers to any more
 // is freed on the way.  Arithmetic is in f32 with one rounding to the type per operation, element
-// by element in a fixed way: the same bits on every run, in any order of reads.
+// by element in a fixed way: the same bits on every run, in any order of reads, on any number of
+// threads.
+//
+// Where there is enough to do, values that do not depend on each other, and parts of large ones,
+// are computed on several threads.  These are started for the read and gone at its end; a read of
+// less than a millisecond starts none.
 //
 // REQUIRES: the stack of the host's thread (not a fiber's): blocks of elements live on it
 
@@ -22,7 +27,8 @@ namespace kernbench::sim {
 
 class DataExecutor {
  public:
-  explicit DataExecutor(MemoryStore& store) : store_(store) {}
+  // On at most so many threads, the caller's among them; 0: as many as the host has cores.
+  explicit DataExecutor(MemoryStore& store, int thread_count = 0);
 
   // Writes value's elements to `out`.
   // REQUIRES: the store has data; out.size() is the number of elements; no placeholder that the
@@ -31,18 +37,33 @@ class DataExecutor {
 
   // How many values have been computed, for reports and tests.
   std::int64_t computed_count() const { return computed_count_; }
+  // On how many threads the last read that computed anything was.
+  int last_thread_count() const { return last_thread_count_; }
 
  private:
+  class PlanWork;
+
   void compute(ValueNode& root);
-  bool push_inputs(ValueNode& node);
-  bool push_if_needed(ValueNode& input);
-  void compute_node(ValueNode& node);
-  void abandon_path();
+  void plan_some();
+  bool is_plan_long_enough() const;
+  bool push_needs(ValueNode& node);
+  int useful_threads() const;
+  void run_plan();
+  void run_in_order();
+  void run_on_threads(int thread_count);
+  void prepare_workspaces(int count);
+  void begin(ValueNode& node);
+  void end(ValueNode& node);
+  void forget_plan();
 
   MemoryStore& store_;
-  GemmWorkspace workspace_;
-  std::vector<ValueNode*> path_;  // to be computed, the last first
+  const int thread_count_;
+  std::vector<GemmWorkspace> workspaces_;  // one per thread
+  std::vector<ValueNode*> path_;           // to be planned, the last first
+  std::vector<ValueNode*> plan_;           // to be computed, in an order that is possible
+  std::int64_t cost_ = 0;                  // of the plan, in about a nanosecond
   std::int64_t computed_count_ = 0;
+  int last_thread_count_ = 1;
 };
 
 }  // namespace kernbench::sim

@@ -2,6 +2,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <new>
 #include <span>
 
 #include "sim_engine/data/element_format.h"
@@ -15,8 +16,19 @@ constexpr std::int64_t kPartRows = 256;
 constexpr std::int64_t kPartColumns = 256;
 constexpr std::int64_t kDepth = 512;
 
+constexpr std::int64_t kLineFloats = 16;  // of a cache line
+constexpr std::align_val_t kAlignment{kLineFloats * sizeof(float)};
+
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Matrix = Eigen::Map<RowMajor, Eigen::Aligned64, Eigen::OuterStride<>>;
+
+// Eigen cuts matrices in blocks by the host's caches: other caches would give other bits.
+void pin_cache_sizes() {
+  [[maybe_unused]] static const bool pinned = [] {
+    Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
+    return true;
+  }();
+}
 
 std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -28,21 +40,12 @@ struct Block {
   std::int64_t rows;
   std::int64_t columns;
 
-  std::int64_t pitch() const { return pitch_of(columns); }
+  std::int64_t pitch() const { return ceil_divide(columns, kLineFloats) * kLineFloats; }
   std::span<float> row(std::int64_t index) const {
     return {floats + index * pitch(), static_cast<std::size_t>(columns)};
   }
   Matrix matrix() const { return {floats, rows, columns, Eigen::OuterStride<>(pitch())}; }
-
-  static std::int64_t pitch_of(std::int64_t columns) {
-    return ceil_divide(columns, GemmWorkspace::kLineFloats) * GemmWorkspace::kLineFloats;
-  }
 };
-
-Block make_block(GemmWorkspace& workspace, std::size_t which, std::int64_t rows,
-                 std::int64_t columns) {
-  return {workspace.block(which, rows * Block::pitch_of(columns)), rows, columns};
-}
 
 // The rectangle of `block`'s size at (row, column) of a matrix of `width` columns.
 void fill(const Block& block, const ElementSource& source, std::int64_t width, std::int64_t row,
@@ -60,11 +63,23 @@ void fill(const Block& block, const ElementSource& source, std::int64_t width, s
 
 }  // namespace
 
-float* GemmWorkspace::block(std::size_t which, std::int64_t floats) {
-  std::vector<Line>& lines = blocks_[which];
-  const auto needed = static_cast<std::size_t>(ceil_divide(floats, kLineFloats));
-  if (lines.size() < needed) lines.resize(needed);
-  return lines.front().floats.data();
+void GemmWorkspace::Free::operator()(float* floats) const {
+  operator delete[](floats, kAlignment);
+}
+
+void GemmWorkspace::allocate() {
+  pin_cache_sizes();
+  constexpr std::size_t kFloats =
+      kPartRows * kDepth + kDepth * kPartColumns + kPartRows * kPartColumns;
+  if (floats_ == nullptr) floats_.reset(new (kAlignment) float[kFloats]);
+}
+
+float* GemmWorkspace::b() const {
+  return a() + kPartRows * kDepth;
+}
+
+float* GemmWorkspace::result() const {
+  return b() + kDepth * kPartColumns;
 }
 
 std::int64_t gemm_part_count(const GemmSize& size) {
@@ -79,12 +94,12 @@ void compute_gemm_part(const GemmProduct& product, std::int64_t part, GemmWorksp
   const std::int64_t rows = std::min(kPartRows, m - row);
   const std::int64_t columns = std::min(kPartColumns, n - column);
 
-  const Block sum = make_block(workspace, 2, rows, columns);
+  const Block sum{workspace.result(), rows, columns};
   fill(sum, product.accumulator, n, row, column);
   for (std::int64_t first = 0; first < k; first += kDepth) {
     const std::int64_t depth = std::min(kDepth, k - first);
-    const Block a = make_block(workspace, 0, rows, depth);
-    const Block b = make_block(workspace, 1, depth, columns);
+    const Block a{workspace.a(), rows, depth};
+    const Block b{workspace.b(), depth, columns};
     fill(a, product.a, k, row, first);
     fill(b, product.b, n, first, column);
     sum.matrix().noalias() += a.matrix() * b.matrix();

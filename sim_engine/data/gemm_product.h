@@ -6,10 +6,9 @@
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/gemm_size.h"
@@ -33,26 +32,27 @@ struct GemmProduct {
   std::byte* target = nullptr;
 };
 
-// The blocks that a thread works in.  They grow to 1.25 MiB and are used again.
+// The blocks that a thread works in: 1.25 MiB, allocated on first use.
 class GemmWorkspace {
  public:
-  static constexpr std::int64_t kLineFloats = 16;
+  void allocate();
 
-  // Room for so many floats, aligned to a cache line: of operand 0, operand 1 or the result, 2.
-  // Valid until the next call for the same.
-  float* block(std::size_t which, std::int64_t floats);
+  // Of the two operands and of the result; aligned to a cache line.  REQUIRES: allocate()
+  float* a() const { return floats_.get(); }
+  float* b() const;
+  float* result() const;
 
  private:
-  struct alignas(64) Line {
-    std::array<float, kLineFloats> floats;
+  struct Free {
+    void operator()(float* floats) const;
   };
-  std::array<std::vector<Line>, 3> blocks_;
+  std::unique_ptr<float[], Free> floats_;
 };
 
 // How many parts the result is cut in; none if it has no elements.
 std::int64_t gemm_part_count(const GemmSize& size);
 
-// Computes one of them.
+// Computes one of them.  REQUIRES: the workspace is allocated
 void compute_gemm_part(const GemmProduct& product, std::int64_t part, GemmWorkspace& workspace);
 
 }  // namespace kernbench::sim

@@ -7,7 +7,7 @@
 
 namespace kernbench::sim {
 
-void Operand::open(ValueNode& node) {
+void Operand::open(ValueNode& node, const ValueNode& result) {
   NodeRange base = base_of(node);
   is_broadcast_ = base.node->is_broadcast();
   if (is_broadcast_) {
@@ -21,7 +21,7 @@ void Operand::open(ValueNode& node) {
     data_ = nullptr;
     std::fill_n(converted_.data(), std::min(node.count, kBlock), base.node->scalar);
   } else {
-    data_ = base.node->data.get() + base.offset * size_of(dtype_);
+    data_ = elements_of(*base.node, result) + base.offset * size_of(dtype_);
   }
 }
 

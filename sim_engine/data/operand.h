@@ -20,6 +20,12 @@ inline bool is_computed(const ValueNode& node) {
   return node.kind == ValueKind::data || node.kind == ValueKind::constant;
 }
 
+// Where the elements of a node of kind data are: an operand of `result`, whose storage that may
+// have taken over.
+inline const std::byte* elements_of(const ValueNode& node, const ValueNode& result) {
+  return node.data != nullptr ? node.data.get() : result.data.get();
+}
+
 inline std::span<float> span_of(float* first, std::int64_t count) {
   return {first, static_cast<std::size_t>(count)};
 }
@@ -32,8 +38,9 @@ class Operand {
   Operand(const Operand&) = delete;
   Operand& operator=(const Operand&) = delete;
 
+  // An operand of `result`, which may have taken over the operand's storage.
   // REQUIRES: what `node` views is computed, or a broadcast whose source's base is
-  void open(ValueNode& node);
+  void open(ValueNode& node, const ValueNode& result);
 
   // Elements [first, first + count); valid until the next call.
   // REQUIRES: count <= kBlock

@@ -64,6 +64,11 @@ std::byte* ValuePool::allocate_data(ValueNode& node) {
   return node.data.get();
 }
 
+void ValuePool::release_data(ValueNode& node) {
+  if (node.data != nullptr) live_bytes_ -= bytes_of(node);
+  node.data.reset();
+}
+
 void ValuePool::reclaim(ValueNode* node) {
   node->next = dead_;
   dead_ = node;
@@ -79,8 +84,7 @@ void ValuePool::reclaim(ValueNode* node) {
 }
 
 void ValuePool::recycle(ValueNode& node) {
-  if (node.data != nullptr) live_bytes_ -= bytes_of(node);
-  node.data.reset();
+  release_data(node);
   node.inputs = {};
   node.pieces = {};
   node.next = free_;

@@ -91,10 +91,11 @@ struct ValueNode {
   std::uint32_t reference_count = 0;
   ValueKind kind = ValueKind::constant;
   DType dtype = DType::f32;
-  bool on_path = false;          // the executor is computing its inputs
+  bool on_path = false;          // the executor is looking at its inputs
   MathOp op = MathOp::add;       // of kind math
   AxisOp axis_op = AxisOp::sum;  // of kind along_axis
   float scalar = 0;              // of a constant, or where a ramp starts; already rounded to dtype
+  std::uint32_t step = 0;        // in the executor's plan, from 1 on; 0: not planned
   std::int64_t count = 0;
   std::array<NodeRef, kMostOperands> inputs;  // as many as there are; of a view, the first
   std::int64_t offset = 0;                    // of a view, in its input
@@ -133,6 +134,9 @@ class ValuePool {
 
   // Gives `node` its storage; the contents are indeterminate.
   std::byte* allocate_data(ValueNode& node);
+
+  // Takes back what allocate_data() gave.
+  void release_data(ValueNode& node);
 
   // Takes a node back whose last reference is gone, and what only it referred to.  Iterative: the
   // length of a chain does not matter.
