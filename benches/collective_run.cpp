@@ -59,6 +59,7 @@ CollectiveRow row_of(RuntimeContext& torch, const ccl::Config& config, const Col
     row.closed_form = algorithm.closed_form(
         {torch.topology(), input.placement, input.n_elem, input.dtype, config});
     if (row.closed_form) row.form = algorithm.form;
+    if (row.closed_form && config.world_size()) row.form += ", plus n loaded and stored";
   }
   return row;
 }

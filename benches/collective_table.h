@@ -23,7 +23,7 @@ struct CollectiveRow {
   Time time{0};      // from the first rank's call to the last rank's return
   Time lower_bound{0};
   std::optional<Time> closed_form;
-  std::string_view form;   // that closed form in words; a and b are alpha and beta
+  std::string form;        // that closed form in words; a and b are alpha and beta
   std::string why;         // auto: what else was tried
   std::int64_t wrong = 0;  // elements, and ranks that differ from rank 0
 
@@ -53,7 +53,7 @@ class CollectiveTable {
   std::int64_t wrong_ = 0;
   double busbw_sum_ = 0;
   double bus_factor_ = 0;
-  std::string_view form_;
+  std::string form_;
 };
 
 }  // namespace kernbench::benches

@@ -63,6 +63,9 @@ struct CollectiveCase {
 };
 
 using AlgorithmKernel = void (*)(tl::Context&, const KernelArgs&);
+// How long the kernels take from the moment at which they begin, if nothing costs time but links;
+// nullopt where no form is known.  With rank = PE the links are the PEs' ports, and the shard is
+// loaded and stored through them.
 using AlgorithmTime = std::optional<Time> (*)(const CollectiveCase&);
 
 struct Algorithm {

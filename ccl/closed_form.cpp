@@ -1,7 +1,10 @@
 // What each algorithm takes from the moment at which its kernels begin, when nothing costs time but
 // links (TIMING.md 3.2).  alpha is the latency of the way between neighbours, beta the time per
-// byte at its slowest link.  Ports inside a SIP that messages of one PE share are counted only
-// between PEs that are ranks; elsewhere, where they cost time, it takes longer.
+// byte at its slowest link.
+//
+// Between SIPs a PE's ports and its memory are taken to cost nothing; where they do, it takes
+// longer. Between PEs that are ranks these are the links: loading the tensor and storing it are
+// counted.
 
 #include <algorithm>
 
@@ -32,10 +35,17 @@ struct Way {
   Time of(Bytes bytes) const { return transfer_time(bytes, slowest); }  // without alpha
 };
 
-Way way_between(const Topology& topology, const sim::PeLocation& from, const sim::PeLocation& to) {
-  const sim::Path path = sim::Routing(topology).route({sim::Endpoint::Kind::tcm, from},
-                                                      {sim::Endpoint::Kind::tcm, to});
+Way way_between(const Topology& topology, const sim::Endpoint& from, const sim::Endpoint& to) {
+  const sim::Path path = sim::Routing(topology).route(from, to);
   return {path.latency, path.bottleneck};
+}
+
+sim::Endpoint tcm(const sim::PeLocation& pe) {
+  return {sim::Endpoint::Kind::tcm, pe};
+}
+
+sim::Endpoint hbm(const sim::PeLocation& pe) {
+  return {sim::Endpoint::Kind::hbm, pe};
 }
 
 // How the tensor of a collective is cut: chunks of `pieces` messages of `bytes` each.
@@ -49,12 +59,13 @@ struct Cut {
 // A collective whose messages all look alike, and its participants' ways.
 class UniformCase {
  public:
-  // nullopt if the PEs of a SIP hold parts (their messages meet on links), or participants lie in
-  // several cubes.
+  // nullopt if the PEs of a SIP hold parts, or PEs that are ranks share a memory port: messages
+  // meet on links.
   static std::optional<UniformCase> of(const CollectiveCase& collective);
 
   bool is_rank_pe() const { return layout_.is_rank_pe(); }
   int world_size() const { return layout_.world_size(); }
+  int cube_count() const { return cube_count_; }
   const sim::Grid& grid() const { return layout_.place(0).grid.value().grid; }
   int depth() const { return ipcq_.depth; }
   const Way& way() const { return way_; }
@@ -62,6 +73,10 @@ class UniformCase {
   // Into `chunk_count` chunks that are cut in `parts` once more; nullopt if they differ in size or
   // there are several segments.
   std::optional<Cut> cut(int chunk_count, int parts = 1) const;
+
+  // rank = PE: all chunks from memory and back, before the first and after the last message; else
+  // 0.
+  Time memory(int chunk_count, Bytes chunk) const;
 
   // Up the tree over cubes and down again, of the pieces of all chunks in a row.
   std::optional<Time> over_cubes(int piece_count, Bytes bytes) const;
@@ -92,7 +107,7 @@ UniformCase::UniformCase(const CollectiveCase& collective, Layout layout)
     to = layout_.pe(sips.neighbour(0, sips.w > 1 ? sim::Compass::east : sim::Compass::south));
     from.cube = to.cube = root;
   }
-  way_ = way_between(topology, from, to);
+  way_ = way_between(topology, tcm(from), tcm(to));
 }
 
 std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
@@ -100,7 +115,12 @@ std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
   Layout layout(topology, config);
   if (n_elem == 0) return std::nullopt;
   if (layout.is_rank_pe()) {
-    if (layout.world_size() > topology.pe_count()) return std::nullopt;
+    const bool own_memory = topology.cube.hbm.bandwidth.is_unlimited() ||
+                            sim::Routing::hbm_slice_count(topology) == topology.pe_count();
+    const bool in_a_cube = layout.world_size() > 1 && layout.world_size() <= topology.pe_count();
+    if (!in_a_cube || !own_memory || config.ipcq().buffer_kind != sim::BufferKind::tcm) {
+      return std::nullopt;
+    }
     return UniformCase(collective, std::move(layout));
   }
   const int cubes = holders(placement.num_cubes, topology.cube_count());
@@ -126,18 +146,27 @@ std::optional<Cut> UniformCase::cut(int chunk_count, int parts) const {
 }
 
 // Whether a slot is free whenever one is needed: there is one for each message, or the first is
-// back when all have been filled, `per_period` messages in every period.
+// back when all have been filled, `per_period` messages in every period.  A sender takes the slot
+// when it has the value, though the link may be busy with the messages of the period before.
 bool never_waits_for_credit(const Way& way, Bytes message, int depth, int message_count,
                             int per_period, Time period) {
-  const Time occupied = way.of(message) + way.alpha + way.alpha + way.of(kCreditBytes);
+  const Time arrived = std::max(period, way.alpha + way.of(message));
+  const Time occupied = arrived + way.alpha + way.of(kCreditBytes);
   return depth >= message_count || depth / per_period * period >= occupied;
+}
+
+Time UniformCase::memory(int chunk_count, Bytes chunk) const {
+  if (!is_rank_pe()) return Time{0};
+  const sim::PeLocation& pe = layout_.pe(0);
+  const Way way = way_between(collective_.topology, hbm(pe), tcm(pe));
+  return 2 * (way.alpha + chunk_count * way.of(chunk));
 }
 
 std::optional<Time> UniformCase::over_cubes(int piece_count, Bytes bytes) const {
   if (cube_count_ == 1) return Time{0};
   const Topology& topology = collective_.topology;
   const sim::Grid cubes = sim::cube_grid(topology);
-  const Way way = way_between(topology, {0, 0, 0}, {0, cubes.w > 1 ? 1 : cubes.w, 0});
+  const Way way = way_between(topology, tcm({0, 0, 0}), tcm({0, cubes.w > 1 ? 1 : cubes.w, 0}));
   const int steps = grid_tree_depth(cubes, cube_count_, collective_.config.root());
   if (!never_waits_for_credit(way, bytes, ipcq_.depth, piece_count, 1, way.of(bytes))) {
     return std::nullopt;
@@ -174,11 +203,12 @@ std::optional<Time> over_grid(const CollectiveCase& collective, bool use_wraps) 
   if (!uniform) return std::nullopt;
   const sim::Grid& grid = uniform->grid();
   const bool wraps = use_wraps && grid.wraps;
-  // The two directions of a line share the port of a PE that is a rank, unless it is an end.
-  if (uniform->is_rank_pe() && std::max(grid.w, grid.h) > 2) return std::nullopt;
+  // All that comes to a PE that is a rank comes through one port.
+  if (uniform->is_rank_pe() && grid.count() > 2) return std::nullopt;
   const int chunk_count = grid.w * (wraps ? 2 : 1);
   const auto cut = uniform->cut(chunk_count, grid.h);
-  if (!cut || (cut->pieces > 1 && grid.h > 1)) return std::nullopt;
+  const bool in_parts = grid.h > 1 || uniform->is_rank_pe();
+  if (!cut || (cut->pieces > 1 && in_parts)) return std::nullopt;
   const auto along = [&](int size, const Cut& parts) {
     return wraps ? round_ring(uniform->way(), size, parts, uniform->depth(), size == 2 ? 2 : 1)
                  : along_line(uniform->way(), size, parts, uniform->depth());
@@ -187,7 +217,7 @@ std::optional<Time> over_grid(const CollectiveCase& collective, bool use_wraps) 
   const auto y = along(grid.h, {1, cut->bytes / grid.h});
   const auto cubes = uniform->over_cubes(chunk_count * cut->pieces, cut->bytes);
   if (!x || !y || !cubes) return std::nullopt;
-  return *x + *y + *cubes;
+  return *x + *y + *cubes + uniform->memory(chunk_count, cut->chunk());
 }
 
 // Whether each participant of a ring is beside the next one.
@@ -203,11 +233,13 @@ std::optional<Time> over_ring(const CollectiveCase& collective, int colours) {
   const int size = uniform->world_size();
   const auto cut = uniform->cut(colours * size);
   if (!cut) return std::nullopt;
-  const int sharing = uniform->is_rank_pe() || size == 2 ? colours : 1;
+  // The two directions of travel share the ports of a PE that is a rank; between two SIPs the link.
+  if (uniform->is_rank_pe() && (colours > 1 || cut->pieces > 1)) return std::nullopt;
+  const int sharing = size == 2 ? colours : 1;
   const auto ring = round_ring(uniform->way(), size, *cut, uniform->depth(), sharing);
   const auto cubes = uniform->over_cubes(colours * size * cut->pieces, cut->bytes);
   if (!ring || !cubes) return std::nullopt;
-  return *ring + *cubes;
+  return *ring + *cubes + uniform->memory(colours * size, cut->chunk());
 }
 
 // Of P = 2^k every round of the reduction and of the broadcast is a step.  Of 2^k - 1 the deepest
@@ -220,7 +252,17 @@ std::optional<Time> over_binomial_tree(const UniformCase& uniform, const Cut& cu
     return std::nullopt;
   }
   const int hops = is_full ? rounds : rounds - 1;
-  return 2 * (hops * uniform.way().alpha + rounds * uniform.way().of(cut.bytes));
+  return 2 * (hops * uniform.way().alpha + rounds * uniform.way().of(cut.bytes)) +
+         uniform.memory(1, cut.bytes);
+}
+
+// `pieces` that follow each other to the root and back.  A node passes sums down when its last
+// summand has gone up.  Beside the root, the first sum may have been there for a while.
+Time over_grid_tree(const Way& way, int steps, const Cut& cut) {
+  const Time hop = way.alpha + way.of(cut.bytes);
+  const Time last_behind_first = (cut.pieces - 1) * way.of(cut.bytes);
+  const Time waits = steps > 1 ? std::max(last_behind_first - 2 * hop, Time{0}) : Time{0};
+  return 2 * steps * hop + last_behind_first + waits;
 }
 
 }  // namespace
@@ -251,18 +293,16 @@ std::optional<Time> tree_closed_form(const CollectiveCase& collective) {
   if (!cubes) return std::nullopt;
   const sim::Grid& grid = uniform->grid();
   const int steps = grid_tree_depth(grid, grid.count(), Root::center);
-  if (steps == 0) return *cubes;
-  const Way& way = uniform->way();
-  return *cubes + 2 * steps * way.alpha + (2 * steps + cut->pieces - 1) * way.of(cut->bytes);
+  return *cubes + (steps == 0 ? Time{0} : over_grid_tree(uniform->way(), steps, *cut));
 }
 
 std::optional<Time> hello_closed_form(const CollectiveCase& collective) {
   const auto uniform = UniformCase::of(collective);
-  if (!uniform || !is_closed_ring(*uniform)) return std::nullopt;
+  if (!uniform || uniform->cube_count() > 1 || !is_closed_ring(*uniform)) return std::nullopt;
   const auto cut = uniform->cut(1);
   if (!cut || cut->pieces > 1) return std::nullopt;
   if (uniform->world_size() == 1) return Time{0};
-  return uniform->way().alpha + uniform->way().of(cut->bytes);
+  return uniform->way().alpha + uniform->way().of(cut->bytes) + uniform->memory(1, cut->bytes);
 }
 
 }  // namespace kernbench::ccl

@@ -21,7 +21,8 @@ void broadcast_down(tl::Context& tl, const TreePlace& tree, Piece& piece) {
 
 }  // namespace
 
-// The root tells each sum as soon as it is complete; the others have sent all they have by then.
+// The root tells each sum as soon as it is complete.  The others pass sums down when all summands
+// have gone up: of as many pieces as a queue has slots that is about when the first sum comes.
 void tree_allreduce(tl::Context& tl, const KernelArgs& args) {
   const TreePlace& tree = args.tree();
   all_reduce_in_segments(tl, args, 1, [&](std::span<Chunk> chunks) {

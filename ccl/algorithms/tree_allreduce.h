@@ -4,8 +4,10 @@
 // = PE it is the binomial tree: 2 ceil(log2 P) steps.
 //
 // Bytes sent by each:    n up; n to each child down
-// Time:                  centre-root 2 h alpha + (2 h + k - 1) n/k beta, for k pieces that follow
-//                        each other; binomial 2 log2(P) (alpha + n beta)
+// Time:                  centre-root 2 h (alpha + m) + (k - 1) m, for k pieces of m = n/k beta that
+//                        follow each other, and, for h > 1, as much more as (k - 1) m exceeds
+//                        2 (alpha + m): who passes summands up does not pass sums down before the
+//                        last of them; binomial 2 log2(P) (alpha + n beta)
 // Best for:              small tensors: the fewest steps
 // Source:                TIMING.md 3.2: "chain pipelined", "mesh, centre-root tree", "binomial
 // tree"
@@ -32,6 +34,8 @@ inline constexpr Algorithm kTreeAllReduce{
     .reduces_in_sip = true,
     .suits_auto = true,
     .closed_form = tree_closed_form,
-    .form = "2 h a + (2 h + k - 1) n/k b; rank = PE: 2 log2(P) (a + n b)"};
+    .form =
+        "2 h (a + m) + (k - 1) m + max(0, (k - 1) m - 2 (a + m)), m = n/k b; rank = PE: "
+        "2 log2(P) (a + n b)"};
 
 }  // namespace kernbench::ccl
