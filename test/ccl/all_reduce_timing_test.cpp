@@ -41,7 +41,7 @@ Time time_of(const Topology& topology, Bytes bytes, const ccl::Config& config = 
 
 // The same for several cubes, whose launch would take time too.
 Time kernel_time_of(const Topology& topology, Bytes bytes, const DPPolicy& dp = kPartial) {
-  return KernelsUnderTest(topology, dp, deep_queues()).all_reduce(bytes / 4);
+  return KernelsUnderTest(topology, dp, deep_queues()).run(bytes / 4);
 }
 
 TEST_CASE("a ring of P SIPs takes 2 (P - 1) alpha + (P - 1)/P n beta", "[ccl][timing]") {
@@ -207,7 +207,7 @@ TEST_CASE("there is a closed form only where queues let every message through", 
           if (!form) continue;
           ++known;
           CAPTURE(name_of(kind), depth, bytes, topology.system.w);
-          CHECK(*form == KernelsUnderTest(topology, kPartial, config).all_reduce(bytes / 4));
+          CHECK(*form == KernelsUnderTest(topology, kPartial, config).run(bytes / 4));
         }
       }
     }

@@ -1,5 +1,5 @@
-// A collective's kernel alone, begun on every cube of every SIP at the same instant: without the
-// launch, whose messages share the cubes' links and reach some cubes later than others.
+// A collective's kernels alone, begun on all participants at the same instant: without the launch,
+// whose messages share the cubes' links and reach some cubes later than others.
 
 #pragma once
 
@@ -15,16 +15,11 @@ class KernelsUnderTest {
   KernelsUnderTest(const Topology& topology, const DPPolicy& dp, const ccl::Config& config)
       : torch_(topology, {.data = false}), dp_(dp), launcher_(torch_, config) {}
 
-  // All-reduces f32 elements that one PE of each cube holds, and returns how long it took.
-  Time all_reduce(std::int64_t n_elem) {
+  // Runs the config's algorithm on f32 elements, and returns how long it took.  rank = SIP: on one
+  // PE of each cube, of tensors of `n_elem`.  rank = PE: on every participant, which has `n_elem`.
+  Time run(std::int64_t n_elem) {
     const Time begin = torch_.engine().now();
-    for (int sip = 0; sip < torch_.topology().system.sip_count; ++sip) {
-      torch_.ahbm.set_device(sip);
-      const Tensor& x = tensors_.emplace_back(torch_.empty({n_elem}, {.dp = dp_}));
-      for (const ShardInfo& shard : x.shards()) {
-        if (shard.pe == 0) start(x, {sip, shard.cube, 0});
-      }
-    }
+    launcher_.layout().is_rank_pe() ? start_on_pes(n_elem) : start_on_sips(n_elem);
     simulation().machine().engine().run();
     return last_end_ - begin;  // later than that only credits fly
   }
@@ -40,6 +35,23 @@ class KernelsUnderTest {
 
   runtime::Simulation& simulation() { return torch_.simulation(); }
 
+  void start_on_sips(std::int64_t n_elem) {
+    for (int sip = 0; sip < torch_.topology().system.sip_count; ++sip) {
+      torch_.ahbm.set_device(sip);
+      const Tensor& x = tensors_.emplace_back(torch_.empty({n_elem}, {.dp = dp_}));
+      for (const ShardInfo& shard : x.shards()) {
+        if (shard.pe == 0) start(x, {sip, shard.cube, 0});
+      }
+    }
+  }
+
+  void start_on_pes(std::int64_t n_elem) {
+    const ccl::Layout& layout = launcher_.layout();
+    const Tensor& x = tensors_.emplace_back(
+        torch_.empty({1, layout.world_size() * n_elem}, layout.placement({})));
+    for (int i = 0; i < layout.world_size(); ++i) start(x, layout.pe(i));
+  }
+
   void start(const Tensor& x, const sim::PeLocation& pe) {
     Kernel& kernel = kernels_.emplace_back(Kernel{&simulation(), {}});
     kernel.local.kind = runtime::FiberLocal::Kind::kernel;
@@ -49,7 +61,7 @@ class KernelsUnderTest {
         [this, &kernel, args = launcher_.arguments(x, pe)] {
           tl::Context tl(simulation().fibers(), kernel.local,
                          simulation().machine().pe(kernel.local.pe),
-                         sim::Engine::call<&Kernel::wake>(&kernel), "all_reduce", 0, 1);
+                         sim::Engine::call<&Kernel::wake>(&kernel), "collective", 0, 1);
           launcher_.config().algorithm().kernel(tl, args);
           tl.drain();
           last_end_ = simulation().now();
