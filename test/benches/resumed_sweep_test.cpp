@@ -219,7 +219,7 @@ TEST_CASE("an output folder that cannot be is found before anything is simulated
   CHECK(result.err == "kernbench: error: [KB-I010] cannot create 'own/sweeps': Not a directory\n");
 }
 
-TEST_CASE("--out takes the place of a bench's own folder", "[sweep][cli]") {
+TEST_CASE("the folder of --out takes the place of a bench's own folder", "[sweep][cli]") {
   const TemporaryFolder folder;
   const ProgramResult result =
       run_program({"run", "--bench", "sweeps", "--topology", "tiny", "--out", "there"},
