@@ -60,7 +60,7 @@ struct Cut {
 class UniformCase {
  public:
   // nullopt if the PEs of a SIP hold parts, or PEs that are ranks share a memory port: messages
-  // meet on links.
+  // meet on links; or if whoever waits looks only every so often.
   static std::optional<UniformCase> of(const CollectiveCase& collective);
 
   bool is_rank_pe() const { return layout_.is_rank_pe(); }
@@ -113,7 +113,7 @@ UniformCase::UniformCase(const CollectiveCase& collective, Layout layout)
 std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
   const auto& [topology, placement, n_elem, dtype, config] = collective;
   Layout layout(topology, config);
-  if (n_elem == 0) return std::nullopt;
+  if (n_elem == 0 || config.ipcq().wait == sim::WaitPolicy::poll) return std::nullopt;
   if (layout.is_rank_pe()) {
     const bool own_memory = topology.cube.hbm.bandwidth.is_unlimited() ||
                             sim::Routing::hbm_slice_count(topology) == topology.pe_count();

@@ -48,12 +48,24 @@ std::vector<std::string_view> algorithm_names(const std::vector<AlgorithmEntry>&
   return names;
 }
 
+void read_wait(YamlMap& map, const Settings& inherited, Settings& settings) {
+  if (map.has("wait")) settings.wait = map.choice("wait", sim::kWaitPolicies);
+  if (!map.has("poll_interval")) return;
+  settings.poll_interval = map.time("poll_interval");
+  if ((settings.wait ? settings.wait : inherited.wait) != sim::WaitPolicy::poll) {
+    map.fail("poll_interval", "KB-Y043", "has no meaning without 'wait: poll'");
+  } else if (map.is_fine({"poll_interval"}) && settings.poll_interval <= Time{0}) {
+    map.fail("poll_interval", "KB-Y020", "must be more than 0 ns");
+  }
+}
+
 // `inherited` is what holds where the map says nothing.
 Settings settings_of(YamlMap& map, const Settings& inherited) {
   Settings settings;
   if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
   if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
   if (map.has("slot")) settings.slot_bytes = map.bytes("slot", 4, kMaxSlot);
+  read_wait(map, inherited, settings);
   if (map.has("n_elem")) settings.n_elem = map.integers("n_elem", 0, kMaxElements);
   if (map.has("world_size")) {
     settings.world_size = map.integer("world_size", 1, kMaxWorldSize);
@@ -170,7 +182,9 @@ std::optional<Value> Config::setting(std::optional<Value> Settings::*member) con
 sim::IpcqParams Config::ipcq() const {
   return {setting(&Settings::buffer_kind).value_or(kDefaultQueue.buffer_kind),
           setting(&Settings::depth).value_or(kDefaultQueue.depth),
-          setting(&Settings::slot_bytes).value_or(kDefaultQueue.slot_bytes)};
+          setting(&Settings::slot_bytes).value_or(kDefaultQueue.slot_bytes),
+          setting(&Settings::wait).value_or(kDefaultQueue.wait),
+          setting(&Settings::poll_interval).value_or(kDefaultQueue.poll_interval)};
 }
 
 std::vector<std::int64_t> Config::n_elem() const {

@@ -5,6 +5,7 @@
 //     buffer_kind: tcm          # of the queues: tcm, sram or hbm
 //     depth: 4                  # slots of a queue
 //     slot: 16 KiB              # what one slot holds
+//     wait: sleep               # for messages and credits: sleep (until woken) or poll
 //     n_elem: [1024, 49152]     # what benches sweep when they are not told; a list or one number
 //   algorithms:
 //     intercube_allreduce: {buffer_kind: sram, root: corner}
@@ -12,6 +13,7 @@
 //
 // Every key may be left out; an algorithm's entry overrides the defaults.  Further keys:
 //
+//   poll_interval   beside `wait: poll`: how often it looks, 100 ns if it is not given
 //   world_size      rank = PE: the first so many PEs take part, for a single driver (ADR-0024).
 //                   Without it a rank is a SIP.
 //   participants    of a SIP: shard_holders, or one_pe_per_sip, whose ports between SIPs are called
@@ -62,6 +64,8 @@ struct Settings {
   std::optional<sim::BufferKind> buffer_kind;
   std::optional<int> depth;
   std::optional<Bytes> slot_bytes;
+  std::optional<sim::WaitPolicy> wait;
+  std::optional<Time> poll_interval;
   std::optional<std::vector<std::int64_t>> n_elem;
   std::optional<int> world_size;
   std::optional<Participants> participants;

@@ -94,7 +94,7 @@ void Context::send(Port port, const Tensor& value) {
                          channel.params().depth, channel.params().depth);
     });
   }
-  run_.wait_until(*channel.next_credit());
+  run_.wait_until(channel.params().noticed(began, *channel.next_credit()));
   run_.send(channel, value.tile_);
 }
 
@@ -107,7 +107,7 @@ void Context::send(Port port, const Tensor& value, CopyTo) {
     channel.wake_on_post(run_.wake());
     fibers_.park([&] { return fmt::format("a posted receive of {}", channel.name()); });
   }
-  run_.wait_until(*channel.next_post());
+  run_.wait_until(channel.params().noticed(began, *channel.next_post()));
   run_.copy_to(channel, value.tile_);
 }
 

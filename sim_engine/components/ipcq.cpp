@@ -54,6 +54,7 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
       slot_mask_(static_cast<std::uint32_t>(slots_.size() - 1)),
       posts_(params.first_number) {
   KB_CHECK(params.depth > 0, "a queue of {} slots", params.depth);
+  KB_CHECK(params.poll_interval > Time{0}, "a look every {} ps", params.poll_interval.count());
 }
 
 std::string IpcqChannel::name() const {

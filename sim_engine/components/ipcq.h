@@ -6,7 +6,8 @@
 //              message PE_IPCQ takes out of its slot as soon as it is there; a credit that flies
 //              back when the slot has been emptied; and messages that are copied straight to where
 //              a posted receive wants them, without a slot, once the news of the post has come.
-// Not modeled: head and tail pointers as memory traffic of their own.
+//              Whoever waits is woken, or looks every poll_interval (IpcqParams).
+// Not modeled: head and tail pointers, and looks at them, as memory traffic of their own.
 // Timing:      a message takes the path into the buffer (Fabric), and the path out of it into the
 //              receiver's TCM; a credit, or the news of a post, takes the latency of the way back
 //              plus 16 bytes at its slowest link, and occupies no link (ADR-0033).  What is copied
@@ -46,7 +47,7 @@ class IpcqChannel {
     bool in_one_sip() const { return from.sip == to.sip; }
   };
 
-  // REQUIRES: params.depth > 0
+  // REQUIRES: params.depth > 0, params.poll_interval > 0
   IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const IpcqParams& params);
 
   const Ends& ends() const { return ends_; }

@@ -7,4 +7,16 @@ std::string_view name_of(BufferKind kind) {
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
+std::string_view name_of(WaitPolicy policy) {
+  return policy == WaitPolicy::sleep ? "sleep" : "poll";
+}
+
+Time IpcqParams::noticed(Time began, Time there) const {
+  if (there <= began) return began;
+  if (wait == WaitPolicy::sleep) return there;
+  const std::int64_t interval = poll_interval.count();
+  const std::int64_t looks = ((there - began).count() + interval - 1) / interval;
+  return began + looks * poll_interval;
+}
+
 }  // namespace kernbench::sim

@@ -15,12 +15,24 @@ enum class BufferKind : std::uint8_t { tcm, sram, hbm };
 inline constexpr std::array kBufferKinds = {BufferKind::tcm, BufferKind::sram, BufferKind::hbm};
 std::string_view name_of(BufferKind kind);
 
+// How PE_IPCQ waits, for a credit or the news of a post on the sender's side and for a message on
+// the receiver's: it is woken, or it looks every so often.
+enum class WaitPolicy : std::uint8_t { sleep, poll };
+inline constexpr std::array kWaitPolicies = {WaitPolicy::sleep, WaitPolicy::poll};
+std::string_view name_of(WaitPolicy policy);
+
 struct IpcqParams {
   BufferKind buffer_kind = BufferKind::tcm;
   int depth = 4;                // slots
   Bytes slot_bytes = 16 << 10;  // capacity of one
+  WaitPolicy wait = WaitPolicy::sleep;
+  Time poll_interval{100'000};  // REQUIRES: > 0
   // Where the counters of its messages begin; any start gives the same times and values.
   std::uint32_t first_number = 0;
+
+  // When what is there at `there` is noticed by one that has waited since `began`: at once, or at
+  // the next of began, began + poll_interval, began + 2 poll_interval, ...
+  Time noticed(Time began, Time there) const;
 };
 
 }  // namespace kernbench::sim

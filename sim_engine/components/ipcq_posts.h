@@ -29,7 +29,7 @@ struct IpcqPost {
   KernelRun* run = nullptr;  // whose it is, unless it is discarded
   Tile tile;                 // where the message goes, while it is open
   Time issued{0};            // when the PE_CPU had issued it
-  Time seen{0};              // when PE_IPCQ found its message
+  Time seen{0};              // when PE_IPCQ noticed its message
   IpcqMessage refused;       // without its value
 };
 

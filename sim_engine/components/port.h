@@ -36,10 +36,10 @@ struct Port {
   constexpr Port(Direction to, int number = 0) : direction(to), index(number) {}  // NOLINT: as said
 
   friend constexpr bool operator==(Port, Port) = default;
-};
 
-// "east" for the first neighbour of a direction, "east[2]" for the third.
-std::string to_string(Port port);
+  // "east" for the first neighbour of a direction, "east[2]" for the third.
+  friend std::string to_string(Port port);
+};
 
 constexpr Port opposite(Port port) {
   return {opposite(port.direction), port.index};

@@ -230,8 +230,9 @@ IpcqMessage ProcessingElement::message_of(const Command& command) {
 }
 
 // Whether a message is what its post expects.  Then the post's tile has its value.
-bool ProcessingElement::accept(IpcqPost& post, const Tile& tile, IpcqMessage& message) {
-  post.seen = std::max(post.issued, services_.engine.now());
+bool ProcessingElement::accept(const IpcqChannel& channel, IpcqPost& post, const Tile& tile,
+                               IpcqMessage& message) {
+  post.seen = channel.params().noticed(post.issued, services_.engine.now());
   if (message.dtype != tile->dtype || message.bytes != tile->bytes ||
       !share_messages(message.operation, post.run->operation())) {
     message.value = {};
@@ -247,7 +248,7 @@ bool ProcessingElement::accept(IpcqPost& post, const Tile& tile, IpcqMessage& me
 void ProcessingElement::receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) {
   KernelRun& run = *post.run;
   const Tile tile = std::exchange(post.tile, {});
-  if (accept(post, tile, message)) {
+  if (accept(channel, post, tile, message)) {
     take_out(channel, run, post.seen, tile, message.arrow);
   } else {
     channel.release_slot();
@@ -259,7 +260,7 @@ void ProcessingElement::receive_in_place(IpcqChannel& channel, IpcqPost& post,
                                          IpcqMessage message) {
   KernelRun& run = *post.run;
   const Tile tile = std::exchange(post.tile, {});
-  if (accept(post, tile, message)) {
+  if (accept(channel, post, tile, message)) {
     Command command;  // that takes no time
     command.kind = Command::Kind::receive;
     command.started = services_.engine.now();

@@ -92,7 +92,7 @@ class ProcessingElement {
   void take_effect(Command& command);
   void depart(Command& command);
   static IpcqMessage message_of(const Command& command);
-  bool accept(IpcqPost& post, const Tile& tile, IpcqMessage& message);
+  bool accept(const IpcqChannel& channel, IpcqPost& post, const Tile& tile, IpcqMessage& message);
   void take_out(IpcqChannel& channel, KernelRun& run, Time issued, const Tile& tile,
                 std::uint32_t arrow);
   Time translation_time(const Command& command) const;

@@ -234,6 +234,21 @@ TEST_CASE("where it is not known there is no closed form", "[ccl][timing]") {
   CHECK_FALSE(form_of(pes, 4096, {.pe = Shard::column_wise}));
 }
 
+TEST_CASE("where PEs look every so often it takes longer, by no known form",
+          "[ccl][timing][wait]") {
+  const auto polling = [](std::string_view interval) {
+    return ccl::Config::parse(
+        fmt::format("defaults: {{depth: 64, slot: 1 MiB, buffer_kind: sram, wait: poll, "
+                    "poll_interval: {}}}",
+                    interval));
+  };
+  const Topology ring = sip_links(SipTopology::ring_1d, 4);
+  const Time woken = time_of(ring, 8192);
+  CHECK(time_of(ring, 8192, polling("0.001 ns")) == woken);
+  CHECK(time_of(ring, 8192, polling("1 us")) > woken);
+  CHECK_FALSE(form_of(ring, 8192, kPartial, polling("1 us")));
+}
+
 // A slot is free again when the value has come (alpha + m) and its credit, 16 B, is back.
 TEST_CASE("a stream over a queue of one slot waits for the credit of each message",
           "[ccl][timing]") {

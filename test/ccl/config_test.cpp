@@ -187,5 +187,41 @@ TEST_CASE("values that cannot be are refused with those that can, all at once",
                              "'world_size'?"));
 }
 
+TEST_CASE("queues wait as ccl.yaml says", "[ccl][config][wait]") {
+  const auto queue = [](std::string_view text, std::string_view algorithm = "ring_allreduce") {
+    const sim::IpcqParams params = Config::parse(text).with_algorithm(algorithm).ipcq();
+    return std::pair{params.wait, params.poll_interval};
+  };
+  using sim::WaitPolicy;
+  CHECK(queue("{}").first == WaitPolicy::sleep);
+  CHECK(queue("defaults: {wait: sleep}").first == WaitPolicy::sleep);
+  CHECK(queue("defaults: {wait: poll}") == std::pair{WaitPolicy::poll, Time{100'000}});
+  CHECK(queue("defaults: {wait: poll, poll_interval: 50 ns}") ==
+        std::pair{WaitPolicy::poll, Time{50'000}});
+  const std::string_view both = R"(
+defaults: {wait: poll, poll_interval: 50 ns}
+algorithms: {ring_allreduce: {poll_interval: 20 ns}, tree_allreduce: {wait: sleep}}
+)";
+  CHECK(queue(both) == std::pair{WaitPolicy::poll, Time{20'000}});
+  CHECK(queue(both, "mesh_allreduce") == std::pair{WaitPolicy::poll, Time{50'000}});
+  CHECK(queue(both, "tree_allreduce").first == WaitPolicy::sleep);
+}
+
+TEST_CASE("an interval of looks needs a queue that looks", "[ccl][config][wait][error]") {
+  const std::string text = "has no meaning without 'wait: poll'";
+  for (const std::string_view wrong :
+       {"defaults: {poll_interval: 50 ns}", "defaults: {wait: sleep, poll_interval: 50 ns}",
+        "algorithms: {ring_allreduce: {poll_interval: 50 ns}}",
+        "defaults: {wait: poll}\nalgorithms: {ring_allreduce: {wait: sleep, poll_interval: 1 "
+        "ns}}"}) {
+    CAPTURE(wrong);
+    CHECK_THAT(error_in(wrong), Catch::Contains("KB-Y043") && Catch::Contains(text));
+  }
+  CHECK_THAT(error_in("defaults: {wait: poll, poll_interval: 0 ns}"),
+             Catch::Contains("KB-Y020") && Catch::Contains("must be more than 0 ns"));
+  CHECK_THAT(error_in("defaults: {wait: poll, poll_interval: 50}"), Catch::Contains("KB-Y011"));
+  CHECK_THAT(error_in("defaults: {wait: spin}"), Catch::Contains("KB-Y020"));
+}
+
 }  // namespace
 }  // namespace kernbench::test

@@ -15,7 +15,7 @@ TEST_CASE("a direction alone is the first port of it", "[port]") {
 }
 
 TEST_CASE("a port is written with its index where it is not the first", "[port]") {
-  CHECK(to_string(Direction::east) == "east");
+  CHECK(to_string(Port(Direction::east)) == "east");
   CHECK(to_string(Port{Direction::global_north, 0}) == "global_north");
   CHECK(to_string(Port{Direction::south, 2}) == "south[2]");
 }
