@@ -1,6 +1,7 @@
 // milestone-1h-ccl: the whole evaluation of all_reduce in one command (ADR-0043, ADR-0054).
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "benches/bench.h"
 #include "benches/evaluation/ccl_evaluation.h"
@@ -102,6 +103,8 @@ void print_verdict(Bench& bench, const CclEvaluation& results) {
 KERNBENCH_BENCH("milestone-1h-ccl",
                 "the evaluation of all_reduce: latency and buffer kinds, CSV and figures") {
   bench.output_folder("benches/1H_milestone_output/ccl");
+  bench.note("evaluates", fmt::format("{}; buffer kinds on {}; f16, a summand on every cube",
+                                      fmt::join(kEvaluatedTopologies, ", "), kBufferKindTopology));
   bench.submit_sentinel();
   const CclEvaluation results = evaluate_ccl(bench);
 
