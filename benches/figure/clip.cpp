@@ -39,7 +39,7 @@ std::vector<std::vector<Position>> clipped(std::span<const Position> points, con
       continue;
     }
     const auto at = [&](double t) { return Position{start.x + t * step.x, start.y + t * step.y}; };
-    if (!goes_on || part.from > 0) pieces.push_back({at(part.from)});
+    if (!goes_on) pieces.push_back({at(part.from)});
     pieces.back().push_back(at(part.to));
     goes_on = part.to == 1;
   }

@@ -130,6 +130,7 @@ class Drawing {
   AxisMap x_;
   SvgWriter svg_;
   std::vector<MarginLabel> labels_;
+  std::vector<Segment> leaders_;  // from the ends of lines to the margin
 };
 
 void Drawing::place(Curve& curve) const {
@@ -210,13 +211,19 @@ void Drawing::name_beside(const Curve& curve) {
   if (!end) return;
   const bool is_bound = curve.series->kind == SeriesKind::bound;
   const Stroke leader{is_bound ? kLeaderColour : curve.look.colour, kThin};
-  svg_.line(*end, {frame_.plot().right(), end->y}, leader);
+  leaders_.push_back({*end, {frame_.plot().right(), end->y}});
+  svg_.line(leaders_.back().from, leaders_.back().to, leader);
   labels_.push_back({curve.series->name, end->y, leader});
 }
 
 void Drawing::draw_labels_of_points(const Box& text) {
   std::vector<PointLabel> labels;
-  Obstacles obstacles{.text = text};
+  Obstacles obstacles{.leaders = leaders_, .text = text};
+  for (const ReferenceLine& reference : chart_.references) {
+    if (!can_show(chart_.y.scale, reference.y)) continue;
+    const double y = frame_.y()(reference.y);
+    obstacles.lines.push_back({{frame_.plot().x, y}, {frame_.plot().right(), y}});
+  }
   for (const Curve& curve : curves_) {
     for (const Point& point : curve.series->points) {
       if (!is_shown(chart_, point) || !is_inside(position_of(point))) continue;

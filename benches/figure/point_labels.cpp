@@ -54,7 +54,7 @@ bool crosses(const Segment& line, const Box& box) {
 class Placer {
  public:
   Placer(const Obstacles& obstacles, const Box& plot)
-      : labels_{obstacles.text}, lines_(obstacles.lines), plot_(plot) {
+      : labels_{obstacles.text}, leaders_(obstacles.leaders), lines_(obstacles.lines), plot_(plot) {
     for (const Position& point : obstacles.points) {
       markers_.push_back({point.x - kMarker, point.y - kMarker, 2 * kMarker, 2 * kMarker});
     }
@@ -76,7 +76,7 @@ class Placer {
     }
     if (best) {
       labels_.push_back(best->box);
-      if (best->distance > 0) lines_.push_back(best->leader);
+      if (best->distance > 0) leaders_.push_back(best->leader);
     }
     return best;
   }
@@ -87,8 +87,10 @@ class Placer {
     const auto is_struck = [&](const Box& label) {
       return place.distance > 0 && crosses(place.leader, label);
     };
+    const auto strikes = [&](const Segment& leader) { return crosses(leader, place.box); };
     return is_inside(place.box, plot_) && std::ranges::none_of(markers_, is_covered) &&
-           std::ranges::none_of(labels_, is_covered) && std::ranges::none_of(labels_, is_struck);
+           std::ranges::none_of(labels_, is_covered) && std::ranges::none_of(labels_, is_struck) &&
+           std::ranges::none_of(leaders_, strikes);
   }
 
   int crossed_lines(const Box& box) const {
@@ -98,7 +100,8 @@ class Placer {
 
   std::vector<Box> markers_;
   std::vector<Box> labels_;
-  std::vector<Segment> lines_;  // of the chart, and from points to labels
+  std::vector<Segment> leaders_;
+  std::vector<Segment> lines_;
   Box plot_;
 };
 

@@ -24,6 +24,7 @@ struct Segment {
 struct Obstacles {
   std::vector<Position> points = {};  // never covered
   std::vector<Segment> lines = {};    // covered if there is no other way
+  std::vector<Segment> leaders = {};  // never covered: they lead to other labels
   Box text = {};                      // never covered
 };
 

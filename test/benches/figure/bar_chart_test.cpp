@@ -106,6 +106,16 @@ TEST_CASE("group names are wrapped, and turned if even a word is too wide", "[fi
       text_element(upright, chart.groups[0]).attributes.at("transform").starts_with("rotate(-90"));
 }
 
+TEST_CASE("what is left out is written beside the bars that are broken",
+          "[figure][bar_chart][cut]") {
+  BarChart chart = bare({366});
+  chart.y = {.cut = AxisCut{30, 360}};
+  const SvgElements elements = read_svg(to_svg(chart));
+  const SvgElement bar = bar_of(elements, "a, g0: 366");
+  const SvgElement label = text_element(elements, "30 to 360 left out");
+  CHECK(label.number("x") - 60 > bar.number("x") + bar.number("width"));
+}
+
 TEST_CASE("what is left out is not written over a value", "[figure][bar_chart][cut]") {
   BarChart chart = bare({29.9, 366});
   chart.y = {.cut = AxisCut{30, 360}};

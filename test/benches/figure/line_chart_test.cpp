@@ -149,6 +149,7 @@ TEST_CASE("bounds and references are dashed, grey and named beside", "[figure][l
   const SvgElement bound = only(named(in_group(elements, "bound"), "polyline"));
   CHECK(bound.attributes.at("stroke") == kBoundColour);
   CHECK(bound.has("stroke-dasharray"));
+  CHECK(named(elements, "polyline").front().attributes.at("stroke") == kBoundColour);  // behind
   const SvgElement limit = only(named(in_group(elements, "limit"), "line"));
   // The legend is 28.8 high: kTextSize * kLineHeight and 8 above it.
   CHECK(limit.number("y1") == 137 + 28.8);

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "benches/figure/bar_chart.h"
+#include "benches/figure/clip.h"
 #include "benches/figure/line_chart.h"
 #include "benches/figure/style.h"
 #include "benches/figure/text.h"
@@ -97,6 +98,25 @@ void check_texts_lie_apart(const test::SampleFigure& figure) {
   }
 }
 
+// No line that leads to a label passes through another.
+void check_leaders_cross_no_text(const test::SampleFigure& figure) {
+  const SvgElements elements = test::read_svg(figure.svg);
+  for (const SvgElement& line : test::named(elements, "line")) {
+    if (line.attributes.at("stroke") != kLeaderColour) continue;
+    const std::array<Position, 2> ends = {
+        {{line.number("x1"), line.number("y1")}, {line.number("x2"), line.number("y2")}}};
+    for (const SvgElement& text : test::named(elements, "text")) {
+      if (text.has("transform")) continue;
+      const TextBox box = box_of(text);
+      const Position corner = box.corners[0];
+      const Box inside{corner.x + 1, corner.y + 1, box.corners[2].x - corner.x - 2,
+                       box.corners[2].y - corner.y - 2};
+      INFO(figure.name << ": '" << text.text << "'");
+      CHECK(clipped(ends, inside).empty());
+    }
+  }
+}
+
 // Draws from all magnitudes that a bench may have, and what no axis can show.
 class RandomCharts {
  public:
@@ -165,6 +185,7 @@ TEST_CASE("no text of a figure leaves the page or lies on another", "[figure][sa
   for (const test::SampleFigure& figure : test::sample_figures()) {
     check_texts_lie_on_the_page(figure);
     check_texts_lie_apart(figure);
+    check_leaders_cross_no_text(figure);
   }
 }
 
@@ -172,8 +193,10 @@ TEST_CASE("nor in any other chart", "[figure][samples]") {
   RandomCharts charts(1);
   for (int i = 0; i < 400; ++i) {
     for (const auto& svg : {to_svg(charts.line_chart()), to_svg(charts.bar_chart())}) {
-      check_texts_lie_on_the_page({fmt::format("chart {}", i), svg});
-      check_texts_lie_apart({fmt::format("chart {}", i), svg});
+      const test::SampleFigure figure{fmt::format("chart {}", i), svg};
+      check_texts_lie_on_the_page(figure);
+      check_texts_lie_apart(figure);
+      check_leaders_cross_no_text(figure);
     }
   }
 }

@@ -88,6 +88,7 @@ TEST_CASE("text is escaped, and what XML cannot hold is replaced", "[figure][svg
   CHECK(escaped("a\xFFz") == "a\uFFFDz");
   CHECK(escaped("\xC3") == "\uFFFD");              // cut short
   CHECK(escaped("\xC0\x80") == "\uFFFD\uFFFD");    // longer than need be
+  CHECK(escaped("\xE0\x82\xA9") == "\uFFFD");      // so is this
   CHECK(escaped("\xED\xA0\x80") == "\uFFFD");      // a surrogate
   CHECK(escaped("\xF4\x90\x80\x80") == "\uFFFD");  // beyond U+10FFFF
   CHECK(escaped("\xE2\x82z") == "\uFFFDz");
