@@ -7,6 +7,7 @@
 
 #include "ccl/algorithms/intercube_allreduce.h"
 #include "ccl/lower_bound.h"
+#include "runtime/context/queue_residue.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -56,15 +57,20 @@ void AhbmBackend::all_reduce(const distributed::CollectiveCall& call, Tensor& x,
 
 void AhbmBackend::run(const distributed::CollectiveCall& call, const Algorithm& algorithm,
                       Tensor& x) {
-  under_way_.try_emplace(call.operation, UnderWay{torch_.simulation().now(), 0});
-  launcher_.launch(algorithm, std::span(&x, 1), call.operation);
-  finish(call, x.numel() * size_of(x.dtype()));
+  under_way_.try_emplace(call.operation, UnderWay{torch_.simulation().now()});
+  const std::int64_t open = launcher_.launch(algorithm, std::span(&x, 1), call.operation);
+  finish(call, algorithm, open, x.numel() * size_of(x.dtype()));
 }
 
 // The last rank to finish checks the whole against what is possible.
-void AhbmBackend::finish(const distributed::CollectiveCall& call, Bytes bytes) {
-  UnderWay& collective = under_way_.at(call.operation);
-  if (++collective.finished < caller_count()) return;
+void AhbmBackend::finish(const distributed::CollectiveCall& call, const Algorithm& algorithm,
+                         std::int64_t open_messages, Bytes bytes) {
+  UnderWay& under_way = under_way_.at(call.operation);
+  under_way.open_messages += open_messages;
+  if (++under_way.finished < caller_count()) return;
+  const UnderWay collective = under_way;
+  under_way_.erase(call.operation);
+  launcher_.check_queues(algorithm, call.operation, collective.open_messages);
   const Time took = torch_.simulation().now() - collective.first_start;
   const Time bound =
       launcher_.layout().is_rank_pe()
@@ -72,7 +78,12 @@ void AhbmBackend::finish(const distributed::CollectiveCall& call, Bytes bytes) {
           : all_reduce_lower_bound(torch_.topology(), bytes);
   KB_CHECK(took >= bound, "all_reduce of {} B took {}, less than the lower bound of {}", bytes,
            to_string(took), to_string(bound));
-  under_way_.erase(call.operation);
+}
+
+void AhbmBackend::close() {
+  const auto residue = runtime::take_residue(
+      torch_.simulation().machine(), runtime::QueueScope::all, std::nullopt, "the process group");
+  if (residue) throw *residue;
 }
 
 void AhbmBackend::barrier(const distributed::CollectiveCall& call) {

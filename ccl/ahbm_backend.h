@@ -31,6 +31,9 @@ class AhbmBackend : public distributed::Backend {
   // a tensor that lies so.
   void all_reduce(const distributed::CollectiveCall& call, Tensor& x, ReduceOp op) override;
 
+  // Throws DeviceError KB-Q003 if kernels of the user's have left messages between SIPs.
+  void close() override;
+
   // An all_reduce of one element, as NCCL does it, along the grid.
   void barrier(const distributed::CollectiveCall& call) override;
 
@@ -39,13 +42,15 @@ class AhbmBackend : public distributed::Backend {
   struct UnderWay {
     Time first_start{0};
     int finished = 0;
+    std::int64_t open_messages = 0;  // sent by those that have finished, less received
   };
   // What auto's choice depends on.
   using ChoiceKey = std::tuple<std::vector<std::int64_t>, DType, std::string, int>;
 
   const Algorithm& algorithm_for(const Tensor& x);
   void run(const distributed::CollectiveCall& call, const Algorithm& algorithm, Tensor& x);
-  void finish(const distributed::CollectiveCall& call, Bytes bytes);
+  void finish(const distributed::CollectiveCall& call, const Algorithm& algorithm,
+              std::int64_t open_messages, Bytes bytes);
 
   RuntimeContext& torch_;
   const KernelLauncher launcher_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/context/queue_residue.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -123,8 +124,8 @@ KernelArgs KernelLauncher::arguments(const Tensor& x, const sim::PeLocation& pe)
   return args;
 }
 
-void KernelLauncher::launch(const Algorithm& algorithm, std::span<const Tensor> tensors,
-                            std::uint64_t operation) const {
+std::int64_t KernelLauncher::launch(const Algorithm& algorithm, std::span<const Tensor> tensors,
+                                    std::uint64_t operation) const {
   const auto tensor_on = [&](int sip) -> const Tensor& {
     const auto found = std::ranges::find(tensors, sip, &Tensor::device);
     return found == tensors.end() ? tensors.front() : *found;  // that spans the SIPs
@@ -142,12 +143,25 @@ void KernelLauncher::launch(const Algorithm& algorithm, std::span<const Tensor> 
     const std::vector<sim::PeLocation> pes = participants(x);
     request.pes.insert(request.pes.end(), pes.begin(), pes.end());
   }
-  if (!request.pes.empty()) runtime::run_kernel(torch_.simulation(), std::move(request));
+  std::int64_t open_messages = 0;
+  if (!request.pes.empty()) {
+    open_messages = runtime::run_kernel(torch_.simulation(), std::move(request));
+  }
   for (const Tensor& x : tensors) {
     DPPolicy& dp = x.storage()->dp;
     if (dp.cube == Shard::partial) dp.cube = Shard::replicate;
     if (dp.pe == Shard::partial) dp.pe = Shard::replicate;
   }
+  return open_messages;
+}
+
+void KernelLauncher::check_queues(const Algorithm& algorithm, std::uint64_t operation,
+                                  std::int64_t open_messages) const {
+  if (open_messages == 0) return;
+  const auto residue = runtime::take_residue(
+      torch_.simulation().machine(), runtime::QueueScope::all, sim::Operation{operation, true},
+      fmt::format("kernel '{}'", algorithm.name));
+  if (residue) throw *residue;
 }
 
 void KernelLauncher::launch(const Algorithm& algorithm, std::span<const Tensor> tensors) const {
@@ -157,7 +171,7 @@ void KernelLauncher::launch(const Algorithm& algorithm, std::span<const Tensor> 
   }
   const std::uint64_t operation = torch_.simulation().next_operation();
   torch_.simulation().begin(operation);
-  launch(algorithm, tensors, operation);
+  check_queues(algorithm, operation, launch(algorithm, tensors, operation));
 }
 
 }  // namespace kernbench::ccl

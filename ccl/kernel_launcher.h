@@ -29,10 +29,14 @@ class KernelLauncher {
 
   // Runs the kernel and waits until it is done on all PEs that hold the tensors: one rank's, or, of
   // a single driver, those of all SIPs.  What was partial is replicated afterwards. `operation` is
-  // that of the collective that it belongs to.
-  void launch(const Algorithm& algorithm, std::span<const Tensor> tensors,
-              std::uint64_t operation) const;
-  // The same as an operation of its own.
+  // that of the collective that it belongs to.  Returns what runtime::run_kernel() does.
+  std::int64_t launch(const Algorithm& algorithm, std::span<const Tensor> tensors,
+                      std::uint64_t operation) const;
+  // The collective is over on all ranks; `open_messages` is the sum of what launch() returned.
+  // Throws DeviceError KB-Q003 if messages are left, which are then dropped.
+  void check_queues(const Algorithm& algorithm, std::uint64_t operation,
+                    std::int64_t open_messages) const;
+  // The same as an operation of its own, with both.
   void launch(const Algorithm& algorithm, std::span<const Tensor> tensors) const;
 
   // What the kernel on a PE that holds a shard of x is told.

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/context/queue_residue.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -29,6 +30,7 @@ class KernelLaunch {
 
   // Returns what a kernel threw, nullptr if none did.
   std::exception_ptr run();
+  const sim::MessageBalance& message_balance() const { return balance_; }
 
  private:
   struct Kernel {
@@ -63,6 +65,7 @@ class KernelLaunch {
   void fail(const Kernel& kernel, const std::exception_ptr& exception);
   void settle(Kernel& kernel);
   void drop_messages();
+  void check_queues();
   void end_uses();
 
   Simulation& simulation_;
@@ -71,6 +74,7 @@ class KernelLaunch {
   std::vector<OnSip> sips_;
   std::size_t sips_under_way_ = 0;
   Completion done_{simulation_};
+  sim::MessageBalance balance_;
   std::exception_ptr failure_;
 };
 
@@ -81,7 +85,7 @@ std::exception_ptr KernelLaunch::run() {
                                                : fmt::format("{} SIPs", sips_.size());
     return fmt::format("kernel '{}' on {} PEs of {}", request_.name, request_.pes.size(), sips);
   });
-  if (failure_ != nullptr) drop_messages();
+  failure_ == nullptr ? check_queues() : drop_messages();
   end_uses();
   return failure_;
 }
@@ -155,6 +159,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   const sim::PeLocation& pe = kernel.local.pe;
   const Time now = simulation_.now();
   simulation_.add_result({request_.operation, pe, started, now});
+  balance_ += kernel.tl->message_balance();
   simulation_.machine().pe(pe).release();
   kernel_finished(kernel);
   if (sim::TraceRecorder* trace = simulation_.machine().trace()) {
@@ -207,7 +212,7 @@ void KernelLaunch::settle(Kernel& kernel) {
 void KernelLaunch::drop_messages() {
   for (const sim::PeLocation& pe : request_.pes) {
     for (sim::IpcqChannel* channel : simulation_.machine().pe(pe).ipcq().ins()) {
-      if (channel->ends().from.sip != pe.sip) continue;
+      if (!std::ranges::binary_search(request_.pes, channel->ends().from)) continue;
       while (channel->message_count() > 0) {
         channel->pop();
         channel->release_slot();
@@ -216,19 +221,29 @@ void KernelLaunch::drop_messages() {
   }
 }
 
+// Inside a SIP nobody else will come for what is left; between SIPs another launch may.
+void KernelLaunch::check_queues() {
+  if (balance_.in_sip == 0) return;
+  const auto residue = take_residue(simulation_.machine(), QueueScope::in_one_sip,
+                                    sim::Operation{request_.operation, request_.is_collective},
+                                    fmt::format("kernel '{}'", request_.name));
+  if (residue) failure_ = std::make_exception_ptr(*residue);
+}
+
 void KernelLaunch::end_uses() {
   for (const Tensor& tensor : std::exchange(request_.uses, {})) tensor.storage()->end_use();
 }
 
 }  // namespace
 
-void run_kernel(Simulation& simulation, LaunchRequest request) {
+std::int64_t run_kernel(Simulation& simulation, LaunchRequest request) {
   // Kernels outlive the caller when the run is cut short, so the simulation keeps the launch.  It
   // keeps a failed one for good: something may still be about to wake its kernels.
   const auto launch = std::make_shared<KernelLaunch>(simulation, std::move(request));
   simulation.keep(launch);
   if (const std::exception_ptr failure = launch->run()) std::rethrow_exception(failure);
   simulation.release(launch.get());
+  return launch->message_balance().between_sips;
 }
 
 }  // namespace kernbench::runtime

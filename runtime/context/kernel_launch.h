@@ -24,7 +24,10 @@ struct LaunchRequest {
 
 // Waits until the host knows that every PE has finished.  What a kernel throws is thrown here, as
 // DeviceError KB-K001 unless it is an Error already; the launch's other kernels are then unwound,
-// and what they have sent each other is dropped.
-void run_kernel(Simulation& simulation, LaunchRequest request);
+// and what they have sent each other is dropped.  DeviceError KB-Q003 if they have left messages in
+// queues inside a SIP.
+// Returns how many messages its kernels sent from SIP to SIP, less those of the same operation that
+// they received: 0 over all launches of a collective, unless messages are left.
+std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
 
 }  // namespace kernbench::runtime

@@ -51,6 +51,9 @@ class Backend {
   // replicated one.
   virtual void all_reduce(const CollectiveCall& call, Tensor& x, ReduceOp op) = 0;
 
+  // The group is about to be destroyed.  May throw what is wrong with how it was used.
+  virtual void close() {}
+
   // Returns when every rank has called it.
   virtual void barrier(const CollectiveCall& call) = 0;
 };

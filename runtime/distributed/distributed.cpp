@@ -91,8 +91,9 @@ void DistributedContext::destroy_process_group() {
   }
   if (local.kind != FiberLocal::Kind::rank) initialized_for_all_ = false;
   if (initialized_for_all_ || !initialized_ranks_.empty()) return;
-  backend_.reset();
+  const std::unique_ptr<Backend> closing = std::move(backend_);
   ledger_.reset();
+  closing->close();
 }
 
 Backend& DistributedContext::backend() const {

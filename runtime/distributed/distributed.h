@@ -41,7 +41,8 @@ class DistributedContext {
   // Throws CollectiveError KB-R002: twice, unknown backend, or world size or rank that are not so.
   void init_process_group(std::string_view backend = "ahbm", const InitOptions& options = {});
 
-  // Throws CollectiveError KB-R002 if there is no group.
+  // Throws CollectiveError KB-R002 if there is no group.  The last one to leave gets DeviceError
+  // KB-Q003 if kernels of the user's have left messages in the group's queues.
   void destroy_process_group();
 
   // Whether the caller has a group: one that was made for all, or by itself if it is a rank.

@@ -153,6 +153,7 @@ class Context {
   // For the runtime, when a kernel's code is cut short: nobody waits for its receives, but its
   // commands still refer to this.
   void withdraw_receives() { run_.withdraw_receives(); }
+  const sim::MessageBalance& message_balance() const { return run_.message_balance(); }
   bool has_commands_under_way() const { return run_.outstanding() > 0; }
   void wake_when_idle() { run_.wake_when_outstanding(0); }  // REQUIRES: has_commands_under_way()
 

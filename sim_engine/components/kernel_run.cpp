@@ -99,6 +99,7 @@ void KernelRun::copy_to(IpcqChannel& channel, const Tile& tile) {
 
 void KernelRun::issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32_t number,
                            const Tile& tile) {
+  ++balance_.of(channel.ends().in_one_sip());
   Command& command = issue_next(kind);
   command.a = tile;
   command.b = std::exchange(channel.last_departure(), command.departed = make_signal());

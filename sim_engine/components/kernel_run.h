@@ -62,6 +62,7 @@ class KernelRun {
   }
   // The kernel has waited for a message that has come.  What was wrong with it, if it was refused.
   std::optional<IpcqMessage> close_receive(const PostedReceive& receive);
+  const MessageBalance& message_balance() const { return balance_; }
   int open_receives() const { return open_receives_; }
   // Nobody will wait for what is posted.
   void withdraw_receives();
@@ -115,6 +116,7 @@ class KernelRun {
   int outstanding_ = 0;
   int wake_at_outstanding_ = -1;
   bool wake_at_next_end_ = false;
+  MessageBalance balance_;
   int open_receives_ = 0;               // posted, not closed
   std::vector<MemoryAccess> accesses_;  // finished ones are dropped when it has grown
   std::size_t prune_at_ = kFewAccesses;

@@ -53,6 +53,7 @@ class Machine {
   // Takes all queues away.  Credits may still be flying back.  REQUIRES: no kernel runs
   void disconnect_all();
 
+  std::deque<IpcqChannel>& channels() { return channels_; }
   const std::deque<IpcqChannel>& channels() const { return channels_; }
 
   // Drops whatever is under way, and puts units and queues back into their idle state; time, values

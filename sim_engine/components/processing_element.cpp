@@ -240,6 +240,9 @@ bool ProcessingElement::accept(const IpcqChannel& channel, IpcqPost& post, const
     post.state = IpcqPost::State::refused;
     return false;
   }
+  if (message.operation == post.run->operation()) {
+    --post.run->balance_.of(channel.ends().in_one_sip());
+  }
   post.state = IpcqPost::State::arrived;
   tile->value = std::move(message.value);
   return true;

@@ -4,6 +4,7 @@
 
 #include "ccl/ahbm_backend.h"
 #include "runtime/context/runtime_context.h"
+#include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test {
@@ -53,6 +54,87 @@ TEST_CASE("a message that a kernel left behind is refused by the next collective
   }
   all_reduce_on_every_rank(torch, false, sums);  // the queues are empty again
   for (const auto& sum : sums) CHECK(sum == std::vector<float>(6, 3.0F));
+}
+
+namespace {
+
+// An all_reduce of the ring's neighbours that sends each a message too many on rank 1.
+void sends_too_much(tl::Context& tl, const ccl::KernelArgs& args) {
+  const Shape shape{args.n_elem};
+  const tl::Tensor own = tl.load(args.tensor, shape, args.dtype);
+  tl::Tensor travelling = own;
+  tl::Tensor sum = own;
+  for (int step = 1; step < args.world_size; ++step) {
+    tl.send(tl::Direction::global_east, travelling);
+    travelling = tl.recv(tl::Direction::global_west, shape, args.dtype);
+    sum = sum + travelling;
+  }
+  for (int i = 0; args.rank == 1 && i < 2; ++i) tl.send(tl::Direction::global_east, own);
+  tl.store(args.tensor, sum);
+}
+
+const bool kSendsTooMuch =
+    ccl::register_algorithm({.name = "sends_too_much", .kernel = sends_too_much});
+
+const TensorOptions kOnePe{.dp = DPPolicy::replicated()};
+
+// Launches a kernel of the user's on one SIP that leaves a message for the next.
+void leave_a_message(RuntimeContext& torch) {
+  Tensor x = torch.ones({6}, kOnePe);
+  torch.launch(
+      "send_and_forget",
+      [](tl::Context& tl, tl::Pointer p) {
+        tl.send(tl::Direction::global_east, tl.load(p, {1}, DType::f32));
+      },
+      x);
+}
+
+}  // namespace
+
+TEST_CASE("a collective that leaves messages is an error once all ranks have finished it",
+          "[ccl][errors][residue]") {
+  REQUIRE(kSendsTooMuch);
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1),
+                       {.ccl = ccl::Config::parse("defaults: {algorithm: sends_too_much}")});
+  torch.distributed.init_process_group("ahbm");
+  for (int i = 0; i < 2; ++i) {  // the queues are empty again
+    int finished = 0;
+    const std::string text = error_of<SpawnException>([&] {
+      torch.multiprocessing.spawn(
+          [&](int rank) {
+            torch.ahbm.set_device(rank);
+            Tensor x = torch.ones({6}, kOnePe);
+            torch.distributed.all_reduce(x);
+            ++finished;
+          },
+          {}, 3);
+    });
+    CHECK(finished == 2);
+    CHECK_THAT(text,
+               Catch::Contains("[KB-Q003] kernel 'sends_too_much' has ended and left 2 messages "
+                               "that nobody received; every tl.send needs its tl.recv\n") &&
+                   Catch::Contains("2 messages (48 B, sent at ") &&
+                   Catch::Contains(" in ipcq sip1.cube0.pe0 global_east -> sip2.cube0.pe0 "
+                                   "global_west"));
+  }
+  torch.distributed.destroy_process_group();
+}
+
+TEST_CASE("messages that kernels of the user's have left between SIPs are told when the group ends",
+          "[ccl][errors][residue]") {
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1));
+  torch.distributed.init_process_group("ahbm");
+  leave_a_message(torch);
+  leave_a_message(torch);
+  CHECK_THAT(
+      error_of<DeviceError>([&] { torch.distributed.destroy_process_group(); }),
+      Catch::StartsWith("[KB-Q003] the process group has ended and left 2 messages that "
+                        "nobody received; every tl.send needs its tl.recv\n"
+                        "  2 messages (8 B, sent at ") &&
+          Catch::EndsWith(" in ipcq sip0.cube0.pe0 global_east -> sip1.cube0.pe0 global_west"));
+  CHECK_FALSE(torch.distributed.is_initialized());
+  torch.distributed.init_process_group("ahbm");  // with new queues
+  torch.distributed.destroy_process_group();
 }
 
 }  // namespace kernbench::test
