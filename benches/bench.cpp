@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "benches/content_hash.h"
+#include "benches/sweep_journal.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
@@ -76,13 +77,21 @@ void Bench::add_row(Row row, bool ok) {
 }
 
 std::uint64_t Bench::inputs_hash() const {
-  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}", program_hash(), topology().name,
-                                  request_.inputs, seed(), settings().to_text()));
+  if (!inputs_hash_) {
+    inputs_hash_ =
+        content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}", program_hash(), topology().name,
+                                 request_.inputs, seed(), settings().to_text()));
+  }
+  return *inputs_hash_;
 }
 
 const std::filesystem::path& Bench::output_folder(std::string_view otherwise) {
   if (output_folder_.empty()) output_folder_ = otherwise;
   return output_folder_;
+}
+
+void Bench::drop_artifact(std::string_view file_name) {
+  dropped_artifacts_.emplace_back(file_name);
 }
 
 void Bench::add_artifact(std::string_view file_name, std::string content) {
@@ -93,8 +102,9 @@ void Bench::add_artifact(std::string_view file_name, std::string content) {
 }
 
 void Bench::remove_journals() {
-  std::error_code ignored;  // at worst it is found stale, or of use
-  for (const std::filesystem::path& journal : journals_) std::filesystem::remove(journal, ignored);
+  for (const std::filesystem::path& journal : journals_) {
+    SweepJournal::forget(journal, inputs_hash());
+  }
   journals_.clear();
 }
 

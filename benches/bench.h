@@ -94,6 +94,10 @@ class Bench {
   bool wants_artifacts() const { return !output_folder_.empty(); }
   void add_artifact(std::string_view file_name, std::string content);
 
+  // There is none of that name this time: one that an earlier run has left is removed when the
+  // artifacts are written.
+  void drop_artifact(std::string_view file_name);
+
   // For people.  A bench that prints nothing has its rows printed as a table.
   void print(std::string_view text);
   // A line of the head: "#   algorithm    intercube_allreduce".
@@ -119,6 +123,7 @@ class Bench {
   };
   const std::vector<Row>& rows() const { return rows_; }
   const std::vector<Artifact>& artifacts() const { return artifacts_; }
+  const std::vector<std::string>& dropped_artifacts() const { return dropped_artifacts_; }
   bool ok() const { return ok_; }
   bool has_printed() const { return has_printed_; }
   EngineStatistics statistics() const;  // without wall time
@@ -136,6 +141,8 @@ class Bench {
   std::filesystem::path output_folder_ = request_.output_folder;
   std::vector<Row> rows_;
   std::vector<Artifact> artifacts_;
+  std::vector<std::string> dropped_artifacts_;
+  mutable std::optional<std::uint64_t> inputs_hash_;     // once somebody has asked
   std::vector<std::filesystem::path> journals_;  // of sweeps
   bool ok_ = true;
   bool has_printed_ = false;

@@ -70,7 +70,10 @@ void CollectiveTable::add(const CollectiveRow& row) {
   wrong_ += row.wrong;
   busbw_sum_ += row.busbw_gbs();
   bus_factor_ = row.bus_factor.value_or(all_reduce_bus_factor(row.world_size));
-  if (row.closed_form) form_ = row.form;
+  if (row.closed_form) {
+    forms_differ_ = forms_differ_ || (!form_.empty() && form_ != row.form);
+    form_ = row.form;
+  }
   bench_.add_row(to_row(row), row.wrong == 0);
 }
 
@@ -80,7 +83,7 @@ void CollectiveTable::end() {
   bench_.print(fmt::format("# Avg bus bandwidth    : {:.4g} GB/s  (busbw = algbw * {}{:.4g})\n",
                            row_count_ == 0 ? 0 : busbw_sum_ / row_count_,
                            bus_factor_ == 1 ? "" : "2(P-1)/P = algbw * ", bus_factor_));
-  if (!form_.empty()) {
+  if (!form_.empty() && !forms_differ_) {
     bench_.print(
         fmt::format("# Closed form          : {}  (links alone; a, b: latency and time per "
                     "byte between neighbours)\n",

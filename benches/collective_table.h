@@ -53,7 +53,8 @@ class CollectiveTable {
   std::int64_t wrong_ = 0;
   double busbw_sum_ = 0;
   double bus_factor_ = 0;
-  std::string form_;
+  std::string form_;  // of the closed forms so far
+  bool forms_differ_ = false;
 };
 
 }  // namespace kernbench::benches

@@ -12,6 +12,12 @@ EngineStatistics statistics_of(const EngineView& engine) {
   return {engine.now(), engine.event_count(), 0, engine.fingerprint()};
 }
 
+template <class Value>
+void make_room(std::vector<Value>& values, std::size_t count) {
+  const std::size_t wanted = values.size() + count;
+  if (values.capacity() < wanted) values.reserve(2 * wanted);
+}
+
 }  // namespace
 
 ContextSet::ContextSet(ContextSet& whole) : trace_(whole.trace_), whole_(&whole) {
@@ -32,8 +38,8 @@ ContextSet::Context ContextSet::make(const Topology& topology, RuntimeOptions op
   const std::lock_guard lock(mutex_);
   live_.push_back(torch.get());
   if (interrupted_) torch->simulation().interrupt();
-  statistics_.reserve(statistics_.size() + live_.size());  // the collector must not fail
-  traced_.reserve(traced_.size() + live_.size());
+  make_room(statistics_, live_.size());  // the collector must not fail
+  make_room(traced_, live_.size());
   return torch;
 }
 

@@ -15,62 +15,66 @@ namespace kernbench::benches {
 namespace {
 
 constexpr int kPngWidth = 1800;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 24;
 
 double microseconds_in(const Row& row, std::string_view column) {
   return number_in(row, column) / 1e3;
 }
 
-void add_figure(Bench& bench, std::string_view stem, const std::string& svg, bool& png_is_missing) {
+// Without its PNG a figure is complete: `problem` is told once, and no other PNG is tried.
+void add_figure(Bench& bench, std::string_view stem, const std::string& svg, std::string& problem) {
+  const std::string png_name = fmt::format("{}.png", stem);
   bench.add_artifact(fmt::format("{}.svg", stem), svg);
-  figure::Png png = figure::to_png(svg, kPngWidth);
-  if (png.problem.empty()) {
-    bench.add_artifact(fmt::format("{}.png", stem), std::move(png.bytes));
-  } else if (!std::exchange(png_is_missing, true)) {
-    bench.note("no PNG", png.problem);
+  if (problem.empty()) {
+    figure::Png png = figure::to_png(svg, kPngWidth);
+    problem = png.problem;
+    if (problem.empty()) return bench.add_artifact(png_name, std::move(png.bytes));
+    bench.note("no PNG", problem);
   }
+  bench.drop_artifact(png_name);
 }
 
 void add_figures(Bench& bench, const CclEvaluation& results) {
-  bool png_is_missing = false;
+  std::string png_problem;
   for (const std::string_view topology : kEvaluatedTopologies) {
     add_figure(bench, fmt::format("latency_{}", topology),
-               latency_figure(results.latency, topology), png_is_missing);
+               latency_figure(results.latency, topology), png_problem);
     add_figure(bench, fmt::format("topology_{}", topology),
-               figure::topology_diagram(load_topology(std::string(topology))), png_is_missing);
+               figure::topology_diagram(load_topology(std::string(topology))), png_problem);
   }
-  add_figure(bench, "buffer_kinds", buffer_kind_figure(results.buffer_kinds), png_is_missing);
+  add_figure(bench, "buffer_kinds", buffer_kind_figure(results.buffer_kinds), png_problem);
   add_figure(bench, "model_vs_fsim", fsim_figure(results.latency, shipped_fsim_reference()),
-             png_is_missing);
+             png_problem);
 }
 
-// A column per topology, and the bound of the last one.
-void print_latency(Bench& bench, std::span<const Row> rows) {
+// A column per topology.
+void print_latency(Bench& bench, std::span<const Row> rows, const CclSizes& sizes) {
   bench.print("#\n# latency of the slowest PE (us)\n#    n_elem");
   for (const std::string_view topology : kEvaluatedTopologies) {
     bench.print(fmt::format(" {:>20}", topology));
   }
   bench.print("\n");
-  for (std::size_t i = 0; i < kLatencySizes.size(); ++i) {
-    bench.print(fmt::format("  {:>9}", kLatencySizes[i]));
+  for (std::size_t i = 0; i < sizes.latency.size(); ++i) {
+    bench.print(fmt::format("  {:>9}", sizes.latency[i]));
     for (std::size_t t = 0; t < kEvaluatedTopologies.size(); ++t) {
-      const Row& row = rows[t * kLatencySizes.size() + i];
+      const Row& row = rows[t * sizes.latency.size() + i];
       bench.print(fmt::format(" {:>20.3f}", microseconds_in(row, "crit_ns")));
     }
     bench.print("\n");
   }
 }
 
-void print_buffer_kinds(Bench& bench, std::span<const Row> rows) {
+void print_buffer_kinds(Bench& bench, std::span<const Row> rows, const CclSizes& sizes) {
   bench.print(
       fmt::format("#\n# where the queues lie, on {} (us)\n#    n_elem", kBufferKindTopology));
   for (const sim::BufferKind kind : sim::kBufferKinds) {
     bench.print(fmt::format(" {:>10}", name_of(kind)));
   }
   bench.print("\n");
-  for (std::size_t i = 0; i < kBufferKindSizes.size(); ++i) {
-    bench.print(fmt::format("  {:>9}", kBufferKindSizes[i]));
+  for (std::size_t i = 0; i < sizes.buffer_kinds.size(); ++i) {
+    bench.print(fmt::format("  {:>9}", sizes.buffer_kinds[i]));
     for (std::size_t k = 0; k < sim::kBufferKinds.size(); ++k) {
-      const Row& row = rows[k * kBufferKindSizes.size() + i];
+      const Row& row = rows[k * sizes.buffer_kinds.size() + i];
       bench.print(fmt::format(" {:>10.3f}", microseconds_in(row, "crit_ns")));
     }
     bench.print("\n");
@@ -79,7 +83,7 @@ void print_buffer_kinds(Bench& bench, std::span<const Row> rows) {
 
 void print_roots(Bench& bench, std::span<const Row> rows) {
   bench.print(fmt::format("#\n# root of the tree over cubes, on {}, {} elements (us)\n",
-                          kRootTopology, kLatencySizes.back()));
+                          kRootTopology, number_in(rows.front(), "n_elem")));
   for (const Row& row : rows) {
     bench.print(
         fmt::format("  {:>9} {:>10.3f}\n", text_in(row, "root"), microseconds_in(row, "crit_ns")));
@@ -101,15 +105,20 @@ void print_verdict(Bench& bench, const CclEvaluation& results) {
 }  // namespace
 
 KERNBENCH_BENCH("milestone-1h-ccl",
-                "the evaluation of all_reduce: latency and buffer kinds, CSV and figures") {
+                "the evaluation of all_reduce: latency and buffer kinds, CSV and figures",
+                {"n_elem", "", "elements per cube, a list; else those of ADR-0043"}) {
   bench.output_folder("benches/1H_milestone_output/ccl");
   bench.note("evaluates", fmt::format("{}; buffer kinds on {}; f16, a summand on every cube",
                                       fmt::join(kEvaluatedTopologies, ", "), kBufferKindTopology));
   bench.submit_sentinel();
-  const CclEvaluation results = evaluate_ccl(bench);
+  CclSizes sizes;
+  if (bench.settings().is_set("n_elem")) {
+    sizes.latency = sizes.buffer_kinds = bench.settings().integers("n_elem", 1, kMaxElements);
+  }
+  const CclEvaluation results = evaluate_ccl(bench, sizes);
 
-  print_latency(bench, results.latency);
-  print_buffer_kinds(bench, results.buffer_kinds);
+  print_latency(bench, results.latency, sizes);
+  print_buffer_kinds(bench, results.buffer_kinds, sizes);
   print_roots(bench, results.roots);
   print_verdict(bench, results);
   bench.add_artifact("correctness.csv", to_csv(results.correctness));

@@ -62,6 +62,10 @@ void Outputs::write_artifacts(const Bench& bench, Report& report) {
     file.commit(artifact.content);
     report.artifacts.push_back(file.name());
   }
+  std::error_code ignored;  // most often there is none
+  for (const std::string& name : bench.dropped_artifacts()) {
+    fs::remove(bench.output_folder() / name, ignored);
+  }
 }
 
 std::vector<std::string> Outputs::write_report(const Report& report) {

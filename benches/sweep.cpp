@@ -8,6 +8,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstring>
+#include <list>
 #include <span>
 #include <system_error>
 
@@ -22,13 +23,20 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
 
-void start_threads(std::optional<asio::thread_pool>& threads, std::size_t count) {
+// One thread each: a pool whose second thread cannot be started never ends.
+using Threads = std::list<asio::thread_pool>;
+
+// So many, or as many as the host lets start.  Throws LimitError KB-L003 if that is none.
+Threads start_threads(std::size_t count, Bench& bench) {
+  Threads threads;
   try {
-    threads.emplace(count);
+    while (threads.size() < count) threads.emplace_back(1);
   } catch (const std::system_error& error) {
-    throw LimitError("KB-L003", fmt::format("cannot start {} threads: {}; give fewer --jobs", count,
-                                            error.code().message()));
+    const std::string why = error.code().message();
+    if (threads.empty()) throw LimitError("KB-L003", "cannot start a thread: " + why);
+    bench.note("jobs", fmt::format("{} instead of {}: {}", threads.size(), count, why));
   }
+  return threads;
 }
 
 }  // namespace
@@ -90,13 +98,14 @@ void Sweep::restore() {
 }
 
 void Sweep::simulate_all() {
-  working_ = std::min(static_cast<std::size_t>(bench_.jobs()), points_.size() - restored_);
-  if (working_ == 0) return;
-  std::optional<asio::thread_pool> threads;
-  start_threads(threads, working_);
-  for (std::size_t i = working_; i > 0; --i) asio::post(*threads, [this] { work(); });
+  const std::size_t wanted =
+      std::min(static_cast<std::size_t>(bench_.jobs()), points_.size() - restored_);
+  if (wanted == 0) return;
+  Threads threads = start_threads(wanted, bench_);
+  working_ = threads.size();
+  for (asio::thread_pool& thread : threads) asio::post(thread, [this] { work(); });
   show_progress_until_idle();
-  threads->join();
+  for (asio::thread_pool& thread : threads) thread.join();
 }
 
 // Drawn outside the lock: a terminal may be stopped.

@@ -42,6 +42,21 @@ SweepJournal::~SweepJournal() {
   if (is_empty_) ::unlink(path_.c_str());
 }
 
+void SweepJournal::forget(const fs::path& path, std::uint64_t inputs) {
+  std::error_code ignored;  // at worst it is found stale, or of use
+  if (!fs::exists(path, ignored)) return;
+  const std::string text = read_input_file(path, kMaxBytes);
+  std::string others;
+  for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos;
+       begin = end + 1) {
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    const std::optional<NamedOutcome> named = parse_line(line);
+    if (named && named->inputs != inputs) others.append(line).push_back('\n');
+  }
+  others.empty() ? static_cast<void>(fs::remove(path, ignored))
+                 : OutputFile(path.string()).commit(others);
+}
+
 // Enters what it says of the same inputs.  Of other inputs it is kept: their run may come back.
 std::string SweepJournal::whole_lines(std::string_view text) {
   std::string whole;

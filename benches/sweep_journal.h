@@ -23,6 +23,9 @@ class SweepJournal {
   SweepJournal(std::filesystem::path path, std::uint64_t inputs);
   // A journal without any point does not stay.
   ~SweepJournal();
+  // All results of a run with these inputs are written: its lines are not needed any more.  What
+  // the file holds of other inputs stays; their run may come back.
+  static void forget(const std::filesystem::path& path, std::uint64_t inputs);
   SweepJournal(const SweepJournal&) = delete;
   SweepJournal& operator=(const SweepJournal&) = delete;
 

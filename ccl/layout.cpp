@@ -65,7 +65,7 @@ void Layout::lay_out_pes(int count) {
   if (count > all || count % unit != 0) {
     throw ConfigError(
         "KB-Y041",
-        fmt::format("ccl.yaml: world_size {} does not fit topology '{}', whose {} PEs lie {} to a "
+        fmt::format("world_size {} does not fit topology '{}', whose {} PEs lie {} to a "
                     "cube and {} to a SIP; give at most {}, or a multiple of {} up to {}, or of {} "
                     "up to {}",
                     count, topology_.name, all, per_cube, per_sip, per_cube, per_cube, per_sip,

@@ -5,6 +5,7 @@
 #include "benches/collective_run.h"
 #include "benches/inputs.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
@@ -24,28 +25,28 @@ std::vector<Row> sweep_correctness(Bench& bench) {
   return sweep.run();
 }
 
-std::vector<Row> sweep_latency(Bench& bench) {
+std::vector<Row> sweep_latency(Bench& bench, const CclSizes& sizes) {
   Sweep sweep(bench, "latency");
   for (const std::string_view topology : kEvaluatedTopologies) {
-    for (const std::int64_t n_elem : kLatencySizes) add(sweep, {topology, n_elem});
+    for (const std::int64_t n_elem : sizes.latency) add(sweep, {topology, n_elem});
   }
   return sweep.run();
 }
 
-std::vector<Row> sweep_buffer_kinds(Bench& bench) {
+std::vector<Row> sweep_buffer_kinds(Bench& bench, const CclSizes& sizes) {
   Sweep sweep(bench, "buffer_kinds");
   for (const sim::BufferKind kind : sim::kBufferKinds) {
-    for (const std::int64_t n_elem : kBufferKindSizes) {
+    for (const std::int64_t n_elem : sizes.buffer_kinds) {
       add(sweep, {kBufferKindTopology, n_elem, DType::f16, kind});
     }
   }
   return sweep.run();
 }
 
-std::vector<Row> sweep_roots(Bench& bench) {
+std::vector<Row> sweep_roots(Bench& bench, const CclSizes& sizes) {
   Sweep sweep(bench, "roots");
   for (const ccl::Root root : ccl::kRoots) {
-    add(sweep, {kRootTopology, kLatencySizes.back(), DType::f16, sim::BufferKind::tcm, root});
+    add(sweep, {kRootTopology, sizes.latency.back(), DType::f16, sim::BufferKind::tcm, root});
   }
   return sweep.run();
 }
@@ -60,6 +61,8 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
   const CollectiveRow row = run_collective(
       *torch, config,
       {wanted.n_elem, wanted.dtype, default_placement(config), point.bench().seed()});
+  KB_CHECK(row.critical >= row.lower_bound, "{} elements on {} took {}, less than the bound of {}",
+           wanted.n_elem, wanted.topology, to_string(row.critical), to_string(row.lower_bound));
   point.check(row.wrong == 0);
   return Row()
       .set("topology", wanted.topology)
@@ -75,11 +78,20 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
       .set("wrong", row.wrong);
 }
 
-CclEvaluation evaluate_ccl(Bench& bench) {
+CclEvaluation evaluate_ccl(Bench& bench, const CclSizes& sizes) {
+  const ccl::Config& config = bench.ccl();
+  const bool reduces = config.is_auto() || config.algorithm().collective == "all_reduce";
+  const bool on_all_cubes = config.participants() == ccl::Participants::shard_holders;
+  if (!reduces || config.world_size() || !on_all_cubes) {
+    throw ConfigError(
+        "KB-Y043",
+        "ccl.yaml: the evaluation is of all_reduce over SIPs; choose such an algorithm, "
+        "without world_size and participants");
+  }
   return {.correctness = sweep_correctness(bench),
-          .latency = sweep_latency(bench),
-          .buffer_kinds = sweep_buffer_kinds(bench),
-          .roots = sweep_roots(bench)};
+          .latency = sweep_latency(bench, sizes),
+          .buffer_kinds = sweep_buffer_kinds(bench, sizes),
+          .roots = sweep_roots(bench, sizes)};
 }
 
 double number_in(const Row& row, std::string_view column) {

@@ -45,7 +45,14 @@ struct CclEvaluation {
   std::vector<Row> roots;         // the tree over cubes from its centre, and from a corner
 };
 
-CclEvaluation evaluate_ccl(Bench& bench);
+// Sizes in which a run is interested.
+struct CclSizes {
+  std::vector<std::int64_t> latency{kLatencySizes.begin(), kLatencySizes.end()};
+  std::vector<std::int64_t> buffer_kinds{kBufferKindSizes.begin(), kBufferKindSizes.end()};
+};
+
+// Throws ConfigError KB-Y043 if the bench's ccl.yaml chooses what is no all_reduce over SIPs.
+CclEvaluation evaluate_ccl(Bench& bench, const CclSizes& sizes);
 
 // The number in a column.  REQUIRES: there is one
 double number_in(const Row& row, std::string_view column);

@@ -7,6 +7,7 @@
 #include "benches/figure/bar_chart.h"
 #include "benches/figure/line_chart.h"
 #include "benches/inputs.h"
+#include "sim_engine/base/check.h"
 
 namespace kernbench::benches {
 
@@ -43,8 +44,10 @@ std::string what_was_measured(const Row& row) {
 }
 
 const Row& row_of(std::span<const Row> rows, std::string_view topology) {
-  return *std::ranges::find_if(
+  const auto found = std::ranges::find_if(
       rows, [&](const Row& row) { return text_in(row, "topology") == topology; });
+  KB_CHECK(found != rows.end(), "no row of '{}'", topology);
+  return *found;
 }
 
 }  // namespace
@@ -87,7 +90,7 @@ std::string fsim_figure(std::span<const Row> latency, const FsimReference& refer
   figure::BarSeries bars{.name = "model"};
   double highest = 0;
   for (const std::string_view topology : kEvaluatedTopologies) {
-    const Row* largest = nullptr;
+    const Row* largest = &row_of(latency, topology);
     for (const Row& row : latency) {
       if (text_in(row, "topology") == topology) largest = &row;
     }
@@ -99,11 +102,13 @@ std::string fsim_figure(std::span<const Row> latency, const FsimReference& refer
   groups.push_back(
       fmt::format("FSIM, {} device{}", reference.devices, reference.devices == 1 ? "" : "s"));
   bars.values.push_back(fsim);
-  const Row& any = latency.front();
+  const Row& last = latency.back();
   return figure::to_svg(figure::BarChart{
       .title = "all_reduce: the model beside FSIM",
-      .subtitle = fmt::format("model: 96 KiB per cube on 6 devices, {}, queues in {}",
-                              text_in(any, "algorithm"), text_in(any, "buffer_kind")),
+      .subtitle =
+          fmt::format("model: {} per cube on 6 devices, {}, queues in {}",
+                      figure::label_of(figure::Labels::bytes, 2 * number_in(last, "n_elem")),
+                      text_in(last, "algorithm"), text_in(last, "buffer_kind")),
       .y = {.title = "latency (µs)", .cut = figure::cut_between(highest, fsim)},
       .groups = std::move(groups),
       .series = {std::move(bars)},

@@ -34,7 +34,7 @@ inline constexpr Algorithm kRingAllReduce{
     .reduces_in_sip = true,
     .suits_auto = true,
     .closed_form = ring_closed_form,
-    .form = "2 (P - 1) a + 2 (P - 1)/P n b"};
+    .form = "2 (P - 1) a + 2 (P - 1)/P n b, less where a chunk is several messages that overlap"};
 
 inline constexpr Algorithm kBidirectionalRingAllReduce{
     .name = "bidirectional_ring_allreduce",
@@ -44,6 +44,6 @@ inline constexpr Algorithm kBidirectionalRingAllReduce{
     .reduces_in_sip = true,
     .suits_auto = true,
     .closed_form = bidirectional_ring_closed_form,
-    .form = "2 (P - 1) a + (P - 1)/P n b"};
+    .form = "2 (P - 1) a + (P - 1)/P n b, less where a chunk is several messages that overlap"};
 
 }  // namespace kernbench::ccl

@@ -269,7 +269,7 @@ TEST_CASE("a world size that fills no whole cubes or SIPs is refused with those 
   };
   const auto text = [](int world_size) {
     return fmt::format(
-        "[KB-Y041] ccl.yaml: world_size {} does not fit topology 'round', whose 16 PEs lie 2 to a "
+        "[KB-Y041] world_size {} does not fit topology 'round', whose 16 PEs lie 2 to a "
         "cube and 8 to a SIP; give at most 2, or a multiple of 2 up to 8, or of 8 up to 16",
         world_size);
   };

@@ -229,7 +229,7 @@ TEST_CASE("a world size that fits no topology is refused when the group is made"
           "[ccl][rank_pe][errors]") {
   DriverUnderTest driver(5);
   CHECK(config_error_of([&] { driver.torch.distributed.init_process_group("ahbm"); }) ==
-        "[KB-Y041] ccl.yaml: world_size 5 does not fit topology 'round', whose 16 PEs lie 2 to a "
+        "[KB-Y041] world_size 5 does not fit topology 'round', whose 16 PEs lie 2 to a "
         "cube and 8 to a SIP; give at most 2, or a multiple of 2 up to 8, or of 8 up to 16");
   CHECK_FALSE(driver.torch.distributed.is_initialized());
 }
