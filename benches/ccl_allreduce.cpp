@@ -1,5 +1,7 @@
 // ccl-allreduce: a summand on every holder, one all_reduce by every rank, every element checked.
 
+#include "benches/ccl_allreduce.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -60,17 +62,7 @@ void note_what_runs(Bench& bench, const ccl::Config& ccl, const CollectiveInput&
   }
 }
 
-}  // namespace
-
-KERNBENCH_BENCH("ccl-allreduce",
-                "all_reduce over all ranks: time, bandwidth, every element checked",
-                {"n_elem", "", "elements of each summand, a list; else ccl.yaml's"},
-                {"dtype", "f16", "f16, bf16 or f32"},
-                {"algorithm", "", "one of those below; else ccl.yaml's"},
-                {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's"},
-                {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
-                {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
-                {"pe", "", "over the PEs of a cube, likewise"}) {
+void run(Bench& bench) {
   const Settings& settings = bench.settings();
   const ccl::Config ccl = config_of(bench);
   const std::vector<std::int64_t> sizes =
@@ -87,6 +79,22 @@ KERNBENCH_BENCH("ccl-allreduce",
     table.add(run_collective(*torch, ccl, input));
   }
   table.end();
+}
+
+}  // namespace
+
+bool register_ccl_allreduce() {
+  return register_bench(
+      {"ccl-allreduce",
+       "all_reduce over all ranks: time, bandwidth, every element checked",
+       {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's"},
+        {"dtype", "f16", "f16, bf16 or f32"},
+        {"algorithm", "", "one of those below; else ccl.yaml's"},
+        {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's"},
+        {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
+        {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
+        {"pe", "", "over the PEs of a cube, likewise"}},
+       run});
 }
 
 }  // namespace kernbench::benches

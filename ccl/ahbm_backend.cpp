@@ -76,6 +76,13 @@ void AhbmBackend::finish(const distributed::CollectiveCall& call, const Algorith
       launcher_.layout().is_rank_pe()
           ? pe_all_reduce_lower_bound(torch_.topology(), world_size(), bytes / world_size())
           : all_reduce_lower_bound(torch_.topology(), bytes);
+  if (took < bound && !is_of_library(algorithm)) {
+    throw CollectiveError(
+        "KB-C014", fmt::format("all_reduce of {} B by '{}' took {}, less than the {} that any "
+                               "algorithm needs: it cannot have brought the values of all ranks to "
+                               "all others",
+                               bytes, algorithm.name, to_string(took), to_string(bound)));
+  }
   KB_CHECK(took >= bound, "all_reduce of {} B took {}, less than the lower bound of {}", bytes,
            to_string(took), to_string(bound));
 }

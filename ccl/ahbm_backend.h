@@ -28,7 +28,7 @@ class AhbmBackend : public distributed::Backend {
   }
 
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
-  // a tensor that lies so.
+  // a tensor that lies so, KB-C014 if one of the program's own was faster than any can be.
   void all_reduce(const distributed::CollectiveCall& call, Tensor& x, ReduceOp op) override;
 
   // Throws DeviceError KB-Q003 if kernels of the user's have left messages between SIPs.

@@ -75,6 +75,11 @@ const Algorithm* find_algorithm(std::string_view name) {
   return found == all.end() ? nullptr : *found;
 }
 
+bool is_of_library(const Algorithm& algorithm) {
+  return std::ranges::find(kAlgorithms, &algorithm, [](const Algorithm& one) { return &one; }) !=
+         kAlgorithms.end();
+}
+
 bool register_algorithm(const Algorithm& algorithm) {
   if (algorithm.name == "auto" || find_algorithm(algorithm.name) != nullptr) {
     throw UsageError("KB-U006",

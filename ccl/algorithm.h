@@ -89,6 +89,9 @@ std::vector<const Algorithm*> algorithms();
 // nullptr if there is none of that name.
 const Algorithm* find_algorithm(std::string_view name);
 
+// Whether it stands in the library's table, and is not a program's own.
+bool is_of_library(const Algorithm& algorithm);
+
 // Adds one.  Its texts must live as long as the program.  Called before main(), or from it.
 // Throws UsageError KB-U006 if the name is taken, or "auto".
 bool register_algorithm(const Algorithm& algorithm);

@@ -71,6 +71,21 @@ TEST_CASE("an algorithm that does not add up inside a SIP refuses tensors that n
                              "algorithm"));
 }
 
+TEST_CASE("an algorithm that is faster than any can be is told that it is wrong",
+          "[ccl][registry][errors]") {
+  const auto config =
+      ccl::Config::parse("defaults: {algorithm: test_add_neighbour, participants: one_pe_per_sip}");
+  const std::string text = error_of<SpawnException>([&] {
+    run({.topology = link_topology(SipTopology::ring_1d, 8), .shape = {10}, .config = config});
+  });
+  CHECK_THAT(text,
+             Catch::Contains("[KB-C014] all_reduce of 40 B by 'test_add_neighbour' took 500.8 "
+                             "ns, less than the 2000 ns that any algorithm needs: it cannot "
+                             "have brought the values of all ranks to all others"));
+  CHECK(is_of_library(*ccl::find_algorithm("ring_allreduce")));
+  CHECK_FALSE(is_of_library(*ccl::find_algorithm("test_add_neighbour")));
+}
+
 TEST_CASE("a name that is taken is refused", "[ccl][registry][errors]") {
   for (const std::string_view name :
        {"ring_allreduce", "hello_send", "test_add_neighbour", "auto"}) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "benches/bench.h"
+#include "benches/ccl_allreduce.h"
 #include "benches/program.h"
 #include "benches/sweep.h"
 #include "ccl/ahbm_backend.h"
+#include "ccl/algorithms/exchange.h"
 #include "ccl/config.h"
 #include "runtime/context/runtime_context.h"
 #include "sim_engine/base/dtype.h"
