@@ -62,7 +62,12 @@ void check_pe_shards(const Layout& layout, const Tensor& x) {
 
 KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
     : torch_(torch), config_(config), ipcq_(config.ipcq()), layout_(torch.topology(), config) {
-  layout_.install(torch.simulation().machine(), ipcq_);
+  try {
+    layout_.install(torch.simulation().machine(), ipcq_);
+  } catch (...) {
+    torch.simulation().machine().disconnect_all();
+    throw;
+  }
   // A segment has a chunk of at least one element for each participant and direction of travel.
   if (scratch_elements(torch.topology(), ipcq_, layout_.most_queues(), DType::f32) <
       2 * layout_.world_size()) {

@@ -24,11 +24,7 @@ Simulation::Simulation(const Topology& topology, const sim::MachineOptions& opti
                        int replay_threads)
     : machine_(topology, options),
       fibers_(machine_.engine()),
-      executor_(machine_.memory(), replay_threads) {
-  for (int sip = 0; sip < topology.system.sip_count; ++sip) {
-    allocators_.emplace_back(machine_.topology(), sip);
-  }
-}
+      executor_(machine_.memory(), replay_threads) {}
 
 Simulation::~Simulation() {
   abandon();

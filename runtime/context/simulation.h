@@ -13,7 +13,6 @@
 
 #include "runtime/context/fiber_local.h"
 #include "runtime/fiber/fiber_scheduler.h"
-#include "runtime/tensor/hbm_allocator.h"
 #include "sim_engine/components/machine.h"
 #include "sim_engine/data/data_executor.h"
 
@@ -78,7 +77,7 @@ class Simulation {
   // method that may be called from another thread.
   void interrupt();
 
-  HbmAllocator& allocator(int sip) { return allocators_[static_cast<std::size_t>(sip)]; }
+  sim::HbmAllocator& allocator(int sip) { return machine_.hbm(sip); }
 
   // Reads a value by replay; on a fiber this switches to the main stack.
   std::vector<float> read(const sim::Value& value);
@@ -109,7 +108,6 @@ class Simulation {
   sim::Machine machine_;
   FiberScheduler fibers_;
   sim::DataExecutor executor_;
-  std::vector<HbmAllocator> allocators_;  // by SIP
   FiberLocal main_local_;
   const Completion* driven_for_ = nullptr;  // what the main stack waits for
   std::atomic<bool> stop_ = false;

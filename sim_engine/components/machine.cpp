@@ -9,12 +9,24 @@
 
 namespace kernbench::sim {
 
+namespace {
+
+std::vector<HbmAllocator> hbm_of(const Topology& topology) {
+  std::vector<HbmAllocator> hbm;
+  for (int sip = 0; sip < topology.system.sip_count; ++sip) hbm.emplace_back(topology, sip);
+  return hbm;
+}
+
+}  // namespace
+
 Machine::Machine(const Topology& topology, const MachineOptions& options)
     : topology_(topology),
       trace_(options.trace ? std::make_unique<TraceRecorder>() : nullptr),
       fabric_(engine_, topology_, trace_.get()),
       memory_(options.data),
       launcher_(engine_, fabric_, topology_),
+      hbm_(hbm_of(topology_)),
+      queue_memory_(topology_, hbm_),
       services_{topology_,    engine_, fabric_, memory_, accesses_, op_log_,
                 trace_.get(), {},      {},      0,       0} {
   std::uint32_t number = 0;
@@ -40,19 +52,9 @@ IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& p
   KB_CHECK(pe(ends.from).ipcq().out(ends.out) == nullptr && receiver.ipcq().in(ends.in) == nullptr,
            "{} {} -> {} {} is connected already", to_string(ends.from), to_string(ends.out),
            to_string(ends.to), to_string(ends.in));
-  if (params.buffer_kind == BufferKind::tcm) {
-    const Bytes bytes = params.depth * params.slot_bytes;
-    const Bytes free = receiver.scratch_capacity() - receiver.scratch_in_use();
-    if (bytes > free) {
-      throw DeviceError(
-          "KB-M010",
-          fmt::format(
-              "out of TCM on {}: a queue of {} slots of {} B needs {} B, {} B are free; use "
-              "fewer or smaller slots, or buffer_kind sram or hbm",
-              to_string(ends.to), params.depth, params.slot_bytes, bytes, free));
-    }
-    receiver.set_queue_bytes(topology_.pe.tcm.capacity - receiver.scratch_capacity() + bytes);
-  }
+  KB_CHECK(params.depth > 0 && params.slot_bytes >= 0, "{} slots of {} B", params.depth,
+           params.slot_bytes);
+  queue_memory_.take(receiver, params);
   IpcqChannel& channel = channels_.emplace_back(engine_, fabric_, ends, params);
   pe(ends.from).ipcq().connect_out(ends.out, &channel);
   receiver.ipcq().connect_in(ends.in, &channel);
@@ -63,8 +65,8 @@ void Machine::disconnect_all() {
   for (const IpcqChannel& channel : channels_) {
     pe(channel.ends().from).ipcq().connect_out(channel.ends().out, nullptr);
     pe(channel.ends().to).ipcq().connect_in(channel.ends().in, nullptr);
-    pe(channel.ends().to).set_queue_bytes(0);
   }
+  queue_memory_.give_back_all();
   // The event of a credit that somebody waited for may be pending still.
   if (engine_.is_idle()) disconnected_.clear();
   disconnected_.push_back(std::exchange(channels_, {}));

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/hbm_allocator.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/launcher.h"
 #include "sim_engine/components/processing_element.h"
+#include "sim_engine/components/queue_memory.h"
 #include "sim_engine/core/engine.h"
 #include "sim_engine/data/access_tracker.h"
 #include "sim_engine/data/memory_store.h"
@@ -43,11 +45,13 @@ class Machine {
   Launcher& launcher() { return launcher_; }
   TraceRecorder* trace() { return trace_.get(); }  // null unless asked for
 
+  HbmAllocator& hbm(int sip) { return hbm_[static_cast<std::size_t>(sip)]; }
+
   ProcessingElement& pe(const PeLocation& at);
 
-  // Makes a queue and enters it in both PEs' tables.  A queue in TCM takes its slots out of the
-  // receiver's scratch until disconnect_all(); DeviceError KB-M010 if they do not fit.
-  // REQUIRES: neither end is connected in its direction
+  // Makes a queue and enters it in both PEs' tables.  Its slots are taken out of the memory that
+  // they lie in until disconnect_all(); DeviceError KB-M010 if they do not fit.
+  // REQUIRES: neither end is connected at its port
   IpcqChannel& connect(const IpcqChannel::Ends& ends, const IpcqParams& params);
 
   // Takes all queues away.  Credits may still be flying back.  REQUIRES: no kernel runs
@@ -70,6 +74,8 @@ class Machine {
   AccessTracker accesses_;
   OpLog op_log_;
   Launcher launcher_;
+  std::vector<HbmAllocator> hbm_;  // by SIP
+  QueueMemory queue_memory_;
   std::deque<ProcessingElement> pes_;  // by SIP, cube, PE; addresses stay
   PeServices services_;                // goes before pes_: its tiles give scratch back
   std::deque<IpcqChannel> channels_;

@@ -289,6 +289,7 @@ TEST_CASE("queues that do not fit into TCM are refused when the group is made", 
         "[KB-M010] out of TCM on sip1.cube0.pe0: a queue of 1024 slots of 1048576 B needs "
         "1073741824 B, 2097152 B are free; use fewer or smaller slots, or buffer_kind sram or hbm");
   CHECK_FALSE(torch.distributed.is_initialized());
+  CHECK(torch.simulation().machine().channels().empty());
 }
 
 TEST_CASE("settings of another backend are refused", "[failures]") {

@@ -12,7 +12,7 @@ inline Topology free_topology() {
   topology.name = "free";
   topology.system.sip_count = topology.system.w = 2;
   topology.cube.corners = {"NW"};
-  topology.cube.sram.capacity = 1 << 20;
+  topology.cube.sram.capacity = Bytes{1} << 40;  // for queues that never limit anything
   topology.cube.hbm.capacity = 1 << 30;
   topology.pe.mmu_page = 1 << 21;
   topology.pe.tcm.capacity = 1 << 21;

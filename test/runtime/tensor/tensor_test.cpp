@@ -255,7 +255,7 @@ TEST_CASE("a context without data has no values to read", "[tensor][error]") {
 
 TEST_CASE("memory is given back with the last handle", "[tensor][lifetime]") {
   RuntimeContext torch(small_topology());
-  const runtime::HbmAllocator& allocator = torch.simulation().allocator(0);
+  const sim::HbmAllocator& allocator = torch.simulation().allocator(0);
   Tensor copy;
   {
     const Tensor x = torch.zeros({64});  // 256 B on each of 4 PEs

@@ -45,6 +45,39 @@ TEST_CASE("a message of B bytes takes the way's latencies and B at its slowest l
   CHECK(received - sent == Time{6'000 + 200'000});
 }
 
+// Into the buffer over the sender's TCM (1 ns) and the NoC (2 ns), and on to a TCM (2 + 1), an SRAM
+// (3) or the own HBM slice (50 ns, 20 GB/s); out of it back over the NoC (2) and TCM (1), unless it
+// lies in the TCM: 1 + 1 ns at 1000 GB/s.  4000 B take 200 ns at the NoC's 20 GB/s, 4 ns in the
+// TCM.
+TEST_CASE("the memory that a queue lies in costs its way in and its way out",
+          "[tl][ipcq][timing]") {
+  struct Case {
+    sim::BufferKind kind;
+    Time in;
+    Time out;
+  };
+  const auto c = GENERATE(Case{sim::BufferKind::tcm, Time{206'000}, Time{6'000}},
+                          Case{sim::BufferKind::sram, Time{206'000}, Time{206'000}},
+                          Case{sim::BufferKind::hbm, Time{253'000}, Time{253'000}});
+  PairUnderTest pair({.buffer_kind = c.kind, .depth = 1});
+  Time begin{0};
+  pair.run(
+      [&](tl::Context& tl, tl::Pointer p) {
+        begin = pair.now();
+        const tl::Tensor a = tl.load(p, {1000}, DType::f32);  // 253 ns
+        for (int i = 0; i < 2; ++i) tl.send(Direction::east, a);
+      },
+      [&](tl::Context& tl, tl::Pointer) {
+        for (int i = 0; i < 2; ++i) tl.recv(Direction::west, {1000}, DType::f32);
+      });
+  const Time loaded{253'000};
+  const Time credit{4'800};
+  const Time round_trip = c.in + c.out + credit;
+  CHECK(pair.send_times(begin) == std::vector<Time>{loaded, loaded + round_trip});
+  CHECK(pair.recv_times(begin) == std::vector<Time>{loaded + c.in, loaded + round_trip + c.in});
+  CHECK(pair.now() - begin >= loaded + round_trip + c.in + c.out);
+}
+
 TEST_CASE("messages of one direction arrive in the order of their sends, ready or not",
           "[tl][ipcq]") {
   Topology topology = round_topology();

@@ -12,6 +12,17 @@ namespace {
 
 const IpcqChannel::Ends kEast{kPe0, Direction::east, kPe1, Direction::west};
 
+// what() of the DeviceError that `action` throws.
+template <class Action>
+std::string device_error_of(Action action) {
+  try {
+    action();
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 // How long the exchange takes on an idle machine; it must come to its end.
 Time exchange_time(Machine& machine) {
   ExchangeProgram program(machine);
@@ -46,7 +57,7 @@ TEST_CASE("connect enters a queue in the tables of both PEs, disconnect takes it
   dut.machine.connect(kEast, {});
 }
 
-TEST_CASE("queues in TCM take their slots out of the receiver's scratch, others nothing",
+TEST_CASE("queues in TCM take their slots out of the receiver's scratch, others leave it alone",
           "[machine][ipcq][scratch]") {
   MachineUnderTest dut(overhead_topology());
   const Bytes capacity = dut.machine.topology().pe.tcm.capacity;
@@ -68,17 +79,59 @@ TEST_CASE("queues that do not fit into TCM are refused with what is free",
   MachineUnderTest dut(overhead_topology());  // 2 MiB of TCM
   dut.machine.connect(kEast, {.depth = 2, .slot_bytes = 1'000'000});
   const IpcqChannel::Ends another{kFarPe0, Direction::global_west, kPe1, Direction::global_east};
-  std::string text;
-  try {
-    dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'153});
-  } catch (const DeviceError& error) {
-    text = error.what();
-  }
-  CHECK(text ==
-        "[KB-M010] out of TCM on sip0.cube0.pe1: a queue of 1 slots of 97153 B needs 97153 B, "
-        "97152 B are free; use fewer or smaller slots, or buffer_kind sram or hbm");
+  CHECK(
+      device_error_of([&] { dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'153}); }) ==
+      "[KB-M010] out of TCM on sip0.cube0.pe1: a queue of 1 slots of 97153 B needs 97153 B, "
+      "97152 B are free; use fewer or smaller slots, or buffer_kind sram or hbm");
   CHECK(dut.machine.channels().size() == 1);
   dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'152});  // the rest
+}
+
+TEST_CASE("queues in SRAM share what their cube has", "[machine][ipcq][capacity]") {
+  Topology topology = overhead_topology();
+  topology.cube.sram.capacity = 10'000;
+  MachineUnderTest dut(topology);
+  const auto connect = [&](int index, const PeLocation& from, const PeLocation& to) {
+    dut.machine.connect({from, {Direction::east, index}, to, {Direction::west, index}},
+                        {.buffer_kind = BufferKind::sram, .depth = 2, .slot_bytes = 2000});
+  };
+  for (int round = 0; round < 2; ++round) {
+    connect(0, kPe0, kPe1);
+    connect(1, kPe1, kPe0);
+    CHECK(device_error_of([&] { connect(2, kPe0, kPe1); }) ==
+          "[KB-M010] out of SRAM on sip0.cube0: a queue of 2 slots of 2000 B needs 4000 B, 2000 B "
+          "of 10000 B are free and other queues hold the rest; use fewer or smaller slots, or "
+          "buffer_kind tcm or hbm");
+    CHECK(dut.machine.channels().size() == 2);
+    connect(2, kPe0, kFarPe0);  // that is another cube
+    dut.machine.disconnect_all();
+  }
+}
+
+TEST_CASE("queues in HBM share a PE's slice with tensors", "[machine][ipcq][capacity]") {
+  Topology topology = overhead_topology();
+  topology.cube.hbm.capacity = 2 << 20;  // 1 MiB for each PE
+  MachineUnderTest dut(topology);
+  HbmAllocator& hbm = dut.machine.hbm(0);
+  const auto connect = [&](int index) {
+    dut.machine.connect({kPe0, {Direction::east, index}, kPe1, {Direction::west, index}},
+                        {.buffer_kind = BufferKind::hbm, .depth = 1, .slot_bytes = 400 << 10});
+  };
+  for (int round = 0; round < 2; ++round) {
+    connect(0);
+    connect(1);
+    CHECK(hbm.allocated() == 800 << 10);
+    CHECK(device_error_of([&] { connect(2); }) ==
+          "[KB-M010] out of HBM on sip0.cube0.pe1: a queue needs 409600 B, largest free block "
+          "229376 B, capacity of the PE's slice 1048576 B, of which queues hold 819200 B");
+    CHECK(device_error_of([&] { hbm.allocate(0, 1, 300 << 10); }) ==
+          "[KB-M010] out of HBM on sip0.cube0.pe1: requested 307200 B, largest free block "
+          "229376 B, capacity of the PE's slice 1048576 B, of which queues hold 819200 B");
+    const Bytes tensor = hbm.allocate(0, 1, 224 << 10);
+    dut.machine.disconnect_all();
+    CHECK(hbm.allocated() == 224 << 10);
+    hbm.free(tensor, 224 << 10);
+  }
 }
 
 TEST_CASE("queues may be taken away while credits fly back", "[machine][ipcq]") {

@@ -1,4 +1,4 @@
-#include "runtime/tensor/hbm_allocator.h"
+#include "sim_engine/components/hbm_allocator.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/routing.h"
 
-namespace kernbench::runtime {
+namespace kernbench::sim {
 
 namespace {
 
@@ -24,14 +24,14 @@ Bytes rounded_up(Bytes bytes) {
 HbmAllocator::HbmAllocator(const Topology& topology, int sip)
     : topology_(topology),
       sip_(sip),
-      slices_per_cube_(sim::Routing::hbm_slice_count(topology)),
+      slices_per_cube_(Routing::hbm_slice_count(topology)),
       slice_bytes_(topology.cube.hbm.capacity / slices_per_cube_ / kAlignment * kAlignment) {}
 
 int HbmAllocator::slice_of(int cube, int pe) const {
   return cube * slices_per_cube_ + pe / (topology_.pe_count() / slices_per_cube_);
 }
 
-Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes) {
+Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, Holder holder) {
   const int slice = slice_of(cube, pe);
   const auto [place, is_new] = free_.try_emplace(slice);
   auto& blocks = place->second;
@@ -46,18 +46,30 @@ Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes) {
     blocks.erase(block);
     if (size > wanted) blocks.emplace(address + wanted, size - wanted);
     allocated_ += wanted;
+    if (holder == Holder::queue) queue_bytes_[slice] += wanted;
     return address;
   }
-  throw DeviceError(
-      "KB-M010", fmt::format("out of HBM on sip{}.cube{}.pe{}: requested {} B, largest free block "
-                             "{} B, capacity of the PE's slice {} B",
-                             sip_, cube, pe, bytes, largest, slice_bytes_));
+  fail(cube, pe, bytes, holder, largest);
 }
 
-void HbmAllocator::free(Bytes address, Bytes bytes) {
-  auto& blocks = free_.at(static_cast<int>(address / slice_bytes_));
+void HbmAllocator::fail(int cube, int pe, Bytes bytes, Holder holder, Bytes largest) const {
+  const auto queues = queue_bytes_.find(slice_of(cube, pe));
+  const Bytes held = queues == queue_bytes_.end() ? 0 : queues->second;
+  throw DeviceError(
+      "KB-M010",
+      fmt::format("out of HBM on sip{}.cube{}.pe{}: {} {} B, largest free block {} B, capacity of "
+                  "the PE's slice {} B{}",
+                  sip_, cube, pe, holder == Holder::queue ? "a queue needs" : "requested", bytes,
+                  largest, slice_bytes_,
+                  held > 0 ? fmt::format(", of which queues hold {} B", held) : ""));
+}
+
+void HbmAllocator::free(Bytes address, Bytes bytes, Holder holder) {
+  const int slice = static_cast<int>(address / slice_bytes_);
+  auto& blocks = free_.at(slice);
   Bytes size = rounded_up(std::max<Bytes>(bytes, 1));
   allocated_ -= size;
+  if (holder == Holder::queue) queue_bytes_[slice] -= size;
   auto next = blocks.lower_bound(address);
   KB_CHECK(next == blocks.end() || next->first >= address + size, "freed twice: {}", address);
   if (next != blocks.end() && next->first == address + size) {
@@ -71,4 +83,4 @@ void HbmAllocator::free(Bytes address, Bytes bytes) {
   }
 }
 
-}  // namespace kernbench::runtime
+}  // namespace kernbench::sim

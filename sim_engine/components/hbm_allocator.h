@@ -10,27 +10,31 @@
 
 #include "sim_engine/topology/topology.h"
 
-namespace kernbench::runtime {
+namespace kernbench::sim {
 
 class HbmAllocator {
  public:
   HbmAllocator(const Topology& topology, int sip);
 
+  enum class Holder { tensor, queue };
+
   // Throws DeviceError KB-M010 if the PE's slice has no block that is large enough.
-  Bytes allocate(int cube, int pe, Bytes bytes);
-  void free(Bytes address, Bytes bytes);
+  Bytes allocate(int cube, int pe, Bytes bytes, Holder holder = Holder::tensor);
+  void free(Bytes address, Bytes bytes, Holder holder = Holder::tensor);
 
   Bytes allocated() const { return allocated_; }
 
  private:
   int slice_of(int cube, int pe) const;
+  [[noreturn]] void fail(int cube, int pe, Bytes bytes, Holder holder, Bytes largest) const;
 
   const Topology& topology_;
   const int sip_;
   const int slices_per_cube_;
   const Bytes slice_bytes_;
   std::map<int, std::map<Bytes, Bytes>> free_;  // by slice: address -> size, of slices in use
+  std::map<int, Bytes> queue_bytes_;            // by slice: what queues hold
   Bytes allocated_ = 0;
 };
 
-}  // namespace kernbench::runtime
+}  // namespace kernbench::sim

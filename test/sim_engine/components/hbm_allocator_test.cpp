@@ -1,4 +1,4 @@
-#include "runtime/tensor/hbm_allocator.h"
+#include "sim_engine/components/hbm_allocator.h"
 
 #include <catch2/catch.hpp>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace kernbench::test {
 namespace {
 
-using runtime::HbmAllocator;
+using sim::HbmAllocator;
 
 // 2 cubes of 2 PEs with 1 MiB of HBM in 2 slices: 512 KiB for each PE.
 Topology small_hbm() {

@@ -1,0 +1,43 @@
+// What queues hold of the memories that their slots lie in: a PE's TCM, a cube's SRAM, a PE's slice
+// of the HBM.
+
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim_engine/components/hbm_allocator.h"
+#include "sim_engine/components/ipcq_params.h"
+#include "sim_engine/components/processing_element.h"
+
+namespace kernbench::sim {
+
+class QueueMemory {
+ public:
+  // `hbm` is by SIP.  REQUIRES: both outlive this
+  QueueMemory(const Topology& topology, std::span<HbmAllocator> hbm);
+
+  // Takes the slots of a queue to `receiver`, until give_back_all().  Throws DeviceError KB-M010,
+  // with what fills the memory, if they do not fit.
+  void take(ProcessingElement& receiver, const IpcqParams& params);
+  void give_back_all();
+
+ private:
+  struct HbmBlock {
+    int sip;
+    Bytes address;
+    Bytes bytes;
+  };
+
+  void take_tcm(ProcessingElement& receiver, const IpcqParams& params);
+  void take_sram(const PeLocation& receiver, const IpcqParams& params);
+  void take_hbm(const PeLocation& receiver, const IpcqParams& params);
+
+  const Topology& topology_;
+  const std::span<HbmAllocator> hbm_;
+  std::vector<ProcessingElement*> tcm_receivers_;
+  std::vector<Bytes> sram_;  // held, by SIP and cube
+  std::vector<HbmBlock> blocks_;
+};
+
+}  // namespace kernbench::sim
