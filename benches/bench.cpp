@@ -58,6 +58,14 @@ void Bench::submit_sentinel() {
   KB_CHECK(x.at({0, 3}) == 4, "the sentinel reads {}", x.at({0, 3}));
 }
 
+int Bench::world_size() const {
+  return ccl().world_size().value_or(topology().system.sip_count);
+}
+
+void Bench::configure(const BenchInfo& info) {
+  if (info.configure != nullptr) request_.ccl = info.configure(*this);
+}
+
 void Bench::check_contract(std::string_view name) const {
   const auto& systems = contexts_.statistics();
   if (std::ranges::any_of(systems, [](const auto& system) { return system.events > 0; })) return;

@@ -35,6 +35,9 @@ struct BenchInfo {
   std::string summary;
   std::vector<SettingInfo> settings;
   void (*run)(Bench& bench) = nullptr;
+  // What the bench's settings make of ccl.yaml, for all that asks for Bench::ccl(); nullptr: they
+  // leave it as it is.
+  ccl::Config (*configure)(const Bench& bench) = nullptr;
 };
 
 // What `kernbench run` was asked for.
@@ -59,6 +62,7 @@ class Bench {
 
   const Topology& topology() const { return request_.topology; }
   const ccl::Config& ccl() const { return request_.ccl; }
+  int world_size() const;  // of ccl(): PEs that are ranks, else SIPs
   std::uint64_t seed() const { return request_.seed; }
   const Settings& settings() const { return settings_; }
   int jobs() const { return request_.jobs; }
@@ -109,6 +113,9 @@ class Bench {
   void interrupt() { contexts_.interrupt(); }
   bool is_interrupted() const { return contexts_.is_interrupted(); }
 
+  // For the program, before the bench runs.
+  void configure(const BenchInfo& info);
+
   // For the program, when the bench has returned.  Throws Error KB-B001 if it has submitted no
   // work.
   void check_contract(std::string_view name) const;
@@ -135,7 +142,7 @@ class Bench {
 
   void throw_if_interrupted() const;
 
-  const BenchRequest request_;
+  BenchRequest request_;
   const Settings settings_;
   Console& console_;
   std::filesystem::path output_folder_ = request_.output_folder;

@@ -54,8 +54,8 @@ void note_what_runs(Bench& bench, const ccl::Config& ccl, const CollectiveInput&
              fmt::format("{}, queues of {} x {} in {}", ccl.algorithm_name(), ipcq.depth,
                          in_binary_units(ipcq.slot_bytes), name_of(ipcq.buffer_kind)));
   if (ccl.world_size()) {
-    bench.note("ranks", fmt::format("{} PEs, for which one driver calls; count elements {} on each",
-                                    *ccl.world_size(), name_of(input.dtype)));
+    bench.note("tensor",
+               fmt::format("{{1, count}} {} on each PE, one driver for all", name_of(input.dtype)));
   } else {
     bench.note("tensor", fmt::format("{{1, count}} {} on each rank, {}", name_of(input.dtype),
                                      to_string(input.placement)));
@@ -64,14 +64,14 @@ void note_what_runs(Bench& bench, const ccl::Config& ccl, const CollectiveInput&
 
 void run(Bench& bench) {
   const Settings& settings = bench.settings();
-  const ccl::Config ccl = config_of(bench);
+  const ccl::Config& ccl = bench.ccl();
   const std::vector<std::int64_t> sizes =
       settings.is_set("n_elem") ? settings.integers("n_elem", 0, kMaxElements) : ccl.n_elem();
   CollectiveInput input{0, settings.choice("dtype", kDTypes), placement_of(bench, ccl),
                         bench.seed()};
   note_what_runs(bench, ccl, input);
 
-  const auto torch = bench.make_context(bench.topology(), {.ccl = ccl});
+  const auto torch = bench.make_context();
   CollectiveTable table(bench);
   table.begin();
   for (const std::int64_t n_elem : sizes) {
@@ -94,7 +94,8 @@ bool register_ccl_allreduce() {
         {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
         {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
         {"pe", "", "over the PEs of a cube, likewise"}},
-       run});
+       run,
+       config_of});
 }
 
 }  // namespace kernbench::benches

@@ -184,6 +184,7 @@ CollectiveRow shift(RuntimeContext& torch, const ccl::Config& config,
   set_time(row, outcome);
   row.world_size = world_size;
   row.bus_factor = 1;
+  row.redop = "none";
   const std::vector<int> previous = previous_in_ring(layout);
   for (const Tensor& x : tensors) {
     for (std::size_t i = 0; i < x.shards().size(); ++i) {

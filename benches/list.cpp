@@ -47,7 +47,7 @@ Json all_as_json() {
 }
 
 std::string entry(std::string_view name, std::string_view summary) {
-  return fmt::format("  {:<22}  {}\n", name, summary);
+  return fmt::format("  {:<28}  {}\n", name, summary);
 }
 
 std::string all_as_text(const Console& console) {
@@ -61,8 +61,10 @@ std::string all_as_text(const Console& console) {
   }
   text += "\nalgorithms (--set algorithm=NAME, or ccl.yaml)\n";
   for (const ccl::Algorithm* algorithm : ccl::algorithms()) {
-    text +=
-        entry(algorithm->name, fmt::format("{}: {}", algorithm->collective, algorithm->summary));
+    text += entry(algorithm->name,
+                  algorithm->summary.empty()
+                      ? std::string(algorithm->collective)
+                      : fmt::format("{}: {}", algorithm->collective, algorithm->summary));
   }
   text += entry(ccl::kAuto, "all_reduce: the fastest of them by the model, for each size");
   text += "\ntopologies (--topology NAME)\n";

@@ -63,13 +63,17 @@ BenchRequest request_of(const RunArguments& arguments) {
                                 ccl_text(arguments.ccl))};
 }
 
+std::string describe_ranks(const Bench& bench) {
+  const int ranks = bench.world_size();
+  const std::string_view each = bench.ccl().world_size() ? "PE, from the first on" : "SIP";
+  return fmt::format("{} rank{}, one on each {}", ranks, ranks == 1 ? "" : "s", each);
+}
+
 std::string head(const BenchInfo& info, const Bench& bench) {
   const Topology& topology = bench.topology();
-  const int ranks = topology.system.sip_count;
   std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
   text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
-  text += note_line("world size",
-                    fmt::format("{} rank{}, one on each SIP", ranks, ranks == 1 ? "" : "s"));
+  text += note_line("world size", describe_ranks(bench));
   return text + note_line("seed", fmt::format("{}", bench.seed()));
 }
 
@@ -100,7 +104,7 @@ Report report_of(const BenchInfo& info, const Bench& bench, double wall_s) {
   Report report{.bench = info.name,
                 .ok = bench.ok(),
                 .topology = bench.topology().name,
-                .world_size = bench.topology().system.sip_count,
+                .world_size = bench.world_size(),
                 .seed = bench.seed(),
                 .rows = bench.rows(),
                 .artifacts = {},
@@ -131,6 +135,7 @@ int run(const RunArguments& arguments) {
   Outputs outputs(arguments);  // what cannot be written is found before anything is simulated
   Console console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO);
   Bench bench(std::move(request), std::move(settings), console);
+  bench.configure(info);
 
   console.print(head(info, bench));
   const auto start = std::chrono::steady_clock::now();

@@ -172,6 +172,49 @@ TEST_CASE("ccl.yaml chooses queues and sizes, --set overrides it", "[cli][run]")
   CHECK(overridden[0]["buffer_kind"] == "sram");
 }
 
+TEST_CASE("PEs that are ranks are so in the head, the report and the rows", "[cli][run]") {
+  for (const std::string world_size : {"1", "4", "8", "16"}) {
+    const auto arguments =
+        allreduce("default", {"n_elem=64", "algorithm=ring_allreduce", "world_size=" + world_size});
+    const ProgramResult result = run_program(arguments);
+    CHECK_THAT(result.err, Contains(fmt::format(
+                               "#   world size    {} rank{}, one on each PE, from the first on\n",
+                               world_size, world_size == "1" ? "" : "s")));
+    const Json report = Json::parse(result.out);
+    CHECK(report["world_size"] == std::stoi(world_size));
+    CHECK(report["rows"][0]["world_size"] == std::stoi(world_size));
+    CHECK(report["rows"][0]["wrong"] == 0);
+  }
+  const TemporaryFolder folder;
+  const std::string file = folder.write("ccl.yaml", "defaults: {world_size: 8}\n");
+  auto arguments = allreduce("default", {"n_elem=64"});
+  arguments.insert(arguments.end(), {"--ccl", file});
+  CHECK(report_of(arguments)["world_size"] == 8);
+}
+
+TEST_CASE("a shift adds nothing up, and is checked all the same", "[cli][run]") {
+  for (const std::string more : {"dtype=f16", "world_size=8"}) {
+    const Json report =
+        report_of(allreduce("ring_1d_6", {"n_elem=0,100,3000", "algorithm=hello_send", more}));
+    for (const Json& row : report["rows"]) {
+      CHECK(row["collective"] == "shift");
+      CHECK(row["busbw_gbs"] == row["algbw_gbs"]);
+      CHECK(row["lower_bound_ns"] == 0);
+      CHECK(row["wrong"] == 0);
+    }
+  }
+}
+
+TEST_CASE("auto runs the fastest, whose name is in the row", "[cli][run]") {
+  const auto rows =
+      report_of(allreduce("ring_1d_6", {"n_elem=64,49152", "algorithm=auto"}))["rows"];
+  CHECK(rows[0]["algorithm"] == "tree_allreduce");
+  const std::string name = rows[1]["algorithm"];
+  CHECK(name != "tree_allreduce");
+  const auto alone = report_of(allreduce("ring_1d_6", {"n_elem=49152", "algorithm=" + name}));
+  CHECK(alone["rows"][0]["crit_ns"] == rows[1]["crit_ns"]);
+}
+
 TEST_CASE("people get nccl-tests' table, on stderr if machines have stdout", "[cli][run]") {
   std::vector<std::string> arguments = {"run",  "--bench", "ccl-allreduce", "--topology",
                                         "tiny", "--set",   "n_elem=64"};
