@@ -77,23 +77,29 @@ std::int64_t Settings::integer(std::string_view key, std::int64_t min, std::int6
 std::vector<std::int64_t> Settings::integers(std::string_view key, std::int64_t min,
                                              std::int64_t max) const {
   std::vector<std::int64_t> values;
+  for (const std::string_view value : list(key)) values.push_back(parse(key, value, min, max));
+  return values;
+}
+
+// What stands between the commas.
+std::vector<std::string_view> Settings::list(std::string_view key) const {
+  std::vector<std::string_view> parts;
   std::string_view rest = text(key);
   while (true) {
     const std::size_t comma = rest.find(',');
-    values.push_back(parse(key, rest.substr(0, comma), min, max));
-    if (comma == std::string_view::npos) return values;
+    parts.push_back(rest.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
     rest.remove_prefix(comma + 1);
   }
 }
 
 bool Settings::flag(std::string_view key) const {
   constexpr std::array<std::string_view, 2> kNames = {"false", "true"};
-  return choice_of(key, kNames) == 1;
+  return index_of(key, text(key), kNames) == 1;
 }
 
-std::size_t Settings::choice_of(std::string_view key,
-                                std::span<const std::string_view> names) const {
-  const std::string& name = text(key);
+std::size_t Settings::index_of(std::string_view key, std::string_view name,
+                               std::span<const std::string_view> names) {
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) {
     wrong_value(key, fmt::format("{} is not known{}", in_quotes(name), suggestion(name, names)));

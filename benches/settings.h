@@ -45,11 +45,24 @@ class Settings {
   Enum choice(std::string_view key, const std::array<Enum, n>& values) const {
     std::array<std::string_view, n> names;
     for (std::size_t i = 0; i < n; ++i) names[i] = name_of(values[i]);
-    return values[choice_of(key, names)];
+    return values[index_of(key, text(key), names)];
+  }
+  // "tcm,hbm": one or more of `values`, separated by commas.
+  template <class Enum, std::size_t n>
+  std::vector<Enum> choices(std::string_view key, const std::array<Enum, n>& values) const {
+    std::array<std::string_view, n> names;
+    for (std::size_t i = 0; i < n; ++i) names[i] = name_of(values[i]);
+    std::vector<Enum> chosen;
+    for (const std::string_view name : list(key)) {
+      chosen.push_back(values[index_of(key, name, names)]);
+    }
+    return chosen;
   }
 
  private:
-  std::size_t choice_of(std::string_view key, std::span<const std::string_view> names) const;
+  std::vector<std::string_view> list(std::string_view key) const;
+  static std::size_t index_of(std::string_view key, std::string_view name,
+                              std::span<const std::string_view> names);
 
   std::map<std::string, std::string, std::less<>> fallbacks_;
   std::map<std::string, std::string, std::less<>> given_;

@@ -55,6 +55,7 @@ class IpcqChannel {
   const Path& data_path() const { return *data_path_; }
   const Path& pop_path() const { return *pop_path_; }
   const Path& copy_path() const { return *copy_path_; }
+  Time credit_time() const { return credit_time_; }
 
   // "ipcq sip0.cube0.pe0 east -> sip1.cube0.pe0 west"
   std::string name() const;

@@ -43,6 +43,9 @@ TEST_CASE("a setting that is given overrides it", "[settings]") {
   CHECK(given.is_set("n_elem"));
   CHECK(given.integers("n_elem", 0, 10) == std::vector<std::int64_t>{1, 2, 4});
   CHECK(given.choice("dtype", kDTypes) == DType::bf16);
+  CHECK(given.choices("dtype", kDTypes) == std::vector{DType::bf16});
+  CHECK(settings({"dtype=f32,f16"}).choices("dtype", kDTypes) ==
+        std::vector{DType::f32, DType::f16});
   CHECK_FALSE(given.flag("check"));
   CHECK(given.text("label") == "a=b c");
   CHECK(settings({"label="}).is_set("label"));
@@ -75,6 +78,8 @@ TEST_CASE("a value of another type is told with what would be right", "[settings
   CHECK(integer("1,,2") == "[KB-U012] --set n_elem: expected an integer such as 4, got ''");
   CHECK(integer("") == "[KB-U012] --set n_elem: expected an integer such as 4, got ''");
   CHECK(error_of([] { settings({"dtype=int8"}).choice("dtype", kDTypes); }) ==
+        "[KB-U012] --set dtype: 'int8' is not known; there are: f16, bf16, f32");
+  CHECK(error_of([] { settings({"dtype=f32,int8"}).choices("dtype", kDTypes); }) ==
         "[KB-U012] --set dtype: 'int8' is not known; there are: f16, bf16, f32");
   CHECK(error_of([] { settings({"check=yes"}).flag("check"); }) ==
         "[KB-U012] --set check: 'yes' is not known; there are: false, true");
