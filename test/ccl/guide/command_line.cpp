@@ -1,0 +1,12 @@
+// The program of the guide ccl/writing-a-collective.md, with kernbench's command line.
+
+#include <kernbench/kernbench.h>
+
+namespace kb = kernbench;
+
+// guide: begin
+int main(int argc, char** argv) {
+  kb::benches::register_ccl_allreduce();
+  return kb::benches::main(argc, argv);
+}
+// guide: end
