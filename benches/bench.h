@@ -149,8 +149,8 @@ class Bench {
   std::vector<Row> rows_;
   std::vector<Artifact> artifacts_;
   std::vector<std::string> dropped_artifacts_;
-  mutable std::optional<std::uint64_t> inputs_hash_;     // once somebody has asked
-  std::vector<std::filesystem::path> journals_;  // of sweeps
+  mutable std::optional<std::uint64_t> inputs_hash_;  // once somebody has asked
+  std::vector<std::filesystem::path> journals_;       // of sweeps
   bool ok_ = true;
   bool has_printed_ = false;
   ContextSet contexts_{request_.trace};

@@ -1,12 +1,14 @@
 #include "benches/collective_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 
 #include "benches/exact_summands.h"
 #include "ccl/auto_choice.h"
 #include "ccl/kernel_launcher.h"
 #include "ccl/lower_bound.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
@@ -46,8 +48,10 @@ void worker(int rank, RuntimeContext& torch, const CollectiveInput& input,
 
 // What every kind of run has in its row.
 CollectiveRow row_of(RuntimeContext& torch, const ccl::Config& config, const CollectiveInput& input,
-                     const ccl::Algorithm& algorithm) {
+                     const ccl::Algorithm& algorithm, const Outcome& outcome, int world_size) {
   CollectiveRow row;
+  row.world_size = world_size;
+  row.time = outcome.last_return - outcome.first_call;
   row.collective = algorithm.collective;
   row.algorithm = algorithm.name;
   row.buffer_kind = name_of(config.ipcq().buffer_kind);
@@ -62,10 +66,6 @@ CollectiveRow row_of(RuntimeContext& torch, const ccl::Config& config, const Col
     if (row.closed_form && config.world_size()) row.form += ", plus n loaded and stored";
   }
   return row;
-}
-
-void set_time(CollectiveRow& row, const Outcome& outcome) {
-  row.time = outcome.last_return - outcome.first_call;
 }
 
 // The algorithm that runs, and of auto why.
@@ -90,10 +90,8 @@ CollectiveRow reduce_over_sips(RuntimeContext& torch, const ccl::Config& config,
   outcome.tensors.resize(static_cast<std::size_t>(world_size));
   torch.multiprocessing.spawn(worker, std::forward_as_tuple(torch, input, summands, outcome),
                               world_size);
-  CollectiveRow row = row_of(torch, config, input, *algorithm);
-  set_time(row, outcome);
+  CollectiveRow row = row_of(torch, config, input, *algorithm, outcome, world_size);
   row.why = why;
-  row.world_size = world_size;
   row.lower_bound = ccl::all_reduce_lower_bound(topology, row.bytes);
   row.wrong = summands.count_wrong(outcome.tensors);
   torch.distributed.destroy_process_group();
@@ -118,86 +116,102 @@ CollectiveRow reduce_over_pes(RuntimeContext& torch, const ccl::Config& config,
   outcome.first_call = torch.engine().now();
   torch.distributed.all_reduce(x, ReduceOp::sum);
   outcome.last_return = torch.engine().now();
-  CollectiveRow row = row_of(torch, config, input, *algorithm);
-  set_time(row, outcome);
+  CollectiveRow row = row_of(torch, config, input, *algorithm, outcome, world_size);
   row.why = why;
-  row.world_size = world_size;
   row.lower_bound = ccl::pe_all_reduce_lower_bound(topology, world_size, row.bytes);
   row.wrong = summands.count_wrong_shards(x);
   torch.distributed.destroy_process_group();
   return row;
 }
 
-// Of participants, by their numbers: who stands before whom in the ring.
-std::vector<int> previous_in_ring(const ccl::Layout& layout) {
-  const auto size = static_cast<std::size_t>(layout.world_size());
-  std::vector<int> by_index(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    by_index[static_cast<std::size_t>(layout.place(static_cast<int>(i)).ring.value().index)] =
-        static_cast<int>(i);
-  }
-  std::vector<int> previous(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    previous[static_cast<std::size_t>(by_index[i])] = by_index[(i + size - 1) % size];
-  }
-  return previous;
-}
+// Everyone ends with the values of the one before: launched directly, as it is no all_reduce.
+class Shift {
+ public:
+  Shift(RuntimeContext& torch, const ccl::Config& config, const CollectiveInput& input)
+      : torch_(torch),
+        config_(config),
+        input_(input),
+        launcher_(torch, config),
+        layout_(launcher_.layout()),
+        summands_(layout_.world_size(), input.dtype, input.n_elem, input.seed) {}
 
-// Everyone ends with the values of the one before.
-CollectiveRow shift(RuntimeContext& torch, const ccl::Config& config,
-                    const CollectiveInput& input) {
-  const Topology& topology = torch.topology();
-  const ccl::KernelLauncher launcher(torch, config);
-  const ccl::Layout& layout = launcher.layout();
-  const int world_size = layout.world_size();
-  const ExactSummands summands(world_size, input.dtype, input.n_elem, input.seed);
-  std::vector<Tensor> tensors;
-  if (layout.is_rank_pe()) {
-    tensors.push_back(
-        torch.empty({1, world_size * input.n_elem}, layout.placement(options_of(input))));
+  CollectiveRow run() {
+    Outcome outcome;
+    outcome.tensors = make_tensors();
+    for (Tensor& x : outcome.tensors) bring_values(x);
+    outcome.first_call = torch_.engine().now();
+    launcher_.launch(config_.algorithm(), outcome.tensors);
+    outcome.last_return = torch_.engine().now();
+    CollectiveRow row =
+        row_of(torch_, config_, input_, config_.algorithm(), outcome, layout_.world_size());
+    row.bus_factor = 1;
+    row.redop = "none";
+    for (const Tensor& x : outcome.tensors) row.wrong += count_wrong(x);
+    return row;
   }
-  for (int sip = 0; sip < topology.system.sip_count && !layout.is_rank_pe(); ++sip) {
-    torch.ahbm.set_device(sip);
-    tensors.push_back(torch.empty({1, input.n_elem}, options_of(input)));
+
+ private:
+  // One on each SIP; rank = PE: the driver's.
+  std::vector<Tensor> make_tensors() {
+    if (layout_.is_rank_pe()) {
+      return {torch_.empty({1, layout_.world_size() * input_.n_elem},
+                           layout_.placement(options_of(input_)))};
+    }
+    std::vector<Tensor> tensors;
+    for (int sip = 0; sip < layout_.world_size(); ++sip) {
+      torch_.ahbm.set_device(sip);
+      tensors.push_back(torch_.empty({1, input_.n_elem}, options_of(input_)));
+    }
+    return tensors;
   }
-  const auto values_of = [&](int participant, const ShardInfo& shard) {
-    const std::vector<float> all = summands.of_participant(participant);
-    const auto first = all.begin() + (layout.is_rank_pe() ? 0 : shard.offset[1]);
-    return std::vector<float>(first, first + shard.shape.numel());
-  };
-  const auto participant_of = [&](const ShardInfo& shard) {
-    return layout.participant_of({shard.sip, shard.cube, shard.pe});
-  };
-  for (Tensor& x : tensors) {
+
+  void bring_values(Tensor& x) const {
     for (std::size_t i = 0; i < x.shards().size(); ++i) {
       const ShardInfo& shard = x.shards()[i];
       if (shard.shape.numel() == 0) continue;
-      x.copy_shard_(i,
-                    RuntimeContext::tensor(values_of(participant_of(shard), shard), shard.shape));
+      x.copy_shard_(i, RuntimeContext::tensor(values_of(holder_of(shard), shard), shard.shape));
     }
   }
-  Outcome outcome;
-  outcome.first_call = torch.engine().now();
-  launcher.launch(config.algorithm(), tensors);
-  outcome.last_return = torch.engine().now();
-  CollectiveRow row = row_of(torch, config, input, config.algorithm());
-  set_time(row, outcome);
-  row.world_size = world_size;
-  row.bus_factor = 1;
-  row.redop = "none";
-  const std::vector<int> previous = previous_in_ring(layout);
-  for (const Tensor& x : tensors) {
+
+  std::int64_t count_wrong(const Tensor& x) const {
+    std::int64_t wrong = 0;
     for (std::size_t i = 0; i < x.shards().size(); ++i) {
       const ShardInfo& shard = x.shards()[i];
-      const int before = previous[static_cast<std::size_t>(participant_of(shard))];
       if (shard.shape.numel() == 0) continue;
-      const std::vector<float> expected = values_of(before, shard);
+      const std::vector<float> expected = values_of(previous_of(holder_of(shard)), shard);
       const std::vector<float> found = x.shard_to_vector(i);
-      for (std::size_t e = 0; e < found.size(); ++e) row.wrong += found[e] != expected[e];
+      for (std::size_t e = 0; e < found.size(); ++e) wrong += found[e] != expected[e];
     }
+    return wrong;
   }
-  return row;
-}
+
+  int holder_of(const ShardInfo& shard) const {
+    return layout_.participant_of({shard.sip, shard.cube, shard.pe});
+  }
+
+  // Who stands before a participant in the ring.
+  int previous_of(int participant) const {
+    const ccl::RingPlace& ring = layout_.place(participant).ring.value();
+    const int index = (ring.index + ring.size - 1) % ring.size;
+    int previous = 0;
+    while (layout_.place(previous).ring->index != index) ++previous;
+    return previous;
+  }
+
+  // What a participant brings of the elements of a shard.
+  std::vector<float> values_of(int participant, const ShardInfo& shard) const {
+    const std::vector<float> all = summands_.of_participant(participant);
+    const auto first = all.begin() + (layout_.is_rank_pe() ? 0 : shard.offset[1]);
+    return {first, first + shard.shape.numel()};
+  }
+
+  RuntimeContext& torch_;
+  const ccl::Config& config_;
+  const CollectiveInput& input_;
+  const ccl::KernelLauncher launcher_;
+  const ccl::Layout& layout_;
+  const ExactSummands summands_;
+};
 
 }  // namespace
 
@@ -209,8 +223,14 @@ DPPolicy default_placement(const ccl::Config& config) {
 
 CollectiveRow run_collective(RuntimeContext& torch, const ccl::Config& config,
                              const CollectiveInput& input) {
-  if (!config.is_auto() && config.algorithm().collective != "all_reduce") {
-    return shift(torch, config, input);
+  const std::string_view collective =
+      config.is_auto() ? "all_reduce" : config.algorithm().collective;
+  if (collective == "shift") return Shift(torch, config, input).run();
+  if (collective != "all_reduce") {
+    throw CollectiveError("KB-C012",
+                          fmt::format("'{}' is a {}, and this bench can check an all_reduce or a "
+                                      "shift; write a bench of your own for it",
+                                      config.algorithm_name(), collective));
   }
   return config.world_size() ? reduce_over_pes(torch, config, input)
                              : reduce_over_sips(torch, config, input);

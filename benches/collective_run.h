@@ -22,8 +22,8 @@ struct CollectiveInput {
 DPPolicy default_placement(const ccl::Config& config);
 
 // Brings summands and runs the config's algorithm once: init_process_group(), spawn() of a worker
-// that calls all_reduce(); with rank = PE without spawn(); an algorithm that is no all_reduce, by a
-// direct launch.  The context is one of that config.
+// that calls all_reduce(); with rank = PE without spawn(); a shift by a direct launch.  The context
+// is one of that config.  Throws CollectiveError KB-C012 for any other collective.
 // Summands are small integers, so that sums are exact in any order and == decides.
 CollectiveRow run_collective(RuntimeContext& torch, const ccl::Config& config,
                              const CollectiveInput& input);

@@ -84,6 +84,24 @@ TEST_CASE("unlimited links are bound by their latency alone, and sizes of 2^60 d
   CHECK(ccl::all_reduce_lower_bound(topology, Bytes{1} << 60) == Time{(Bytes{1} << 58) * 3 / 1000});
 }
 
+TEST_CASE("a PE that is a rank must send 2 (P - 1)/P n through its one port", "[ccl][bound]") {
+  Topology topology = link_topology(SipTopology::ring_1d, 1);
+  topology.cube.noc = {Bandwidth{50'000'000'000}, Time{25'000}};
+  const auto pe_bound = [&](int ranks, Bytes bytes) {
+    return ccl::pe_all_reduce_lower_bound(topology, ranks, bytes);
+  };
+  CHECK(pe_bound(2, kMiB) == Time{20'971'520});
+  CHECK(pe_bound(8, kMiB) == Time{36'700'160});
+  CHECK(pe_bound(3, 1000) == Time{50'000});  // news, out of one port and into another
+  CHECK(pe_bound(3, 10'000) == Time{266'666});
+  CHECK(pe_bound(1, kMiB) == Time{0});
+  CHECK(pe_bound(8, 0) == Time{0});
+  topology.pe.tcm.bandwidth = Bandwidth{25'000'000'000};  // the slower port counts
+  topology.pe.tcm.latency = Time{1'000};
+  CHECK(pe_bound(2, kMiB) == Time{41'943'040});
+  CHECK(pe_bound(2, 4) == Time{52'000});
+}
+
 TEST_CASE("no simulated time is under the bound", "[ccl][bound]") {
   std::mt19937 random(20'250'711);
   const auto pick = [&](int low, int high) {
