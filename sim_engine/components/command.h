@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <string_view>
 #include <vector>
 
 #include "sim_engine/base/gemm_size.h"
@@ -36,8 +37,8 @@ struct Command {
   Time started{0};  // when it reached its unit
   Tile a;           // operands
   Tile b;
-  Tile accumulator;  // of a gemm, if it has one
-  Tile result;       // ready when the command is done; of no bytes where there is no value
+  Tile c;       // of a gemm: the accumulator, if it has one
+  Tile result;  // ready when the command is done; of no bytes where there is no value
   Bytes bytes = 0;
 
   // gemm
@@ -47,6 +48,10 @@ struct Command {
   DeviceBuffer buffer;
   std::int64_t begin = 0;  // first element
   AccessId access{};
+
+  // math
+  std::int64_t cycles = 0;
+  std::string_view operation;  // for a trace
 
   // send, copy_to, receive
   IpcqChannel* channel = nullptr;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/math_timing.h"
 
 namespace kernbench::sim {
 
@@ -58,13 +59,53 @@ void KernelRun::store(const DeviceBuffer& buffer, std::int64_t begin, const Tile
 }
 
 Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
-  PeServices& services = pe_.services();
   Command& command = issue_next(Command::Kind::math);
-  const Tile result = services.tiles.make(a->dtype, a->element_count, &pe_.scratch_in_use());
-  result->value = services.memory.math(op, a->value, b->value);
   command.a = a;
   command.b = b;
+  return submit_math(command, pe_.services().memory.math(op, a->value, b->value), name_of(op),
+                     math_cycles(pe_.services().topology.pe, op, a->element_count));
+}
+
+Tile KernelRun::math(MathOp op, DType dtype, std::int64_t element_count,
+                     std::span<const MathOperand> operands) {
+  PeServices& services = pe_.services();
+  Command& command = issue_next(Command::Kind::math);
+  const std::array<Tile*, kMostOperands> tiles = {&command.a, &command.b, &command.c};
+  std::array<Value, kMostOperands> values;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const auto& [tile, number] = operands[i];
+    *tiles[i] = tile;
+    values[i] = tile ? tile->value : services.memory.constant(dtype, element_count, number);
+  }
+  const Value value = services.memory.math(op, dtype, std::span(values).first(operands.size()));
+  return submit_math(command, value, name_of(op),
+                     math_cycles(services.topology.pe, op, element_count));
+}
+
+Tile KernelRun::along_axis(AxisOp op, const Tile& tile, const AxisForm& form) {
+  PeServices& services = pe_.services();
+  Command& command = issue_next(Command::Kind::math);
+  command.a = tile;
+  return submit_math(command, services.memory.along_axis(op, tile->value, form), name_of(op),
+                     math_cycles(services.topology.pe, op, form));
+}
+
+Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
+  PeServices& services = pe_.services();
+  Command& command = issue_next(Command::Kind::math);
+  const AxisForm form{1, element_count, 1};
+  return submit_math(command, services.memory.ramp(dtype, start, element_count),
+                     name_of(AxisOp::ramp), math_cycles(services.topology.pe, AxisOp::ramp, form));
+}
+
+Tile KernelRun::submit_math(Command& command, const Value& value, std::string_view operation,
+                            std::int64_t cycles) {
+  const Tile result =
+      pe_.services().tiles.make(value.dtype(), value.element_count(), &pe_.scratch_in_use());
+  result->value = value;
   command.result = result;
+  command.operation = operation;
+  command.cycles = cycles;
   submit(command);
   return result;
 }
@@ -83,7 +124,7 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
   command.gemm = size;
   command.a = a;
   command.b = b;
-  command.accumulator = accumulator;
+  command.c = accumulator;
   command.result = result;
   submit(command);
   return result;
@@ -154,6 +195,14 @@ Tile KernelRun::concat(std::span<const Tile> parts) {
   }
   const Tile view = services.tiles.make_view(parts.front()->dtype, count, parts);
   view->value = services.memory.concat(values);
+  return view;
+}
+
+Tile KernelRun::broadcast(const Tile& tile, const AxisForm& form) {
+  PeServices& services = pe_.services();
+  const Tile view =
+      services.tiles.make_view(tile->dtype, form.count_with_axis(), std::span(&tile, 1));
+  view->value = services.memory.along_axis(AxisOp::broadcast, tile->value, form);
   return view;
 }
 

@@ -18,6 +18,12 @@
 
 namespace kernbench::sim {
 
+// What PE_MATH works on: a tile, or a number that stands for as many elements as are needed.
+struct MathOperand {
+  Tile tile;
+  float number = 0;
+};
+
 class KernelRun {
  public:
   // A receive that was posted, until it is closed.
@@ -46,14 +52,22 @@ class KernelRun {
   Tile load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count);
   void store(const DeviceBuffer& buffer, std::int64_t begin, const Tile& tile);
   Tile math(MathOp op, const Tile& a, const Tile& b);
+  // Tiles must have `element_count` elements; numbers are rounded to `dtype`, the result's type.
+  Tile math(MathOp op, DType dtype, std::int64_t element_count,
+            std::span<const MathOperand> operands);
+  Tile along_axis(AxisOp op, const Tile& tile, const AxisForm& form);  // REQUIRES: not a broadcast
+  Tile ramp(DType dtype, std::int64_t start, std::int64_t element_count);
   // accumulator + a b; the accumulator, f32, may be none.  It is used up: if nobody else refers to
   // it, the result takes its place in scratch.
   Tile gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
             DType dtype);
   void send(IpcqChannel& channel, const Tile& tile);     // REQUIRES: it has a credit at clock()
   void copy_to(IpcqChannel& channel, const Tile& tile);  // REQUIRES: channel.next_post()
-  Tile slice(const Tile& whole, std::int64_t begin, std::int64_t count);  // no command: a view
-  Tile concat(std::span<const Tile> parts);                               // likewise
+
+  // Views: no commands.
+  Tile slice(const Tile& whole, std::int64_t begin, std::int64_t count);
+  Tile concat(std::span<const Tile> parts);
+  Tile broadcast(const Tile& tile, const AxisForm& form);
 
   // Posts a receive of the next message that no earlier post takes; its scratch is taken now.
   PostedReceive post_receive(IpcqChannel& channel, DType dtype, std::int64_t count);
@@ -101,6 +115,8 @@ class KernelRun {
   void submit(Command& command);
   void issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32_t number, const Tile& tile);
   Tile make_signal();
+  Tile submit_math(Command& command, const Value& value, std::string_view operation,
+                   std::int64_t cycles);
   void note_access(RegionId region, std::int64_t begin, std::int64_t count, bool writes,
                    const Tile& done);
   void forget_finished_accesses();

@@ -44,13 +44,14 @@ OpKind op_kind_of(Command::Kind kind) {
   return OpKind::recv;
 }
 
-// "load 4096 B", "gemm [64, 32] x [32, 64]"
+// "load 4096 B", "softmax 256 B", "gemm [64, 32] x [32, 64]"
 std::string label_of(const Command& command, const OpRecord& op) {
   if (op.kind == OpKind::gemm) {
     const auto& [m, n, k] = command.gemm;
     return fmt::format("gemm [{}, {}] x [{}, {}]", m, k, k, n);
   }
-  return fmt::format("{} {} B", name_of(op.kind), op.bytes);
+  const std::string_view operation = op.kind == OpKind::math ? command.operation : name_of(op.kind);
+  return fmt::format("{} {} B", operation, op.bytes);
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ void ProcessingElement::release() {
 void ProcessingElement::issue(Command& command, std::span<const Tile> hazards) {
   wait_for(command, command.a);
   wait_for(command, command.b);
-  wait_for(command, command.accumulator);
+  wait_for(command, command.c);
   for (const Tile& earlier : hazards) wait_for(command, earlier);
   if (command.missing_operands == 0) operands_ready(command);
 }
@@ -193,9 +194,7 @@ void ProcessingElement::open_access(Command& command) {
 // PE_MATH and PE_GEMM
 
 void ProcessingElement::start_math(Command& command) {
-  const Topology::Pe& pe = services_.topology.pe;
-  const std::int64_t count = command.result->element_count;
-  occupy(math_, command, cycles_time((count + pe.math_lanes - 1) / pe.math_lanes, pe.math_clock));
+  occupy(math_, command, cycles_time(command.cycles, services_.topology.pe.math_clock));
 }
 
 void ProcessingElement::start_gemm(Command& command) {

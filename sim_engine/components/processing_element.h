@@ -4,9 +4,9 @@
 //              operands are ready.  PE_DMA has three channels (load, store, communication), each
 //              in order, `setup` per descriptor; the data then travel the fabric, so that several
 //              are under way.  PE_MMU adds its latency per page that a load or store touches.
-//              PE_MATH takes ceil(elements / lanes) cycles, PE_GEMM the cycles of its array
-//              (gemm_array.h).  PE_IPCQ takes the message of a posted receive out of its slot as
-//              soon as it is there, without the PE_CPU, and adds its latency to each push and pop.
+//              PE_MATH and PE_GEMM do one operation at a time each (math_timing.h, gemm_array.h).
+//              PE_IPCQ takes the message of a posted receive out of its slot as soon as it is
+//              there, without the PE_CPU, and adds its latency to each push and pop.
 // Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
 
 #pragma once

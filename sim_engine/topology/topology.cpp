@@ -18,4 +18,10 @@ std::string_view name_of(Dataflow dataflow) {
   return kNames.at(static_cast<std::size_t>(dataflow));
 }
 
+std::string_view name_of(MathKind kind) {
+  constexpr std::array<std::string_view, kMathKinds.size()> kNames = {
+      "add", "mul", "fma", "div", "compare", "move", "exp", "log", "sqrt", "rsqrt", "sigmoid"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
 }  // namespace kernbench

@@ -25,9 +25,30 @@ inline constexpr std::array kEdges = {Edge::north, Edge::east, Edge::south, Edge
 inline constexpr std::array kDataflows = {Dataflow::output_stationary, Dataflow::weight_stationary,
                                           Dataflow::input_stationary};
 
+// Operations of PE_MATH that take equally long.
+enum class MathKind : std::uint8_t {
+  add,      // additions, subtractions, negation, absolute value, sums
+  mul,      // products
+  fma,      // a * b + c
+  div,      // quotients
+  compare,  // comparisons, maximum, minimum, clamp
+  move,     // select, type conversion, transpose, constants and ramps
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  sigmoid,
+};
+
+inline constexpr std::array kMathKinds = {MathKind::add,   MathKind::mul,     MathKind::fma,
+                                          MathKind::div,   MathKind::compare, MathKind::move,
+                                          MathKind::exp,   MathKind::log,     MathKind::sqrt,
+                                          MathKind::rsqrt, MathKind::sigmoid};
+
 std::string_view name_of(SipTopology topology);
 std::string_view name_of(Edge edge);
 std::string_view name_of(Dataflow dataflow);
+std::string_view name_of(MathKind kind);
 
 // One directed link; every link is a pair of them, one each way (full duplex).
 struct LinkSpec {
@@ -52,6 +73,17 @@ struct TcmSpec {
   Bytes capacity = 0;   // per PE
   Bandwidth bandwidth;  // each of its two ports: one reads, one writes
   Time latency{0};
+};
+
+// How many cycles a lane of PE_MATH takes for one element.
+class MathCycles {
+ public:
+  MathCycles() { cycles_.fill(1); }
+  int& operator[](MathKind kind) { return cycles_[static_cast<std::size_t>(kind)]; }
+  int operator[](MathKind kind) const { return cycles_[static_cast<std::size_t>(kind)]; }
+
+ private:
+  std::array<int, kMathKinds.size()> cycles_;
 };
 
 struct GemmSpec {
@@ -98,8 +130,9 @@ struct Topology {
     Time dma_setup{0};           // PE_DMA: per descriptor, in its channel
     Time mmu_latency{0};         // PE_MMU: per translated address
     Bytes mmu_page = 0;          // its page size
-    int math_lanes = 1;          // PE_MATH: elements per cycle
+    int math_lanes = 1;          // PE_MATH: elements at a time
     Frequency math_clock;
+    MathCycles math_cycles;
     GemmSpec gemm;
     TcmSpec tcm;
     Time ipcq_latency{0};  // PE_IPCQ: per push and per pop

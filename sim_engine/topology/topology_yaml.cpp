@@ -116,6 +116,12 @@ Bytes page_of(YamlMap& mmu) {
   return page;
 }
 
+MathCycles math_cycles_of(YamlMap cycles) {
+  MathCycles result;
+  for (const MathKind kind : kMathKinds) result[kind] = cycles.integer(name_of(kind), 1, 1024);
+  return result;
+}
+
 GemmSpec gemm_of(YamlMap gemm) {
   return {.rows = gemm.integer("rows", 1, 4096),
           .columns = gemm.integer("columns", 1, 4096),
@@ -139,6 +145,7 @@ Topology::Pe pe_of(YamlMap pe) {
           .mmu_page = page_of(mmu),
           .math_lanes = math.integer("lanes", 1, 65536),
           .math_clock = math.frequency("clock"),
+          .math_cycles = math_cycles_of(math.map("cycles")),
           .gemm = gemm_of(pe.map("gemm")),
           .tcm = tcm_of(pe.map("tcm")),
           .ipcq_latency = pe.map("ipcq").time("latency")};

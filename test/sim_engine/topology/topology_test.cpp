@@ -30,7 +30,11 @@ pe:
   scheduler: {dispatch: 10 ns}
   dma: {setup: 11 ns}
   mmu: {latency: 12 ns, page: 64 KiB}
-  math: {lanes: 13, clock: 1.3 GHz}
+  math:
+    lanes: 13
+    clock: 1.3 GHz
+    cycles: {add: 21, mul: 22, fma: 23, div: 24, compare: 25, move: 26, exp: 27, log: 28, sqrt: 29,
+             rsqrt: 30, sigmoid: 31}
   gemm: {rows: 14, columns: 15, dataflow: weight_stationary, clock: unlimited}
   tcm: {capacity: 16 KiB, bandwidth: unlimited, latency: 1.6 ns}
   ipcq: {latency: 0 ns}
@@ -72,6 +76,9 @@ pe:
   CHECK(topology.pe.mmu_page == 65536);
   CHECK(topology.pe.math_lanes == 13);
   CHECK(topology.pe.math_clock.per_second == 1'300'000'000);
+  int cycles = 20;
+  for (const MathKind kind : kMathKinds) CHECK(topology.pe.math_cycles[kind] == ++cycles);
+  CHECK(cycles == 31);
   CHECK(topology.pe.gemm.rows == 14);
   CHECK(topology.pe.gemm.columns == 15);
   CHECK(topology.pe.gemm.dataflow == Dataflow::weight_stationary);
@@ -204,7 +211,8 @@ pe:
   scheduler: 2 ns
   dma: {setup: 10 ns}
   mmu: {latency: 4 ns, page: 3 MiB}
-  math: {lanes: -1, clock: 1.5 GHz}
+  math: {lanes: -1, clock: 1.5 GHz, cycles: {add: 1, mul: 1, fma: 1, div: 8, compare: 1, mov: 1,
+    exp: 4, log: 4, sqrt: 0, rsqrt: 4, sigmoid: 13}}
   gemm: {rows: "32", columns: 32, dataflow: output_stationary, clock: 1.5 GHz}
   tcm: {capacity: 2 MiB, bandwidth: 1024 GB/s, latency: 0.0001 ns}
 colour: red
@@ -230,10 +238,12 @@ colour: red
         "ns'\n"
         "t.yaml:20:30: [KB-Y020] pe.mmu.page: must be a power of two, such as 2 MiB\n"
         "t.yaml:21:17: [KB-Y020] pe.math.lanes: -1 not in [1, 65536]\n"
-        "t.yaml:22:16: [KB-Y011] pe.gemm.rows: expected an integer such as 4 without quotes, got "
+        "t.yaml:21:90: [KB-Y010] unknown key 'mov' in pe.math.cycles; did you mean 'move'?\n"
+        "t.yaml:22:27: [KB-Y020] pe.math.cycles.sqrt: 0 not in [1, 1024]\n"
+        "t.yaml:23:16: [KB-Y011] pe.gemm.rows: expected an integer such as 4 without quotes, got "
         "the text '32'\n"
-        "t.yaml:23:57: [KB-Y020] pe.tcm.latency: 0.0001 ns is finer than 1 ps\n"
-        "t.yaml:24:1: [KB-Y010] unknown key 'colour'; there are: kernbench_topology, system, sip, "
+        "t.yaml:24:57: [KB-Y020] pe.tcm.latency: 0.0001 ns is finer than 1 ps\n"
+        "t.yaml:25:1: [KB-Y010] unknown key 'colour'; there are: kernbench_topology, system, sip, "
         "cube, pe");
 }
 

@@ -1,0 +1,90 @@
+#include "sim_engine/components/math_timing.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace kernbench::sim {
+
+namespace {
+
+MathKind kind_of(MathOp op) {
+  switch (op) {
+    case MathOp::add:
+    case MathOp::subtract:
+    case MathOp::negate:
+    case MathOp::absolute:
+      return MathKind::add;
+    case MathOp::multiply:
+      return MathKind::mul;
+    case MathOp::divide:
+      return MathKind::div;
+    case MathOp::exp:
+      return MathKind::exp;
+    case MathOp::log:
+      return MathKind::log;
+    case MathOp::sqrt:
+      return MathKind::sqrt;
+    case MathOp::rsqrt:
+      return MathKind::rsqrt;
+    case MathOp::sigmoid:
+      return MathKind::sigmoid;
+    case MathOp::fma:
+      return MathKind::fma;
+    case MathOp::convert:
+    case MathOp::select:
+      return MathKind::move;
+    default:
+      return MathKind::compare;
+  }
+}
+
+// How often each lane gets an element.
+std::int64_t passes(const Topology::Pe& pe, std::int64_t element_count) {
+  return (element_count + pe.math_lanes - 1) / pe.math_lanes;
+}
+
+std::int64_t element_cycles(const Topology::Pe& pe, MathKind kind, std::int64_t element_count) {
+  return passes(pe, element_count) * pe.math_cycles[kind];
+}
+
+std::int64_t reduction_cycles(const Topology::Pe& pe, MathKind kind, const AxisForm& form) {
+  const std::int64_t count = form.count_with_axis();
+  if (count == 0) return 0;
+  const auto joined =
+      static_cast<std::uint64_t>(std::min<std::int64_t>(form.length, pe.math_lanes));
+  const auto tree_depth = static_cast<std::int64_t>(std::bit_width(joined - 1));
+  return (passes(pe, count) + tree_depth) * pe.math_cycles[kind];
+}
+
+std::int64_t softmax_cycles(const Topology::Pe& pe, const AxisForm& form) {
+  std::int64_t cycles = reduction_cycles(pe, MathKind::compare, form);
+  cycles += reduction_cycles(pe, MathKind::add, form);
+  for (const MathKind kind : {MathKind::add, MathKind::exp, MathKind::div}) {
+    cycles += element_cycles(pe, kind, form.count_with_axis());
+  }
+  return cycles;
+}
+
+}  // namespace
+
+std::int64_t math_cycles(const Topology::Pe& pe, MathOp op, std::int64_t element_count) {
+  return element_cycles(pe, kind_of(op), element_count);
+}
+
+std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form) {
+  switch (op) {
+    case AxisOp::sum:
+      return reduction_cycles(pe, MathKind::add, form);
+    case AxisOp::maximum:
+    case AxisOp::minimum:
+      return reduction_cycles(pe, MathKind::compare, form);
+    case AxisOp::softmax:
+      return softmax_cycles(pe, form);
+    case AxisOp::broadcast:
+      return 0;
+    default:
+      return element_cycles(pe, MathKind::move, form.count_with_axis());
+  }
+}
+
+}  // namespace kernbench::sim
