@@ -158,7 +158,9 @@ void KernelLaunch::Kernel::wake() {
 void KernelLaunch::finished(const Kernel& kernel, Time started) {
   const sim::PeLocation& pe = kernel.local.pe;
   const Time now = simulation_.now();
-  simulation_.add_result({request_.operation, pe, started, now});
+  const sim::KernelRun& run = kernel.tl->run();
+  simulation_.add_result({request_.operation, pe, started, now, run.traffic().loaded,
+                          run.traffic().stored, run.composite_window()});
   balance_ += kernel.tl->message_balance();
   simulation_.machine().pe(pe).release();
   kernel_finished(kernel);

@@ -35,6 +35,26 @@ Time EngineView::critical_pe_exec() const {
   return longest;
 }
 
+Time EngineView::composite_window() const {
+  Time longest{0};
+  for (const runtime::KernelResult& result : last_results()) {
+    longest = std::max(longest, result.composite_window);
+  }
+  return longest;
+}
+
+Bytes EngineView::hbm_bytes_loaded() const {
+  Bytes bytes = 0;
+  for (const runtime::KernelResult& result : last_results()) bytes += result.loaded;
+  return bytes;
+}
+
+Bytes EngineView::hbm_bytes_stored() const {
+  Bytes bytes = 0;
+  for (const runtime::KernelResult& result : last_results()) bytes += result.stored;
+  return bytes;
+}
+
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(std::move(options)),
       simulation_(std::make_shared<runtime::Simulation>(

@@ -44,6 +44,16 @@ class EngineView {
   double critical_pe_exec_ns() const { return to_ns(critical_pe_exec()); }
   Time critical_pe_exec() const;
 
+  // In the same: the longest time on a PE from the start of its first tl.composite to the end of
+  // its last; 0 if there was none.
+  double composite_window_ns() const { return to_ns(composite_window()); }
+  Time composite_window() const;
+
+  // In the same: bytes that tl.load, tl.store and tl.composite have moved from and to HBM, on all
+  // PEs.
+  Bytes hbm_bytes_loaded() const;
+  Bytes hbm_bytes_stored() const;
+
   // One entry per kernel and PE, in the order of their ends.
   const std::vector<runtime::KernelResult>& results() const { return simulation_->results(); }
   // Those of the launch or collective that began last.

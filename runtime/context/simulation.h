@@ -47,6 +47,9 @@ struct KernelResult {
   sim::PeLocation pe;
   Time start{0};
   Time end{0};
+  Bytes loaded = 0;          // from HBM
+  Bytes stored = 0;          // to HBM
+  Time composite_window{0};  // from the first composite's start to the last one's end
 };
 
 class Simulation {

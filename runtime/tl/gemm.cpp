@@ -7,14 +7,6 @@
 
 namespace kernbench::tl {
 
-namespace {
-
-std::string describe(const Tensor& tensor) {
-  return fmt::format("{} {}", to_string(tensor.shape()), name_of(tensor.dtype()));
-}
-
-}  // namespace
-
 sim::GemmSize Context::dot_size(const Tensor& a, const Tensor& b) const {
   const bool are_matrices = a.shape().rank() == 2 && b.shape().rank() == 2;
   if (!are_matrices || a.shape()[1] != b.shape()[0]) {
@@ -36,7 +28,8 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, const DotOptions& options)
   const sim::GemmSize size = dot_size(a, b);
   const Shape shape{size.m, size.n};
   reserve_scratch("tl.dot", shape.numel() * size_of(options.out_dtype));
-  return {*this, shape, run_.gemm(size, a.tile_, b.tile_, sim::Tile{}, options.out_dtype)};
+  return {*this, shape, run_.gemm(size, a.tile_, b.tile_, sim::Tile{}, options.out_dtype),
+          "tl.dot"};
 }
 
 Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
@@ -54,7 +47,8 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
   }
   const Bytes bytes = shape.numel() * size_of(options.out_dtype);
   if (!sim::TilePool::can_be_replaced(accumulator.tile_, bytes)) reserve_scratch("tl.dot", bytes);
-  return {*this, shape, run_.gemm(size, a.tile_, b.tile_, accumulator.tile_, options.out_dtype)};
+  return {*this, shape, run_.gemm(size, a.tile_, b.tile_, accumulator.tile_, options.out_dtype),
+          "tl.dot"};
 }
 
 }  // namespace kernbench::tl

@@ -139,7 +139,7 @@ Tensor Context::wait(RecvFuture& future) {
   future.kernel_ = 0;
   const auto refused = run_.close_receive(future.receive_);
   if (refused) refuse(channel, *refused, future.receive_.tile);
-  return {*this, std::move(future.shape_), std::move(future.receive_.tile)};
+  return {*this, future.shape_, std::move(future.receive_.tile), "tl.recv"};
 }
 
 Tensor Context::recv(Port port, const Shape& shape, DType dtype) {

@@ -54,46 +54,20 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, s
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
   check_access("tl.load", source, shape.numel(), dtype);
   reserve_scratch("tl.load", shape.numel() * size_of(dtype));
-  return {*this, shape, run_.load(source.buffer_, source.offset_, shape.numel())};
+  return {*this, shape, run_.load(source.buffer_, source.offset_, shape.numel()), "tl.load"};
 }
 
 // A value lives in the scratch of one PE, as long as its kernel runs.
 void Context::check_own(std::string_view operation, const Tensor& value) const {
   if (value.context_ == this) return;
-  throw DeviceError("KB-K023", fmt::format("{}: the value is of another kernel or PE; send it, or "
-                                           "store and load it",
-                                           where(operation)));
+  throw DeviceError("KB-K023", fmt::format("{}: {}", where(operation),
+                                           value.context_ == nullptr ? kVoidValue : kForeignValue));
 }
 
 void Context::store(const Pointer& target, const Tensor& value) {
   check_own("tl.store", value);
   check_access("tl.store", target, value.shape().numel(), value.dtype());
   run_.store(target.buffer_, target.offset_, value.tile_);
-}
-
-// PE_MATH
-
-Tensor Context::math(sim::MathOp op, std::string_view name, const Tensor& a, const Tensor& b) {
-  Context& context = *a.context_;
-  context.check_own(name, b);
-  if (a.shape_ != b.shape_ || a.dtype() != b.dtype()) {
-    throw DeviceError("KB-K020",
-                      fmt::format("{}: the operands are {} {} and {} {}; they must agree",
-                                  context.where(name), to_string(a.shape_), name_of(a.dtype()),
-                                  to_string(b.shape_), name_of(b.dtype())));
-  }
-  context.reserve_scratch(name, a.tile_->bytes);
-  return {context, a.shape_, context.run_.math(op, a.tile_, b.tile_)};
-}
-
-Tensor operator+(const Tensor& a, const Tensor& b) {
-  return Context::math(sim::MathOp::add, "tensor + tensor", a, b);
-}
-Tensor operator-(const Tensor& a, const Tensor& b) {
-  return Context::math(sim::MathOp::subtract, "tensor - tensor", a, b);
-}
-Tensor operator*(const Tensor& a, const Tensor& b) {
-  return Context::math(sim::MathOp::multiply, "tensor * tensor", a, b);
 }
 
 // Views
@@ -104,7 +78,7 @@ Tensor Context::narrow(const Tensor& value, std::int64_t begin, std::int64_t cou
     throw DeviceError("KB-K022", fmt::format("{}: elements {}..{} of {}", where("tl.narrow"), begin,
                                              begin + count - 1, to_string(value.shape_)));
   }
-  return {*this, {count}, run_.slice(value.tile_, begin, count)};
+  return {*this, {count}, run_.slice(value.tile_, begin, count), "tl.narrow"};
 }
 
 Tensor Context::cat(std::span<const Tensor> values) {
@@ -123,7 +97,7 @@ Tensor Context::cat(std::span<const Tensor> values) {
     count += value.shape_[0];
   }
   if (tiles.empty()) throw DeviceError("KB-K022", where("tl.cat") + ": no values");
-  return {*this, {count}, run_.concat(tiles)};
+  return {*this, {count}, run_.concat(tiles), "tl.cat"};
 }
 
 // Waiting
@@ -134,8 +108,9 @@ void Context::reserve_scratch(std::string_view operation, Bytes bytes) {
       throw DeviceError(
           "KB-M010",
           fmt::format("out of TCM: {} requested {} B, {} B of {} B are free; values are held "
-                      "until their last handle is gone",
-                      where(operation), bytes, run_.free_scratch(), run_.pe().scratch_capacity()));
+                      "until their last handle is gone, the largest now:{}",
+                      where(operation), bytes, run_.free_scratch(), run_.pe().scratch_capacity(),
+                      scratch_holders()));
     }
     run_.wake_at_next_end();
     fibers_.park([&] { return fmt::format("{} B of scratch memory", bytes); });
@@ -156,6 +131,7 @@ void Context::drain() {
 void Context::end() {
   check_receives_are_closed();
   drain();
+  handles_.void_all();  // those that outlive the kernel give its scratch back
 }
 
 }  // namespace kernbench::tl

@@ -8,11 +8,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tensor/shape.h"
+#include "runtime/tl/operand.h"
 #include "runtime/tl/recv_future.h"
+#include "runtime/tl/tensor.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::runtime {
@@ -24,8 +27,6 @@ namespace kernbench::tl {
 using kernbench::Shape;
 using sim::Direction;
 using sim::Port;
-
-class Context;
 
 // tl.send(port, value, tl::copy_to).
 struct CopyTo {};
@@ -55,31 +56,38 @@ class Pointer {
   const std::string* tensor_name_ = nullptr;
 };
 
-// A value in this PE's scratch memory (TCM).  The memory is given back with its last handle.  It
-// must not outlive its kernel; used in another kernel, or on another PE, it is refused (KB-K023).
-class Tensor {
- public:
-  const Shape& shape() const { return shape_; }
-  DType dtype() const { return tile_->dtype; }
-
-  // Element by element on PE_MATH, in f32 with one rounding to the type.
-  // Throws DeviceError KB-K020 if shapes or types differ.
-  friend Tensor operator+(const Tensor& a, const Tensor& b);
-  friend Tensor operator-(const Tensor& a, const Tensor& b);
-  friend Tensor operator*(const Tensor& a, const Tensor& b);
-
- private:
-  friend class Context;
-  Tensor(Context& context, Shape shape, sim::Tile tile)
-      : context_(&context), shape_(std::move(shape)), tile_(std::move(tile)) {}
-
-  Context* context_;
-  Shape shape_;
-  sim::Tile tile_;
+struct ReduceOptions {
+  bool keep_dims = false;  // the axis stays, with size 1
 };
 
 struct DotOptions {
   DType out_dtype = DType::f32;
+};
+
+using sim::Activation;
+
+// What tl.composite does: c = activation(scale (a b) + bias), a matrix product in tiles.
+//
+// a is [m, k], b [k, n], c [m, n] and bias [n], row by row.  A pitch is the distance in elements
+// from one row's begin to the next's, for matrices that are parts of wider ones; 0: rows follow
+// each other.  Tiles whose size is 0 are chosen (sim::choose_tile()).
+struct CompositeGemm {
+  Pointer a;
+  Pointer b;
+  Pointer c;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t a_pitch = 0;
+  std::int64_t b_pitch = 0;
+  std::int64_t c_pitch = 0;
+  std::int64_t tile_m = 0;
+  std::int64_t tile_n = 0;
+  std::int64_t tile_k = 0;
+  double scale = 1;
+  std::optional<Pointer> bias = std::nullopt;
+  Activation activation = Activation::none;
+  std::optional<DType> out_dtype = std::nullopt;  // if given, it must be c's
 };
 
 // A running kernel.  Every method may throw DeviceError, which names the kernel, the PE, the
@@ -95,14 +103,23 @@ class Context {
   // Which of the PEs of this launch this is (tl.program_id).  Only axis 0 has more than one.
   int program_id(int axis = 0) const { return axis == 0 ? program_id_ : 0; }
   int num_programs(int axis = 0) const { return axis == 0 ? program_count_ : 1; }
+  // a / b, rounded up.  Throws DeviceError KB-K022 unless b is positive.
+  static std::int64_t cdiv(std::int64_t a, std::int64_t b);
   const sim::PeLocation& location() const { return run_.pe().location(); }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
   // KB-M010 scratch exhausted, KB-K021 if `dtype` is not the tensor's.
   Tensor load(const Pointer& source, const Shape& shape, DType dtype);
 
+  // The same for rows of which each begins `pitch` elements after the one before: a tile of a
+  // matrix that is `pitch` wide.  KB-K032 if the shape has not two dimensions or rows would
+  // overlap.
+  Tensor load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch);
+
   // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021.
   void store(const Pointer& target, const Tensor& value);
+  // To rows `pitch` apart.  KB-K032.
+  void store(const Pointer& target, const Tensor& value, std::int64_t pitch);
 
   // a b, of [m, k] and [k, n], on PE_GEMM (tl.dot): [m, n], summed in f32 and rounded once to
   // `out_dtype`.  KB-K030 for other shapes, KB-K031 if the types of a and b differ, KB-M010.
@@ -111,7 +128,70 @@ class Context {
   // the result: `sum = tl.dot(a, b, std::move(sum))`.
   Tensor dot(const Tensor& a, const Tensor& b, Tensor accumulator, const DotOptions& options = {});
 
+  // A matrix product larger than scratch, in one command: loads of tiles, which overlap the array,
+  // sums over k in f32, an epilogue on PE_MATH and stores, with one rounding to c's type.  Returns
+  // at once, but where tiles are to be chosen it first waits for the composites before it, whose
+  // scratch it could use.  The op log has a record of the whole beside those of its parts.
+  // KB-K031 if the types of a and b differ, KB-K032 for a pitch smaller than a row, KB-K033 for
+  // sizes that are not, KB-K034 if c overlaps an operand, KB-K035 if the tiles cannot fit scratch,
+  // KB-K021, KB-M010, KB-M020.
+  void composite(const CompositeGemm& gemm);
+
+  // Element by element on PE_MATH; operators.h has + - * / and comparisons, and says what holds for
+  // all of them.  exp, log, rsqrt and sigmoid are within 0.500001 units in the last place of f32
+  // before they are rounded to the type; sqrt is exact but for its rounding.
+  Tensor exp(const Tensor& x) { return elementwise(sim::MathOp::exp, "tl.exp", {x}); }
+  Tensor log(const Tensor& x) { return elementwise(sim::MathOp::log, "tl.log", {x}); }
+  Tensor sqrt(const Tensor& x) { return elementwise(sim::MathOp::sqrt, "tl.sqrt", {x}); }
+  Tensor rsqrt(const Tensor& x) { return elementwise(sim::MathOp::rsqrt, "tl.rsqrt", {x}); }
+  Tensor abs(const Tensor& x) { return elementwise(sim::MathOp::absolute, "tl.abs", {x}); }
+  Tensor sigmoid(const Tensor& x) { return elementwise(sim::MathOp::sigmoid, "tl.sigmoid", {x}); }
+  // NaN if an operand is; -0 is below +0.
+  Tensor maximum(const Operand& a, const Operand& b) {
+    return elementwise(sim::MathOp::maximum, "tl.maximum", {a, b});
+  }
+  Tensor minimum(const Operand& a, const Operand& b) {
+    return elementwise(sim::MathOp::minimum, "tl.minimum", {a, b});
+  }
+  // a * b + c, rounded to f32 once and then to the type.
+  Tensor fma(const Operand& a, const Operand& b, const Operand& c) {
+    return elementwise(sim::MathOp::fma, "tl.fma", {a, b, c});
+  }
+  // minimum(maximum(x, low), high).
+  Tensor clamp(const Operand& x, const Operand& low, const Operand& high) {
+    return elementwise(sim::MathOp::clamp, "tl.clamp", {x, low, high});
+  }
+  // a where the mask is not 0, else b.  The mask may be of another type; if a and b are numbers,
+  // the result is of the mask's.
+  Tensor where(const Tensor& mask, const Operand& a, const Operand& b) {
+    return elementwise(sim::MathOp::select, "tl.where", {mask, a, b});
+  }
+  // x, rounded once to another type.  To its own: x itself, which costs nothing.
+  Tensor cast(const Tensor& x, DType dtype);
+
+  // Along an axis on PE_MATH; a negative one counts from the last, none means all elements.
+  // sum is in f32, as 16 partial sums of every 16th element that are added pairwise, with one
+  // rounding at the end: off by at most (ceil(n / 16) + 3) * 2^-24 of the sum of magnitudes before
+  // it.  KB-K022 if there is no such axis, or for the maximum or minimum of no elements; KB-M010.
+  Tensor sum(const Tensor& x, std::optional<int> axis = {}, const ReduceOptions& options = {});
+  Tensor max(const Tensor& x, std::optional<int> axis = {}, const ReduceOptions& options = {});
+  Tensor min(const Tensor& x, std::optional<int> axis = {}, const ReduceOptions& options = {});
+  // exp(x - max) / sum of these, in f32, with one rounding at the end.
+  Tensor softmax(const Tensor& x, int axis = -1);
+
+  // New values, which PE_MATH writes.
+  Tensor full(const Shape& shape, double value, DType dtype);
+  Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+  // The numbers from start to below end.  KB-K022 if end is below start, or `dtype` has not all of
+  // these numbers.
+  Tensor arange(std::int64_t start, std::int64_t end, DType dtype = DType::f32);
+  // A matrix with rows and columns exchanged; PE_MATH moves its elements.  KB-K022 for other
+  // shapes.
+  Tensor trans(const Tensor& x);
+
   // Views, which cost no time and no scratch: where values lie is a matter of addresses.
+  // The same elements in another shape.  KB-K022 if their number differs.
+  Tensor reshape(const Tensor& x, const Shape& shape);
   // Elements [begin, begin + count) of a value of one dimension (as torch.narrow).  KB-K022 if it
   // has not so many.
   Tensor narrow(const Tensor& value, std::int64_t begin, std::int64_t count);
@@ -147,8 +227,15 @@ class Context {
   // Waits until everything that was issued is done.
   void drain();
 
+  // For operators.h: on the kernel that its operands are of.  `name` is a literal.
+  static Tensor apply(sim::MathOp op, std::string_view name,
+                      std::initializer_list<Operand> operands);
+
   // For the runtime, at a kernel's end: drain(), and KB-Q007 if a posted receive is not waited for.
   void end();
+
+  // For the runtime: what the kernel has done so far.
+  const sim::KernelRun& run() const { return run_; }
 
   // For the runtime, when a kernel's code is cut short: nobody waits for its receives, but its
   // commands still refer to this.
@@ -158,16 +245,34 @@ class Context {
   void wake_when_idle() { run_.wake_when_outstanding(0); }  // REQUIRES: has_commands_under_way()
 
  private:
-  friend Tensor operator+(const Tensor& a, const Tensor& b);
-  friend Tensor operator-(const Tensor& a, const Tensor& b);
-  friend Tensor operator*(const Tensor& a, const Tensor& b);
+  friend class Tensor;
 
-  static Tensor math(sim::MathOp op, std::string_view name, const Tensor& a, const Tensor& b);
+  Tensor elementwise(sim::MathOp op, std::string_view name,
+                     std::initializer_list<Operand> operands);
+  Tensor reduce(sim::AxisOp op, std::string_view name, const Tensor& x, std::optional<int> axis,
+                const ReduceOptions& options);
+  std::size_t axis_of(std::string_view operation, const Tensor& x, int axis) const;
+  // x repeated to a shape that it fits: a view.
+  sim::Tile broadcast(const Tensor& x, const Shape& shape);
   sim::GemmSize dot_size(const Tensor& a, const Tensor& b) const;
   void check_access(std::string_view operation, const Pointer& pointer, std::int64_t count,
                     DType dtype) const;
+  sim::MatrixAt matrix_at(std::string_view operand, const Pointer& pointer, const Shape& shape,
+                          DType dtype, std::int64_t pitch) const;
+  sim::CompositePlan plan_of(const CompositeGemm& gemm) const;
+  void check_sizes(const CompositeGemm& gemm) const;
+  void choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted);
+  sim::ElementRange rows_at(std::string_view operation, const Pointer& pointer, const Shape& shape,
+                            DType dtype, std::int64_t pitch) const;
+
+  // Texts of KB-K023.
+  static constexpr std::string_view kVoidValue =
+      "the value is void: it was moved from, or its kernel has ended; store what is to be kept";
+  static constexpr std::string_view kForeignValue =
+      "the value is of another kernel or PE; send it, or store and load it";
   void check_own(std::string_view operation, const Tensor& value) const;
   void reserve_scratch(std::string_view operation, Bytes bytes);
+  std::string scratch_holders();
   sim::IpcqChannel& out(Port port) const;
   sim::IpcqChannel& in(Port port) const;
   void check_receives_are_closed() const;
@@ -181,6 +286,9 @@ class Context {
   const std::string_view kernel_name_;
   const int program_id_;
   const int program_count_;
+  HandleList handles_;
 };
 
 }  // namespace kernbench::tl
+
+#include "runtime/tl/operators.h"  // needs the above

@@ -9,26 +9,19 @@
 #include <vector>
 
 #include "sim_engine/base/gemm_size.h"
+#include "sim_engine/components/device_buffer.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/data/access_tracker.h"
-#include "sim_engine/data/memory_store.h"
+#include "sim_engine/data/element_range.h"
 
 namespace kernbench::sim {
 
+class Composite;
 class KernelRun;
 
-// The storage of one shard: a region in the HBM slice of a PE.
-struct DeviceBuffer {
-  RegionId region{};
-  PeLocation home;
-  Bytes address = 0;  // virtual, in the SIP's address space
-  DType dtype = DType::f32;
-  std::int64_t element_count = 0;
-};
-
 struct Command {
-  enum class Kind : std::uint8_t { load, store, math, gemm, send, copy_to, receive };
+  enum class Kind : std::uint8_t { load, store, math, gemm, composite, send, copy_to, receive };
 
   Kind kind = Kind::load;
   KernelRun* run = nullptr;
@@ -46,18 +39,21 @@ struct Command {
 
   // load, store
   DeviceBuffer buffer;
-  std::int64_t begin = 0;  // first element
+  ElementRange elements;
   AccessId access{};
 
   // math
   std::int64_t cycles = 0;
   std::string_view operation;  // for a trace
 
+  // composite: the composite itself; else the one that this is a part of, if it is one
+  Composite* composite = nullptr;
+
   // send, copy_to, receive
   IpcqChannel* channel = nullptr;
   std::uint32_t number = 0;  // of the message that is sent, in its queue
   std::uint32_t arrow = 0;   // of the message, in a trace
-  Tile departed;             // of a send: ready when it has reached its channel
+  Tile departed;             // of a send, a gemm: ready when it has reached its unit
 };
 
 // Commands that are used again: nothing is allocated once warm.

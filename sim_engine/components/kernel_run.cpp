@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/composite.h"
 #include "sim_engine/components/math_timing.h"
 
 namespace kernbench::sim {
@@ -16,6 +17,10 @@ KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, const Operation& 
       started_(pe.services().engine.now()),
       cpu_clock_(started_) {}
 
+KernelRun::~KernelRun() {
+  withdraw_receives();
+}
+
 Command& KernelRun::issue_next(Command::Kind kind) {
   cpu_clock_ = clock() + pe_.services().topology.pe.cpu_issue;
   Command& command = pe_.services().commands.make();
@@ -27,35 +32,37 @@ Command& KernelRun::issue_next(Command::Kind kind) {
 
 void KernelRun::submit(Command& command) {
   ++outstanding_;
-  find_hazards(command);
   pe_.issue(command, hazards_);
   hazards_.clear();  // they hold scratch
 }
 
-Tile KernelRun::load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count) {
+Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   PeServices& services = pe_.services();
+  const std::int64_t count = elements.count();
   Command& command = issue_next(Command::Kind::load);
   const Tile result = services.tiles.make(buffer.dtype, count, &pe_.scratch_in_use());
   result->value = services.memory.declare(buffer.dtype, count);
   command.result = result;
   command.bytes = result->bytes;
   command.buffer = buffer;
-  command.begin = begin;
+  command.elements = elements.simplified();
+  find_hazards(buffer.region, command.elements, false);
   submit(command);
-  note_access(buffer.region, begin, count, false, result);
+  note_access(buffer.region, command.elements, false, result);
   return result;
 }
 
-void KernelRun::store(const DeviceBuffer& buffer, std::int64_t begin, const Tile& tile) {
+void KernelRun::store(const DeviceBuffer& buffer, const ElementRange& elements, const Tile& tile) {
   Command& command = issue_next(Command::Kind::store);
   const Tile done = make_signal();
   command.a = tile;
   command.result = done;
   command.bytes = tile->bytes;
   command.buffer = buffer;
-  command.begin = begin;
+  command.elements = elements.simplified();
+  find_hazards(buffer.region, command.elements, true);
   submit(command);
-  note_access(buffer.region, begin, tile->element_count, true, done);
+  note_access(buffer.region, command.elements, true, done);
 }
 
 Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
@@ -128,6 +135,35 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
   command.result = result;
   submit(command);
   return result;
+}
+
+std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const GemmSize& wanted) {
+  PeServices& services = pe_.services();
+  const Topology::Pe& pe = services.topology.pe;
+  const Path& path = services.fabric.path({Endpoint::Kind::hbm, plan.a.buffer.home},
+                                          {Endpoint::Kind::tcm, pe_.location()});
+  const Time overhead = 2 * pe.scheduler_dispatch + pe.dma_setup + pe.mmu_latency;
+  return sim::choose_tile(plan, wanted, pe.gemm, {path.bottleneck, path.latency + overhead},
+                          free_scratch());
+}
+
+void KernelRun::composite(const CompositePlan& plan) {
+  PeServices& services = pe_.services();
+  const std::vector<MatrixUse> uses = uses_of(plan);
+  for (const MatrixUse& use : uses) find_hazards(use.region, use.elements, use.writes);
+
+  Command& command = issue_next(Command::Kind::composite);
+  const Tile done = make_signal();
+  Tile scratch = services.tiles.make_scratch(working_set(plan), &pe_.scratch_in_use());
+  composites_.push_back(std::make_unique<Composite>(pe_, command, plan, std::move(scratch)));
+  command.composite = composites_.back().get();
+  command.result = done;
+  submit(command);
+  for (const MatrixUse& use : uses) note_access(use.region, use.elements, use.writes, done);
+}
+
+void KernelRun::forget(const Composite& composite) {
+  std::erase_if(composites_, [&](const auto& other) { return other.get() == &composite; });
 }
 
 void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
@@ -214,27 +250,23 @@ Tile KernelRun::make_signal() {
 // Memory order inside a kernel: a load waits for stores, and a store for loads and stores, that
 // were issued before it and touch the same elements.
 
-void KernelRun::note_access(RegionId region, std::int64_t begin, std::int64_t count, bool writes,
+void KernelRun::note_access(RegionId region, const ElementRange& elements, bool writes,
                             const Tile& done) {
   if (accesses_.size() >= prune_at_) {
     forget_finished_accesses();
     prune_at_ = std::max(kFewAccesses, 2 * accesses_.size());
   }
-  accesses_.push_back({region, begin, begin + count, writes, done});
+  accesses_.push_back({region, elements, writes, done});
 }
 
 void KernelRun::forget_finished_accesses() {
   std::erase_if(accesses_, [](const MemoryAccess& access) { return access.done->ready; });
 }
 
-void KernelRun::find_hazards(const Command& command) {
-  const bool loads = command.kind == Command::Kind::load;
-  if (!loads && command.kind != Command::Kind::store) return;
-  const std::int64_t count = loads ? command.result->element_count : command.a->element_count;
+void KernelRun::find_hazards(RegionId region, const ElementRange& elements, bool writes) {
   for (const MemoryAccess& access : accesses_) {
-    const bool overlaps = access.region == command.buffer.region &&
-                          access.begin < command.begin + count && command.begin < access.end;
-    if (overlaps && (access.writes || !loads)) hazards_.push_back(access.done);
+    const bool may_conflict = access.region == region && (access.writes || writes);
+    if (may_conflict && overlap(access.elements, elements)) hazards_.push_back(access.done);
   }
 }
 

@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "sim_engine/components/command.h"
+#include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/processing_element.h"
 
 namespace kernbench::sim {
@@ -36,7 +38,7 @@ class KernelRun {
   // Starts now.  `wake` is called when what the kernel waits for has come.  `operation` is what its
   // messages belong to.
   KernelRun(ProcessingElement& pe, const Event& wake, const Operation& operation = {});
-  ~KernelRun() { withdraw_receives(); }
+  ~KernelRun();
   KernelRun(const KernelRun&) = delete;
   KernelRun& operator=(const KernelRun&) = delete;
 
@@ -49,8 +51,15 @@ class KernelRun {
   int outstanding() const { return outstanding_; }
 
   // Commands: they return at once.  Elements are counted in the buffer's dtype.
-  Tile load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count);
-  void store(const DeviceBuffer& buffer, std::int64_t begin, const Tile& tile);
+  Tile load(const DeviceBuffer& buffer, const ElementRange& elements);
+  Tile load(const DeviceBuffer& buffer, std::int64_t begin, std::int64_t count) {
+    return load(buffer, ElementRange{begin, count});
+  }
+  // REQUIRES: as many elements as the tile has
+  void store(const DeviceBuffer& buffer, const ElementRange& elements, const Tile& tile);
+  void store(const DeviceBuffer& buffer, std::int64_t begin, const Tile& tile) {
+    store(buffer, ElementRange{begin, tile->element_count}, tile);
+  }
   Tile math(MathOp op, const Tile& a, const Tile& b);
   // Tiles must have `element_count` elements; numbers are rounded to `dtype`, the result's type.
   Tile math(MathOp op, DType dtype, std::int64_t element_count,
@@ -61,6 +70,10 @@ class KernelRun {
   // it, the result takes its place in scratch.
   Tile gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
             DType dtype);
+  // See sim::choose_tile(); for the scratch that is free.
+  std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted);
+  // REQUIRES: the working set is free in scratch; c overlaps none of the others
+  void composite(const CompositePlan& plan);
   void send(IpcqChannel& channel, const Tile& tile);     // REQUIRES: it has a credit at clock()
   void copy_to(IpcqChannel& channel, const Tile& tile);  // REQUIRES: channel.next_post()
 
@@ -85,6 +98,16 @@ class KernelRun {
   Time clock();
   void wait_until(Time time) { cpu_clock_ = std::max(cpu_clock_, time); }
 
+  // What its loads and stores have moved so far.
+  struct Traffic {
+    Bytes loaded = 0;
+    Bytes stored = 0;
+  };
+  const Traffic& traffic() const { return traffic_; }
+  // From when the first composite was dispatched to the last one's end; 0 if there was none.
+  Time composite_window() const { return composite_window_.end - composite_window_.begin; }
+  int composites_under_way() const { return static_cast<int>(composites_.size()); }
+
   // Waiting.  Each arranges one call of `wake`.
   void wake_at_clock();                   // REQUIRES: cpu_clock() > now
   void wake_when_outstanding(int count);  // or fewer; REQUIRES: count < outstanding()
@@ -103,10 +126,19 @@ class KernelRun {
   // An access to memory under way, that later ones of this kernel may have to wait for.
   struct MemoryAccess {
     RegionId region;
-    std::int64_t begin;
-    std::int64_t end;
+    ElementRange elements;
     bool writes;
     Tile done;
+  };
+
+  struct Window {
+    Time begin{0};
+    Time end{0};
+
+    void add(Time from, Time to) {
+      begin = end == Time{0} ? from : std::min(begin, from);
+      end = std::max(end, to);
+    }
   };
 
   static constexpr std::size_t kFewAccesses = 16;
@@ -117,10 +149,10 @@ class KernelRun {
   Tile make_signal();
   Tile submit_math(Command& command, const Value& value, std::string_view operation,
                    std::int64_t cycles);
-  void note_access(RegionId region, std::int64_t begin, std::int64_t count, bool writes,
-                   const Tile& done);
+  void note_access(RegionId region, const ElementRange& elements, bool writes, const Tile& done);
   void forget_finished_accesses();
-  void find_hazards(const Command& command);
+  void find_hazards(RegionId region, const ElementRange& elements, bool writes);
+  void forget(const Composite& composite);  // that has ended
   void command_finished();
 
   ProcessingElement& pe_;
@@ -136,7 +168,10 @@ class KernelRun {
   int open_receives_ = 0;               // posted, not closed
   std::vector<MemoryAccess> accesses_;  // finished ones are dropped when it has grown
   std::size_t prune_at_ = kFewAccesses;
-  std::vector<Tile> hazards_;  // of the command being issued
+  std::vector<Tile> hazards_;                           // of the command being issued
+  std::vector<std::unique_ptr<Composite>> composites_;  // under way
+  Traffic traffic_;
+  Window composite_window_;
 };
 
 }  // namespace kernbench::sim

@@ -1,14 +1,13 @@
 #include "sim_engine/components/processing_element.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/command_record.h"
+#include "sim_engine/components/composite.h"
 #include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/kernel_run.h"
-#include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {
 
@@ -19,39 +18,6 @@ std::uint64_t argument_of(const Command& command) {
 }
 Command& command_of(std::uint64_t argument) {
   return *reinterpret_cast<Command*>(argument);
-}
-
-bool is_send(Command::Kind kind) {
-  return kind == Command::Kind::send || kind == Command::Kind::copy_to;
-}
-
-OpKind op_kind_of(Command::Kind kind) {
-  switch (kind) {
-    case Command::Kind::load:
-      return OpKind::load;
-    case Command::Kind::store:
-      return OpKind::store;
-    case Command::Kind::math:
-      return OpKind::math;
-    case Command::Kind::send:
-    case Command::Kind::copy_to:
-      return OpKind::send;
-    case Command::Kind::gemm:
-      return OpKind::gemm;
-    case Command::Kind::receive:
-      break;
-  }
-  return OpKind::recv;
-}
-
-// "load 4096 B", "softmax 256 B", "gemm [64, 32] x [32, 64]"
-std::string label_of(const Command& command, const OpRecord& op) {
-  if (op.kind == OpKind::gemm) {
-    const auto& [m, n, k] = command.gemm;
-    return fmt::format("gemm [{}, {}] x [{}, {}]", m, k, k, n);
-  }
-  const std::string_view operation = op.kind == OpKind::math ? command.operation : name_of(op.kind);
-  return fmt::format("{} {} B", operation, op.bytes);
 }
 
 }  // namespace
@@ -123,7 +89,11 @@ void ProcessingElement::dispatch(std::uint64_t argument) {
       start_math(command);
       break;
     case Command::Kind::gemm:
+      if (command.departed) make_ready(command.departed);
       start_gemm(command);
+      break;
+    case Command::Kind::composite:
+      command.composite->start();
       break;
     case Command::Kind::send:
     case Command::Kind::copy_to:
@@ -142,18 +112,28 @@ void ProcessingElement::submit_dma(Channel channel, Command& command, Time extra
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
   if (command.kind == Command::Kind::load || command.kind == Command::Kind::store) {
-    open_access(command);
+    begin_access(command);
   }
   services_.fabric.send(path_of(command), command.bytes,
                         Engine::call<&ProcessingElement::finish>(this, argument_of(command)),
                         start + setup + extra - now);
 }
 
+// Rows lie in ascending order: a page that two of them share is translated once.
 Time ProcessingElement::translation_time(const Command& command) const {
   const Topology::Pe& pe = services_.topology.pe;
+  const ElementRange& elements = command.elements;
   if (command.bytes == 0) return Time{0};
-  const Bytes first = command.buffer.address + command.begin * size_of(command.buffer.dtype);
-  const Bytes pages = (first + command.bytes - 1) / pe.mmu_page - first / pe.mmu_page + 1;
+  const Bytes size = size_of(command.buffer.dtype);
+  std::int64_t pages = 0;
+  Bytes translated = -1;  // the last page
+  for (std::int64_t i = 0; i < elements.rows; ++i) {
+    const ElementRange row = elements.row(i);
+    const Bytes first = (command.buffer.address + row.begin * size) / pe.mmu_page;
+    const Bytes last = (command.buffer.address + row.end() * size - 1) / pe.mmu_page;
+    pages += last - std::max(first - 1, translated);
+    translated = last;
+  }
   return pe.mmu_latency * pages;
 }
 
@@ -172,6 +152,7 @@ const Path& ProcessingElement::path_of(const Command& command) {
     case Command::Kind::receive:
     case Command::Kind::math:
     case Command::Kind::gemm:
+    case Command::Kind::composite:
       break;
   }
   return command.channel->pop_path();
@@ -179,16 +160,22 @@ const Path& ProcessingElement::path_of(const Command& command) {
 
 // From when its descriptor reaches the DMA, a load or store is under way: this is when a load meets
 // the version that it reads.
-void ProcessingElement::open_access(Command& command) {
+void ProcessingElement::begin_access(Command& command) {
   const bool loads = command.kind == Command::Kind::load;
-  const std::int64_t count = (loads ? command.result : command.a)->element_count;
-  command.access = services_.accesses.begin(
-      command.buffer.region, command.begin, count, loads ? Access::read : Access::write,
-      {loads ? "tl.load" : "tl.store", location_}, services_.engine.now());
+  if (command.composite == nullptr) {  // else the composite has begun its own
+    const AccessOrigin origin{loads ? "tl.load" : "tl.store", location_};
+    command.access = services_.accesses.begin(command.buffer.region, command.elements,
+                                              loads ? Access::read : Access::write, origin,
+                                              services_.engine.now());
+  }
   if (loads) {
     services_.memory.bind(command.result->value,
-                          services_.memory.load(command.buffer.region, command.begin, count));
+                          services_.memory.load(command.buffer.region, command.elements));
   }
+}
+
+void ProcessingElement::end_access(const Command& command) {
+  if (command.composite == nullptr) services_.accesses.end(command.access);
 }
 
 // PE_MATH and PE_GEMM
@@ -297,19 +284,32 @@ void ProcessingElement::finish(std::uint64_t argument) {
   take_effect(command);
   record(command);
   KernelRun& run = *command.run;
+  const Command::Kind kind = command.kind;
+  Composite* const composite = command.composite;
   make_ready(command.result);
   services_.commands.give_back(command);
+  if (composite != nullptr && kind != Command::Kind::composite) {
+    composite->part_ended(kind);
+    return;
+  }
+  if (composite != nullptr) run.forget(*composite);
   run.command_finished();
+}
+
+void ProcessingElement::end_composite(Command& command) {
+  finish(argument_of(command));
 }
 
 void ProcessingElement::take_effect(Command& command) {
   switch (command.kind) {
     case Command::Kind::load:
-      services_.accesses.end(command.access);
+      command.run->traffic_.loaded += command.bytes;
+      end_access(command);
       break;
     case Command::Kind::store:
-      services_.memory.store(command.buffer.region, command.begin, command.a->value);
-      services_.accesses.end(command.access);
+      command.run->traffic_.stored += command.bytes;
+      services_.memory.store(command.buffer.region, command.elements, command.a->value);
+      end_access(command);
       break;
     case Command::Kind::send:
       command.channel->deliver(command.number, message_of(command));
@@ -320,6 +320,9 @@ void ProcessingElement::take_effect(Command& command) {
     case Command::Kind::receive:
       command.channel->release_slot();
       break;
+    case Command::Kind::composite:
+      command.run->composite_window_.add(command.started, services_.engine.now());
+      break;
     case Command::Kind::math:
     case Command::Kind::gemm:
       break;
@@ -328,32 +331,10 @@ void ProcessingElement::take_effect(Command& command) {
 
 void ProcessingElement::record(const Command& command) {
   const Time now = services_.engine.now();
-  const Tile& data =
-      is_send(command.kind) || command.kind == Command::Kind::store ? command.a : command.result;
-  const OpRecord op{op_kind_of(command.kind),
-                    data->dtype,
-                    number_,
-                    command.started,
-                    now,
-                    data->bytes,
-                    command.kind == Command::Kind::gemm
-                        ? command.gemm.m * command.gemm.n * command.gemm.k
-                        : data->element_count};
+  const OpRecord op = record_of(command, number_, now);
   services_.op_log.append(op);
   services_.engine.fold(digest(op));
-  if (services_.trace == nullptr) return;
-
-  const bool sends = is_send(command.kind);
-  const bool receives = command.kind == Command::Kind::receive;
-  std::string unit = fmt::format("cube{}.pe{}.{}", location_.cube, location_.pe, name_of(op.kind));
-  TraceArrow arrow;
-  if (sends || receives) {
-    const auto& ends = command.channel->ends();
-    unit += fmt::format(".{}", to_string(sends ? ends.out : ends.in));
-    arrow = {sends ? TraceArrow::End::begins : TraceArrow::End::ends, command.arrow};
-  }
-  services_.trace->span_in_lane(location_.sip, unit, services_.trace->label(label_of(command, op)),
-                                command.started, now, arrow);
+  if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
 }
 
 void ProcessingElement::reset() {

@@ -3,7 +3,9 @@
 // Models:      PE_SCHEDULER hands a command to its unit `dispatch` after it was issued and its
 //              operands are ready.  PE_DMA has three channels (load, store, communication), each
 //              in order, `setup` per descriptor; the data then travel the fabric, so that several
-//              are under way.  PE_MMU adds its latency per page that a load or store touches.
+//              are under way.  A descriptor may move rows that lie a pitch apart, in the time of as
+//              many bytes that follow each other.  PE_MMU adds its latency per page that a load or
+//              store touches.
 //              PE_MATH and PE_GEMM do one operation at a time each (math_timing.h, gemm_array.h).
 //              PE_IPCQ takes the message of a posted receive out of its slot as soon as it is
 //              there, without the PE_CPU, and adds its latency to each push and pop.
@@ -68,6 +70,9 @@ class ProcessingElement {
   // and `hazards` (accesses that it must not overtake) are ready, and then makes its result ready.
   void issue(Command& command, std::span<const Tile> hazards);
 
+  // All parts of a composite command have ended.
+  void end_composite(Command& command);
+
   // PE_IPCQ: the message of a post is in its slot; or in the post's own tile.  `post` must not be
   // used afterwards.
   void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message);
@@ -84,7 +89,8 @@ class ProcessingElement {
   void make_ready(const Tile& tile);
   void dispatch(std::uint64_t command);
   void submit_dma(Channel channel, Command& command, Time extra);
-  void open_access(Command& command);
+  void begin_access(Command& command);
+  void end_access(const Command& command);
   void start_math(Command& command);
   void start_gemm(Command& command);
   void occupy(FifoServer& unit, Command& command, Time duration);

@@ -25,6 +25,14 @@ Tile TilePool::make(DType dtype, std::int64_t element_count, Bytes* scratch_in_u
   return Tile(&node);
 }
 
+Tile TilePool::make_scratch(Bytes bytes, Bytes* scratch_in_use) {
+  TileNode& node = take(DType::f32, 0);
+  node.bytes = node.charged = bytes;
+  node.scratch_in_use = scratch_in_use;
+  *scratch_in_use += bytes;
+  return Tile(&node);
+}
+
 bool TilePool::can_be_replaced(const Tile& old, Bytes bytes) {
   const std::uint32_t expected = old->ready ? 1 : 2;
   return old->references == expected && old->charged == bytes;

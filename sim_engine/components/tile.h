@@ -59,7 +59,10 @@ class TilePool {
   // A tile of `element_count` elements that charges `scratch_in_use` for its bytes.
   Tile make(DType dtype, std::int64_t element_count, Bytes* scratch_in_use);
 
-  // The same in the memory of `old`, which gives it up, if nobody but `old` and the command that
+  // Scratch without a value.
+  Tile make_scratch(Bytes bytes, Bytes* scratch_in_use);
+
+  // As make() in the memory of `old`, which gives it up, if nobody but `old` and the command that
   // makes its value refers to it and it is as large.  Else as make().
   Tile make_in_place_of(const Tile& old, DType dtype, std::int64_t element_count,
                         Bytes* scratch_in_use);

@@ -11,30 +11,29 @@ namespace kernbench::sim {
 
 bool AccessTracker::races(const InFlight& a, const InFlight& b) {
   const bool writes = a.access == Access::write || b.access == Access::write;
-  return writes && a.region == b.region && std::max(a.begin, b.begin) < std::min(a.end, b.end) &&
-         a.origin.pe != b.origin.pe;
+  return writes && a.region == b.region && a.origin.pe != b.origin.pe &&
+         overlap(a.elements, b.elements);
 }
 
 void AccessTracker::report(const InFlight& earlier, const InFlight& later) {
   const auto line = [](const InFlight& access) {
-    return fmt::format("  {} by {} {} elements {}..{} since {}", access.origin.operation,
+    return fmt::format("  {} by {} {} elements {} since {}", access.origin.operation,
                        to_string(access.origin.pe),
-                       access.access == Access::write ? "writes" : "reads", access.begin,
-                       access.end - 1, kernbench::to_string(access.since));
+                       access.access == Access::write ? "writes" : "reads",
+                       to_string(access.elements), kernbench::to_string(access.since));
   };
   throw DeviceError(
       "KB-M030",
-      fmt::format("data race on elements {}..{} of region {}: {} and {} are unordered\n{}\n{}\n"
+      fmt::format("data race on elements {} of region {}: {} and {} are unordered\n{}\n{}\n"
                   "  nothing orders the two; a tl.send after the first and a tl.recv before the "
                   "second would",
-                  std::max(earlier.begin, later.begin), std::min(earlier.end, later.end) - 1,
-                  later.region.index, earlier.origin.operation, later.origin.operation,
-                  line(earlier), line(later)));
+                  to_string(common_stretch(earlier.elements, later.elements)), later.region.index,
+                  earlier.origin.operation, later.origin.operation, line(earlier), line(later)));
 }
 
-AccessId AccessTracker::begin(RegionId region, std::int64_t begin, std::int64_t count,
-                              Access access, const AccessOrigin& origin, Time now) {
-  const InFlight added{region, begin, begin + count, access, origin, now};
+AccessId AccessTracker::begin(RegionId region, const ElementRange& elements, Access access,
+                              const AccessOrigin& origin, Time now) {
+  const InFlight added{region, elements, access, origin, now};
   if (region.index >= first_of_region_.size()) first_of_region_.resize(region.index + 1, kNone);
   for (std::uint32_t slot = first_of_region_[region.index]; slot != kNone;
        slot = slots_[slot].next) {

@@ -11,6 +11,7 @@
 
 #include "sim_engine/base/pe_location.h"
 #include "sim_engine/base/units.h"
+#include "sim_engine/data/element_range.h"
 #include "sim_engine/data/memory_store.h"
 
 namespace kernbench::sim {
@@ -32,9 +33,9 @@ struct AccessId {
 
 class AccessTracker {
  public:
-  // An access to elements [begin, begin + count) of the region starts now.  DeviceError KB-M030 if
-  // it races with one in flight; then it is not recorded.
-  AccessId begin(RegionId region, std::int64_t begin, std::int64_t count, Access access,
+  // An access to elements of the region starts now.  DeviceError KB-M030 if it races with one in
+  // flight; then it is not recorded.
+  AccessId begin(RegionId region, const ElementRange& elements, Access access,
                  const AccessOrigin& origin, Time now);
 
   // The access has ended.  Once only.
@@ -48,8 +49,7 @@ class AccessTracker {
 
   struct InFlight {
     RegionId region;
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
+    ElementRange elements;
     Access access = Access::read;
     AccessOrigin origin;
     Time since{0};

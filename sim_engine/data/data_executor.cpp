@@ -158,12 +158,11 @@ void DataExecutor::run_on_threads(int thread_count) {
       if (needed.step != 0) graph.add_need(node->step - 1, needed.step - 1);
     };
     visit_needs(*node, needs);
-    // A broadcast that is read through may be in the plan for another user: its end would take its
-    // source away meanwhile.
-    for (const NodeRef& input : node->inputs) {
-      if (input.node() == nullptr) break;
-      const ValueNode& base = *base_of(*input.node()).node;
-      if (base.is_broadcast()) needs(base);
+    // What is read through may be in the plan for another user: its end would take its source
+    // away meanwhile.
+    for (std::size_t i = 0; i < node->inputs.size() && node->inputs[i].node() != nullptr; ++i) {
+      const NodeRange base = base_of(*node->inputs[i].node());
+      if (is_read_through(*node, i, base)) needs(*base.node);
     }
   }
   PlanWork work(*this);

@@ -108,6 +108,10 @@ void compare(MathOp op, const float* a, const float* b, float* out, std::int64_t
       return compare_elements(std::less<>(), a, b, out, count);
     case MathOp::less_equal:
       return compare_elements(std::less_equal<>(), a, b, out, count);
+    case MathOp::greater:
+      return compare_elements(std::greater<>(), a, b, out, count);
+    case MathOp::greater_equal:
+      return compare_elements(std::greater_equal<>(), a, b, out, count);
     case MathOp::equal:
       return compare_elements(std::equal_to<>(), a, b, out, count);
     default:

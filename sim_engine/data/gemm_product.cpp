@@ -50,12 +50,13 @@ struct Block {
 // The rectangle of `block`'s size at (row, column) of a matrix of `width` columns.
 void fill(const Block& block, const ElementSource& source, std::int64_t width, std::int64_t row,
           std::int64_t column) {
+  const std::int64_t pitch = source.pitch == 0 ? width : source.pitch;
   for (std::int64_t i = 0; i < block.rows; ++i) {
     const std::span<float> to = block.row(i);
     if (source.data == nullptr) {
       std::ranges::fill(to, source.scalar);
     } else {
-      const std::int64_t first = (row + i) * width + column;
+      const std::int64_t first = (row + i) * pitch + column;
       decode(source.dtype, source.data + first * size_of(source.dtype), to);
     }
   }

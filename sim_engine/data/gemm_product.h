@@ -20,6 +20,7 @@ struct ElementSource {
   DType dtype = DType::f32;
   const std::byte* data = nullptr;  // null: every element is `scalar`
   float scalar = 0;
+  std::int64_t pitch = 0;  // from row to row; 0: they follow each other
 };
 
 // target = accumulator + a b, rounded once to `dtype`.  The target may be the accumulator's memory.

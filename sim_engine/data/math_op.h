@@ -28,6 +28,8 @@ enum class MathOp : std::uint8_t {
   minimum,
   less,
   less_equal,
+  greater,
+  greater_equal,
   equal,
   not_equal,
   // of one
@@ -45,7 +47,7 @@ enum class MathOp : std::uint8_t {
   select,
 };
 
-inline constexpr std::size_t kMathOpCount = 21;
+inline constexpr std::size_t kMathOpCount = 23;
 inline constexpr std::size_t kMostOperands = 3;
 
 constexpr std::size_t operand_count(MathOp op) {
@@ -57,7 +59,7 @@ std::string_view name_of(MathOp op);
 
 // Along one axis of a value.
 //
-// - sum: in f32.  Element i is added, in order, to partial sum i mod 16; then partial sum j + 8 is
+// - sum: in f32.  Elements i + 16, i + 32, ... are added in order to i; then partial sum j + 8 is
 //   added to j, j + 4 to j, j + 2 and j + 1; then one rounding to the type.  0 of no elements.
 // - maximum, minimum: as those of elements.
 // - softmax: exp(a - maximum) / sum of these, each step in f32 as above, one rounding at the end.

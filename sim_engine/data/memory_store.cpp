@@ -266,24 +266,29 @@ Value MemoryStore::concat(std::span<const Value> values) {
   return joined;
 }
 
-Value MemoryStore::load(RegionId id, std::int64_t begin, std::int64_t count) {
-  const Region& from = region(id);
-  check_range(begin, count, from.element_count);
-  if (!needs_node(count)) return {from.dtype, count};
+// What lies at [begin, end) of a region.
+void MemoryStore::add_pieces(const Region& from, std::int64_t begin, std::int64_t end) {
   std::size_t index = from.find(begin);
-  // A value is at least as long as its interval: if it has `count` elements it is all that is
-  // asked.
-  if (const Interval& first = from.intervals[index];
-      first.value.element_count() == count && from.end_of(index) == begin + count) {
-    return first.value;
-  }
-  const std::int64_t end = begin + count;
   for (std::int64_t position = begin; position < end; ++index) {
     const Interval& interval = from.intervals[index];
     const std::int64_t stop = std::min(end, from.end_of(index));
     add_piece(interval.value, interval.offset + (position - interval.begin), stop - position);
     position = stop;
   }
+}
+
+Value MemoryStore::load(RegionId id, std::int64_t begin, std::int64_t count) {
+  const Region& from = region(id);
+  check_range(begin, count, from.element_count);
+  if (!needs_node(count)) return {from.dtype, count};
+  const std::size_t index = from.find(begin);
+  // A value is at least as long as its interval: if it has `count` elements it is all that is
+  // asked.
+  if (const Interval& first = from.intervals[index];
+      first.value.element_count() == count && from.end_of(index) == begin + count) {
+    return first.value;
+  }
+  add_pieces(from, begin, begin + count);
   const Value loaded = joined_pieces(from.dtype, count);
   pieces_.clear();
   return loaded;

@@ -16,6 +16,7 @@
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
+#include "sim_engine/data/element_range.h"
 #include "sim_engine/data/value.h"
 
 namespace kernbench::sim {
@@ -89,8 +90,12 @@ class MemoryStore {
   // nothing since, that very value.
   // REQUIRES: the range lies in the region
   Value load(RegionId id, std::int64_t begin, std::int64_t count);
+  // The same for rows.
+  Value load(RegionId id, const ElementRange& elements);
   // REQUIRES: value has the region's type; [begin, begin + value.element_count()) lies in it
   void store(RegionId id, std::int64_t begin, const Value& value);
+  // REQUIRES: value has the region's type and as many elements; they lie in the region
+  void store(RegionId id, const ElementRange& elements, const Value& value);
 
   // What is alive, for reports and tests.
   std::int64_t live_value_count() const { return pool_->live_node_count(); }
@@ -126,6 +131,7 @@ class MemoryStore {
   Region& region(RegionId id) { return check_live(id), regions_[id.index]; }
   bool needs_node(std::int64_t element_count) const { return data_ && element_count > 0; }
   void check_own(const Value& value) const;
+  void add_pieces(const Region& from, std::int64_t begin, std::int64_t end);
   void add_piece(const Value& value, std::int64_t offset, std::int64_t count);
   Value joined_pieces(DType dtype, std::int64_t count);
 

@@ -39,19 +39,25 @@ Range stretches_of_part(const ValueNode& node, std::int64_t part) {
   return {part * each, std::min((part + 1) * each, node.form.outer)};
 }
 
-// Where the elements of a computed operand are.
-ElementSource source_of(const NodeRef& operand, const ValueNode& result) {
-  const NodeRange base = base_of(*operand.node());
+// Where the elements of an operand of a matrix product are.
+ElementSource source_of(const ValueNode& product, std::size_t input) {
+  NodeRange base = base_of(*product.inputs[input].node());
+  std::int64_t pitch = 0;
+  if (is_read_through(product, input, base)) {
+    const std::int64_t first = base.node->offset;
+    pitch = base.node->form.length;
+    base = base_of(*base.node->inputs[0].node());
+    base.offset += first;
+  }
   const DType dtype = base.node->dtype;
   if (base.node->kind == ValueKind::constant) return {dtype, nullptr, base.node->scalar};
-  return {dtype, elements_of(*base.node, result) + base.offset * size_of(dtype), 0};
+  return {dtype, elements_of(*base.node, product) + base.offset * size_of(dtype), 0, pitch};
 }
 
 GemmProduct product_of(const ValueNode& node) {
-  const auto& [a, b, accumulator] = node.inputs;
-  GemmProduct product{node.gemm_size(), source_of(a, node), source_of(b, node), {},
+  GemmProduct product{node.gemm_size(), source_of(node, 0), source_of(node, 1), {},
                       node.dtype,       element_of(node, 0)};
-  if (accumulator.node() != nullptr) product.accumulator = source_of(accumulator, node);
+  if (node.inputs[2].node() != nullptr) product.accumulator = source_of(node, 2);
   return product;
 }
 
@@ -122,6 +128,10 @@ void compute_copy(ValueNode& node) {
     copy_elements(*node.inputs[0].node(), node.offset, node.count, target);
     return;
   }
+  for (std::int64_t i = 0; node.kind == ValueKind::rows && i < node.form.outer; ++i) {
+    target = copy_elements(*node.inputs[0].node(), node.offset + i * node.form.length,
+                           node.form.inner, target);
+  }
   for (const ValuePiece& piece : node.pieces) {
     target = copy_elements(*piece.value.node(), piece.offset, piece.count, target);
   }
@@ -189,6 +199,15 @@ std::int64_t cost(const ValueNode& node) {
 }
 
 }  // namespace
+
+bool is_read_through(const ValueNode& node, std::size_t input, const NodeRange& base) {
+  if (node.kind == ValueKind::math) return base.node->is_broadcast();
+  if (node.kind != ValueKind::gemm || base.node->kind != ValueKind::rows || input > 1) return false;
+  const GemmSize size = node.gemm_size();
+  const std::int64_t rows = input == 0 ? size.m : size.k;
+  const std::int64_t columns = input == 0 ? size.k : size.n;
+  return base.offset == 0 && base.node->form.outer == rows && base.node->form.inner == columns;
+}
 
 void take_storage(ValueNode& node) {
   const bool accumulates = node.kind == ValueKind::gemm;

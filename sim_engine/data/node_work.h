@@ -12,16 +12,18 @@
 
 namespace kernbench::sim {
 
+// Whether operand `input` of `node`, which lies in `base`, is read where base's own operand is and
+// need not be computed: a broadcast by an operation on elements, rows by a matrix product.
+bool is_read_through(const ValueNode& node, std::size_t input, const NodeRange& base);
+
 // Calls visit(ValueNode&) for each node whose elements `node` is computed from, views looked
 // through. The paths of views are short afterwards, as compute_part() wants them.
 template <class Visit>
 void visit_needs(ValueNode& node, const Visit& visit) {
-  for (const NodeRef& input : node.inputs) {
-    if (input.node() == nullptr) break;
-    ValueNode* base = base_of(*input.node()).node;
-    // A broadcast is read where its source is.
-    const bool is_read_through = node.kind == ValueKind::math && base->is_broadcast();
-    visit(is_read_through ? *base_of(*base->inputs[0].node()).node : *base);
+  for (std::size_t i = 0; i < node.inputs.size() && node.inputs[i].node() != nullptr; ++i) {
+    const NodeRange base = base_of(*node.inputs[i].node());
+    const bool through = is_read_through(node, i, base);
+    visit(through ? *base_of(*base.node->inputs[0].node()).node : *base.node);
   }
   for (const ValuePiece& piece : node.pieces) visit(*base_of(*piece.value.node()).node);
 }

@@ -3,8 +3,8 @@
 namespace kernbench::sim {
 
 std::string_view name_of(OpKind kind) {
-  constexpr std::array<std::string_view, kOpKindCount> kNames = {"load", "store",   "math", "send",
-                                                                 "recv", "copy_in", "gemm"};
+  constexpr std::array<std::string_view, kOpKindCount> kNames = {
+      "load", "store", "math", "send", "recv", "copy_in", "gemm", "composite"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

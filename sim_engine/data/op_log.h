@@ -14,9 +14,9 @@
 
 namespace kernbench::sim {
 
-enum class OpKind : std::uint8_t { load, store, math, send, recv, copy_in, gemm };
+enum class OpKind : std::uint8_t { load, store, math, send, recv, copy_in, gemm, composite };
 
-inline constexpr std::size_t kOpKindCount = 7;
+inline constexpr std::size_t kOpKindCount = 8;
 
 // "load", "store", ...
 std::string_view name_of(OpKind kind);
@@ -27,8 +27,8 @@ struct OpRecord {
   std::uint32_t unit = 0;  // the PE, by its number: by SIP, cube, PE
   Time start{0};
   Time end{0};
-  Bytes bytes = 0;                 // of the data; of a gemm, of its result
-  std::int64_t element_count = 0;  // likewise; of a gemm, how many products: m n k
+  Bytes bytes = 0;  // of the data; of a gemm, of its result; of a composite, that it moved
+  std::int64_t element_count = 0;  // of a gemm and a composite, how many products: m n k
   friend bool operator==(const OpRecord&, const OpRecord&) = default;
 };
 

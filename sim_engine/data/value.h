@@ -26,6 +26,7 @@ enum class ValueKind : std::uint8_t {
   math,        // an operation on the elements of one, two or three values
   along_axis,  // an operation along an axis of another value
   gemm,        // a matrix product: of two values, added to a third if there is one
+  rows,        // rows of another value that lie equally far apart
   view,        // a stretch of another value; one that is not bound to a value yet is a placeholder
   concat,      // stretches of several values, one after the other
 };
@@ -98,11 +99,11 @@ struct ValueNode {
   std::uint32_t step = 0;        // in the executor's plan, from 1 on; 0: not planned
   std::int64_t count = 0;
   std::array<NodeRef, kMostOperands> inputs;  // as many as there are; of a view, the first
-  std::int64_t offset = 0;                    // of a view, in its input
-  AxisForm form;                              // of kind along_axis; of a gemm: [m][k][n]
-  std::vector<ValuePiece> pieces;             // of a concat
-  std::unique_ptr<std::byte[]> data;          // of kind data: count elements of dtype
-  ValueNode* next = nullptr;                  // in a list of the pool
+  std::int64_t offset = 0;                    // of a view and of rows, in the input
+  AxisForm form;  // of kind along_axis; of a gemm: [m][k][n]; of rows: how many, pitch, columns
+  std::vector<ValuePiece> pieces;     // of a concat
+  std::unique_ptr<std::byte[]> data;  // of kind data: count elements of dtype
+  ValueNode* next = nullptr;          // in a list of the pool
 
   bool is_bound_view() const { return kind == ValueKind::view && inputs[0].node() != nullptr; }
   bool is_placeholder() const { return kind == ValueKind::view && inputs[0].node() == nullptr; }

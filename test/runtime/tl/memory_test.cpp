@@ -80,14 +80,22 @@ TEST_CASE("a store beyond the shard is refused and leaves the neighbours alone",
   CHECK(after.to_vector() == Floats(64, 2));
 }
 
+TEST_CASE("no access can be misaligned: shards begin at multiples of 256 B", "[tl]") {
+  RuntimeContext torch(round_topology());
+  for (const DType dtype : {DType::f16, DType::f32, DType::bf16}) {
+    const Tensor x = torch.ones({7}, {.dtype = dtype, .dp = {.pe = Shard::column_wise}});
+    for (const auto& shard : x.shards()) CHECK(shard.address % 256 == 0);
+  }
+}
+
 TEST_CASE("types and shapes must agree", "[tl][error]") {
   PairUnderTest pair;
   CHECK(pair.device_error_of([](tl::Context& tl, tl::Pointer p) { tl.load(p, {1}, DType::f16); }) ==
         "[KB-K021] tl.load in kernel 'pair' on sip0.cube0.pe0: tensor 'x' is f32, not f16");
   CHECK(pair.device_error_of([](tl::Context& tl, tl::Pointer p) {
     const tl::Tensor sum = tl.load(p, {2, 3}, DType::f32) + tl.load(p, {6}, DType::f32);
-  }) == "[KB-K020] tensor + tensor in kernel 'pair' on sip0.cube0.pe0: the operands are [2, 3] f32 "
-        "and [6] f32; they must agree");
+  }) == "[KB-K020] a + b in kernel 'pair' on sip0.cube0.pe0: the operands are [2, 3] f32 and [6] "
+        "f32; their shapes must agree, from the last dimension on, or be 1");
   const Tensor half = pair.torch.zeros({4}, {.dtype = DType::f16, .dp = {.num_cubes = 1}});
   CHECK(pair.device_error_of([&](tl::Context& tl, tl::Pointer p) {
     const tl::Pointer other = RuntimeContext::pointer_to(half, tl.location());
@@ -101,7 +109,8 @@ TEST_CASE("scratch that is held by values runs out, and says what is free", "[tl
     std::vector<tl::Tensor> held;
     for (int i = 0; i < 200; ++i) held.push_back(tl.load(p, {4000}, DType::f32));
   }) == "[KB-M010] out of TCM: tl.load in kernel 'pair' on sip0.cube0.pe0 requested 16000 B, 1136 "
-        "B of 2097136 B are free; values are held until their last handle is gone");
+        "B of 2097136 B are free; values are held until their last handle is gone, the largest "
+        "now:\n  2096000 B: 131 times tl.load [4000] f32, 16000 B each");
 }
 
 TEST_CASE("scratch is used again as soon as its last handle is gone", "[tl]") {

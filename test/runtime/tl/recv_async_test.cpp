@@ -135,7 +135,8 @@ TEST_CASE("scratch for a message is taken when its receive is posted",
                                tl.recv_async(Direction::west, {11}, DType::f32);
                              }) ==
         "[KB-M010] out of TCM: tl.recv in kernel 'pair' on sip0.cube0.pe1 requested 44 B, 40 B of "
-        "2097152 B are free; values are held until their last handle is gone");
+        "2097152 B are free; values are held until their last handle is gone, the largest now:\n"
+        "  2097112 B: receives that are posted");
   CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
 }
 

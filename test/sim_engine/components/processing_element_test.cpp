@@ -75,6 +75,39 @@ TEST_CASE("the MMU adds its latency for every page that is touched", "[pe][mmu][
         kIssue + kDispatch + kSetup + kMmu * c.pages + pe.dut.hbm_time(kPe0, c.count * 4));
 }
 
+TEST_CASE("rows cost as much as their bytes in a stretch, but for the pages that they touch",
+          "[pe][mmu][rows][timing]") {
+  struct Case {
+    ElementRange elements;  // of 4 B, in pages of 4096 B
+    int pages;
+  };
+  const auto c = GENERATE(
+      Case{{0, 10, 25, 40}, 1}, Case{{0, 10, 26, 40}, 1}, Case{{0, 25, 10, 400}, 4},
+      Case{{1020, 8, 2, 8}, 2}, Case{{0, 50, 4, 1024}, 4}, Case{{1000, 50, 3, 1024}, 4},
+      Case{{0, 72, 2, 3000}, 2}, Case{{0, 73, 2, 3000}, 3});  // 3072 elements are three pages
+  PeUnderTest pe;
+  const Tile tile = pe.kernel.run.load(pe.buffer, c.elements);
+  CHECK(pe.kernel.ready_at(tile) == kIssue + kDispatch + kSetup + kMmu * c.pages +
+                                        pe.dut.hbm_time(kPe0, 4 * c.elements.count()));
+  CHECK(pe.dut.machine.op_log()[0].bytes == 4 * c.elements.count());
+}
+
+TEST_CASE("a load waits for a store to rows of which it has an element, only then",
+          "[pe][rows][timing]") {
+  PeUnderTest pe;
+  const Tile tile = pe.ready_tile(250);
+  pe.kernel.run.store(pe.buffer, {0, 25, 10, 100}, tile);
+  const std::int64_t begin = GENERATE(24, 25);  // of a column beside: 24 is its last, 25 is free
+  const Tile loaded = pe.kernel.run.load(pe.buffer, {begin, 25, 10, 100});
+  pe.kernel.ready_at(loaded);
+  const Time stored = kIssue + kDispatch + kSetup + kMmu + kHbmPath + kThousandBytes;
+  if (begin == 24) {
+    CHECK(pe.since_start() == stored + kDispatch + kSetup + kMmu + kHbmPath + kThousandBytes);
+  } else {
+    CHECK(pe.since_start() < stored + kHbmPath);
+  }
+}
+
 TEST_CASE("PE_MATH takes a cycle per `lanes` elements, rounded up", "[pe][math][timing]") {
   const std::int64_t count = GENERATE(0, 1, 15, 16, 17, 32, 1000);
   PeUnderTest pe;

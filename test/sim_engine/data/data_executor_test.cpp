@@ -15,9 +15,10 @@ namespace {
 
 using soft_float::canonical;
 
-constexpr std::array kMathOps = {
-    MathOp::add,     MathOp::subtract, MathOp::multiply,   MathOp::divide, MathOp::maximum,
-    MathOp::minimum, MathOp::less,     MathOp::less_equal, MathOp::equal,  MathOp::not_equal};
+constexpr std::array kMathOps = {MathOp::add,           MathOp::subtract,   MathOp::multiply,
+                                 MathOp::divide,        MathOp::maximum,    MathOp::minimum,
+                                 MathOp::less,          MathOp::less_equal, MathOp::greater,
+                                 MathOp::greater_equal, MathOp::equal,      MathOp::not_equal};
 
 }  // namespace
 

@@ -46,8 +46,8 @@ TEST_CASE("the log counts its records by kind", "[op_log]") {
 TEST_CASE("every kind of operation has its name", "[op_log]") {
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < kOpKindCount; ++i) names.insert(name_of(static_cast<OpKind>(i)));
-  CHECK(names ==
-        std::set<std::string_view>{"load", "store", "math", "send", "recv", "copy_in", "gemm"});
+  CHECK(names == std::set<std::string_view>{"load", "store", "math", "send", "recv", "copy_in",
+                                            "gemm", "composite"});
   CHECK(name_of(OpKind::copy_in) == "copy_in");
 }
 

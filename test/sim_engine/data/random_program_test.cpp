@@ -25,9 +25,13 @@ class RandomProgram {
   }
 
   void step() {
-    switch (below(10)) {
+    switch (below(12)) {
       case 0:
         return add_literal();
+      case 10:
+        return load_rows();
+      case 11:
+        return store_rows();
       case 1:
       case 2:
         return load(false);
@@ -113,6 +117,40 @@ class RandomProgram {
     const std::size_t begin = below(memory.elements.size() - named.elements.size() + 1);
     store_.store(memory.region, as_count(begin), named.value);
     std::ranges::copy(named.elements, memory.elements.begin() + as_count(begin));
+  }
+
+  // Rows that lie in the memory, at random.
+  ElementRange some_rows(const Memory& memory) {
+    const std::size_t size = memory.elements.size();
+    const std::size_t columns = below(size / 3 + 1);
+    const std::size_t pitch = columns + below(5);
+    const std::size_t fit = pitch == 0 ? 1 : (size - columns) / pitch + 1;
+    const std::size_t rows = below(fit + 1);
+    const std::size_t extent = rows == 0 ? 0 : (rows - 1) * pitch + columns;
+    return {as_count(below(size - extent + 1)), as_count(columns), as_count(rows), as_count(pitch)};
+  }
+
+  void load_rows() {
+    const Memory& memory = memories_[below(memories_.size())];
+    const ElementRange range = some_rows(memory);
+    Elements elements;
+    for (std::int64_t i = 0; i < range.rows; ++i) {
+      const auto row = memory.elements.begin() + range.row(i).begin;
+      elements.insert(elements.end(), row, row + range.columns);
+    }
+    values_.push_back({store_.load(memory.region, range), elements});
+  }
+
+  void store_rows() {
+    const Named& named = values_[below(values_.size())];
+    Memory& memory = memories_[below(memories_.size())];
+    const ElementRange range = some_rows(memory);
+    if (range.count() == 0 || range.count() > as_count(named.elements.size())) return;
+    store_.store(memory.region, range, store_.slice(named.value, 0, range.count()));
+    for (std::int64_t i = 0; i < range.rows; ++i) {
+      std::copy_n(named.elements.begin() + i * range.columns, range.columns,
+                  memory.elements.begin() + range.row(i).begin);
+    }
   }
 
   void compute() {

@@ -171,10 +171,20 @@ inline int order(Format format, std::uint32_t a, std::uint32_t b) {
 inline bool holds(Format format, sim::MathOp comparison, std::uint32_t a, std::uint32_t b) {
   if (unpack(format, a).nan || unpack(format, b).nan) return comparison == sim::MathOp::not_equal;
   const int found = order(format, a, b);
-  return comparison == sim::MathOp::less         ? found < 0
-         : comparison == sim::MathOp::less_equal ? found <= 0
-         : comparison == sim::MathOp::equal      ? found == 0
-                                                 : found != 0;
+  switch (comparison) {
+    case sim::MathOp::less:
+      return found < 0;
+    case sim::MathOp::less_equal:
+      return found <= 0;
+    case sim::MathOp::greater:
+      return found > 0;
+    case sim::MathOp::greater_equal:
+      return found >= 0;
+    case sim::MathOp::equal:
+      return found == 0;
+    default:
+      return found != 0;
+  }
 }
 
 // a op b for patterns of one format, rounded once to that format.

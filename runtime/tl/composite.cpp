@@ -1,0 +1,116 @@
+// tl.composite: a matrix product in tiles, as one command.
+
+#include <fmt/format.h>
+
+#include "runtime/tl/tl.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tl {
+
+namespace {
+
+// So that products of two sizes do not overflow.
+constexpr std::int64_t kMostSize = (std::int64_t{1} << 31) - 1;
+
+bool touch(const sim::MatrixAt& a, const sim::ElementRange& in_a, const sim::MatrixAt& b,
+           const sim::ElementRange& in_b) {
+  return a.buffer.region == b.buffer.region && overlap(in_a.simplified(), in_b.simplified());
+}
+
+// The operand that c overlaps; "" if none.
+std::string_view overlapped_operand(const sim::CompositePlan& plan) {
+  const auto& [m, n, k] = plan.size;
+  const sim::ElementRange c = plan.c.block(0, 0, m, n);
+  if (touch(plan.c, c, plan.a, plan.a.block(0, 0, m, k))) return "a";
+  if (touch(plan.c, c, plan.b, plan.b.block(0, 0, k, n))) return "b";
+  if (plan.bias && touch(plan.c, c, *plan.bias, plan.bias->block(0, 0, 1, n))) return "bias";
+  return "";
+}
+
+}  // namespace
+
+void Context::check_sizes(const CompositeGemm& gemm) const {
+  const auto is_size = [](std::int64_t size, std::int64_t least) {
+    return size >= least && size <= kMostSize;
+  };
+  if (!is_size(gemm.m, 1) || !is_size(gemm.n, 1) || !is_size(gemm.k, 1)) {
+    throw DeviceError("KB-K033",
+                      fmt::format("{}: m {}, n {}, k {}; sizes from 1 to {} are wanted",
+                                  where("tl.composite"), gemm.m, gemm.n, gemm.k, kMostSize));
+  }
+  if (!is_size(gemm.tile_m, 0) || !is_size(gemm.tile_n, 0) || !is_size(gemm.tile_k, 0)) {
+    throw DeviceError(
+        "KB-K033",
+        fmt::format("{}: tile_m {}, tile_n {}, tile_k {}; sizes from 1 to {} are wanted, or 0 for "
+                    "tiles that are chosen",
+                    where("tl.composite"), gemm.tile_m, gemm.tile_n, gemm.tile_k, kMostSize));
+  }
+}
+
+sim::MatrixAt Context::matrix_at(std::string_view operand, const Pointer& pointer,
+                                 const Shape& shape, DType dtype, std::int64_t pitch) const {
+  const std::int64_t distance = pitch == 0 ? shape[1] : pitch;
+  rows_at(fmt::format("tl.composite ({})", operand), pointer, shape, dtype, distance);
+  return {pointer.buffer_, pointer.offset_, distance};
+}
+
+sim::CompositePlan Context::plan_of(const CompositeGemm& gemm) const {
+  check_sizes(gemm);
+  if (gemm.a.dtype() != gemm.b.dtype()) {
+    throw DeviceError("KB-K031", fmt::format("{}: a is {} and b is {}; they must be of one type",
+                                             where("tl.composite"), name_of(gemm.a.dtype()),
+                                             name_of(gemm.b.dtype())));
+  }
+  sim::CompositePlan plan;
+  plan.size = {gemm.m, gemm.n, gemm.k};
+  plan.a = matrix_at("a", gemm.a, {gemm.m, gemm.k}, gemm.a.dtype(), gemm.a_pitch);
+  plan.b = matrix_at("b", gemm.b, {gemm.k, gemm.n}, gemm.b.dtype(), gemm.b_pitch);
+  plan.c = matrix_at("c", gemm.c, {gemm.m, gemm.n}, gemm.out_dtype.value_or(gemm.c.dtype()),
+                     gemm.c_pitch);
+  if (gemm.bias) plan.bias = matrix_at("bias", *gemm.bias, {1, gemm.n}, gemm.bias->dtype(), 0);
+  plan.scale = static_cast<float>(gemm.scale);
+  plan.activation = gemm.activation;
+  if (const std::string_view operand = overlapped_operand(plan); !operand.empty()) {
+    throw DeviceError("KB-K034", fmt::format("{}: c overlaps {}, of which tiles are loaded still "
+                                             "when the first of c is stored; use another tensor",
+                                             where("tl.composite"), operand));
+  }
+  return plan;
+}
+
+void Context::choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted) {
+  const bool is_given = wanted.m > 0 && wanted.n > 0 && wanted.k > 0;
+  while (!is_given && run_.composites_under_way() > 0) {
+    run_.wake_when_outstanding(run_.outstanding() - 1);
+    fibers_.park([] { return std::string("the composites before"); });
+  }
+  plan.tile = {1, 1, 1};
+  if (is_given) {
+    plan.tile = {std::min(wanted.m, plan.size.m), std::min(wanted.n, plan.size.n),
+                 std::min(wanted.k, plan.size.k)};
+  } else if (const auto tile = run_.choose_tile(plan, wanted)) {
+    plan.tile = *tile;
+  } else {  // the least, for reserve_scratch() to wait for or to refuse
+    plan.tile = {std::clamp<std::int64_t>(wanted.m, 1, plan.size.m),
+                 std::clamp<std::int64_t>(wanted.n, 1, plan.size.n),
+                 std::clamp<std::int64_t>(wanted.k, 1, plan.size.k)};
+  }
+  const Bytes capacity = run_.pe().scratch_capacity();
+  if (working_set(plan) > capacity) {
+    throw DeviceError(
+        "KB-K035",
+        fmt::format("{}: tiles of m {}, n {}, k {}, two of each, need {} B of TCM, which "
+                    "has {} B; give smaller ones, or none and they are chosen",
+                    where("tl.composite"), plan.tile.m, plan.tile.n, plan.tile.k, working_set(plan),
+                    capacity));
+  }
+}
+
+void Context::composite(const CompositeGemm& gemm) {
+  sim::CompositePlan plan = plan_of(gemm);
+  choose_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
+  reserve_scratch("tl.composite", working_set(plan));
+  run_.composite(plan);
+}
+
+}  // namespace kernbench::tl

@@ -1,0 +1,132 @@
+// Operations of PE_MATH on elements.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+#include "runtime/context/fiber_local.h"
+#include "runtime/tl/broadcast.h"
+#include "runtime/tl/tl.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tl {
+
+namespace {
+
+using Operands = std::span<const Operand>;
+
+std::string list_of(Operands operands) {
+  std::vector<std::string> all;
+  for (const Operand& operand : operands) {
+    all.push_back(operand.tensor() == nullptr ? fmt::format("{}", operand.number())
+                                              : describe(*operand.tensor()));
+  }
+  std::string text = all.front();
+  for (std::size_t i = 1; i < all.size(); ++i)
+    text += (i + 1 < all.size() ? ", " : " and ") + all[i];
+  return text;
+}
+
+DeviceError do_not_fit(const std::string& where, Operands operands,
+                       std::string_view what_is_right) {
+  return {"KB-K020",
+          fmt::format("{}: the operands are {}; {}", where, list_of(operands), what_is_right)};
+}
+
+// Of the tensors; nothing if their types differ.
+std::optional<DType> dtype_of(Operands operands) {
+  std::optional<DType> dtype;
+  for (const Operand& operand : operands) {
+    if (operand.tensor() == nullptr) continue;
+    if (dtype && *dtype != operand.tensor()->dtype()) return std::nullopt;
+    dtype = operand.tensor()->dtype();
+  }
+  return dtype;
+}
+
+// What all fit; nothing if there is no such shape.
+std::optional<Shape> shape_of(Operands operands) {
+  std::optional<Shape> shape = Shape{};
+  for (const Operand& operand : operands) {
+    if (shape && operand.tensor() != nullptr) {
+      shape = common_shape(*shape, operand.tensor()->shape());
+    }
+  }
+  return shape;
+}
+
+bool are_numbers(Operands operands) {
+  return std::ranges::all_of(operands, [](const Operand& x) { return x.tensor() == nullptr; });
+}
+
+}  // namespace
+
+Tensor Context::apply(sim::MathOp op, std::string_view name,
+                      std::initializer_list<Operand> operands) {
+  for (const Operand& operand : operands) {
+    if (operand.tensor() == nullptr) continue;
+    Context* const context = operand.tensor()->context_;
+    if (context == nullptr) {
+      throw DeviceError("KB-K023",
+                        fmt::format("{} on {}: {}", name, describe(*operand.tensor()), kVoidValue));
+    }
+    const runtime::Fiber* const running = context->fibers_.current();
+    if (running == nullptr || running->local() != &context->local_) {
+      throw DeviceError(
+          "KB-K023",
+          fmt::format("{} of a value of kernel '{}' on {}, used outside of it: {}", name,
+                      context->kernel_name_, to_string(context->location()), kForeignValue));
+    }
+    return context->elementwise(op, name, operands);
+  }
+  throw DeviceError("KB-K020", fmt::format("{}: no operand is a tensor", name));
+}
+
+Tensor Context::elementwise(sim::MathOp op, std::string_view name,
+                            std::initializer_list<Operand> list) {
+  const Operands operands(list.begin(), list.size());
+  for (const Operand& operand : operands) {
+    if (operand.tensor() != nullptr) check_own(name, *operand.tensor());
+  }
+  if (are_numbers(operands)) throw do_not_fit(where(name), operands, "one must be a tensor");
+  // A mask may have another type than what it chooses from.
+  const bool has_mask = op == sim::MathOp::select && !are_numbers(operands.subspan(1));
+  const auto dtype = dtype_of(has_mask ? operands.subspan(1) : operands);
+  if (!dtype) {
+    throw do_not_fit(where(name), operands, "their types must agree: tl.cast one of them");
+  }
+  const auto shape = shape_of(operands);
+  if (!shape) {
+    throw do_not_fit(where(name), operands,
+                     "their shapes must agree, from the last dimension on, or be 1");
+  }
+  reserve_scratch(name, shape->numel() * size_of(*dtype));
+  std::array<sim::MathOperand, sim::kMostOperands> inputs;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Tensor* const tensor = operands[i].tensor();
+    if (tensor != nullptr) inputs[i].tile = broadcast(*tensor, *shape);
+    inputs[i].number = operands[i].number();
+  }
+  const auto inputs_of_op = std::span(inputs).first(operands.size());
+  return {*this, *shape, run_.math(op, *dtype, shape->numel(), inputs_of_op), name};
+}
+
+sim::Tile Context::broadcast(const Tensor& x, const Shape& shape) {
+  if (x.shape_.numel() == shape.numel()) return x.tile_;
+  const Repetitions repeated = repetitions(x.shape_, shape);
+  sim::Tile tile = x.tile_;
+  for (std::size_t i = 0; i < repeated.count; ++i) tile = run_.broadcast(tile, repeated.forms[i]);
+  return tile;
+}
+
+Tensor Context::cast(const Tensor& x, DType dtype) {
+  check_own("tl.cast", x);
+  if (x.dtype() == dtype) return x;
+  const std::int64_t count = x.shape_.numel();
+  reserve_scratch("tl.cast", count * size_of(dtype));
+  const std::array input{sim::MathOperand{x.tile_}};
+  return {*this, x.shape_, run_.math(sim::MathOp::convert, dtype, count, input), "tl.cast"};
+}
+
+}  // namespace kernbench::tl

@@ -1,0 +1,69 @@
+// Arithmetic and comparisons on tensors: with tensors, or with numbers on either side.
+//
+// On PE_MATH, element by element, in f32 with one rounding to the type.  Shapes are broadcast as in
+// numpy: aligned at the last dimension, a size of 1 fits any.  A number is rounded to the tensor's
+// type first.  A comparison gives 1 or 0 in its operands' type: tl.where() takes it as a mask, *
+// and tl.maximum() are "and" and "or" of two, tl.sum() counts. Throws DeviceError KB-K020 if shapes
+// or types differ, KB-K023 if an operand is void or of another kernel or PE, KB-M010 if scratch is
+// exhausted.
+
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "runtime/tl/tl.h"
+
+namespace kernbench::tl {
+
+template <class T>
+concept TensorOrNumber = std::same_as<T, Tensor> || std::is_arithmetic_v<T>;
+template <class A, class B>
+concept WithTensor = TensorOrNumber<A> && TensorOrNumber<B> &&
+    (std::same_as<A, Tensor> || std::same_as<B, Tensor>);
+
+inline Tensor operator-(const Tensor& a) {
+  return Context::apply(sim::MathOp::negate, "-a", {a});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator+(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::add, "a + b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator-(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::subtract, "a - b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator*(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::multiply, "a * b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator/(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::divide, "a / b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator<(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::less, "a < b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator<=(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::less_equal, "a <= b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator>(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::greater, "a > b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator>=(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::greater_equal, "a >= b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator==(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::equal, "a == b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator!=(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::not_equal, "a != b", {a, b});
+}
+
+}  // namespace kernbench::tl

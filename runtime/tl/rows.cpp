@@ -1,0 +1,37 @@
+// tl.load and tl.store of tiles: rows of a matrix that is wider than they are.
+
+#include <fmt/format.h>
+
+#include "runtime/tl/tl.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tl {
+
+sim::ElementRange Context::rows_at(std::string_view operation, const Pointer& pointer,
+                                   const Shape& shape, DType dtype, std::int64_t pitch) const {
+  if (shape.rank() != 2 || (shape[0] > 1 && pitch < shape[1])) {
+    throw DeviceError(
+        "KB-K032", fmt::format("{}: rows of {}, {} elements apart; a shape [rows, columns] and a "
+                               "pitch of at least the columns are wanted",
+                               where(operation), to_string(shape), pitch));
+  }
+  const sim::ElementRange rows{pointer.offset_, shape[1], shape[0], pitch};
+  // Rows as far apart as all elements of the shard cannot both lie in it; nor can they overflow.
+  const bool are_far_apart = shape[0] > 1 && pitch > pointer.buffer_.element_count;
+  check_access(operation, pointer, are_far_apart ? pitch : rows.end() - rows.begin, dtype);
+  return rows;
+}
+
+Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch) {
+  const sim::ElementRange rows = rows_at("tl.load", source, shape, dtype, pitch);
+  reserve_scratch("tl.load", shape.numel() * size_of(dtype));
+  return {*this, shape, run_.load(source.buffer_, rows), "tl.load"};
+}
+
+void Context::store(const Pointer& target, const Tensor& value, std::int64_t pitch) {
+  check_own("tl.store", value);
+  const sim::ElementRange rows = rows_at("tl.store", target, value.shape(), value.dtype(), pitch);
+  run_.store(target.buffer_, rows, value.tile_);
+}
+
+}  // namespace kernbench::tl

@@ -1,0 +1,78 @@
+// What fills a PE's scratch memory, for the error that says that it is full.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "runtime/tl/tl.h"
+
+namespace kernbench::tl {
+
+namespace {
+
+// Values of one operation, shape and type.
+struct Holder {
+  std::string what;  // "tl.load [64, 64] f16"
+  Bytes bytes = 0;   // of one
+  std::int64_t count = 0;
+
+  Bytes total() const { return bytes * count; }
+};
+
+constexpr std::size_t kMostHolders = 5;
+
+// The memory of a tile that is not in `counted` yet, and is from now on.
+Bytes uncounted_bytes(const sim::Tile& tile, std::set<const sim::TileNode*>& counted) {
+  if (tile->parts.empty()) return counted.insert(tile.operator->()).second ? tile->charged : 0;
+  Bytes bytes = 0;
+  for (const sim::Tile& part : tile->parts) bytes += uncounted_bytes(part, counted);
+  return bytes;
+}
+
+void add(std::vector<Holder>& holders, const std::string& what, Bytes bytes) {
+  const auto same = std::ranges::find_if(
+      holders, [&](const Holder& holder) { return holder.what == what && holder.bytes == bytes; });
+  if (same == holders.end()) {
+    holders.push_back({what, bytes, 1});
+  } else {
+    ++same->count;
+  }
+}
+
+std::string line_of(const Holder& holder) {
+  if (holder.count == 1) return fmt::format("\n  {} B: {}", holder.bytes, holder.what);
+  return fmt::format("\n  {} B: {} times {}, {} B each", holder.total(), holder.count, holder.what,
+                     holder.bytes);
+}
+
+}  // namespace
+
+// The largest, a line each.
+std::string Context::scratch_holders() {
+  std::set<const sim::TileNode*> counted;  // asked, never listed
+  std::vector<Holder> holders;
+  Bytes held = 0;
+  for (const Tensor* value = handles_.oldest_; value != nullptr; value = value->next_) {
+    const Bytes bytes = uncounted_bytes(value->tile_, counted);
+    if (bytes == 0) continue;
+    add(holders, fmt::format("{} {}", value->made_by_, describe(*value)), bytes);
+    held += bytes;
+  }
+  const Bytes others = run_.pe().scratch_in_use() - held;
+  if (others > 0) holders.push_back({"receives that are posted", others, 1});
+  std::ranges::stable_sort(holders, std::ranges::greater{}, &Holder::total);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
+    text += line_of(holders[i]);
+  }
+  if (holders.size() > kMostHolders) {
+    Bytes rest = 0;
+    for (std::size_t i = kMostHolders; i < holders.size(); ++i) rest += holders[i].total();
+    text += fmt::format("\n  {} B: others", rest);
+  }
+  return text;
+}
+
+}  // namespace kernbench::tl

@@ -1,0 +1,85 @@
+// New values, and values in other shapes.
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "runtime/tl/tl.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tl {
+
+namespace {
+
+// A type has every whole number up to this one.
+std::int64_t largest_count(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 1 << 11;
+    case DType::bf16:
+      return 1 << 8;
+    case DType::f32:
+      break;
+  }
+  return 1 << 24;
+}
+
+}  // namespace
+
+std::int64_t Context::cdiv(std::int64_t a, std::int64_t b) {
+  if (b <= 0) {
+    throw DeviceError("KB-K022",
+                      fmt::format("tl.cdiv: {} / {}; the divisor must be positive", a, b));
+  }
+  return a / b + (a % b > 0 ? 1 : 0);
+}
+
+Tensor Context::full(const Shape& shape, double value, DType dtype) {
+  reserve_scratch("tl.full", shape.numel() * size_of(dtype));
+  const std::array number{sim::MathOperand{{}, static_cast<float>(value)}};
+  return {*this, shape, run_.math(sim::MathOp::convert, dtype, shape.numel(), number), "tl.full"};
+}
+
+Tensor Context::arange(std::int64_t start, std::int64_t end, DType dtype) {
+  if (end < start) {
+    throw DeviceError("KB-K022", fmt::format("{}: from {} to below {}; the end must not be smaller",
+                                             where("tl.arange"), start, end));
+  }
+  const std::int64_t largest = largest_count(dtype);
+  if (end > start && (start < -largest || end - 1 > largest)) {
+    throw DeviceError(
+        "KB-K022", fmt::format("{}: from {} to below {}; {} has all whole numbers from {} to {} "
+                               "only",
+                               where("tl.arange"), start, end, name_of(dtype), -largest, largest));
+  }
+  const Shape shape{end - start};
+  reserve_scratch("tl.arange", shape.numel() * size_of(dtype));
+  return {*this, shape, run_.ramp(dtype, start, shape.numel()), "tl.arange"};
+}
+
+Tensor Context::trans(const Tensor& x) {
+  check_own("tl.trans", x);
+  if (x.shape_.rank() != 2) {
+    throw DeviceError("KB-K022", fmt::format("{}: {} is no matrix; reshape it to two dimensions",
+                                             where("tl.trans"), describe(x)));
+  }
+  const std::int64_t rows = x.shape_[0];
+  const std::int64_t columns = x.shape_[1];
+  reserve_scratch("tl.trans", x.tile_->bytes);
+  return {*this,
+          {columns, rows},
+          run_.along_axis(sim::AxisOp::transpose, x.tile_, {1, rows, columns}),
+          "tl.trans"};
+}
+
+Tensor Context::reshape(const Tensor& x, const Shape& shape) {
+  check_own("tl.reshape", x);
+  if (shape.numel() != x.shape_.numel()) {
+    throw DeviceError("KB-K022",
+                      fmt::format("{}: {} has {} elements, {} has {}", where("tl.reshape"),
+                                  describe(x), x.shape_.numel(), to_string(shape), shape.numel()));
+  }
+  return {*this, shape, x.tile_, "tl.reshape"};
+}
+
+}  // namespace kernbench::tl

@@ -1,0 +1,212 @@
+#include "sim_engine/components/composite.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim_engine/components/kernel_run.h"
+#include "sim_engine/components/math_timing.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+// Operations of an epilogue on one tile: what they compute, and what they cost.
+class EpilogueOps {
+ public:
+  EpilogueOps(PeServices& services, std::int64_t count) : services_(services), count_(count) {}
+
+  std::int64_t cycles() const { return cycles_; }
+
+  Value apply(MathOp op, const Value& a, const Value& b) { return apply(op, std::array{a, b}); }
+  Value apply(MathOp op, const Value& a, float number) { return apply(op, a, constant(number)); }
+  Value apply(MathOp op, const Value& a) { return apply(op, std::array{a}); }
+  // a * number + b
+  Value fma(const Value& a, float number, const Value& b) {
+    return apply(MathOp::fma, std::array{a, constant(number), b});
+  }
+
+  Value activate(Activation activation, const Value& x) {
+    switch (activation) {
+      case Activation::none:
+        return x;
+      case Activation::relu:
+        return apply(MathOp::maximum, x, 0.0F);
+      case Activation::sigmoid:
+        return apply(MathOp::sigmoid, x);
+      case Activation::silu:
+        return apply(MathOp::multiply, x, apply(MathOp::sigmoid, x));
+      case Activation::gelu:
+        break;
+    }
+    // (1 + tanh(u)) / 2 = sigmoid(2 u)
+    constexpr float kTwiceRootOfTwoOverPi = 1.5957691216F;
+    const Value cube = apply(MathOp::multiply, apply(MathOp::multiply, x, x), x);
+    const Value inner = fma(cube, 0.044715F, x);
+    const Value scaled = apply(MathOp::multiply, inner, kTwiceRootOfTwoOverPi);
+    return apply(MathOp::multiply, x, apply(MathOp::sigmoid, scaled));
+  }
+
+ private:
+  Value constant(float number) { return services_.memory.constant(DType::f32, count_, number); }
+  template <std::size_t n>
+  Value apply(MathOp op, const std::array<Value, n>& operands) {
+    cycles_ += math_cycles(services_.topology.pe, op, count_);
+    return services_.memory.math(op, DType::f32, operands);
+  }
+
+  PeServices& services_;
+  const std::int64_t count_;
+  std::int64_t cycles_ = 0;
+};
+
+}  // namespace
+
+Composite::Composite(ProcessingElement& pe, Command& command, const CompositePlan& plan,
+                     Tile scratch)
+    : pe_(pe),
+      command_(command),
+      plan_(plan),
+      counts_(tile_counts(plan.size, plan.tile)),
+      scratch_(std::move(scratch)),
+      step_count_(counts_.m * counts_.n * counts_.k) {}
+
+Composite::Step Composite::step_at(std::int64_t index) const {
+  const auto& [m, n, k] = plan_.tile;
+  const std::int64_t along_k = index % counts_.k;
+  const std::int64_t result = index / counts_.k;
+  Step step{};
+  step.row = result / counts_.n * m;
+  step.column = result % counts_.n * n;
+  step.depth = along_k * k;
+  step.size = {std::min(m, plan_.size.m - step.row), std::min(n, plan_.size.n - step.column),
+               std::min(k, plan_.size.k - step.depth)};
+  step.begins_result = along_k == 0;
+  step.ends_result = along_k == counts_.k - 1;
+  return step;
+}
+
+void Composite::open_accesses() {
+  PeServices& services = pe_.services();
+  const std::vector<MatrixUse> uses = uses_of(plan_);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    accesses_.at(i) = services.accesses.begin(
+        uses[i].region, uses[i].elements, uses[i].writes ? Access::write : Access::read,
+        {"tl.composite", pe_.location()}, services.engine.now());
+  }
+}
+
+void Composite::close_accesses() {
+  const std::size_t count = plan_.bias ? 4 : 3;
+  for (std::size_t i = 0; i < count; ++i) pe_.services().accesses.end(accesses_.at(i));
+}
+
+void Composite::start() {
+  open_accesses();
+  for (int i = 0; i < 2 && next_step_ < step_count_; ++i) issue_step(step_at(next_step_++));
+}
+
+void Composite::part_ended(Command::Kind kind) {
+  if (kind == Command::Kind::gemm && next_step_ < step_count_) issue_step(step_at(next_step_++));
+  if (kind == Command::Kind::store && ++results_stored_ == counts_.m * counts_.n) {
+    scratch_ = {};
+    close_accesses();
+    pe_.end_composite(command_);  // and this
+  }
+}
+
+Command& Composite::make_command(Command::Kind kind) {
+  PeServices& services = pe_.services();
+  Command& command = services.commands.make();
+  command.kind = kind;
+  command.run = command_.run;
+  command.composite = this;
+  command.issued = services.engine.now();
+  return command;
+}
+
+void Composite::issue_step(const Step& step) {
+  const auto& [m, n, k] = step.size;
+  const Tile a = load(plan_.a, plan_.a.block(step.row, step.depth, m, k), {});
+  const Tile b = load(plan_.b, plan_.b.block(step.depth, step.column, k, n), {});
+  // The result takes the place in scratch of the one before the last.
+  Tile& place = stored_[static_cast<std::size_t>(results_issued_ % 2)];
+  if (step.begins_result && plan_.bias) {
+    bias_ = load(*plan_.bias, plan_.bias->block(0, step.column, 1, n), place);
+  }
+  const Tile product = multiply(step, a, b);
+  if (step.ends_result) issue_end_of_result(step, product);
+}
+
+Tile Composite::load(const MatrixAt& matrix, const ElementRange& elements, const Tile& not_before) {
+  PeServices& services = pe_.services();
+  Command& command = make_command(Command::Kind::load);
+  const Tile result = services.tiles.make_view(matrix.buffer.dtype, elements.count(), {});
+  result->value = services.memory.declare(matrix.buffer.dtype, elements.count());
+  command.result = result;
+  command.bytes = result->bytes;
+  command.buffer = matrix.buffer;
+  command.elements = elements.simplified();
+  pe_.issue(command, std::span(&not_before, 1));
+  return result;
+}
+
+Tile Composite::multiply(const Step& step, const Tile& a, const Tile& b) {
+  PeServices& services = pe_.services();
+  const bool rounds = step.ends_result && !plan_.has_epilogue();
+  const DType dtype = rounds ? plan_.c.buffer.dtype : DType::f32;
+  const Value before = step.begins_result ? Value{} : sum_->value;
+  Command& command = make_command(Command::Kind::gemm);
+  command.gemm = step.size;
+  command.a = a;
+  command.b = b;
+  const Tile result = services.tiles.make_view(dtype, step.size.m * step.size.n, {});
+  result->value = services.memory.gemm(step.size, a->value, b->value, before, dtype);
+  command.result = result;
+  command.departed = services.tiles.make_view(DType::f32, 0, {});
+  std::array<Tile, 2> not_before = {std::exchange(last_departed_, command.departed), {}};
+  if (step.begins_result) not_before[1] = stored_[static_cast<std::size_t>(results_issued_ % 2)];
+  pe_.issue(command, not_before);
+  sum_ = result;
+  return result;
+}
+
+void Composite::issue_end_of_result(const Step& step, Tile sum) {
+  if (plan_.has_epilogue()) sum = run_epilogue(step, sum);
+  PeServices& services = pe_.services();
+  Command& command = make_command(Command::Kind::store);
+  const Tile done = services.tiles.make_view(DType::f32, 0, {});
+  command.a = sum;
+  command.result = done;
+  command.bytes = sum->bytes;
+  command.buffer = plan_.c.buffer;
+  command.elements = plan_.c.block(step.row, step.column, step.size.m, step.size.n).simplified();
+  pe_.issue(command, {});
+  stored_[static_cast<std::size_t>(results_issued_++ % 2)] = done;
+}
+
+Tile Composite::run_epilogue(const Step& step, const Tile& sum) {
+  PeServices& services = pe_.services();
+  const auto& [m, n, k] = step.size;
+  EpilogueOps ops(services, m * n);
+  Value value = sum->value;
+  if (plan_.scale != 1) value = ops.apply(MathOp::multiply, value, plan_.scale);
+  if (plan_.bias) {
+    const Value rows = services.memory.along_axis(AxisOp::broadcast, bias_->value, {1, m, n});
+    value = ops.apply(MathOp::add, value, rows);
+  }
+  value = ops.activate(plan_.activation, value);
+  const DType dtype = plan_.c.buffer.dtype;
+  if (dtype != DType::f32) value = services.memory.math(MathOp::convert, dtype, std::array{value});
+  Command& command = make_command(Command::Kind::math);
+  const Tile result = services.tiles.make_view(dtype, m * n, {});
+  result->value = value;
+  command.a = sum;
+  command.b = std::exchange(bias_, {});
+  command.result = result;
+  command.operation = "epilogue";
+  command.cycles = ops.cycles();
+  pe_.issue(command, {});
+  return result;
+}
+
+}  // namespace kernbench::sim

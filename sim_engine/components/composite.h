@@ -1,0 +1,78 @@
+// A composite command under way: loads, products, an epilogue and stores of tiles, which
+// PE_SCHEDULER hands to the units by itself.
+//
+// Models:      tiles of the result go row by row, each through all of k.  A product's operands are
+//              loaded when the product two before it has ended (double buffering), so that the next
+//              load overlaps the array; products follow each other on PE_GEMM without a gap once
+//              their operands are there.  The epilogue is one pass of PE_MATH with the cycles of
+//              its operations; then the tile is stored while the array is at the next one.  Each of
+//              these commands costs a `dispatch` and, on the DMA, its `setup`, like any other.
+// Races:       to others it is one access to each of its matrices, from its dispatch to its end:
+//              nothing tells them which tiles it has done.
+// Not modeled: reuse of a tile that is still in scratch.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim_engine/components/command.h"
+#include "sim_engine/components/composite_plan.h"
+#include "sim_engine/components/processing_element.h"
+
+namespace kernbench::sim {
+
+class Composite {
+ public:
+  // `scratch` has the bytes of its working set and lives as long.  `command` is given back to the
+  // PE at the end.
+  Composite(ProcessingElement& pe, Command& command, const CompositePlan& plan, Tile scratch);
+  Composite(const Composite&) = delete;
+  Composite& operator=(const Composite&) = delete;
+
+  const CompositePlan& plan() const { return plan_; }
+
+  // The command has been dispatched.
+  void start();
+
+  // A command that is part of this has ended.
+  void part_ended(Command::Kind kind);
+
+ private:
+  // A product of one tile of a and one of b.
+  struct Step {
+    std::int64_t row;
+    std::int64_t column;
+    std::int64_t depth;  // where in k
+    GemmSize size;
+    bool begins_result;
+    bool ends_result;
+  };
+
+  void open_accesses();
+  void close_accesses();
+  Step step_at(std::int64_t index) const;
+  void issue_step(const Step& step);
+  void issue_end_of_result(const Step& step, Tile sum);
+  Tile load(const MatrixAt& matrix, const ElementRange& elements, const Tile& not_before);
+  Tile multiply(const Step& step, const Tile& a, const Tile& b);
+  Tile run_epilogue(const Step& step, const Tile& sum);
+  Command& make_command(Command::Kind kind);
+
+  ProcessingElement& pe_;
+  Command& command_;
+  const CompositePlan plan_;
+  const GemmSize counts_;  // of tiles
+  Tile scratch_;
+  std::array<AccessId, 4> accesses_;  // under way: to a, b, c and the bias, if there is one
+  const std::int64_t step_count_;
+  std::int64_t next_step_ = 0;
+  std::int64_t results_issued_ = 0;
+  std::int64_t results_stored_ = 0;
+  Tile sum_;                    // of the result at hand, so far
+  Tile bias_;                   // of the result at hand
+  Tile last_departed_;          // products reach the array in order
+  std::array<Tile, 2> stored_;  // of the two latest results: their places in scratch are free
+};
+
+}  // namespace kernbench::sim

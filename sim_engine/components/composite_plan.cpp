@@ -1,0 +1,199 @@
+#include "sim_engine/components/composite_plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "sim_engine/components/gemm_array.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+__extension__ using Wide = __int128;
+
+constexpr Wide kPicosecondsPerSecond = 1'000'000'000'000;
+
+// Times of tilings count as equal up to a 64th: what is promised is not more exact.
+constexpr Wide kTolerance = 64;
+
+std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// One dimension as it is cut: so many whole tiles, and what is left.
+struct Cut {
+  std::int64_t whole_count;
+  std::int64_t whole;
+  std::int64_t rest;
+
+  Cut(std::int64_t size, std::int64_t tile)
+      : whole_count(size / tile), whole(tile), rest(size % tile) {}
+};
+
+// Calls use(size, how many tiles have it).
+template <class Use>
+void for_each_kind(const Cut& cut, const Use& use) {
+  if (cut.whole_count > 0) use(cut.whole, cut.whole_count);
+  if (cut.rest > 0) use(cut.rest, std::int64_t{1});
+}
+
+// Of all tiles, one after the other.
+Wide array_cycles(const GemmSize& size, const GemmSize& tile, const GemmSpec& array) {
+  Wide cycles = 0;
+  for_each_kind(Cut(size.m, tile.m), [&](std::int64_t m, std::int64_t m_count) {
+    for_each_kind(Cut(size.n, tile.n), [&](std::int64_t n, std::int64_t n_count) {
+      for_each_kind(Cut(size.k, tile.k), [&](std::int64_t k, std::int64_t k_count) {
+        const auto use = gemm_array_use(array, {m, n, k});
+        if (use) cycles += static_cast<Wide>(use->cycles) * m_count * n_count * k_count;
+      });
+    });
+  });
+  return cycles;
+}
+
+template <class Unit>
+Wide time_of(Wide count, Rate<Unit> rate) {
+  return rate.is_unlimited() ? Wide{0} : count * kPicosecondsPerSecond / rate.per_second;
+}
+
+// Large ones first.
+std::vector<std::int64_t> candidates(std::int64_t size, std::int64_t side, std::int64_t wanted) {
+  if (wanted > 0) return {std::min(wanted, size)};
+  std::vector<std::int64_t> sizes = {1};
+  for (std::int64_t count = 1; count <= 8; ++count) {
+    const std::int64_t even = ceil_divide(size, count);
+    sizes.push_back(std::min(size, ceil_divide(even, side) * side));
+  }
+  for (std::int64_t multiple = side; multiple < size; multiple *= 2) sizes.push_back(multiple);
+  std::ranges::sort(sizes, std::greater<>());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+// What a tiling promises; see choose_tile().
+struct Promise {
+  Wide time;
+  Bytes moved;
+};
+
+Promise promise_of(const CompositePlan& plan, const GemmSpec& array, const LinkSpec& way) {
+  CompositePlan one = plan;  // of its tiles
+  one.size = plan.tile;
+  const GemmSize counts = tile_counts(plan.size, plan.tile);
+  const Bytes moved = loaded_bytes(plan) + stored_bytes(plan);
+  const Wide ends = time_of(Wide{loaded_bytes(one)} + stored_bytes(one), way.bandwidth);
+  const Wide last = time_of(array_cycles(one.size, one.size, array), array.clock);
+  const Wide products = time_of(array_cycles(plan.size, plan.tile, array), array.clock);
+  const Wide loads = time_of(Wide{loaded_bytes(plan)}, way.bandwidth);
+  const Wide latencies = Wide{counts.m} * counts.n * counts.k * way.latency.count();
+  const Wide time = std::max({products + ends, time_of(Wide{moved}, way.bandwidth) + last,
+                              (products + loads + latencies) / 2});
+  return {time, moved};
+}
+
+// The longest k that fits beside m and n, and those that cut k in as many parts evenly, in twice
+// and four times as many; 0 if none fits.
+std::array<std::int64_t, 4> candidates_of_k(CompositePlan plan, std::int64_t rows, Bytes scratch) {
+  plan.tile.k = plan.size.k;
+  std::int64_t fits = working_set(plan) <= scratch ? plan.size.k : 0;
+  for (std::int64_t low = 1, high = plan.size.k - 1; fits < plan.size.k && low <= high;) {
+    const std::int64_t middle = low + (high - low) / 2;
+    plan.tile.k = middle;
+    if (working_set(plan) <= scratch) {
+      fits = middle;
+      low = middle + 1;
+    } else {
+      high = middle - 1;
+    }
+  }
+  if (fits == 0) return {};
+  if (fits < plan.size.k && fits > rows) fits -= fits % rows;
+  const std::int64_t count = ceil_divide(plan.size.k, fits);
+  return {fits, ceil_divide(plan.size.k, count), ceil_divide(plan.size.k, 2 * count),
+          ceil_divide(plan.size.k, 4 * count)};
+}
+
+}  // namespace
+
+std::string_view name_of(Activation activation) {
+  constexpr std::array<std::string_view, kActivations.size()> kNames = {"none", "relu", "sigmoid",
+                                                                        "silu", "gelu"};
+  return kNames.at(static_cast<std::size_t>(activation));
+}
+
+std::vector<MatrixUse> uses_of(const CompositePlan& plan) {
+  const auto& [m, n, k] = plan.size;
+  const auto use = [](const MatrixAt& matrix, std::int64_t rows, std::int64_t columns,
+                      bool writes) -> MatrixUse {
+    return {matrix.buffer.region, matrix.block(0, 0, rows, columns).simplified(), writes};
+  };
+  std::vector<MatrixUse> uses = {use(plan.a, m, k, false), use(plan.b, k, n, false),
+                                 use(plan.c, m, n, true)};
+  if (plan.bias) uses.push_back(use(*plan.bias, 1, n, false));
+  return uses;
+}
+
+GemmSize tile_counts(const GemmSize& size, const GemmSize& tile) {
+  return {ceil_divide(size.m, tile.m), ceil_divide(size.n, tile.n), ceil_divide(size.k, tile.k)};
+}
+
+Bytes working_set(const CompositePlan& plan) {
+  const GemmSize& tile = plan.tile;
+  const GemmSize counts = tile_counts(plan.size, tile);
+  const bool is_one_result = counts.m == 1 && counts.n == 1;
+  const std::int64_t results = is_one_result ? 1 : 2;
+  const std::int64_t operands = is_one_result && counts.k == 1 ? 1 : 2;
+  const Bytes of_operands = tile.m * tile.k * size_of(plan.a.buffer.dtype) +
+                            tile.k * tile.n * size_of(plan.b.buffer.dtype);
+  const Bytes of_result = tile.m * tile.n * size_of(DType::f32);
+  const Bytes of_bias = plan.bias ? tile.n * size_of(plan.bias->buffer.dtype) : 0;
+  return operands * of_operands + results * (of_result + of_bias);
+}
+
+Bytes loaded_bytes(const CompositePlan& plan) {
+  const auto& [m, n, k] = plan.size;
+  const GemmSize counts = tile_counts(plan.size, plan.tile);
+  return m * k * counts.n * size_of(plan.a.buffer.dtype) +
+         k * n * counts.m * size_of(plan.b.buffer.dtype) +
+         (plan.bias ? n * counts.m * size_of(plan.bias->buffer.dtype) : 0);
+}
+
+Bytes stored_bytes(const CompositePlan& plan) {
+  return plan.size.m * plan.size.n * size_of(plan.c.buffer.dtype);
+}
+
+std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
+                                    const GemmSpec& array, const LinkSpec& way, Bytes scratch) {
+  struct Candidate {
+    GemmSize tile;
+    Promise promise;
+  };
+  std::vector<Candidate> fitting;
+  CompositePlan tried = plan;
+  const auto consider = [&](const GemmSize& tile) {
+    tried.tile = tile;
+    if (working_set(tried) <= scratch) fitting.push_back({tile, promise_of(tried, array, way)});
+  };
+  for (const std::int64_t m : candidates(plan.size.m, array.rows, wanted.m)) {
+    for (const std::int64_t n : candidates(plan.size.n, array.columns, wanted.n)) {
+      if (wanted.k > 0) {
+        consider({m, n, std::min(wanted.k, plan.size.k)});
+        continue;
+      }
+      tried.tile = {m, n, 1};
+      for (const std::int64_t k : candidates_of_k(tried, array.rows, scratch)) {
+        if (k > 0) consider({m, n, k});
+      }
+    }
+  }
+  if (fitting.empty()) return std::nullopt;
+  const auto time_of_candidate = [](const Candidate& c) { return c.promise.time; };
+  const Wide least = std::ranges::min_element(fitting, {}, time_of_candidate)->promise.time;
+  const Wide good_enough = least + least / kTolerance;
+  std::erase_if(fitting, [&](const Candidate& c) { return c.promise.time > good_enough; });
+  const auto moved = [](const Candidate& c) { return c.promise.moved; };
+  return std::ranges::min_element(fitting, {}, moved)->tile;  // of equals the first: large tiles
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/base/pe_location.h"
+#include "sim_engine/data/memory_store.h"
+
+namespace kernbench::sim {
+
+// The storage of one shard: a region in the HBM slice of a PE.
+struct DeviceBuffer {
+  RegionId region{};
+  PeLocation home;
+  Bytes address = 0;  // virtual, in the SIP's address space
+  DType dtype = DType::f32;
+  std::int64_t element_count = 0;
+};
+
+}  // namespace kernbench::sim

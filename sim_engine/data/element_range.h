@@ -1,0 +1,41 @@
+// Which elements of a region an access touches: rows of equal length, equally far apart.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace kernbench::sim {
+
+// Elements [begin + i pitch, begin + i pitch + columns) for i < rows: a rectangle of a matrix that
+// is stored row by row, or, with one row, a stretch.
+// REQUIRES: columns >= 0, rows >= 0; with several rows, pitch >= columns
+struct ElementRange {
+  std::int64_t begin = 0;
+  std::int64_t columns = 0;
+  std::int64_t rows = 1;
+  std::int64_t pitch = 0;
+
+  std::int64_t count() const { return rows * columns; }
+  // Behind the last element.
+  std::int64_t end() const { return count() == 0 ? begin : begin + (rows - 1) * pitch + columns; }
+  bool is_contiguous() const { return rows <= 1 || pitch == columns; }
+  ElementRange row(std::int64_t index) const { return {begin + index * pitch, columns}; }
+  // The same elements, as one row if they follow each other.
+  ElementRange simplified() const { return is_contiguous() ? ElementRange{begin, count()} : *this; }
+
+  friend bool operator==(const ElementRange&, const ElementRange&) = default;
+};
+
+// The first stretch that they have in common; of no elements if there is none.
+ElementRange common_stretch(const ElementRange& a, const ElementRange& b);
+
+inline bool overlap(const ElementRange& a, const ElementRange& b) {
+  return a.begin < b.end() && b.begin < a.end() && common_stretch(a, b).columns > 0;
+}
+
+// "0..63"; "0..63 and 3 more rows, 256 apart".
+std::string to_string(const ElementRange& range);
+
+}  // namespace kernbench::sim

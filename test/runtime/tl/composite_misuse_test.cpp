@@ -1,0 +1,217 @@
+// tl.composite: what is refused, and races.
+
+#include <catch2/catch.hpp>
+
+#include "test/runtime/tl/composite_under_test.h"
+#include "test/support/error_text.h"
+
+namespace kernbench::test {
+namespace {
+
+const std::string kWhere = "in kernel 'gemm' on sip0.cube0.pe0";
+
+// [8, 6] x [6, 10] of f16, c in f32.
+std::string refusal(const std::function<void(tl::CompositeGemm&)>& change) {
+  CompositeUnderTest gemm({8, 10, 6});
+  const std::string text = error_of<DeviceError>([&] { gemm.run(change); });
+  gemm.run();  // the context works on
+  CHECK(gemm.c.to_vector() == gemm.expected());
+  return text;
+}
+
+TEST_CASE("sizes that are none are refused", "[tl][composite][error]") {
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.m = 0; }) ==
+        "[KB-K033] tl.composite " + kWhere +
+            ": m 0, n 10, k 6; sizes from 1 to 2147483647 are wanted");
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.k = std::int64_t{1} << 40; }) ==
+        "[KB-K033] tl.composite " + kWhere +
+            ": m 8, n 10, k 1099511627776; sizes from 1 to 2147483647 are wanted");
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.tile_n = -1; }) ==
+        "[KB-K033] tl.composite " + kWhere +
+            ": tile_m 0, tile_n -1, tile_k 0; sizes from 1 to 2147483647 are wanted, or 0 for "
+            "tiles that are chosen");
+}
+
+TEST_CASE("operands beyond their shards are refused by name", "[tl][composite][error]") {
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.k = 7; }) ==
+        "[KB-M020] tl.composite (a) " + kWhere +
+            " out of bounds: elements 0..55 of tensor 'a', whose shard has 48 elements");
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.b = gemm.b + 1; }) ==
+        "[KB-M020] tl.composite (b) " + kWhere +
+            " out of bounds: elements 1..60 of tensor 'b', whose shard has 60 elements");
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.c_pitch = 11; }) ==
+        "[KB-M020] tl.composite (c) " + kWhere +
+            " out of bounds: elements 0..86 of tensor 'c', whose shard has 80 elements");
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.c = {}; }) ==
+        "[KB-M020] tl.composite (c) " + kWhere + ": the pointer points at no tensor");
+  CHECK(refusal([](tl::CompositeGemm& gemm) {
+          gemm.a_pitch = std::int64_t{1} << 62;
+        }).starts_with("[KB-M020] tl.composite (a) "));
+}
+
+TEST_CASE("pitches smaller than a row are refused", "[tl][composite][error]") {
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.a_pitch = 5; }) ==
+        "[KB-K032] tl.composite (a) " + kWhere +
+            ": rows of [8, 6], 5 elements apart; a shape [rows, columns] and a pitch of at least "
+            "the columns are wanted");
+}
+
+TEST_CASE("types that do not fit are refused", "[tl][composite][error]") {
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.out_dtype = DType::f16; }) ==
+        "[KB-K021] tl.composite (c) " + kWhere + ": tensor 'c' is f32, not f16");
+  CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.b = gemm.c; }) ==
+        "[KB-K031] tl.composite " + kWhere + ": a is f16 and b is f32; they must be of one type");
+}
+
+TEST_CASE("a result that overlaps an operand is refused", "[tl][composite][error]") {
+  CompositeUnderTest gemm({4, 4, 4}, DType::f32);
+  const std::string text = error_of<DeviceError>(
+      [&] { gemm.run([](tl::CompositeGemm& composite) { composite.c = composite.b; }); });
+  CHECK(text ==
+        "[KB-K034] tl.composite " + kWhere +
+            ": c overlaps b, of which tiles are loaded still when the first of c is stored; "
+            "use another tensor");
+}
+
+TEST_CASE("tiles that can never fit scratch are refused, others wait for it",
+          "[tl][composite][error]") {
+  Topology topology = round_topology();
+  topology.pe.tcm.capacity = 4096;
+  CompositeUnderTest gemm({64, 64, 64}, DType::f16, DType::f32, topology);
+  const auto with_tile = [&](std::int64_t side) {
+    return error_of<DeviceError>([&] {
+      gemm.run([&](tl::CompositeGemm& composite) {
+        composite.tile_m = composite.tile_n = composite.tile_k = side;
+      });
+    });
+  };
+  CHECK(with_tile(16) == "no error");  // 2 * (2 * 512 + 1024): all of it
+  CHECK(with_tile(17) ==
+        "[KB-K035] tl.composite " + kWhere +
+            ": tiles of m 17, n 17, k 17, two of each, need 4624 B of TCM, which has 4096 B; give "
+            "smaller ones, or none and they are chosen");
+}
+
+TEST_CASE("a composite waits for scratch that commands under way hold", "[tl][composite]") {
+  Topology topology = round_topology();
+  topology.pe.tcm.capacity = 4096;
+  CompositeUnderTest gemm({64, 64, 64}, DType::f16, DType::f32, topology);
+  gemm.torch.launch(
+      "gemm",
+      [&](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c) {
+        tl.store(c, tl.load(c, {1000}, DType::f32));  // 4000 B, given back when it is stored
+        tl.composite({.a = a,
+                      .b = b,
+                      .c = c,
+                      .m = 64,
+                      .n = 64,
+                      .k = 64,
+                      .tile_m = 16,
+                      .tile_n = 16,
+                      .tile_k = 16});
+      },
+      gemm.a, gemm.b, gemm.c);
+  CHECK(gemm.c.to_vector() == gemm.expected());
+  const std::string text = error_of<DeviceError>([&] {
+    gemm.torch.launch(
+        "gemm",
+        [&](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c) {
+          const tl::Tensor held = tl.load(c, {1000}, DType::f32);
+          tl.composite({.a = a, .b = b, .c = c, .m = 64, .n = 64, .k = 64, .tile_m = 16});
+          tl.store(c, held);
+        },
+        gemm.a, gemm.b, gemm.c);
+  });
+  CHECK(text.starts_with("[KB-M010] "));
+  CHECK(text.find("tl.composite") != std::string::npos);
+}
+
+TEST_CASE("composites of two PEs may store columns of one matrix, not the same ones",
+          "[tl][composite][race]") {
+  RuntimeContext torch(round_topology());
+  const DPPolicy copies{.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1};
+  const Tensor a = torch.ones({8, 6}, {.dtype = DType::f16, .dp = copies});
+  const Tensor b = torch.ones({6, 10}, {.dtype = DType::f16, .dp = copies});
+  const Tensor c = torch.zeros({8, 20}, {.dtype = DType::f32, .dp = DPPolicy::replicated()});
+  const auto columns_of_second = [&](std::int64_t first) {
+    return error_of<DeviceError>([&] {
+      torch.launch(
+          "gemm",
+          [&](tl::Context& tl, tl::Pointer pa, tl::Pointer pb) {
+            const tl::Pointer pc = RuntimeContext::pointer_to(c, {0, 0, 0});
+            tl.composite({.a = pa,
+                          .b = pb,
+                          .c = pc + (tl.program_id() == 0 ? 0 : first),
+                          .m = 8,
+                          .n = 10,
+                          .k = 6,
+                          .c_pitch = 20,
+                          .tile_m = 4,
+                          .tile_n = 10,
+                          .tile_k = 6});
+          },
+          a, b);
+    });
+  };
+  CHECK(columns_of_second(10) == "no error");
+  CHECK(c.to_vector() == Floats(160, 6));
+  const std::string text = columns_of_second(9);
+  CHECK(text.starts_with("[KB-M030] data race on elements 9..9 of region "));
+  CHECK(
+      text.find("tl.composite by sip0.cube0.pe0 writes elements 0..9 and 7 more rows, 20 apart") !=
+      std::string::npos);
+}
+
+TEST_CASE("a store to an operand while a composite is under way is a race, whatever tile it is at",
+          "[tl][composite][race]") {
+  const int delay = GENERATE(0, 10);  // of 106 ns and more: by then row 0 is read
+  RuntimeContext torch(round_topology());
+  const DPPolicy copies{.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1};
+  const Tensor a = torch.ones({40, 40}, {.dtype = DType::f32, .dp = copies, .name = "a"});
+  const Tensor c = torch.zeros({40, 40}, {.dtype = DType::f32, .dp = copies});
+  const auto multiply = [](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
+    tl::CompositeGemm gemm{.a = pa, .b = pa, .c = pc, .m = 40, .n = 40, .k = 40};
+    gemm.tile_m = gemm.tile_n = gemm.tile_k = 10;
+    tl.composite(gemm);
+  };
+  const auto store = [&](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
+    const tl::Tensor one = tl.load(pa, {1}, DType::f32);
+    for (int i = 0; i < delay; ++i) {
+      tl.store(pc, one);
+      tl.load(pc, {1}, DType::f32);
+    }
+    tl.store(RuntimeContext::pointer_to(a, {0, 0, 0}), one);
+  };
+  const std::string text = error_of<DeviceError>([&] {
+    torch.launch(
+        "gemm",
+        [&](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
+          tl.program_id() == 0 ? multiply(tl, pa, pc) : store(tl, pa, pc);
+        },
+        a, c);
+  });
+  CHECK(text.starts_with("[KB-M030] data race on elements 0..0 of region "));
+  CHECK(text.find("tl.composite by sip0.cube0.pe0 reads elements 0..1599") != std::string::npos);
+  CHECK(text.find("tl.store by sip0.cube0.pe1 writes elements 0..0") != std::string::npos);
+}
+
+TEST_CASE("a kernel that fails while a composite is under way ends as any other",
+          "[tl][composite][error]") {
+  CompositeUnderTest gemm({40, 40, 40});
+  const std::string text = error_of<DeviceError>([&] {
+    gemm.torch.launch(
+        "gemm",
+        [](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c) {
+          tl.composite({.a = a, .b = b, .c = c, .m = 40, .n = 40, .k = 40, .tile_m = 8});
+          tl.load(a, {1}, DType::f32);
+        },
+        gemm.a, gemm.b, gemm.c);
+  });
+  CHECK(text.starts_with("[KB-K021] tl.load "));
+  CHECK(gemm.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
+  gemm.run();
+  CHECK(gemm.c.to_vector() == gemm.expected());
+}
+
+}  // namespace
+}  // namespace kernbench::test

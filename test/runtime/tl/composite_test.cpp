@@ -1,0 +1,278 @@
+// tl.composite: what it computes.
+
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "test/runtime/tl/composite_under_test.h"
+
+namespace kernbench::test {
+namespace {
+
+void set_tiles(tl::CompositeGemm& gemm, const sim::GemmSize& tile) {
+  gemm.tile_m = tile.m;
+  gemm.tile_n = tile.n;
+  gemm.tile_k = tile.k;
+}
+
+Floats magnitudes_of(Floats elements) {
+  for (float& element : elements) element = std::abs(element);
+  return elements;
+}
+
+double reference(tl::Activation activation, double x) {
+  switch (activation) {
+    case tl::Activation::none:
+      return x;
+    case tl::Activation::relu:
+      return std::max(x, 0.0);
+    case tl::Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case tl::Activation::silu:
+      return x / (1 + std::exp(-x));
+    case tl::Activation::gelu:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  }
+  return 0;
+}
+
+TEST_CASE("composite is the product, whatever the tiles", "[tl][composite]") {
+  const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
+  const sim::GemmSize tile =
+      GENERATE(sim::GemmSize{20, 30, 40}, sim::GemmSize{8, 8, 8}, sim::GemmSize{7, 11, 13},
+               sim::GemmSize{1, 1, 1}, sim::GemmSize{20, 1, 3}, sim::GemmSize{100, 100, 100},
+               sim::GemmSize{0, 0, 0});
+  CompositeUnderTest gemm({20, 30, 40}, dtype);
+  gemm.run([&](tl::CompositeGemm& composite) { set_tiles(composite, tile); });
+  CHECK(gemm.c.to_vector() == gemm.expected());
+}
+
+TEST_CASE("sums of real numbers are within the error of f32, whatever the tiles",
+          "[tl][composite]") {
+  const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
+  const sim::GemmSize tile =
+      GENERATE(sim::GemmSize{37, 41, 203}, sim::GemmSize{16, 8, 50}, sim::GemmSize{5, 41, 1});
+  CompositeUnderTest gemm({37, 41, 203}, dtype);
+  gemm.set_operands(reals(37 * 203, 1), reals(203 * 41, 2));
+  gemm.run([&](tl::CompositeGemm& composite) { set_tiles(composite, tile); });
+  const Floats c = gemm.c.to_vector();
+  const std::vector<double> exact = product_of(gemm.size, gemm.a_elements, gemm.b_elements);
+  const std::vector<double> magnitudes =
+      product_of(gemm.size, magnitudes_of(gemm.a_elements), magnitudes_of(gemm.b_elements));
+  // Each of 203 products is rounded at most once, and so is each of the sums: in any order an
+  // element is off by no more than (1 + u)^204 - 1 of the sum of magnitudes (Higham, 3.1).
+  const double gamma = std::pow(1 + 0x1p-24, 204) - 1;
+  bool is_exact = true;
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    REQUIRE(std::abs(static_cast<double>(c[i]) - exact[i]) <= gamma * magnitudes[i]);
+    is_exact = is_exact && static_cast<double>(c[i]) == exact[i];
+  }
+  CHECK_FALSE(is_exact);  // the data do make rounding errors
+}
+
+TEST_CASE("so it is for sizes of one, and smaller than the array", "[tl][composite]") {
+  const sim::GemmSize size =
+      GENERATE(sim::GemmSize{1, 1, 1}, sim::GemmSize{1, 50, 1}, sim::GemmSize{50, 1, 1},
+               sim::GemmSize{3, 2, 1}, sim::GemmSize{1, 64, 200}, sim::GemmSize{64, 1, 200});
+  const sim::GemmSize tile = GENERATE(sim::GemmSize{0, 0, 0}, sim::GemmSize{2, 16, 64});
+  Topology topology = round_topology();
+  topology.pe.gemm.rows = topology.pe.gemm.columns = 32;
+  CompositeUnderTest gemm(size, DType::f16, DType::f32, topology);
+  gemm.run([&](tl::CompositeGemm& composite) { set_tiles(composite, tile); });
+  CHECK(gemm.c.to_vector() == gemm.expected());
+}
+
+TEST_CASE("a product larger than scratch is tiled to fit it", "[tl][composite]") {
+  Topology topology = round_topology();
+  topology.pe.tcm.capacity = 8192;
+  CompositeUnderTest gemm({100, 120, 90}, DType::f16, DType::f32, topology);
+  gemm.run();
+  CHECK(gemm.c.to_vector() == gemm.expected());
+  CHECK(gemm.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
+}
+
+TEST_CASE("composite equals dot", "[tl][composite]") {
+  CompositeUnderTest gemm({33, 65, 100}, DType::bf16);
+  gemm.run([](tl::CompositeGemm& composite) { set_tiles(composite, {33, 65, 100}); });
+  const Floats composite = gemm.c.to_vector();
+  gemm.torch.launch(
+      "dot",
+      [](tl::Context& tl, tl::Pointer pa, tl::Pointer pb, tl::Pointer pc) {
+        tl.store(pc,
+                 tl.dot(tl.load(pa, {33, 100}, DType::bf16), tl.load(pb, {100, 65}, DType::bf16)));
+      },
+      gemm.a, gemm.b, gemm.c);
+  CHECK(gemm.c.to_vector() == composite);
+}
+
+TEST_CASE("operands may be parts of wider matrices, and the rest of c stays", "[tl][composite]") {
+  CompositeUnderTest whole({12, 15, 18});
+  // Rows 2 to 7, columns 3 to 9 of c, with depths 4 to 14.
+  whole.run([](tl::CompositeGemm& gemm) {
+    gemm.a = gemm.a + (2 * 18 + 4);
+    gemm.b = gemm.b + (4 * 15 + 3);
+    gemm.c = gemm.c + (2 * 15 + 3);
+    gemm.m = 6;
+    gemm.n = 7;
+    gemm.k = 11;
+    gemm.a_pitch = 18;
+    gemm.b_pitch = gemm.c_pitch = 15;
+    set_tiles(gemm, {4, 5, 6});
+  });
+  const Floats c = whole.c.to_vector();
+  for (std::int64_t row = 0; row < 12; ++row) {
+    for (std::int64_t column = 0; column < 15; ++column) {
+      float sum = 0;
+      const bool is_inside = row >= 2 && row < 8 && column >= 3 && column < 10;
+      for (std::int64_t i = 4; is_inside && i < 15; ++i) {
+        sum += whole.a_elements[index_of(row, 18, i)] * whole.b_elements[index_of(i, 15, column)];
+      }
+      REQUIRE(c[index_of(row, 15, column)] == sum);
+    }
+  }
+}
+
+TEST_CASE("the epilogue is activation(scale (a b) + bias), with one rounding", "[tl][composite]") {
+  const DType out = GENERATE(DType::f16, DType::bf16, DType::f32);
+  const tl::Activation activation = GENERATE(from_range(sim::kActivations));
+  const bool has_bias = GENERATE(false, true);
+  CompositeUnderTest gemm({9, 20, 10}, DType::f16, out);
+  const Floats bias_elements = small_integers(20, 3);
+  const Tensor bias = gemm.matrix({20}, DType::f16, "bias", bias_elements);
+  gemm.run([&](tl::CompositeGemm& composite) {
+    set_tiles(composite, {4, 8, 4});
+    composite.scale = 0.25;
+    composite.activation = activation;
+    composite.out_dtype = out;
+    if (has_bias) composite.bias = gemm.pointer_to(bias);
+  });
+  const Floats c = gemm.c.to_vector();
+  const std::vector<double> sums = product_of(gemm.size, gemm.a_elements, gemm.b_elements);
+  // The exact value's rounding, beside the errors of up to seven operations in f32.
+  const double u = out == DType::f32 ? 0x1p-24 : out == DType::f16 ? 0x1p-11 : 0x1p-8;
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    const double x = 0.25 * sums[i] + (has_bias ? static_cast<double>(bias_elements[i % 20]) : 0.0);
+    const double exact = reference(activation, x);
+    const double bound = u * std::abs(exact) + 16 * 0x1p-24 * std::max(1.0, std::abs(x)) + 0x1p-25;
+    REQUIRE(std::abs(static_cast<double>(c[i]) - exact) <= bound);
+    if (activation == tl::Activation::none || activation == tl::Activation::relu) {
+      REQUIRE(std::abs(static_cast<double>(c[i]) - exact) <= u * std::abs(exact));
+    }
+  }
+}
+
+TEST_CASE("scratch, traffic and the log of a composite are those of its tiles", "[tl][composite]") {
+  CompositeUnderTest gemm({50, 70, 30}, DType::f16, DType::bf16);
+  gemm.run([](tl::CompositeGemm& composite) { set_tiles(composite, {16, 32, 8}); });
+  const EngineView engine = gemm.torch.engine();
+  const std::int64_t loaded = 50 * 30 * 3 + 30 * 70 * 4;  // ceil(70 / 32), ceil(50 / 16)
+  CHECK(engine.hbm_bytes_loaded() == 2 * loaded);
+  CHECK(engine.hbm_bytes_stored() == 2 * 50 * 70);
+  std::array<Bytes, sim::kOpKindCount> bytes{};
+  std::array<std::int64_t, sim::kOpKindCount> counts{};
+  for (const sim::OpRecord& op : gemm.log()) {
+    bytes.at(static_cast<std::size_t>(op.kind)) += op.bytes;
+    counts.at(static_cast<std::size_t>(op.kind)) += op.element_count;
+  }
+  const auto of = [](const auto& all, sim::OpKind kind) {
+    return all.at(static_cast<std::size_t>(kind));
+  };
+  CHECK(of(bytes, sim::OpKind::load) == 2 * loaded);
+  CHECK(of(bytes, sim::OpKind::store) == 2 * 50 * 70);
+  CHECK(of(bytes, sim::OpKind::composite) == 2 * loaded + 2 * 50 * 70);
+  CHECK(of(counts, sim::OpKind::gemm) == 50 * 70 * 30);
+  CHECK(of(counts, sim::OpKind::composite) == 50 * 70 * 30);
+  CHECK(gemm.log().count(sim::OpKind::composite) == 1);
+  CHECK(gemm.log().count(sim::OpKind::gemm) == 4 * 3 * 4);
+  CHECK(gemm.log().count(sim::OpKind::store) == 4 * 3);
+  CHECK(gemm.log().count(sim::OpKind::math) == 0);
+}
+
+TEST_CASE("what is loaded after a composite is what it stored, and before it what was there",
+          "[tl][composite]") {
+  CompositeUnderTest gemm({16, 16, 16}, DType::f32);
+  const Tensor before = gemm.matrix({16, 16}, DType::f32, "before", Floats(256));
+  const Tensor after = gemm.matrix({16, 16}, DType::f32, "after", Floats(256));
+  gemm.torch.launch(
+      "chain",
+      [&](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c, tl::Pointer old,
+          tl::Pointer next) {
+        const tl::CompositeGemm product{.a = a,
+                                        .b = b,
+                                        .c = c,
+                                        .m = 16,
+                                        .n = 16,
+                                        .k = 16,
+                                        .tile_m = 8,
+                                        .tile_n = 4,
+                                        .tile_k = 8};
+        tl.store(old, tl.load(c, {256}, DType::f32));
+        tl.store(a, tl.load(b, {256}, DType::f32));  // a becomes b
+        tl.composite(product);
+        tl.composite({.a = c,
+                      .b = b,
+                      .c = next,
+                      .m = 16,
+                      .n = 16,
+                      .k = 16,
+                      .tile_m = 8,
+                      .tile_n = 4,
+                      .tile_k = 8});
+        tl.store(c, tl.load(old, {256}, DType::f32));
+      },
+      gemm.a, gemm.b, gemm.c, before, after);
+  const std::vector<double> square = product_of(gemm.size, gemm.b_elements, gemm.b_elements);
+  const std::vector<double> cube =
+      product_of(gemm.size, Floats(square.begin(), square.end()), gemm.b_elements);
+  CHECK(after.to_vector() == Floats(cube.begin(), cube.end()));
+  CHECK(gemm.c.to_vector() == Floats(256, 0));
+  CHECK(before.to_vector() == Floats(256, 0));
+}
+
+TEST_CASE("every PE has its own part of the work", "[tl][composite]") {
+  RuntimeContext torch(round_topology());
+  const DPPolicy rows{.cube = Shard::replicate, .pe = Shard::row_wise, .num_cubes = 1};
+  const DPPolicy copies{.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1};
+  const Floats a_elements = small_integers(40 * 24, 1);
+  const Floats b_elements = small_integers(24 * 30, 2);
+  Tensor a = torch.empty({40, 24}, {.dtype = DType::f16, .dp = rows});
+  Tensor b = torch.empty({24, 30}, {.dtype = DType::f16, .dp = copies});
+  const Tensor c = torch.empty({40, 30}, {.dtype = DType::f32, .dp = rows});
+  a.copy_(RuntimeContext::tensor(a_elements, {40, 24}));
+  b.copy_(RuntimeContext::tensor(b_elements, {24, 30}));
+  torch.launch(
+      "gemm",
+      [](tl::Context& tl, tl::Pointer pa, tl::Pointer pb, tl::Pointer pc) {
+        tl.composite({.a = pa, .b = pb, .c = pc, .m = 20, .n = 30, .k = 24, .tile_n = 16});
+      },
+      a, b, c);
+  const std::vector<double> exact = product_of({40, 30, 24}, a_elements, b_elements);
+  CHECK(c.to_vector() == Floats(exact.begin(), exact.end()));
+  CHECK(torch.engine().last_results().size() == 2);
+  CHECK(torch.engine().hbm_bytes_stored() == 40 * 30 * 4);
+}
+
+TEST_CASE("the same composite twice has the same fingerprint, and bits on any number of threads",
+          "[tl][composite][determinism]") {
+  std::vector<Floats> results;
+  std::vector<std::uint64_t> fingerprints;
+  for (const int threads : {1, 1, 3}) {
+    CompositeUnderTest gemm({300, 280, 260}, DType::f16, DType::f16, round_topology(),
+                            {.replay_threads = threads});
+    gemm.run([](tl::CompositeGemm& composite) {
+      set_tiles(composite, {64, 96, 80});
+      composite.activation = tl::Activation::gelu;
+      composite.scale = 0.01;
+    });
+    results.push_back(gemm.c.to_vector());
+    fingerprints.push_back(gemm.torch.engine().fingerprint());
+  }
+  CHECK(results[1] == results[0]);
+  CHECK(results[2] == results[0]);
+  CHECK(fingerprints[1] == fingerprints[0]);
+  CHECK(fingerprints[2] == fingerprints[0]);
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,91 @@
+// Tiles of matrices: tl.load and tl.store with a pitch.
+
+#include <catch2/catch.hpp>
+
+#include "test/runtime/tl/pair_under_test.h"
+
+namespace kernbench::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+const auto kNothing = [](tl::Context&, tl::Pointer) {};
+
+TEST_CASE("a tile of a matrix is loaded and stored row by row", "[tl][rows]") {
+  RuntimeContext torch(round_topology());
+  Tensor x = torch.zeros({4, 6}, {.dp = DPPolicy::replicated()});
+  Floats numbers;
+  for (int i = 0; i < 24; ++i) numbers.push_back(static_cast<float>(i));
+  x.copy_(RuntimeContext::tensor(numbers, {4, 6}));
+  torch.launch(
+      "k",
+      [](tl::Context& tl, tl::Pointer p) {
+        const tl::Tensor tile = tl.load(p + 7, {2, 3}, DType::f32, 6);
+        CHECK(tile.shape() == Shape{2, 3});
+        tl.store(p + 2 * 6, tile + tile, 6);
+      },
+      x);
+  CHECK(x.to_vector() == Floats{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                14, 16, 18, 15, 16, 17, 26, 28, 30, 21, 22, 23});
+}
+
+TEST_CASE("a tile takes the time of its bytes", "[tl][rows][timing]") {
+  PairUnderTest pair;
+  Time took{0};
+  pair.run(
+      [&](tl::Context& tl, tl::Pointer p) {
+        const Time begin = pair.now();
+        tl.load(p, {20, 50}, DType::f32, 200);
+        tl.drain();
+        took = pair.now() - begin;
+      },
+      kNothing);
+  CHECK(took == Time{(53 + 200) * 1000});
+}
+
+TEST_CASE("tiles that reach beyond the shard, overlap or are no matrices are refused",
+          "[tl][rows][error]") {
+  PairUnderTest pair;
+  const auto load = [&](std::int64_t at, const Shape& shape, std::int64_t pitch) {
+    return pair.device_error_of(
+        [=](tl::Context& tl, tl::Pointer p) { tl.load(p + at, shape, DType::f32, pitch); });
+  };
+  CHECK(load(0, {4, 1000}, 1000) == "no error");
+  CHECK(load(0, {2, 1000}, 3000) == "no error");
+  CHECK(load(3999, {1, 1}, 0) == "no error");
+  const std::string where = "tl.load in kernel 'pair' on sip0.cube0.pe0";
+  CHECK(load(1, {2, 1000}, 3000) ==
+        "[KB-M020] " + where +
+            " out of bounds: elements 1..4000 of tensor 'x', whose shard has 4000 elements");
+  const std::string wanted =
+      "; a shape [rows, columns] and a pitch of at least the columns are wanted";
+  CHECK(load(0, {2, 10}, 9) ==
+        "[KB-K032] " + where + ": rows of [2, 10], 9 elements apart" + wanted);
+  CHECK(load(0, {20}, 20) == "[KB-K032] " + where + ": rows of [20], 20 elements apart" + wanted);
+  CHECK(load(0, {2, 10}, -10) ==
+        "[KB-K032] " + where + ": rows of [2, 10], -10 elements apart" + wanted);
+  const std::string stored = pair.device_error_of([](tl::Context& tl, tl::Pointer p) {
+    tl.store(p, tl.load(p, {2, 10}, DType::f32), 4000);
+  });
+  CHECK(stored ==
+        "[KB-M020] tl.store in kernel 'pair' on sip0.cube0.pe0 out of bounds: elements 0..4009 of "
+        "tensor 'x', whose shard has 4000 elements");
+}
+
+TEST_CASE("PEs that store different columns of the same rows do not race", "[tl][rows][race]") {
+  PairUnderTest pair;
+  const auto columns = [&](std::int64_t first) {
+    return [&pair, first](tl::Context& tl, tl::Pointer own) {
+      const tl::Pointer shared = RuntimeContext::pointer_to(pair.x, PairUnderTest::kFirst);
+      tl.store(shared + first, tl.load(own, {20, 50}, DType::f32), 200);
+    };
+  };
+  CHECK(pair.device_error_of(columns(0), columns(50)) == "no error");
+  const std::string text = pair.device_error_of(columns(0), columns(49));
+  CHECK(text.starts_with("[KB-M030] data race on elements 49..49 of "));
+  CHECK(text.find("writes elements 49..98 and 19 more rows, 200 apart since ") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,129 @@
+#include "sim_engine/components/composite_plan.h"
+
+#include <catch2/catch.hpp>
+
+namespace kernbench::sim {
+
+namespace {
+
+constexpr GemmSpec kArray{.rows = 32, .columns = 32, .clock = Frequency{1'000'000'000}};
+constexpr LinkSpec kWay{Bandwidth{100'000'000'000}, Time{100'000}};
+
+CompositePlan plan_of(const GemmSize& size, const GemmSize& tile = {}, DType dtype = DType::f16) {
+  CompositePlan plan;
+  plan.size = size;
+  plan.tile = tile;
+  plan.a.buffer.dtype = plan.b.buffer.dtype = plan.c.buffer.dtype = dtype;
+  return plan;
+}
+
+// Counts what each product loads and each result stores, tile by tile.
+std::pair<Bytes, Bytes> traffic_by_counting(const CompositePlan& plan, Bytes element) {
+  Bytes loaded = 0;
+  Bytes stored = 0;
+  const auto& [m, n, k] = plan.size;
+  for (std::int64_t row = 0; row < m; row += plan.tile.m) {
+    for (std::int64_t column = 0; column < n; column += plan.tile.n) {
+      const std::int64_t rows = std::min(plan.tile.m, m - row);
+      const std::int64_t columns = std::min(plan.tile.n, n - column);
+      for (std::int64_t depth = 0; depth < k; depth += plan.tile.k) {
+        loaded += (rows + columns) * std::min(plan.tile.k, k - depth) * element;
+      }
+      stored += rows * columns * element;
+    }
+  }
+  return {loaded, stored};
+}
+
+}  // namespace
+
+TEST_CASE("bytes loaded and stored are m k ceil(n / tile.n) + k n ceil(m / tile.m) + m n",
+          "[composite]") {
+  const GemmSize size{100, 70, 50};
+  const GemmSize tile = GENERATE(GemmSize{100, 70, 50}, GemmSize{32, 32, 32}, GemmSize{1, 70, 3},
+                                 GemmSize{99, 1, 50}, GemmSize{50, 35, 25});
+  const CompositePlan plan = plan_of(size, tile);
+  const std::int64_t columns = (70 + tile.n - 1) / tile.n;
+  const std::int64_t rows = (100 + tile.m - 1) / tile.m;
+  CHECK(loaded_bytes(plan) == 2 * (100 * 50 * columns + 50 * 70 * rows));
+  CHECK(stored_bytes(plan) == 2 * 100 * 70);
+  CHECK(traffic_by_counting(plan, 2) == std::pair{loaded_bytes(plan), stored_bytes(plan)});
+}
+
+TEST_CASE("a bias is loaded for every row of tiles", "[composite]") {
+  CompositePlan plan = plan_of({100, 70, 50}, {32, 32, 32});
+  const Bytes without = loaded_bytes(plan);
+  plan.bias.emplace().buffer.dtype = DType::f32;
+  CHECK(loaded_bytes(plan) == without + 4 * 70 * 4);
+}
+
+TEST_CASE("the working set is two tiles of each, one where there is only one", "[composite]") {
+  constexpr Bytes kOperands = (32 * 8 + 8 * 16) * 2;
+  constexpr Bytes kResult = 32 * 16 * 4;
+  const GemmSize tile{32, 16, 8};
+  CHECK(working_set(plan_of({64, 16, 8}, tile)) == 2 * kOperands + 2 * kResult);
+  CHECK(working_set(plan_of({32, 17, 8}, tile)) == 2 * kOperands + 2 * kResult);
+  CHECK(working_set(plan_of({32, 16, 9}, tile)) == 2 * kOperands + kResult);
+  CHECK(working_set(plan_of({32, 16, 8}, tile)) == kOperands + kResult);
+  CompositePlan biased = plan_of({64, 16, 8}, tile);
+  biased.bias.emplace().buffer.dtype = DType::f16;
+  CHECK(working_set(biased) == 2 * kOperands + 2 * (kResult + 16 * 2));
+}
+
+TEST_CASE("chosen tiles fit, whatever there is to fit into", "[composite]") {
+  const GemmSize size =
+      GENERATE(GemmSize{4096, 4096, 4096}, GemmSize{1, 4096, 4096}, GemmSize{4096, 1, 4096},
+               GemmSize{4096, 4096, 1}, GemmSize{17, 33, 100'000}, GemmSize{1, 1, 1});
+  for (const Bytes scratch : {Bytes{16}, Bytes{200}, Bytes{4096}, Bytes{1} << 16, Bytes{1} << 21}) {
+    const CompositePlan plan = plan_of(size);
+    const auto tile = choose_tile(plan, {}, kArray, kWay, scratch);
+    if (!tile) {
+      CHECK(working_set(plan_of(size, {1, 1, 1})) > scratch);
+      continue;
+    }
+    CHECK(tile->m >= 1);
+    CHECK(tile->m <= size.m);
+    CHECK(tile->n >= 1);
+    CHECK(tile->n <= size.n);
+    CHECK(tile->k >= 1);
+    CHECK(tile->k <= size.k);
+    CHECK(working_set(plan_of(size, *tile)) <= scratch);
+  }
+}
+
+TEST_CASE("sizes that are wanted are kept, others chosen around them", "[composite]") {
+  const CompositePlan plan = plan_of({1000, 1000, 1000});
+  CHECK(choose_tile(plan, {48, 0, 0}, kArray, kWay, 1 << 20)->m == 48);
+  CHECK(choose_tile(plan, {0, 48, 0}, kArray, kWay, 1 << 20)->n == 48);
+  CHECK(choose_tile(plan, {0, 0, 48}, kArray, kWay, 1 << 20)->k == 48);
+  CHECK(choose_tile(plan, {2000, 48, 16}, kArray, kWay, 1 << 20) == GemmSize{1000, 48, 16});
+  CHECK_FALSE(choose_tile(plan, {1000, 1000, 1000}, kArray, kWay, 1 << 20));
+}
+
+TEST_CASE("tiles of a large product keep the array busy, and the way half idle", "[composite]") {
+  const CompositePlan plan = plan_of({4096, 4096, 4096});
+  const GemmSize tile = choose_tile(plan, {}, kArray, kWay, 2 << 20).value();
+  // Whole rows and columns of the array: no cycle is lost at an edge.  Two tiles of 64 x 2048 and
+  // 2048 x 128 of f16 and two of 64 x 128 of f32 are 1.6 MiB: a fold of 2048 + 62 cycles loses 3 %
+  // of them, and 1 / 64 + 1 / 128 + 1 / 4096 halves are 21.2 products per byte, where at
+  // 1024 / 100 the way would be busy all the time.  Squares of more bytes each would leave less k.
+  CHECK(tile.m % 32 == 0);
+  CHECK(tile.n % 32 == 0);
+  CHECK(static_cast<double>(tile.k) / static_cast<double>(tile.k + 62) > 0.95);
+  const CompositePlan tiled = plan_of(plan.size, tile);
+  const Bytes bytes = loaded_bytes(tiled) + stored_bytes(tiled);
+  CHECK(4096LL * 4096 * 4096 * 100 > 2 * 1024 * bytes);
+}
+
+TEST_CASE("a product that fits as a whole is cut still, to load while it works", "[composite]") {
+  const GemmSize tile = choose_tile(plan_of({256, 256, 256}), {}, kArray, kWay, 2 << 20).value();
+  CHECK(tile != GemmSize{256, 256, 256});
+}
+
+TEST_CASE("activations have their names", "[composite]") {
+  std::vector<std::string_view> names;
+  for (const Activation activation : kActivations) names.push_back(name_of(activation));
+  CHECK(names == std::vector<std::string_view>{"none", "relu", "sigmoid", "silu", "gelu"});
+}
+
+}  // namespace kernbench::sim
