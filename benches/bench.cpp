@@ -138,11 +138,12 @@ void Bench::throw_if_interrupted() const {
 EngineStatistics Bench::statistics() const {
   const std::vector<EngineStatistics>& all = contexts_.statistics();
   if (all.size() == 1) return all.front();
-  EngineStatistics sum;
+  EngineStatistics sum{.system_count = all.size()};
   for (const EngineStatistics& one : all) {
     sum.simulated += one.simulated;
     sum.events += one.events;
     sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;
+    if (one.busiest.kernel_time > sum.busiest.kernel_time) sum.busiest = one.busiest;
   }
   return sum;
 }

@@ -9,7 +9,7 @@ namespace kernbench::benches {
 namespace {
 
 EngineStatistics statistics_of(const EngineView& engine) {
-  return {engine.now(), engine.event_count(), 0, engine.fingerprint()};
+  return {engine.now(), engine.event_count(), 0, engine.fingerprint(), engine.busiest_unit()};
 }
 
 template <class Value>

@@ -62,7 +62,8 @@ Json json_of(const NamedOutcome& named) {
   }
   Json systems = Json::array();
   for (const EngineStatistics& one : named.outcome.systems) {
-    systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint)});
+    systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
+                       one.busiest.busy.count(), one.busiest.kernel_time.count()});
   }
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
@@ -80,9 +81,12 @@ NamedOutcome outcome_of(const Json& json) {
     for (const auto& [column, cell] : cells.items()) row.set(column, cell_of(cell));
   }
   for (const Json& system : json.at("systems")) {
-    named.outcome.systems.push_back({Time{system.at(0).get<std::int64_t>()},
-                                     system.at(1).get<std::uint64_t>(), 0,
-                                     parse_hex(system.at(2).get<std::string>()).value()});
+    const auto time_at = [&](std::size_t i) { return Time{system.at(i).get<std::int64_t>()}; };
+    named.outcome.systems.push_back(
+        {.simulated = time_at(0),
+         .events = system.at(1).get<std::uint64_t>(),
+         .fingerprint = parse_hex(system.at(2).get<std::string>()).value(),
+         .busiest = {system.at(3).get<std::string>(), time_at(4), time_at(5)}});
   }
   return named;
 }

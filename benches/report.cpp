@@ -21,6 +21,14 @@ Json json_of(const Row& row) {
   return object;
 }
 
+Json json_of(const sim::UnitUse& use) {
+  if (use.unit.empty()) return nullptr;
+  return {{"name", use.unit},
+          {"busy_ns", to_ns(use.busy)},
+          {"kernels_ns", to_ns(use.kernel_time)},
+          {"share", use.share()}};
+}
+
 // fmt writes the shortest digits that read back as the same number, in any locale.
 std::string text_of(const Cell& cell) {
   return std::visit(
@@ -80,7 +88,8 @@ std::string to_json(const Report& report) {
                        {"events", engine.events},
                        {"events_per_s", engine.events_per_s()},
                        {"wall_s", engine.wall_s},
-                       {"fingerprint", fmt::format("{:016x}", engine.fingerprint)}}}};
+                       {"fingerprint", fmt::format("{:016x}", engine.fingerprint)},
+                       {"busiest_unit", json_of(engine.busiest)}}}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "sim_engine/base/units.h"
+#include "sim_engine/components/unit_use.h"
 
 namespace kernbench::benches {
 
@@ -57,6 +59,8 @@ struct EngineStatistics {
   std::uint64_t events = 0;
   double wall_s = 0;
   std::uint64_t fingerprint = 0;  // of a single system its own; else a hash of all in their order
+  sim::UnitUse busiest = {};      // of the system whose kernels ran longest, of equals the first
+  std::size_t system_count = 1;
 
   double events_per_s() const;
 };

@@ -86,6 +86,16 @@ std::string with_commas(std::uint64_t count) {
   return text;
 }
 
+// "sip0.cube0.pe0.gemm, for 83.0 % of the 12.300 us in which kernels ran"
+std::string describe_busiest(const EngineStatistics& engine) {
+  const sim::UnitUse& use = engine.busiest;
+  if (use.unit.empty()) return "none";
+  std::string text = fmt::format("{}, for {:.1f} % of the {:.3f} us in which kernels ran", use.unit,
+                                 100 * use.share(), to_ns(use.kernel_time) / 1e3);
+  if (engine.system_count > 1) text += fmt::format(", longest of {} systems", engine.system_count);
+  return text;
+}
+
 std::string foot(const Report& report) {
   const EngineStatistics& engine = report.engine;
   std::string text = "#\n";
@@ -94,6 +104,7 @@ std::string foot(const Report& report) {
                                          with_commas(engine.events)));
   text += note_line("wall", fmt::format("{:.3f} s, {:.2f} M events/s", engine.wall_s,
                                         engine.events_per_s() / 1e6));
+  text += note_line("busiest unit", describe_busiest(engine));
   text += note_line("fingerprint", fmt::format("{:016x}", engine.fingerprint));
   for (const std::string& name : report.artifacts) text += note_line("wrote", name);
   return text;

@@ -54,6 +54,10 @@ class EngineView {
   Bytes hbm_bytes_loaded() const;
   Bytes hbm_bytes_stored() const;
 
+  // The unit that has served kernels for longest: the bottleneck, for a share() of the time in
+  // which kernels ran (sim::Machine::busiest_unit()).
+  sim::UnitUse busiest_unit() const { return simulation_->machine().busiest_unit(); }
+
   // One entry per kernel and PE, in the order of their ends.
   const std::vector<runtime::KernelResult>& results() const { return simulation_->results(); }
   // Those of the launch or collective that began last.

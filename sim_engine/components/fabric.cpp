@@ -47,7 +47,7 @@ void Fabric::enter_link(std::uint64_t index) {
   const LinkId id = transfer.path->hops[transfer.hop];
   Link& link = links_[id];
   const Time busy = transfer_time(transfer.bytes, link.spec.bandwidth);
-  const Time start = link.server.reserve(engine_.now(), busy);
+  const Time start = link.server.reserve(engine_.now(), busy, transfer.path->is_of_kernels);
   link.carried += transfer.bytes;
   if (trace_ != nullptr && busy > Time{0}) record(id, start, busy, transfer.bytes);
 
@@ -64,6 +64,19 @@ void Fabric::enter_link(std::uint64_t index) {
 void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
   const auto track = trace_->track(routing_.sip_of(link), routing_.name(link));
   trace_->span(track, trace_->label(fmt::format("{} B", bytes)), start, start + busy);
+}
+
+UnitUse Fabric::busiest_link() const {
+  LinkId busiest = 0;
+  Time longest{0};
+  for (LinkId link = 0; link < routing_.link_count(); ++link) {
+    const Time busy = links_[link].server.busy(engine_.now());
+    if (busy <= longest) continue;
+    busiest = link;
+    longest = busy;
+  }
+  if (longest == Time{0}) return {};
+  return {routing_.name(busiest), longest, Time{0}};
 }
 
 void Fabric::reset() {

@@ -19,6 +19,7 @@
 
 #include "sim_engine/components/fifo_server.h"
 #include "sim_engine/components/routing.h"
+#include "sim_engine/components/unit_use.h"
 #include "sim_engine/core/engine.h"
 
 namespace kernbench::sim {
@@ -41,6 +42,10 @@ class Fabric {
 
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return links_[link].carried; }
+
+  // The link that has carried data of kernels for longest so far, of equals the first; its name as
+  // Routing::name() has it.  Knows no kernel time.
+  UnitUse busiest_link() const;
 
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).
   void reset();

@@ -15,14 +15,24 @@ KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, const Operation& 
       operation_(operation),
       id_(++pe.services().kernel_count),
       started_(pe.services().engine.now()),
-      cpu_clock_(started_) {}
+      cpu_clock_(started_) {
+  pe.services().begin_kernel();
+}
 
 KernelRun::~KernelRun() {
   withdraw_receives();
+  pe_.services().end_kernel();
+}
+
+// The PE_CPU issues one command more.
+void KernelRun::spend_issue() {
+  const Time issue = pe_.services().topology.pe.cpu_issue;
+  cpu_clock_ = clock() + issue;
+  pe_.count_cpu(issue);
 }
 
 Command& KernelRun::issue_next(Command::Kind kind) {
-  cpu_clock_ = clock() + pe_.services().topology.pe.cpu_issue;
+  spend_issue();
   Command& command = pe_.services().commands.make();
   command.kind = kind;
   command.run = this;
@@ -190,7 +200,7 @@ void KernelRun::issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32
 
 KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dtype,
                                                  std::int64_t count) {
-  cpu_clock_ = clock() + pe_.services().topology.pe.cpu_issue;
+  spend_issue();
   ++open_receives_;
   const Tile tile = pe_.services().tiles.make(dtype, count, &pe_.scratch_in_use());
   return {&channel, channel.post(*this, tile, cpu_clock_), tile};

@@ -143,6 +143,7 @@ class KernelRun {
 
   static constexpr std::size_t kFewAccesses = 16;
 
+  void spend_issue();
   Command& issue_next(Command::Kind kind);
   void submit(Command& command);
   void issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32_t number, const Tile& tile);

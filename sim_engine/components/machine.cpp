@@ -27,8 +27,7 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
       launcher_(engine_, fabric_, topology_),
       hbm_(hbm_of(topology_)),
       queue_memory_(topology_, hbm_),
-      services_{topology_,    engine_, fabric_, memory_, accesses_, op_log_,
-                trace_.get(), {},      {},      0,       0} {
+      services_{topology_, engine_, fabric_, memory_, accesses_, op_log_, trace_.get(), {}, {}} {
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {
@@ -43,6 +42,18 @@ ProcessingElement& Machine::pe(const PeLocation& at) {
   KB_CHECK(exists(topology_, at), "there is no {}", to_string(at));
   const int number = (at.sip * topology_.cube_count() + at.cube) * topology_.pe_count() + at.pe;
   return pes_[static_cast<std::size_t>(number)];
+}
+
+UnitUse Machine::busiest_unit() const {
+  UnitUse busiest = fabric_.busiest_link();
+  for (const ProcessingElement& pe : pes_) {
+    const auto [unit, busy] = pe.busiest_unit();
+    if (busy <= busiest.busy) continue;
+    busiest.unit = fmt::format("{}.{}", to_string(pe.location()), unit);
+    busiest.busy = busy;
+  }
+  busiest.kernel_time = services_.kernel_time(engine_.now());
+  return busiest;
 }
 
 IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& params) {

@@ -49,6 +49,11 @@ class Machine {
 
   ProcessingElement& pe(const PeLocation& at);
 
+  // The unit that has served kernels for longest so far, and how long any kernel ran.  Host copies
+  // and launches do not count.  Units are links and ports of memories, and the PEs'
+  // (ProcessingElement::busiest_unit()); of equals the first in this order, PEs by their number.
+  UnitUse busiest_unit() const;
+
   // Makes a queue and enters it in both PEs' tables.  Its slots are taken out of the memory that
   // they lie in until disconnect_all(); DeviceError KB-M010 if they do not fit.
   // REQUIRES: neither end is connected at its port

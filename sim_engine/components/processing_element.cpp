@@ -337,6 +337,21 @@ void ProcessingElement::record(const Command& command) {
   if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
 }
 
+std::pair<std::string_view, Time> ProcessingElement::busiest_unit() const {
+  const Time now = services_.engine.now();
+  std::pair<std::string_view, Time> busiest;
+  const auto consider = [&](std::string_view unit, Time busy) {
+    if (busy > busiest.second) busiest = {unit, busy};
+  };
+  consider("cpu", std::min(cpu_busy_, now));  // it runs ahead of simulated time
+  consider("load", dma_[kLoad].busy(now));
+  consider("store", dma_[kStore].busy(now));
+  consider("communication", dma_[kCommunication].busy(now));
+  consider("math", math_.busy(now));
+  consider("gemm", gemm_.busy(now));
+  return busiest;
+}
+
 void ProcessingElement::reset() {
   const Time now = services_.engine.now();
   for (FifoServer& channel : dma_) channel.release(now);

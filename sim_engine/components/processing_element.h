@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <string_view>
+#include <utility>
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fabric.h"
@@ -42,6 +44,22 @@ struct PeServices {
   CommandPool commands;
   std::uint32_t next_arrow = 0;
   std::uint64_t kernel_count = 0;  // that have run
+
+  // In how much time any kernel ran.
+  int running_kernels = 0;
+  Time running_since{0};
+  Time ran_before{0};
+  void begin_kernel() {
+    if (running_kernels++ == 0) running_since = engine.now();
+  }
+  void end_kernel() {
+    ran_before = kernel_time(engine.now());
+    --running_kernels;
+    running_since = engine.now();
+  }
+  Time kernel_time(Time now) const {
+    return running_kernels == 0 ? ran_before : ran_before + (now - running_since);
+  }
 };
 
 class ProcessingElement {
@@ -78,6 +96,13 @@ class ProcessingElement {
   void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message);
   void receive_in_place(IpcqChannel& channel, IpcqPost& post, IpcqMessage message);
 
+  // The PE_CPU has been at work for so long: at issuing commands.
+  void count_cpu(Time busy) { cpu_busy_ += busy; }
+
+  // Of its units the one that has been busy for longest, and how long: cpu, load, store,
+  // communication (the DMA's channels, while they set up), math or gemm; of equals the first.
+  std::pair<std::string_view, Time> busiest_unit() const;
+
   // Forgets reservations: the end of a run that failed.  Scratch comes back with the tiles.
   void reset();
 
@@ -112,6 +137,7 @@ class ProcessingElement {
   std::array<FifoServer, kChannelCount> dma_;
   FifoServer math_;
   FifoServer gemm_;
+  Time cpu_busy_{0};
   bool is_claimed_ = false;
   std::deque<Event> claims_;  // kernels that wait for their turn
   Bytes queue_bytes_ = 0;

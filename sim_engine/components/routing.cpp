@@ -150,6 +150,7 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
     return end.kind == Endpoint::Kind::host || end.kind == Endpoint::Kind::io_cpu;
   };
   Path path;
+  path.is_of_kernels = from.kind == Endpoint::Kind::tcm || to.kind == Endpoint::Kind::tcm;
   leave(from, path.links);
   if (from.at.sip == to.at.sip && !at_io(from) && !at_io(to)) {
     cross_cubes(from.at.sip, from.at.cube, to.at.cube, path.links);

@@ -26,9 +26,10 @@ using LinkId = std::uint32_t;
 
 struct Path {
   std::vector<LinkId> links;
-  std::vector<LinkId> hops;  // those of them that can cost time: the others are passed at once
-  Time latency{0};           // sum over the links
-  Bandwidth bottleneck;      // the slowest link's
+  std::vector<LinkId> hops;    // those of them that can cost time: the others are passed at once
+  Time latency{0};             // sum over the links
+  Bandwidth bottleneck;        // the slowest link's
+  bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
 
   // Of an unloaded message: the head takes every latency, the body the slowest link.
   Time time_of(Bytes bytes) const { return latency + transfer_time(bytes, bottleneck); }

@@ -8,6 +8,7 @@
 namespace kernbench::test {
 
 using Catch::Contains;
+using Catch::Matches;
 using Json = nlohmann::ordered_json;
 
 namespace {
@@ -51,7 +52,9 @@ TEST_CASE("the report has exactly the agreed keys", "[cli][run]") {
                                                     "engine"});
   CHECK(keys_of(report["engine"]) == std::vector<std::string>{"simulated_ns", "events",
                                                               "events_per_s", "wall_s",
-                                                              "fingerprint"});
+                                                              "fingerprint", "busiest_unit"});
+  CHECK(keys_of(report["engine"]["busiest_unit"]) ==
+        std::vector<std::string>{"name", "busy_ns", "kernels_ns", "share"});
   CHECK(keys_of(report["rows"][0]) ==
         std::vector<std::string>{"collective", "algorithm", "world_size", "buffer_kind", "n_elem",
                                  "dtype", "bytes", "crit_ns", "time_ns", "algbw_gbs", "busbw_gbs",
@@ -121,6 +124,20 @@ TEST_CASE("a single device has nothing to exchange", "[cli][run]") {
   CHECK(row["algbw_gbs"] > 0);
   CHECK(row["lower_bound_ns"] == 0);
   CHECK(row["wrong"] == 0);
+}
+
+TEST_CASE("the busiest unit of a large all_reduce is a link between SIPs, of a small one waits",
+          "[cli][run][busiest_unit]") {
+  const auto busiest = [](const std::string& elements) {
+    return report_of(allreduce("ring_1d_6", {"n_elem=" + elements}))["engine"]["busiest_unit"];
+  };
+  const Json large = busiest("1572864");
+  CHECK_THAT(large["name"].get<std::string>(), Matches("sip[0-5]\\.link\\.(east|west)"));
+  CHECK(large["share"] > 0.5);
+  CHECK(large["share"] <= 1.0);
+  CHECK(large["share"] ==
+        Approx(large["busy_ns"].get<double>() / large["kernels_ns"].get<double>()).epsilon(1e-12));
+  CHECK(busiest("16")["share"] < 0.1);
 }
 
 TEST_CASE("without overheads the closed form is met", "[cli][run]") {

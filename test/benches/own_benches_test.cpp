@@ -47,6 +47,8 @@ TEST_CASE("statistics are summed over all systems of a bench", "[own_benches]") 
   const Json engine = Json::parse(run_own("own-rows", {"--json", "-"}).out)["engine"];
   CHECK(engine["events"] == 2 * 7);  // each copies over as many links
   CHECK(engine["simulated_ns"] == 2 * 660);
+  CHECK(engine["busiest_unit"] == nullptr);  // no kernel ran
+  CHECK_THAT(run_own("own-rows").out, Contains("#   busiest unit  none\n"));
 }
 
 TEST_CASE("the folder of --out holds the report and the bench's files", "[own_benches]") {

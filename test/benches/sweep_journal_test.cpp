@@ -44,7 +44,8 @@ TEST_CASE("a point comes back as it was, to the bit", "[journal]") {
                       .set("less", -infinity)
                       .set("no", false)
                       .set("none", std::optional<double>());
-  const EngineStatistics system{Time{123}, 1ull << 63, 0, 0x0123456789abcdef};
+  const EngineStatistics system{
+      Time{123}, 1ull << 63, 0, 0x0123456789abcdef, {"sip0.host.up", Time{45}, Time{123}}};
   const PointOutcome outcome{.ok = false, .rows = {row, Row()}, .systems = {system, {}}};
   const TemporaryFolder folder;
   { SweepJournal(folder.path("j"), kInputs).append("p", outcome); }
@@ -60,6 +61,10 @@ TEST_CASE("a point comes back as it was, to the bit", "[journal]") {
   CHECK(found->systems[0].simulated == system.simulated);
   CHECK(found->systems[0].events == system.events);
   CHECK(found->systems[0].fingerprint == system.fingerprint);
+  CHECK(found->systems[0].busiest.unit == "sip0.host.up");
+  CHECK(found->systems[0].busiest.busy == Time{45});
+  CHECK(found->systems[0].busiest.kernel_time == Time{123});
+  CHECK(found->systems[1].busiest.unit.empty());
 }
 
 TEST_CASE("what other inputs have left is not used, and stays for them", "[journal]") {

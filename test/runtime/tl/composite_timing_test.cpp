@@ -33,6 +33,7 @@ constexpr Time kProduct = ns(25 * 27);
 struct Timed {
   Time took{0};    // the kernel
   Time window{0};  // the composite
+  sim::UnitUse busiest{};
 };
 
 Timed run(
@@ -46,7 +47,8 @@ Timed run(
     change(composite);
   });
   CHECK(gemm.torch.engine().composite_window_ns() == to_ns(gemm.torch.engine().composite_window()));
-  return {gemm.torch.engine().critical_pe_exec(), gemm.torch.engine().composite_window()};
+  return {gemm.torch.engine().critical_pe_exec(), gemm.torch.engine().composite_window(),
+          gemm.torch.engine().busiest_unit()};
 }
 
 TEST_CASE("one tile is a load, a product and a store", "[tl][composite][timing]") {
@@ -60,14 +62,48 @@ TEST_CASE("bound by the array: the first load, all products, the last store",
   const std::int64_t rows = GENERATE(1, 2, 3);
   const std::int64_t depths = GENERATE(1, 2, 5);
   const sim::GemmSize size{10 * rows, 10, 25 * depths};
-  CHECK(run(size, slow_array()).took == kWay + kPair + rows * depths * kProduct + kStore);
+  const Timed timed = run(size, slow_array());
+  CHECK(timed.took == kWay + kPair + rows * depths * kProduct + kStore);
+  CHECK(timed.busiest.unit == "sip0.cube0.pe0.gemm");
+  CHECK(timed.busiest.busy == rows * depths * kProduct);
 }
 
 TEST_CASE("bound by the way: all loads, one after the other, and the last store",
           "[tl][composite][timing]") {
   const std::int64_t depths = GENERATE(1, 2, 3, 10);
   const sim::GemmSize size{10, 10, 25 * depths};
-  CHECK(run(size, round_topology()).took == kWay + depths * kPair + kStore);
+  const Timed timed = run(size, round_topology());
+  CHECK(timed.took == kWay + depths * kPair + kStore);
+  CHECK(timed.busiest.unit == "sip0.cube0.pe0.noc.in");
+  CHECK(timed.busiest.busy == depths * kPair);
+}
+
+TEST_CASE("bound by HBM: all bytes, in and out, one after the other", "[tl][composite][timing]") {
+  Topology topology = round_topology();
+  topology.cube.hbm.bandwidth = Bandwidth{10'000'000'000};
+  const std::int64_t rows = GENERATE(2, 3);
+  const std::int64_t columns = GENERATE(2, 5);
+  // Each result loads 2000 B and stores 400 B.  HBM has always something to do, for the next
+  // operands are asked for before the last have come.  Only the last result waits for its place:
+  // the last store but two is done 50 ns after it has left HBM, and 3 ns later the last one's head
+  // is there, when that of the one between has been gone for 13.
+  const Time busy = rows * columns * ns(2400 / 10);
+  const Timed timed = run({10 * rows, 10 * columns, 25}, topology);
+  CHECK(timed.took == busy + ns(50 + 3 - 40) + ns(50));
+  CHECK(timed.busiest.unit == "sip0.cube0.hbm0");
+  CHECK(timed.busiest.busy == busy);
+}
+
+TEST_CASE("bound by latency: two products' operands are under way at a time",
+          "[tl][composite][timing]") {
+  Topology topology = round_topology();
+  topology.cube.hbm.latency = ns(1000);
+  const Time way = ns(1003);
+  // The array takes no time here.  Operands of product 2 i are asked for when those of 2 i - 2
+  // have come, those of 2 i + 1 a pair later.
+  const std::int64_t pairs = GENERATE(1, 2, 5);
+  CHECK(run({10, 10, 25 * 2 * pairs}, topology).took ==
+        pairs * way + (pairs + 1) * kPair + way + ns(20));
 }
 
 TEST_CASE("results are stored while the next are worked on", "[tl][composite][timing]") {
