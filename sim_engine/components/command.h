@@ -65,8 +65,13 @@ class CommandPool {
     free_.pop_back();
     return command;
   }
+  // What only some kinds have is set by whoever makes a command of that kind.
   void give_back(Command& command) {
-    command = {};
+    command.missing_operands = 0;
+    command.composite = nullptr;
+    for (Tile* tile : {&command.a, &command.b, &command.c, &command.result, &command.departed}) {
+      *tile = {};
+    }
     free_.push_back(&command);
   }
 

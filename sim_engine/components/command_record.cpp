@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "sim_engine/components/composite.h"
 
 namespace kernbench::sim {
@@ -13,24 +15,9 @@ bool is_send(Command::Kind kind) {
 }
 
 OpKind op_kind_of(Command::Kind kind) {
-  switch (kind) {
-    case Command::Kind::load:
-      return OpKind::load;
-    case Command::Kind::store:
-      return OpKind::store;
-    case Command::Kind::math:
-      return OpKind::math;
-    case Command::Kind::gemm:
-      return OpKind::gemm;
-    case Command::Kind::composite:
-      return OpKind::composite;
-    case Command::Kind::send:
-    case Command::Kind::copy_to:
-      return OpKind::send;
-    case Command::Kind::receive:
-      break;
-  }
-  return OpKind::recv;
+  constexpr std::array kKinds = {OpKind::load,      OpKind::store, OpKind::math, OpKind::gemm,
+                                 OpKind::composite, OpKind::send,  OpKind::send, OpKind::recv};
+  return kKinds[static_cast<std::size_t>(kind)];  // in the order of Command::Kind
 }
 
 std::int64_t products_of(const GemmSize& size) {

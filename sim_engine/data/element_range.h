@@ -19,7 +19,10 @@ struct ElementRange {
 
   std::int64_t count() const { return rows * columns; }
   // Behind the last element.
-  std::int64_t end() const { return count() == 0 ? begin : begin + (rows - 1) * pitch + columns; }
+  std::int64_t end() const {
+    if (rows == 1) return begin + columns;
+    return count() == 0 ? begin : begin + (rows - 1) * pitch + columns;
+  }
   bool is_contiguous() const { return rows <= 1 || pitch == columns; }
   ElementRange row(std::int64_t index) const { return {begin + index * pitch, columns}; }
   // The same elements, as one row if they follow each other.
@@ -32,7 +35,9 @@ struct ElementRange {
 ElementRange common_stretch(const ElementRange& a, const ElementRange& b);
 
 inline bool overlap(const ElementRange& a, const ElementRange& b) {
-  return a.begin < b.end() && b.begin < a.end() && common_stretch(a, b).columns > 0;
+  if (a.begin >= b.end() || b.begin >= a.end()) return false;
+  if (a.rows == 1 && b.rows == 1) return a.columns > 0 && b.columns > 0;
+  return common_stretch(a, b).columns > 0;
 }
 
 // "0..63"; "0..63 and 3 more rows, 256 apart".

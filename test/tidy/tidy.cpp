@@ -41,7 +41,9 @@ const std::array<Package, 8> kPackages = {{
     {"Eigen/", {"sim_engine/data/", "runtime/tensor/eigen", "benches/micro/gemm"}},
     {"yaml-cpp/", {"sim_engine/base/"}},
     {"CLI/", {"benches/"}},
-    {"nlohmann/", {"benches/", "sim_engine/trace/trace_recorder_test.cpp"}},
+    {"nlohmann/",
+     {"benches/", "sim_engine/trace/trace_recorder_test.cpp",
+      "runtime/tl/composite_trace_test.cpp"}},
     {"benchmark/", {"benches/"}},
     {"catch2/", {"test/"}},
 }};
