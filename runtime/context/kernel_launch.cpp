@@ -79,6 +79,8 @@ class KernelLaunch {
 };
 
 std::exception_ptr KernelLaunch::run() {
+  simulation_.command_budget().refill();
+  simulation_.watchdog().start();
   launch_on_sips();
   simulation_.wait(done_, [&] {
     const std::string sips = sips_.size() == 1 ? fmt::format("sip{}", request_.pes.front().sip)
@@ -140,7 +142,7 @@ void KernelLaunch::begin(std::uint64_t index) {
 void KernelLaunch::body(Kernel& kernel) {
   sim::ProcessingElement& pe = simulation_.machine().pe(kernel.local.pe);
   const Time started = simulation_.now();
-  kernel.tl.emplace(simulation_.fibers(), kernel.local, pe,
+  kernel.tl.emplace(simulation_.fibers(), simulation_.command_budget(), kernel.local, pe,
                     sim::Engine::call<&Kernel::wake>(&kernel), request_.name,
                     static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
                     sim::Operation{request_.operation, request_.is_collective});

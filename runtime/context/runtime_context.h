@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -14,6 +15,7 @@
 
 #include "runtime/context/device_namespaces.h"
 #include "runtime/context/kernel_launch.h"
+#include "runtime/context/run_limits.h"
 #include "runtime/distributed/distributed.h"
 #include "runtime/multiprocessing/spawn.h"
 #include "runtime/tensor/tensor.h"
@@ -29,6 +31,12 @@ struct RuntimeOptions {
   // Threads that a host read may compute on, the caller's among them; 0: as many as there are
   // cores.  The values do not depend on it.
   int replay_threads = 0;
+  // Commands that kernels may issue before they are held to be endless (DeadlockError KB-D002):
+  // each 50,000, and those that run at the same time this many more together; 0: any number.
+  std::int64_t command_limit = runtime::RunLimits{}.commands;
+  // How long a kernel may run, in time of the host, without waiting for anything; then the process
+  // ends with KB-D003 and exit code 20.  0: for ever.
+  std::chrono::milliseconds kernel_time_limit = runtime::RunLimits{}.kernel_time;
 };
 
 // What came out of a run: torch.engine().

@@ -21,10 +21,12 @@ sim::Event signal_event(Completion& completion) {
 }
 
 Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options,
-                       int replay_threads)
+                       int replay_threads, const RunLimits& limits)
     : machine_(topology, options),
       fibers_(machine_.engine()),
-      executor_(machine_.memory(), replay_threads) {}
+      executor_(machine_.memory(), replay_threads),
+      command_budget_(limits.commands),
+      watchdog_(fibers_, limits.kernel_time) {}
 
 Simulation::~Simulation() {
   abandon();

@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "runtime/context/fiber_local.h"
+#include "runtime/context/kernel_watchdog.h"
+#include "runtime/context/run_limits.h"
 #include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/tl/command_budget.h"
 #include "sim_engine/components/machine.h"
 #include "sim_engine/data/data_executor.h"
 
@@ -55,7 +58,8 @@ struct KernelResult {
 class Simulation {
  public:
   // `replay_threads` as RuntimeOptions has it.
-  Simulation(const Topology& topology, const sim::MachineOptions& options, int replay_threads = 0);
+  Simulation(const Topology& topology, const sim::MachineOptions& options, int replay_threads = 0,
+             const RunLimits& limits = {});
   ~Simulation();
 
   sim::Machine& machine() { return machine_; }
@@ -79,6 +83,9 @@ class Simulation {
   // As fail() with Error KB-S001 (exit 130), now or when the engine is driven next.  The only
   // method that may be called from another thread.
   void interrupt();
+
+  tl::CommandBudget& command_budget() { return command_budget_; }
+  KernelWatchdog& watchdog() { return watchdog_; }
 
   sim::HbmAllocator& allocator(int sip) { return machine_.hbm(sip); }
 
@@ -111,6 +118,7 @@ class Simulation {
   sim::Machine machine_;
   FiberScheduler fibers_;
   sim::DataExecutor executor_;
+  tl::CommandBudget command_budget_;
   FiberLocal main_local_;
   const Completion* driven_for_ = nullptr;  // what the main stack waits for
   std::atomic<bool> stop_ = false;
@@ -121,6 +129,7 @@ class Simulation {
   std::vector<KernelResult> results_;
   std::vector<KernelResult> last_results_;
   std::vector<std::shared_ptr<void>> work_under_way_;
+  KernelWatchdog watchdog_;  // last: its thread looks at fibers_
 };
 
 }  // namespace kernbench::runtime

@@ -10,7 +10,7 @@ FiberScheduler::FiberScheduler(sim::Engine& engine, const FiberOptions& options)
     : engine_(engine), stacks_(options) {}
 
 FiberScheduler::~FiberScheduler() {
-  KB_CHECK(current_ == nullptr, "a scheduler is destroyed by one of its fibers");
+  KB_CHECK(current() == nullptr, "a scheduler is destroyed by one of its fibers");
   unwind_all();
   KB_CHECK(live_count_ == 0, "a scheduler is destroyed inside call_on_main()");
 }
@@ -90,7 +90,7 @@ void FiberScheduler::schedule_resume(Fiber& fiber) {
 }
 
 void FiberScheduler::cancel(Fiber& fiber) {
-  if (&fiber == current_) {
+  if (&fiber == current()) {
     fiber.cancelled_ = true;
     return;
   }

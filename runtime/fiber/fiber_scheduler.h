@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -39,7 +41,12 @@ class FiberScheduler {
                FiberEnd on_end = {});
 
   // The fiber that is running; nullptr on the main stack.
-  Fiber* current() const { return current_; }
+  Fiber* current() const { return current_.load(std::memory_order_relaxed); }
+
+  // How often a fiber was entered: the same number, and a fiber, seen twice mean that this fiber
+  // has run all the while.  These two, and what was written before the fiber was entered, may be
+  // read by other threads.
+  std::uint64_t turn() const { return turn_.load(std::memory_order_acquire); }
 
   // Blocks the current fiber until wake(), `describe` says what for.  Returns at once, but for one
   // turn of the engine, if it was woken since it last parked: so wait in a loop over a condition.
@@ -103,7 +110,8 @@ class FiberScheduler {
   static void run_body(Fiber& fiber) noexcept;
 
   sim::Engine& engine_;
-  Fiber* current_ = nullptr;
+  std::atomic<Fiber*> current_ = nullptr;
+  std::atomic<std::uint64_t> turn_ = 0;
   StackPool stacks_;
   std::vector<std::unique_ptr<Fiber>> fibers_;  // every object ever made
   std::vector<Fiber*> free_;                    // the last one is the next to be used again

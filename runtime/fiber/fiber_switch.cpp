@@ -100,7 +100,11 @@ struct BorrowedStack {
 // Main stack: runs the fiber until it leaves.  The globals are swapped on this side of the switch,
 // because on the fiber's side they are wrong for what the switch itself throws.
 [[gnu::always_inline]] inline void FiberScheduler::enter(Fiber& fiber) {
-  fiber.scheduler_->current_ = &fiber;
+  FiberScheduler& scheduler = *fiber.scheduler_;
+  scheduler.current_.store(&fiber, std::memory_order_relaxed);
+  // Not an atomic increment: only this thread writes it.
+  const std::uint64_t turn = scheduler.turn_.load(std::memory_order_relaxed) + 1;
+  scheduler.turn_.store(turn, std::memory_order_release);
   fiber.state_ = Fiber::State::running;
   fiber.annotation_.entering();
   if constexpr (kSwapExceptionGlobals) {
@@ -112,7 +116,7 @@ struct BorrowedStack {
     switch_sides(fiber.other_side_);
   }
   fiber.annotation_.left();
-  fiber.scheduler_->current_ = nullptr;
+  scheduler.current_.store(nullptr, std::memory_order_relaxed);
 }
 
 // Fiber: back to enter(), until it is entered again.
@@ -139,7 +143,7 @@ KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::on_resume(void* object, std::uint
 }
 
 [[gnu::always_inline]] inline void FiberScheduler::resume(Fiber& fiber) {
-  KB_CHECK(current_ == nullptr, "a fiber is resumed from inside another");
+  KB_CHECK(current() == nullptr, "a fiber is resumed from inside another");
   enter(fiber);
   const bool is_parked = fiber.state_ == Fiber::State::waiting;
   if (is_parked && fiber.exception_globals_.uncaught == 0) [[likely]]
@@ -183,7 +187,7 @@ void FiberScheduler::prepare(Fiber& fiber) {
 }
 
 KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::park(DescribeWait describe) {
-  Fiber* fiber = current_;
+  Fiber* fiber = current();
   KB_CHECK(fiber != nullptr, "park() outside a fiber");
   if (fiber->cancelled_) [[unlikely]]
     throw_cancelled(*fiber);
@@ -211,8 +215,8 @@ void FiberScheduler::give_up(Fiber& fiber) {
 }
 
 void FiberScheduler::call_on_main(FunctionRef<void()> function) {
-  if (current_ == nullptr) return function();
-  Fiber& fiber = *current_;
+  if (current() == nullptr) return function();
+  Fiber& fiber = *current();
   Fiber::MainCall call{function, nullptr};
   fiber.main_call_ = &call;
   leave(fiber);

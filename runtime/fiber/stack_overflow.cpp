@@ -17,7 +17,7 @@ namespace kernbench::runtime {
 
 #if defined(KERNBENCH_ASAN)
 
-OverflowWatch::OverflowWatch(const StackPool& pool, Fiber* const& current)
+OverflowWatch::OverflowWatch(const StackPool& pool, const std::atomic<Fiber*>& current)
     : pool_(pool), current_(current) {}
 OverflowWatch::~OverflowWatch() = default;
 
@@ -106,7 +106,7 @@ void install(int signal, struct sigaction& previous) {
 
 }  // namespace
 
-OverflowWatch::OverflowWatch(const StackPool& pool, Fiber* const& current)
+OverflowWatch::OverflowWatch(const StackPool& pool, const std::atomic<Fiber*>& current)
     : pool_(pool), current_(current) {
   const std::scoped_lock lock(watches_mutex);
   next_ = watches;

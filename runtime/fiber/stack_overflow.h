@@ -7,6 +7,8 @@
 
 #pragma once
 
+#include <atomic>
+
 namespace kernbench::runtime {
 
 class Fiber;
@@ -16,18 +18,18 @@ class OverflowWatch {
  public:
   // `current` is the fiber that uses the pool's stacks at present.
   // REQUIRES: pool and current outlive this
-  OverflowWatch(const StackPool& pool, Fiber* const& current);
+  OverflowWatch(const StackPool& pool, const std::atomic<Fiber*>& current);
   ~OverflowWatch();
   OverflowWatch(const OverflowWatch&) = delete;
   OverflowWatch& operator=(const OverflowWatch&) = delete;
 
   const StackPool& pool() const { return pool_; }
-  const Fiber* current() const { return current_; }
+  const Fiber* current() const { return current_.load(std::memory_order_relaxed); }
   const OverflowWatch* next() const { return next_; }
 
  private:
   const StackPool& pool_;
-  Fiber* const& current_;
+  const std::atomic<Fiber*>& current_;
   OverflowWatch* next_ = nullptr;  // all watches of the process
 };
 

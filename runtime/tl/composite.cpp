@@ -90,7 +90,7 @@ void Context::choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted)
                  std::min(wanted.k, plan.size.k)};
   } else if (const auto tile = run_.choose_tile(plan, wanted)) {
     plan.tile = *tile;
-  } else {  // the least, for reserve_scratch() to wait for or to refuse
+  } else {  // the least, for make_room() to wait for or to refuse
     plan.tile = {std::clamp<std::int64_t>(wanted.m, 1, plan.size.m),
                  std::clamp<std::int64_t>(wanted.n, 1, plan.size.n),
                  std::clamp<std::int64_t>(wanted.k, 1, plan.size.k)};
@@ -109,7 +109,7 @@ void Context::choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted)
 void Context::composite(const CompositeGemm& gemm) {
   sim::CompositePlan plan = plan_of(gemm);
   choose_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
-  reserve_scratch("tl.composite", working_set(plan));
+  make_room("tl.composite", working_set(plan));
   run_.composite(plan);
 }
 

@@ -101,7 +101,7 @@ Tensor Context::elementwise(sim::MathOp op, std::string_view name,
     throw do_not_fit(where(name), operands,
                      "their shapes must agree, from the last dimension on, or be 1");
   }
-  reserve_scratch(name, shape->numel() * size_of(*dtype));
+  make_room(name, shape->numel() * size_of(*dtype));
   std::array<sim::MathOperand, sim::kMostOperands> inputs;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Tensor* const tensor = operands[i].tensor();
@@ -124,7 +124,7 @@ Tensor Context::cast(const Tensor& x, DType dtype) {
   check_own("tl.cast", x);
   if (x.dtype() == dtype) return x;
   const std::int64_t count = x.shape_.numel();
-  reserve_scratch("tl.cast", count * size_of(dtype));
+  make_room("tl.cast", count * size_of(dtype));
   const std::array input{sim::MathOperand{x.tile_}};
   return {*this, x.shape_, run_.math(sim::MathOp::convert, dtype, count, input), "tl.cast"};
 }

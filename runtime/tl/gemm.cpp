@@ -27,7 +27,7 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, const DotOptions& options)
   check_own("tl.dot", b);
   const sim::GemmSize size = dot_size(a, b);
   const Shape shape{size.m, size.n};
-  reserve_scratch("tl.dot", shape.numel() * size_of(options.out_dtype));
+  make_room("tl.dot", shape.numel() * size_of(options.out_dtype));
   return {*this, shape, run_.gemm(size, a.tile_, b.tile_, sim::Tile{}, options.out_dtype),
           "tl.dot"};
 }
@@ -46,7 +46,8 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
                     describe(accumulator), describe(a), describe(b), to_string(shape)));
   }
   const Bytes bytes = shape.numel() * size_of(options.out_dtype);
-  if (!sim::TilePool::can_be_replaced(accumulator.tile_, bytes)) reserve_scratch("tl.dot", bytes);
+  const bool takes_its_place = sim::TilePool::can_be_replaced(accumulator.tile_, bytes);
+  make_room("tl.dot", takes_its_place ? 0 : bytes);
   return {*this, shape, run_.gemm(size, a.tile_, b.tile_, accumulator.tile_, options.out_dtype),
           "tl.dot"};
 }

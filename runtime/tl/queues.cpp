@@ -85,6 +85,7 @@ void Context::send(Port port, const Tensor& value) {
                                   where("tl.send"), value.tile_->bytes, channel.params().slot_bytes,
                                   channel.name()));
   }
+  make_room("tl.send", 0);
   const Time began = run_.clock();
   while (!channel.next_credit()) {
     const SenderWait wait(local_, channel, began);
@@ -101,6 +102,7 @@ void Context::send(Port port, const Tensor& value) {
 void Context::send(Port port, const Tensor& value, CopyTo) {
   sim::IpcqChannel& channel = out(port);
   check_own("tl.send", value);
+  make_room("tl.send", 0);
   const Time began = run_.clock();
   while (!channel.next_post()) {
     const SenderWait wait(local_, channel, began);
@@ -115,7 +117,7 @@ void Context::send(Port port, const Tensor& value, CopyTo) {
 
 RecvFuture Context::recv_async(Port port, const Shape& shape, DType dtype) {
   sim::IpcqChannel& channel = in(port);
-  reserve_scratch("tl.recv", shape.numel() * size_of(dtype));
+  make_room("tl.recv", shape.numel() * size_of(dtype));
   return {run_.id(), shape, run_.post_receive(channel, dtype, shape.numel())};
 }
 

@@ -55,7 +55,7 @@ Tensor Context::reduce(sim::AxisOp op, std::string_view name, const Tensor& x,
                                              where(name), describe(x)));
   }
   const Shape shape = reduced_shape(x.shape_, dimension, options.keep_dims);
-  reserve_scratch(name, shape.numel() * size_of(x.dtype()));
+  make_room(name, shape.numel() * size_of(x.dtype()));
   return {*this, shape, run_.along_axis(op, x.tile_, form), name};
 }
 
@@ -72,7 +72,7 @@ Tensor Context::min(const Tensor& x, std::optional<int> axis, const ReduceOption
 Tensor Context::softmax(const Tensor& x, int axis) {
   check_own("tl.softmax", x);
   const sim::AxisForm form = form_of(x.shape_, axis_of("tl.softmax", x, axis));
-  reserve_scratch("tl.softmax", x.tile_->bytes);
+  make_room("tl.softmax", x.tile_->bytes);
   return {*this, x.shape_, run_.along_axis(sim::AxisOp::softmax, x.tile_, form), "tl.softmax"};
 }
 

@@ -24,13 +24,14 @@ sim::ElementRange Context::rows_at(std::string_view operation, const Pointer& po
 
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch) {
   const sim::ElementRange rows = rows_at("tl.load", source, shape, dtype, pitch);
-  reserve_scratch("tl.load", shape.numel() * size_of(dtype));
+  make_room("tl.load", shape.numel() * size_of(dtype));
   return {*this, shape, run_.load(source.buffer_, rows), "tl.load"};
 }
 
 void Context::store(const Pointer& target, const Tensor& value, std::int64_t pitch) {
   check_own("tl.store", value);
   const sim::ElementRange rows = rows_at("tl.store", target, value.shape(), value.dtype(), pitch);
+  make_room("tl.store", 0);
   run_.store(target.buffer_, rows, value.tile_);
 }
 

@@ -26,7 +26,7 @@ std::int64_t largest_count(DType dtype) {
 
 }  // namespace
 
-std::int64_t Context::cdiv(std::int64_t a, std::int64_t b) {
+std::int64_t cdiv(std::int64_t a, std::int64_t b) {
   if (b <= 0) {
     throw DeviceError("KB-K022",
                       fmt::format("tl.cdiv: {} / {}; the divisor must be positive", a, b));
@@ -35,7 +35,7 @@ std::int64_t Context::cdiv(std::int64_t a, std::int64_t b) {
 }
 
 Tensor Context::full(const Shape& shape, double value, DType dtype) {
-  reserve_scratch("tl.full", shape.numel() * size_of(dtype));
+  make_room("tl.full", shape.numel() * size_of(dtype));
   const std::array number{sim::MathOperand{{}, static_cast<float>(value)}};
   return {*this, shape, run_.math(sim::MathOp::convert, dtype, shape.numel(), number), "tl.full"};
 }
@@ -53,7 +53,7 @@ Tensor Context::arange(std::int64_t start, std::int64_t end, DType dtype) {
                                where("tl.arange"), start, end, name_of(dtype), -largest, largest));
   }
   const Shape shape{end - start};
-  reserve_scratch("tl.arange", shape.numel() * size_of(dtype));
+  make_room("tl.arange", shape.numel() * size_of(dtype));
   return {*this, shape, run_.ramp(dtype, start, shape.numel()), "tl.arange"};
 }
 
@@ -65,7 +65,7 @@ Tensor Context::trans(const Tensor& x) {
   }
   const std::int64_t rows = x.shape_[0];
   const std::int64_t columns = x.shape_[1];
-  reserve_scratch("tl.trans", x.tile_->bytes);
+  make_room("tl.trans", x.tile_->bytes);
   return {*this,
           {columns, rows},
           run_.along_axis(sim::AxisOp::transpose, x.tile_, {1, rows, columns}),

@@ -7,10 +7,11 @@
 
 namespace kernbench::tl {
 
-Context::Context(runtime::FiberScheduler& fibers, runtime::FiberLocal& local,
+Context::Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
                  sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
                  int program_id, int program_count, const sim::Operation& operation)
     : fibers_(fibers),
+      budget_(budget),
       local_(local),
       run_(pe, wake, operation),
       kernel_name_(kernel_name),
@@ -53,7 +54,7 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, s
 
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
   check_access("tl.load", source, shape.numel(), dtype);
-  reserve_scratch("tl.load", shape.numel() * size_of(dtype));
+  make_room("tl.load", shape.numel() * size_of(dtype));
   return {*this, shape, run_.load(source.buffer_, source.offset_, shape.numel()), "tl.load"};
 }
 
@@ -67,6 +68,7 @@ void Context::check_own(std::string_view operation, const Tensor& value) const {
 void Context::store(const Pointer& target, const Tensor& value) {
   check_own("tl.store", value);
   check_access("tl.store", target, value.shape().numel(), value.dtype());
+  make_room("tl.store", 0);
   run_.store(target.buffer_, target.offset_, value.tile_);
 }
 
@@ -102,7 +104,21 @@ Tensor Context::cat(std::span<const Tensor> values) {
 
 // Waiting
 
-void Context::reserve_scratch(std::string_view operation, Bytes bytes) {
+void Context::count_command(std::string_view operation) {
+  if (++commands_ <= CommandBudget::kOwnCommands || budget_.take()) return;
+  throw DeadlockError(
+      "KB-D002",
+      fmt::format("livelock: {} is command {} of this kernel, which seems to have no end (t={}); "
+                  "if it has, raise RuntimeOptions::command_limit, which is {}",
+                  where(operation), commands_, to_string(run_.clock()), budget_.limit()));
+}
+
+void Context::make_room(std::string_view operation, Bytes bytes) {
+  count_command(operation);
+  while (run_.outstanding() >= kMostUnderWay) {
+    run_.wake_when_outstanding(kMostUnderWay - 1);
+    fibers_.park([] { return std::string("the first of 1,024 commands under way"); });
+  }
   while (!run_.has_free_scratch(bytes)) {
     if (run_.outstanding() == 0) {
       throw DeviceError(

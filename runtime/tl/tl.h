@@ -13,6 +13,7 @@
 
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tensor/shape.h"
+#include "runtime/tl/command_budget.h"
 #include "runtime/tl/operand.h"
 #include "runtime/tl/recv_future.h"
 #include "runtime/tl/tensor.h"
@@ -66,6 +67,9 @@ struct DotOptions {
 
 using sim::Activation;
 
+// a / b, rounded up.  Throws DeviceError KB-K022 unless b is positive.
+std::int64_t cdiv(std::int64_t a, std::int64_t b);
+
 // What tl.composite does: c = activation(scale (a b) + bias), a matrix product in tiles.
 //
 // a is [m, k], b [k, n], c [m, n] and bias [n], row by row.  A pitch is the distance in elements
@@ -91,20 +95,21 @@ struct CompositeGemm {
 };
 
 // A running kernel.  Every method may throw DeviceError, which names the kernel, the PE, the
-// operation and what would be right.
+// operation and what would be right; and, if it issues a command, DeadlockError KB-D002: so many
+// that the kernel must be endless (RuntimeOptions::command_limit).  A PE takes 1,024 commands that
+// are not done; who issues another one waits for the first of them.
 class Context {
  public:
-  Context(runtime::FiberScheduler& fibers, runtime::FiberLocal& local, sim::ProcessingElement& pe,
-          const sim::Event& wake, std::string_view kernel_name, int program_id, int program_count,
-          const sim::Operation& operation = {});
+  Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
+          sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
+          int program_id, int program_count, const sim::Operation& operation = {});
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   // Which of the PEs of this launch this is (tl.program_id).  Only axis 0 has more than one.
   int program_id(int axis = 0) const { return axis == 0 ? program_id_ : 0; }
   int num_programs(int axis = 0) const { return axis == 0 ? program_count_ : 1; }
-  // a / b, rounded up.  Throws DeviceError KB-K022 unless b is positive.
-  static std::int64_t cdiv(std::int64_t a, std::int64_t b);
+  static std::int64_t cdiv(std::int64_t a, std::int64_t b) { return tl::cdiv(a, b); }
   const sim::PeLocation& location() const { return run_.pe().location(); }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
@@ -271,7 +276,9 @@ class Context {
   static constexpr std::string_view kForeignValue =
       "the value is of another kernel or PE; send it, or store and load it";
   void check_own(std::string_view operation, const Tensor& value) const;
-  void reserve_scratch(std::string_view operation, Bytes bytes);
+  // Before a command is issued: that it may be, and that there is room for it and its result.
+  void make_room(std::string_view operation, Bytes scratch);
+  void count_command(std::string_view operation);
   std::string scratch_holders();
   sim::IpcqChannel& out(Port port) const;
   sim::IpcqChannel& in(Port port) const;
@@ -280,12 +287,16 @@ class Context {
                            const sim::Tile& expected) const;
   std::string where(std::string_view operation) const;
 
+  static constexpr int kMostUnderWay = 1024;
+
   runtime::FiberScheduler& fibers_;
+  CommandBudget& budget_;
   runtime::FiberLocal& local_;
   sim::KernelRun run_;
   const std::string_view kernel_name_;
   const int program_id_;
   const int program_count_;
+  std::int64_t commands_ = 0;  // issued
   HandleList handles_;
 };
 

@@ -266,6 +266,14 @@ void KernelRun::note_access(RegionId region, const ElementRange& elements, bool 
     forget_finished_accesses();
     prune_at_ = std::max(kFewAccesses, 2 * accesses_.size());
   }
+  // What waits for an access to elements that are all written now may as well wait for this write,
+  // which waits for that access itself.
+  if (writes && elements.rows == 1) {
+    std::erase_if(accesses_, [&](const MemoryAccess& earlier) {
+      return earlier.region == region && earlier.elements.begin >= elements.begin &&
+             earlier.elements.end() <= elements.end();
+    });
+  }
   accesses_.push_back({region, elements, writes, done});
 }
 

@@ -59,7 +59,7 @@ class KernelsUnderTest {
     kernel.fiber = &simulation().fibers().spawn(
         runtime::FiberName(runtime::write_name),
         [this, &kernel, args = launcher_.arguments(x, pe)] {
-          tl::Context tl(simulation().fibers(), kernel.local,
+          tl::Context tl(simulation().fibers(), simulation().command_budget(), kernel.local,
                          simulation().machine().pe(kernel.local.pe),
                          sim::Engine::call<&Kernel::wake>(&kernel), "collective", 0, 1);
           launcher_.config().algorithm().kernel(tl, args);

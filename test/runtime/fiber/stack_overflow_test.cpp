@@ -1,47 +1,12 @@
 // Failures that end the process, each tried in a child of its own.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <thread>
 
 #include "test/runtime/fiber/fiber_under_test.h"
+#include "test/runtime/fiber/run_in_child.h"
 
 namespace kernbench::runtime {
-
-namespace {
-
-struct Ended {
-  int exit_code = -1;  // or -signal
-  std::string standard_error;
-};
-
-Ended run_in_child(FunctionRef<void()> body) {
-  int pipe_ends[2];
-  REQUIRE(pipe(pipe_ends) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(pipe_ends[1], STDERR_FILENO);
-    std::signal(SIGSEGV, SIG_DFL);
-    body();
-    _exit(0);
-  }
-  close(pipe_ends[1]);
-  Ended ended;
-  char buffer[512];
-  for (ssize_t n = 0; (n = read(pipe_ends[0], buffer, sizeof buffer)) > 0;) {
-    ended.standard_error.append(buffer, static_cast<std::size_t>(n));
-  }
-  close(pipe_ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  ended.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  return ended;
-}
-
-}  // namespace
 
 TEST_CASE("blocking in a destructor while an exception propagates ends the process",
           "[fiber][exceptions]") {

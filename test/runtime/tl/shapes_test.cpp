@@ -74,17 +74,19 @@ TEST_CASE("what is written or moved takes its time on PE_MATH", "[tl][shape][tim
 
 TEST_CASE("cdiv rounds up", "[tl][shape]") {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  CHECK(tl::Context::cdiv(0, 4) == 0);
-  CHECK(tl::Context::cdiv(1, 4) == 1);
-  CHECK(tl::Context::cdiv(4, 4) == 1);
-  CHECK(tl::Context::cdiv(5, 4) == 2);
-  CHECK(tl::Context::cdiv(-5, 4) == -1);
-  CHECK(tl::Context::cdiv(-4, 4) == -1);
-  CHECK(tl::Context::cdiv(kMost, kMost) == 1);
-  CHECK(tl::Context::cdiv(kMost, 2) == kMost / 2 + 1);
-  CHECK(error_of<DeviceError>([] { tl::Context::cdiv(5, 0); }) ==
+  CHECK(tl::cdiv(0, 4) == 0);
+  CHECK(tl::cdiv(1, 4) == 1);
+  CHECK(tl::cdiv(4, 4) == 1);
+  CHECK(tl::cdiv(5, 4) == 2);
+  CHECK(tl::cdiv(-5, 4) == -1);
+  CHECK(tl::cdiv(-4, 4) == -1);
+  CHECK(tl::cdiv(kMost, kMost) == 1);
+  CHECK(tl::cdiv(kMost, 2) == kMost / 2 + 1);
+  TlUnderTest k;
+  k.run([](tl::Context& tl) { CHECK(tl.cdiv(5, 4) == 2); });
+  CHECK(error_of<DeviceError>([] { tl::cdiv(5, 0); }) ==
         "[KB-K022] tl.cdiv: 5 / 0; the divisor must be positive");
-  CHECK(error_of<DeviceError>([] { tl::Context::cdiv(5, -1); }) ==
+  CHECK(error_of<DeviceError>([] { tl::cdiv(5, -1); }) ==
         "[KB-K022] tl.cdiv: 5 / -1; the divisor must be positive");
 }
 

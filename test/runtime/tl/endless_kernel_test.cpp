@@ -1,0 +1,218 @@
+// Kernels that never end, and such as only take long.
+
+#include <catch2/catch.hpp>
+#include <chrono>
+
+#include "test/runtime/fiber/run_in_child.h"
+#include "test/runtime/tl/tl_under_test.h"
+
+namespace kernbench::test {
+namespace {
+
+constexpr DType f16 = DType::f16;
+constexpr std::int64_t kOwn = tl::CommandBudget::kOwnCommands;
+
+// Launches `kernel` on the two PEs of a cube.
+template <class Kernel>
+std::string error_with_limit(std::int64_t limit, Kernel kernel) {
+  RuntimeContext torch(round_topology(), {.command_limit = limit});
+  const Tensor x = torch.ones({64}, {.dtype = f16, .dp = {.pe = Shard::column_wise}, .name = "x"});
+  return error_of<DeadlockError>([&] { torch.launch("k", kernel, x); });
+}
+
+void issue(tl::Context& tl, const tl::Pointer& p, std::int64_t count) {
+  const tl::Tensor value = tl.load(p, {1}, f16);
+  for (std::int64_t i = 1; i < count; ++i) tl.store(p, value);
+}
+
+TEST_CASE("a kernel that issues commands for ever is a livelock", "[tl][endless][error]") {
+  const std::string text = error_with_limit(1000, [](tl::Context& tl, tl::Pointer p) {
+    const tl::Tensor value = tl.load(p, {1}, f16);
+    while (tl.program_id() == 1) tl.store(p, value);
+  });
+  CHECK(
+      text.starts_with("[KB-D002] livelock: tl.store in kernel 'k' on sip0.cube0.pe1 is command "
+                       "51001 of this kernel, which seems to have no end (t="));
+  CHECK(text.ends_with("; if it has, raise RuntimeOptions::command_limit, which is 1000"));
+}
+
+TEST_CASE("a livelock exits with 20, and the context works on", "[tl][endless][error]") {
+  RuntimeContext torch(round_topology(), {.command_limit = 10});
+  Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+  try {
+    torch.launch(
+        "k",
+        [](tl::Context& tl, tl::Pointer) {
+          for (;;) tl.zeros({0}, f16);
+        },
+        x);
+    FAIL("no error");
+  } catch (const DeadlockError& error) {
+    CHECK(error.exit_code() == ExitCode::deadlock);
+  }
+  torch.launch(
+      "good", [](tl::Context& tl, tl::Pointer p) { tl.store(p, tl.load(p, {4}, DType::f32) * 3); },
+      x);
+  CHECK(x.to_vector() == Elements(4, 3));
+}
+
+TEST_CASE("commands up to the limit are no livelock, one more is", "[tl][endless][error]") {
+  const auto with = [](std::int64_t count) {
+    return error_with_limit(100, [=](tl::Context& tl, tl::Pointer p) {
+      if (tl.program_id() == 0) issue(tl, p, count);
+    });
+  };
+  CHECK(with(kOwn + 100) == "no error");
+  CHECK(with(kOwn + 101)
+            .starts_with("[KB-D002] livelock: tl.store in kernel 'k' on "
+                         "sip0.cube0.pe0 is command 50101 of"));
+}
+
+TEST_CASE("kernels of a launch share what exceeds their own, the next launch has it again",
+          "[tl][endless][error]") {
+  const auto with = [](std::int64_t first, std::int64_t second) {
+    return error_with_limit(100, [=](tl::Context& tl, tl::Pointer p) {
+      issue(tl, p, tl.program_id() == 0 ? first : second);
+    });
+  };
+  CHECK(with(kOwn + 60, kOwn + 40) == "no error");
+  CHECK(with(kOwn + 60, kOwn + 41).starts_with("[KB-D002]"));
+  CHECK(with(kOwn, kOwn + 100) == "no error");
+
+  RuntimeContext torch(round_topology(), {.command_limit = 100});
+  const Tensor x = torch.ones({4}, {.dtype = f16, .dp = DPPolicy::replicated()});
+  for (int i = 0; i < 3; ++i) {
+    torch.launch(
+        "k", [](tl::Context& tl, tl::Pointer p) { issue(tl, p, kOwn + 100); }, x);
+  }
+}
+
+TEST_CASE("every kind of command counts", "[tl][endless][error]") {
+  const auto ends = [](auto body) {
+    return error_with_limit(5,
+                            [=](tl::Context& tl, tl::Pointer p) {
+                              const tl::Tensor x = tl.load(p, {4, 4}, f16);
+                              if (tl.program_id() > 0) return;
+                              for (;;) body(tl, p, x);
+                            })
+        .substr(0, 20);
+  };
+  const std::string livelock = "[KB-D002] livelock: ";
+  CHECK(ends([](auto& tl, auto p, auto&) { tl.load(p, {1}, f16); }) == livelock);
+  CHECK(ends([](auto& tl, auto p, auto&) { tl.load(p, {2, 2}, f16, 4); }) == livelock);
+  CHECK(ends([](auto& tl, auto p, auto& x) { tl.store(p, x); }) == livelock);
+  CHECK(ends([](auto& tl, auto p, auto& x) { tl.store(p, x, 4); }) == livelock);
+  CHECK(ends([](auto&, auto, auto& x) { x + x; }) == livelock);
+  CHECK(ends([](auto& tl, auto, auto& x) { tl.softmax(x); }) == livelock);
+  CHECK(ends([](auto& tl, auto, auto& x) { tl.dot(x, x); }) == livelock);
+  CHECK(ends([](auto& tl, auto, auto& x) { tl.trans(x); }) == livelock);
+  CHECK(ends([](auto& tl, auto, auto&) { tl.arange(0, 2); }) == livelock);
+}
+
+TEST_CASE("no limit, if it is 0", "[tl][endless]") {
+  CHECK(error_with_limit(0, [](tl::Context& tl, tl::Pointer p) {
+          if (tl.program_id() == 0) issue(tl, p, 3 * kOwn);
+        }) == "no error");
+}
+
+TEST_CASE("a kernel is at most 1,024 commands ahead of its PE", "[tl][endless]") {
+  TlUnderTest k;
+  const tl::Pointer p = k.input({1, 2});
+  int most = 0;
+  Time took{0};
+  k.run([&](tl::Context& tl) {
+    const tl::Tensor x = tl.load(p, {1}, DType::f32);
+    tl.drain();
+    const Time begin = k.torch.engine().now();
+    for (int i = 0; i < 5000; ++i) {
+      x + x;  // 1 ns each, one after the other
+      most = std::max(most, tl.run().outstanding());
+    }
+    tl.drain();
+    took = k.torch.engine().now() - begin;
+  });
+  CHECK(most == 1024);
+  CHECK(took == Time{5'000'000});  // and PE_MATH never runs out of them
+}
+
+// A child each, since the watchdog ends the process.
+
+using runtime::run_in_child;
+
+TEST_CASE("a kernel that never yields ends the process, by name", "[tl][endless][watchdog]") {
+  const auto ended = run_in_child([] {
+    RuntimeContext torch(round_topology(), {.kernel_time_limit = std::chrono::milliseconds(200)});
+    const Tensor x = torch.ones({64}, {.dp = {.pe = Shard::column_wise}});
+    torch.launch(
+        "spins",
+        [](tl::Context& tl, tl::Pointer p) {
+          const tl::Tensor loaded = tl.load(p, {1}, DType::f32);
+          tl.drain();
+          volatile bool goes_on = tl.program_id() == 1;
+          while (goes_on) {
+          }
+        },
+        x);
+  });
+  CHECK(ended.exit_code == 20);
+  CHECK(ended.standard_error ==
+        "kernbench: error: [KB-D003] kernel 'spins' on sip0.cube0.pe1 ran 0.2 s without yielding\n"
+        "  it computes, or loops for ever, and waits for nothing; a debugger shows where. If it "
+        "only needs longer, raise RuntimeOptions::kernel_time_limit\n");
+}
+
+TEST_CASE("views for ever, and a kernel that sleeps, do not yield either",
+          "[tl][endless][watchdog]") {
+  const auto exit_code = [](auto body) {
+    return run_in_child([&] {
+             RuntimeContext torch(round_topology(),
+                                  {.kernel_time_limit = std::chrono::milliseconds(50)});
+             const Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+             torch.launch("k", body, x);
+           })
+        .exit_code;
+  };
+  CHECK(exit_code([](tl::Context& tl, tl::Pointer) {
+          tl::Tensor x = tl.zeros({4}, f16);
+          for (;;) x = tl.reshape(tl.reshape(x, {2, 2}), {4});
+        }) == 20);
+  CHECK(exit_code([](tl::Context&, tl::Pointer) { pause(); }) == 20);
+}
+
+// Long enough for a watchdog to see, were it to look at what it must not.
+template <class Body>
+int exit_code_of(std::chrono::milliseconds limit, Body body) {
+  return run_in_child([&] {
+           RuntimeContext torch(round_topology(), {.kernel_time_limit = limit});
+           body(torch);
+         })
+      .exit_code;
+}
+
+void compute() {  // for some 100 ms
+  volatile std::uint32_t x = 1;
+  for (int i = 0; i < 60'000'000; ++i) x = x * 5 + 1;
+}
+
+TEST_CASE("whoever is not watched may compute: a rank, the host, a kernel without a limit",
+          "[tl][endless][watchdog]") {
+  using std::chrono::milliseconds;
+  const auto warm = [](RuntimeContext& torch) {
+    const Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+    torch.launch(
+        "k", [](tl::Context&, tl::Pointer) {}, x);
+  };
+  CHECK(exit_code_of(milliseconds(10), [&](RuntimeContext& torch) {
+          warm(torch);
+          compute();
+          torch.multiprocessing.spawn([](int) { compute(); }, {}, 1);
+        }) == 0);
+  CHECK(exit_code_of(milliseconds(0), [](RuntimeContext& torch) {
+          const Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+          torch.launch(
+              "k", [](tl::Context&, tl::Pointer) { compute(); }, x);
+        }) == 0);
+}
+
+}  // namespace
+}  // namespace kernbench::test
