@@ -262,30 +262,41 @@ Tile KernelRun::make_signal() {
 
 void KernelRun::note_access(RegionId region, const ElementRange& elements, bool writes,
                             const Tile& done) {
-  if (accesses_.size() >= prune_at_) {
+  if (reads_.size() + writes_.size() >= prune_at_) {
     forget_finished_accesses();
-    prune_at_ = std::max(kFewAccesses, 2 * accesses_.size());
+    prune_at_ = std::max(kFewAccesses, 2 * (reads_.size() + writes_.size()));
   }
-  // What waits for an access to elements that are all written now may as well wait for this write,
-  // which waits for that access itself.
-  if (writes && elements.rows == 1) {
-    std::erase_if(accesses_, [&](const MemoryAccess& earlier) {
+  if (writes && elements.rows == 1) forget_accesses_within(region, elements);
+  (writes ? writes_ : reads_).push_back({region, elements, done});
+}
+
+void KernelRun::forget_finished_accesses() {
+  for (auto* accesses : {&reads_, &writes_}) {
+    std::erase_if(*accesses, [](const MemoryAccess& access) { return access.done->ready; });
+  }
+}
+
+// What would wait for an access to elements that are all written now may as well wait for this
+// write, which waits for that access itself.
+void KernelRun::forget_accesses_within(RegionId region, const ElementRange& elements) {
+  for (auto* accesses : {&reads_, &writes_}) {
+    std::erase_if(*accesses, [&](const MemoryAccess& earlier) {
       return earlier.region == region && earlier.elements.begin >= elements.begin &&
              earlier.elements.end() <= elements.end();
     });
   }
-  accesses_.push_back({region, elements, writes, done});
-}
-
-void KernelRun::forget_finished_accesses() {
-  std::erase_if(accesses_, [](const MemoryAccess& access) { return access.done->ready; });
 }
 
 void KernelRun::find_hazards(RegionId region, const ElementRange& elements, bool writes) {
-  for (const MemoryAccess& access : accesses_) {
-    const bool may_conflict = access.region == region && (access.writes || writes);
-    if (may_conflict && overlap(access.elements, elements)) hazards_.push_back(access.done);
-  }
+  const auto find_in = [&](const std::vector<MemoryAccess>& accesses) {
+    for (const MemoryAccess& access : accesses) {
+      if (access.region == region && overlap(access.elements, elements)) {
+        hazards_.push_back(access.done);
+      }
+    }
+  };
+  find_in(writes_);
+  if (writes) find_in(reads_);
 }
 
 Bytes KernelRun::free_scratch() {

@@ -127,7 +127,6 @@ class KernelRun {
   struct MemoryAccess {
     RegionId region;
     ElementRange elements;
-    bool writes;
     Tile done;
   };
 
@@ -152,6 +151,7 @@ class KernelRun {
                    std::int64_t cycles);
   void note_access(RegionId region, const ElementRange& elements, bool writes, const Tile& done);
   void forget_finished_accesses();
+  void forget_accesses_within(RegionId region, const ElementRange& elements);
   void find_hazards(RegionId region, const ElementRange& elements, bool writes);
   void forget(const Composite& composite);  // that has ended
   void command_finished();
@@ -166,8 +166,9 @@ class KernelRun {
   int wake_at_outstanding_ = -1;
   bool wake_at_next_end_ = false;
   MessageBalance balance_;
-  int open_receives_ = 0;               // posted, not closed
-  std::vector<MemoryAccess> accesses_;  // finished ones are dropped when it has grown
+  int open_receives_ = 0;            // posted, not closed
+  std::vector<MemoryAccess> reads_;  // finished ones are dropped when they have grown
+  std::vector<MemoryAccess> writes_;
   std::size_t prune_at_ = kFewAccesses;
   std::vector<Tile> hazards_;                           // of the command being issued
   std::vector<std::unique_ptr<Composite>> composites_;  // under way
