@@ -47,10 +47,15 @@ std::optional<DType> dtype_of(Operands operands) {
 
 // What all fit; nothing if there is no such shape.
 std::optional<Shape> shape_of(Operands operands) {
-  std::optional<Shape> shape = Shape{};
+  std::optional<Shape> shape;
   for (const Operand& operand : operands) {
-    if (shape && operand.tensor() != nullptr) {
-      shape = common_shape(*shape, operand.tensor()->shape());
+    if (operand.tensor() == nullptr) continue;
+    const Shape& other = operand.tensor()->shape();
+    if (!shape) {
+      shape = other;
+    } else if (*shape != other) {
+      shape = common_shape(*shape, other);
+      if (!shape) return std::nullopt;
     }
   }
   return shape;

@@ -10,9 +10,8 @@
 namespace kernbench::sim {
 
 bool AccessTracker::races(const InFlight& a, const InFlight& b) {
-  const bool writes = a.access == Access::write || b.access == Access::write;
-  return writes && a.region == b.region && a.origin.pe != b.origin.pe &&
-         overlap(a.elements, b.elements);
+  if (a.access == Access::read && b.access == Access::read) return false;
+  return a.region == b.region && a.origin.pe != b.origin.pe && overlap(a.elements, b.elements);
 }
 
 void AccessTracker::report(const InFlight& earlier, const InFlight& later) {
