@@ -264,9 +264,10 @@ void KernelRun::note_access(RegionId region, const ElementRange& elements, bool 
                             const Tile& done) {
   if (reads_.size() + writes_.size() >= prune_at_) {
     forget_finished_accesses();
-    if (writes && elements.rows == 1) forget_accesses_within(region, elements);
     prune_at_ = std::max(kFewAccesses, 2 * (reads_.size() + writes_.size()));
   }
+  const bool are_many = reads_.size() + writes_.size() >= 4 * kFewAccesses;
+  if (are_many && writes && elements.rows == 1) forget_accesses_within(region, elements);
   (writes ? writes_ : reads_).push_back({region, elements, done});
 }
 
