@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 
 #include "runtime/tensor/tensor_storage.h"
@@ -24,9 +25,11 @@ class HostCopy {
  private:
   Tensor::Storage& storage() { return *target_.storage(); }
   void landed(std::uint64_t index);
+  const sim::Value& value_of(const ShardWrite& write);
 
   const Tensor target_;
   const std::vector<ShardWrite> writes_;
+  std::map<const std::vector<float>*, sim::Value> values_;  // never iterated
   std::size_t under_way_;
   Completion done_{*target_.storage()->simulation};
   Time started_{0};
@@ -46,11 +49,20 @@ void HostCopy::run() {
   simulation.wait(done_, [&] { return fmt::format("copy_ into tensor '{}'", storage().name); });
 }
 
+const sim::Value& HostCopy::value_of(const ShardWrite& write) {
+  const auto [place, is_new] = values_.try_emplace(write.elements.get());
+  if (is_new) {
+    place->second =
+        storage().simulation->machine().memory().literal(storage().dtype, *write.elements);
+  }
+  return place->second;
+}
+
 void HostCopy::landed(std::uint64_t index) {
   const ShardWrite& write = writes_[index];
   const sim::DeviceBuffer& buffer = storage().buffers[write.shard];
   sim::Machine& machine = storage().simulation->machine();
-  machine.memory().store(buffer.region, 0, machine.memory().literal(buffer.dtype, write.elements));
+  machine.memory().store(buffer.region, 0, value_of(write));
   const sim::OpRecord op{sim::OpKind::copy_in,
                          buffer.dtype,
                          sim::pe_number(machine.topology(), buffer.home),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
@@ -11,7 +12,9 @@ namespace kernbench::runtime {
 
 struct ShardWrite {
   std::size_t shard = 0;
-  std::vector<float> elements;  // row by row
+  // Row by row.  Writes of the same elements share them, and then they share their value too: the
+  // copies of a replicated tensor take the host's memory of one.
+  std::shared_ptr<const std::vector<float>> elements;
 };
 
 // One transfer per shard, all begun now; waits for the last.  Each shard's new contents are visible

@@ -1,6 +1,9 @@
 #include "runtime/tensor/tensor.h"
 
 #include <algorithm>
+#include <compare>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -128,6 +131,34 @@ std::vector<float> read(Tensor::Storage& storage, HostRead entry_point) {
   return gather(storage);
 }
 
+// What a shard holds of the whole: first element, size, whether zeros stand in for it.
+struct Place {
+  std::vector<std::int64_t> offset;
+  std::vector<std::int64_t> sizes;
+  bool is_zero = false;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+Place place_of(const Tensor::Storage& storage, std::size_t index) {
+  const ShardInfo& shard = storage.shards[index];
+  return {shard.offset,
+          {shard.shape.begin(), shard.shape.end()},
+          runtime::holds_summand_zero(storage, index)};
+}
+
+std::shared_ptr<const std::vector<float>> part_of(const Tensor::Storage& storage, std::size_t index,
+                                                  const std::vector<float>& elements) {
+  const ShardInfo& shard = storage.shards[index];
+  std::vector<float> part(static_cast<std::size_t>(shard.shape.numel()), 0.0F);
+  if (!runtime::holds_summand_zero(storage, index)) {
+    runtime::for_each_run(storage.shape, shard,
+                          [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+                            std::copy_n(elements.begin() + from, count, part.begin() + to);
+                          });
+  }
+  return std::make_shared<const std::vector<float>>(std::move(part));
+}
+
 void check_shard(const Tensor::Storage& storage, std::size_t index, std::string_view operation) {
   if (index < storage.shards.size()) return;
   const std::string text = fmt::format("{}: tensor '{}' has", operation, storage.name);
@@ -196,16 +227,11 @@ Tensor& Tensor::copy_(const Tensor& source) {
     return *this;
   }
   std::vector<runtime::ShardWrite> writes;
+  std::map<Place, std::shared_ptr<const std::vector<float>>> parts;  // copies share theirs
   for (std::size_t i = 0; i < target.shards.size(); ++i) {
-    const ShardInfo& shard = target.shards[i];
-    std::vector<float> part(static_cast<std::size_t>(shard.shape.numel()), 0.0F);
-    if (!runtime::holds_summand_zero(target, i)) {
-      runtime::for_each_run(target.shape, shard,
-                            [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-                              std::copy_n(elements.begin() + from, count, part.begin() + to);
-                            });
-    }
-    writes.push_back({i, std::move(part)});
+    auto& part = parts[place_of(target, i)];
+    if (part == nullptr) part = part_of(target, i, elements);
+    writes.push_back({i, part});
   }
   runtime::copy_from_host(*this, std::move(writes));
   return *this;
@@ -221,7 +247,8 @@ Tensor& Tensor::copy_shard_(std::size_t index, const Tensor& source) {
                                to_string(shard.shape)));
   }
   std::vector<runtime::ShardWrite> writes;
-  writes.push_back({index, read(source.checked(), HostRead::copy_source)});
+  writes.push_back({index, std::make_shared<const std::vector<float>>(
+                               read(source.checked(), HostRead::copy_source))});
   runtime::copy_from_host(*this, std::move(writes));
   return *this;
 }

@@ -285,6 +285,25 @@ TEST_CASE("a tensor that does not fit takes nothing, and the context works on",
   CHECK(torch.zeros({131'008}).numel() == 131'008);
 }
 
+// Of a tensor over 2 cubes and their 2 PEs, all of it: 4 KiB.
+TEST_CASE("the copies of what is copied in share the host's memory", "[tensor]") {
+  RuntimeContext torch(small_topology());
+  const auto grown_by = [&](Shard cube, Shard pe) {
+    const sim::MemoryStore& memory = torch.simulation().machine().memory();
+    Tensor x = torch.empty({32, 32}, {.dp = {.cube = cube, .pe = pe}});
+    const Bytes before = memory.live_bytes();
+    x.copy_(numbers({32, 32}));
+    CHECK(x.to_vector() == numbers({32, 32}).to_vector());
+    return memory.live_bytes() - before;
+  };
+  const Bytes of_one = grown_by(Shard::row_wise, Shard::column_wise);
+  CHECK(of_one >= 4096);
+  CHECK(grown_by(Shard::replicate, Shard::replicate) <= of_one);
+  CHECK(grown_by(Shard::replicate, Shard::row_wise) <= of_one);
+  // Partial: the first holder has it, the others share zeros.
+  CHECK(grown_by(Shard::partial, Shard::partial) < 3 * of_one);
+}
+
 TEST_CASE("a tensor outlives its context and can still be read", "[tensor][lifetime]") {
   Tensor x;
   {
