@@ -1,0 +1,104 @@
+// run_gemm(): every placement computes the product, and its bounds are those by hand.
+
+#include "benches/gemm_run.h"
+
+#include <catch2/catch.hpp>
+
+#include "benches/inputs.h"
+#include "test/support/error_text.h"
+
+namespace kernbench::test {
+namespace {
+
+using namespace benches;
+
+GemmRow run(const GemmInput& input, bool data = true,
+            const Topology& topology = load_topology("default")) {
+  RuntimeContext torch(topology, {.data = data});
+  return run_gemm(torch, input);
+}
+
+TEST_CASE("whoever works and however c is cut, the product is exact", "[gemm_run]") {
+  const GemmOn on = GENERATE(GemmOn::pe, GemmOn::cube, GemmOn::sip, GemmOn::all);
+  const Shard sip = GENERATE(Shard::row_wise, Shard::column_wise);
+  const Shard cube = GENERATE(Shard::row_wise, Shard::column_wise);
+  const Shard pe = GENERATE(Shard::row_wise, Shard::column_wise);
+  const GemmRow row =
+      run({.size = {131, 67, 45}, .placement = {.on = on, .sip = sip, .cube = cube, .pe = pe}});
+  CHECK(row.wrong == 0);
+  CHECK(row.pes == (on == GemmOn::pe ? 1 : on == GemmOn::cube ? 8 : on == GemmOn::sip ? 128 : 256));
+  // Shares tile c: no element is left out or computed twice.
+  std::int64_t elements = 0;
+  for (const GemmShare& share : row.shares) elements += share.size.m * share.size.n;
+  CHECK(elements == 131 * 67);
+}
+
+TEST_CASE("odd sizes, single rows and columns, every type and dataflow", "[gemm_run]") {
+  Topology topology = load_topology("default");
+  topology.pe.gemm.dataflow = GENERATE(Dataflow::output_stationary, Dataflow::weight_stationary,
+                                       Dataflow::input_stationary);
+  const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
+  for (const sim::GemmSize& size :
+       {sim::GemmSize{1, 1, 1}, {1, 513, 77}, {513, 1, 77}, {33, 31, 1}, {97, 101, 1031}}) {
+    CHECK(run({.size = size, .dtype = dtype}, true, topology).wrong == 0);
+    CHECK(run({.size = size, .dtype = dtype, .placement = {.on = GemmOn::cube}}, true, topology)
+              .wrong == 0);
+  }
+}
+
+// 2^30 products at 1024 a cycle of 1.5 GHz are 699,050,666.67 ps; tiles of 64 x 64 load a and b 16
+// times each.  One pass over 3 * 2 MiB at 102.4 GB/s takes 61,440,000 ps.
+TEST_CASE("bounds and traffic of a square product by hand", "[gemm_run]") {
+  const GemmRow row = run({.size = {1024, 1024, 1024}, .tile = {64, 64, 1024}}, false);
+  CHECK(row.compute_bound == Time{699'050'666});
+  CHECK(row.memory_bound == Time{61'440'000});
+  CHECK(row.bound() == "compute");
+  CHECK(row.roofline() == row.compute_bound);
+  CHECK(row.peak_tflops == Approx(3.072));
+  CHECK(row.hbm_gbs == Approx(102.4));
+  CHECK(row.hbm_loaded == 2 * 16 * 1024 * 1024 * 2);
+  CHECK(row.hbm_stored == 1024 * 1024 * 2);
+  CHECK(row.gemm_count == 16 * 16);
+  CHECK(row.time > row.roofline());
+  CHECK(row.window < row.time);
+  CHECK(row.tflops() == Approx(2 * 1.073741824e9 / to_ns(row.time) / 1e3));
+  CHECK_FALSE(row.wrong.has_value());
+}
+
+// Of a row times a matrix each PE has 512 columns: 4096 of a, 4096 x 512 of b, 512 of c.
+TEST_CASE("a matrix-vector product is bound by memory, by the slices of its PEs", "[gemm_run]") {
+  const GemmRow row = run({.size = {1, 4096, 4096}, .placement = {.on = GemmOn::cube}}, false);
+  CHECK(row.cut == "pe=column_wise");
+  CHECK(row.bound() == "memory");
+  CHECK(row.hbm_gbs == Approx(819.2));
+  CHECK(row.memory_bound == Time{std::int64_t{8 * 4096 + 4096 * 4096 + 4096} * 2 * 10'000 / 8192});
+}
+
+TEST_CASE("half of a cube's PEs have half of its peak", "[gemm_run]") {
+  const GemmRow row =
+      run({.size = {64, 64, 64}, .placement = {.on = GemmOn::cube, .pes = 4}}, false);
+  CHECK(row.pes == 4);
+  CHECK(row.shares.size() == 4);
+  CHECK(row.peak_tflops == Approx(4 * 3.072));
+}
+
+TEST_CASE("without rates there is no peak and no bound", "[gemm_run]") {
+  const GemmRow row = run({.size = {8, 8, 8}}, true, load_topology("zero_overhead"));
+  CHECK(row.time == Time{0});
+  CHECK(row.tflops() == 0);
+  CHECK(row.wrong == 0);
+  CHECK_FALSE(row.utilization().has_value());
+}
+
+TEST_CASE("what does not fit is refused before memory is taken", "[gemm_run][errors]") {
+  CHECK(error_of<DeviceError>([] {
+          run({.size = {65'536, 65'536, 65'536}});
+        }) ==
+        "[KB-M010] out of HBM: a [65536, 65536], b [65536, 65536] and c [65536, 65536] of f16 on 1 "
+        "PE need 24 GiB in a slice of HBM, which has 3 GiB; take more PEs or smaller sizes");
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+  CHECK_THROWS_AS(run({.size = {kMost, kMost, 1 << 21}}), DeviceError);
+}
+
+}  // namespace
+}  // namespace kernbench::test
