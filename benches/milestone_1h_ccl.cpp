@@ -6,7 +6,7 @@
 #include "benches/bench.h"
 #include "benches/evaluation/ccl_evaluation.h"
 #include "benches/evaluation/ccl_figures.h"
-#include "benches/figure/png.h"
+#include "benches/evaluation/figure_artifacts.h"
 #include "benches/figure/topology_diagram.h"
 #include "benches/inputs.h"
 
@@ -14,37 +14,21 @@ namespace kernbench::benches {
 
 namespace {
 
-constexpr int kPngWidth = 1800;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 24;
 
 double microseconds_in(const Row& row, std::string_view column) {
   return number_in(row, column) / 1e3;
 }
 
-// Without its PNG a figure is complete: `problem` is told once, and no other PNG is tried.
-void add_figure(Bench& bench, std::string_view stem, const std::string& svg, std::string& problem) {
-  const std::string png_name = fmt::format("{}.png", stem);
-  bench.add_artifact(fmt::format("{}.svg", stem), svg);
-  if (problem.empty()) {
-    figure::Png png = figure::to_png(svg, kPngWidth);
-    problem = png.problem;
-    if (problem.empty()) return bench.add_artifact(png_name, std::move(png.bytes));
-    bench.note("no PNG", problem);
-  }
-  bench.drop_artifact(png_name);
-}
-
 void add_figures(Bench& bench, const CclEvaluation& results) {
-  std::string png_problem;
+  FigureArtifacts figures(bench);
   for (const std::string_view topology : kEvaluatedTopologies) {
-    add_figure(bench, fmt::format("latency_{}", topology),
-               latency_figure(results.latency, topology), png_problem);
-    add_figure(bench, fmt::format("topology_{}", topology),
-               figure::topology_diagram(load_topology(std::string(topology))), png_problem);
+    figures.add(fmt::format("latency_{}", topology), latency_figure(results.latency, topology));
+    figures.add(fmt::format("topology_{}", topology),
+                figure::topology_diagram(load_topology(std::string(topology))));
   }
-  add_figure(bench, "buffer_kinds", buffer_kind_figure(results.buffer_kinds), png_problem);
-  add_figure(bench, "model_vs_fsim", fsim_figure(results.latency, shipped_fsim_reference()),
-             png_problem);
+  figures.add("buffer_kinds", buffer_kind_figure(results.buffer_kinds));
+  figures.add("model_vs_fsim", fsim_figure(results.latency, shipped_fsim_reference()));
 }
 
 // A column per topology.

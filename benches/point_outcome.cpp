@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "benches/content_hash.h"
+#include "benches/row_json.h"
 
 namespace kernbench::benches {
 
@@ -27,39 +27,7 @@ std::optional<std::uint64_t> parse_hex(std::string_view text) {
   return error == std::errc() && is_whole ? std::optional(number) : std::nullopt;
 }
 
-// JSON knows no infinity and no NaN: {"real": "inf"}.
-Json json_of(const Cell& cell) {
-  if (const double* real = std::get_if<double>(&cell); real != nullptr && !std::isfinite(*real)) {
-    return {{"real", fmt::format("{}", *real)}};
-  }
-  return std::visit([](const auto& value) { return Json(value); }, cell);
-}
-
-Cell cell_of(const Json& json) {
-  switch (json.type()) {
-    case Json::value_t::boolean:
-      return json.get<bool>();
-    case Json::value_t::number_integer:
-    case Json::value_t::number_unsigned:
-      return json.get<std::int64_t>();
-    case Json::value_t::number_float:
-      return json.get<double>();
-    case Json::value_t::string:
-      return json.get<std::string>();
-    case Json::value_t::object:
-      return std::stod(json.at("real").get<std::string>());
-    default:
-      return nullptr;
-  }
-}
-
 Json json_of(const NamedOutcome& named) {
-  Json rows = Json::array();
-  for (const Row& row : named.outcome.rows) {
-    Json cells = Json::object();
-    for (const auto& [column, cell] : row.cells()) cells[column] = json_of(cell);
-    rows.push_back(std::move(cells));
-  }
   Json systems = Json::array();
   for (const EngineStatistics& one : named.outcome.systems) {
     systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
@@ -68,18 +36,15 @@ Json json_of(const NamedOutcome& named) {
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
           {"ok", named.outcome.ok},
-          {"rows", std::move(rows)},
+          {"rows", rows_to_json(named.outcome.rows)},
           {"systems", std::move(systems)}};
 }
 
 NamedOutcome outcome_of(const Json& json) {
-  NamedOutcome named{.inputs = parse_hex(json.at("inputs").get<std::string>()).value(),
-                     .point = json.at("point"),
-                     .outcome = {.ok = json.at("ok"), .rows = {}, .systems = {}}};
-  for (const Json& cells : json.at("rows")) {
-    Row& row = named.outcome.rows.emplace_back();
-    for (const auto& [column, cell] : cells.items()) row.set(column, cell_of(cell));
-  }
+  NamedOutcome named{
+      .inputs = parse_hex(json.at("inputs").get<std::string>()).value(),
+      .point = json.at("point"),
+      .outcome = {.ok = json.at("ok"), .rows = rows_from_json(json.at("rows")), .systems = {}}};
   for (const Json& system : json.at("systems")) {
     const auto time_at = [&](std::size_t i) { return Time{system.at(i).get<std::int64_t>()}; };
     named.outcome.systems.push_back(

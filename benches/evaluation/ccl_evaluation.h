@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "benches/evaluation/row_cells.h"
 #include "benches/report.h"
 #include "benches/sweep.h"
 #include "ccl/config.h"
@@ -53,10 +54,5 @@ struct CclSizes {
 
 // Throws ConfigError KB-Y043 if the bench's ccl.yaml chooses what is no all_reduce over SIPs.
 CclEvaluation evaluate_ccl(Bench& bench, const CclSizes& sizes);
-
-// The number in a column.  REQUIRES: there is one
-double number_in(const Row& row, std::string_view column);
-// REQUIRES: there is a text
-const std::string& text_in(const Row& row, std::string_view column);
 
 }  // namespace kernbench::benches

@@ -1,0 +1,17 @@
+// What figures and tables read of rows.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "benches/report.h"
+
+namespace kernbench::benches {
+
+// The number in a column.  REQUIRES: there is one
+double number_in(const Row& row, std::string_view column);
+// REQUIRES: there is a text
+const std::string& text_in(const Row& row, std::string_view column);
+
+}  // namespace kernbench::benches
