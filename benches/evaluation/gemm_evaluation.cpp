@@ -1,0 +1,142 @@
+#include "benches/evaluation/gemm_evaluation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "benches/evaluation/gemm_model.h"
+#include "benches/gemm_table.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+// Above this the values of a product would take longer than all of its times.
+constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 25;  // of the three matrices
+
+bool is_computed(const sim::GemmSize& size) {
+  const auto& [m, n, k] = size;
+  return m * n <= kMostProducts / k && m * k + k * n + m * n <= kMostElements;
+}
+
+void add_squares(std::vector<GemmShape>& shapes) {
+  for (std::int64_t side = 64; side <= 4096; side *= 2) {
+    shapes.push_back({GemmFamily::square, fmt::format("{}", side), {side, side, side}});
+  }
+}
+
+void add_projections(std::vector<GemmShape>& shapes) {
+  for (const std::int64_t tokens : kTokenCounts) {
+    for (const std::int64_t hidden : kHiddenSizes) {
+      for (const auto& [name, in, out] : kProjections) {
+        shapes.push_back({GemmFamily::projection,
+                          fmt::format("{} {}, {} tokens", hidden, name, tokens),
+                          {tokens, out * hidden, in * hidden}});
+      }
+    }
+  }
+}
+
+void add(std::vector<GemmShape>& shapes, GemmFamily family, const sim::GemmSize& size) {
+  shapes.push_back({family, fmt::format("{} x {} x {}", size.m, size.n, size.k), size});
+}
+
+void add_family(std::vector<GemmShape>& shapes, GemmFamily family) {
+  switch (family) {
+    case GemmFamily::square:
+      return add_squares(shapes);
+    case GemmFamily::tall:
+      for (const sim::GemmSize& size :
+           {sim::GemmSize{4096, 64, 512}, {16'384, 256, 256}, {65'536, 128, 128}}) {
+        add(shapes, family, size);
+      }
+      return;
+    case GemmFamily::wide:
+      for (const sim::GemmSize& size :
+           {sim::GemmSize{64, 4096, 512}, {256, 16'384, 256}, {128, 65'536, 128}}) {
+        add(shapes, family, size);
+      }
+      return;
+    case GemmFamily::gemv:
+      for (const sim::GemmSize& size :
+           {sim::GemmSize{1, 1024, 1024}, {1, 4096, 4096}, {1, 16'384, 4096}}) {
+        add(shapes, family, size);
+      }
+      return;
+    case GemmFamily::projection:
+      return add_projections(shapes);
+  }
+}
+
+// On the PE that takes longest; counts over all.
+GemmPrediction predict(const Topology& topology, const GemmRow& row) {
+  GemmPrediction all;
+  for (const GemmShare& share : row.shares) {
+    const GemmPrediction one = predict_gemm(
+        topology, {share.size, share.tile, row.input.dtype, share.a, share.b, share.c});
+    all.time = std::max(all.time, one.time);
+    all.window = std::max(all.window, one.window);
+    all.gemm_count += one.gemm_count;
+    all.hbm_loaded += one.hbm_loaded;
+    all.hbm_stored += one.hbm_stored;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string_view name_of(GemmFamily family) {
+  constexpr std::array<std::string_view, kGemmFamilies.size()> kNames = {"square", "tall", "wide",
+                                                                         "gemv", "projection"};
+  return kNames.at(static_cast<std::size_t>(family));
+}
+
+std::vector<GemmShape> gemm_shapes(std::span<const GemmFamily> families) {
+  std::vector<GemmShape> shapes;
+  for (const GemmFamily family : families) add_family(shapes, family);
+  return shapes;
+}
+
+Row simulate(PointContext& point, const GemmShape& shape, GemmOn on) {
+  const Bench& bench = point.bench();
+  const auto torch =
+      point.make_context(bench.topology(), {.ccl = bench.ccl(), .data = is_computed(shape.size)});
+  const GemmRow measured =
+      run_gemm(*torch, {.size = shape.size, .placement = {.on = on}, .seed = bench.seed()});
+  const GemmPrediction theory = predict(bench.topology(), measured);
+  Row row;
+  row.set("family", name_of(shape.family)).set("shape", shape.name);
+  const Row columns = to_row(measured);
+  for (const auto& [column, cell] : columns.cells()) row.set(column, cell);
+  row.set("theoretical_ns", to_ns(theory.time))
+      .set("theoretical_window_ns", to_ns(theory.window))
+      .set("theoretical_gemm_count", theory.gemm_count)
+      .set("theoretical_hbm_bytes", theory.hbm_loaded + theory.hbm_stored)
+      .set("hbm_gbs", measured.hbm_gbs);
+  point.check(is_right(row));
+  return row;
+}
+
+std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
+                               std::span<const GemmOn> on) {
+  Sweep sweep(bench, "gemm");
+  for (const GemmOn placement : on) {
+    for (const GemmShape& shape : shapes) {
+      sweep.add(
+          fmt::format("{} {} on {}", name_of(shape.family), shape.name, name_of(placement)),
+          [shape, placement](PointContext& point) { return simulate(point, shape, placement); });
+    }
+  }
+  return sweep.run();
+}
+
+bool is_right(const Row& row) {
+  const Cell* wrong = row.find("wrong");
+  const bool has_wrong =
+      std::holds_alternative<std::int64_t>(*wrong) && number_in(row, "wrong") > 0;
+  return !has_wrong && number_in(row, "gemm_count") == number_in(row, "theoretical_gemm_count") &&
+         number_in(row, "hbm_bytes") == number_in(row, "theoretical_hbm_bytes");
+}
+
+}  // namespace kernbench::benches

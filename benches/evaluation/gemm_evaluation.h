@@ -1,0 +1,55 @@
+// The evaluation of GEMM (ADR-0044): which points are simulated, and what comes out of one.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/evaluation/row_cells.h"
+#include "benches/gemm_run.h"
+#include "benches/sweep.h"
+
+namespace kernbench::benches {
+
+enum class GemmFamily : std::uint8_t { square, tall, wide, gemv, projection };
+inline constexpr std::array kGemmFamilies = {GemmFamily::square, GemmFamily::tall, GemmFamily::wide,
+                                             GemmFamily::gemv, GemmFamily::projection};
+std::string_view name_of(GemmFamily family);
+
+// The projections of a transformer's layer: x [tokens, in] times weights [in, out].
+struct Projection {
+  std::string_view name;
+  int in = 1;  // times the hidden size
+  int out = 1;
+};
+inline constexpr std::array kProjections = {Projection{"qkv", 1, 3}, Projection{"out", 1, 1},
+                                            Projection{"up", 1, 4}, Projection{"down", 4, 1}};
+inline constexpr std::array<std::int64_t, 3> kHiddenSizes = {1024, 4096, 8192};
+inline constexpr std::array<std::int64_t, 2> kTokenCounts = {32, 2048};
+
+struct GemmShape {
+  GemmFamily family = GemmFamily::square;
+  std::string name;  // "1024 qkv, 2048 tokens"
+  sim::GemmSize size;
+};
+
+// All shapes of the families.
+std::vector<GemmShape> gemm_shapes(std::span<const GemmFamily> families);
+
+// One product, f16, with data if it is not too large to compute all its elements.  Columns: family,
+// shape, those of to_row(GemmRow), theoretical_ns, theoretical_window_ns, theoretical_gemm_count,
+// theoretical_hbm_bytes, hbm_gbs.
+Row simulate(PointContext& point, const GemmShape& shape, GemmOn on);
+
+// Simulates all, each on each.
+std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
+                               std::span<const GemmOn> on);
+
+// Whether all elements that were computed are right, and what was counted is what theory counts.
+bool is_right(const Row& row);
+
+}  // namespace kernbench::benches

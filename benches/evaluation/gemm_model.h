@@ -1,0 +1,51 @@
+// What tl.composite should take on one PE, by a recurrence over its steps (ADR-0044).
+//
+// Independent of the simulator: no events, no engine; of it only the array's closed form is used.
+// It holds to the picosecond for an f16, bf16 or f32 product without epilogue, as the kernel's only
+// command, if no other PE uses the PE's slice of HBM, and rows of an operand lie at most a page
+// apart.  Where PEs share a slice it is a lower bound.
+
+#pragma once
+
+#include <cstdint>
+
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/base/gemm_size.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches {
+
+struct GemmProblem {
+  sim::GemmSize size;
+  sim::GemmSize tile;
+  DType dtype = DType::f16;
+  Bytes a = 0;  // addresses, for the pages that are translated
+  Bytes b = 0;
+  Bytes c = 0;
+};
+
+struct GemmPrediction {
+  Time time{0};    // of the kernel on its PE
+  Time window{0};  // of the composite
+  std::int64_t gemm_count = 0;
+  Bytes hbm_loaded = 0;
+  Bytes hbm_stored = 0;
+};
+
+// REQUIRES: sizes and tiles are positive
+GemmPrediction predict_gemm(const Topology& topology, const GemmProblem& problem);
+
+// The closed form of the recurrence for S equal steps of one row of tiles' worth of results, where
+// each product takes `product`, the loads of a step `loads`, and the first and the last of a step
+// `fill` and `drain` besides: fill + loads + (S - 1) max(product, loads) + product + drain, as long
+// as a load's way (`latency`) is hidden: latency + loads <= product, or product + latency <= loads.
+struct EqualSteps {
+  std::int64_t count = 1;
+  Time product{0};
+  Time loads{0};
+  Time fill{0};
+  Time drain{0};
+};
+Time closed_form(const EqualSteps& steps);
+
+}  // namespace kernbench::benches

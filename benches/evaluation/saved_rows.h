@@ -1,0 +1,32 @@
+// Rows that an evaluation bench has saved, to draw its figures again without simulating.
+//
+// A JSON file for people and programs: {"schema", "configuration", "checksum", "rows"}.  The
+// configuration is Bench::inputs_hash(): another build, topology, seed or setting has another.  The
+// checksum is over the rows' text.  What is stale or damaged is never used.
+
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/report.h"
+
+namespace kernbench::benches {
+
+std::string saved_rows_text(std::string_view schema, std::uint64_t configuration,
+                            std::span<const Row> rows);
+
+struct SavedRows {
+  std::vector<Row> rows;
+  std::string problem;  // why there are none, in one line; empty if there is none
+};
+
+// Never throws for what the file holds.
+SavedRows read_saved_rows(const std::filesystem::path& path, std::string_view schema,
+                          std::uint64_t configuration);
+
+}  // namespace kernbench::benches

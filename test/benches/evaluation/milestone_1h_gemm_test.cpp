@@ -1,0 +1,123 @@
+// ADR-0044, ADR-0054: the bench itself, on some shapes; and what it makes of saved results.
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test {
+
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+ProgramResult run_milestone(const TemporaryFolder& folder, bool fast,
+                            const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {"run",
+                                        "--bench",
+                                        "milestone-1h-gemm",
+                                        "--set",
+                                        "on=pe",
+                                        "--set",
+                                        "families=tall",
+                                        "--out",
+                                        folder.path("o"),
+                                        "--json",
+                                        folder.path("report.json")};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_program(arguments, {.environment = {{"MILESTONE_FAST", fast ? "1" : "0"}}});
+}
+
+Json report_in(const TemporaryFolder& folder) {
+  return Json::parse(folder.read("report.json"));
+}
+
+// Of the sentinel alone: nothing else was simulated.
+constexpr int kFewEvents = 1000;
+
+}  // namespace
+
+TEST_CASE("milestone-1h-gemm leaves all its files; theory and measurement agree",
+          "[evaluation][cli]") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"run", "--bench", "milestone-1h-gemm", "--set", "families=gemv", "--set",
+                   "on=pe,sip", "--out", folder.path("o"), "--json", "-"});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Json report = Json::parse(result.out);
+  CHECK(report["ok"] == true);
+  CHECK(report["rows"].size() == 3 * 2);
+  for (const Json& row : report["rows"]) {
+    CHECK(row["time_ns"] == row["theoretical_ns"]);
+    CHECK(row["window_ns"] == row["theoretical_window_ns"]);
+    CHECK(row["gemm_count"] == row["theoretical_gemm_count"]);
+    CHECK(row["hbm_bytes"] == row["theoretical_hbm_bytes"]);
+    CHECK(row["time_ns"] >= row["roofline_ns"]);
+    CHECK((row["wrong"] == 0 || row["wrong"].is_null()));
+  }
+  CHECK(report["rows"][0]["wrong"] == 0);
+  for (const std::string name : {"results.json", "summary.csv", "measured_vs_theoretical.svg",
+                                 "utilization_square.svg", "utilization_projections_32_tokens.svg",
+                                 "utilization_projections_2048_tokens.svg", "roofline.svg"}) {
+    CHECK(std::filesystem::file_size(folder.path("o/" + name)) > 0);
+  }
+  CHECK_FALSE(std::filesystem::exists(folder.path("o/gemm.journal")));
+}
+
+TEST_CASE("MILESTONE_FAST=1 draws the same from what is saved, and simulates nothing",
+          "[evaluation][cli]") {
+  const TemporaryFolder folder;
+  REQUIRE(run_milestone(folder, false).exit_code == 0);
+  const Json first = report_in(folder);
+  CHECK(first["engine"]["events"] > kFewEvents);
+  std::vector<std::string> files;
+  for (const std::string name : {"summary.csv", "results.json", "roofline.svg"}) {
+    files.push_back(folder.read("o/" + name));
+  }
+
+  const ProgramResult again = run_milestone(folder, true);
+  CHECK(again.exit_code == 0);
+  CHECK_THAT(again.out, Contains("3 points of") && Contains("nothing is simulated"));
+  const Json second = report_in(folder);
+  CHECK(second["engine"]["events"] < kFewEvents);
+  CHECK(second["rows"] == first["rows"]);
+  CHECK(second["ok"] == true);
+  CHECK(files == std::vector{folder.read("o/summary.csv"), folder.read("o/results.json"),
+                             folder.read("o/roofline.svg")});
+
+  CHECK(run_milestone(folder, false).exit_code == 0);
+  CHECK(report_in(folder)["engine"]["events"] > kFewEvents);  // only when it is asked for
+}
+
+TEST_CASE("saved results that are stale or damaged are computed again, with a message",
+          "[evaluation][cli]") {
+  const TemporaryFolder folder;
+  CHECK_THAT(run_milestone(folder, true).out, Contains("results.json is not there; all is"));
+  const Json right = report_in(folder);
+  const std::string good = folder.read("o/results.json");
+
+  const auto check_again = [&](const std::string& why) {
+    const ProgramResult result = run_milestone(folder, true);
+    CHECK(result.exit_code == 0);
+    CHECK_THAT(result.out, Contains("results.json is " + why) && Contains("computed again"));
+    CHECK(report_in(folder)["engine"]["events"] > kFewEvents);
+    CHECK(report_in(folder)["rows"] == right["rows"]);
+    CHECK(folder.read("o/results.json") == good);
+  };
+  folder.write("o/results.json", replaced(good, "\"m\": 4096", "\"m\": 4097"));
+  check_again("damaged: its rows do not have its checksum");
+  folder.write("o/results.json", good.substr(0, good.size() / 2));
+  check_again("damaged: not the JSON that was written");
+  folder.write("o/results.json", replaced(good, "gemm 1", "gemm 0"));
+  check_again("of another schema");
+
+  const ProgramResult other = run_milestone(folder, true, {"--topology", "tiny"});
+  CHECK(other.exit_code == 0);
+  CHECK_THAT(other.out, Contains("results.json is stale: of another build, topology"));
+  CHECK(report_in(folder)["engine"]["events"] > kFewEvents);
+}
+
+}  // namespace kernbench::test

@@ -1,0 +1,80 @@
+// ADR-0044: saved rows come back as they were, or not at all.
+
+#include "benches/evaluation/saved_rows.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test {
+namespace {
+
+using namespace benches;
+
+constexpr std::string_view kSchema = "test 1";
+
+std::vector<Row> some_rows() {
+  return {Row()
+              .set("name", "a \"quoted\" µ")
+              .set("count", std::int64_t{1} << 60)
+              .set("time_ns", 0.1)
+              .set("whole", 3.0)
+              .set("wrong", Cell(nullptr))
+              .set("ok", true),
+          Row().set("count", -1).set("time_ns", std::numeric_limits<double>::infinity())};
+}
+
+SavedRows read_back(const std::string& text, std::uint64_t configuration = 7,
+                    std::string_view schema = kSchema) {
+  const TemporaryFolder folder;
+  return read_saved_rows(folder.write("rows.json", text), schema, configuration);
+}
+
+TEST_CASE("saved rows come back cell by cell", "[saved_rows]") {
+  const SavedRows saved = read_back(saved_rows_text(kSchema, 7, some_rows()));
+  CHECK(saved.problem.empty());
+  REQUIRE(saved.rows.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(saved.rows[i].cells() == some_rows()[i].cells());
+}
+
+TEST_CASE("rows of another schema or configuration are not used", "[saved_rows]") {
+  const std::string text = saved_rows_text(kSchema, 7, some_rows());
+  const SavedRows stale = read_back(text, 8);
+  CHECK(stale.rows.empty());
+  CHECK(stale.problem == "stale: of another build, topology, seed or setting");
+  const SavedRows other = read_back(text, 7, "test 2");
+  CHECK(other.rows.empty());
+  CHECK(other.problem == "of another schema, \"test 1\"");
+}
+
+TEST_CASE("damaged rows are not used, whatever is damaged", "[saved_rows]") {
+  const std::string text = saved_rows_text(kSchema, 7, some_rows());
+  CHECK(read_back(replaced(text, "0.1", "0.2")).problem ==
+        "damaged: its rows do not have its checksum");
+  CHECK(read_back(replaced(text, "\"rows\"", "\"row\"")).problem ==
+        "damaged: not the JSON that was written");
+  for (std::size_t size = 0; size + 1 < text.size(); size += 37) {
+    CHECK(read_back(text.substr(0, size)).problem == "damaged: not the JSON that was written");
+  }
+  // Any changed character of it is found, or leaves the same JSON.
+  for (std::size_t at = 0; at < text.size(); at += 5) {
+    std::string changed = text;
+    changed[at] = changed[at] == '7' ? '8' : '7';
+    const SavedRows saved = read_back(changed);
+    CHECK((!saved.problem.empty() || saved.rows.size() == 2));
+    for (std::size_t i = 0; i < saved.rows.size(); ++i) {
+      CHECK(saved.rows[i].cells() == some_rows()[i].cells());
+    }
+  }
+}
+
+TEST_CASE("no file, and what is no file, is told", "[saved_rows]") {
+  const TemporaryFolder folder;
+  CHECK(read_saved_rows(folder.path("none.json"), kSchema, 7).problem == "not there");
+  CHECK_THAT(read_saved_rows(folder.path(""), kSchema, 7).problem,
+             Catch::StartsWith("cannot be read: "));
+}
+
+}  // namespace
+}  // namespace kernbench::test
