@@ -6,6 +6,7 @@
 #include "benches/exact_product.h"
 #include "benches/gemm_run.h"
 #include "benches/gemm_table.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
@@ -21,6 +22,20 @@ std::optional<Shard> cut_of(const Settings& settings, std::string_view key) {
 
 std::int64_t tile_side(const Settings& settings, std::string_view key) {
   return settings.is_set(key) ? settings.integer(key, 1, kMostSize) : 0;
+}
+
+// What cuts c among one holder, or counts PEs of one, would be passed over silently.
+void check_cuts(const Settings& settings, GemmOn on) {
+  const auto wants = [&](std::string_view key, GemmOn least) {
+    if (!settings.is_set(key) || on >= least) return;
+    throw UsageError("KB-U012", fmt::format("--set {}: has no effect with on={}; wants on={}{}",
+                                            key, name_of(on), name_of(least),
+                                            least == GemmOn::all ? "" : " or more"));
+  };
+  wants("sip", GemmOn::all);
+  wants("cube", GemmOn::sip);
+  wants("pe", GemmOn::cube);
+  wants("pes", GemmOn::cube);
 }
 
 GemmInput input_of(const Bench& bench) {
@@ -39,6 +54,7 @@ GemmInput input_of(const Bench& bench) {
   if (settings.is_set("pes")) {
     input.placement.pes = static_cast<int>(settings.integer("pes", 1, bench.topology().pe_count()));
   }
+  check_cuts(settings, input.placement.on);
   input.seed = bench.seed();
   return input;
 }

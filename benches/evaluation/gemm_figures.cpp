@@ -104,7 +104,7 @@ std::string agreement_figure(std::span<const Row> rows, const Topology& topology
   const auto equal = std::ranges::count_if(rows, [](const Row& row) {
     return number_in(row, "theoretical_ns") == number_in(row, "time_ns");
   });
-  if (!series.empty()) {
+  if (range.high > 0) {
     series.push_back({.name = "equal",
                       .points = {{range.low, range.low}, {range.high, range.high}},
                       .kind = figure::SeriesKind::bound});

@@ -35,10 +35,11 @@ struct GemmPrediction {
 // REQUIRES: sizes and tiles are positive
 GemmPrediction predict_gemm(const Topology& topology, const GemmProblem& problem);
 
-// The closed form of the recurrence for S equal steps of one row of tiles' worth of results, where
-// each product takes `product`, the loads of a step `loads`, and the first and the last of a step
-// `fill` and `drain` besides: fill + loads + (S - 1) max(product, loads) + product + drain, as long
-// as a load's way (`latency`) is hidden: latency + loads <= product, or product + latency <= loads.
+// The closed form of the recurrence for equal steps of one result: each product takes `product`,
+// the loads of a step `loads` on the slowest link, the first step `fill` and the last `drain`
+// besides: fill + loads + (count - 1) max(product, loads) + product + drain.  For ways that are
+// hidden: the way and the loads take no longer than a product, or the way and a product no longer
+// than the loads.
 struct EqualSteps {
   std::int64_t count = 1;
   Time product{0};

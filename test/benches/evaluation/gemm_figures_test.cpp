@@ -78,8 +78,26 @@ TEST_CASE("the roofline has the roof of a PE", "[evaluation]") {
 
 TEST_CASE("figures of no rows, and of arrays without a rate, say so and do not fail",
           "[evaluation]") {
+  Row nothing_takes_time = Row()
+                               .set("family", "square")
+                               .set("shape", "64")
+                               .set("on", "pe")
+                               .set("m", 64)
+                               .set("n", 64)
+                               .set("k", 64)
+                               .set("pes", 1)
+                               .set("time_ns", 0.0)
+                               .set("theoretical_ns", 0.0)
+                               .set("tflops", 0.0)
+                               .set("peak_tflops", Cell(nullptr))
+                               .set("utilization", Cell(nullptr))
+                               .set("hbm_bytes", 64)
+                               .set("hbm_gbs", Cell(nullptr));
+  const std::vector<Row> rows = {nothing_takes_time};
   for (const std::string& svg :
-       {agreement_figure({}, topology()), square_utilization_figure({}, topology()),
+       {agreement_figure(rows, topology()), square_utilization_figure(rows, topology()),
+        projection_figure(rows, topology(), 32), roofline_figure(rows, topology()),
+        agreement_figure({}, topology()), square_utilization_figure({}, topology()),
         projection_figure({}, topology(), 32), roofline_figure({}, topology())}) {
     CHECK_THAT(svg, Catch::StartsWith("<svg") || Catch::StartsWith("<?xml"));
   }

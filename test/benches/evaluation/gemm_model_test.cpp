@@ -74,6 +74,21 @@ TEST_CASE("equal steps take the closed form, whichever is slower", "[gemm_model]
   check_equal(topology, input);
 }
 
+// A load leaves when the product two before has ended: two steps take a way, its loads and a
+// product.  Here the way is 10,003 ns.
+TEST_CASE("where the way is long two steps take a way, its loads and a product", "[gemm_model]") {
+  Topology topology = round_topology();
+  topology.cube.hbm.latency = Time{10'000'000};
+  topology.pe.gemm = {.rows = 2, .columns = 2, .clock = Frequency{1'000'000'000}};
+  const std::int64_t pairs = GENERATE(1, 2, 5);
+  const GemmInput input{
+      .size = {10, 10, 25 * (2 * pairs - 1)}, .dtype = DType::f32, .tile = {10, 10, 25}};
+  const Time way{10'003'000};
+  const Time expected = pairs * (way + Time{100'000} + Time{25 * 27 * 1000}) + way + Time{20'000};
+  CHECK(simulated(topology, input).time == expected);
+  check_equal(topology, input);
+}
+
 // 16 products of 4 folds of 256 + 62 cycles at 1.5 GHz, 848 ns.  Two tiles of 32 KiB come at 102.4
 // GB/s in 640 ns.  The way is 120 + 4 + 2 ns; a result of 8 KiB takes 80 ns.  2 ns each for
 // PE_CPU, the composite's dispatch, the loads', the product's and the store's; setup 10, a page 4.
