@@ -138,13 +138,11 @@ Time ProcessingElement::translation_time(const Command& command) const {
 }
 
 const Path& ProcessingElement::path_of(const Command& command) {
-  const Endpoint own{Endpoint::Kind::tcm, location_};
-  const Endpoint shard{Endpoint::Kind::hbm, command.buffer.home};
   switch (command.kind) {
     case Command::Kind::load:
-      return services_.fabric.path(shard, own);
+      return load_path(command.buffer.home);
     case Command::Kind::store:
-      return services_.fabric.path(own, shard);
+      return store_path(command.buffer.home);
     case Command::Kind::send:
       return command.channel->data_path();
     case Command::Kind::copy_to:
@@ -156,6 +154,22 @@ const Path& ProcessingElement::path_of(const Command& command) {
       break;
   }
   return command.channel->pop_path();
+}
+
+const Path& ProcessingElement::load_path(const PeLocation& home) {
+  if (home == location_ && own_load_path_ != nullptr) return *own_load_path_;
+  const Path& path =
+      services_.fabric.path({Endpoint::Kind::hbm, home}, {Endpoint::Kind::tcm, location_});
+  if (home == location_) own_load_path_ = &path;
+  return path;
+}
+
+const Path& ProcessingElement::store_path(const PeLocation& home) {
+  if (home == location_ && own_store_path_ != nullptr) return *own_store_path_;
+  const Path& path =
+      services_.fabric.path({Endpoint::Kind::tcm, location_}, {Endpoint::Kind::hbm, home});
+  if (home == location_) own_store_path_ = &path;
+  return path;
 }
 
 // From when its descriptor reaches the DMA, a load or store is under way: this is when a load meets

@@ -128,6 +128,8 @@ class ProcessingElement {
                 std::uint32_t arrow);
   Time translation_time(const Command& command) const;
   const Path& path_of(const Command& command);
+  const Path& load_path(const PeLocation& home);
+  const Path& store_path(const PeLocation& home);
   void record(const Command& command);
 
   PeServices& services_;
@@ -138,6 +140,9 @@ class ProcessingElement {
   FifoServer math_;
   FifoServer gemm_;
   Time cpu_busy_{0};
+  // From and to its own slice of the HBM, once they are known: most loads and stores take them.
+  const Path* own_load_path_ = nullptr;
+  const Path* own_store_path_ = nullptr;
   bool is_claimed_ = false;
   std::deque<Event> claims_;  // kernels that wait for their turn
   Bytes queue_bytes_ = 0;
