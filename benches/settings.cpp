@@ -87,7 +87,12 @@ std::vector<std::string_view> Settings::list(std::string_view key) const {
   std::string_view rest = text(key);
   while (true) {
     const std::size_t comma = rest.find(',');
-    parts.push_back(rest.substr(0, comma));
+    const std::string_view part = rest.substr(0, comma);
+    if (std::ranges::find(parts, part) != parts.end()) {
+      throw UsageError("KB-U012",
+                       fmt::format("--set {}={}: '{}' is given twice", key, text(key), part));
+    }
+    parts.push_back(part);
     if (comma == std::string_view::npos) return parts;
     rest.remove_prefix(comma + 1);
   }

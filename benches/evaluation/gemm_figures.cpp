@@ -1,9 +1,11 @@
 #include "benches/evaluation/gemm_figures.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "benches/figure/bar_chart.h"
@@ -171,12 +173,12 @@ std::string projection_figure(std::span<const Row> rows, const Topology& topolog
 std::string roofline_figure(std::span<const Row> rows, const Topology& topology) {
   Range range;
   double peak = 0;
-  double hbm_gbs = 0;
+  std::set<double> hbm_gbs;  // of each PE: less where those that work share slices
   const auto point_of = [&](const Row& row) -> std::optional<Point> {
     if (!has_number(row, "peak_tflops") || !has_number(row, "hbm_gbs")) return {};
     const double pes = number_in(row, "pes");
     peak = number_in(row, "peak_tflops") / pes;
-    hbm_gbs = std::max(hbm_gbs, number_in(row, "hbm_gbs") / pes);
+    hbm_gbs.insert(number_in(row, "hbm_gbs") / pes);
     const double flops = 2 * number_in(row, "m") * number_in(row, "n") * number_in(row, "k");
     const Point point{flops / number_in(row, "hbm_bytes"), number_in(row, "tflops") / pes};
     range.add(point.x);
@@ -184,9 +186,10 @@ std::string roofline_figure(std::span<const Row> rows, const Topology& topology)
   };
   std::vector<Series> series =
       series_by_placement(rows, topology, figure::SeriesKind::points, point_of);
-  if (!series.empty()) {
-    series.push_back(
-        {.name = "roof", .points = roof(range, peak, hbm_gbs), .kind = figure::SeriesKind::bound});
+  for (const double rate : hbm_gbs) {
+    series.push_back({.name = hbm_gbs.size() == 1 ? "roof" : fmt::format("{:.4g} GB/s", rate),
+                      .points = roof(range, peak, rate),
+                      .kind = figure::SeriesKind::bound});
   }
   return figure::to_svg(figure::LineChart{
       .title = "GEMM: roofline of a PE",
@@ -196,7 +199,7 @@ std::string roofline_figure(std::span<const Row> rows, const Topology& topology)
       .series = std::move(series),
       .note = fmt::format("Roof: {:.4g} TFLOP/s of the array, {:.4g} GB/s of HBM for each PE.  "
                           "Traffic as counted, loads and stores.",
-                          peak, hbm_gbs)});
+                          peak, fmt::join(hbm_gbs, " or "))});
 }
 
 }  // namespace kernbench::benches

@@ -57,6 +57,35 @@ Wide time_of(Wide count, Rate<Unit> rate) {
   return rate.is_unlimited() ? Wide{0} : count * kPicosecondsPerSecond / rate.per_second;
 }
 
+// Products of all steps one after the other, each of which takes at least as long as the loads of
+// the next: behind a short rest of k those of a whole slab cannot hide.
+Wide time_of_steps(const CompositePlan& plan, const GemmSpec& array, const LinkSpec& way) {
+  const Bytes of_a = size_of(plan.a.buffer.dtype);
+  const Bytes of_b = size_of(plan.b.buffer.dtype);
+  const Cut along_k(plan.size.k, plan.tile.k);
+  Wide time = 0;
+  for_each_kind(Cut(plan.size.m, plan.tile.m), [&](std::int64_t m, std::int64_t m_count) {
+    for_each_kind(Cut(plan.size.n, plan.tile.n), [&](std::int64_t n, std::int64_t n_count) {
+      const auto product = [&](std::int64_t k) {
+        const auto use = gemm_array_use(array, {m, n, k});
+        return use ? time_of(use->cycles, array.clock) : Wide{0};
+      };
+      const auto load = [&](std::int64_t k) {
+        return time_of(Wide{k} * (m * of_a + n * of_b), way.bandwidth);
+      };
+      const Wide slab = product(along_k.whole);
+      const Wide next_slab = load(along_k.whole);
+      Wide result = along_k.whole_count * std::max(slab, next_slab);
+      if (along_k.rest > 0) {
+        result -= std::max(slab, next_slab);
+        result += std::max(slab, load(along_k.rest)) + std::max(product(along_k.rest), next_slab);
+      }
+      time += result * m_count * n_count;
+    });
+  });
+  return time;
+}
+
 // Large ones first.
 std::vector<std::int64_t> candidates(std::int64_t size, std::int64_t side, std::int64_t wanted) {
   if (wanted > 0) return {std::min(wanted, size)};
@@ -87,8 +116,9 @@ Promise promise_of(const CompositePlan& plan, const GemmSpec& array, const LinkS
   const Wide products = time_of(array_cycles(plan.size, plan.tile, array), array.clock);
   const Wide loads = time_of(Wide{loaded_bytes(plan)}, way.bandwidth);
   const Wide latencies = Wide{counts.m} * counts.n * counts.k * way.latency.count();
-  const Wide time = std::max({products + ends, time_of(Wide{moved}, way.bandwidth) + last,
-                              (products + loads + latencies) / 2});
+  const Wide time =
+      std::max({time_of_steps(plan, array, way) + ends, time_of(Wide{moved}, way.bandwidth) + last,
+                (products + loads + latencies) / 2});
   return {time, moved};
 }
 

@@ -82,6 +82,17 @@ TEST_CASE("half of a cube's PEs have half of its peak", "[gemm_run]") {
   CHECK(row.peak_tflops == Approx(4 * 3.072));
 }
 
+TEST_CASE("PEs that share a slice and begin one after the other are together within the bound",
+          "[gemm_run]") {
+  Topology topology = load_topology("default");
+  topology.cube.hbm.channels = 1;
+  topology.cube.m_cpu_dispatch = Time{5'000'000};
+  // Each is alone on the slice for a part of its time: less than all bytes over the whole rate.
+  const GemmRow row =
+      run({.size = {1, 1024, 4096}, .placement = {.on = GemmOn::cube}}, false, topology);
+  CHECK(row.time < row.roofline());
+}
+
 TEST_CASE("without rates there is no peak and no bound", "[gemm_run]") {
   const GemmRow row = run({.size = {8, 8, 8}}, true, load_topology("zero_overhead"));
   CHECK(row.time == Time{0});

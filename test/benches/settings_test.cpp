@@ -81,6 +81,7 @@ TEST_CASE("a value of another type is told with what would be right", "[settings
         "[KB-U012] --set dtype: 'int8' is not known; there are: f16, bf16, f32");
   CHECK(error_of([] { settings({"dtype=f32,int8"}).choices("dtype", kDTypes); }) ==
         "[KB-U012] --set dtype: 'int8' is not known; there are: f16, bf16, f32");
+  CHECK(integer("1,2,1") == "[KB-U012] --set n_elem=1,2,1: '1' is given twice");
   CHECK(error_of([] { settings({"check=yes"}).flag("check"); }) ==
         "[KB-U012] --set check: 'yes' is not known; there are: false, true");
 }

@@ -115,6 +115,17 @@ TEST_CASE("tiles of a large product keep the array busy, and the way half idle",
   CHECK(4096LL * 4096 * 4096 * 100 > 2 * 1024 * bytes);
 }
 
+TEST_CASE("k is cut evenly where the loads of a slab cannot hide behind a short rest",
+          "[composite]") {
+  for (const GemmSize& size : {GemmSize{4096, 4096, 4096}, GemmSize{32, 4096, 4096},
+                               GemmSize{2048, 12'288, 4096}, GemmSize{4099, 4099, 4099}}) {
+    const GemmSize tile = choose_tile(plan_of(size), {}, kArray, kWay, 2 << 20).value();
+    const std::int64_t rest = size.k % tile.k;
+    INFO(tile.m << " x " << tile.n << " x " << tile.k);
+    CHECK((rest == 0 || 2 * rest > tile.k));
+  }
+}
+
 TEST_CASE("a product that fits as a whole is cut still, to load while it works", "[composite]") {
   const GemmSize tile = choose_tile(plan_of({256, 256, 256}), {}, kArray, kWay, 2 << 20).value();
   CHECK(tile != GemmSize{256, 256, 256});
