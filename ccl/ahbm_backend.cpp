@@ -23,7 +23,7 @@ int sip_count_of(const Tensor& x) {
 }  // namespace
 
 // With auto, the first rank to arrive finds out what all of them run.
-const Algorithm& AhbmBackend::algorithm_for(const Tensor& x) {
+const Algorithm& WorldCommunicator::algorithm_for(const Tensor& x) {
   const Config& config = launcher_.config();
   if (!config.is_auto()) return config.algorithm();
   const ChoiceKey key{
@@ -43,7 +43,35 @@ const Algorithm& AhbmBackend::algorithm_for(const Tensor& x) {
   return *choices_.emplace(key, std::move(choice)).first->second.algorithm;
 }
 
-void AhbmBackend::all_reduce(const distributed::CollectiveCall& call, Tensor& x, ReduceOp) {
+void WorldCommunicator::run(const distributed::CollectiveCall& call,
+                            const distributed::CollectiveRequest& request) {
+  using distributed::CollectiveKind;
+  switch (request.kind) {
+    case CollectiveKind::all_reduce:
+      if (request.op == ReduceOp::sum) return all_reduce(call, request.takes.front().tensor);
+      break;
+    case CollectiveKind::barrier:
+      return barrier(call);
+    default:
+      break;
+  }
+  throw CollectiveError(
+      "KB-C023", fmt::format("ahbm does not run {} yet", distributed::op_type_of(request.kind)));
+}
+
+void WorldCommunicator::transfer(std::uint64_t, const distributed::Block&,
+                                 const distributed::Block&) {
+  throw CollectiveError("KB-C023", "ahbm does not run messages yet");
+}
+
+std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vector<int>& ranks) {
+  if (static_cast<int>(ranks.size()) != caller_count()) {
+    throw CollectiveError("KB-C023", "ahbm does not run groups of some ranks yet");
+  }
+  return std::make_unique<WorldCommunicator>(torch_, launcher_, caller_count());
+}
+
+void WorldCommunicator::all_reduce(const distributed::CollectiveCall& call, const Tensor& x) {
   const Algorithm& algorithm = algorithm_for(x);
   if (algorithm.collective != "all_reduce") {
     throw CollectiveError(
@@ -55,26 +83,27 @@ void AhbmBackend::all_reduce(const distributed::CollectiveCall& call, Tensor& x,
   run(call, algorithm, x);
 }
 
-void AhbmBackend::run(const distributed::CollectiveCall& call, const Algorithm& algorithm,
-                      Tensor& x) {
+void WorldCommunicator::run(const distributed::CollectiveCall& call, const Algorithm& algorithm,
+                            const Tensor& x) {
   under_way_.try_emplace(call.operation, UnderWay{torch_.simulation().now()});
   const std::int64_t open = launcher_.launch(algorithm, std::span(&x, 1), call.operation);
   finish(call, algorithm, open, x.numel() * size_of(x.dtype()));
 }
 
 // The last rank to finish checks the whole against what is possible.
-void AhbmBackend::finish(const distributed::CollectiveCall& call, const Algorithm& algorithm,
-                         std::int64_t open_messages, Bytes bytes) {
+void WorldCommunicator::finish(const distributed::CollectiveCall& call, const Algorithm& algorithm,
+                               std::int64_t open_messages, Bytes bytes) {
   UnderWay& under_way = under_way_.at(call.operation);
   under_way.open_messages += open_messages;
-  if (++under_way.finished < caller_count()) return;
+  if (++under_way.finished < caller_count_) return;
   const UnderWay collective = under_way;
   under_way_.erase(call.operation);
   launcher_.check_queues(algorithm, call.operation, collective.open_messages);
   const Time took = torch_.simulation().now() - collective.first_start;
   const Time bound =
       launcher_.layout().is_rank_pe()
-          ? pe_all_reduce_lower_bound(torch_.topology(), world_size(), bytes / world_size())
+          ? pe_all_reduce_lower_bound(torch_.topology(), launcher_.layout().world_size(),
+                                      bytes / launcher_.layout().world_size())
           : all_reduce_lower_bound(torch_.topology(), bytes);
   if (took < bound && !is_of_library(algorithm)) {
     throw CollectiveError(
@@ -93,8 +122,8 @@ void AhbmBackend::close() {
   if (residue) throw *residue;
 }
 
-void AhbmBackend::barrier(const distributed::CollectiveCall& call) {
-  if (caller_count() == 1) return;  // nobody to wait for
+void WorldCommunicator::barrier(const distributed::CollectiveCall& call) {
+  if (caller_count_ == 1) return;  // nobody to wait for
   Tensor token(runtime::make_device_storage(
       torch_.shared_simulation(), call.rank, {1},
       {.dtype = DType::f32, .dp = DPPolicy::replicated(), .name = "barrier"}));

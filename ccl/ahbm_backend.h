@@ -26,16 +26,28 @@ class AhbmBackend : public distributed::Backend {
   int caller_count() const override {
     return launcher_.layout().is_rank_pe() ? 1 : launcher_.layout().world_size();
   }
-
-  // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
-  // a tensor that lies so, KB-C014 if one of the program's own was faster than any can be.
-  void all_reduce(const distributed::CollectiveCall& call, Tensor& x, ReduceOp op) override;
+  std::unique_ptr<distributed::Communicator> connect(const std::vector<int>& ranks) override;
 
   // Throws DeviceError KB-Q003 if kernels of the user's have left messages between SIPs.
   void close() override;
 
-  // An all_reduce of one element, as NCCL does it, along the grid.
-  void barrier(const distributed::CollectiveCall& call) override;
+ private:
+  RuntimeContext& torch_;
+  const KernelLauncher launcher_;
+};
+
+// All ranks, joined by the queues that ccl.yaml describes.
+class WorldCommunicator : public distributed::Communicator {
+ public:
+  WorldCommunicator(RuntimeContext& torch, const KernelLauncher& launcher, int caller_count)
+      : torch_(torch), launcher_(launcher), caller_count_(caller_count) {}
+
+  // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
+  // a tensor that lies so, KB-C014 if one of the program's own was faster than any can be.
+  void run(const distributed::CollectiveCall& call,
+           const distributed::CollectiveRequest& request) override;
+  void transfer(std::uint64_t operation, const distributed::Block& source,
+                const distributed::Block& target) override;
 
  private:
   // A collective that not all ranks have finished.
@@ -47,13 +59,17 @@ class AhbmBackend : public distributed::Backend {
   // What auto's choice depends on.
   using ChoiceKey = std::tuple<std::vector<std::int64_t>, DType, std::string, int>;
 
+  void all_reduce(const distributed::CollectiveCall& call, const Tensor& x);
+  // An all_reduce of one element, as NCCL does it, along the grid.
+  void barrier(const distributed::CollectiveCall& call);
   const Algorithm& algorithm_for(const Tensor& x);
-  void run(const distributed::CollectiveCall& call, const Algorithm& algorithm, Tensor& x);
+  void run(const distributed::CollectiveCall& call, const Algorithm& algorithm, const Tensor& x);
   void finish(const distributed::CollectiveCall& call, const Algorithm& algorithm,
               std::int64_t open_messages, Bytes bytes);
 
   RuntimeContext& torch_;
-  const KernelLauncher launcher_;
+  const KernelLauncher& launcher_;
+  const int caller_count_;
   std::map<std::uint64_t, UnderWay> under_way_;  // by operation
   std::map<ChoiceKey, Choice> choices_;
 };

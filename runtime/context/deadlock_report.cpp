@@ -54,7 +54,7 @@ std::string describe_wait(const Fiber& fiber, const std::set<sim::PeLocation>& r
   const FiberLocal& local = local_of(fiber);
   std::string text = fmt::format("\n  {} waits for {} since t={}", fiber.name(), fiber.waits_for(),
                                  to_string(local.waits_since.value_or(fiber.waits_since())));
-  if (!local.collective.empty()) text += fmt::format(", in {}", local.collective);
+  if (local.collective) text += fmt::format(", in {}", local.collective.describe());
   if (local.waits_for && !running.contains(*local.waits_for)) {
     text += fmt::format("; {} runs no kernel", to_string(*local.waits_for));
   }

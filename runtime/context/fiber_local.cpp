@@ -40,6 +40,7 @@ std::size_t write_name(const void* object, std::span<char> buffer) noexcept {
            << ".pe" << local.pe.pe;
   } else {
     writer << "rank " << local.rank;
+    if (local.kind == FiberLocal::Kind::work) writer << " (async)";
   }
   return writer.length();
 }

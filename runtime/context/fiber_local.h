@@ -13,7 +13,17 @@
 namespace kernbench::runtime {
 
 struct FiberLocal {
-  enum class Kind { unbound, rank, kernel };
+  // `work` is what a rank has issued with async_op, on a fiber of its own.
+  enum class Kind { unbound, rank, kernel, work };
+
+  // What a rank is in, for reports: text is made of it only when one is written.
+  struct Activity {
+    const void* object = nullptr;  // null: nothing
+    std::string (*text)(const void* object) = nullptr;
+
+    explicit operator bool() const { return object != nullptr; }
+    std::string describe() const { return text(object); }
+  };
 
   Kind kind = Kind::unbound;
   int rank = 0;    // of an unbound fiber, and of the main stack: 0 (single driver)
@@ -25,8 +35,8 @@ struct FiberLocal {
   std::optional<sim::PeLocation> waits_for;  // the PE at the other end, while it waits for a queue
   std::optional<Time> waits_since;           // likewise, on its PE_CPU's clock
 
-  // A collective that this rank is in, for reports; empty when it is in none.
-  std::string collective = {};
+  // The collective that this rank is in.
+  Activity collective;
 };
 
 // "rank 2", "kernel 'x' on sip0.cube0.pe1".  Async-signal-safe (a runtime::NameWriter).

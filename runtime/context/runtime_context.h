@@ -17,6 +17,7 @@
 #include "runtime/context/kernel_launch.h"
 #include "runtime/context/run_limits.h"
 #include "runtime/distributed/distributed.h"
+#include "runtime/distributed/objects.h"
 #include "runtime/multiprocessing/spawn.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"

@@ -2,13 +2,7 @@
 
 #include <map>
 
-namespace kernbench {
-
-std::string_view name_of(ReduceOp) {
-  return "SUM";
-}
-
-namespace distributed {
+namespace kernbench::distributed {
 
 namespace {
 
@@ -35,5 +29,4 @@ std::vector<std::string> backend_names() {
   return names;
 }
 
-}  // namespace distributed
-}  // namespace kernbench
+}  // namespace kernbench::distributed

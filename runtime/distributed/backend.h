@@ -1,24 +1,18 @@
-// What a backend of torch.distributed provides.  The interface is declared here and implemented
-// above (ccl), so that the runtime does not know which there is.
+// What a backend of torch.distributed provides.  The interface is declared here and implemented by
+// `local` beside it and by what lies above (ccl), so that the runtime does not know which there is.
 
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/tensor/tensor.h"
+#include "runtime/distributed/collective.h"
 
 namespace kernbench {
 
 class RuntimeContext;
-
-// torch.distributed.ReduceOp.
-enum class ReduceOp : std::uint8_t { sum };
-
-std::string_view name_of(ReduceOp op);
 
 namespace distributed {
 
@@ -28,15 +22,23 @@ class BackendConfig {
   virtual ~BackendConfig() = default;
 };
 
-// One rank's call of a collective.
-struct CollectiveCall {
-  int rank = 0;
-  std::uint64_t sequence = 0;   // of the collective in its group: 0, 1, ...
-  std::uint64_t operation = 0;  // KernelResult::operation, the same on all ranks
+// One group's members on a backend.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  // Runs the calling rank's part and blocks it until that is done.  Every member calls, at a time
+  // of its own; what they must agree on has been checked (CollectiveLedger), and a member's calls
+  // of one group come one after the other.  All ranks end with the same bits where results are the
+  // same.  A partial placement of what is taken becomes a replicated one.
+  virtual void run(const CollectiveCall& call, const CollectiveRequest& request) = 0;
+
+  // Copies a block from one member to another, both of which wait for it.  Called once for both;
+  // blocks the caller.  Several may be under way at a time.
+  // REQUIRES: as many elements, of one type
+  virtual void transfer(std::uint64_t operation, const Block& source, const Block& target) = 0;
 };
 
-// A collective blocks the calling rank until its part is done.  Ranks call at their own times; what
-// they must agree on has been checked.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -47,15 +49,12 @@ class Backend {
   // Ranks that call each collective: all, or a single driver that calls for all of them.
   virtual int caller_count() const { return world_size(); }
 
-  // x becomes the sum over ranks, in place, the same bits on all.  A partial placement becomes a
-  // replicated one.
-  virtual void all_reduce(const CollectiveCall& call, Tensor& x, ReduceOp op) = 0;
+  // For a group of these members, global ranks by group rank; all of them for the default group.
+  // May throw CollectiveError if it has no such groups.
+  virtual std::unique_ptr<Communicator> connect(const std::vector<int>& ranks) = 0;
 
-  // The group is about to be destroyed.  May throw what is wrong with how it was used.
+  // The default group is about to be destroyed.  May throw what is wrong with how it was used.
   virtual void close() {}
-
-  // Returns when every rank has called it.
-  virtual void barrier(const CollectiveCall& call) = 0;
 };
 
 using BackendFactory = std::unique_ptr<Backend> (*)(RuntimeContext&, const BackendConfig*);

@@ -11,22 +11,6 @@ namespace kernbench::distributed {
 
 namespace {
 
-std::string call_site(const std::source_location& location) {
-  const std::string_view path(location.file_name());
-  return fmt::format("{}:{}", path.substr(path.find_last_of('/') + 1), location.line());
-}
-
-// As PyTorch's ProcessGroupWrapper prints it.
-std::string fingerprint_text(const CollectiveFingerprint& print, std::uint64_t sequence) {
-  std::string text =
-      fmt::format("CollectiveFingerPrint(SequenceNumber={}, OpType={}", sequence, print.op_type);
-  if (!print.shape.empty()) {
-    text += fmt::format(", TensorShape={}, TensorDtypes={}, ReduceOp={}, Placement=({})",
-                        print.shape, print.dtype, print.reduce_op, print.placement);
-  }
-  return text + ")";
-}
-
 // "rank 1", "ranks 1, 2 and 4"
 template <class Ranks>
 std::string name_ranks(const Ranks& ranks) {
@@ -35,105 +19,144 @@ std::string name_ranks(const Ranks& ranks) {
                      ranks.back());
 }
 
-}  // namespace
-
-std::string describe(const CollectiveFingerprint& print, std::uint64_t sequence) {
-  std::string text = fmt::format("{}#{}", print.function, sequence);
-  if (!print.shape.empty()) {
-    text += fmt::format(" ({} {} {})", print.shape, print.dtype, print.reduce_op);
-  }
-  return fmt::format("{} at {}", text, call_site(print.location));
+// Whether what a member gives or takes may be another number of elements on another member.
+bool may_differ_in_size(CollectiveKind kind) {
+  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
+         kind == CollectiveKind::all_to_all || kind == CollectiveKind::gather ||
+         kind == CollectiveKind::scatter;
 }
 
-CollectiveLedger::CollectiveLedger(int world_size)
-    : world_size_(world_size),
-      next_sequence_(static_cast<std::size_t>(world_size), 0),
-      absence_(static_cast<std::size_t>(world_size), Absence::present) {}
+std::vector<std::int64_t> counts_of(std::span<const Block> blocks) {
+  std::vector<std::int64_t> counts;
+  for (const Block& block : blocks) counts.push_back(block.count);
+  return counts;
+}
+
+// Of a list with one entry for all, or one for each member; -1: none at all.
+std::int64_t entry(const std::vector<std::int64_t>& list, int rank) {
+  if (list.empty()) return -1;
+  return list.size() == 1 ? list.front() : list[static_cast<std::size_t>(rank)];
+}
+
+}  // namespace
+
+CollectiveLedger::CollectiveLedger(std::vector<int> members) {
+  for (const int rank : members) members_.push_back({rank});
+}
 
 CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& fingerprint,
+                                        std::span<const Block> gives, std::span<const Block> takes,
                                         std::uint64_t operation) {
-  const std::uint64_t sequence = next_sequence_.at(static_cast<std::size_t>(rank))++;
+  const std::uint64_t sequence = members_.at(static_cast<std::size_t>(rank)).next_sequence++;
   const std::size_t index = sequence - first_sequence_;
   if (index == records_.size()) records_.push_back({operation, fingerprint, {}, {}});
   Record& record = records_[index];
-  if (!record.ranks.empty()) check_match(record, rank, fingerprint, sequence);
+  Arrival arrival{rank, {}, {}};
+  if (may_differ_in_size(fingerprint.kind)) {
+    arrival.gives = counts_of(gives);
+    arrival.takes = counts_of(takes);
+  }
+  if (!record.arrivals.empty()) {
+    check_match(record, rank, fingerprint, sequence);
+    check_sizes(record, arrival, fingerprint, sequence);
+  }
   note_device(record, rank, fingerprint);
-  record.ranks.push_back(rank);
+  record.arrivals.push_back(std::move(arrival));
   check_nobody_left(record, sequence);
-
   const CollectiveCall call{rank, sequence, record.operation};
-  while (!records_.empty() &&
-         records_.front().ranks.size() == static_cast<std::size_t>(world_size_)) {
+  forget_complete_records();
+  return call;
+}
+
+void CollectiveLedger::forget_complete_records() {
+  while (!records_.empty() && records_.front().arrivals.size() == members_.size()) {
     records_.pop_front();
     ++first_sequence_;
   }
-  return call;
 }
 
 void CollectiveLedger::check_match(const Record& record, int rank, const CollectiveFingerprint& b,
                                    std::uint64_t sequence) const {
   const CollectiveFingerprint& a = record.first;
-  const int first_rank = record.ranks.front();
-  std::vector<std::string> aspects;
-  const auto compare = [&](std::string_view what, const std::string& one,
-                           const std::string& other) {
-    if (one != other) aspects.push_back(fmt::format("{}: {} vs {}", what, one, other));
-  };
-  compare("Op type", a.op_type, b.op_type);
-  if (aspects.empty()) {
-    compare("Tensor shapes", a.shape, b.shape);
-    compare("Tensor dtypes", a.dtype, b.dtype);
-    compare("Reduce op", a.reduce_op, b.reduce_op);
-    compare("Placement", a.placement, b.placement);
-  }
+  const std::vector<std::string> aspects = differences(a, b);
   if (aspects.empty()) return;
+  const int first = member(record.arrivals.front().rank).global_rank;
+  const int later = member(rank).global_rank;
   throw CollectiveMismatchError(
       "KB-C001",
       fmt::format(
           "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, "
           "but Rank {} is running collective: {}. Collectives differ in the following "
           "aspects: {}\n  rank {} called {}\n  rank {} called {}",
-          first_rank, fingerprint_text(a, sequence), rank, fingerprint_text(b, sequence),
-          fmt::join(aspects, "; "), first_rank, describe(a, sequence), rank,
-          describe(b, sequence)));
+          first, fingerprint_text(a, sequence), later, fingerprint_text(b, sequence),
+          fmt::join(aspects, "; "), first, describe(a, sequence), later, describe(b, sequence)));
+}
+
+// What one gives another must be what the other takes.
+void CollectiveLedger::check_sizes(const Record& record, const Arrival& later,
+                                   const CollectiveFingerprint& fingerprint,
+                                   std::uint64_t sequence) const {
+  if (!may_differ_in_size(fingerprint.kind)) return;
+  const auto compare = [&](const Arrival& giver, const Arrival& taker) {
+    const std::int64_t given = entry(giver.gives, taker.rank);
+    const std::int64_t taken = entry(taker.takes, giver.rank);
+    if (given < 0 || taken < 0 || given == taken) return;
+    throw CollectiveMismatchError(
+        "KB-C001",
+        fmt::format("Detected mismatch between collectives on ranks. In {} rank {} gives {} "
+                    "elements to rank {}, which takes {} from it\n  rank {} called {}\n  rank {} "
+                    "called {}",
+                    fingerprint.function, member(giver.rank).global_rank, given,
+                    member(taker.rank).global_rank, taken,
+                    member(record.arrivals.front().rank).global_rank,
+                    describe(record.first, sequence), member(later.rank).global_rank,
+                    describe(fingerprint, sequence)));
+  };
+  for (const Arrival& earlier : record.arrivals) {
+    compare(earlier, later);
+    compare(later, earlier);
+  }
 }
 
 void CollectiveLedger::note_device(Record& record, int rank,
                                    const CollectiveFingerprint& later) const {
   if (later.device < 0) return;
   const auto device = static_cast<std::size_t>(later.device);
-  const auto known = std::max(device + 1, static_cast<std::size_t>(world_size_));
+  const std::size_t known = std::max(device + 1, members_.size());
   if (record.rank_of_device.size() < known) record.rank_of_device.resize(known, -1);
   int& holder = record.rank_of_device[device];
   if (holder >= 0) {
     throw CollectiveError(
         "KB-C011", fmt::format("ranks {} and {} both brought a tensor on device {} to {}; call "
                                "torch.ahbm.set_device(rank) before making tensors",
-                               holder, rank, later.device, later.function));
+                               holder, member(rank).global_rank, later.device, later.function));
   }
-  holder = rank;
+  holder = member(rank).global_rank;
 }
 
 void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t sequence) const {
-  for (int rank = 0; absent_count_ > 0 && rank < world_size_; ++rank) {
-    const auto index = static_cast<std::size_t>(rank);
-    if (absence_[index] == Absence::present || next_sequence_[index] > sequence) continue;
-    std::vector<int> waiting = record.ranks;
+  if (absent_count_ == 0) return;
+  for (const Member& absent : members_) {
+    if (absent.absence == Absence::present || absent.next_sequence > sequence) continue;
+    std::vector<int> waiting;
+    for (const Arrival& arrival : record.arrivals) {
+      waiting.push_back(member(arrival.rank).global_rank);
+    }
+    const int first = waiting.front();
     std::ranges::sort(waiting);
     throw DeadlockError(
         "KB-C002",
-        fmt::format("rank {} {} {}#{}, which {} called\n  {}", rank,
-                    absence_[index] == Absence::returned ? "finished without calling"
-                                                         : "was never started, so it cannot call",
+        fmt::format("rank {} {} {}#{}, which {} called\n  {}", absent.global_rank,
+                    absent.absence == Absence::returned ? "finished without calling"
+                                                        : "was never started, so it cannot call",
                     record.first.function, sequence, name_ranks(waiting),
-                    fmt::format("rank {} called {}", record.ranks.front(),
-                                describe(record.first, sequence))),
+                    fmt::format("rank {} called {}", first, describe(record.first, sequence))),
         ExitCode::collective_misuse);
   }
 }
 
 void CollectiveLedger::leave(int rank, bool was_started) {
-  Absence& absence = absence_.at(static_cast<std::size_t>(rank));
+  Absence& absence = members_.at(static_cast<std::size_t>(rank)).absence;
   absent_count_ += absence == Absence::present;
   absence = was_started ? Absence::returned : Absence::never_started;
   for (std::size_t i = 0; i < records_.size(); ++i) {

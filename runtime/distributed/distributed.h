@@ -2,34 +2,64 @@
 
 #pragma once
 
+#include <any>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <source_location>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "runtime/distributed/backend.h"
-#include "runtime/distributed/collective_ledger.h"
+#include "runtime/distributed/group.h"
+#include "runtime/distributed/options.h"
+#include "runtime/distributed/process_group.h"
+#include "runtime/distributed/work.h"
 
 namespace kernbench {
 
 class RuntimeContext;
 
+namespace runtime {
+struct FiberLocal;
+}
 namespace multiprocessing {
 class Multiprocessing;
 }
 
 namespace distributed {
 
-// As torch.distributed.init_process_group's arguments.  -1: whatever there is.
-struct InitOptions {
-  int world_size = -1;
-  int rank = -1;
+using Location = std::source_location;
+
+// Of a P2POp.
+enum class PointToPoint : std::uint8_t { isend, irecv };
+
+// One message of batch_isend_irecv().  `peer` is a global rank.
+struct P2POp {
+  PointToPoint op = PointToPoint::isend;
+  Tensor tensor = {};
+  int peer = 0;
+  ProcessGroup group = {};
+  int tag = 0;
 };
 
-// The member `torch.distributed` of a RuntimeContext.  Method names, and the texts of errors, are
+// The member `torch.distributed` of a RuntimeContext.  Names, and the texts of errors, are
 // PyTorch's.  State is per context, and per rank where ranks may differ.
+//
+// Collectives block the calling rank, unless async_op is given; then they return a Work at once,
+// and overlap what the rank does next.  A rank's collectives of one group run one after the other.
+// On a rank that is no member of the group they warn and do nothing.  With tensors on the device
+// they throw
+//   CollectiveMismatchError KB-C001  ranks called different things, found when the second arrives
+//   DeadlockError           KB-C002  a rank has left and cannot call
+//   CollectiveError         KB-C011  two ranks, one device
+//                           KB-C020  wrong arguments, with PyTorch's text
+//                           KB-R002  there is no such group
+//                           KB-R012  inside a kernel
+// and DeviceError for tensors that are not on the device.
 class DistributedContext {
  public:
   explicit DistributedContext(RuntimeContext& torch);
@@ -37,49 +67,230 @@ class DistributedContext {
   DistributedContext(const DistributedContext&) = delete;
   DistributedContext& operator=(const DistributedContext&) = delete;
 
+  // Life cycle
+
   // Makes the default group.  Called once before spawn(), or once by every rank.
   // Throws CollectiveError KB-R002: twice, unknown backend, or world size or rank that are not so.
   void init_process_group(std::string_view backend = "ahbm", const InitOptions& options = {});
 
-  // Throws CollectiveError KB-R002 if there is no group.  The last one to leave gets DeviceError
-  // KB-Q003 if kernels of the user's have left messages in the group's queues.
-  void destroy_process_group();
+  // Of the default group: all groups.  Throws CollectiveError KB-R002 if there is none.  The last
+  // rank to leave gets DeviceError KB-Q003 if kernels of the user's have left messages in queues.
+  void destroy_process_group(const ProcessGroup& group = {});
 
   // Whether the caller has a group: one that was made for all, or by itself if it is a rank.
   bool is_initialized() const;
   static constexpr bool is_available() { return true; }
+  static bool is_backend_available(std::string_view backend) {
+    return find_backend(backend) != nullptr;
+  }
 
-  // The caller's rank.  Code that is no rank is rank 0 (a single driver); with KERNBENCH_DEBUG set
-  // it is warned.
-  int get_rank() const;
-  int get_world_size() const;
-  std::string get_backend() const;
+  // Identity
 
-  // x becomes the elementwise sum over ranks of the logical tensor, in place, with the same bits on
-  // all ranks.  A placement that was partial is replicated afterwards.  Blocks the calling rank.
-  // Throws CollectiveMismatchError KB-C001 (ranks called different things), DeadlockError KB-C002
-  // (a rank has left), CollectiveError KB-C011 (two ranks, one device), KB-R012 (inside a kernel).
-  void all_reduce(Tensor& x, ReduceOp op = ReduceOp::sum,
-                  std::source_location location = std::source_location::current());
+  // The caller's rank, -1 if it is no member.  Code that is no rank is rank 0 (a single driver);
+  // with KERNBENCH_DEBUG set it is warned.
+  int get_rank(const ProcessGroup& group = {}) const;
+  int get_world_size(const ProcessGroup& group = {}) const;  // -1 likewise
+  std::string get_backend(const ProcessGroup& group = {}) const;
+  int get_group_rank(const ProcessGroup& group, int global_rank) const;
+  int get_global_rank(const ProcessGroup& group, int group_rank) const;
+  std::vector<int> get_process_group_ranks(const ProcessGroup& group = {}) const;
+  int get_pg_count() const;  // that the caller is a member of
+  int get_node_local_rank() const { return get_rank(); }
 
-  // Returns when every rank has called it.  Errors as of all_reduce().
-  void barrier(std::source_location location = std::source_location::current());
+  // Groups: collective over the world, in the same order on all ranks, unless
+  // use_local_synchronization.  Outside of spawn() a group is made for all ranks at once.
+
+  // Of all ranks.
+  ProcessGroup new_group(Location location = Location::current());
+  ProcessGroup new_group(std::span<const int> ranks, const NewGroupOptions& options = {},
+                         Location location = Location::current());
+  ProcessGroup new_group(std::initializer_list<int> ranks, const NewGroupOptions& options = {},
+                         Location location = Location::current()) {
+    return new_group(std::span(ranks.begin(), ranks.size()), options, location);
+  }
+  // Consecutive groups of so many ranks: the caller's, and all.
+  std::pair<ProcessGroup, std::vector<ProcessGroup>> new_subgroups(
+      int group_size, Location location = Location::current());
+  std::pair<ProcessGroup, std::vector<ProcessGroup>> new_subgroups_by_enumeration(
+      const std::vector<std::vector<int>>& ranks_per_subgroup,
+      Location location = Location::current());
+
+  // Collectives
+
+  // x becomes the elementwise reduction over ranks of the logical tensor, in place, with the same
+  // bits on all ranks.  A placement that was partial is replicated afterwards.
+  Work all_reduce(const Tensor& x, ReduceOp op = ReduceOp::sum,
+                  const CollectiveOptions& options = {}, Location location = Location::current());
+  Work broadcast(const Tensor& x, int src, const CollectiveOptions& options = {},
+                 Location location = Location::current());
+  Work broadcast(const Tensor& x, const SourceOptions& options,
+                 Location location = Location::current());
+  // Elsewhere than on dst x stays as it was.
+  Work reduce(const Tensor& x, int dst, ReduceOp op = ReduceOp::sum,
+              const CollectiveOptions& options = {}, Location location = Location::current());
+  Work reduce(const Tensor& x, const DestinationOptions& options, ReduceOp op = ReduceOp::sum,
+              Location location = Location::current());
+
+  // outputs[r] becomes rank r's x.
+  Work all_gather(const std::vector<Tensor>& outputs, const Tensor& x,
+                  const CollectiveOptions& options = {}, Location location = Location::current());
+  // output is the inputs one after the other: [world * n, ...] or [world, n, ...].
+  Work all_gather_into_tensor(const Tensor& output, const Tensor& input,
+                              const CollectiveOptions& options = {},
+                              Location location = Location::current());
+  // output becomes the reduction over ranks of their inputs[this rank].
+  Work reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs,
+                      ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {},
+                      Location location = Location::current());
+  Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, ReduceOp op = ReduceOp::sum,
+                             const CollectiveOptions& options = {},
+                             Location location = Location::current());
+  // outputs[s] becomes rank s's inputs[this rank].
+  Work all_to_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                  const CollectiveOptions& options = {}, Location location = Location::current());
+  // Splits count along the first dimension; none: equal parts.
+  Work all_to_all_single(const Tensor& output, const Tensor& input,
+                         std::span<const std::int64_t> output_split_sizes = {},
+                         std::span<const std::int64_t> input_split_sizes = {},
+                         const CollectiveOptions& options = {},
+                         Location location = Location::current());
+  // gather_list is given on dst alone, scatter_list on src alone.
+  Work gather(const Tensor& x, const std::vector<Tensor>& gather_list = {},
+              const DestinationOptions& options = {.dst = 0},
+              Location location = Location::current());
+  Work scatter(const Tensor& x, const std::vector<Tensor>& scatter_list = {},
+               const SourceOptions& options = {.src = 0}, Location location = Location::current());
+
+  // Returns when every rank has called it.
+  Work barrier(const CollectiveOptions& options = {}, Location location = Location::current());
+  // A barrier that says who did not come: CollectiveError KB-C021, on the ranks that did.
+  void monitored_barrier(const MonitoredBarrierOptions& options = {},
+                         Location location = Location::current());
+
+  // Messages.  Unbuffered: send() and recv() return when both sides have called and the elements
+  // are there.  They match by sender, receiver and tag, the earliest first.
+
+  void send(const Tensor& x, int dst, const SendOptions& options = {},
+            Location location = Location::current());
+  void send(const Tensor& x, const SendOptions& options, Location location = Location::current());
+  // Returns the sender's global rank.  A shorter message fills the first elements of x.
+  int recv(const Tensor& x, std::optional<int> src = std::nullopt, const RecvOptions& options = {},
+           Location location = Location::current());
+  int recv(const Tensor& x, const RecvOptions& options, Location location = Location::current());
+  Work isend(const Tensor& x, int dst, const SendOptions& options = {},
+             Location location = Location::current());
+  Work irecv(const Tensor& x, std::optional<int> src = std::nullopt,
+             const RecvOptions& options = {}, Location location = Location::current());
+  std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& ops,
+                                      Location location = Location::current());
+
+  // Objects: values of any type that can be copied, which take no simulated time.
+
+  // objects[r] becomes rank r's object.
+  template <class T>
+  void all_gather_object(std::vector<T>& objects, const T& object, const ProcessGroup& group = {},
+                         Location location = Location::current());
+  template <class T>
+  void gather_object(const T& object, std::vector<T>* objects, const DestinationOptions& options,
+                     Location location = Location::current());
+  template <class T>
+  void broadcast_object_list(std::vector<T>& objects, const SourceOptions& options,
+                             Location location = Location::current());
+  template <class T>
+  void scatter_object_list(std::vector<T>& output, const std::vector<T>* input,
+                           const SourceOptions& options, Location location = Location::current());
 
  private:
   friend class multiprocessing::Multiprocessing;
 
-  // `nprocs` ranks are about to start; a rank has returned; the run was abandoned.
+  // Of a member that calls.
+  struct Call {
+    Group* group = nullptr;
+    int rank = 0;  // in the group
+  };
+
+  // `nprocs` ranks are about to start; one has nothing left to call, on its fiber; one has
+  // returned; the run was abandoned.
   void ranks_start(int nprocs);
+  void rank_ends();
   void rank_returned(int rank);
   void run_abandoned();
+  void begin_anew();
+  void note_absent_ranks(Group& group);
+  void forget_groups();
+  void check_init(const Backend& backend, const InitOptions& options) const;
 
+  const runtime::FiberLocal& local() const;
   Backend& backend() const;
-  CollectiveCall arrive(const CollectiveFingerprint& fingerprint);
-  void make_ledger();
+  Group* find(const ProcessGroup& group) const;  // nullptr: not one that the caller is a member of
+  Group& registered(const ProcessGroup& group) const;
+  std::shared_ptr<Group> make_group(std::vector<int> ranks, std::string_view description);
+  ProcessGroup handle_for_caller(const std::shared_ptr<Group>& group) const;
+  std::vector<int> checked_ranks(std::span<const int> ranks, const NewGroupOptions& options) const;
+  ProcessGroup new_local_group(std::vector<int> ranks, const NewGroupOptions& options);
+
+  std::optional<Call> begin(std::string_view function, const ProcessGroup& group) const;
+  int root_of(std::string_view function, const Call& call, const std::optional<int>& global,
+              const std::optional<int>& in_group) const;
+  std::string backend_class() const;  // "ProcessGroupAhbm"
+  void check_tensor(std::string_view function, const Tensor& x) const;
+  void check_tensors(std::string_view function, const std::vector<Tensor>& tensors) const;
+  void check_reduce_op(ReduceOp op) const;
+  void check_list(std::string_view function, std::string_view list,
+                  const std::vector<Tensor>& tensors, int expected) const;
+
+  CollectiveCall arrive(const Call& call, const CollectiveFingerprint& fingerprint,
+                        const CollectiveRequest& request);
+  Work issue(const Call& call, CollectiveFingerprint fingerprint, CollectiveRequest request,
+             bool async_op);
+  std::shared_ptr<Work::State> make_work(std::string description);
+  void start(const std::shared_ptr<Work::State>& work, std::function<void()> body);
+  std::exception_ptr unnoticed_failure() const;
+
+  // A send or a receive, as it was called.
+  struct MessageCall {
+    std::string_view function;
+    bool is_send = false;
+    bool is_blocking = false;
+    std::optional<int> peer;
+    std::optional<int> group_peer;
+    ProcessGroup group;
+    int tag = 0;
+    Location location;
+  };
+  Work post(const MessageCall& wanted, const Tensor& x);
+  void move(Group& group, const Message& send, const Message& receive);
+
+  // Every member's object, by group rank, once all have called.
+  std::vector<std::any> exchange(std::string_view function, const Call& call, std::any own,
+                                 const std::optional<int>& root, Location location);
+
+  // A group that ranks are making: until all of the world have called.
+  struct NewGroup {
+    std::shared_ptr<Group> group;
+    int handed_out = 0;
+  };
+  // Groups of the same ranks, made by their members alone.
+  struct LocalGroups {
+    std::vector<std::shared_ptr<Group>> made;
+    std::map<int, int> taken;  // by global rank: how many it has
+  };
+  struct ObjectExchange {
+    explicit ObjectExchange(int members) : objects(static_cast<std::size_t>(members)) {}
+    std::vector<std::any> objects;  // by group rank
+    int arrived = 0;
+    std::vector<runtime::Completion*> waiters;
+  };
 
   RuntimeContext& torch_;
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<CollectiveLedger> ledger_;
+  std::shared_ptr<Group> world_;
+  std::vector<std::shared_ptr<Group>> groups_;            // the others
+  std::map<std::uint64_t, NewGroup> new_groups_;          // by operation
+  std::map<std::vector<int>, LocalGroups> local_groups_;  // by ranks
+  int group_count_ = 0;                                   // for names
+  std::map<std::uint64_t, std::shared_ptr<ObjectExchange>> object_exchanges_;
+  std::map<int, std::vector<std::shared_ptr<Work::State>>> works_;  // under way, by global rank
   bool initialized_for_all_ = false;
   std::set<int> initialized_ranks_;   // those that called init_process_group() themselves
   std::optional<int> started_ranks_;  // by the spawn() that is or was the last to run

@@ -45,10 +45,14 @@ Failure inspect(const std::exception_ptr& exception) {
 // The ranks of one spawn().
 class World {
  public:
-  // `returned` is called when a rank has.
+  // `ends` is called on a rank's fiber behind its body, `returned` when it has returned.
   World(RuntimeContext& torch, int nprocs, const std::function<void(int)>& body,
-        std::function<void(int)> returned)
-      : torch_(torch), body_(body), returned_(std::move(returned)), running_(nprocs) {
+        std::function<void()> ends, std::function<void(int)> returned)
+      : torch_(torch),
+        body_(body),
+        ends_(std::move(ends)),
+        returned_(std::move(returned)),
+        running_(nprocs) {
     for (int rank = 0; rank < nprocs; ++rank) start(rank);
   }
 
@@ -70,6 +74,7 @@ class World {
 
   RuntimeContext& torch_;
   const std::function<void(int)>& body_;
+  const std::function<void()> ends_;
   const std::function<void(int)> returned_;
   int running_;
   std::deque<Rank> ranks_;  // addresses stay
@@ -81,8 +86,12 @@ void World::start(int number) {
   rank.local.kind = FiberLocal::Kind::rank;
   rank.local.rank = number;
   rank.fiber = &torch_.simulation().fibers().spawn(
-      runtime::FiberName(runtime::write_name), [this, number] { body_(number); }, &rank.local,
-      [this, &rank](Fiber&, const FiberResult& result) { ended(rank, result); });
+      runtime::FiberName(runtime::write_name),
+      [this, number] {
+        body_(number);
+        ends_();
+      },
+      &rank.local, [this, &rank](Fiber&, const FiberResult& result) { ended(rank, result); });
 }
 
 void World::ended(Rank& rank, const FiberResult& result) {
@@ -103,8 +112,8 @@ std::string World::state_of(const Rank& rank) const {
     case Fiber::State::starting:
       return "had not started";
     case Fiber::State::waiting: {
-      const std::string& collective = rank.local.collective;
-      return "waited for " + (collective.empty() ? rank.fiber->waits_for() : collective);
+      const FiberLocal::Activity& collective = rank.local.collective;
+      return "waited for " + (collective ? collective.describe() : rank.fiber->waits_for());
     }
     default:
       return "was ready to run";
@@ -142,9 +151,16 @@ void Multiprocessing::run_ranks(int nprocs, const std::function<void(int)>& body
   }
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
   torch_.distributed.ranks_start(nprocs);
-  World world(torch_, nprocs, body, [this](int rank) { torch_.distributed.rank_returned(rank); });
+  World world(
+      torch_, nprocs, body, [this] { torch_.distributed.rank_ends(); },
+      [this](int rank) { torch_.distributed.rank_returned(rank); });
   try {
     world.join();
+  } catch (const DeadlockError&) {  // perhaps because of what nobody has looked at
+    const std::exception_ptr cause = torch_.distributed.unnoticed_failure();
+    torch_.distributed.run_abandoned();
+    if (cause != nullptr) std::rethrow_exception(cause);
+    throw;
   } catch (...) {
     torch_.distributed.run_abandoned();
     throw;

@@ -16,19 +16,8 @@ class MeetingBackend : public distributed::Backend {
 
   std::string_view name() const override { return "meeting"; }
   int world_size() const override { return torch_.topology().system.sip_count; }
-
-  void all_reduce(const distributed::CollectiveCall& call, Tensor&, ReduceOp) override {
-    barrier(call);
-  }
-
-  void barrier(const distributed::CollectiveCall& call) override {
-    auto& waiting = meetings_[call.operation];
-    const auto own = std::make_shared<runtime::Completion>(torch_.simulation());
-    waiting.push_back(own);
-    if (static_cast<int>(waiting.size()) == world_size()) {
-      for (const auto& completion : waiting) completion->signal();
-    }
-    torch_.simulation().wait(*own, [] { return std::string("the meeting"); });
+  std::unique_ptr<distributed::Communicator> connect(const std::vector<int>& ranks) override {
+    return std::make_unique<Meetings>(torch_, ranks.size());
   }
 
   static void register_it() {
@@ -39,8 +28,29 @@ class MeetingBackend : public distributed::Backend {
   }
 
  private:
+  class Meetings : public distributed::Communicator {
+   public:
+    Meetings(RuntimeContext& torch, std::size_t size) : torch_(torch), size_(size) {}
+
+    void run(const distributed::CollectiveCall& call,
+             const distributed::CollectiveRequest&) override {
+      auto& waiting = meetings_[call.operation];
+      const auto own = std::make_shared<runtime::Completion>(torch_.simulation());
+      waiting.push_back(own);
+      if (waiting.size() == size_) {
+        for (const auto& completion : waiting) completion->signal();
+      }
+      torch_.simulation().wait(*own, [] { return std::string("the meeting"); });
+    }
+    void transfer(std::uint64_t, const distributed::Block&, const distributed::Block&) override {}
+
+   private:
+    RuntimeContext& torch_;
+    const std::size_t size_;
+    std::map<std::uint64_t, std::vector<std::shared_ptr<runtime::Completion>>> meetings_;
+  };
+
   RuntimeContext& torch_;
-  std::map<std::uint64_t, std::vector<std::shared_ptr<runtime::Completion>>> meetings_;
 };
 
 }  // namespace kernbench::test

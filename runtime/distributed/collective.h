@@ -1,0 +1,71 @@
+// What ranks do together, as a backend sees it: which collective, and which elements each rank
+// gives and takes.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/distributed/reduce_op.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench::distributed {
+
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  broadcast,
+  reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  barrier,
+  objects,    // values of the host, which take no time on the device
+  new_group,  // likewise
+};
+
+// c10d's OpType: "ALLREDUCE", ...
+std::string_view op_type_of(CollectiveKind kind);
+
+// Elements [first, first + count) of a tensor, counted row by row over the whole of it.
+struct Block {
+  Tensor tensor;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+inline Block whole(const Tensor& tensor) {
+  return {tensor, 0, tensor.numel()};
+}
+
+// One rank's part.  A list has one block, or one for each member by group rank:
+//
+//   kind            gives     takes       members[r].takes[s] becomes
+//   all_reduce      1         1, the same the reduction over all members' gives[0]
+//   broadcast       1         1, the same the root's gives[0]
+//   reduce          1         1, the same the reduction, on the root; elsewhere it stays
+//   all_gather      1         each        members[s].gives[0]
+//   reduce_scatter  each      1           the reduction over all members' gives[r]
+//   all_to_all      each      each        members[s].gives[r]
+//   gather          1         each, root  members[s].gives[0], on the root
+//   scatter         each,root 1           the root's gives[r]
+//   barrier         0         0
+struct CollectiveRequest {
+  CollectiveKind kind = CollectiveKind::barrier;
+  std::vector<Block> gives;
+  std::vector<Block> takes;
+  ReduceOp op = ReduceOp::sum;
+  int root = 0;  // group rank
+};
+
+// One rank's call of a collective.
+struct CollectiveCall {
+  int rank = 0;                 // in its group
+  std::uint64_t sequence = 0;   // of the collective in its group: 0, 1, ...
+  std::uint64_t operation = 0;  // KernelResult::operation, the same on all ranks
+};
+
+}  // namespace kernbench::distributed

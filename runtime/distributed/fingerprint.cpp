@@ -1,0 +1,77 @@
+#include "runtime/distributed/fingerprint.h"
+
+#include <fmt/format.h>
+
+namespace kernbench::distributed {
+
+namespace {
+
+std::string text_of(const std::optional<ReduceOp>& op) {
+  return op ? std::string(name_of(*op)) : "none";
+}
+std::string text_of(const std::optional<int>& root) {
+  return root ? fmt::format("{}", *root) : "none";
+}
+std::string text_of(const std::optional<Shape>& shape) {
+  return shape ? to_string(*shape) : "none";
+}
+
+}  // namespace
+
+std::string call_site(const std::source_location& location) {
+  const std::string_view path(location.file_name());
+  return fmt::format("{}:{}", path.substr(path.find_last_of('/') + 1), location.line());
+}
+
+std::string fingerprint_text(const CollectiveFingerprint& print, std::uint64_t sequence) {
+  std::string text = fmt::format("CollectiveFingerPrint(SequenceNumber={}, OpType={}", sequence,
+                                 op_type_of(print.kind));
+  if (print.shape) {
+    text += fmt::format(", TensorShape={}, TensorDtypes={}", to_string(*print.shape),
+                        torch_name_of(print.dtype));
+  }
+  if (print.op) text += fmt::format(", ReduceOp={}", name_of(*print.op));
+  if (print.root) text += fmt::format(", Root={}", *print.root);
+  if (print.group) text += fmt::format(", Group={}", *print.group);
+  if (print.shape) text += fmt::format(", Placement=({})", to_string(print.placement));
+  return text + ")";
+}
+
+std::string describe(const CollectiveFingerprint& print, std::uint64_t sequence) {
+  std::string text = fmt::format("{}#{}", print.function, sequence);
+  if (print.shape) {
+    text += fmt::format(" ({} {}", to_string(*print.shape), torch_name_of(print.dtype));
+    if (print.op) text += fmt::format(" {}", name_of(*print.op));
+    if (print.root) text += fmt::format(" root {}", *print.root);
+    text += ")";
+  }
+  if (print.group) text += fmt::format(" ({})", *print.group);
+  return fmt::format("{} at {}", text, call_site(print.location));
+}
+
+std::vector<std::string> differences(const CollectiveFingerprint& a,
+                                     const CollectiveFingerprint& b) {
+  if (a.kind != b.kind) {
+    return {fmt::format("Op type: {} vs {}", op_type_of(a.kind), op_type_of(b.kind))};
+  }
+  std::vector<std::string> aspects;
+  const auto differ = [&](std::string_view what, const std::string& one, const std::string& other) {
+    aspects.push_back(fmt::format("{}: {} vs {}", what, one, other));
+  };
+  if (!a.is_list && !b.is_list && a.shape != b.shape) {
+    differ("Tensor shapes", text_of(a.shape), text_of(b.shape));
+  }
+  if (a.shape && b.shape && a.dtype != b.dtype) {
+    differ("Tensor dtypes", std::string(torch_name_of(a.dtype)),
+           std::string(torch_name_of(b.dtype)));
+  }
+  if (a.op != b.op) differ("Reduce op", text_of(a.op), text_of(b.op));
+  if (a.root != b.root) differ("Root", text_of(a.root), text_of(b.root));
+  if (a.group != b.group) differ("Group", a.group.value_or("none"), b.group.value_or("none"));
+  if (a.shape && b.shape && a.placement != b.placement) {
+    differ("Placement", to_string(a.placement), to_string(b.placement));
+  }
+  return aspects;
+}
+
+}  // namespace kernbench::distributed

@@ -1,0 +1,53 @@
+// What a rank says that it runs when it arrives at a collective (PYTORCH.md 4.1).
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/distributed/collective.h"
+#include "runtime/tensor/dp_policy.h"
+#include "runtime/tensor/shape.h"
+#include "sim_engine/base/dtype.h"
+
+namespace kernbench::distributed {
+
+// Plain data: text is made of it only when something is wrong.
+struct CollectiveFingerprint {
+  std::string_view function;  // "all_reduce_coalesced", a literal
+  CollectiveKind kind = CollectiveKind::barrier;
+
+  // Of the tensor that every rank has: what it gives, or, of a scatter, takes.
+  std::optional<Shape> shape = std::nullopt;
+  DType dtype = DType::f32;
+  DPPolicy placement = {};
+  bool is_list = false;  // of equal tensors; their shapes may differ from rank to rank
+
+  std::optional<ReduceOp> op = std::nullopt;
+  std::optional<int> root = std::nullopt;           // global rank
+  std::optional<std::string> group = std::nullopt;  // of a new_group: its members
+
+  // Not compared.
+  int device = -1;  // must differ between ranks; -1: no tensor
+  bool is_async = false;
+  std::source_location location = {};
+};
+
+// As PyTorch's ProcessGroupWrapper prints it.
+std::string fingerprint_text(const CollectiveFingerprint& fingerprint, std::uint64_t sequence);
+
+// "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
+std::string describe(const CollectiveFingerprint& fingerprint, std::uint64_t sequence);
+
+// "Tensor shapes: [4] vs [5]", ...: in what two differ.  If the operations do, that alone.
+std::vector<std::string> differences(const CollectiveFingerprint& a,
+                                     const CollectiveFingerprint& b);
+
+// "ddp.cpp:41"
+std::string call_site(const std::source_location& location);
+
+}  // namespace kernbench::distributed

@@ -1,0 +1,56 @@
+#include "runtime/distributed/group.h"
+
+#include <algorithm>
+
+#include "runtime/distributed/process_group.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::distributed {
+
+Group::Group(std::string its_name, std::string its_description, std::vector<int> its_ranks)
+    : name(std::move(its_name)),
+      description(std::move(its_description)),
+      ranks(std::move(its_ranks)),
+      ledger(ranks),
+      last(ranks.size()),
+      has_destroyed(ranks.size(), false) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    by_global_rank_.emplace_back(ranks[i], static_cast<int>(i));
+  }
+  std::ranges::sort(by_global_rank_);
+}
+
+void Group::begin_anew() {
+  ledger = CollectiveLedger(ranks);
+  mailbox = {};
+  last.assign(ranks.size(), nullptr);
+}
+
+std::optional<int> Group::rank_of(int global_rank) const {
+  const auto found = std::ranges::lower_bound(by_global_rank_, std::pair(global_rank, 0));
+  if (found == by_global_rank_.end() || found->first != global_rank) return std::nullopt;
+  return found->second;
+}
+
+const ProcessGroup GroupMember::NON_GROUP_MEMBER = ProcessGroup::non_member();
+const ProcessGroup group::WORLD{};
+
+const Group& ProcessGroup::checked() const {
+  if (group_ == nullptr) throw CollectiveError("KB-R002", "Invalid process group specified");
+  return *group_;
+}
+
+int ProcessGroup::size() const {
+  return checked().size();
+}
+const std::string& ProcessGroup::group_name() const {
+  return checked().name;
+}
+const std::string& ProcessGroup::group_desc() const {
+  return checked().description;
+}
+const std::vector<int>& ProcessGroup::ranks() const {
+  return checked().ranks;
+}
+
+}  // namespace kernbench::distributed

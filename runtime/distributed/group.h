@@ -1,0 +1,42 @@
+// A process group, as all its members share it.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/distributed/backend.h"
+#include "runtime/distributed/collective_ledger.h"
+#include "runtime/distributed/mailbox.h"
+#include "runtime/distributed/work.h"
+
+namespace kernbench::distributed {
+
+struct Group : std::enable_shared_from_this<Group> {
+  Group(std::string its_name, std::string its_description, std::vector<int> its_ranks);
+
+  int size() const { return static_cast<int>(ranks.size()); }
+  // nullopt: no member.
+  std::optional<int> rank_of(int global_rank) const;
+  bool has_left(int rank) const { return has_destroyed[static_cast<std::size_t>(rank)]; }
+
+  // Calls are counted anew, and nothing is under way.
+  void begin_anew();
+
+  const std::string name;
+  const std::string description;
+  const std::vector<int> ranks;  // global, by group rank
+  std::unique_ptr<Communicator> communicator;
+  CollectiveLedger ledger;
+  Mailbox mailbox;
+  std::vector<std::shared_ptr<Work::State>> last;  // by group rank: what its next call follows
+  std::vector<bool> has_destroyed;                 // by group rank: destroy_process_group(group)
+
+ private:
+  std::vector<std::pair<int, int>> by_global_rank_;  // sorted; beside it the group rank
+};
+
+}  // namespace kernbench::distributed

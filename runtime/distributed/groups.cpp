@@ -1,0 +1,215 @@
+// torch.distributed.new_group and its kin.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/context/runtime_context.h"
+#include "runtime/distributed/misuse.h"
+
+namespace kernbench::distributed {
+
+using runtime::FiberLocal;
+
+namespace {
+
+std::string list_of(std::span<const int> ranks) {
+  return fmt::format("[{}]", fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+// The group, if the caller is a member of it and has not destroyed it.
+Group* DistributedContext::find(const ProcessGroup& group) const {
+  backend();
+  if (group.is_non_member()) return nullptr;
+  Group* const found = group.is_default() ? world_.get() : group.group().get();
+  const auto rank = found->rank_of(local().rank);
+  if (!rank || found->has_left(*rank)) return nullptr;
+  return found;
+}
+
+// The group, of which the caller need not be a member.
+Group& DistributedContext::registered(const ProcessGroup& group) const {
+  backend();
+  if (group.is_default()) return *world_;
+  const bool is_known =
+      group.group() != nullptr && std::ranges::find(groups_, group.group()) != groups_.end();
+  const auto rank = is_known ? group.group()->rank_of(local().rank) : std::nullopt;
+  if (!is_known || (rank && group.group()->has_left(*rank))) {
+    misuse(
+        fmt::format("Group {} is not registered, please create group with "
+                    "torch.distributed.new_group API",
+                    group.group() == nullptr ? "<NON_GROUP_MEMBER>"
+                                             : fmt::format("<{}>", group.group()->name)));
+  }
+  return *group.group();
+}
+
+int DistributedContext::get_group_rank(const ProcessGroup& group, int global_rank) const {
+  const Group& found = registered(group);
+  const auto rank = found.rank_of(global_rank);
+  if (!rank) {
+    wrong_argument(
+        fmt::format("Global rank {} is not part of group <{}>", global_rank, found.name));
+  }
+  return *rank;
+}
+
+int DistributedContext::get_global_rank(const ProcessGroup& group, int group_rank) const {
+  const Group& found = registered(group);
+  if (group_rank < 0 || group_rank >= found.size()) {
+    wrong_argument(fmt::format("Group rank {} is not part of group <{}>", group_rank, found.name));
+  }
+  return found.ranks[static_cast<std::size_t>(group_rank)];
+}
+
+std::vector<int> DistributedContext::get_process_group_ranks(const ProcessGroup& group) const {
+  return registered(group).ranks;
+}
+
+int DistributedContext::get_pg_count() const {
+  backend();
+  const auto is_member = [&](const std::shared_ptr<Group>& group) {
+    const auto rank = group->rank_of(local().rank);
+    return rank && !group->has_left(*rank);
+  };
+  return 1 + static_cast<int>(std::ranges::count_if(groups_, is_member));
+}
+
+std::shared_ptr<Group> DistributedContext::make_group(std::vector<int> ranks,
+                                                      std::string_view description) {
+  auto group = std::make_shared<Group>(fmt::format("{}", group_count_), std::string(description),
+                                       std::move(ranks));
+  group->communicator = backend_->connect(group->ranks);
+  ++group_count_;
+  return group;
+}
+
+ProcessGroup DistributedContext::handle_for_caller(const std::shared_ptr<Group>& group) const {
+  const bool is_driver = local().kind != FiberLocal::Kind::rank;
+  return is_driver || group->rank_of(local().rank) ? ProcessGroup(group)
+                                                   : ProcessGroup::non_member();
+}
+
+std::vector<int> DistributedContext::checked_ranks(std::span<const int> given,
+                                                   const NewGroupOptions& options) const {
+  const int world_size = backend().world_size();
+  std::vector<int> ranks(given.begin(), given.end());
+  if (ranks.empty())
+    wrong_argument("new_group: ranks is empty; give at least one, or none for all");
+  if (static_cast<int>(ranks.size()) > world_size) {
+    wrong_argument(
+        "the new group's world size should be less or equal to the world size set by "
+        "init_process_group");
+  }
+  for (const int rank : ranks) {
+    if (rank >= 0 && rank < world_size) continue;
+    wrong_argument(fmt::format("Rank {} is out of range. Valid ranks are 0 to {} (world_size={})",
+                               rank, world_size - 1, world_size));
+  }
+  std::vector<int> sorted = ranks;
+  std::ranges::sort(sorted);
+  if (std::ranges::adjacent_find(sorted) != sorted.end()) {
+    wrong_argument(
+        fmt::format("ranks list must not contain duplicate entries, got {}", list_of(given)));
+  }
+  if (!options.backend.empty() && options.backend != backend_->name()) {
+    misuse(fmt::format("new_group: backend '{}' beside '{}'; all groups of a run have one backend",
+                       options.backend, backend_->name()));
+  }
+  return options.sort_ranks ? sorted : ranks;
+}
+
+ProcessGroup DistributedContext::new_group(Location location) {
+  backend();
+  return new_group(world_->ranks, {}, location);
+}
+
+ProcessGroup DistributedContext::new_group(std::span<const int> given,
+                                           const NewGroupOptions& options, Location location) {
+  backend();
+  if (local().kind == FiberLocal::Kind::kernel) {
+    throw CollectiveError("KB-R012",
+                          fmt::format("new_group called inside kernel '{}'", local().kernel));
+  }
+  std::vector<int> ranks = checked_ranks(given, options);
+  if (local().kind != FiberLocal::Kind::rank) {  // a single driver makes it for all
+    groups_.push_back(make_group(std::move(ranks), options.group_desc));
+    return handle_for_caller(groups_.back());
+  }
+  if (options.use_local_synchronization) return new_local_group(std::move(ranks), options);
+
+  const std::optional<Call> call = begin("new_group", {});
+  const CollectiveFingerprint fingerprint{.function = "new_group",
+                                          .kind = CollectiveKind::new_group,
+                                          .group = list_of(ranks),
+                                          .location = location};
+  const CollectiveCall arrived = arrive(*call, fingerprint, {});
+  NewGroup& made = new_groups_[arrived.operation];
+  if (made.group == nullptr) {
+    made.group = make_group(std::move(ranks), options.group_desc);
+    note_absent_ranks(*made.group);
+    groups_.push_back(made.group);
+  }
+  const ProcessGroup handle = handle_for_caller(made.group);
+  if (++made.handed_out == world_->size()) new_groups_.erase(arrived.operation);
+  return handle;
+}
+
+// Members that name the same ranks meet; a member's n-th call is of the n-th such group.
+ProcessGroup DistributedContext::new_local_group(std::vector<int> ranks,
+                                                 const NewGroupOptions& options) {
+  if (std::ranges::find(ranks, local().rank) == ranks.end()) return ProcessGroup::non_member();
+  LocalGroups& same = local_groups_[ranks];
+  const int index = same.taken[local().rank]++;
+  if (index == static_cast<int>(same.made.size())) {
+    same.made.push_back(make_group(std::move(ranks), options.group_desc));
+    note_absent_ranks(*same.made.back());
+    groups_.push_back(same.made.back());
+  }
+  return ProcessGroup(same.made[static_cast<std::size_t>(index)]);
+}
+
+std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgroups(
+    int group_size, Location location) {
+  const int world_size = get_world_size();
+  if (group_size < 1 || group_size > world_size) {
+    wrong_argument(fmt::format("the arg 'group_size' ({}) must not exceed the world size ({})",
+                               group_size, world_size));
+  }
+  if (world_size % group_size != 0) {
+    wrong_argument(fmt::format("The world size ({}) must be divisible by 'group_size={}'",
+                               world_size, group_size));
+  }
+  std::vector<std::vector<int>> all;
+  for (int first = 0; first < world_size; first += group_size) {
+    std::vector<int>& ranks = all.emplace_back(static_cast<std::size_t>(group_size));
+    std::iota(ranks.begin(), ranks.end(), first);
+  }
+  return new_subgroups_by_enumeration(all, location);
+}
+
+std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgroups_by_enumeration(
+    const std::vector<std::vector<int>>& ranks_per_subgroup, Location location) {
+  backend();
+  std::set<int> seen;
+  for (const std::vector<int>& ranks : ranks_per_subgroup) {
+    for (const int rank : ranks) {
+      if (!seen.insert(rank).second) {
+        wrong_argument(fmt::format("rank {} is in several subgroups; they must not overlap", rank));
+      }
+    }
+  }
+  ProcessGroup own = ProcessGroup::non_member();
+  std::vector<ProcessGroup> all;
+  for (const std::vector<int>& ranks : ranks_per_subgroup) {
+    all.push_back(new_group(std::span(ranks), {}, location));
+    if (std::ranges::find(ranks, local().rank) != ranks.end()) own = all.back();
+  }
+  return {own, all};
+}
+
+}  // namespace kernbench::distributed

@@ -1,0 +1,213 @@
+// torch.distributed's default group: made, known to whom, and destroyed.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+
+#include "runtime/context/runtime_context.h"
+#include "runtime/distributed/misuse.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::distributed {
+
+using runtime::FiberLocal;
+
+DistributedContext::DistributedContext(RuntimeContext& torch) : torch_(torch) {}
+DistributedContext::~DistributedContext() = default;
+
+const FiberLocal& DistributedContext::local() const {
+  return torch_.simulation().local();
+}
+
+bool DistributedContext::is_initialized() const {
+  return initialized_for_all_ ||
+         (local().kind == FiberLocal::Kind::rank && initialized_ranks_.contains(local().rank));
+}
+
+void DistributedContext::init_process_group(std::string_view name, const InitOptions& options) {
+  if (is_initialized()) misuse("trying to initialize the default process group twice!");
+  const BackendFactory factory = find_backend(name);
+  if (factory == nullptr) {
+    misuse(fmt::format("Unknown c10d backend type {}; there are: {}", name,
+                       fmt::join(backend_names(), ", ")));
+  }
+  if (backend_ != nullptr && backend_->name() != name) {
+    misuse(
+        fmt::format("init_process_group: another rank has made the group with backend '{}', not "
+                    "'{}'",
+                    backend_->name(), name));
+  }
+  std::unique_ptr<Backend> made;  // and unmade again if an argument is wrong
+  if (backend_ == nullptr) made = factory(torch_, torch_.options().ccl.get());
+  check_init(made == nullptr ? *backend_ : *made, options);
+  if (made != nullptr) backend_ = std::move(made);
+  if (world_ == nullptr) {
+    std::vector<int> ranks(static_cast<std::size_t>(backend_->caller_count()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    world_ = make_group(std::move(ranks), "default_pg");
+    note_absent_ranks(*world_);
+  }
+  if (local().kind == FiberLocal::Kind::rank) {
+    initialized_ranks_.insert(local().rank);
+  } else {
+    initialized_for_all_ = true;
+  }
+}
+
+void DistributedContext::check_init(const Backend& backend, const InitOptions& options) const {
+  const int world_size = backend.world_size();
+  if (options.world_size != -1 && options.world_size != world_size) {
+    if (backend.caller_count() != world_size) {
+      misuse(fmt::format("world_size ({}) is not the number of PEs that are ranks ({})",
+                         options.world_size, world_size));
+    }
+    misuse(fmt::format("world_size ({}) is not the number of SIPs of topology '{}' ({})",
+                       options.world_size, torch_.topology().name, world_size));
+  }
+  if (options.rank >= world_size) {
+    misuse(fmt::format("Cannot init process group where rank ({}) >= world_size ({})", options.rank,
+                       world_size));
+  }
+  if (options.rank < -1) {
+    misuse(fmt::format("Cannot init process group where rank ({}) is negative", options.rank));
+  }
+  if (local().kind == FiberLocal::Kind::rank && options.rank != -1 &&
+      options.rank != local().rank) {
+    misuse(fmt::format("init_process_group: rank ({}) is not this rank's own ({})", options.rank,
+                       local().rank));
+  }
+}
+
+void DistributedContext::destroy_process_group(const ProcessGroup& group) {
+  if (!is_initialized()) misuse("Process group cannot be None");
+  const bool is_rank = local().kind == FiberLocal::Kind::rank;
+  if (!group.is_default()) {
+    Group* const found = find(group);
+    if (found == nullptr) misuse("Invalid process group specified");
+    for (int rank = 0; rank < found->size(); ++rank) {
+      if (!is_rank || found->ranks[static_cast<std::size_t>(rank)] == local().rank) {
+        found->has_destroyed[static_cast<std::size_t>(rank)] = true;
+      }
+    }
+    return;
+  }
+  if (is_rank && initialized_ranks_.erase(local().rank) == 0) {
+    misuse("the process group was made before spawn() and is destroyed after it, not by a rank");
+  }
+  if (!is_rank) initialized_for_all_ = false;
+  if (initialized_for_all_ || !initialized_ranks_.empty()) return;
+  const std::unique_ptr<Backend> closing = std::move(backend_);
+  forget_groups();
+  world_.reset();
+  group_count_ = 0;
+  closing->close();
+}
+
+Backend& DistributedContext::backend() const {
+  if (!is_initialized()) {
+    misuse(
+        "Default process group has not been initialized, please make sure to call "
+        "init_process_group.");
+  }
+  return *backend_;
+}
+
+int DistributedContext::get_rank(const ProcessGroup& group) const {
+  backend();
+  if (local().kind != FiberLocal::Kind::rank && std::getenv("KERNBENCH_DEBUG") != nullptr) {
+    fmt::print(stderr,
+               "kernbench: warning: get_rank() outside a rank returns 0; a bug unless there "
+               "is a single driver\n");
+  }
+  if (group.is_default()) return local().rank;
+  const Group* const found = find(group);
+  return found == nullptr ? -1 : *found->rank_of(local().rank);
+}
+
+int DistributedContext::get_world_size(const ProcessGroup& group) const {
+  if (group.is_default()) return backend().world_size();
+  const Group* const found = find(group);
+  return found == nullptr ? -1 : found->size();
+}
+
+std::string DistributedContext::get_backend(const ProcessGroup& group) const {
+  backend();
+  if (find(group) == nullptr) misuse("Invalid process group specified");
+  return std::string(backend_->name());
+}
+
+// Who is not there, from the start.
+void DistributedContext::note_absent_ranks(Group& group) {
+  for (int rank = 0; rank < group.size() && started_ranks_; ++rank) {
+    const int global = group.ranks[static_cast<std::size_t>(rank)];
+    if (global >= *started_ranks_) group.ledger.leave(rank, false);
+    if (returned_ranks_.contains(global)) group.ledger.leave(rank, true);
+  }
+}
+
+void DistributedContext::ranks_start(int nprocs) {
+  started_ranks_ = nprocs;
+  returned_ranks_.clear();
+  forget_groups();
+  begin_anew();
+}
+
+// A rank may leave works behind: they end, as torch's do, but it should have waited for them.
+void DistributedContext::rank_ends() {
+  const int rank = local().rank;
+  while (!works_[rank].empty()) {
+    const std::shared_ptr<Work::State> work = std::move(works_[rank].back());
+    works_[rank].pop_back();
+    work->wait([&] { return fmt::format("the Work of {}", work->description); });
+    if (work->is_waited_for) continue;
+    if (work->failure != nullptr) std::rethrow_exception(work->failure);
+    fmt::print(stderr, "kernbench: warning: [KB-C010] rank {} ended without waiting for {}\n", rank,
+               work->description);
+  }
+}
+
+void DistributedContext::rank_returned(int rank) {
+  initialized_ranks_.erase(rank);
+  returned_ranks_.insert(rank);
+  const auto leave = [&](Group& group) {
+    if (const auto member = group.rank_of(rank)) group.ledger.leave(*member, true);
+  };
+  if (world_ != nullptr) leave(*world_);
+  for (const auto& group : groups_) leave(*group);
+}
+
+void DistributedContext::run_abandoned() {
+  initialized_ranks_.clear();
+  started_ranks_.reset();
+  forget_groups();
+  if (!initialized_for_all_) {
+    world_.reset();
+    backend_.reset();
+  }
+  if (world_ != nullptr) begin_anew();
+}
+
+// Calls are counted anew.
+void DistributedContext::begin_anew() {
+  works_.clear();
+  object_exchanges_.clear();
+  if (world_ != nullptr) {
+    world_->begin_anew();
+    note_absent_ranks(*world_);
+  }
+}
+
+void DistributedContext::forget_groups() {
+  for (const auto& group : groups_) {
+    group->has_destroyed.assign(group->ranks.size(), true);
+    group->communicator.reset();
+  }
+  groups_.clear();
+  new_groups_.clear();
+  local_groups_.clear();
+}
+
+}  // namespace kernbench::distributed

@@ -1,0 +1,46 @@
+// Sends and receives of one group that have not found each other yet.
+//
+// Unbuffered, as gloo's: a message exists only once both sides have called.  A receive takes the
+// earliest send that fits it, a send the earliest receive: same sender (or any), receiver and tag.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <vector>
+
+#include "runtime/distributed/collective.h"
+#include "runtime/distributed/work.h"
+
+namespace kernbench::distributed {
+
+struct Message {
+  bool is_send = false;
+  int own = 0;                              // global rank
+  std::optional<int> other = std::nullopt;  // of a receive: any
+  int tag = 0;
+  Block block = {};
+  std::source_location location = {};
+  std::shared_ptr<Work::State> work = nullptr;  // finishes when the message is there
+};
+
+class Mailbox {
+ public:
+  // The earliest that `message` fits, taken out; nullopt if there is none.
+  std::optional<Message> take_match(const Message& message);
+  void put(Message message) { waiting_.push_back(std::move(message)); }
+
+  // In the order of their calls.
+  const std::deque<Message>& waiting() const { return waiting_; }
+
+ private:
+  std::deque<Message> waiting_;
+};
+
+// "send to rank 1 (tag 0) at ddp.cpp:41"
+std::string describe(const Message& message);
+
+}  // namespace kernbench::distributed

@@ -1,0 +1,86 @@
+// torch.distributed's collectives of host objects: of any type that can be copied, without
+// pickling, since all ranks are in one process.
+
+#pragma once
+
+#include <fmt/format.h>
+
+#include <any>
+#include <optional>
+#include <vector>
+
+#include "runtime/distributed/distributed.h"
+#include "runtime/distributed/misuse.h"
+
+namespace kernbench::distributed {
+
+template <class T>
+T object_cast(const std::any& object, std::string_view function) {
+  if (const T* value = std::any_cast<T>(&object)) return *value;
+  throw CollectiveMismatchError("KB-C001",
+                                fmt::format("Detected mismatch between collectives on ranks. Ranks "
+                                            "brought objects of different types to {}",
+                                            function));
+}
+
+template <class T>
+void DistributedContext::all_gather_object(std::vector<T>& objects, const T& object,
+                                           const ProcessGroup& group, Location location) {
+  const auto call = begin("all_gather_object", group);
+  if (!call) return;
+  objects.clear();
+  for (const std::any& each :
+       exchange("all_gather_object", *call, object, std::nullopt, location)) {
+    objects.push_back(object_cast<T>(each, "all_gather_object"));
+  }
+}
+
+template <class T>
+void DistributedContext::gather_object(const T& object, std::vector<T>* objects,
+                                       const DestinationOptions& options, Location location) {
+  const auto call = begin("gather_object", options.group);
+  if (!call) return;
+  const int root = root_of("gather_object", *call, options.dst, options.group_dst);
+  if (call->rank == root && objects == nullptr) {
+    wrong_argument("Argument ``object_gather_list`` must be specified on destination rank.");
+  }
+  if (call->rank != root && objects != nullptr) {
+    wrong_argument(
+        "Argument ``object_gather_list`` must NOT be specified on non-destination ranks.");
+  }
+  const auto all = exchange("gather_object", *call, object, root, location);
+  if (objects == nullptr) return;
+  objects->clear();
+  for (const std::any& each : all) objects->push_back(object_cast<T>(each, "gather_object"));
+}
+
+template <class T>
+void DistributedContext::broadcast_object_list(std::vector<T>& objects,
+                                               const SourceOptions& options, Location location) {
+  const auto call = begin("broadcast_object_list", options.group);
+  if (!call) return;
+  const int root = root_of("broadcast_object_list", *call, options.src, options.group_src);
+  const auto all = exchange("broadcast_object_list", *call, objects, root, location);
+  objects =
+      object_cast<std::vector<T>>(all[static_cast<std::size_t>(root)], "broadcast_object_list");
+}
+
+template <class T>
+void DistributedContext::scatter_object_list(std::vector<T>& output, const std::vector<T>* input,
+                                             const SourceOptions& options, Location location) {
+  const auto call = begin("scatter_object_list", options.group);
+  if (!call) return;
+  const int root = root_of("scatter_object_list", *call, options.src, options.group_src);
+  if (call->rank == root &&
+      (input == nullptr || static_cast<int>(input->size()) != call->group->size())) {
+    wrong_argument(
+        "Expected argument scatter_object_input_list to be a list of one object for each rank.");
+  }
+  const auto all = exchange("scatter_object_list", *call,
+                            call->rank == root ? *input : std::vector<T>{}, root, location);
+  output = {
+      object_cast<std::vector<T>>(all[static_cast<std::size_t>(root)],
+                                  "scatter_object_list")[static_cast<std::size_t>(call->rank)]};
+}
+
+}  // namespace kernbench::distributed

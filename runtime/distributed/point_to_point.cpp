@@ -1,0 +1,144 @@
+// torch.distributed's messages.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/context/runtime_context.h"
+#include "runtime/distributed/misuse.h"
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::distributed {
+
+namespace {
+
+[[noreturn]] void refuse_self(bool is_send) {
+  wrong_argument(is_send ? "Invalid destination rank: destination rank should not be the same as "
+                           "the rank of the current process."
+                         : "Invalid source rank: source rank should not be the same as the rank of "
+                           "the current process.");
+}
+
+}  // namespace
+
+// Sends and receives meet in the group's mailbox; whoever comes second moves the elements, on a
+// fiber of its own, since its rank need not wait.
+Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
+  const auto call = begin(wanted.function, wanted.group);
+  if (!call) return {};
+  check_tensor(wanted.function, x);
+  Message message{.is_send = wanted.is_send, .own = local().rank, .tag = wanted.tag};
+  if (wanted.is_send || wanted.peer || wanted.group_peer) {
+    const int peer = root_of(wanted.function, *call, wanted.peer, wanted.group_peer);
+    message.other = call->group->ranks[static_cast<std::size_t>(peer)];
+    if (*message.other == message.own && wanted.is_blocking) refuse_self(wanted.is_send);
+  }
+  message.block = whole(x);
+  message.location = wanted.location;
+  message.work = make_work(describe(message));
+  message.work->keep(x);
+  if (!wanted.is_send) message.work->tensors = {x};
+
+  auto match = call->group->mailbox.take_match(message);
+  if (!match) {
+    call->group->mailbox.put(message);
+    return Work(message.work);
+  }
+  const Message& send = message.is_send ? message : *match;
+  const Message& receive = message.is_send ? *match : message;
+  start(message.work,
+        [this, group = call->group->shared_from_this(), send, receive, earlier = match->work] {
+          std::exception_ptr failure;
+          try {
+            move(*group, send, receive);
+          } catch (const Error&) {
+            failure = std::current_exception();
+          }
+          receive.work->source_rank = send.own;
+          earlier->finish(failure);
+          if (failure != nullptr) std::rethrow_exception(failure);
+        });
+  return Work(message.work);
+}
+
+void DistributedContext::move(Group& group, const Message& send, const Message& receive) {
+  const Tensor& from = send.block.tensor;
+  const Tensor& to = receive.block.tensor;
+  if (from.dtype() != to.dtype() || send.block.count > receive.block.count) {
+    throw CollectiveMismatchError(
+        "KB-C022", fmt::format("rank {} sends {} elements of {} to rank {}, which receives at most "
+                               "{} of {}\n  rank {}: {}\n  rank {}: {}",
+                               send.own, send.block.count, torch_name_of(from.dtype()), receive.own,
+                               receive.block.count, torch_name_of(to.dtype()), send.own,
+                               describe(send), receive.own, describe(receive)));
+  }
+  const std::uint64_t operation = torch_.simulation().next_operation();
+  torch_.simulation().begin(operation);
+  group.communicator->transfer(operation, send.block, {to, receive.block.first, send.block.count});
+}
+
+Work DistributedContext::isend(const Tensor& x, int dst, const SendOptions& options,
+                               Location location) {
+  return post({"isend", true, false, dst, options.group_dst, options.group, options.tag, location},
+              x);
+}
+
+Work DistributedContext::irecv(const Tensor& x, std::optional<int> src, const RecvOptions& options,
+                               Location location) {
+  return post({"irecv", false, false, src, options.group_src, options.group, options.tag, location},
+              x);
+}
+
+void DistributedContext::send(const Tensor& x, int dst, const SendOptions& options,
+                              Location location) {
+  SendOptions all = options;
+  all.dst = dst;
+  send(x, all, location);
+}
+
+void DistributedContext::send(const Tensor& x, const SendOptions& options, Location location) {
+  const Work work = post(
+      {"send", true, true, options.dst, options.group_dst, options.group, options.tag, location},
+      x);
+  if (work) work.wait();
+}
+
+int DistributedContext::recv(const Tensor& x, std::optional<int> src, const RecvOptions& options,
+                             Location location) {
+  RecvOptions all = options;
+  if (src) all.src = src;
+  return recv(x, all, location);
+}
+
+int DistributedContext::recv(const Tensor& x, const RecvOptions& options, Location location) {
+  const Work work = post(
+      {"recv", false, true, options.src, options.group_src, options.group, options.tag, location},
+      x);
+  if (!work) return -1;
+  work.wait();
+  return work.source_rank();
+}
+
+std::vector<Work> DistributedContext::batch_isend_irecv(const std::vector<P2POp>& ops,
+                                                        Location location) {
+  if (ops.empty()) wrong_argument("list index out of range: batch_isend_irecv of no ops");
+  for (const P2POp& op : ops) {
+    if (op.op != PointToPoint::isend && op.op != PointToPoint::irecv) {
+      wrong_argument(
+          "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+          "``torch.distributed.irecv``.");
+    }
+    if (op.group != ops.front().group) wrong_argument("All ops need to use the same group.");
+  }
+  std::vector<Work> works;
+  for (const P2POp& op : ops) {
+    const bool is_send = op.op == PointToPoint::isend;
+    const Work work = post({is_send ? "isend" : "irecv", is_send, false, op.peer, std::nullopt,
+                            op.group, op.tag, location},
+                           op.tensor);
+    if (work) works.push_back(work);
+  }
+  return works;
+}
+
+}  // namespace kernbench::distributed

@@ -1,0 +1,54 @@
+// torch.distributed.ProcessGroup.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kernbench::distributed {
+
+struct Group;
+
+// A handle to a group of ranks.  One that refers to none stands for the default group, as torch's
+// None and group.WORLD do.
+class ProcessGroup {
+ public:
+  ProcessGroup() = default;
+  explicit ProcessGroup(std::shared_ptr<Group> group) : group_(std::move(group)) {}
+  static ProcessGroup non_member() {
+    ProcessGroup none;
+    none.is_non_member_ = true;
+    return none;
+  }
+
+  bool is_default() const { return group_ == nullptr && !is_non_member_; }
+  bool is_non_member() const { return is_non_member_; }
+
+  // Of a group that new_group() made.  Throws CollectiveError KB-R002 for the others.
+  int size() const;
+  const std::string& group_name() const;
+  const std::string& group_desc() const;
+  const std::vector<int>& ranks() const;  // global, by group rank
+
+  friend bool operator==(const ProcessGroup&, const ProcessGroup&) = default;
+
+  const std::shared_ptr<Group>& group() const { return group_; }
+
+ private:
+  const Group& checked() const;
+
+  std::shared_ptr<Group> group_;
+  bool is_non_member_ = false;
+};
+
+// What new_group() returns on a rank that is no member.
+struct GroupMember {
+  static const ProcessGroup NON_GROUP_MEMBER;
+};
+struct group {
+  static const ProcessGroup WORLD;
+};
+
+}  // namespace kernbench::distributed

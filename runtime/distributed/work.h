@@ -1,0 +1,75 @@
+// torch.distributed.Work: a collective or a message that was issued with async_op.
+
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/context/simulation.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench::distributed {
+
+// As c10d's WorkResult.
+enum class WorkResult : std::uint8_t { success, timeout, comm_error, unknown };
+
+// A handle; copies refer to the same work.  It belongs to the rank that issued it.
+class Work {
+ public:
+  struct State;
+
+  Work() = default;  // what a call without async_op returns: torch's None
+  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  bool defined() const { return state_ != nullptr; }
+  explicit operator bool() const { return defined(); }
+
+  // Blocks until it is done, at once if it is.  Any number of times, in any order.  Throws what the
+  // work failed with; CollectiveError KB-C010 on another rank than its own, KB-R002 for None.
+  // The timeout is accepted and not needed: what can never be done is a deadlock, and reported.
+  bool wait(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
+  void synchronize() const { wait(); }
+
+  bool is_completed() const;             // it is done, well or not
+  bool is_success() const;               // it is done, and well
+  std::exception_ptr exception() const;  // what it failed with, or nullptr
+  WorkResult get_future_result() const;
+  std::vector<Tensor> result() const;  // the tensors that it wrote; waits
+  int source_rank() const;             // of a recv that is done: the sender's global rank, else -1
+  std::uint64_t get_sequence_number() const;  // of the collective in its group
+  Time get_duration() const;                  // simulated, from its issue to its end
+
+ private:
+  State& checked() const;
+
+  std::shared_ptr<State> state_;
+};
+
+struct Work::State {
+  explicit State(runtime::Simulation& in) : simulation(in), issued(in.now()) {}
+
+  // Keeps a tensor in use until the work is done.
+  void keep(const Tensor& tensor);
+  void finish(std::exception_ptr how);
+  // Blocks the current fiber, or drives the engine, until it is done.
+  void wait(runtime::DescribeWait describe);
+
+  runtime::Simulation& simulation;
+  int rank = 0;             // global
+  std::string description;  // "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
+  std::uint64_t sequence = 0;
+  std::vector<Tensor> tensors;  // that it writes
+  std::vector<Tensor> uses;     // host reads of them wait until it is done
+  int source_rank = -1;
+  Time issued{0};
+  Time ended{0};
+  bool is_done = false;
+  bool is_waited_for = false;
+  std::exception_ptr failure;
+  std::vector<runtime::Completion*> waiters;
+};
+
+}  // namespace kernbench::distributed
