@@ -12,6 +12,7 @@
 #include "benches/commands.h"
 #include "benches/console.h"
 #include "ccl/ahbm_backend.h"
+#include "runtime/distributed/local_backend.h"
 #include "runtime/multiprocessing/spawn.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -98,6 +99,7 @@ int run_command(int argc, const char* const* argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   ccl::register_ahbm_backend();
+  distributed::register_local_backend();
   try {
     return std::visit([](const auto& arguments) { return dispatch(arguments); },
                       parse_command_line(argc, argv));

@@ -4,11 +4,13 @@
 
 #include "benches/micro/micro.h"
 #include "ccl/ahbm_backend.h"
+#include "runtime/distributed/local_backend.h"
 
 int main(int argc, char** argv) {
   // As FiberScheduler does: else a raw switch costs ten times as much after the first inexact sum.
   _mm_setcsr(_mm_getcsr() | _MM_EXCEPT_MASK);
   kernbench::ccl::register_ahbm_backend();
+  kernbench::distributed::register_local_backend();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   const bool ran_all = argc == 1 && benchmark::GetBenchmarkFilter().empty();

@@ -20,18 +20,14 @@ const FiberLocal& local_of(const Fiber& fiber) {
   return *static_cast<const FiberLocal*>(fiber.local());
 }
 
-// Kernels that wait for each other's queues in a circle; empty if none do.  A kernel waits for one
-// other at most, so the walk from any of them ends or closes.
-std::vector<sim::PeLocation> find_cycle(const std::vector<Fiber*>& fibers) {
-  std::map<sim::PeLocation, sim::PeLocation> waits_for;
-  for (const Fiber* fiber : fibers) {
-    const FiberLocal& local = local_of(*fiber);
-    if (local.waits_for) waits_for.emplace(local.pe, *local.waits_for);
-  }
-  std::set<sim::PeLocation> seen;
+// Those that wait for each other in a circle; empty if none do.  Each waits for one other at most,
+// so the walk from any of them ends or closes.
+template <class Node>
+std::vector<Node> find_cycle(const std::map<Node, Node>& waits_for) {
+  std::set<Node> seen;
   for (const auto& [start, unused] : waits_for) {
-    std::vector<sim::PeLocation> walk;
-    for (sim::PeLocation at = start; waits_for.contains(at); at = waits_for.at(at)) {
+    std::vector<Node> walk;
+    for (Node at = start; waits_for.contains(at); at = waits_for.at(at)) {
       if (const auto again = std::ranges::find(walk, at); again != walk.end()) {
         return {again, walk.end()};
       }
@@ -61,12 +57,33 @@ std::string describe_wait(const Fiber& fiber, const std::set<sim::PeLocation>& r
   return text;
 }
 
-std::string describe_cycle(const std::vector<sim::PeLocation>& cycle) {
+std::string name_of_node(const sim::PeLocation& pe) {
+  return to_string(pe);
+}
+std::string name_of_node(int rank) {
+  return fmt::format("rank {}", rank);
+}
+
+template <class Node>
+std::string describe_cycle(const std::map<Node, Node>& waits_for) {
+  const std::vector<Node> cycle = find_cycle(waits_for);
   if (cycle.empty()) return {};
   std::vector<std::string> names;
-  for (const sim::PeLocation& at : cycle) names.push_back(to_string(at));
+  for (const Node& node : cycle) names.push_back(name_of_node(node));
   names.push_back(names.front());
   return fmt::format("\n  wait-for cycle: {}", fmt::join(names, " -> "));
+}
+
+// Of kernels for each other's queues, and of ranks for each other's messages.
+std::string describe_cycles(const std::vector<Fiber*>& fibers) {
+  std::map<sim::PeLocation, sim::PeLocation> kernels;
+  std::map<int, int> ranks;
+  for (const Fiber* fiber : fibers) {
+    const FiberLocal& local = local_of(*fiber);
+    if (local.waits_for) kernels.emplace(local.pe, *local.waits_for);
+    if (local.waits_for_rank) ranks.emplace(local.rank, *local.waits_for_rank);
+  }
+  return describe_cycle(kernels) + describe_cycle(ranks);
 }
 
 }  // namespace
@@ -89,7 +106,7 @@ DeadlockError deadlock_error(Simulation& simulation) {
     }
   }
   if (lines > kMostLines) text += fmt::format("\n  and {} more", lines - kMostLines);
-  return {"KB-D001", text + describe_cycle(find_cycle(fibers))};
+  return {"KB-D001", text + describe_cycles(fibers)};
 }
 
 }  // namespace kernbench::runtime

@@ -217,7 +217,8 @@ class DistributedContext {
   void run_abandoned();
   void begin_anew();
   void note_absent_ranks(Group& group);
-  void forget_groups();
+  enum class Forget : std::uint8_t { of_ranks, all };
+  void forget_groups(Forget which);
   void check_init(const Backend& backend, const InitOptions& options) const;
 
   const runtime::FiberLocal& local() const;

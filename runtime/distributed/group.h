@@ -26,6 +26,8 @@ struct Group : std::enable_shared_from_this<Group> {
   // Calls are counted anew, and nothing is under way.
   void begin_anew();
 
+  bool is_of_ranks = false;  // made in a spawn(), and gone with it
+
   const std::string name;
   const std::string description;
   const std::vector<int> ranks;  // global, by group rank

@@ -84,6 +84,7 @@ std::shared_ptr<Group> DistributedContext::make_group(std::vector<int> ranks,
   auto group = std::make_shared<Group>(fmt::format("{}", group_count_), std::string(description),
                                        std::move(ranks));
   group->communicator = backend_->connect(group->ranks);
+  group->is_of_ranks = local().kind == FiberLocal::Kind::rank;
   ++group_count_;
   return group;
 }

@@ -100,7 +100,7 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
   if (!is_rank) initialized_for_all_ = false;
   if (initialized_for_all_ || !initialized_ranks_.empty()) return;
   const std::unique_ptr<Backend> closing = std::move(backend_);
-  forget_groups();
+  forget_groups(Forget::all);
   world_.reset();
   group_count_ = 0;
   closing->close();
@@ -151,7 +151,7 @@ void DistributedContext::note_absent_ranks(Group& group) {
 void DistributedContext::ranks_start(int nprocs) {
   started_ranks_ = nprocs;
   returned_ranks_.clear();
-  forget_groups();
+  forget_groups(Forget::of_ranks);
   begin_anew();
 }
 
@@ -182,7 +182,7 @@ void DistributedContext::rank_returned(int rank) {
 void DistributedContext::run_abandoned() {
   initialized_ranks_.clear();
   started_ranks_.reset();
-  forget_groups();
+  forget_groups(initialized_for_all_ ? Forget::of_ranks : Forget::all);
   if (!initialized_for_all_) {
     world_.reset();
     backend_.reset();
@@ -194,18 +194,22 @@ void DistributedContext::run_abandoned() {
 void DistributedContext::begin_anew() {
   works_.clear();
   object_exchanges_.clear();
-  if (world_ != nullptr) {
-    world_->begin_anew();
-    note_absent_ranks(*world_);
-  }
+  const auto begin = [&](Group& group) {
+    group.begin_anew();
+    note_absent_ranks(group);
+  };
+  if (world_ != nullptr) begin(*world_);
+  for (const auto& group : groups_) begin(*group);
 }
 
-void DistributedContext::forget_groups() {
-  for (const auto& group : groups_) {
+void DistributedContext::forget_groups(Forget which) {
+  const auto forget = [&](const std::shared_ptr<Group>& group) {
+    if (which == Forget::of_ranks && !group->is_of_ranks) return false;
     group->has_destroyed.assign(group->ranks.size(), true);
     group->communicator.reset();
-  }
-  groups_.clear();
+    return true;
+  };
+  std::erase_if(groups_, forget);
   new_groups_.clear();
   local_groups_.clear();
 }

@@ -36,6 +36,7 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
   message.block = whole(x);
   message.location = wanted.location;
   message.work = make_work(describe(message));
+  message.work->peer = message.other;
   message.work->keep(x);
   if (!wanted.is_send) message.work->tensors = {x};
 

@@ -46,13 +46,15 @@ Work::State& Work::checked() const {
 
 bool Work::wait(std::optional<std::chrono::milliseconds>) const {
   State& state = checked();
-  const runtime::FiberLocal& local = state.simulation.local();
+  runtime::FiberLocal& local = state.simulation.local();
   if (local.kind == runtime::FiberLocal::Kind::rank && local.rank != state.rank) {
     throw CollectiveError("KB-C010", fmt::format("rank {} waits for the Work of rank {}: {}",
                                                  local.rank, state.rank, state.description));
   }
   state.is_waited_for = true;
+  local.waits_for_rank = state.peer;
   state.wait([&] { return fmt::format("the Work of {}", state.description); });
+  local.waits_for_rank.reset();
   if (state.failure != nullptr) std::rethrow_exception(state.failure);
   return true;
 }

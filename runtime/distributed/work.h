@@ -64,6 +64,7 @@ struct Work::State {
   std::vector<Tensor> tensors;  // that it writes
   std::vector<Tensor> uses;     // host reads of them wait until it is done
   int source_rank = -1;
+  std::optional<int> peer;  // of a message: the rank that must call too
   Time issued{0};
   Time ended{0};
   bool is_done = false;

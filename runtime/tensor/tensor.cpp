@@ -45,27 +45,14 @@ const std::vector<ShardInfo>& Tensor::shards() const {
 
 namespace {
 
+using runtime::contributes;
 using runtime::HostRead;
+using runtime::is_sum;
 
 std::vector<float> read_shard(const Tensor::Storage& storage, std::size_t index) {
   const sim::DeviceBuffer& buffer = storage.buffers.at(index);
   return storage.simulation->read(
       storage.simulation->machine().memory().load(buffer.region, 0, buffer.element_count));
-}
-
-// Whether holders have copies of the same elements.  Nothing of a scalar can be cut.
-bool is_copied(const Tensor::Storage& storage, Shard shard) {
-  return shard == Shard::replicate || (is_sharded(shard) && storage.shape.rank() == 0);
-}
-
-// Whether a shard adds to the tensor's value: of copies, only the first does.
-bool contributes(const Tensor::Storage& storage, const ShardInfo& shard) {
-  return (shard.cube == 0 || !is_copied(storage, storage.dp.cube)) &&
-         (shard.pe == 0 || !is_copied(storage, storage.dp.pe));
-}
-
-bool is_sum(const Tensor::Storage& storage) {
-  return storage.dp.cube == Shard::partial || storage.dp.pe == Shard::partial;
 }
 
 std::vector<float> gather(const Tensor::Storage& storage) {

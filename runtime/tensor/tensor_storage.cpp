@@ -21,6 +21,24 @@ void Tensor::Storage::end_use() {
 
 namespace runtime {
 
+namespace {
+
+// Whether holders have copies of the same elements.  Nothing of a scalar can be cut.
+bool is_copied(const Tensor::Storage& storage, Shard shard) {
+  return shard == Shard::replicate || (is_sharded(shard) && storage.shape.rank() == 0);
+}
+
+}  // namespace
+
+bool contributes(const Tensor::Storage& storage, const ShardInfo& shard) {
+  return (shard.cube == 0 || !is_copied(storage, storage.dp.cube)) &&
+         (shard.pe == 0 || !is_copied(storage, storage.dp.pe));
+}
+
+bool is_sum(const Tensor::Storage& storage) {
+  return storage.dp.cube == Shard::partial || storage.dp.pe == Shard::partial;
+}
+
 std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
                                                      int device, const Shape& shape,
                                                      const TensorOptions& options) {

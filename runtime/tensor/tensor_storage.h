@@ -49,6 +49,12 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
 
 std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape, std::vector<float> elements);
 
+// Whether a shard adds to the tensor's value: of copies, only the first does.
+bool contributes(const Tensor::Storage& storage, const ShardInfo& shard);
+
+// Whether the tensor is partial: its value is the sum of its holders'.
+bool is_sum(const Tensor::Storage& storage);
+
 // Whether a value that is written into a partial tensor is 0 on this holder: the first one gets it.
 bool holds_summand_zero(const Tensor::Storage& storage, std::size_t shard);
 

@@ -10,6 +10,7 @@
 #include "ccl/algorithms/exchange.h"
 #include "ccl/config.h"
 #include "runtime/context/runtime_context.h"
+#include "runtime/distributed/local_backend.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
@@ -18,7 +19,8 @@
 
 namespace kernbench::detail {
 
-// The layers below do not know of each other: here the runtime learns of its backend (ADR-0107).
+// The layers below do not know of each other: here the runtime learns of its backends (ADR-0107).
 inline const bool ahbm_is_registered = ccl::register_ahbm_backend();
+inline const bool local_is_registered = distributed::register_local_backend();
 
 }  // namespace kernbench::detail

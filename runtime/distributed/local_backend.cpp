@@ -1,0 +1,181 @@
+#include "runtime/distributed/local_backend.h"
+
+#include <deque>
+
+#include "runtime/context/runtime_context.h"
+#include "runtime/tensor/logical_value.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::distributed {
+
+namespace {
+
+using Requests = std::vector<const CollectiveRequest*>;  // by group rank
+
+sim::MathOp math_op_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::product:
+      return sim::MathOp::multiply;
+    case ReduceOp::min:
+      return sim::MathOp::minimum;
+    case ReduceOp::max:
+      return sim::MathOp::maximum;
+    default:
+      return sim::MathOp::add;
+  }
+}
+
+class LocalCommunicator : public Communicator {
+ public:
+  LocalCommunicator(runtime::Simulation& simulation, std::size_t size)
+      : simulation_(simulation), size_(size) {}
+
+  void run(const CollectiveCall& call, const CollectiveRequest& request) override;
+  void transfer(std::uint64_t, const Block& source, const Block& target) override {
+    store(target, load(source));
+  }
+
+ private:
+  // Of one collective, those that have called.  They all wait, so their requests live.
+  struct Meeting {
+    std::uint64_t operation = 0;
+    std::size_t arrived = 0;
+    Requests requests;
+    std::vector<runtime::Completion*> waiters;
+  };
+
+  Meeting& meeting_of(std::uint64_t operation);
+  void wait(Meeting& meeting);
+  void exchange(const Requests& ranks);
+  void exchange_blocks(const Requests& ranks);
+  sim::Value reduce(const Requests& ranks, std::size_t block);
+
+  sim::Value load(const Block& block) const {
+    return runtime::load_block(*block.tensor.storage(), block.first, block.count);
+  }
+  static void store(const Block& block, const sim::Value& value) {
+    runtime::store_block(*block.tensor.storage(), block.first, value);
+  }
+
+  runtime::Simulation& simulation_;
+  const std::size_t size_;
+  std::deque<Meeting> meetings_;  // addresses stay; those without an operation are free
+};
+
+LocalCommunicator::Meeting& LocalCommunicator::meeting_of(std::uint64_t operation) {
+  Meeting* unused = nullptr;
+  for (Meeting& meeting : meetings_) {
+    if (meeting.operation == operation) return meeting;
+    if (meeting.arrived == 0) unused = &meeting;
+  }
+  Meeting& made = unused == nullptr ? meetings_.emplace_back() : *unused;
+  made.operation = operation;
+  made.requests.assign(size_, nullptr);
+  return made;
+}
+
+void LocalCommunicator::run(const CollectiveCall& call, const CollectiveRequest& request) {
+  Meeting& meeting = meeting_of(call.operation);
+  meeting.requests[static_cast<std::size_t>(call.rank)] = &request;
+  if (++meeting.arrived < size_) return wait(meeting);
+  exchange(meeting.requests);
+  for (runtime::Completion* waiter : meeting.waiters) waiter->signal();
+  meeting.waiters.clear();
+  meeting.arrived = 0;
+  meeting.operation = 0;
+}
+
+void LocalCommunicator::wait(Meeting& meeting) {
+  runtime::Completion done(simulation_);
+  meeting.waiters.push_back(&done);
+  try {
+    simulation_.wait(done, [] { return std::string("the other ranks"); });
+  } catch (...) {
+    std::erase(meeting.waiters, &done);
+    throw;
+  }
+}
+
+// The reduction over ranks of what they give as block `block`.
+sim::Value LocalCommunicator::reduce(const Requests& ranks, std::size_t block) {
+  sim::MemoryStore& memory = simulation_.machine().memory();
+  const ReduceOp op = ranks.front()->op;
+  sim::Value result = load(ranks.front()->gives[block]);
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    result = memory.math(math_op_of(op), result, load(ranks[rank]->gives[block]));
+  }
+  if (op != ReduceOp::avg) return result;
+  const auto count = static_cast<float>(ranks.size());
+  return memory.math(sim::MathOp::divide, result,
+                     memory.constant(result.dtype(), result.element_count(), count));
+}
+
+void LocalCommunicator::exchange(const Requests& ranks) {
+  const auto root = static_cast<std::size_t>(ranks.front()->root);
+  switch (ranks.front()->kind) {
+    case CollectiveKind::barrier:
+      return;
+    case CollectiveKind::all_reduce: {
+      const sim::Value result = reduce(ranks, 0);
+      for (const CollectiveRequest* rank : ranks) store(rank->takes.front(), result);
+      return;
+    }
+    case CollectiveKind::broadcast: {
+      const sim::Value value = load(ranks[root]->gives.front());
+      for (std::size_t rank = 0; rank < size_; ++rank) {
+        if (rank != root) store(ranks[rank]->takes.front(), value);
+      }
+      return;
+    }
+    case CollectiveKind::reduce:
+      return store(ranks[root]->takes.front(), reduce(ranks, 0));
+    case CollectiveKind::reduce_scatter: {
+      std::vector<sim::Value> results;  // before any is stored: an output may be an input
+      for (std::size_t rank = 0; rank < size_; ++rank) results.push_back(reduce(ranks, rank));
+      for (std::size_t rank = 0; rank < size_; ++rank) {
+        store(ranks[rank]->takes.front(), results[rank]);
+      }
+      return;
+    }
+    default:
+      return exchange_blocks(ranks);
+  }
+}
+
+// What each takes from each other is what that one gives it.
+void LocalCommunicator::exchange_blocks(const Requests& ranks) {
+  struct Write {
+    const Block* target;
+    sim::Value value;
+  };
+  std::vector<Write> writes;  // after all that is read
+  for (std::size_t from = 0; from < size_; ++from) {
+    const std::vector<Block>& gives = ranks[from]->gives;
+    for (std::size_t to = 0; to < size_ && !gives.empty(); ++to) {
+      const std::vector<Block>& takes = ranks[to]->takes;
+      if (takes.empty()) continue;
+      const Block& given = gives.size() == 1 ? gives.front() : gives[to];
+      writes.push_back({&(takes.size() == 1 ? takes.front() : takes[from]), load(given)});
+    }
+  }
+  for (const Write& write : writes) store(*write.target, write.value);
+}
+
+}  // namespace
+
+int LocalBackend::world_size() const {
+  return torch_.topology().system.sip_count;
+}
+
+std::unique_ptr<Communicator> LocalBackend::connect(const std::vector<int>& ranks) {
+  return std::make_unique<LocalCommunicator>(torch_.simulation(), ranks.size());
+}
+
+bool register_local_backend() {
+  return register_backend(
+      "local", [](RuntimeContext& torch, const BackendConfig*) -> std::unique_ptr<Backend> {
+        return std::make_unique<LocalBackend>(torch);
+      });
+}
+
+}  // namespace kernbench::distributed

@@ -1,0 +1,59 @@
+// Ranks on the backend `local`, each with a device of one PE or, if asked for, of several.
+
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/context/runtime_context.h"
+#include "runtime/distributed/local_backend.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+
+struct LocalWorld {
+  const int size;
+  RuntimeContext torch;
+  distributed::DistributedContext& dist = torch.distributed;
+
+  explicit LocalWorld(int ranks)
+      : size(ranks), torch(round_topology(SipTopology::ring_1d, ranks, 1)) {
+    distributed::register_local_backend();
+    dist.init_process_group("local");
+  }
+
+  // Each rank on the device of its number.
+  void spawn(const std::function<void(int)>& body) {
+    torch.multiprocessing.spawn(
+        [&](int rank) {
+          torch.ahbm.set_device(rank);
+          body(rank);
+        },
+        {}, size);
+  }
+
+  Tensor zeros(const Shape& shape, DType dtype = DType::f32) {
+    return torch.zeros(shape, {.dtype = dtype, .dp = DPPolicy::replicated()});
+  }
+  Tensor tensor(std::vector<float> elements, DType dtype = DType::f32) {
+    const Shape shape{static_cast<std::int64_t>(elements.size())};
+    Tensor made = zeros(shape, dtype);
+    made.copy_(RuntimeContext::tensor(elements, shape));
+    return made;
+  }
+
+  // What the call on a rank is refused with; "no error" if it is not.
+  template <class Action>
+  static std::string refusal(Action action) {
+    try {
+      action();
+    } catch (const CollectiveError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+};
+
+}  // namespace kernbench::test

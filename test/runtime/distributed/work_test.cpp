@@ -1,0 +1,118 @@
+// async_op and torch.distributed.Work.
+
+#include <catch2/catch.hpp>
+
+#include "test/runtime/distributed/local_world.h"
+
+namespace kernbench::test {
+namespace {
+
+using distributed::Work;
+using distributed::WorkResult;
+
+TEST_CASE("a work is done when its collective is", "[distributed][work]") {
+  LocalWorld world(2);
+  bool rank_1_called = false;
+  world.spawn([&](int rank) {
+    Tensor x = world.tensor({1});
+    if (rank == 1) {
+      world.tensor({1, 2, 3});  // let time pass
+      rank_1_called = true;
+    }
+    const Work work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    REQUIRE(work.defined());
+    if (rank == 0) {
+      CHECK_FALSE(rank_1_called);
+      CHECK_FALSE(work.is_completed());
+      CHECK_FALSE(work.is_success());
+      CHECK(work.get_future_result() == WorkResult::unknown);
+    }
+    CHECK(work.wait());
+    CHECK(rank_1_called);
+    CHECK(work.wait());  // any number of times
+    CHECK(work.is_completed());
+    CHECK(work.is_success());
+    CHECK(work.exception() == nullptr);
+    CHECK(work.get_future_result() == WorkResult::success);
+    CHECK(work.get_sequence_number() == 0);
+    CHECK(work.result().front().to_vector() == std::vector<float>{2});
+    CHECK(work.source_rank() == -1);
+  });
+}
+
+TEST_CASE("works may be waited for in any order, and sequence numbers count",
+          "[distributed][work]") {
+  LocalWorld world(3);
+  world.spawn([&](int rank) {
+    std::vector<Tensor> tensors;
+    std::vector<Work> works;
+    for (int i = 0; i < 4; ++i) {
+      tensors.push_back(world.tensor({static_cast<float>(rank + i)}));
+      works.push_back(world.dist.all_reduce(tensors.back(), ReduceOp::sum, {.async_op = true}));
+      CHECK(works.back().get_sequence_number() == static_cast<std::uint64_t>(i));
+    }
+    for (std::size_t i = 4; i-- > 0;) {
+      works[i].wait();
+      CHECK(tensors[i].item() == 3 + 3 * static_cast<float>(i));
+    }
+  });
+}
+
+TEST_CASE("a collective that blocks follows those that do not", "[distributed][work]") {
+  LocalWorld world(2);
+  world.spawn([&](int rank) {
+    Tensor x = world.tensor({static_cast<float>(rank + 1)});
+    const Work first = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    world.dist.all_reduce(x);  // of 3 and 3
+    CHECK(first.is_completed());
+    CHECK(x.item() == 6);
+  });
+}
+
+TEST_CASE("a host read waits for the work on its tensor", "[distributed][work]") {
+  LocalWorld world(2);
+  world.spawn([&](int rank) {
+    Tensor x = world.tensor({1});
+    if (rank == 1) world.tensor({1, 2, 3});
+    const Work work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    CHECK(x.item() == 2);
+    CHECK(work.is_completed());
+    work.wait();
+  });
+}
+
+TEST_CASE("what nobody waits for ends all the same", "[distributed][work]") {
+  LocalWorld world(2);
+  std::vector<Tensor> tensors(2);
+  world.spawn([&](int rank) {
+    Tensor x = world.tensor({1});
+    tensors[static_cast<std::size_t>(rank)] = x;
+    if (rank == 1) world.tensor({1, 2, 3});
+    world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+  });
+  CHECK(tensors[0].item() == 2);
+  CHECK(tensors[1].item() == 2);
+}
+
+TEST_CASE("None and another rank's work are refused", "[distributed][work]") {
+  LocalWorld world(2);
+  Work of_rank_0;
+  world.spawn([&](int rank) {
+    Tensor x = world.tensor({1});
+    const Work none = world.dist.all_reduce(x);
+    CHECK_FALSE(none.defined());
+    CHECK(LocalWorld::refusal([&] { none.wait(); }).starts_with("[KB-R002] the Work is None"));
+    const Work work = world.dist.barrier({.async_op = true});
+    if (rank == 0) of_rank_0 = work;
+    work.wait();
+    world.dist.barrier();
+    if (rank == 1) {
+      CHECK(LocalWorld::refusal([&] { of_rank_0.wait(); })
+                .starts_with("[KB-C010] rank 1 waits for the Work of rank 0: barrier#1 at "
+                             "work_test.cpp:"));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::test
