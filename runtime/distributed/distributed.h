@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/distributed/device_mesh.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/options.h"
 #include "runtime/distributed/process_group.h"
@@ -114,6 +115,11 @@ class DistributedContext {
   std::pair<ProcessGroup, std::vector<ProcessGroup>> new_subgroups_by_enumeration(
       const std::vector<std::vector<int>>& ranks_per_subgroup,
       Location location = Location::current());
+
+  // Ranks 0 to the product of the shape as a grid, with a group along each dimension.
+  DeviceMesh init_device_mesh(std::string_view device_type, const std::vector<int>& mesh_shape,
+                              const std::vector<std::string>& mesh_dim_names = {},
+                              Location location = Location::current());
 
   // Collectives
 

@@ -1,0 +1,66 @@
+// torch.distributed.DeviceMesh: ranks as the points of a grid, with a group along each dimension.
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/distributed/process_group.h"
+
+namespace kernbench::distributed {
+
+// A handle, of one rank's view; made by DistributedContext::init_device_mesh().  Row-major: along
+// the last dimension ranks are consecutive.  A dimension is given by its number or its name.
+class DeviceMesh {
+ public:
+  struct State;
+  struct Dimension {
+    Dimension(int number) : value(number) {}                   // NOLINT: as PyTorch takes either
+    Dimension(const char* name) : value(std::string(name)) {}  // NOLINT
+    Dimension(std::string name) : value(std::move(name)) {}    // NOLINT
+    std::variant<int, std::string> value;
+  };
+
+  DeviceMesh() = default;
+  explicit DeviceMesh(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+  int ndim() const;
+  const std::vector<int>& shape() const;
+  const std::vector<std::string>& mesh_dim_names() const;  // empty: none were given
+  int size() const;                                        // ranks in all
+  int size(const Dimension& dimension) const;
+  const std::vector<int>& mesh() const;  // the ranks, row by row
+
+  // The caller's.  Throw CollectiveError KB-C020 if there is no such dimension, or the caller is
+  // not in the mesh.
+  const ProcessGroup& get_group(const Dimension& dimension) const;
+  int get_local_rank(const Dimension& dimension) const;
+  // Along every dimension; empty if the caller is not in the mesh.
+  const std::vector<int>& get_coordinate() const;
+
+  // The mesh of some of the dimensions, in their order, that the caller is in.
+  DeviceMesh operator[](std::string_view name) const;
+  DeviceMesh operator[](const std::vector<std::string>& names) const;
+
+ private:
+  const State& checked() const;
+  std::size_t index_of(const Dimension& dimension) const;
+
+  std::shared_ptr<const State> state_;
+};
+
+struct DeviceMesh::State {
+  std::vector<int> shape;
+  std::vector<std::string> names;
+  std::vector<int> ranks;
+  std::vector<ProcessGroup> groups;  // the caller's, by dimension
+  std::vector<int> coordinate;
+};
+
+// The coordinates of a point of a row-major grid, by its number.
+std::vector<int> coordinate_of(int point, const std::vector<int>& shape);
+
+}  // namespace kernbench::distributed

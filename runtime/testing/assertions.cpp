@@ -1,0 +1,172 @@
+#include "runtime/testing/assertions.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "sim_engine/base/error.h"
+
+namespace kernbench::testing {
+
+namespace {
+
+using Elements = std::vector<float>;
+using Bound = std::function<double(std::size_t element)>;
+
+void check_count(const Tensor& actual, std::size_t expected) {
+  if (actual.numel() == static_cast<std::int64_t>(expected)) return;
+  throw DeviceError("KB-M015",
+                    fmt::format("tensor '{}' {} has {} elements, {} are expected", actual.name(),
+                                to_string(actual.shape()), actual.numel(), expected));
+}
+
+std::string index_text(std::int64_t position, const Shape& shape) {
+  std::vector<std::int64_t> index(shape.rank());
+  for (std::size_t i = shape.rank(); i-- > 0;) {
+    index[i] = position % shape[i];
+    position /= shape[i];
+  }
+  return fmt::format("[{}]", fmt::join(index, ", "));
+}
+
+std::string place_of(const std::source_location& location) {
+  return distributed::call_site(location);
+}
+
+// Whether two are the same, where a difference says nothing: NaNs, infinities.
+bool are_same(double actual, double expected) {
+  return actual == expected || (std::isnan(actual) && std::isnan(expected));
+}
+
+// As torch.testing.assert_close reports it.
+void compare(const Tensor& tensor, const Elements& actual, const std::vector<double>& expected,
+             const Bound& bound, std::string_view what, const std::source_location& location) {
+  std::size_t mismatched = 0;
+  std::size_t worst = 0;
+  double worst_excess = -1;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (are_same(actual[i], expected[i])) continue;
+    const double difference = std::abs(static_cast<double>(actual[i]) - expected[i]);
+    if (std::isfinite(difference) && difference <= bound(i)) continue;
+    ++mismatched;
+    const double excess = std::isfinite(difference) ? difference - bound(i) : HUGE_VAL;
+    if (excess > worst_excess) {
+      worst_excess = excess;
+      worst = i;
+    }
+  }
+  if (mismatched == 0) return;
+  throw NumericsError(
+      "KB-N030",
+      fmt::format("Tensor-likes are not {}! at {}\n  Mismatched elements: {} / {} ({:.1f}%)\n"
+                  "  tensor '{}' {} {}\n  worst at index {}: {} is not {}, off by {:.3g} (up to "
+                  "{:.3g} allowed)",
+                  what, place_of(location), mismatched, actual.size(),
+                  100.0 * static_cast<double>(mismatched) / static_cast<double>(actual.size()),
+                  tensor.name(), to_string(tensor.shape()), name_of(tensor.dtype()),
+                  index_text(static_cast<std::int64_t>(worst), tensor.shape()), actual[worst],
+                  expected[worst], std::abs(static_cast<double>(actual[worst]) - expected[worst]),
+                  bound(worst)));
+}
+
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 0x1p-11;
+    case DType::bf16:
+      return 0x1p-8;
+    case DType::f32:
+      break;
+  }
+  return 0x1p-24;
+}
+
+}  // namespace
+
+Tolerance default_tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return {1e-3, 1e-5};
+    case DType::bf16:
+      return {1.6e-2, 1e-5};
+    case DType::f32:
+      break;
+  }
+  return {1.3e-6, 1e-5};
+}
+
+void assert_close(const Tensor& actual, std::span<const float> expected,
+                  const std::optional<Tolerance>& given, std::source_location location) {
+  check_count(actual, expected.size());
+  const Tolerance tolerance = given.value_or(default_tolerance(actual.dtype()));
+  compare(
+      actual, actual.to_vector(), {expected.begin(), expected.end()},
+      [&](std::size_t i) {
+        return tolerance.absolute + tolerance.relative * std::abs(static_cast<double>(expected[i]));
+      },
+      "close", location);
+}
+
+void assert_equal(const Tensor& actual, std::span<const float> expected,
+                  std::source_location location) {
+  check_count(actual, expected.size());
+  const Elements elements = actual.to_vector();
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const bool both_nan = std::isnan(elements[i]) && std::isnan(expected[i]);
+    if (both_nan ||
+        std::bit_cast<std::uint32_t>(elements[i]) == std::bit_cast<std::uint32_t>(expected[i])) {
+      continue;
+    }
+    throw NumericsError(
+        "KB-N030",
+        fmt::format(
+            "Tensor-likes are not equal! at {}\n  tensor '{}' {} {}\n  first at index {}: "
+            "{} is not {}",
+            place_of(location), actual.name(), to_string(actual.shape()), name_of(actual.dtype()),
+            index_text(static_cast<std::int64_t>(i), actual.shape()), elements[i], expected[i]));
+  }
+}
+
+void assert_is_sum(const Tensor& actual, const std::vector<Elements>& contributions,
+                   std::source_location location) {
+  std::vector<double> sums(static_cast<std::size_t>(actual.numel()), 0.0);
+  std::vector<double> magnitudes = sums;
+  for (const Elements& part : contributions) {
+    check_count(actual, part.size());
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      sums[i] += part[i];
+      magnitudes[i] += std::abs(static_cast<double>(part[i]));
+    }
+  }
+  const double additions = static_cast<double>(contributions.size()) - 1;
+  const double unit = unit_roundoff(actual.dtype());
+  compare(
+      actual, actual.to_vector(), sums,
+      [&](std::size_t i) { return additions * unit * magnitudes[i]; },
+      "the sum of what was contributed", location);
+}
+
+void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
+                           const distributed::ProcessGroup& group, std::source_location location) {
+  std::vector<Elements> all;
+  torch.distributed.all_gather_object(all, x.to_vector(), group, location);
+  const std::vector<int> ranks = torch.distributed.get_process_group_ranks(group);
+  for (std::size_t other = 1; other < all.size(); ++other) {
+    for (std::size_t i = 0; i < all[other].size() && i < all.front().size(); ++i) {
+      const auto first = std::bit_cast<std::uint32_t>(all.front()[i]);
+      const auto later = std::bit_cast<std::uint32_t>(all[other][i]);
+      if (first == later) continue;
+      throw Error("KB-N020", ExitCode::replay,
+                  fmt::format("tensor '{}' differs at {}: rank {} vs {} at element {}: {} ({:#x}) "
+                              "vs {} ({:#x})",
+                              x.name(), place_of(location), ranks.front(), ranks[other],
+                              index_text(static_cast<std::int64_t>(i), x.shape()), all.front()[i],
+                              first, all[other][i], later));
+    }
+  }
+}
+
+}  // namespace kernbench::testing
