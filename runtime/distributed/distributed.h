@@ -29,6 +29,7 @@ struct FiberLocal;
 }
 namespace multiprocessing {
 class Multiprocessing;
+class World;
 }
 
 namespace distributed {
@@ -208,6 +209,7 @@ class DistributedContext {
 
  private:
   friend class multiprocessing::Multiprocessing;
+  friend class multiprocessing::World;
 
   // Of a member that calls.
   struct Call {

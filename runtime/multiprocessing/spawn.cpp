@@ -42,23 +42,34 @@ Failure inspect(const std::exception_ptr& exception) {
   }
 }
 
+bool is_deadlock(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const DeadlockError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
 // The ranks of one spawn().
 class World {
  public:
   // `ends` is called on a rank's fiber behind its body, `returned` when it has returned.
-  World(RuntimeContext& torch, int nprocs, const std::function<void(int)>& body,
+  World(RuntimeContext& torch, int nprocs, std::function<void(int)> body,
         std::function<void()> ends, std::function<void(int)> returned)
       : torch_(torch),
-        body_(body),
+        body_(std::move(body)),
         ends_(std::move(ends)),
         returned_(std::move(returned)),
         running_(nprocs) {
     for (int rank = 0; rank < nprocs; ++rank) start(rank);
   }
 
-  void join() {
-    torch_.simulation().wait(all_returned_, [] { return std::string("the ranks"); });
-  }
+  bool join();
+  bool is_over() const { return is_over_; }
 
  private:
   struct Rank {
@@ -73,12 +84,14 @@ class World {
   std::string state_of(const Rank& rank) const;
 
   RuntimeContext& torch_;
-  const std::function<void(int)>& body_;
+  const std::function<void(int)> body_;
   const std::function<void()> ends_;
   const std::function<void(int)> returned_;
   int running_;
   std::deque<Rank> ranks_;  // addresses stay
   Completion all_returned_{torch_.simulation()};
+  bool is_over_ = false;  // joined
+  std::exception_ptr failure_;
 };
 
 void World::start(int number) {
@@ -139,9 +152,33 @@ void World::failed(const Rank& rank, const std::exception_ptr& exception) {
       std::make_exception_ptr(SpawnException(rank.local.rank, exception, failure.exit_code, text)));
 }
 
-}  // namespace
+bool World::join() {
+  if (is_over_) {
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+    return true;
+  }
+  is_over_ = true;
+  try {
+    torch_.simulation().wait(all_returned_, [] { return std::string("the ranks"); });
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  if (failure_ == nullptr) {
+    torch_.simulation().release(this);
+    return true;
+  }
+  // A deadlock may come of a failure that nobody has looked at.
+  const std::exception_ptr cause = torch_.distributed.unnoticed_failure();
+  torch_.distributed.run_abandoned();
+  if (cause != nullptr && is_deadlock(failure_)) failure_ = cause;
+  std::rethrow_exception(failure_);
+}
 
-void Multiprocessing::run_ranks(int nprocs, const std::function<void(int)>& body) {
+bool ProcessContext::join() {
+  return world_->join();
+}
+
+ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body) {
   const FiberLocal& local = torch_.simulation().local();
   if (torch_.simulation().fibers().current() != nullptr) {
     const char* where = local.kind == FiberLocal::Kind::rank ? "a worker" : "a kernel";
@@ -149,22 +186,17 @@ void Multiprocessing::run_ranks(int nprocs, const std::function<void(int)>& body
         "KB-R004", fmt::format("spawn() inside {} (rank {}): nested worlds are not supported",
                                where, local.rank));
   }
+  if (const auto last = last_.lock(); last != nullptr && !last->is_over()) {
+    throw CollectiveError("KB-R004", "spawn() while the ranks of another one run: join() it first");
+  }
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
   torch_.distributed.ranks_start(nprocs);
-  World world(
-      torch_, nprocs, body, [this] { torch_.distributed.rank_ends(); },
+  const auto world = std::make_shared<World>(
+      torch_, nprocs, std::move(body), [this] { torch_.distributed.rank_ends(); },
       [this](int rank) { torch_.distributed.rank_returned(rank); });
-  try {
-    world.join();
-  } catch (const DeadlockError&) {  // perhaps because of what nobody has looked at
-    const std::exception_ptr cause = torch_.distributed.unnoticed_failure();
-    torch_.distributed.run_abandoned();
-    if (cause != nullptr) std::rethrow_exception(cause);
-    throw;
-  } catch (...) {
-    torch_.distributed.run_abandoned();
-    throw;
-  }
+  torch_.simulation().keep(world);
+  last_ = world;
+  return ProcessContext(world);
 }
 
 }  // namespace kernbench::multiprocessing

@@ -332,5 +332,41 @@ TEST_CASE("a rank that computes longer delays only those that need it", "[spawn]
   }
 }
 
+TEST_CASE("what ranks return is there by rank", "[spawn]") {
+  SpawnUnderTest world;
+  const std::vector<int> squares =
+      world.torch.multiprocessing.spawn([](int rank) { return rank * rank; }, {}, 4);
+  CHECK(squares == std::vector<int>{0, 1, 4, 9});
+}
+
+TEST_CASE("ranks that are not joined run whenever the caller waits", "[spawn]") {
+  SpawnUnderTest world;
+  int ended = 0;
+  auto context = world.torch.multiprocessing.spawn(
+      [&](int, int weight) {
+        world.pass_time();
+        ended += weight;
+      },
+      std::tuple(10), 3, {.join = false});
+  CHECK(ended == 0);
+  CHECK(error_of<CollectiveError>([&] { world.torch.multiprocessing.spawn([](int) {}, {}, 1); }) ==
+        "[KB-R004] spawn() while the ranks of another one run: join() it first");
+  CHECK(context.join());
+  CHECK(ended == 30);
+  CHECK(context.join());
+  world.torch.multiprocessing.spawn([](int) {}, {}, 1);
+}
+
+TEST_CASE("join throws what a rank threw, as often as it is called", "[spawn][error]") {
+  SpawnUnderTest world;
+  auto context = world.torch.multiprocessing.spawn(
+      [](int rank) {
+        if (rank == 1) throw std::runtime_error("boom");
+      },
+      std::tuple<>(), 2, {.join = false});
+  CHECK_THROWS_AS(context.join(), SpawnException);
+  CHECK_THROWS_AS(context.join(), SpawnException);
+}
+
 }  // namespace
 }  // namespace kernbench::test
