@@ -137,7 +137,8 @@ void CollectiveLedger::note_device(Record& record, int rank,
 void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t sequence) const {
   if (absent_count_ == 0) return;
   for (const Member& absent : members_) {
-    if (absent.absence == Absence::present || absent.next_sequence > sequence) continue;
+    if (!cannot_call(absent, sequence)) continue;
+    if (record.first.timeout_ms > 0) report_monitored_barrier(record, sequence);
     std::vector<int> waiting;
     for (const Arrival& arrival : record.arrivals) {
       waiting.push_back(member(arrival.rank).global_rank);
@@ -153,6 +154,25 @@ void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t seq
                     fmt::format("rank {} called {}", first, describe(record.first, sequence))),
         ExitCode::collective_misuse);
   }
+}
+
+// As gloo's monitoredBarrier says it; all are named with wait_all_ranks, else the first.
+void CollectiveLedger::report_monitored_barrier(const Record& record,
+                                                std::uint64_t sequence) const {
+  std::vector<int> missing;
+  for (const Member& member : members_) {
+    if (cannot_call(member, sequence)) missing.push_back(member.global_rank);
+  }
+  if (!record.first.wait_all_ranks) missing.resize(1);
+  const int first = member(record.arrivals.front().rank).global_rank;
+  throw DeadlockError(
+      "KB-C021",
+      fmt::format("[Rank {}]: Rank{} {} failed to pass monitoredBarrier in {} ms\n  "
+                  "rank {} called {}",
+                  members_.front().global_rank, missing.size() == 1 ? "" : "s",
+                  fmt::join(missing, ", "), record.first.timeout_ms, first,
+                  describe(record.first, sequence)),
+      ExitCode::collective_misuse);
 }
 
 void CollectiveLedger::leave(int rank, bool was_started) {

@@ -62,6 +62,10 @@ class CollectiveLedger {
                    const CollectiveFingerprint& fingerprint, std::uint64_t sequence) const;
   void note_device(Record& record, int rank, const CollectiveFingerprint& later) const;
   void check_nobody_left(const Record& record, std::uint64_t sequence) const;
+  bool cannot_call(const Member& member, std::uint64_t sequence) const {
+    return member.absence != Absence::present && member.next_sequence <= sequence;
+  }
+  [[noreturn]] void report_monitored_barrier(const Record& record, std::uint64_t sequence) const;
   void forget_complete_records();
 
   std::vector<Member> members_;  // by group rank

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
 #include <numeric>
 
@@ -397,7 +398,12 @@ void DistributedContext::monitored_barrier(const MonitoredBarrierOptions& option
                                            Location location) {
   const auto call = begin("monitored_barrier", options.group);
   if (!call) return;
-  issue(*call, fingerprint_of("monitored_barrier", CollectiveKind::barrier, location), {}, false);
+  CollectiveFingerprint fingerprint =
+      fingerprint_of("monitored_barrier", CollectiveKind::barrier, location);
+  constexpr std::chrono::milliseconds kDefault = std::chrono::minutes(30);
+  fingerprint.timeout_ms = std::max<std::int64_t>(options.timeout.value_or(kDefault).count(), 1);
+  fingerprint.wait_all_ranks = options.wait_all_ranks;
+  issue(*call, fingerprint, {}, false);
 }
 
 }  // namespace kernbench::distributed

@@ -30,7 +30,7 @@ struct FiberLocal;
 namespace multiprocessing {
 class Multiprocessing;
 class World;
-}
+}  // namespace multiprocessing
 
 namespace distributed {
 
@@ -170,7 +170,7 @@ class DistributedContext {
 
   // Returns when every rank has called it.
   Work barrier(const CollectiveOptions& options = {}, Location location = Location::current());
-  // A barrier that says who did not come: CollectiveError KB-C021, on the ranks that did.
+  // A barrier that names whoever does not come: DeadlockError KB-C021.
   void monitored_barrier(const MonitoredBarrierOptions& options = {},
                          Location location = Location::current());
 

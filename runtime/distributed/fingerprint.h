@@ -34,6 +34,8 @@ struct CollectiveFingerprint {
   // Not compared.
   int device = -1;  // must differ between ranks; -1: no tensor
   bool is_async = false;
+  std::int64_t timeout_ms = 0;  // of a monitored_barrier
+  bool wait_all_ranks = false;  // likewise
   std::source_location location = {};
 };
 

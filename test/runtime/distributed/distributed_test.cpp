@@ -246,5 +246,27 @@ TEST_CASE("sequence numbers begin anew with each spawn", "[distributed]") {
   }
 }
 
+TEST_CASE("a monitored barrier names who does not come", "[distributed]") {
+  WorldUnderTest world;
+  world.torch.distributed.init_process_group("meeting");
+  const auto text = [&](bool wait_all_ranks) {
+    return error_of<DeadlockError>([&] {
+      world.spawn([&](int rank) {
+        if (rank == 0) world.pass_time(100);
+        if (rank == 0) {
+          world.torch.distributed.monitored_barrier(
+              {.timeout = std::chrono::milliseconds(2000), .wait_all_ranks = wait_all_ranks});
+        }
+      });
+    });
+  };
+  CHECK(text(false).starts_with(
+      "[KB-C021] [Rank 0]: Rank 1 failed to pass monitoredBarrier in 2000 ms\n  rank 0 called "
+      "monitored_barrier#0 at distributed_test.cpp:"));
+  CHECK(text(true).starts_with(
+      "[KB-C021] [Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier in 2000 ms\n"));
+  world.spawn([&](int) { world.torch.distributed.monitored_barrier(); });
+}
+
 }  // namespace
 }  // namespace kernbench::test
