@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "ccl/algorithms/intercube_allreduce.h"
 #include "ccl/lower_bound.h"
@@ -46,29 +47,32 @@ const Algorithm& WorldCommunicator::algorithm_for(const Tensor& x) {
 void WorldCommunicator::run(const distributed::CollectiveCall& call,
                             const distributed::CollectiveRequest& request) {
   using distributed::CollectiveKind;
-  switch (request.kind) {
-    case CollectiveKind::all_reduce:
-      if (request.op == ReduceOp::sum) return all_reduce(call, request.takes.front().tensor);
-      break;
-    case CollectiveKind::barrier:
-      return barrier(call);
-    default:
-      break;
+  if (request.kind == CollectiveKind::barrier) return barrier(call);
+  if (request.kind == CollectiveKind::all_reduce && request.op == ReduceOp::sum) {
+    return all_reduce(call, request.takes.front().tensor);
   }
+  check_rank_is_sip(distributed::op_type_of(request.kind));
+  others_.run(call, request);
+}
+
+void WorldCommunicator::transfer(std::uint64_t operation, const distributed::Block& source,
+                                 const distributed::Block& target) {
+  check_rank_is_sip("messages");
+  others_.transfer(operation, source, target);
+}
+
+void WorldCommunicator::check_rank_is_sip(std::string_view what) const {
+  if (!launcher_.layout().is_rank_pe()) return;
   throw CollectiveError(
-      "KB-C023", fmt::format("ahbm does not run {} yet", distributed::op_type_of(request.kind)));
+      "KB-C023", fmt::format("ahbm runs {} between SIPs only, but with world_size in ccl.yaml the "
+                             "ranks are {} PEs; take it out",
+                             what, launcher_.layout().world_size()));
 }
 
-void WorldCommunicator::transfer(std::uint64_t, const distributed::Block&,
-                                 const distributed::Block&) {
-  throw CollectiveError("KB-C023", "ahbm does not run messages yet");
-}
-
+// The first group is the default one, which has the queues that ccl.yaml describes.
 std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vector<int>& ranks) {
-  if (static_cast<int>(ranks.size()) != caller_count()) {
-    throw CollectiveError("KB-C023", "ahbm does not run groups of some ranks yet");
-  }
-  return std::make_unique<WorldCommunicator>(torch_, launcher_, caller_count());
+  if (std::exchange(has_world_, true)) return std::make_unique<GroupCommunicator>(torch_, ranks);
+  return std::make_unique<WorldCommunicator>(torch_, launcher_, ranks);
 }
 
 void WorldCommunicator::all_reduce(const distributed::CollectiveCall& call, const Tensor& x) {

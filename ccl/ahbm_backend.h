@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ccl/auto_choice.h"
+#include "ccl/collectives/group_communicator.h"
 #include "ccl/config.h"
 #include "ccl/kernel_launcher.h"
 #include "runtime/context/runtime_context.h"
@@ -34,16 +35,24 @@ class AhbmBackend : public distributed::Backend {
  private:
   RuntimeContext& torch_;
   const KernelLauncher launcher_;
+  bool has_world_ = false;
 };
 
-// All ranks, joined by the queues that ccl.yaml describes.
+// All ranks.  Sums of all of them, and the barrier, run by the algorithm, and over the queues, that
+// ccl.yaml describes; everything else as in any group.
 class WorldCommunicator : public distributed::Communicator {
  public:
-  WorldCommunicator(RuntimeContext& torch, const KernelLauncher& launcher, int caller_count)
-      : torch_(torch), launcher_(launcher), caller_count_(caller_count) {}
+  // Of these members: global ranks, by group rank.
+  WorldCommunicator(RuntimeContext& torch, const KernelLauncher& launcher,
+                    const std::vector<int>& ranks)
+      : torch_(torch),
+        launcher_(launcher),
+        caller_count_(static_cast<int>(ranks.size())),
+        others_(torch, ranks) {}
 
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
-  // a tensor that lies so, KB-C014 if one of the program's own was faster than any can be.
+  // a tensor that lies so, KB-C014 if one of the program's own was faster than any can be, KB-C023
+  // if ranks are PEs and it is no all_reduce.
   void run(const distributed::CollectiveCall& call,
            const distributed::CollectiveRequest& request) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
@@ -62,6 +71,7 @@ class WorldCommunicator : public distributed::Communicator {
   void all_reduce(const distributed::CollectiveCall& call, const Tensor& x);
   // An all_reduce of one element, as NCCL does it, along the grid.
   void barrier(const distributed::CollectiveCall& call);
+  void check_rank_is_sip(std::string_view what) const;
   const Algorithm& algorithm_for(const Tensor& x);
   void run(const distributed::CollectiveCall& call, const Algorithm& algorithm, const Tensor& x);
   void finish(const distributed::CollectiveCall& call, const Algorithm& algorithm,
@@ -70,6 +80,7 @@ class WorldCommunicator : public distributed::Communicator {
   RuntimeContext& torch_;
   const KernelLauncher& launcher_;
   const int caller_count_;
+  GroupCommunicator others_;
   std::map<std::uint64_t, UnderWay> under_way_;  // by operation
   std::map<ChoiceKey, Choice> choices_;
 };

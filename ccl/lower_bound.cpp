@@ -1,6 +1,7 @@
 #include "ccl/lower_bound.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "sim_engine/components/grid.h"
@@ -47,7 +48,100 @@ Time at_least(Bytes bytes, std::int64_t numerator, std::int64_t denominator, Ban
                                         denominator / bandwidth.per_second)};
 }
 
+// Links on the way from one SIP to another.
+int distance(const sim::Grid& sips, int from, int to) {
+  const auto along = [&](int a, int b, int size) {
+    const int way = std::abs(a - b);
+    return sips.wraps ? std::min(way, size - way) : way;
+  };
+  return along(sips.x_of(from), sips.x_of(to), sips.w) +
+         along(sips.y_of(from), sips.y_of(to), sips.h);
+}
+
+using distributed::Block;
+using distributed::CollectiveKind;
+using distributed::CollectiveRequest;
+
+Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
+  if (blocks.empty()) return 0;
+  const Block& block = blocks.size() == 1 ? blocks.front() : blocks[of];
+  return block.count * size_of(block.tensor.dtype());
+}
+
+// Whether member `to` depends on member `from`, and what it must get from it if nobody else has it.
+class Needs {
+ public:
+  Needs(CollectiveKind kind, std::span<const CollectiveRequest> requests)
+      : kind_(kind), requests_(requests) {}
+
+  Bytes bytes(std::size_t from, std::size_t to) const {
+    const auto root = static_cast<std::size_t>(requests_[from].root);
+    switch (kind_) {
+      case CollectiveKind::broadcast:
+      case CollectiveKind::scatter:
+        return from == root ? bytes_of(requests_[from].gives, to) : 0;
+      case CollectiveKind::reduce:
+      case CollectiveKind::gather:
+        return to == root ? bytes_of(requests_[from].gives, to) : 0;
+      default:
+        return bytes_of(requests_[from].gives, to);
+    }
+  }
+  // What is for all is sent once; what is added up is received once.
+  bool sends_once() const {
+    return kind_ == CollectiveKind::all_reduce || kind_ == CollectiveKind::broadcast ||
+           kind_ == CollectiveKind::all_gather || kind_ == CollectiveKind::reduce;
+  }
+  bool receives_once() const {
+    return kind_ == CollectiveKind::all_reduce || kind_ == CollectiveKind::reduce ||
+           kind_ == CollectiveKind::reduce_scatter || kind_ == CollectiveKind::broadcast;
+  }
+
+ private:
+  const CollectiveKind kind_;
+  const std::span<const CollectiveRequest> requests_;
+};
+
+// All that one member must send, or receive.
+struct Traffic {
+  Bytes bytes = 0;
+  int nearest = std::numeric_limits<int>::max();
+  int farthest = 0;
+
+  void add(Bytes more, int way, bool once) {
+    if (more == 0) return;
+    bytes = once ? std::max(bytes, more) : bytes + more;
+    nearest = std::min(nearest, way);
+    farthest = std::max(farthest, way);
+  }
+};
+
 }  // namespace
+
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            CollectiveKind kind, std::span<const CollectiveRequest> requests) {
+  const sim::Grid grid = sim::sip_grid(topology);
+  const LinkSpec& link = topology.system.sip_link;
+  const Needs needs(kind, requests);
+  Time bound{0};
+  for (std::size_t own = 0; own < sips.size(); ++own) {
+    Traffic out;
+    Traffic in;
+    for (std::size_t other = 0; other < sips.size(); ++other) {
+      if (other == own) continue;
+      const int way = distance(grid, sips[own], sips[other]);
+      out.add(needs.bytes(own, other), way, needs.sends_once());
+      in.add(needs.bytes(other, own), way, needs.receives_once());
+    }
+    for (const Traffic& traffic : {out, in}) {
+      if (traffic.bytes == 0) continue;
+      bound = std::max({bound, link.latency * traffic.farthest,
+                        link.latency * traffic.nearest +
+                            at_least(traffic.bytes, 1, degree(grid, sips[own]), link.bandwidth)});
+    }
+  }
+  return bound;
+}
 
 int directed_link_count(const Topology& topology) {
   const sim::Grid sips = sim::sip_grid(topology);

@@ -2,6 +2,9 @@
 
 #pragma once
 
+#include <span>
+
+#include "runtime/distributed/collective.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::ccl {
@@ -17,6 +20,24 @@ Time all_reduce_lower_bound(const Topology& topology, Bytes bytes);
 // goes through its one port, so 2 (P - 1)/P n at the port's rate, and news must reach another PE.
 // 0 for one PE, or for no bytes.
 Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes bytes);
+
+// Any collective of members on these SIPs; of a message from the first to the last as an all_to_all
+// in which only they have a block.  The largest of: what a member must send or receive goes through
+// all links of its SIP at once, and what it receives travels at least as far as from its nearest
+// peer; and news travels from every member to every other one that depends on it.  A member sends
+//
+//   all_reduce      n, its summands or the results    and receives  n
+//   broadcast       n, the root                                     n, the others
+//   reduce          n, the others                                   n, the root
+//   all_gather      its block                                       the others' blocks
+//   reduce_scatter  the others' blocks                              its block, once
+//   all_to_all, gather, scatter: what it gives to others            what it takes from others
+//
+// The links of all SIPs count, also of those that are no members: so it holds for any group.  0 for
+// one member, or for no bytes.
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            distributed::CollectiveKind kind,
+                            std::span<const distributed::CollectiveRequest> requests);
 
 // Directed links between SIPs.  Two neighbours have one each way, also where a dimension of size 2
 // wraps around.

@@ -77,12 +77,16 @@ std::string describe_cycle(const std::map<Node, Node>& waits_for) {
 // Of kernels for each other's queues, and of ranks for each other's messages.
 std::string describe_cycles(const std::vector<Fiber*>& fibers) {
   std::map<sim::PeLocation, sim::PeLocation> kernels;
+  std::set<sim::PeLocation> ambiguous;  // several of their kernels wait, for one end or another
   std::map<int, int> ranks;
   for (const Fiber* fiber : fibers) {
     const FiberLocal& local = local_of(*fiber);
-    if (local.waits_for) kernels.emplace(local.pe, *local.waits_for);
+    if (local.waits_for && !kernels.emplace(local.pe, *local.waits_for).second) {
+      ambiguous.insert(local.pe);
+    }
     if (local.waits_for_rank) ranks.emplace(local.rank, *local.waits_for_rank);
   }
+  for (const sim::PeLocation& pe : ambiguous) kernels.erase(pe);
   return describe_cycle(kernels) + describe_cycle(ranks);
 }
 

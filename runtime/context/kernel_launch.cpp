@@ -57,7 +57,11 @@ class KernelLaunch {
 
   void launch_on_sips();
   void kernel_finished(const Kernel& kernel);
+  sim::ProcessingElement& pe_of(const Kernel& kernel) {
+    return simulation_.machine().pe(kernel.local.pe);
+  }
   void start(std::size_t index);
+  void leave_pe(const Kernel& kernel);
   void begin(std::uint64_t index);
   void body(Kernel& kernel);
   void finished(const Kernel& kernel, Time started);
@@ -125,14 +129,20 @@ void KernelLaunch::start(std::size_t index) {
   kernel.local.kernel = request_.name;
   kernel.local.pe = request_.pes[index];
   kernel.local.device = kernel.local.pe.sip;
-  simulation_.machine()
-      .pe(kernel.local.pe)
-      .claim(sim::Engine::call<&KernelLaunch::begin>(this, index));
+  if (request_.is_collective) return begin(index);  // beside whatever runs
+  pe_of(kernel).claim(sim::Engine::call<&KernelLaunch::begin>(this, index));
+}
+
+// No part of the kernel is left on its PE.
+void KernelLaunch::leave_pe(const Kernel& kernel) {
+  pe_of(kernel).kernel_ended();
+  if (!request_.is_collective) pe_of(kernel).release();
 }
 
 // It is this kernel's turn on its PE.
 void KernelLaunch::begin(std::uint64_t index) {
   Kernel& kernel = kernels_[index];
+  pe_of(kernel).kernel_began();
   if (failure_ != nullptr) return settle(kernel);
   kernel.fiber = &simulation_.fibers().spawn(
       FiberName(write_name), [this, &kernel] { body(kernel); }, &kernel.local,
@@ -140,7 +150,7 @@ void KernelLaunch::begin(std::uint64_t index) {
 }
 
 void KernelLaunch::body(Kernel& kernel) {
-  sim::ProcessingElement& pe = simulation_.machine().pe(kernel.local.pe);
+  sim::ProcessingElement& pe = pe_of(kernel);
   const Time started = simulation_.now();
   kernel.tl.emplace(simulation_.fibers(), simulation_.command_budget(), kernel.local, pe,
                     sim::Engine::call<&Kernel::wake>(&kernel), request_.name,
@@ -164,7 +174,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   simulation_.add_result({request_.operation, pe, started, now, run.traffic().loaded,
                           run.traffic().stored, run.composite_window()});
   balance_ += kernel.tl->message_balance();
-  simulation_.machine().pe(pe).release();
+  leave_pe(kernel);
   kernel_finished(kernel);
   if (sim::TraceRecorder* trace = simulation_.machine().trace()) {
     trace->span_in_lane(pe.sip, fmt::format("cube{}.pe{}.cpu", pe.cube, pe.pe),
@@ -208,7 +218,7 @@ void KernelLaunch::settle(Kernel& kernel) {
   kernel.is_cut_short = kernel.tl && kernel.tl->has_commands_under_way();
   if (kernel.is_cut_short) return kernel.tl->wake_when_idle();
   kernel.tl.reset();  // with the scratch that it holds
-  simulation_.machine().pe(kernel.local.pe).release();
+  leave_pe(kernel);
   kernel_finished(kernel);
 }
 

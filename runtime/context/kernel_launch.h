@@ -19,7 +19,8 @@ struct LaunchRequest {
   std::function<void(tl::Context&)> body;
   std::vector<Tensor> uses;     // they stay alive, and host reads of them wait, until it is done
   std::uint64_t operation = 0;  // KernelResult::operation
-  bool is_collective = false;   // its messages are its own: no other operation receives them
+  // Its messages are its own: no other operation receives them.  It runs beside the user's kernels.
+  bool is_collective = false;
 };
 
 // Waits until the host knows that every PE has finished.  What a kernel throws is thrown here, as

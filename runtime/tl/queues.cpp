@@ -170,7 +170,7 @@ void Context::check_receives_are_closed() const {
   if (run_.open_receives() == 0) return;
   std::vector<std::string> ports;
   for (const sim::IpcqChannel* channel : run_.pe().ipcq().ins()) {
-    const int count = channel->open_post_count();
+    const int count = channel->open_post_count(run_);
     if (count > 0) ports.push_back(fmt::format("{} at {}", count, to_string(channel->ends().in)));
   }
   throw DeviceError(

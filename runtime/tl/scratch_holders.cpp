@@ -49,6 +49,15 @@ std::string line_of(const Holder& holder) {
 
 }  // namespace
 
+Bytes Context::held_scratch() const {
+  std::set<const sim::TileNode*> counted;  // asked, never listed
+  Bytes held = 0;
+  for (const Tensor* value = handles_.oldest_; value != nullptr; value = value->next_) {
+    held += uncounted_bytes(value->tile_, counted);
+  }
+  return held;
+}
+
 // The largest, a line each.
 std::string Context::scratch_holders() {
   std::set<const sim::TileNode*> counted;  // asked, never listed
@@ -61,7 +70,11 @@ std::string Context::scratch_holders() {
     held += bytes;
   }
   const Bytes others = run_.pe().scratch_in_use() - held;
-  if (others > 0) holders.push_back({"receives that are posted", others, 1});
+  const bool is_alone = run_.pe().kernel_count() <= 1;
+  if (others > 0) {
+    holders.push_back(
+        {is_alone ? "receives that are posted" : "posted receives, and other kernels", others, 1});
+  }
   std::ranges::stable_sort(holders, std::ranges::greater{}, &Holder::total);
   std::string text;
   for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {

@@ -56,8 +56,10 @@ Tensor& Tensor::operator=(Tensor&& other) noexcept {
 void Tensor::let_go() {
   if (context_ == nullptr) return;
   context_->handles_.remove(*this);
+  sim::ProcessingElement& pe = context_->run_.pe();
   context_ = nullptr;
   tile_ = {};
+  pe.scratch_may_be_free();
 }
 
 void Tensor::take_over(Tensor& other) noexcept {

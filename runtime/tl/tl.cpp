@@ -7,6 +7,25 @@
 
 namespace kernbench::tl {
 
+namespace {
+
+// A kernel that waits for scratch that others hold, and is forgotten by its PE if it is unwound.
+class ScratchWait {
+ public:
+  ScratchWait(sim::ProcessingElement& pe, const sim::Event& wake) : pe_(pe), wake_(wake) {
+    pe_.wake_on_scratch(wake_);
+  }
+  ~ScratchWait() { pe_.forget_scratch_waiter(wake_); }
+  ScratchWait(const ScratchWait&) = delete;
+  ScratchWait& operator=(const ScratchWait&) = delete;
+
+ private:
+  sim::ProcessingElement& pe_;
+  const sim::Event wake_;
+};
+
+}  // namespace
+
 Context::Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
                  sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
                  int program_id, int program_count, const sim::Operation& operation)
@@ -119,8 +138,13 @@ void Context::make_room(std::string_view operation, Bytes bytes) {
     run_.wake_when_outstanding(kMostUnderWay - 1);
     fibers_.park([] { return std::string("the first of 1,024 commands under way"); });
   }
+  sim::ProcessingElement& pe = run_.pe();
   while (!run_.has_free_scratch(bytes)) {
-    if (run_.outstanding() == 0) {
+    const bool is_alone = pe.kernel_count() <= 1;
+    // What other kernels hold of it comes back some time.
+    const bool can_become_free =
+        run_.outstanding() > 0 || (!is_alone && held_scratch() + bytes <= pe.scratch_capacity());
+    if (!can_become_free) {
       throw DeviceError(
           "KB-M010",
           fmt::format("out of TCM: {} requested {} B, {} B of {} B are free; values are held "
@@ -128,8 +152,14 @@ void Context::make_room(std::string_view operation, Bytes bytes) {
                       where(operation), bytes, run_.free_scratch(), run_.pe().scratch_capacity(),
                       scratch_holders()));
     }
-    run_.wake_at_next_end();
-    fibers_.park([&] { return fmt::format("{} B of scratch memory", bytes); });
+    const auto describe = [&] { return fmt::format("{} B of scratch memory", bytes); };
+    if (is_alone) {
+      run_.wake_at_next_end();
+      fibers_.park(describe);
+    } else {
+      const ScratchWait wait(pe, run_.wake());
+      fibers_.park(describe);
+    }
   }
 }
 

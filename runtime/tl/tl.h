@@ -279,6 +279,7 @@ class Context {
   // Before a command is issued: that it may be, and that there is room for it and its result.
   void make_room(std::string_view operation, Bytes scratch);
   void count_command(std::string_view operation);
+  Bytes held_scratch() const;  // by values of this kernel
   std::string scratch_holders();
   sim::IpcqChannel& out(Port port) const;
   sim::IpcqChannel& in(Port port) const;

@@ -91,7 +91,7 @@ void Composite::open_accesses() {
   for (std::size_t i = 0; i < uses.size(); ++i) {
     accesses_.at(i) = services.accesses.begin(
         uses[i].region, uses[i].elements, uses[i].writes ? Access::write : Access::read,
-        {"tl.composite", pe_.location()}, services.engine.now());
+        {"tl.composite", pe_.location(), command_.run->id()}, services.engine.now());
   }
 }
 

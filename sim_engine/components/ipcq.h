@@ -99,6 +99,7 @@ class IpcqChannel {
   IpcqPost& posted(std::uint32_t number) { return *posts_.find(number); }
   void close_post(std::uint32_t number) { posts_.close(number); }
   int open_post_count() const { return posts_.count(); }
+  int open_post_count(const KernelRun& run) const { return posts_.count(&run); }
   void withdraw_posts() { posts_.withdraw(tail_); }
 
   // Messages that nobody has posted a receive for, oldest first.  pop() takes one out; its slot is

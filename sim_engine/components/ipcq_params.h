@@ -24,7 +24,7 @@ std::string_view name_of(WaitPolicy policy);
 struct IpcqParams {
   BufferKind buffer_kind = BufferKind::tcm;
   int depth = 4;                // slots
-  Bytes slot_bytes = 16 << 10;  // capacity of one
+  Bytes slot_bytes = 16 << 10;  // capacity of one; 0: for what is copied to posted receives alone
   WaitPolicy wait = WaitPolicy::sleep;
   Time poll_interval{100'000};  // REQUIRES: > 0
   // Where the counters of its messages begin; any start gives the same times and values.

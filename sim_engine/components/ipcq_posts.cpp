@@ -47,11 +47,13 @@ void IpcqPosts::forget_closed() {
   while (first_ != next_ && at(first_).state == IpcqPost::State::closed) ++first_;
 }
 
-int IpcqPosts::count() const {
+int IpcqPosts::count(const KernelRun* run) const {
   int count = 0;
   for (std::uint32_t number = first_; number != next_; ++number) {
     const IpcqPost& post = at(number);
-    count += post.state != IpcqPost::State::closed && post.state != IpcqPost::State::discarded;
+    const bool is_open =
+        post.state != IpcqPost::State::closed && post.state != IpcqPost::State::discarded;
+    count += is_open && (run == nullptr || post.run == run);
   }
   return count;
 }

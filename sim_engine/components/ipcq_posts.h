@@ -51,8 +51,8 @@ class IpcqPosts {
   IpcqPost& add();
   void close(std::uint32_t number);
 
-  // That are not closed.
-  int count() const;
+  // That are not closed; of all kernels, or of one.
+  int count(const KernelRun* run = nullptr) const;
 
   // The kernel whose posts these are is gone.  Posts from message `sent` on, the first that was not
   // sent yet, are as if they had never been made; those before it will take their messages still.

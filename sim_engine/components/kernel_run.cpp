@@ -220,7 +220,9 @@ std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive
 
 void KernelRun::withdraw_receives() {
   if (open_receives_ == 0) return;
-  for (IpcqChannel* channel : pe_.ipcq().ins()) channel->withdraw_posts();
+  for (IpcqChannel* channel : pe_.ipcq().ins()) {
+    if (channel->open_post_count(*this) > 0) channel->withdraw_posts();
+  }
   open_receives_ = 0;
 }
 
@@ -330,6 +332,7 @@ void KernelRun::wake_at_next_end() {
 
 void KernelRun::command_finished() {
   --outstanding_;
+  pe_.scratch_may_be_free();
   if (outstanding_ > wake_at_outstanding_ && !wake_at_next_end_) return;
   wake_at_outstanding_ = -1;
   wake_at_next_end_ = false;

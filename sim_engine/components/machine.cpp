@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sim_engine/base/check.h"
@@ -73,14 +74,25 @@ IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& p
 }
 
 void Machine::disconnect_all() {
-  for (const IpcqChannel& channel : channels_) {
-    pe(channel.ends().from).ipcq().connect_out(channel.ends().out, nullptr);
-    pe(channel.ends().to).ipcq().connect_in(channel.ends().in, nullptr);
-  }
+  for (const IpcqChannel& channel : channels_) leave_tables(channel);
   queue_memory_.give_back_all();
   // The event of a credit that somebody waited for may be pending still.
   if (engine_.is_idle()) disconnected_.clear();
-  disconnected_.push_back(std::exchange(channels_, {}));
+  disconnected_.splice(disconnected_.end(), channels_);
+}
+
+void Machine::disconnect(IpcqChannel& channel) {
+  KB_CHECK(channel.params().slot_bytes == 0, "{} has slots", channel.name());
+  leave_tables(channel);
+  const auto found = std::ranges::find(channels_, &channel, [](auto& other) { return &other; });
+  KB_CHECK(found != channels_.end(), "{} is not connected", channel.name());
+  if (engine_.is_idle()) disconnected_.clear();
+  disconnected_.splice(disconnected_.end(), channels_, found);
+}
+
+void Machine::leave_tables(const IpcqChannel& channel) {
+  pe(channel.ends().from).ipcq().connect_out(channel.ends().out, nullptr);
+  pe(channel.ends().to).ipcq().connect_in(channel.ends().in, nullptr);
 }
 
 void Machine::abandon_work_under_way() {

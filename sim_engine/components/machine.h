@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,9 +62,12 @@ class Machine {
 
   // Takes all queues away.  Credits may still be flying back.  REQUIRES: no kernel runs
   void disconnect_all();
+  // Takes one queue away.  REQUIRES: it has no slots, nothing is under way in it, and no kernel
+  // that uses it runs
+  void disconnect(IpcqChannel& channel);
 
-  std::deque<IpcqChannel>& channels() { return channels_; }
-  const std::deque<IpcqChannel>& channels() const { return channels_; }
+  std::list<IpcqChannel>& channels() { return channels_; }
+  const std::list<IpcqChannel>& channels() const { return channels_; }
 
   // Drops whatever is under way, and puts units and queues back into their idle state; time, values
   // and the log stay.  For the end of a run that failed: afterwards the machine works again.
@@ -71,6 +75,8 @@ class Machine {
   void abandon_work_under_way();
 
  private:
+  void leave_tables(const IpcqChannel& channel);
+
   const Topology topology_;
   Engine engine_;
   std::unique_ptr<TraceRecorder> trace_;
@@ -83,8 +89,8 @@ class Machine {
   QueueMemory queue_memory_;
   std::deque<ProcessingElement> pes_;  // by SIP, cube, PE; addresses stay
   PeServices services_;                // goes before pes_: its tiles give scratch back
-  std::deque<IpcqChannel> channels_;
-  std::vector<std::deque<IpcqChannel>> disconnected_;  // until nothing can refer to them
+  std::list<IpcqChannel> channels_;
+  std::list<IpcqChannel> disconnected_;  // until nothing can refer to them
 };
 
 }  // namespace kernbench::sim

@@ -12,6 +12,12 @@ void PeIpcq::enter(Table& table, Port port, IpcqChannel* channel) {
   channels[index] = channel;
 }
 
+Port PeIpcq::unused_port(Direction direction) const {
+  Port port = direction;
+  while (out(port) != nullptr || in(port) != nullptr) ++port.index;
+  return port;
+}
+
 std::vector<IpcqChannel*> PeIpcq::all_of(const Table& table) {
   std::vector<IpcqChannel*> all;
   for (const auto& channels : table) {

@@ -20,6 +20,9 @@ class PeIpcq {
   void connect_out(Port port, IpcqChannel* channel) { enter(out_, port, channel); }
   void connect_in(Port port, IpcqChannel* channel) { enter(in_, port, channel); }
 
+  // The first port of a direction at which no queue ends or begins.
+  Port unused_port(Direction direction) const;
+
   // All there are, by direction and index.
   std::vector<IpcqChannel*> outs() const { return all_of(out_); }
   std::vector<IpcqChannel*> ins() const { return all_of(in_); }

@@ -41,6 +41,23 @@ void ProcessingElement::release() {
   claims_.pop_front();
 }
 
+void ProcessingElement::kernel_ended() {
+  --kernel_count_;
+  scratch_may_be_free();
+}
+
+void ProcessingElement::forget_scratch_waiter(const Event& event) {
+  std::erase_if(scratch_waiters_, [&](const Event& waiter) {
+    return waiter.object == event.object && waiter.argument == event.argument;
+  });
+}
+
+void ProcessingElement::wake_scratch_waiters() {
+  for (const Event& waiter : std::exchange(scratch_waiters_, {})) {
+    waiter.function(waiter.object, waiter.argument);
+  }
+}
+
 // PE_SCHEDULER
 
 void ProcessingElement::issue(Command& command, std::span<const Tile> hazards) {
@@ -177,7 +194,7 @@ const Path& ProcessingElement::store_path(const PeLocation& home) {
 void ProcessingElement::begin_access(Command& command) {
   const bool loads = command.kind == Command::Kind::load;
   if (command.composite == nullptr) {  // else the composite has begun its own
-    const AccessOrigin origin{loads ? "tl.load" : "tl.store", location_};
+    const AccessOrigin origin{loads ? "tl.load" : "tl.store", location_, command.run->id()};
     command.access = services_.accesses.begin(command.buffer.region, command.elements,
                                               loads ? Access::read : Access::write, origin,
                                               services_.engine.now());
@@ -373,6 +390,8 @@ void ProcessingElement::reset() {
   gemm_.release(now);
   is_claimed_ = false;
   claims_.clear();
+  kernel_count_ = 0;
+  scratch_waiters_.clear();
 }
 
 }  // namespace kernbench::sim

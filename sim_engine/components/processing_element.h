@@ -19,6 +19,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fabric.h"
@@ -79,10 +80,25 @@ class ProcessingElement {
   Bytes scratch_in_use() const { return scratch_in_use_; }
   void set_queue_bytes(Bytes bytes) { queue_bytes_ = bytes; }
 
-  // A PE runs one kernel at a time, in the order in which they reach it: `begin` is called when it
-  // is this one's turn, at once if the PE is free.  Whoever was called gives the PE back.
+  // A PE runs one kernel of a user's at a time, in the order in which they reach it: `begin` is
+  // called when it is this one's turn, at once if the PE is free.  Whoever was called gives the PE
+  // back.  Kernels of collectives do not claim it: the PE_CPU has contexts of its own for them, any
+  // number, and the units serve all kernels in the order of their commands (ADR-0109).
   void claim(const Event& begin);
   void release();
+
+  // Kernels that run, of users and of collectives.
+  void kernel_began() { ++kernel_count_; }
+  void kernel_ended();
+  int kernel_count() const { return kernel_count_; }
+
+  // Calls `event` once when scratch may have become free, unless it is forgotten before: at the end
+  // of a command or of a kernel, or when a kernel lets go of a value.
+  void wake_on_scratch(const Event& event) { scratch_waiters_.push_back(event); }
+  void forget_scratch_waiter(const Event& event);
+  void scratch_may_be_free() {
+    if (!scratch_waiters_.empty()) wake_scratch_waiters();
+  }
 
   // Takes a command whose fields are filled in.  It runs once `issued` has come and its operands
   // and `hazards` (accesses that it must not overtake) are ready, and then makes its result ready.
@@ -109,6 +125,7 @@ class ProcessingElement {
  private:
   enum Channel : std::size_t { kLoad, kStore, kCommunication, kChannelCount };
 
+  void wake_scratch_waiters();
   void wait_for(Command& command, const Tile& operand);
   void operands_ready(Command& command);
   void make_ready(const Tile& tile);
@@ -145,6 +162,8 @@ class ProcessingElement {
   const Path* own_store_path_ = nullptr;
   bool is_claimed_ = false;
   std::deque<Event> claims_;  // kernels that wait for their turn
+  int kernel_count_ = 0;
+  std::vector<Event> scratch_waiters_;
   Bytes queue_bytes_ = 0;
   Bytes scratch_in_use_ = 0;
 };

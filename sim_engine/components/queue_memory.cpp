@@ -28,6 +28,7 @@ QueueMemory::QueueMemory(const Topology& topology, std::span<HbmAllocator> hbm)
       sram_(static_cast<std::size_t>(topology.system.sip_count * topology.cube_count())) {}
 
 void QueueMemory::take(ProcessingElement& receiver, const IpcqParams& params) {
+  if (params.slot_bytes == 0) return;
   switch (params.buffer_kind) {
     case BufferKind::tcm:
       return take_tcm(receiver, params);

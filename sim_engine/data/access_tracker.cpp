@@ -11,7 +11,8 @@ namespace kernbench::sim {
 
 bool AccessTracker::races(const InFlight& a, const InFlight& b) {
   if (a.access == Access::read && b.access == Access::read) return false;
-  return a.region == b.region && a.origin.pe != b.origin.pe && overlap(a.elements, b.elements);
+  return a.region == b.region && !a.origin.is_same_kernel(b.origin) &&
+         overlap(a.elements, b.elements);
 }
 
 void AccessTracker::report(const InFlight& earlier, const InFlight& later) {
@@ -21,13 +22,16 @@ void AccessTracker::report(const InFlight& earlier, const InFlight& later) {
                        access.access == Access::write ? "writes" : "reads",
                        to_string(access.elements), kernbench::to_string(access.since));
   };
+  const bool is_one_pe = earlier.origin.pe == later.origin.pe;
   throw DeviceError(
       "KB-M030",
       fmt::format("data race on elements {} of region {}: {} and {} are unordered\n{}\n{}\n"
-                  "  nothing orders the two; a tl.send after the first and a tl.recv before the "
-                  "second would",
+                  "  nothing orders the two; {}",
                   to_string(common_stretch(earlier.elements, later.elements)), later.region.index,
-                  earlier.origin.operation, later.origin.operation, line(earlier), line(later)));
+                  earlier.origin.operation, later.origin.operation, line(earlier), line(later),
+                  is_one_pe ? "a kernel and a collective run on that PE side by side; wait for the "
+                              "Work before the launch"
+                            : "a tl.send after the first and a tl.recv before the second would"));
 }
 
 AccessId AccessTracker::begin(RegionId region, const ElementRange& elements, Access access,

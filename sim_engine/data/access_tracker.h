@@ -1,6 +1,6 @@
 // Finds data races in the user's kernels: two accesses to the same elements that overlap in
-// simulated time, at least one of them writing, by different PEs.  Accesses of one PE are ordered
-// by its scheduler.
+// simulated time, at least one of them writing, by different kernels.  Accesses of one kernel are
+// ordered by its PE's scheduler; those of two kernels that run on a PE side by side are not.
 
 #pragma once
 
@@ -19,10 +19,15 @@ namespace kernbench::sim {
 enum class Access : std::uint8_t { read, write };
 
 // Who accesses.  `operation` is the name that the user knows, e.g. "tl.load"; it must outlive the
-// access.
+// access.  `kernel` tells apart those that run on a PE.
 struct AccessOrigin {
   std::string_view operation;
   PeLocation pe;
+  std::uint64_t kernel = 0;
+
+  bool is_same_kernel(const AccessOrigin& other) const {
+    return pe == other.pe && kernel == other.kernel;
+  }
 };
 
 // An access in flight.

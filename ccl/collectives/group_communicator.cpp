@@ -1,0 +1,365 @@
+#include "ccl/collectives/group_communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ccl/lower_bound.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::ccl {
+
+using distributed::Block;
+using distributed::CollectiveKind;
+using distributed::CollectiveRequest;
+
+struct GroupCommunicator::Meeting {
+  explicit Meeting(int size)
+      : requests(static_cast<std::size_t>(size)), sips(static_cast<std::size_t>(size)) {}
+
+  int size() const { return static_cast<int>(sips.size()); }
+  const CollectiveRequest& request(int member) const {
+    return requests[static_cast<std::size_t>(member)];
+  }
+
+  std::vector<CollectiveRequest> requests;  // by member
+  std::vector<int> sips;                    // likewise
+  CollectiveKind kind = CollectiveKind::barrier;
+  int arrived = 0;
+  int finished = 0;
+  std::vector<runtime::Completion*> waiters;
+  MemberRing ring;
+  std::vector<SharedCut> cuts;  // of a ring or a chain
+  Time began{0};                // when all had called
+  std::int64_t open_messages = 0;
+};
+
+// What its kernels refer to.
+struct GroupCommunicator::Launch {
+  std::shared_ptr<const Meeting> meeting;
+  std::vector<int> members;      // that it is for
+  std::vector<LaneSteps> steps;  // beside `members`
+};
+
+namespace {
+
+std::string_view kernel_name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::reduce:
+      return "reduce";
+    case CollectiveKind::all_gather:
+      return "all_gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+    case CollectiveKind::gather:
+      return "gather";
+    case CollectiveKind::scatter:
+      return "scatter";
+    default:
+      return "all_reduce";
+  }
+}
+
+bool is_partial(const Tensor& x) {
+  return x.dp().cube == Shard::partial || x.dp().pe == Shard::partial;
+}
+
+void check_block(const Block& block) {
+  const std::vector<ShardInfo>& shards = block.tensor.shards();
+  if (shards.front().sip == shards.back().sip) return;
+  throw CollectiveError(
+      "KB-C013",
+      fmt::format("tensor '{}' lies on {} SIPs, but a rank is one SIP; num_sips is for ranks that "
+                  "are PEs (world_size in ccl.yaml)",
+                  block.tensor.name(), shards.back().sip - shards.front().sip + 1));
+}
+
+// What was partial becomes replicated, so all of it must be taken.
+void check_taken(const std::vector<Block>& takes) {
+  for (const Block& block : takes) {
+    if (!is_partial(block.tensor)) continue;
+    std::int64_t taken = 0;
+    for (const Block& other : takes) {
+      if (other.tensor.storage() == block.tensor.storage()) taken += other.count;
+    }
+    if (taken == block.tensor.numel()) continue;
+    throw CollectiveError(
+        "KB-C013", fmt::format("tensor '{}' ({}) takes {} of its {} elements: of one whose holders "
+                               "have summands, all must be taken at a time; use another DPPolicy",
+                               block.tensor.name(), to_string(block.tensor.dp()), taken,
+                               block.tensor.numel()));
+  }
+}
+
+void check(const CollectiveRequest& request) {
+  for (const Block& block : request.gives) check_block(block);
+  for (const Block& block : request.takes) check_block(block);
+  check_taken(request.takes);
+}
+
+int sip_of(const CollectiveRequest& request) {
+  return (request.gives.empty() ? request.takes : request.gives).front().tensor.device();
+}
+
+DType dtype_of(const CollectiveRequest& request) {
+  return (request.gives.empty() ? request.takes : request.gives).front().tensor.dtype();
+}
+
+void mark_replicated(const std::vector<Block>& takes) {
+  for (const Block& block : takes) {
+    DPPolicy& dp = block.tensor.storage()->dp;
+    if (dp.cube == Shard::partial) dp.cube = Shard::replicate;
+    if (dp.pe == Shard::partial) dp.pe = Shard::replicate;
+  }
+}
+
+// Of a list the block for or from a member; of a single block itself.
+const Block* block_of(const std::vector<Block>& blocks, int of) {
+  if (blocks.empty()) return nullptr;
+  return blocks.size() == 1 ? &blocks.front() : &blocks[static_cast<std::size_t>(of)];
+}
+
+}  // namespace
+
+GroupCommunicator::GroupCommunicator(RuntimeContext& torch, std::vector<int> ranks)
+    : torch_(torch),
+      ranks_(std::move(ranks)),
+      cuts_(torch.topology()),
+      queues_(torch.shared_simulation()) {}
+
+// Calls
+
+void GroupCommunicator::run(const distributed::CollectiveCall& call,
+                            const CollectiveRequest& request) {
+  const auto self = static_cast<std::size_t>(call.rank);
+  CollectiveRequest own = request;
+  if (own.kind == CollectiveKind::barrier) {  // an all_reduce of one element, as NCCL does it
+    const Tensor token(runtime::make_device_storage(
+        torch_.shared_simulation(), ranks_[self], {1},
+        {.dtype = DType::f32, .dp = DPPolicy::replicated(), .name = "barrier"}));
+    runtime::fill(*token.storage(), 0);
+    own = {CollectiveKind::all_reduce, {distributed::whole(token)}, {distributed::whole(token)}};
+  }
+  check(own);
+  const std::shared_ptr<Meeting> meeting = meet(call, own);
+  const auto launch =
+      std::make_shared<Launch>(Launch{meeting, {call.rank}, {steps_of(*meeting, call.rank)}});
+  const std::int64_t open = this->launch(launch, call.operation);
+  const bool takes_nothing = own.kind == CollectiveKind::reduce && own.root != call.rank;
+  if (!takes_nothing) mark_replicated(own.takes);
+  finish(*meeting, call.operation, open);
+}
+
+void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
+                                 const Block& target) {
+  const bool is_local = source.tensor.device() == target.tensor.device();
+  const auto meeting = std::make_shared<Meeting>(is_local ? 1 : 2);
+  meeting->kind = CollectiveKind::all_to_all;
+  meeting->requests.front().gives = {source};
+  meeting->requests.back().takes = {target};
+  for (const CollectiveRequest& request : meeting->requests) check(request);
+  meeting->sips.front() = source.tensor.device();
+  meeting->sips.back() = target.tensor.device();
+  meeting->ring = member_ring(torch_.topology(), meeting->sips);
+  meeting->began = torch_.simulation().now();
+  const int giver = 0;
+  const int taker = meeting->size() - 1;
+  const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {}});
+  for (int member = 0; member < meeting->size(); ++member) {
+    const std::vector<std::shared_ptr<const Cut>> nothing(meeting->sips.size());
+    PairCuts cuts{nothing, nothing};
+    const std::shared_ptr<const Cut> cut = pair_cut(*meeting, giver, taker);
+    if (member == giver) cuts.out[static_cast<std::size_t>(taker)] = cut;
+    if (member == taker) cuts.in[static_cast<std::size_t>(giver)] = cut;
+    launch->members.push_back(member);
+    launch->steps.push_back(pair_steps({meeting->request(member), meeting->ring, member}, cuts));
+  }
+  if (meeting->sips.front() > meeting->sips.back()) {  // a launch is in the order of SIPs
+    std::ranges::reverse(launch->members);
+    std::ranges::reverse(launch->steps);
+  }
+  KB_CHECK(this->launch(launch, operation) == 0, "a message has left messages");
+  mark_replicated({target});
+  check_bound(*meeting);
+}
+
+// All members have called when this returns.
+std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
+    const distributed::CollectiveCall& call, const CollectiveRequest& request) {
+  const int size = static_cast<int>(ranks_.size());
+  std::shared_ptr<Meeting>& entry = meetings_[call.operation];
+  if (entry == nullptr) entry = std::make_shared<Meeting>(size);
+  const std::shared_ptr<Meeting> meeting = entry;
+  const auto self = static_cast<std::size_t>(call.rank);
+  meeting->kind = request.kind;
+  meeting->requests[self] = request;
+  meeting->sips[self] = sip_of(request);
+  if (++meeting->arrived == size) {
+    plan(*meeting);
+    for (runtime::Completion* waiter : std::exchange(meeting->waiters, {})) waiter->signal();
+    return meeting;
+  }
+  runtime::Completion all_are_there(torch_.simulation());
+  meeting->waiters.push_back(&all_are_there);
+  try {
+    torch_.simulation().wait(all_are_there, [&] {
+      return fmt::format("the other members of its group: {} of {} are there", meeting->arrived,
+                         size);
+    });
+  } catch (...) {
+    std::erase(meeting->waiters, &all_are_there);
+    meetings_.erase(call.operation);
+    throw;
+  }
+  return meeting;
+}
+
+// Plans
+
+void GroupCommunicator::plan(Meeting& meeting) {
+  meeting.began = torch_.simulation().now();
+  meeting.ring = member_ring(torch_.topology(), meeting.sips);
+  switch (meeting.kind) {
+    case CollectiveKind::all_reduce:
+      meeting.cuts.push_back(shared_cut(meeting, kNobody, meeting.size()));
+      break;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      meeting.cuts.push_back(shared_cut(meeting, kNobody, 1));
+      break;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      for (int of = 0; of < meeting.size(); ++of) {
+        meeting.cuts.push_back(shared_cut(meeting, of, 1));
+      }
+      break;
+    default:
+      break;  // pairs: each member by itself
+  }
+}
+
+// The cut of what `of` gives to, or takes from, all; of everybody's block if it is nobody.
+SharedCut GroupCommunicator::shared_cut(const Meeting& meeting, int of, int parts) {
+  const auto size = static_cast<std::size_t>(meeting.size());
+  SharedCut shared{nullptr, std::vector<int>(size, kNobody), std::vector<int>(size, kNobody)};
+  std::vector<BlockLayout> layouts;
+  std::int64_t count = 0;
+  const auto note = [&](const Block& block) {
+    const BlockLayout layout = cuts_.layout_of(block);
+    const auto known = std::ranges::find(layouts, layout);
+    const auto index = static_cast<int>(known - layouts.begin());
+    if (known == layouts.end()) layouts.push_back(layout);
+    count = block.count;
+    return index;
+  };
+  for (std::size_t member = 0; member < size; ++member) {
+    const CollectiveRequest& request = meeting.requests[member];
+    const bool is_own = of == kNobody || static_cast<int>(member) == of;
+    const bool gives = is_own || meeting.kind == CollectiveKind::reduce_scatter;
+    const bool takes = is_own || meeting.kind == CollectiveKind::all_gather;
+    if (gives) shared.gives[member] = note(*block_of(request.gives, of));
+    if (takes) shared.takes[member] = note(*block_of(request.takes, of));
+  }
+  shared.cut = cuts_.cut(layouts, count, dtype_of(meeting.requests.front()), parts);
+  return shared;
+}
+
+// Null if the giver has nothing for the taker.
+std::shared_ptr<const Cut> GroupCommunicator::pair_cut(const Meeting& meeting, int giver,
+                                                       int taker) {
+  const CollectiveRequest& from = meeting.request(giver);
+  const CollectiveRequest& to = meeting.request(taker);
+  if (meeting.kind == CollectiveKind::gather && taker != to.root) return nullptr;
+  if (meeting.kind == CollectiveKind::scatter && giver != from.root) return nullptr;
+  const Block& given = *block_of(from.gives, taker);
+  const Block& taken = *block_of(to.takes, giver);
+  std::vector<BlockLayout> layouts = {cuts_.layout_of(given)};
+  const BlockLayout target = cuts_.layout_of(taken);
+  if (!(target == layouts.front())) layouts.push_back(target);
+  return cuts_.cut(layouts, given.count, given.tensor.dtype(), 1);
+}
+
+LaneSteps GroupCommunicator::steps_of(const Meeting& meeting, int self) {
+  const MemberView view{meeting.request(self), meeting.ring, self};
+  switch (meeting.kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      return ring_steps(view, meeting.cuts);
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return chain_steps(view, meeting.cuts.front());
+    default:
+      break;
+  }
+  PairCuts cuts;
+  for (int other = 0; other < meeting.size(); ++other) {
+    cuts.out.push_back(pair_cut(meeting, self, other));
+    cuts.in.push_back(pair_cut(meeting, other, self));
+  }
+  return pair_steps(view, cuts);
+}
+
+// Launches
+
+std::int64_t GroupCommunicator::launch(std::shared_ptr<Launch> launch, std::uint64_t operation) {
+  const Meeting& meeting = *launch->meeting;
+  runtime::LaunchRequest request;
+  request.name = kernel_name_of(meeting.kind);
+  request.operation = operation;
+  request.is_collective = true;
+  for (std::size_t i = 0; i < launch->members.size(); ++i) {
+    const int member = launch->members[i];
+    for (const auto& [lane, steps] : launch->steps[i]) {
+      if (steps.empty()) continue;
+      const int sip = meeting.sips[static_cast<std::size_t>(member)];
+      request.pes.push_back({sip, lane.cube, lane.pe});
+    }
+    for (const auto* blocks : {&meeting.request(member).gives, &meeting.request(member).takes}) {
+      for (const Block& block : *blocks) request.uses.push_back(block.tensor);
+    }
+  }
+  if (request.pes.empty()) return 0;
+  request.body = [this, launch](tl::Context& tl) {
+    const sim::PeLocation at = tl.location();
+    const Meeting& of = *launch->meeting;
+    std::size_t i = 0;
+    while (of.sips[static_cast<std::size_t>(launch->members[i])] != at.sip) ++i;
+    const auto peer = [&](int member) {
+      return sim::PeLocation{of.sips[static_cast<std::size_t>(member)], at.cube, at.pe};
+    };
+    const MemberPorts ports{[&](int member) { return queues_.queue(at, peer(member)).ends().out; },
+                            [&](int member) { return queues_.queue(peer(member), at).ends().in; }};
+    run_steps(tl, launch->steps[i].at({at.cube, at.pe}), ports,
+              {of.request(launch->members[i]).op, of.size()});
+  };
+  return runtime::run_kernel(torch_.simulation(), std::move(request));
+}
+
+// The last member to finish checks the whole.
+void GroupCommunicator::finish(Meeting& meeting, std::uint64_t operation,
+                               std::int64_t open_messages) {
+  meeting.open_messages += open_messages;
+  if (++meeting.finished < meeting.size()) return;
+  KB_CHECK(meeting.open_messages == 0, "{} has left {} messages", kernel_name_of(meeting.kind),
+           meeting.open_messages);
+  check_bound(meeting);
+  meetings_.erase(operation);
+}
+
+void GroupCommunicator::check_bound(const Meeting& meeting) const {
+  const Time took = torch_.simulation().now() - meeting.began;
+  const Time bound =
+      collective_lower_bound(torch_.topology(), meeting.sips, meeting.kind, meeting.requests);
+  KB_CHECK(took >= bound, "{} took {}, less than the lower bound of {}",
+           kernel_name_of(meeting.kind), to_string(took), to_string(bound));
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,53 @@
+// Collectives and messages of any group, as kernels on the members' devices: one kernel, which
+// takes the steps that a plan has for its lane (step.h, plan.h).
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ccl/collectives/cut_cache.h"
+#include "ccl/collectives/lane_queues.h"
+#include "runtime/context/runtime_context.h"
+#include "runtime/distributed/backend.h"
+
+namespace kernbench::ccl {
+
+// Members wait until all of them have called, and only then launch: a fragment depends on how the
+// tensors of all of them lie, which may differ.  A collective that needs them all is no later for
+// it, since the last one's launch is what the others would wait for.
+class GroupCommunicator : public distributed::Communicator {
+ public:
+  // Of these members: global ranks, by group rank.
+  GroupCommunicator(RuntimeContext& torch, std::vector<int> ranks);
+
+  // Throws CollectiveError KB-C013 if a tensor lies on several SIPs, or a message fills but a part
+  // of a partial tensor.
+  void run(const distributed::CollectiveCall& call,
+           const distributed::CollectiveRequest& request) override;
+  void transfer(std::uint64_t operation, const distributed::Block& source,
+                const distributed::Block& target) override;
+
+ private:
+  // A collective that not all members have finished.
+  struct Meeting;
+  struct Launch;
+
+  std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
+                                const distributed::CollectiveRequest& request);
+  void plan(Meeting& meeting);
+  SharedCut shared_cut(const Meeting& meeting, int of, int parts);
+  LaneSteps steps_of(const Meeting& meeting, int self);
+  std::shared_ptr<const Cut> pair_cut(const Meeting& meeting, int giver, int taker);
+  std::int64_t launch(std::shared_ptr<Launch> launch, std::uint64_t operation);
+  void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
+  void check_bound(const Meeting& meeting) const;
+
+  RuntimeContext& torch_;
+  const std::vector<int> ranks_;
+  CutCache cuts_;
+  LaneQueues queues_;
+  std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;  // by operation
+};
+
+}  // namespace kernbench::ccl

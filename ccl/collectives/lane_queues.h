@@ -1,0 +1,34 @@
+// The queues of one communicator: between the PEs of a lane on two members' SIPs, made when they
+// are first needed.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "runtime/context/simulation.h"
+
+namespace kernbench::ccl {
+
+// They have no slots: messages are copied to where their receive is posted.  So they cost no memory
+// of the device, and hundreds of groups may have their own.
+class LaneQueues {
+ public:
+  explicit LaneQueues(std::shared_ptr<runtime::Simulation> simulation)
+      : simulation_(std::move(simulation)) {}
+  ~LaneQueues();  // takes them away
+  LaneQueues(const LaneQueues&) = delete;
+  LaneQueues& operator=(const LaneQueues&) = delete;
+
+  // The queue from one PE to another.
+  const sim::IpcqChannel& queue(const sim::PeLocation& from, const sim::PeLocation& to);
+
+ private:
+  sim::Machine& machine() { return simulation_->machine(); }
+
+  const std::shared_ptr<runtime::Simulation> simulation_;  // groups may outlive a context
+  std::map<std::pair<sim::PeLocation, sim::PeLocation>, sim::IpcqChannel*> queues_;
+};
+
+}  // namespace kernbench::ccl
