@@ -1,0 +1,140 @@
+// Where nothing costs time but links, the collectives take their closed forms (TIMING.md 3.2).
+//
+// Between SIPs alpha is 500 ns and a byte takes 20 ps (50 GB/s).
+
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "test/ccl/group_under_test.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+constexpr Time kAlpha{500'000};
+constexpr Time kByte{20};  // beta
+
+// From the moment at which all members have their tensors to the last one's end.
+using Program = std::function<void(const Member&, const Tensor& block, const Tensor& blocks)>;
+
+// Of f32 tensors of `count` elements, and of as many for each member, on one PE of each SIP.
+Time time_of(const Topology& topology, std::vector<int> ranks, std::int64_t count,
+             const Program& program) {
+  if (ranks.empty()) {
+    ranks.resize(static_cast<std::size_t>(topology.system.sip_count));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  Time begin{0};
+  Time end{0};
+  run_group(topology, ranks, [&](const Member& m) {
+    const Tensor block = m.torch.zeros({count}, {.dp = DPPolicy::replicated()});
+    const Tensor blocks = m.torch.zeros({m.size() * count}, {.dp = DPPolicy::replicated()});
+    begin = m.torch.engine().now();
+    program(m, block, blocks);
+    end = std::max(end, m.torch.engine().now());
+    return std::string();
+  });
+  return end - begin;
+}
+
+Topology ring(int p) {
+  return link_topology(SipTopology::ring_1d, p);
+}
+
+// A receive is posted when its kernel begins; the news of that is with its sender after the way
+// back, which all messages of the first step wait for.
+constexpr Time news(int hops = 1) {
+  return hops * kAlpha + 16 * kByte;
+}
+
+TEST_CASE("a message takes alpha + n beta, after the news of its receive", "[ccl][timing]") {
+  for (const std::int64_t count : {1, 64, 65536}) {
+    for (const int to : {1, 2, 3}) {
+      const Time took = time_of(ring(6), {}, count, [&](const Member& m, const Tensor& x, auto&) {
+        if (m.rank == 0) m.torch.distributed.send(x, to);
+        if (m.rank == to) m.torch.distributed.recv(x, 0);
+      });
+      CHECK(took == news(to) + to * kAlpha + count * 4 * kByte);
+    }
+  }
+}
+
+TEST_CASE("all_gather takes (P - 1)(alpha + n/P beta)", "[ccl][timing]") {
+  for (int p = 3; p <= 8; ++p) {
+    for (const std::int64_t count : {1, 64, 4096}) {
+      const Time took =
+          time_of(ring(p), {}, count, [](const Member& m, const Tensor& x, const Tensor& all) {
+            m.torch.distributed.all_gather_into_tensor(all, x);
+          });
+      CHECK(took == news() + (p - 1) * (kAlpha + count * 4 * kByte));
+    }
+  }
+}
+
+TEST_CASE("reduce_scatter takes (P - 1)(alpha + n/P beta)", "[ccl][timing]") {
+  for (int p = 3; p <= 8; ++p) {
+    for (const std::int64_t count : {1, 64, 4096}) {
+      const Time took =
+          time_of(ring(p), {}, count, [](const Member& m, const Tensor& x, const Tensor& all) {
+            m.torch.distributed.reduce_scatter_tensor(x, all);
+          });
+      CHECK(took == news() + (p - 1) * (kAlpha + count * 4 * kByte));
+    }
+  }
+}
+
+TEST_CASE("all_reduce of another operation takes 2 (P - 1)(alpha + n/P beta)", "[ccl][timing]") {
+  for (int p = 3; p <= 8; ++p) {
+    for (const std::int64_t chunk : {1, 64, 4096}) {
+      const Time took =
+          time_of(ring(p), {}, chunk, [](const Member& m, const Tensor&, const Tensor& all) {
+            m.torch.distributed.all_reduce(all, ReduceOp::max);
+          });
+      CHECK(took == news() + 2 * (p - 1) * (kAlpha + chunk * 4 * kByte));
+    }
+  }
+}
+
+TEST_CASE("broadcast and reduce of one piece take floor(P/2) (alpha + n beta)", "[ccl][timing]") {
+  for (int p = 3; p <= 8; ++p) {
+    for (const std::int64_t count : {1, 64, 4096}) {
+      const Time expected = news() + p / 2 * (kAlpha + count * 4 * kByte);
+      CHECK(time_of(ring(p), {}, count, [](const Member& m, const Tensor& x, auto&) {
+              m.torch.distributed.broadcast(x, 2);
+            }) == expected);
+      CHECK(time_of(ring(p), {}, count, [](const Member& m, const Tensor& x, auto&) {
+              m.torch.distributed.reduce(x, 2);
+            }) == expected);
+    }
+  }
+}
+
+TEST_CASE("a sub-group of neighbours takes what a ring of as many would, but for the way back",
+          "[ccl][timing]") {
+  // Of SIPs 1, 2 and 3 of 6, the message from 3 to 1 crosses 2 against the others' direction.
+  const std::int64_t count = 4096;
+  const Time took =
+      time_of(ring(6), {3, 1, 2}, count, [](const Member& m, const Tensor& x, const Tensor& all) {
+        m.torch.distributed.all_gather_into_tensor(all, x, {.group = m.group});
+      });
+  const Time bytes = count * 4 * kByte;
+  // Step 1 ends last on SIP 1, which step 2 waits for.
+  CHECK(took == news(2) + 2 * kAlpha + bytes + kAlpha + bytes);
+}
+
+TEST_CASE("a large all_gather keeps its links busy", "[ccl][timing]") {
+  Topology topology = ring(4);
+  topology.pe.tcm.capacity = 1 << 21;  // segments of at most 13,107 B
+  const std::int64_t count = 1 << 20;
+  const Time took =
+      time_of(topology, {}, count, [](const Member& m, const Tensor& x, const Tensor& all) {
+        m.torch.distributed.all_gather_into_tensor(all, x);
+      });
+  const Time bytes = 3 * count * 4 * kByte;
+  CHECK(took > bytes);
+  INFO("took " << took.count() << " ps for " << bytes.count());
+  CHECK(took < bytes * 3);
+}
+
+}  // namespace
+}  // namespace kernbench::test
