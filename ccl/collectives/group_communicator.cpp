@@ -33,7 +33,8 @@ struct GroupCommunicator::Meeting {
   std::vector<runtime::Completion*> waiters;
   MemberRing ring;
   std::vector<SharedCut> cuts;  // of a ring or a chain
-  Time began{0};                // when all had called
+  std::shared_ptr<LaneQueues> queues;
+  Time began{0};  // when all had called
   std::int64_t open_messages = 0;
 };
 
@@ -129,10 +130,7 @@ const Block* block_of(const std::vector<Block>& blocks, int of) {
 }  // namespace
 
 GroupCommunicator::GroupCommunicator(RuntimeContext& torch, std::vector<int> ranks)
-    : torch_(torch),
-      ranks_(std::move(ranks)),
-      cuts_(torch.topology()),
-      queues_(torch.shared_simulation()) {}
+    : torch_(torch), ranks_(std::move(ranks)), cuts_(torch.topology()) {}
 
 // Calls
 
@@ -169,6 +167,7 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
   meeting->sips.back() = target.tensor.device();
   meeting->ring = member_ring(torch_.topology(), meeting->sips);
   meeting->began = torch_.simulation().now();
+  meeting->queues = take_queues();
   const int giver = 0;
   const int taker = meeting->size() - 1;
   const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {}});
@@ -186,6 +185,7 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
     std::ranges::reverse(launch->steps);
   }
   KB_CHECK(this->launch(launch, operation) == 0, "a message has left messages");
+  idle_queues_.push_back(meeting->queues);
   mark_replicated({target});
   check_bound(*meeting);
 }
@@ -226,6 +226,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
 void GroupCommunicator::plan(Meeting& meeting) {
   meeting.began = torch_.simulation().now();
   meeting.ring = member_ring(torch_.topology(), meeting.sips);
+  meeting.queues = take_queues();
   switch (meeting.kind) {
     case CollectiveKind::all_reduce:
       meeting.cuts.push_back(shared_cut(meeting, kNobody, meeting.size()));
@@ -309,6 +310,13 @@ LaneSteps GroupCommunicator::steps_of(const Meeting& meeting, int self) {
 
 // Launches
 
+std::shared_ptr<LaneQueues> GroupCommunicator::take_queues() {
+  if (idle_queues_.empty()) return std::make_shared<LaneQueues>(torch_.shared_simulation());
+  std::shared_ptr<LaneQueues> queues = std::move(idle_queues_.back());
+  idle_queues_.pop_back();
+  return queues;
+}
+
 std::int64_t GroupCommunicator::launch(std::shared_ptr<Launch> launch, std::uint64_t operation) {
   const Meeting& meeting = *launch->meeting;
   runtime::LaunchRequest request;
@@ -327,7 +335,7 @@ std::int64_t GroupCommunicator::launch(std::shared_ptr<Launch> launch, std::uint
     }
   }
   if (request.pes.empty()) return 0;
-  request.body = [this, launch](tl::Context& tl) {
+  request.body = [launch](tl::Context& tl) {
     const sim::PeLocation at = tl.location();
     const Meeting& of = *launch->meeting;
     std::size_t i = 0;
@@ -335,8 +343,9 @@ std::int64_t GroupCommunicator::launch(std::shared_ptr<Launch> launch, std::uint
     const auto peer = [&](int member) {
       return sim::PeLocation{of.sips[static_cast<std::size_t>(member)], at.cube, at.pe};
     };
-    const MemberPorts ports{[&](int member) { return queues_.queue(at, peer(member)).ends().out; },
-                            [&](int member) { return queues_.queue(peer(member), at).ends().in; }};
+    const MemberPorts ports{
+        [&](int member) { return of.queues->queue(at, peer(member)).ends().out; },
+        [&](int member) { return of.queues->queue(peer(member), at).ends().in; }};
     run_steps(tl, launch->steps[i].at({at.cube, at.pe}), ports,
               {of.request(launch->members[i]).op, of.size()});
   };
@@ -350,6 +359,7 @@ void GroupCommunicator::finish(Meeting& meeting, std::uint64_t operation,
   if (++meeting.finished < meeting.size()) return;
   KB_CHECK(meeting.open_messages == 0, "{} has left {} messages", kernel_name_of(meeting.kind),
            meeting.open_messages);
+  idle_queues_.push_back(meeting.queues);
   check_bound(meeting);
   meetings_.erase(operation);
 }

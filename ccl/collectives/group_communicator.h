@@ -39,6 +39,8 @@ class GroupCommunicator : public distributed::Communicator {
   SharedCut shared_cut(const Meeting& meeting, int of, int parts);
   LaneSteps steps_of(const Meeting& meeting, int self);
   std::shared_ptr<const Cut> pair_cut(const Meeting& meeting, int giver, int taker);
+  // For one collective or message: nobody else's messages come between.
+  std::shared_ptr<LaneQueues> take_queues();
   std::int64_t launch(std::shared_ptr<Launch> launch, std::uint64_t operation);
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
   void check_bound(const Meeting& meeting) const;
@@ -46,7 +48,7 @@ class GroupCommunicator : public distributed::Communicator {
   RuntimeContext& torch_;
   const std::vector<int> ranks_;
   CutCache cuts_;
-  LaneQueues queues_;
+  std::vector<std::shared_ptr<LaneQueues>> idle_queues_;
   std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;  // by operation
 };
 

@@ -16,10 +16,10 @@ const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& from, const sim
   sim::IpcqChannel*& queue = queues_[{from, to}];
   if (queue == nullptr) {
     // Ports that no queue of anyone's has: there is no neighbour that they could be confused with.
-    queue =
-        &machine().connect({from, machine().pe(from).ipcq().unused_port(sim::Direction::global_east),
-                           to, machine().pe(to).ipcq().unused_port(sim::Direction::global_west)},
-                          {.depth = 1, .slot_bytes = 0});
+    queue = &machine().connect(
+        {from, machine().pe(from).ipcq().unused_port(sim::Direction::global_east), to,
+         machine().pe(to).ipcq().unused_port(sim::Direction::global_west)},
+        {.depth = 1, .slot_bytes = 0});
   }
   return *queue;
 }

@@ -1,5 +1,5 @@
-// The queues of one communicator: between the PEs of a lane on two members' SIPs, made when they
-// are first needed.
+// The queues of one collective or message, and of the next ones of its group: between the PEs of a
+// lane on two members' SIPs, made when they are first needed.
 
 #pragma once
 

@@ -1,7 +1,7 @@
 // What a lane does in a collective: a list of steps, each with as many elements as one message has.
 //
 // A step is data, not code, so that the kernel can look ahead: it posts the receives, and issues
-// the loads, of the steps to come while it waits for the message of the one at hand (ADR-0110).
+// the loads, of the steps to come while it waits for the message of the one at hand (ADR-0121).
 
 #pragma once
 

@@ -83,7 +83,7 @@ class ProcessingElement {
   // A PE runs one kernel of a user's at a time, in the order in which they reach it: `begin` is
   // called when it is this one's turn, at once if the PE is free.  Whoever was called gives the PE
   // back.  Kernels of collectives do not claim it: the PE_CPU has contexts of its own for them, any
-  // number, and the units serve all kernels in the order of their commands (ADR-0109).
+  // number, and the units serve all kernels in the order of their commands (ADR-0120).
   void claim(const Event& begin);
   void release();
 

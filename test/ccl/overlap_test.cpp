@@ -178,6 +178,44 @@ TEST_CASE("batch_isend_irecv round a ring", "[ccl][collectives]") {
   CHECK(fmt::format("{}", fmt::join(wrong_ones, "\n")) == "");
 }
 
+TEST_CASE(
+    "messages between the same two ranks, and a collective of theirs, may be under way at once",
+    "[ccl][collectives]") {
+  // Of several fragments each, waited for in the opposite order.
+  const auto wrong_ones =
+      run_group(round_topology(SipTopology::ring_1d, 2, 1, 2, 1), {0, 1}, [](const Member& m) {
+        const Shape shape{40'000};
+        const auto lies = [](int message) {
+          return placements()[static_cast<std::size_t>(message)];
+        };
+        std::vector<Tensor> tensors;
+        std::vector<distributed::Work> works;
+        for (int message = 0; message < 6; ++message) {
+          const Elements elements = elements_of(message, shape.numel());
+          if (m.rank == 0) {
+            tensors.push_back(make(m.torch, shape, {.dp = lies(message)}, elements));
+            works.push_back(m.torch.distributed.isend(tensors.back(), 1, {.tag = message}));
+          } else {
+            tensors.push_back(m.torch.zeros(shape, {.dp = lies(5 - message)}));
+            works.push_back(m.torch.distributed.irecv(tensors.back(), 0, {.tag = message}));
+          }
+          const Tensor x = make(m.torch, shape, {}, elements_of(m.rank, shape.numel()));
+          works.push_back(m.torch.distributed.broadcast(x, {.src = 1, .async_op = true}));
+          tensors.push_back(x);
+        }
+        std::ranges::reverse(works);
+        for (const distributed::Work& work : works) work.wait();
+        std::string said;
+        for (int message = 0; message < 6; ++message) {
+          const auto index = static_cast<std::size_t>(2 * message);
+          if (m.rank == 1) said += wrong(tensors[index], elements_of(message, shape.numel()));
+          said += wrong(tensors[index + 1], elements_of(1, shape.numel()));
+        }
+        return said;
+      });
+  CHECK(fmt::format("{}", fmt::join(wrong_ones, "\n")) == "");
+}
+
 TEST_CASE("send returns when its receive has been called and the elements are there",
           "[ccl][collectives]") {
   Time received{0};

@@ -1,0 +1,82 @@
+// Bounds of collectives by hand: on a ring of 6 SIPs with 500 ns and 20 ps per byte, n beta of 4096
+// f32 is 327,680 ps; every SIP has two links.
+
+#include <catch2/catch.hpp>
+
+#include "ccl/lower_bound.h"
+#include "runtime/context/runtime_context.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+using distributed::Block;
+using distributed::CollectiveKind;
+using distributed::CollectiveRequest;
+
+constexpr Time kAlpha{500'000};
+constexpr Time kBlock{4096 * 4 * 20};  // over one link
+
+class Bounds {
+ public:
+  explicit Bounds(std::vector<int> sips) : sips_(std::move(sips)) {}
+
+  // Every member gives `gives` blocks of 4096 elements and takes `takes`.
+  Time of(CollectiveKind kind, std::size_t gives, std::size_t takes, int root = 0) {
+    const Block block = distributed::whole(torch_.zeros({4096}, {.dp = DPPolicy::replicated()}));
+    const CollectiveRequest request{kind, std::vector<Block>(gives, block),
+                                    std::vector<Block>(takes, block), ReduceOp::sum, root};
+    return ccl::collective_lower_bound(torch_.topology(), sips_, kind,
+                                       std::vector<CollectiveRequest>(sips_.size(), request));
+  }
+
+ private:
+  RuntimeContext torch_{link_topology(SipTopology::ring_1d, 6)};
+  std::vector<int> sips_;
+};
+
+TEST_CASE("collectives of a whole ring", "[ccl][bound]") {
+  Bounds ring({0, 1, 2, 3, 4, 5});
+  // Five blocks in through two links, from the nearest on; or news across the ring.
+  CHECK(ring.of(CollectiveKind::all_gather, 1, 6) == 3 * kAlpha);
+  CHECK(ring.of(CollectiveKind::all_reduce, 1, 1) == 3 * kAlpha);
+  CHECK(ring.of(CollectiveKind::barrier, 0, 0) == Time{0});
+  Bounds pair({2, 3});
+  CHECK(pair.of(CollectiveKind::broadcast, 1, 1) == kAlpha + kBlock / 2);
+  CHECK(pair.of(CollectiveKind::all_reduce, 1, 1) == kAlpha + kBlock / 2);
+}
+
+TEST_CASE("collectives of some SIPs of a ring", "[ccl][bound]") {
+  Bounds group({0, 1, 2, 3});
+  // SIP 1 takes three blocks through its two links, the first from next door; 0 and 3 are far.
+  CHECK(group.of(CollectiveKind::all_gather, 1, 4) == 3 * kAlpha);
+  CHECK(Bounds({5, 0, 1}).of(CollectiveKind::all_gather, 1, 3) == 2 * kAlpha);
+  // The block of SIP 0 travels three links to the root, SIP 3.
+  CHECK(group.of(CollectiveKind::gather, 1, 4, 3) == 3 * kAlpha + kBlock / 2);
+  CHECK(Bounds({1}).of(CollectiveKind::all_gather, 1, 1) == Time{0});
+}
+
+TEST_CASE("large blocks are bound by links, small ones by the way", "[ccl][bound]") {
+  RuntimeContext torch(link_topology(SipTopology::ring_1d, 6));
+  const Block block = distributed::whole(torch.zeros({1 << 20}, {.dp = DPPolicy::replicated()}));
+  const Time bytes{(std::int64_t{1} << 22) * 20};  // of one block over one link
+  const auto bound = [&](CollectiveKind kind, std::size_t gives, std::size_t takes) {
+    const CollectiveRequest request{kind, std::vector<Block>(gives, block),
+                                    std::vector<Block>(takes, block)};
+    const std::vector<int> sips = {4, 1, 2};
+    return ccl::collective_lower_bound(torch.topology(), sips, kind,
+                                       std::vector<CollectiveRequest>(sips.size(), request));
+  };
+  // Member 0, SIP 4, is two links from SIP 2, and three from SIP 1.
+  CHECK(bound(CollectiveKind::all_gather, 1, 3) == 2 * kAlpha + 2 * bytes / 2);
+  CHECK(bound(CollectiveKind::reduce_scatter, 3, 1) == 2 * kAlpha + 2 * bytes / 2);
+  CHECK(bound(CollectiveKind::all_to_all, 3, 3) == 2 * kAlpha + 2 * bytes / 2);
+  CHECK(bound(CollectiveKind::all_reduce, 1, 1) == 2 * kAlpha + bytes / 2);
+  CHECK(bound(CollectiveKind::broadcast, 1, 1) == 3 * kAlpha + bytes / 2);
+  CHECK(bound(CollectiveKind::reduce, 1, 1) == 3 * kAlpha + bytes / 2);
+  CHECK(bound(CollectiveKind::gather, 1, 3) == 2 * kAlpha + 2 * bytes / 2);
+  CHECK(bound(CollectiveKind::scatter, 3, 1) == 2 * kAlpha + 2 * bytes / 2);
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,146 @@
+// How blocks are cut, checked element by element against the shards themselves.
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+
+#include "ccl/collectives/cut_cache.h"
+#include "test/ccl/all_reduce_under_test.h"
+#include "test/ccl/group_under_test.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+using ccl::BlockLayout;
+using ccl::Fragment;
+using ccl::FragmentAt;
+
+struct Side {
+  Shape shape;
+  DPPolicy dp;
+  std::int64_t first = 0;
+};
+
+const Topology kTopology = round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
+
+// For every element of the block, the position in the shards where a fragment has it.
+std::map<std::int64_t, int> visits(const std::vector<Side>& sides, std::int64_t count,
+                                   std::int64_t most = std::int64_t{1} << 40) {
+  std::vector<BlockLayout> blocks;
+  std::vector<std::vector<ShardInfo>> shards;
+  for (const Side& side : sides) {
+    blocks.push_back(
+        {std::make_shared<const ccl::TensorLayout>(ccl::layout_of(side.shape, side.dp, kTopology)),
+         side.first});
+    shards.push_back(place(side.dp, side.shape, kTopology, 0));
+  }
+  std::vector<Fragment> fragments;
+  for (const Fragment& fragment : ccl::cut_in_fragments(blocks, count, DType::f32)) {
+    ccl::append_in_parts(fragments, fragment, most);
+  }
+  std::map<std::int64_t, int> seen;
+  for (const Fragment& fragment : fragments) {
+    CHECK(fragment.count() <= most);
+    for (std::int64_t row = 0; row < fragment.rows; ++row) {
+      for (std::int64_t column = 0; column < fragment.columns; ++column) {
+        std::set<std::int64_t> in_block;  // as each copy on each side has it
+        for (std::size_t i = 0; i < sides.size(); ++i) {
+          const FragmentAt& at = fragment.at[i];
+          const ccl::Slice& slice = blocks[i].tensor->slices[static_cast<std::size_t>(at.slice)];
+          for (const int copy : slice.copies) {
+            const auto positions =
+                positions_of(shards[i][static_cast<std::size_t>(copy)], sides[i].shape);
+            const auto position = static_cast<std::size_t>(at.offset + row * at.pitch + column);
+            in_block.insert(positions.at(position) - sides[i].first);
+          }
+        }
+        REQUIRE(in_block.size() == 1);
+        ++seen[*in_block.begin()];
+      }
+    }
+  }
+  return seen;
+}
+
+void check_once_each(const std::vector<Side>& sides, std::int64_t count,
+                     std::int64_t most = std::int64_t{1} << 40) {
+  const auto seen = visits(sides, count, most);
+  CHECK(static_cast<std::int64_t>(seen.size()) == count);
+  for (const auto& [position, times] : seen) {
+    CHECK(position >= 0);
+    CHECK(position < count);
+    CHECK(times == 1);
+  }
+}
+
+TEST_CASE("every element of a block is in one fragment, at its place on every side",
+          "[ccl][fragments]") {
+  // A block of 60 elements in matrices of different widths, from different elements on.
+  const std::vector<std::pair<Shape, std::int64_t>> blocks = {
+      {{60}, 0},     {{6, 10}, 0},  {{10, 6}, 0},  {{3, 4, 5}, 0}, {{130}, 7},
+      {{9, 10}, 13}, {{20, 6}, 12}, {{2, 60}, 60}, {{7, 11}, 3},
+  };
+  std::size_t number = 0;
+  for (const auto& [shape, first] : blocks) {
+    for (const auto& [other_shape, other_first] : blocks) {
+      for (int turn = 0; turn < 3; ++turn, ++number) {
+        const DPPolicy& dp = placements()[number % placements().size()];
+        const DPPolicy& other = placements()[number * 7 / 3 % placements().size()];
+        CAPTURE(to_string(shape), first, to_string(dp), to_string(other_shape), other_first,
+                to_string(other));
+        check_once_each({{shape, dp, first}, {other_shape, other, other_first}}, 60);
+        check_once_each({{shape, dp, first}, {other_shape, other, other_first}}, 60, 4);
+      }
+    }
+  }
+}
+
+TEST_CASE("a tensor that lies alike on both sides is cut by shards, each of one row",
+          "[ccl][fragments]") {
+  const DPPolicy dp{.cube = Shard::column_wise, .pe = Shard::row_wise};
+  const auto tensor =
+      std::make_shared<const ccl::TensorLayout>(ccl::layout_of({8, 6}, dp, kTopology));
+  const auto fragments =
+      ccl::cut_in_fragments(std::vector<BlockLayout>{{tensor, 0}, {tensor, 0}}, 48, DType::f32);
+  REQUIRE(fragments.size() == 4);
+  for (const Fragment& fragment : fragments) {
+    CHECK(fragment.rows == 1);
+    CHECK(fragment.columns == 12);
+    CHECK(fragment.at.front() == fragment.at.back());
+  }
+}
+
+TEST_CASE("copies share the work in shares of 16 KiB at least", "[ccl][fragments]") {
+  const auto lanes_of = [](std::int64_t count) {
+    const auto tensor =
+        std::make_shared<const ccl::TensorLayout>(ccl::layout_of({count}, DPPolicy{}, kTopology));
+    std::set<ccl::Lane> lanes;
+    for (const Fragment& fragment :
+         ccl::cut_in_fragments(std::vector<BlockLayout>{{tensor, 0}}, count, DType::f32)) {
+      lanes.insert(fragment.lane);
+    }
+    return lanes.size();
+  };
+  CHECK(lanes_of(1) == 1);
+  CHECK(lanes_of(2 * 4096 - 1) == 1);
+  CHECK(lanes_of(2 * 4096) == 2);
+  CHECK(lanes_of(4 * 4096) == 4);
+  CHECK(lanes_of(400 * 4096) == 4);  // PEs
+}
+
+TEST_CASE("parts of a fragment differ by one row or column", "[ccl][fragments]") {
+  const Fragment row{1, 10, {}, {{0, 3, 10}}};
+  CHECK(ccl::part_of(row, 0, 3).columns == 4);
+  CHECK(ccl::part_of(row, 2, 3).columns == 3);
+  CHECK(ccl::part_of(row, 2, 3).at.front() == FragmentAt{0, 3 + 7, 3});
+  CHECK(ccl::part_of(row, 10, 11).count() == 0);
+  const Fragment rows{5, 4, {}, {{0, 3, 9}}};
+  CHECK(ccl::part_of(rows, 1, 2).rows == 2);
+  CHECK(ccl::part_of(rows, 1, 2).at.front() == FragmentAt{0, 3 + 3 * 9, 9});
+  CHECK(ccl::part_of(rows, 1, 6).columns == 1);  // fewer rows than parts: by columns
+  CHECK(ccl::part_of(rows, 1, 6).at.front() == FragmentAt{0, 3 + 1, 9});
+}
+
+}  // namespace
+}  // namespace kernbench::test

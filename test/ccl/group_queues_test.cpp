@@ -1,0 +1,136 @@
+// What groups cost, and what is refused.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <catch2/catch.hpp>
+
+#include "ccl/config.h"
+#include "test/ccl/group_under_test.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+namespace {
+
+TEST_CASE("queues of groups take no scratch, and go with their group", "[ccl][groups]") {
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1, 2, 1));
+  torch.distributed.init_process_group("ahbm");
+  sim::Machine& machine = torch.simulation().machine();
+  const std::size_t before = machine.channels().size();
+  const Bytes scratch = machine.pe({0, 0, 0}).scratch_capacity();
+  for (int round = 0; round < 2; ++round) {
+    torch.multiprocessing.spawn(
+        [&](int rank) {
+          torch.ahbm.set_device(rank);
+          for (int i = 0; i < 20; ++i) {
+            const auto group = torch.distributed.new_group({0, 2});
+            if (rank != 1) torch.distributed.broadcast(torch.zeros({100}), 2, {.group = group});
+          }
+        },
+        {}, 3);
+    CHECK(machine.channels().size() == before + 20);
+    CHECK(machine.pe({0, 0, 0}).scratch_capacity() == scratch);
+  }
+  torch.distributed.destroy_process_group();
+  CHECK(machine.channels().empty());
+}
+
+TEST_CASE("queues are used again by the next collectives of their group", "[ccl][groups]") {
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1, 2, 1));
+  torch.distributed.init_process_group("ahbm");
+  std::vector<std::size_t> counts;
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        const Tensor x = torch.zeros({100}, {.dp = DPPolicy::replicated()});
+        for (int i = 0; i < 3; ++i) {
+          torch.distributed.all_reduce(x, ReduceOp::max);
+          torch.distributed.barrier();
+          counts.push_back(torch.simulation().machine().channels().size());
+        }
+      },
+      {}, 3);
+  CHECK(counts == std::vector<std::size_t>(9, counts.front()));
+}
+
+TEST_CASE("an async collective races with a kernel that writes its tensor", "[ccl][overlap]") {
+  const std::string text = error_of<Error>([] {
+    run_group(round_topology(SipTopology::ring_1d, 2, 1, 1, 1), {0, 1}, [](const Member& m) {
+      const Tensor x = m.torch.zeros({100'000}, {.dp = DPPolicy::replicated()});
+      const distributed::Work work =
+          m.torch.distributed.all_reduce(x, ReduceOp::max, {.async_op = true});
+      m.torch.launch(
+          "clear",
+          [](tl::Context& tl, tl::Pointer p) { tl.store(p, tl.zeros({100'000}, DType::f32)); }, x);
+      work.wait();
+      return std::string();
+    });
+  });
+  CAPTURE(text);
+  CHECK(text.find("KB-M030") != std::string::npos);
+  CHECK(text.find("wait for the Work before the launch") != std::string::npos);
+}
+
+// 128 x 128 f32 are 64 KiB; the array needs about 2 us for a product.
+Topology small_scratch() {
+  Topology topology = link_topology(SipTopology::ring_1d, 2);
+  topology.pe.gemm = {.rows = 128, .columns = 128, .clock = Frequency{100'000'000}};
+  topology.pe.tcm.capacity = 1 << 19;
+  return topology;
+}
+
+// Holds all scratch but 40 B during products that follow each other.
+void fill_scratch(tl::Context& tl, tl::Pointer, Bytes capacity, int products) {
+  const tl::Tensor a = tl.zeros({128, 128}, DType::f32);
+  const tl::Tensor rest = tl.zeros({(capacity - 2 * 65'536 - 40) / 4}, DType::f32);
+  tl::Tensor sum = tl.dot(a, a);
+  for (int i = 1; i < products; ++i) sum = tl.dot(a, a, std::move(sum));
+  tl.drain();
+}
+
+TEST_CASE(
+    "a collective waits for scratch that a kernel beside it holds, and a kernel for a "
+    "collective's",
+    "[ccl][overlap]") {
+  for (const bool kernel_first : {true, false}) {
+    Time kernel_end{0};
+    Time collective_end{0};
+    const auto wrong_ones = run_group(small_scratch(), {0, 1}, [&](const Member& m) {
+      const Tensor x =
+          make(m.torch, {1000}, {.dp = DPPolicy::replicated()}, elements_of(m.rank, 1000));
+      const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::replicated()});
+      const Bytes capacity = m.torch.simulation().machine().pe({m.rank, 0, 0}).scratch_capacity();
+      if (m.rank == 0) {
+        if (kernel_first) m.torch.launch("delay", fill_scratch, y, capacity, 1);
+        m.torch.distributed.broadcast(x, 0);
+        return std::string();
+      }
+      const distributed::Work work = m.torch.distributed.broadcast(x, {.src = 0, .async_op = true});
+      if (!kernel_first)
+        m.torch.launch(
+            "nothing", [](tl::Context&, tl::Pointer) {}, y);
+      m.torch.launch("fill", fill_scratch, y, capacity, 4);
+      kernel_end = m.torch.engine().now();
+      work.wait();
+      collective_end = m.torch.engine().now();
+      return wrong(x, elements_of(0, 1000));
+    });
+    CHECK(fmt::format("{}", fmt::join(wrong_ones, "\n")) == "");
+    CAPTURE(kernel_first, kernel_end.count(), collective_end.count());
+    CHECK((collective_end > kernel_end) == kernel_first);
+  }
+}
+
+TEST_CASE("with PEs as ranks there is all_reduce of sums alone", "[ccl][groups]") {
+  RuntimeContext torch(round_topology(), {.ccl = ccl::Config().with_world_size(2)});
+  torch.distributed.init_process_group("ahbm");
+  const Tensor x = torch.zeros({1, 2});
+  CHECK(
+      error_of<CollectiveError>([&] { torch.distributed.broadcast(x, 0); }) ==
+      "[KB-C023] ahbm runs BROADCAST between SIPs only, but with world_size in ccl.yaml the ranks "
+      "are 2 PEs; take it out");
+}
+
+}  // namespace
+}  // namespace kernbench::test
