@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "sim_engine/topology/topology.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
@@ -236,25 +237,25 @@ TEST_CASE("reduce brings the reduction to the root and leaves the others' tensor
 }
 
 TEST_CASE("gather and scatter are each other's inverse", "[ccl][collectives]") {
-  check_everywhere([](const Member& m, const Shape& shape, DType dtype, const DPPolicy& gives,
-                      const DPPolicy&) {
-    const std::int64_t n = shape.numel();
-    const auto root = static_cast<int>(n) % m.size();
-    const Tensor own =
-        make(m.torch, shape, {.dtype = dtype, .dp = gives}, elements_of(global(m, m.rank), n));
-    std::vector<Tensor> list;
-    for (int rank = 0; m.rank == root && rank < m.size(); ++rank) {
-      list.push_back(blank(m, shape, dtype, placements()[static_cast<std::size_t>(rank) + 2]));
-    }
-    m.torch.distributed.gather(own, list, {.dst = global(m, root), .group = m.group});
-    std::string said;
-    for (std::size_t rank = 0; rank < list.size() && said.empty(); ++rank) {
-      said = wrong(list[rank], elements_of(m.ranks[rank], n));
-    }
-    const Tensor in = blank(m, shape, dtype, gives);
-    m.torch.distributed.scatter(in, list, {.src = global(m, root), .group = m.group});
-    return said.empty() ? wrong(in, elements_of(global(m, m.rank), n)) : said;
-  });
+  check_everywhere(
+      [](const Member& m, const Shape& shape, DType dtype, const DPPolicy& gives, const DPPolicy&) {
+        const std::int64_t n = shape.numel();
+        const auto root = static_cast<int>(n) % m.size();
+        const Tensor own =
+            make(m.torch, shape, {.dtype = dtype, .dp = gives}, elements_of(global(m, m.rank), n));
+        std::vector<Tensor> list;
+        for (int rank = 0; m.rank == root && rank < m.size(); ++rank) {
+          list.push_back(blank(m, shape, dtype, placements()[static_cast<std::size_t>(rank) + 2]));
+        }
+        m.torch.distributed.gather(own, list, {.dst = global(m, root), .group = m.group});
+        std::string said;
+        for (std::size_t rank = 0; rank < list.size() && said.empty(); ++rank) {
+          said = wrong(list[rank], elements_of(m.ranks[rank], n));
+        }
+        const Tensor in = blank(m, shape, dtype, gives);
+        m.torch.distributed.scatter(in, list, {.src = global(m, root), .group = m.group});
+        return said.empty() ? wrong(in, elements_of(global(m, m.rank), n)) : said;
+      });
 }
 
 TEST_CASE("all_to_all brings each member its block of every other one", "[ccl][collectives]") {
@@ -291,6 +292,38 @@ TEST_CASE("all_to_all with splits", "[ccl][collectives]") {
       const Tensor out = blank(m, {rows, 3}, DType::f32, placements()[2]);
       m.torch.distributed.all_to_all_single(out, in, out_splits, out_splits, {.group = m.group});
       return wrong(out, expected);
+    });
+    CHECK(fmt::format("{}", fmt::join(wrong_ones, "\n")) == "");
+  }
+}
+
+TEST_CASE("collectives on the shipped topologies, of all placements", "[ccl][collectives]") {
+  for (const char* name : {"default", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"}) {
+    const Topology topology =
+        Topology::load(fmt::format(KERNBENCH_ROOT "/topologies/{}.yaml", name));
+    const bool has_six = topology.system.sip_count == 6;
+    const std::vector<int> ranks = has_six ? std::vector{0, 5, 2} : std::vector{0, 1};
+    const auto wrong_ones = run_group(topology, ranks, [](const Member& m) {
+      const Shape shape{64, 256};
+      std::string said;
+      for (const DPPolicy& dp : {DPPolicy{}, placements()[2], placements()[4]}) {
+        const Tensor x = make(m.torch, shape, {.dtype = DType::f16, .dp = dp},
+                              elements_of(m.rank, shape.numel()));
+        m.torch.distributed.broadcast(x, m.ranks.back(), {.group = m.group});
+        said += wrong(x, elements_of(m.size() - 1, shape.numel()));
+        m.torch.distributed.all_reduce(x, ReduceOp::max, {.group = m.group});
+        said += wrong(x, elements_of(m.size() - 1, shape.numel()));
+        const Tensor all = blank(m, times(shape, m.size()), DType::f16, dp);
+        m.torch.distributed.all_gather_into_tensor(all, x, {.group = m.group});
+        const Tensor back = blank(m, times(shape, m.size()), DType::f16, dp);
+        m.torch.distributed.all_to_all_single(back, all, {}, {}, {.group = m.group});
+        Elements expected;
+        for (int i = 0; i < m.size(); ++i) {
+          expected = joined(expected, elements_of(m.size() - 1, shape.numel()));
+        }
+        said += wrong(back, expected);
+      }
+      return said;
     });
     CHECK(fmt::format("{}", fmt::join(wrong_ones, "\n")) == "");
   }
