@@ -18,6 +18,22 @@ std::string text_of(const std::optional<Shape>& shape) {
 
 }  // namespace
 
+CollectiveFingerprint fingerprint_of(std::string_view function, CollectiveKind kind,
+                                     std::source_location location) {
+  CollectiveFingerprint fingerprint;
+  fingerprint.function = function;
+  fingerprint.kind = kind;
+  fingerprint.location = location;
+  return fingerprint;
+}
+
+void note(CollectiveFingerprint& fingerprint, const Tensor& x) {
+  fingerprint.shape = x.shape();
+  fingerprint.dtype = x.dtype();
+  fingerprint.placement = x.dp();
+  fingerprint.device = x.device();
+}
+
 std::string call_site(const std::source_location& location) {
   const std::string_view path(location.file_name());
   return fmt::format("{}:{}", path.substr(path.find_last_of('/') + 1), location.line());

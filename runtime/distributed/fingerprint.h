@@ -39,6 +39,12 @@ struct CollectiveFingerprint {
   std::source_location location = {};
 };
 
+CollectiveFingerprint fingerprint_of(std::string_view function, CollectiveKind kind,
+                                     std::source_location location);
+
+// Enters what ranks compare of a tensor.
+void note(CollectiveFingerprint& fingerprint, const Tensor& x);
+
 // As PyTorch's ProcessGroupWrapper prints it.
 std::string fingerprint_text(const CollectiveFingerprint& fingerprint, std::uint64_t sequence);
 

@@ -77,8 +77,8 @@ Bytes stored_bytes(const CompositePlan& plan);
 
 // Sizes of tiles where `wanted` has none (0).  Of those that fit `scratch`, those promise to be
 // done first for which the longest of these is least:
-//   - the first load, all steps, of which each takes as long as its product or the loads of the next
-//     step, and the last store;
+//   - the first load, all steps, of which each takes as long as its product or as the loads of the
+//     next step, and the last store;
 //   - the time of all bytes on `way` and the last product;
 //   - half the sum of the array's time, that of all loads, and way.latency for each product: two
 //     products' operands are under way or in use at a time.
