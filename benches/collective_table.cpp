@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
+#include "benches/bus_bandwidth.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {
@@ -10,6 +13,10 @@ namespace {
 
 double microseconds(Time time) {
   return to_ns(time) / 1e3;
+}
+
+const BusFactor& all_reduce_factor() {
+  return spec_of(MeasuredCollective::all_reduce).factor;
 }
 
 Row to_row(const CollectiveRow& row) {
@@ -34,16 +41,22 @@ Row to_row(const CollectiveRow& row) {
 
 }  // namespace
 
-double all_reduce_bus_factor(int world_size) {
-  return 2.0 * (world_size - 1) / world_size;
-}
-
 double CollectiveRow::algbw_gbs() const {
-  return time > Time{0} ? static_cast<double>(bytes) / to_ns(time) : 0;
+  return benches::algbw_gbs(bytes, time);
 }
 
 double CollectiveRow::busbw_gbs() const {
-  return algbw_gbs() * bus_factor.value_or(all_reduce_bus_factor(world_size));
+  return algbw_gbs() * bus_factor.value_or(all_reduce_factor().of(world_size));
+}
+
+std::string nccl_foot(std::int64_t wrong, std::span<const double> busbw_gbs,
+                      std::string_view factor, const Console& console) {
+  const std::string verdict = wrong == 0 ? "OK" : console.alarming("FAILED");
+  const double sum = std::accumulate(busbw_gbs.begin(), busbw_gbs.end(), 0.0);
+  return fmt::format(
+      "# Out of bounds values : {} {}\n"
+      "# Avg bus bandwidth    : {:.4g} GB/s  (busbw = algbw * {})\n",
+      wrong, verdict, busbw_gbs.empty() ? 0 : sum / static_cast<double>(busbw_gbs.size()), factor);
 }
 
 void CollectiveTable::begin() {
@@ -66,10 +79,9 @@ void CollectiveTable::add(const CollectiveRow& row) {
       row.closed_form ? fmt::format("{:.3f}", microseconds(*row.closed_form)) : "-",
       row.wrong == 0 ? wrong : bench_.console().alarming(wrong)));
   if (!row.why.empty()) bench_.print(fmt::format("#   took the fastest: {}\n", row.why));
-  ++row_count_;
   wrong_ += row.wrong;
-  busbw_sum_ += row.busbw_gbs();
-  bus_factor_ = row.bus_factor.value_or(all_reduce_bus_factor(row.world_size));
+  busbw_gbs_.push_back(row.busbw_gbs());
+  bus_factor_ = row.bus_factor.value_or(all_reduce_factor().of(row.world_size));
   if (row.closed_form) {
     forms_differ_ = forms_differ_ || (!form_.empty() && form_ != row.form);
     form_ = row.form;
@@ -78,11 +90,10 @@ void CollectiveTable::add(const CollectiveRow& row) {
 }
 
 void CollectiveTable::end() {
-  const std::string verdict = wrong_ == 0 ? "OK" : bench_.console().alarming("FAILED");
-  bench_.print(fmt::format("# Out of bounds values : {} {}\n", wrong_, verdict));
-  bench_.print(fmt::format("# Avg bus bandwidth    : {:.4g} GB/s  (busbw = algbw * {}{:.4g})\n",
-                           row_count_ == 0 ? 0 : busbw_sum_ / row_count_,
-                           bus_factor_ == 1 ? "" : "2(P-1)/P = algbw * ", bus_factor_));
+  const std::string form =
+      bus_factor_ == 1 ? "" : fmt::format("{} = algbw * ", all_reduce_factor().form);
+  bench_.print(
+      nccl_foot(wrong_, busbw_gbs_, fmt::format("{}{:.4g}", form, bus_factor_), bench_.console()));
   if (!form_.empty() && !forms_differ_) {
     bench_.print(
         fmt::format("# Closed form          : {}  (links alone; a, b: latency and time per "

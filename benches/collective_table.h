@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "benches/bench.h"
 #include "sim_engine/base/dtype.h"
@@ -34,8 +37,10 @@ struct CollectiveRow {
   double busbw_gbs() const;  // nccl-tests' PERFORMANCE.md
 };
 
-// 2 (P - 1) / P
-double all_reduce_bus_factor(int world_size);
+// The last lines of nccl-tests' tables: elements that are wrong, and the mean of all busbw.
+// `factor` says what busbw is.
+std::string nccl_foot(std::int64_t wrong, std::span<const double> busbw_gbs,
+                      std::string_view factor, const Console& console);
 
 // Prints the table row by row and adds the rows to the bench's report.
 class CollectiveTable {
@@ -49,9 +54,8 @@ class CollectiveTable {
 
  private:
   Bench& bench_;
-  int row_count_ = 0;
   std::int64_t wrong_ = 0;
-  double busbw_sum_ = 0;
+  std::vector<double> busbw_gbs_;  // of the rows so far
   double bus_factor_ = 0;
   std::string form_;  // of the closed forms so far
   bool forms_differ_ = false;

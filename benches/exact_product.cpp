@@ -5,18 +5,12 @@
 #include <cstdlib>
 #include <limits>
 
+#include "benches/exact_integers.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {
 
 namespace {
-
-// murmur3's finalizer.
-std::uint32_t scrambled(std::uint32_t x) {
-  x = (x ^ (x >> 16)) * 0x85ebca6b;
-  x = (x ^ (x >> 13)) * 0xc2b2ae35;
-  return x ^ (x >> 16);
-}
 
 // -1, 0 or 1, of element `index` of a matrix.
 std::int64_t draw(std::uint32_t seed, std::uint32_t matrix, std::int64_t index) {
@@ -59,7 +53,7 @@ float rounded_to(DType dtype, std::int64_t integer) {
 }
 
 ExactProduct::ExactProduct(const sim::GemmSize& size, DType dtype, std::uint64_t seed)
-    : size_(size), dtype_(dtype), seed_(scrambled(static_cast<std::uint32_t>(seed ^ seed >> 32))) {
+    : size_(size), dtype_(dtype), seed_(scrambled_seed(seed)) {
   KB_CHECK(size.m > 0 && size.n > 0 && size.k > 0 && size.k <= kMostK, "a product of {}, {}, {}",
            size.m, size.n, size.k);
   add_up();

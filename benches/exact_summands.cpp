@@ -3,29 +3,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "benches/exact_integers.h"
+
 namespace kernbench::benches {
 
 namespace {
-
-// Up to here every integer is a number of the type, so sums below it are exact.
-std::int64_t exact_limit(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return 2048;
-    case DType::bf16:
-      return 256;
-    case DType::f32:
-      break;
-  }
-  return 1 << 24;
-}
-
-// murmur3's finalizer.
-std::uint32_t scrambled(std::uint32_t x) {
-  x = (x ^ (x >> 16)) * 0x85ebca6b;
-  x = (x ^ (x >> 13)) * 0xc2b2ae35;
-  return x ^ (x >> 16);
-}
 
 // DPPolicy's counts: 0 means all.
 int holders(int wanted, int all) {
@@ -41,7 +23,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 ExactSummands::ExactSummands(const Topology& topology, const DPPolicy& placement, DType dtype,
                              std::int64_t n_elem, std::uint64_t seed)
-    : seed_(scrambled(static_cast<std::uint32_t>(seed ^ seed >> 32))),
+    : seed_(scrambled_seed(seed)),
       cube_holders_(placement.cube == Shard::partial
                         ? holders(placement.num_cubes, topology.cube_count())
                         : 1),
@@ -54,7 +36,7 @@ ExactSummands::ExactSummands(const Topology& topology, const DPPolicy& placement
 }
 
 ExactSummands::ExactSummands(int participants, DType dtype, std::int64_t n_elem, std::uint64_t seed)
-    : seed_(scrambled(static_cast<std::uint32_t>(seed ^ seed >> 32))),
+    : seed_(scrambled_seed(seed)),
       cube_holders_(1),
       pe_holders_(1),
       holder_count_(participants),

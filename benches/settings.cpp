@@ -81,7 +81,29 @@ std::vector<std::int64_t> Settings::integers(std::string_view key, std::int64_t 
   return values;
 }
 
-// What stands between the commas.
+Bytes Settings::bytes(std::string_view key, Bytes min, Bytes max) const {
+  constexpr std::array<std::pair<std::string_view, int>, 3> kUnits = {
+      {{"Ki", 10}, {"Mi", 20}, {"Gi", 30}}};
+  constexpr std::int64_t kMostDigits = 999'999'999;
+  std::string_view digits = text(key);
+  int shift = 0;
+  if (digits.ends_with("iB")) digits.remove_suffix(1);
+  for (const auto& [unit, bits] : kUnits) {
+    if (!digits.ends_with(unit)) continue;
+    digits.remove_suffix(unit.size());
+    shift = bits;
+  }
+  const auto expected = [&](std::string_view found) {
+    return fmt::format("expected bytes from {} to {}, such as 8, 64Ki or 64Mi, got {}", min, max,
+                       in_quotes(found));
+  };
+  const ParsedScalar parsed = parse_integer(digits, 0, shift == 0 ? max : kMostDigits);
+  if (!parsed.code.empty()) wrong_value(key, expected(text(key)));
+  const Bytes value = parsed.value << shift;
+  if (value < min || value > max) wrong_value(key, expected(text(key)));
+  return value;
+}
+
 std::vector<std::string_view> Settings::list(std::string_view key) const {
   std::vector<std::string_view> parts;
   std::string_view rest = text(key);
@@ -100,6 +122,7 @@ std::vector<std::string_view> Settings::list(std::string_view key) const {
 
 bool Settings::flag(std::string_view key) const {
   constexpr std::array<std::string_view, 2> kNames = {"false", "true"};
+  if (text(key) == "0" || text(key) == "1") return text(key) == "1";
   return index_of(key, text(key), kNames) == 1;
 }
 

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim_engine/base/units.h"
+
 namespace kernbench::benches {
 
 // One that a bench declares.
@@ -38,8 +40,12 @@ class Settings {
   // "1024,4096": one or more, separated by commas.
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t min,
                                      std::int64_t max) const;
-  // "true" or "false".
+  // A number of bytes: "8", "64Ki", "64MiB", "1Gi".  The largest is below 2^53.
+  Bytes bytes(std::string_view key, Bytes min, Bytes max) const;
+  // "true" or "false"; also "1" or "0".
   bool flag(std::string_view key) const;
+  // What stands between the commas.
+  std::vector<std::string_view> list(std::string_view key) const;
   // One of `values` by its name_of().
   template <class Enum, std::size_t n>
   Enum choice(std::string_view key, const std::array<Enum, n>& values) const {
@@ -60,7 +66,6 @@ class Settings {
   }
 
  private:
-  std::vector<std::string_view> list(std::string_view key) const;
   static std::size_t index_of(std::string_view key, std::string_view name,
                               std::span<const std::string_view> names);
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/evaluation/row_cells.h"
+#include "benches/row_cells.h"
 #include "benches/report.h"
 #include "benches/sweep.h"
 #include "ccl/config.h"

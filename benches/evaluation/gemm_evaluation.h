@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/evaluation/row_cells.h"
+#include "benches/row_cells.h"
 #include "benches/gemm_run.h"
 #include "benches/sweep.h"
 

@@ -51,6 +51,32 @@ TEST_CASE("a setting that is given overrides it", "[settings]") {
   CHECK(settings({"label="}).is_set("label"));
 }
 
+TEST_CASE("a flag may be given as a number", "[settings]") {
+  CHECK(settings({"check=1"}).flag("check"));
+  CHECK_FALSE(settings({"check=0"}).flag("check"));
+}
+
+TEST_CASE("bytes are counted in binary units", "[settings]") {
+  const auto bytes = [](const std::string& text) {
+    return settings({"label=" + text}).bytes("label", 0, Bytes{1} << 40);
+  };
+  CHECK(bytes("0") == 0);
+  CHECK(bytes("1000") == 1000);
+  CHECK(bytes("3Ki") == 3 * 1024);
+  CHECK(bytes("64Mi") == 67'108'864);
+  CHECK(bytes("64MiB") == 67'108'864);
+  CHECK(bytes("1024Gi") == Bytes{1} << 40);
+}
+
+TEST_CASE("bytes in another form, or out of range, are refused", "[settings][errors]") {
+  for (const std::string text : {"", "64M", "64 Mi", "1.5Ki", "Ki", "-1", "65", "1Gi", "8iB",
+                                 "999999999999Gi", "99999999999999999999"}) {
+    CHECK(error_of([&] { settings({"label=" + text}).bytes("label", 8, 64); }) ==
+          "[KB-U012] --set label: expected bytes from 8 to 64, such as 8, 64Ki or 64Mi, got '" +
+              text + "'");
+  }
+}
+
 TEST_CASE("assignments of another form are refused", "[settings][errors]") {
   CHECK(error_of([] { settings({"n_elem"}); }) == "[KB-U010] --set wants key=value, not 'n_elem'");
   CHECK(error_of([] { settings({"=4"}); }) == "[KB-U010] --set wants key=value, not '=4'");

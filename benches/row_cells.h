@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,8 @@ namespace kernbench::benches {
 
 // The number in a column.  REQUIRES: there is one
 double number_in(const Row& row, std::string_view column);
+// Nothing if it is null.  REQUIRES: there is the column
+std::optional<double> number_or_null(const Row& row, std::string_view column);
 // REQUIRES: there is a text
 const std::string& text_in(const Row& row, std::string_view column);
 
