@@ -41,6 +41,21 @@ MemberRing member_ring(const Topology& topology, const std::vector<int>& sips) {
   return ring;
 }
 
+std::string_view pattern_of(distributed::CollectiveKind kind) {
+  using distributed::CollectiveKind;
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      return "ring";
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce:
+      return "chain";
+    default:
+      return "pairs";
+  }
+}
+
 ShardRange shard_range(const distributed::Block& block, const Cut& cut, int layout,
                        const Fragment& fragment) {
   const auto index = static_cast<std::size_t>(layout);

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "ccl/collectives/fragments.h"
@@ -50,6 +51,9 @@ struct MemberView {
 };
 
 using LaneSteps = std::map<Lane, std::vector<Step>>;
+
+// Which of the patterns below a collective of a group takes: "ring", "chain" or "pairs".
+std::string_view pattern_of(distributed::CollectiveKind kind);
 
 // A block of a member's, as a fragment of a cut meets it.
 ShardRange shard_range(const distributed::Block& block, const Cut& cut, int layout,

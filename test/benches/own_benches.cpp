@@ -103,6 +103,21 @@ KERNBENCH_BENCH("sweeps", "12 copies, and what is drawn of them") {
   bench.add_artifact("figures/dot.png", std::string("\x89PNG\0\r\n", 7));
 }
 
+// An all_reduce that adds a rank's own values twice.
+KERNBENCH_REGISTER_ALGORITHM("own_values_twice",
+                             [](kb::tl::Context& tl, const kb::ccl::KernelArgs& args) {
+                               const kb::tl::Shape shape{args.n_elem};
+                               kb::tl::Tensor travelling = tl.load(args.tensor, shape, args.dtype);
+                               kb::tl::Tensor sum = travelling;
+                               for (int step = 0; step < args.world_size; ++step) {
+                                 tl.send(args.ring().next, travelling);
+                                 travelling = tl.recv(args.ring().previous, shape, args.dtype);
+                                 sum = sum + travelling;
+                               }
+                               tl.store(args.tensor, sum);
+                             });
+
 int main(int argc, char** argv) {
+  kb::benches::register_collectives();
   return kb::benches::main(argc, argv);
 }

@@ -4,6 +4,7 @@
 
 #include "benches/bench.h"
 #include "benches/ccl_allreduce.h"
+#include "benches/collectives.h"
 #include "benches/program.h"
 #include "benches/sweep.h"
 #include "ccl/ahbm_backend.h"

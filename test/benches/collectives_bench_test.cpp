@@ -1,0 +1,214 @@
+// kernbench run --bench collectives.
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test {
+
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+ProgramResult run_bench(const std::vector<std::string>& settings,
+                        std::vector<std::string> more = {"--json", "-"},
+                        const ProgramOptions& options = {}) {
+  std::vector<std::string> arguments = {"run",        "--bench",   "collectives",
+                                        "--topology", "ring_1d_6", "--set"};
+  arguments.insert(arguments.end(), settings.begin(), settings.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_program(arguments, options);
+}
+
+Json rows_of(const std::vector<std::string>& settings) {
+  const ProgramResult result = run_bench(settings);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return Json::parse(result.out)["rows"];
+}
+
+std::vector<std::int64_t> column(const Json& rows, const std::string& name) {
+  std::vector<std::int64_t> values;
+  for (const Json& row : rows) values.push_back(row[name].get<std::int64_t>());
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a row of collectives has these columns, in this order", "[cli][collectives]") {
+  const Json rows = rows_of({"collective=all_gather", "begin=960", "end=960"});
+  REQUIRE(rows.size() == 1);
+  const Json& row = rows[0];
+  const std::vector<std::string> wanted = {"collective",
+                                           "backend",
+                                           "algorithm",
+                                           "world_size",
+                                           "bytes",
+                                           "count",
+                                           "dtype",
+                                           "redop",
+                                           "root",
+                                           "out_of_place_time_ns",
+                                           "out_of_place_algbw_gbs",
+                                           "out_of_place_busbw_gbs",
+                                           "out_of_place_wrong",
+                                           "in_place_time_ns",
+                                           "in_place_algbw_gbs",
+                                           "in_place_busbw_gbs",
+                                           "in_place_wrong",
+                                           "bus_factor",
+                                           "lower_bound_ns"};
+  std::vector<std::string> found;
+  for (const auto& [name, value] : row.items()) found.push_back(name);
+  CHECK(found == wanted);
+  CHECK(row["bytes"] == 960);
+  CHECK(row["count"] == 40);
+  CHECK(row["redop"] == "none");
+  CHECK(row["root"] == -1);
+  CHECK(row["algorithm"] == "ring");
+  const auto time = row["out_of_place_time_ns"].get<double>();
+  CHECK(row["out_of_place_algbw_gbs"].get<double>() == Approx(960 / time).epsilon(1e-12));
+  CHECK(row["out_of_place_busbw_gbs"].get<double>() == Approx(800 / time).epsilon(1e-12));
+  CHECK(row["out_of_place_wrong"] == 0);
+  CHECK(row["in_place_wrong"] == 0);
+  CHECK(row["lower_bound_ns"].get<double>() <= time);
+}
+
+TEST_CASE("all collectives run, on both backends, with the same rows but for times",
+          "[cli][collectives]") {
+  const Json timed = rows_of({"collective=all", "begin=48", "end=48Ki", "factor=32", "root=2"});
+  const Json local =
+      rows_of({"collective=all", "begin=48", "end=48Ki", "factor=32", "root=2", "backend=local"});
+  REQUIRE(timed.size() == 9 * 3);
+  REQUIRE(local.size() == timed.size());
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    CAPTURE(timed[i].dump());
+    for (const char* same : {"collective", "bytes", "count", "redop", "root", "bus_factor",
+                             "out_of_place_wrong", "in_place_wrong"}) {
+      CHECK(timed[i][same] == local[i][same]);
+    }
+    const std::string place = timed[i]["out_of_place_time_ns"].is_null() ? "in" : "out_of";
+    CHECK(timed[i][place + "_place_time_ns"] > 0);
+    CHECK(local[i][place + "_place_time_ns"] == 0);
+    CHECK(local[i]["lower_bound_ns"].is_null());
+    CHECK(local[i]["algorithm"].is_null());
+    CHECK(timed[i][place + "_place_wrong"] == 0);
+  }
+}
+
+TEST_CASE("sizes grow as nccl-tests' and are rounded down to equal blocks", "[cli][collectives]") {
+  const std::vector<std::string> range = {"begin=8", "end=100", "backend=local"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), range.begin(), range.end());
+    return more;
+  };
+  CHECK(column(rows_of(with({"collective=broadcast"})), "bytes") ==
+        std::vector<std::int64_t>{8, 16, 32, 64});
+  CHECK(column(rows_of(with({"collective=broadcast", "factor=3"})), "bytes") ==
+        std::vector<std::int64_t>{8, 24, 72});
+  CHECK(column(rows_of(with({"collective=broadcast", "step=40"})), "count") ==
+        std::vector<std::int64_t>{2, 12, 22});
+  // 8 and 16 B leave nothing for each of 6 ranks.
+  CHECK(column(rows_of(with({"collective=all_gather"})), "bytes") ==
+        std::vector<std::int64_t>{24, 48});
+  CHECK(column(rows_of(with({"collective=all_gather", "dtype=f16"})), "bytes") ==
+        std::vector<std::int64_t>{12, 24, 60});
+}
+
+TEST_CASE("the settings of collectives do what they say", "[cli][collectives]") {
+  const Json group = rows_of({"collective=reduce", "begin=1Ki", "end=1KiB", "group=4,1,2", "root=2",
+                              "redop=max", "dtype=bf16", "iters=3"})[0];
+  CHECK(group["world_size"] == 3);
+  CHECK(group["root"] == 2);
+  CHECK(group["redop"] == "max");
+  CHECK(group["dtype"] == "bf16");
+  CHECK(group["in_place_wrong"] == 0);
+  const std::vector<std::string> one_size = {"collective=all_reduce", "begin=8Ki", "end=8Ki"};
+  const auto wrong = [&](const std::string& setting) {
+    std::vector<std::string> settings = one_size;
+    settings.push_back(setting);
+    return rows_of(settings)[0]["in_place_wrong"];
+  };
+  CHECK(wrong("check=0").is_null());
+  CHECK(wrong("check_end=8Ki") == 0);
+  CHECK(wrong("check_end=4Ki").is_null());
+}
+
+TEST_CASE("rows do not depend on how many points run at once", "[cli][collectives]") {
+  const std::vector<std::string> settings = {"collective=all_to_all,gather", "begin=1Ki",
+                                             "end=8Ki"};
+  const ProgramResult one = run_bench(settings, {"--json", "-", "--jobs", "1"});
+  const ProgramResult four = run_bench(settings, {"--json", "-", "--jobs", "4"});
+  REQUIRE(one.exit_code == 0);
+  const Json first = Json::parse(one.out);
+  const Json second = Json::parse(four.out);
+  CHECK(first["rows"] == second["rows"]);
+  CHECK(first["engine"]["fingerprint"] == second["engine"]["fingerprint"]);
+}
+
+TEST_CASE("the table of collectives is nccl-tests'", "[cli][collectives]") {
+  const ProgramResult result =
+      run_bench({"collective=broadcast,all_to_all", "begin=48", "end=48", "backend=local"}, {});
+  CHECK(result.exit_code == 0);
+  const std::string not_there = "         N/A      N/A      N/A    N/A";
+  const std::string there = "       0.000     0.00     0.00      0";
+  CHECK_THAT(result.out, Contains("out-of-place") && Contains("in-place"));
+  CHECK_THAT(result.out, Contains("#        size       count  type  redop  root        time    "
+                                  "algbw    busbw #wrong        time    algbw    busbw #wrong "
+                                  "      bound  factor  algorithm\n"));
+  CHECK_THAT(result.out, Contains("           48          12   f32   none     0" + not_there +
+                                  there + "         N/A       1  N/A\n"));
+  CHECK_THAT(result.out, Contains("           48           2   f32   none    -1" + there +
+                                  not_there + "         N/A  0.8333  N/A\n"));
+  CHECK_THAT(result.out, Contains("# Out of bounds values : 0 OK\n"
+                                  "# Avg bus bandwidth    : 0 GB/s  (busbw = algbw * 1)\n"));
+  CHECK_THAT(result.out, Contains("(busbw = algbw * (P-1)/P = algbw * 0.8333)\n"));
+}
+
+TEST_CASE("a wrong algorithm ends collectives with exit code 1", "[cli][collectives][errors]") {
+  const TemporaryFolder folder;
+  const std::string ccl = folder.write("ccl.yaml", "defaults: {algorithm: own_values_twice}\n");
+  const ProgramResult result =
+      run_bench({"begin=1Ki", "end=1Ki"}, {"--ccl", ccl}, {.program = OWN_BENCHES_PROGRAM});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out, Contains("own_values_twice\n") && Contains(" FAILED\n"));
+  CHECK_THAT(result.out, !Contains("Out of bounds values : 0"));
+}
+
+TEST_CASE("collectives refuses what cannot be", "[cli][collectives][errors]") {
+  const auto [settings, exit_code,
+              text] = GENERATE(table<std::vector<std::string>, int, std::string>({
+      {{"collective=all_reduced"}, 2, "'all_reduced' is not known; did you mean 'all_reduce'?"},
+      {{"begin=0"}, 2, "--set begin: expected bytes from 1 to"},
+      {{"begin=64M"}, 2, "--set begin: expected bytes from 1 to"},
+      {{"begin=8", "end=4"}, 2, "--set end: expected bytes from 8 to"},
+      {{"factor=1"}, 2, "--set factor: 1 not in [2,"},
+      {{"factor=2", "step=8"}, 2, "sizes grow by a step or by a factor; give one of them"},
+      {{"root=6"}, 2, "--set root: 6 not in [0, 5]"},
+      {{"group=1,2", "root=2"}, 2, "--set root: 2 not in [0, 1]"},
+      {{"group=1,6"}, 2, "--set group: 6 not in [0, 5]"},
+      {{"group=1,1"}, 2, "[KB-U012] --set group: rank 1 is named twice"},
+      {{"redop=product"},
+       2,
+       "--set redop: 'product' is not known; there are: sum, avg, prod, min, max"},
+      {{"backend=nccl"}, 2, "--set backend: 'nccl' is not known"},
+      {{"collective=gather", "end=20"}, 2, "--set end: 16 B leave no element for each of 6 ranks"},
+  }));
+  const ProgramResult result = run_bench(settings);
+  CAPTURE(settings);
+  CHECK(result.exit_code == exit_code);
+  CHECK_THAT(result.err, Contains(text));
+}
+
+TEST_CASE("collectives refuses PEs as ranks", "[cli][collectives][errors]") {
+  const TemporaryFolder folder;
+  const std::string ccl = folder.write("ccl.yaml", "defaults: {world_size: 4}\n");
+  const ProgramResult result = run_bench({"end=64"}, {"--ccl", ccl});
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.err, Contains("[KB-Y043] ccl.yaml: the bench is of collectives of SIPs; take "
+                                  "out world_size"));
+}
+
+}  // namespace kernbench::test

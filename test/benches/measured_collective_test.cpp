@@ -1,0 +1,216 @@
+// measure(): every collective on both backends, its time by the closed form, and what it counts as
+// wrong.
+
+#include "benches/measured_collective.h"
+
+#include <catch2/catch.hpp>
+
+#include "ccl/ahbm_backend.h"
+#include "runtime/distributed/local_backend.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr Time kAlpha{500'000};
+constexpr Time kByte{20};
+
+MeasuredInput input_of(MeasuredCollective collective, int ranks, std::int64_t count) {
+  MeasuredInput input;
+  input.blocks = {.collective = collective, .ranks = ranks, .count = count, .seed = 3};
+  input.placement = DPPolicy::replicated();
+  return input;
+}
+
+Measurement measure_on(const Topology& topology, const MeasuredInput& input, bool data = true) {
+  ccl::register_ahbm_backend();
+  distributed::register_local_backend();
+  RuntimeContext torch(topology, {.data = data});
+  return measure(torch, input);
+}
+
+Topology ring(int ranks) {
+  return test::link_topology(SipTopology::ring_1d, ranks);
+}
+
+// A backend that returns at once, with nothing done.
+class IdleBackend : public distributed::Backend, public distributed::Communicator {
+ public:
+  explicit IdleBackend(int world_size) : world_size_(world_size) {}
+  std::string_view name() const override { return "test_idle"; }
+  int world_size() const override { return world_size_; }
+  std::unique_ptr<Communicator> connect(const std::vector<int>&) override {
+    return std::make_unique<IdleBackend>(world_size_);
+  }
+  void run(const distributed::CollectiveCall&, const distributed::CollectiveRequest&) override {}
+  void transfer(std::uint64_t, const distributed::Block&, const distributed::Block&) override {}
+
+ private:
+  const int world_size_;
+};
+
+[[maybe_unused]] const bool kHasIdleBackend = distributed::register_backend(
+    "test_idle",
+    [](RuntimeContext& torch,
+       const distributed::BackendConfig*) -> std::unique_ptr<distributed::Backend> {
+      return std::make_unique<IdleBackend>(torch.topology().system.sip_count);
+    });
+
+// On each place that the collective has.
+template <class Check>
+void on_each_place(MeasuredInput input, Check check) {
+  const CollectiveSpec& spec = spec_of(input.blocks.collective);
+  for (const bool in_place : {false, true}) {
+    if (in_place ? !spec.in_place : !spec.out_of_place) continue;
+    input.in_place = in_place;
+    CAPTURE(spec.name, in_place, input.backend);
+    check(input);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every collective is right on both backends, for each type", "[measured_collective]") {
+  const Topology topology = test::round_topology(SipTopology::torus_2d, 2, 3, 2, 1);
+  for (const MeasuredCollective collective : kMeasuredCollectives) {
+    for (const std::string backend : {"ahbm", "local"}) {
+      for (const DType dtype : kDTypes) {
+        MeasuredInput input = input_of(collective, 6, 100);
+        input.backend = backend;
+        input.blocks.dtype = dtype;
+        input.blocks.root = 4;
+        input.placement = {.cube = Shard::column_wise, .pe = Shard::column_wise};
+        on_each_place(input, [&](const MeasuredInput& wanted) {
+          const Measurement measured = measure_on(topology, wanted);
+          CHECK(measured.wrong == 0);
+          CHECK(measured.algorithm.has_value() == (backend == "ahbm"));
+          CHECK(measured.lower_bound.has_value() == (backend == "ahbm"));
+          CHECK((measured.time > Time{0}) == (backend == "ahbm"));
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("reductions are right for each operation", "[measured_collective]") {
+  for (const MeasuredCollective collective :
+       {MeasuredCollective::all_reduce, MeasuredCollective::reduce,
+        MeasuredCollective::reduce_scatter}) {
+    for (const ReduceOp op :
+         {ReduceOp::sum, ReduceOp::avg, ReduceOp::product, ReduceOp::min, ReduceOp::max}) {
+      for (const std::string backend : {"ahbm", "local"}) {
+        MeasuredInput input = input_of(collective, 3, 40);
+        input.backend = backend;
+        input.blocks.op = op;
+        input.blocks.dtype = DType::f16;
+        CAPTURE(name_of(op));
+        on_each_place(input, [&](const MeasuredInput& wanted) {
+          CHECK(measure_on(ring(3), wanted).wrong == 0);
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("a group takes part alone", "[measured_collective]") {
+  for (const MeasuredCollective collective : kMeasuredCollectives) {
+    for (const std::string backend : {"ahbm", "local"}) {
+      MeasuredInput input = input_of(collective, 3, 40);
+      input.backend = backend;
+      input.members = {1, 3, 4};
+      input.blocks.root = 2;
+      on_each_place(input, [&](const MeasuredInput& wanted) {
+        CHECK(measure_on(ring(6), wanted).wrong == 0);
+      });
+    }
+  }
+}
+
+// Of 3 ranks, which take blocks of 40: what was never written reads as NaN.
+TEST_CASE("every element that was not taken is counted", "[measured_collective]") {
+  const auto wrong_of = [](MeasuredCollective collective, bool in_place) {
+    MeasuredInput input = input_of(collective, 3, 40);
+    input.backend = "test_idle";
+    input.in_place = in_place;
+    return measure_on(ring(3), input).wrong.value();
+  };
+  CHECK(wrong_of(MeasuredCollective::all_gather, false) == 3 * 3 * 40);
+  CHECK(wrong_of(MeasuredCollective::all_gather, true) == 3 * 2 * 40);
+  CHECK(wrong_of(MeasuredCollective::reduce_scatter, false) == 3 * 40);
+  CHECK(wrong_of(MeasuredCollective::all_to_all, false) == 3 * 3 * 40);
+  CHECK(wrong_of(MeasuredCollective::gather, false) == 3 * 40);
+  CHECK(wrong_of(MeasuredCollective::gather, true) == 2 * 40);
+  CHECK(wrong_of(MeasuredCollective::scatter, false) == 3 * 40);
+  CHECK(wrong_of(MeasuredCollective::scatter, true) == 2 * 40);
+  CHECK(wrong_of(MeasuredCollective::sendrecv, false) == 3 * 40);
+  // The values that were there before may be right by chance; those of a root of broadcast are.
+  for (const MeasuredCollective collective :
+       {MeasuredCollective::all_reduce, MeasuredCollective::broadcast,
+        MeasuredCollective::reduce}) {
+    const std::int64_t ranks = collective == MeasuredCollective::all_reduce  ? 3
+                               : collective == MeasuredCollective::broadcast ? 2
+                                                                             : 1;
+    CHECK(wrong_of(collective, true) > ranks * 30);
+    CHECK(wrong_of(collective, true) <= ranks * 40);
+  }
+}
+
+// TIMING.md 3.2; the news that a receive is posted comes first, in alpha and 16 B.
+TEST_CASE("times are those of the closed forms", "[measured_collective][timing]") {
+  const Time news = kAlpha + 16 * kByte;
+  for (const int ranks : {3, 6}) {
+    for (const std::int64_t count : {1, 4096}) {
+      const Time block = count * 4 * kByte;
+      const auto time_of = [&](MeasuredCollective collective) {
+        return measure_on(ring(ranks), input_of(collective, ranks, count)).time;
+      };
+      CHECK(time_of(MeasuredCollective::all_gather) == news + (ranks - 1) * (kAlpha + block));
+      CHECK(time_of(MeasuredCollective::reduce_scatter) == news + (ranks - 1) * (kAlpha + block));
+      CHECK(time_of(MeasuredCollective::sendrecv) == news + kAlpha + block);
+    }
+  }
+}
+
+TEST_CASE("a time is no less than its bound, and the same without values",
+          "[measured_collective][timing]") {
+  const Topology topology = test::round_topology(SipTopology::mesh_2d_no_wrap, 3, 2, 2, 1);
+  for (const MeasuredCollective collective : kMeasuredCollectives) {
+    for (const std::int64_t count : {1, 100, 10'000}) {
+      on_each_place(input_of(collective, 6, count), [&](const MeasuredInput& wanted) {
+        const Measurement measured = measure_on(topology, wanted);
+        CHECK(measured.lower_bound > Time{0});
+        CHECK(measured.time >= measured.lower_bound);
+        const Measurement timed = measure_on(topology, wanted, false);
+        CHECK(timed.time == measured.time);
+        CHECK(timed.wrong == std::nullopt);
+      });
+    }
+  }
+}
+
+TEST_CASE("repetitions count by their mean", "[measured_collective][timing]") {
+  MeasuredInput input = input_of(MeasuredCollective::all_reduce, 6, 600);
+  input.blocks.op = ReduceOp::max;
+  const Time once = measure_on(ring(6), input, false).time;
+  input.repetitions = 4;
+  // On a ring all ranks end at once, so each begins where the one before has ended.
+  CHECK(measure_on(ring(6), input, false).time == once);
+}
+
+TEST_CASE("the algorithm is the one that runs", "[measured_collective]") {
+  const auto algorithm_of = [](MeasuredInput input) {
+    return measure_on(ring(3), input).algorithm.value();
+  };
+  MeasuredInput input = input_of(MeasuredCollective::all_reduce, 3, 40);
+  CHECK(algorithm_of(input) == "intercube_allreduce");
+  input.blocks.op = ReduceOp::max;
+  CHECK(algorithm_of(input) == "ring");
+  CHECK(algorithm_of(input_of(MeasuredCollective::broadcast, 3, 40)) == "chain");
+  CHECK(algorithm_of(input_of(MeasuredCollective::gather, 3, 40)) == "pairs");
+  input = input_of(MeasuredCollective::all_reduce, 2, 40);
+  input.members = {0, 2};
+  CHECK(algorithm_of(input) == "ring");
+}
+
+}  // namespace kernbench::benches
