@@ -90,6 +90,15 @@ std::string describe_cycles(const std::vector<Fiber*>& fibers) {
   return describe_cycle(kernels) + describe_cycle(ranks);
 }
 
+// How deep full queues would have to be at least, for their senders to go on.
+std::string describe_depth(const std::vector<Fiber*>& fibers) {
+  int depth = 0;
+  for (const Fiber* fiber : fibers) depth = std::max(depth, local_of(*fiber).full_depth);
+  if (depth == 0) return {};
+  return fmt::format("\n  hint: queues are full: this needs depth >= {}, or a recv before the send",
+                     depth + 1);
+}
+
 }  // namespace
 
 DeadlockError deadlock_error(Simulation& simulation) {
@@ -110,7 +119,7 @@ DeadlockError deadlock_error(Simulation& simulation) {
     }
   }
   if (lines > kMostLines) text += fmt::format("\n  and {} more", lines - kMostLines);
-  return {"KB-D001", text + describe_cycles(fibers)};
+  return {"KB-D001", text + describe_cycles(fibers) + describe_depth(fibers)};
 }
 
 }  // namespace kernbench::runtime

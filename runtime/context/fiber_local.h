@@ -35,6 +35,8 @@ struct FiberLocal {
   std::optional<sim::PeLocation> waits_for;  // the PE at the other end, while it waits for a queue
   std::optional<Time> waits_since;           // likewise, on its PE_CPU's clock
 
+  int full_depth = 0;  // of the queue whose slots are all in use, while it waits for one
+
   // The rank that this one waits for, if it is a single one.
   std::optional<int> waits_for_rank = std::nullopt;
   // The collective that this rank is in.

@@ -35,13 +35,18 @@ class QueueWait {
 class SenderWait {
  public:
   SenderWait(runtime::FiberLocal& local, sim::IpcqChannel& channel, Time since)
-      : wait_(local, channel.ends().to, since), channel_(channel) {}
-  ~SenderWait() { channel_.forget_sender(); }
+      : wait_(local, channel.ends().to, since), local_(local), channel_(channel) {}
+  ~SenderWait() {
+    channel_.forget_sender();
+    local_.full_depth = 0;
+  }
+  void waits_for_credit() { local_.full_depth = channel_.params().depth; }
   SenderWait(const SenderWait&) = delete;
   SenderWait& operator=(const SenderWait&) = delete;
 
  private:
   const QueueWait wait_;
+  runtime::FiberLocal& local_;
   sim::IpcqChannel& channel_;
 };
 
@@ -88,7 +93,8 @@ void Context::send(Port port, const Tensor& value) {
   make_room("tl.send", 0);
   const Time began = run_.clock();
   while (!channel.next_credit()) {
-    const SenderWait wait(local_, channel, began);
+    SenderWait wait(local_, channel, began);
+    wait.waits_for_credit();
     channel.wake_on_credit(run_.wake());
     fibers_.park([&] {
       return fmt::format("a credit of {} (depth {}, used {})", channel.name(),
