@@ -6,15 +6,13 @@
 
 #include <csignal>
 #include <exception>
-#include <new>
 #include <string>
 
 #include "benches/commands.h"
 #include "benches/console.h"
 #include "ccl/ahbm_backend.h"
+#include "runtime/context/failure.h"
 #include "runtime/distributed/local_backend.h"
-#include "runtime/multiprocessing/spawn.h"
-#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
@@ -53,47 +51,6 @@ std::string command_of(int argc, const char* const* argv) {
   return text;
 }
 
-struct Failure {
-  ExitCode exit_code;
-  std::string text;
-};
-
-Failure out_of_memory() {
-  return {ExitCode::host_limit, "[KB-L002] out of memory"};
-}
-
-bool holds_bad_alloc(const std::exception_ptr& exception) {
-  try {
-    std::rethrow_exception(exception);
-  } catch (const std::bad_alloc&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-// What the exception that is being handled means to the user.
-Failure describe_current(int argc, const char* const* argv) {
-  try {
-    throw;
-  } catch (const SpawnException& error) {
-    if (holds_bad_alloc(error.nested())) return out_of_memory();
-    return {error.exit_code(), error.what()};
-  } catch (const Error& error) {
-    return {error.exit_code(), error.what()};
-  } catch (const InternalError& error) {
-    return {ExitCode::internal,
-            fmt::format("{}\n  This is a bug of kernbench: please report it.\n  reproduce: {}",
-                        error.what(), command_of(argc, argv))};
-  } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  } catch (const std::exception& error) {
-    return {ExitCode::worker_failed, fmt::format("[KB-R001] {}", error.what())};
-  } catch (...) {
-    return {ExitCode::worker_failed, "[KB-R001] an exception that is no std::exception"};
-  }
-}
-
 int run_command(int argc, const char* const* argv) {
   // A reader that leaves and a size limit are errors of a write, not reasons to die.
   std::signal(SIGPIPE, SIG_IGN);
@@ -104,7 +61,8 @@ int run_command(int argc, const char* const* argv) {
     return std::visit([](const auto& arguments) { return dispatch(arguments); },
                       parse_command_line(argc, argv));
   } catch (...) {
-    const Failure failure = describe_current(argc, argv);
+    const runtime::Failure failure =
+        runtime::describe_failure(std::current_exception(), command_of(argc, argv));
     Console console(STDERR_FILENO);
     console.print(fmt::format("kernbench: {} {}\n", console.alarming("error:"), failure.text));
     return static_cast<int>(failure.exit_code);

@@ -148,6 +148,11 @@ std::int64_t KernelLauncher::launch(const Algorithm& algorithm, std::span<const 
     const std::vector<sim::PeLocation> pes = participants(x);
     request.pes.insert(request.pes.end(), pes.begin(), pes.end());
   }
+  torch_.simulation().log(runtime::LogTopic::ccl, [&] {
+    return fmt::format("{} runs '{}' of {} B on {} PEs", algorithm.collective, algorithm.name,
+                       tensors.front().numel() * size_of(tensors.front().dtype()),
+                       request.pes.size());
+  });
   std::int64_t open_messages = 0;
   if (!request.pes.empty()) {
     open_messages = runtime::run_kernel(torch_.simulation(), std::move(request));

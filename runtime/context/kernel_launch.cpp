@@ -71,6 +71,7 @@ class KernelLaunch {
   void drop_messages();
   void check_queues();
   void end_uses();
+  void log(std::string_view what);
 
   Simulation& simulation_;
   LaunchRequest request_;
@@ -85,6 +86,7 @@ class KernelLaunch {
 std::exception_ptr KernelLaunch::run() {
   simulation_.command_budget().refill();
   simulation_.watchdog().start();
+  log("begins");
   launch_on_sips();
   simulation_.wait(done_, [&] {
     const std::string sips = sips_.size() == 1 ? fmt::format("sip{}", request_.pes.front().sip)
@@ -93,7 +95,14 @@ std::exception_ptr KernelLaunch::run() {
   });
   failure_ == nullptr ? check_queues() : drop_messages();
   end_uses();
+  log(failure_ == nullptr ? "ends" : "has failed");
   return failure_;
+}
+
+void KernelLaunch::log(std::string_view what) {
+  simulation_.log(LogTopic::launch, [&] {
+    return fmt::format("kernel '{}' on {} PEs {}", request_.name, request_.pes.size(), what);
+  });
 }
 
 void KernelLaunch::launch_on_sips() {
@@ -156,8 +165,10 @@ void KernelLaunch::body(Kernel& kernel) {
                     sim::Engine::call<&Kernel::wake>(&kernel), request_.name,
                     static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
                     sim::Operation{request_.operation, request_.is_collective});
+  simulation_.log(LogTopic::fiber, [] { return "begins"; });
   request_.body(*kernel.tl);
   kernel.tl->end();
+  simulation_.log(LogTopic::fiber, [] { return "ends"; });
   finished(kernel, started);
 }
 

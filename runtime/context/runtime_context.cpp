@@ -63,6 +63,7 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
 
 // Tensors may live on; what runs may not.
 RuntimeContext::~RuntimeContext() {
+  multiprocessing.report_unfinished();
   simulation_->abandon();
 }
 

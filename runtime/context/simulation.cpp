@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "runtime/context/deadlock_report.h"
@@ -22,7 +23,9 @@ sim::Event signal_event(Completion& completion) {
 
 Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options,
                        int replay_threads, const RunLimits& limits)
-    : machine_(topology, options),
+    : log_(std::getenv("KERNBENCH_LOG")),
+      flight_recorder_(std::getenv("KERNBENCH_FLIGHT_RECORDER")),
+      machine_(topology, options),
       fibers_(machine_.engine()),
       executor_(machine_.memory(), replay_threads),
       command_budget_(limits.commands),
@@ -37,11 +40,19 @@ FiberLocal& Simulation::local() {
   return fiber == nullptr ? main_local_ : *static_cast<FiberLocal*>(fiber->local());
 }
 
+std::string Simulation::name_of_caller() const {
+  const Fiber* fiber = fibers_.current();
+  return fiber == nullptr ? "main" : fiber->name();
+}
+
 void Simulation::wait(Completion& completion, DescribeWait describe) {
   Fiber* fiber = fibers_.current();
   if (fiber == nullptr) {
     drive(completion);
     return;
+  }
+  if (!completion.done_) {
+    log(LogTopic::fiber, [&] { return fmt::format("waits for {}", describe()); });
   }
   completion.waiter_ = fiber;
   try {

@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "runtime/context/fiber_local.h"
+#include "runtime/context/flight_recorder.h"
 #include "runtime/context/kernel_watchdog.h"
+#include "runtime/context/log.h"
+#include "runtime/context/process_guard.h"
 #include "runtime/context/run_limits.h"
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tl/command_budget.h"
@@ -86,6 +89,14 @@ class Simulation {
 
   tl::CommandBudget& command_budget() { return command_budget_; }
   KernelWatchdog& watchdog() { return watchdog_; }
+  FlightRecorder& flight_recorder() { return flight_recorder_; }
+
+  // Writes what text() returns, if somebody asked for lines of this topic (KERNBENCH_LOG).
+  template <class Text>
+  void log(LogTopic topic, const Text& text) {
+    if (log_.is_on(topic)) [[unlikely]]
+      Log::print(topic, now(), name_of_caller(), text());
+  }
 
   sim::HbmAllocator& allocator(int sip) { return machine_.hbm(sip); }
 
@@ -112,11 +123,15 @@ class Simulation {
  private:
   friend class Completion;
 
+  std::string name_of_caller() const;
   void drive(Completion& completion);
   [[noreturn]] void throw_failure();
 
+  const Log log_;
+  FlightRecorder flight_recorder_;
   sim::Machine machine_;
   FiberScheduler fibers_;
+  const ProcessGuard process_guard_{fibers_, flight_recorder_};
   sim::DataExecutor executor_;
   tl::CommandBudget command_budget_;
   FiberLocal main_local_;

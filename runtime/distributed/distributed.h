@@ -248,8 +248,12 @@ class DistributedContext {
   void check_list(std::string_view function, std::string_view list,
                   const std::vector<Tensor>& tensors, int expected) const;
 
-  CollectiveCall arrive(const Call& call, const CollectiveFingerprint& fingerprint,
-                        const CollectiveRequest& request);
+  struct Arrival {
+    CollectiveCall call;
+    runtime::FlightRecorder::Id flight = 0;  // the caller's
+  };
+  Arrival arrive(const Call& call, const CollectiveFingerprint& fingerprint,
+                 const CollectiveRequest& request);
   Work issue(const Call& call, CollectiveFingerprint fingerprint, CollectiveRequest request,
              bool async_op);
   std::shared_ptr<Work::State> make_work(std::string description);
@@ -268,6 +272,7 @@ class DistributedContext {
     Location location;
   };
   Work post(const MessageCall& wanted, const Tensor& x);
+  runtime::FlightRecorder::Id record(const MessageCall& wanted, const Message& message, int group);
   void move(Group& group, const Message& send, const Message& receive);
 
   // Every member's object, by group rank, once all have called.

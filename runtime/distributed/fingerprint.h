@@ -1,4 +1,16 @@
-// What a rank says that it runs when it arrives at a collective (PYTORCH.md 4.1).
+// What a rank says that it runs when it arrives at a collective, which is compared with what the
+// first to arrive runs.
+//
+// Ten things have to agree.  Operation, shape, type, reduction and root are compared here, as is
+// the placement of the tensor, and of a new_group its members.  The others cannot differ where
+// calls meet, or may:
+//   sequence number  calls meet by it: a call too many or too few shows as another operation, or as
+//                    a rank that leaves (CollectiveLedger)
+//   group, members   a group has a ledger of its own, shared by its members, so calls of different
+//                    groups do not meet: they wait for whoever is missing (KB-D001, KB-C002)
+//   algorithm        is chosen once for all ranks, by the context's ccl.yaml or by the first to
+//                    arrive; a rank has no say in it
+//   async_op         may differ: it is about how a rank waits, and PyTorch lets it differ
 
 #pragma once
 

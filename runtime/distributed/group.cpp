@@ -7,8 +7,9 @@
 
 namespace kernbench::distributed {
 
-Group::Group(std::string its_name, std::string its_description, std::vector<int> its_ranks)
-    : name(std::move(its_name)),
+Group::Group(int its_number, std::string its_description, std::vector<int> its_ranks)
+    : name(std::to_string(its_number)),
+      number(its_number),
       description(std::move(its_description)),
       ranks(std::move(its_ranks)),
       ledger(ranks),

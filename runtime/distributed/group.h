@@ -16,7 +16,7 @@
 namespace kernbench::distributed {
 
 struct Group : std::enable_shared_from_this<Group> {
-  Group(std::string its_name, std::string its_description, std::vector<int> its_ranks);
+  Group(int its_number, std::string its_description, std::vector<int> its_ranks);
 
   int size() const { return static_cast<int>(ranks.size()); }
   // nullopt: no member.
@@ -28,7 +28,8 @@ struct Group : std::enable_shared_from_this<Group> {
 
   bool is_of_ranks = false;  // made in a spawn(), and gone with it
 
-  const std::string name;
+  const std::string name;  // its number
+  const int number;
   const std::string description;
   const std::vector<int> ranks;  // global, by group rank
   std::unique_ptr<Communicator> communicator;

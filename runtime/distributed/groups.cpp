@@ -81,8 +81,7 @@ int DistributedContext::get_pg_count() const {
 
 std::shared_ptr<Group> DistributedContext::make_group(std::vector<int> ranks,
                                                       std::string_view description) {
-  auto group = std::make_shared<Group>(fmt::format("{}", group_count_), std::string(description),
-                                       std::move(ranks));
+  auto group = std::make_shared<Group>(group_count_, std::string(description), std::move(ranks));
   group->communicator = backend_->connect(group->ranks);
   group->is_of_ranks = local().kind == FiberLocal::Kind::rank;
   ++group_count_;
@@ -148,7 +147,7 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
                                           .kind = CollectiveKind::new_group,
                                           .group = list_of(ranks),
                                           .location = location};
-  const CollectiveCall arrived = arrive(*call, fingerprint, {});
+  const auto [arrived, flight] = arrive(*call, fingerprint, {});
   NewGroup& made = new_groups_[arrived.operation];
   if (made.group == nullptr) {
     made.group = make_group(std::move(ranks), options.group_desc);
@@ -156,6 +155,7 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
     groups_.push_back(made.group);
   }
   const ProcessGroup handle = handle_for_caller(made.group);
+  torch_.simulation().flight_recorder().complete(local().rank, flight, torch_.simulation().now());
   if (++made.handed_out == world_->size()) new_groups_.erase(arrived.operation);
   return handle;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -12,35 +13,79 @@
 namespace kernbench::distributed {
 
 using runtime::FiberLocal;
+using runtime::FlightRecorder;
 
 namespace {
+
+std::string describe_in(int group, const CollectiveFingerprint& fingerprint,
+                        std::uint64_t sequence) {
+  const std::string text = describe(fingerprint, sequence);
+  return group == 0 ? text : fmt::format("{}, of group {}", text, group);
+}
 
 // What a rank is in, for reports.
 struct Underway {
   const CollectiveFingerprint& fingerprint;
+  int group;
   std::uint64_t sequence;
 
   static std::string text(const void* object) {
     const auto& underway = *static_cast<const Underway*>(object);
-    return describe(underway.fingerprint, underway.sequence);
+    return describe_in(underway.group, underway.fingerprint, underway.sequence);
   }
 };
 
 // Shows in reports which collective a rank is in, as long as it is in it.
 class InCollective {
  public:
-  InCollective(FiberLocal& local, const CollectiveFingerprint& fingerprint, std::uint64_t sequence)
-      : local_(local), underway_{fingerprint, sequence} {
+  InCollective(runtime::Simulation& simulation, const Group& group,
+               const CollectiveFingerprint& fingerprint, std::uint64_t sequence,
+               FlightRecorder::Id flight)
+      : simulation_(simulation),
+        local_(simulation.local()),
+        underway_{fingerprint, group.number, sequence},
+        flight_(flight) {
     local_.collective = {&underway_, &Underway::text};
   }
   ~InCollective() { local_.collective = {}; }
   InCollective(const InCollective&) = delete;
   InCollective& operator=(const InCollective&) = delete;
 
+  void started() {
+    simulation_.flight_recorder().start(local_.rank, flight_, simulation_.now());
+    log("started");
+  }
+  void completed() {
+    simulation_.flight_recorder().complete(local_.rank, flight_, simulation_.now());
+    log("completed");
+  }
+
  private:
+  void log(std::string_view what) {
+    simulation_.log(runtime::LogTopic::distributed,
+                    [&] { return fmt::format("{} {}", Underway::text(&underway_), what); });
+  }
+
+  runtime::Simulation& simulation_;
   FiberLocal& local_;
   const Underway underway_;
+  const FlightRecorder::Id flight_;
 };
+
+runtime::FlightEvent flight_of(const CollectiveFingerprint& print, int group,
+                               std::uint64_t sequence, Time now) {
+  return {.function = print.function,
+          .location = print.location,
+          .group = group,
+          .sequence = static_cast<std::int64_t>(sequence),
+          .root = print.root.value_or(-1),
+          .reduce_op = print.op ? name_of(*print.op) : std::string_view(),
+          .has_tensor = print.shape.has_value(),
+          .is_async = print.is_async,
+          .dtype = print.dtype,
+          .shape = print.shape.value_or(Shape()),
+          .issued = now};
+}
 
 std::vector<Tensor> tensors_of(const std::vector<Block>& blocks) {
   std::vector<Tensor> tensors;
@@ -50,6 +95,21 @@ std::vector<Tensor> tensors_of(const std::vector<Block>& blocks) {
     }
   }
   return tensors;
+}
+
+// A rank that is told that others have left, and calls again, for ever, waits for nothing.
+void stop_if_endless(runtime::Simulation& simulation, const Group& group, int rank) {
+  constexpr std::uint64_t kMostCalls = 10'000;
+  std::uint64_t least = group.ledger.next_sequence(rank);
+  const std::uint64_t own = least;
+  for (int i = 0; i < group.size(); ++i) least = std::min(least, group.ledger.next_sequence(i));
+  if (own - least < kMostCalls || simulation.fibers().current() == nullptr) return;
+  simulation.fail(std::make_exception_ptr(DeadlockError(
+      "KB-D002",
+      fmt::format("no progress: rank {} has called {} collectives by t={} that others have left, "
+                  "and caught the error each time",
+                  simulation.local().rank, own - least, to_string(simulation.now())))));
+  simulation.fibers().park([] { return std::string("the end of the run"); });
 }
 
 }  // namespace
@@ -86,48 +146,64 @@ std::optional<DistributedContext::Call> DistributedContext::begin(std::string_vi
   return std::nullopt;
 }
 
-CollectiveCall DistributedContext::arrive(const Call& call,
-                                          const CollectiveFingerprint& fingerprint,
-                                          const CollectiveRequest& request) {
+DistributedContext::Arrival DistributedContext::arrive(const Call& call,
+                                                       const CollectiveFingerprint& fingerprint,
+                                                       const CollectiveRequest& request) {
   if (local().kind == FiberLocal::Kind::unbound) {  // no spawn(): nobody else will come
     for (int rank = 0; rank < call.group->size(); ++rank) {
       if (rank != call.rank) call.group->ledger.leave(rank, false);
     }
   }
   runtime::Simulation& simulation = torch_.simulation();
-  const CollectiveCall arrived = call.group->ledger.arrive(
-      call.rank, fingerprint, request.gives, request.takes, simulation.next_operation());
-  simulation.begin(arrived.operation);
-  return arrived;
+  const std::uint64_t sequence = call.group->ledger.next_sequence(call.rank);
+  const FlightRecorder::Id flight = simulation.flight_recorder().issue(
+      local().rank, flight_of(fingerprint, call.group->number, sequence, simulation.now()));
+  simulation.log(runtime::LogTopic::distributed, [&] {
+    return describe_in(call.group->number, fingerprint, sequence) + " issued";
+  });
+  try {
+    const CollectiveCall arrived = call.group->ledger.arrive(
+        call.rank, fingerprint, request.gives, request.takes, simulation.next_operation());
+    simulation.begin(arrived.operation);
+    return {arrived, flight};
+  } catch (const DeadlockError&) {
+    stop_if_endless(simulation, *call.group, call.rank);
+    throw;
+  }
 }
 
 // A rank's collectives of a group run one after the other, as on a stream of their own.
 Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerprint,
                                CollectiveRequest request, bool async_op) {
   fingerprint.is_async = async_op;
-  const CollectiveCall arrived = arrive(call, fingerprint, request);
+  const auto [arrived, flight] = arrive(call, fingerprint, request);
   std::shared_ptr<Work::State>& last = call.group->last[static_cast<std::size_t>(call.rank)];
   const auto wait_for_previous = [previous = last] {
     if (previous == nullptr) return;
     previous->wait([&] { return fmt::format("{} before it", previous->description); });
   };
   if (!async_op) {
-    const InCollective in(torch_.simulation().local(), fingerprint, arrived.sequence);
+    InCollective in(torch_.simulation(), *call.group, fingerprint, arrived.sequence, flight);
     wait_for_previous();
+    in.started();
     call.group->communicator->run(arrived, request);
+    in.completed();
     return {};
   }
-  const std::shared_ptr<Work::State> work = make_work(describe(fingerprint, arrived.sequence));
+  const std::shared_ptr<Work::State> work =
+      make_work(describe_in(call.group->number, fingerprint, arrived.sequence));
   work->sequence = arrived.sequence;
+  work->flight = flight;
   work->tensors = tensors_of(request.takes);
   for (const auto* blocks : {&request.gives, &request.takes}) {
     for (const Tensor& tensor : tensors_of(*blocks)) work->keep(tensor);
   }
   last = work;
-  start(work, [fingerprint, arrived, wait_for_previous, group = call.group->shared_from_this(),
-               request = std::move(request), this] {
-    const InCollective in(torch_.simulation().local(), fingerprint, arrived.sequence);
+  start(work, [fingerprint, arrived = arrived, flight = flight, wait_for_previous,
+               group = call.group->shared_from_this(), request = std::move(request), this] {
+    InCollective in(torch_.simulation(), *group, fingerprint, arrived.sequence, flight);
     wait_for_previous();
+    in.started();
     group->communicator->run(arrived, request);
   });
   return Work(work);
@@ -175,8 +251,9 @@ std::vector<std::any> DistributedContext::exchange(std::string_view function, co
                                                    Location location) {
   const CollectiveFingerprint fingerprint{
       .function = function, .kind = CollectiveKind::objects, .root = root, .location = location};
-  const CollectiveCall arrived = arrive(call, fingerprint, {});
-  const InCollective in(torch_.simulation().local(), fingerprint, arrived.sequence);
+  const auto [arrived, flight] = arrive(call, fingerprint, {});
+  InCollective in(torch_.simulation(), *call.group, fingerprint, arrived.sequence, flight);
+  in.started();
   std::shared_ptr<ObjectExchange>& entry = object_exchanges_[arrived.operation];
   if (entry == nullptr) entry = std::make_shared<ObjectExchange>(call.group->size());
   const std::shared_ptr<ObjectExchange> meeting = entry;
@@ -184,6 +261,7 @@ std::vector<std::any> DistributedContext::exchange(std::string_view function, co
   if (++meeting->arrived == call.group->size()) {
     object_exchanges_.erase(arrived.operation);
     for (runtime::Completion* waiter : std::exchange(meeting->waiters, {})) waiter->signal();
+    in.completed();
     return meeting->objects;
   }
   runtime::Completion done(torch_.simulation());
@@ -194,6 +272,7 @@ std::vector<std::any> DistributedContext::exchange(std::string_view function, co
     std::erase(meeting->waiters, &done);
     throw;
   }
+  in.completed();
   return meeting->objects;
 }
 

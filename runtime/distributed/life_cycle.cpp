@@ -150,6 +150,7 @@ void DistributedContext::note_absent_ranks(Group& group) {
 
 void DistributedContext::ranks_start(int nprocs) {
   started_ranks_ = nprocs;
+  torch_.simulation().flight_recorder().clear();
   returned_ranks_.clear();
   forget_groups(Forget::of_ranks);
   begin_anew();
@@ -192,6 +193,9 @@ void DistributedContext::run_abandoned() {
 
 // Calls are counted anew.
 void DistributedContext::begin_anew() {
+  for (const auto& [rank, works] : works_) {
+    for (const std::shared_ptr<Work::State>& work : works) work->release();
+  }
   works_.clear();
   object_exchanges_.clear();
   const auto begin = [&](Group& group) {

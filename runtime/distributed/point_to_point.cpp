@@ -21,6 +21,22 @@ namespace {
 
 }  // namespace
 
+runtime::FlightRecorder::Id DistributedContext::record(const MessageCall& wanted,
+                                                       const Message& message, int group) {
+  runtime::Simulation& simulation = torch_.simulation();
+  simulation.log(runtime::LogTopic::distributed, [&] { return describe(message) + " issued"; });
+  return simulation.flight_recorder().issue(message.own, {.function = wanted.function,
+                                                          .location = wanted.location,
+                                                          .group = group,
+                                                          .peer = message.other.value_or(-1),
+                                                          .tag = message.tag,
+                                                          .has_tensor = true,
+                                                          .is_async = !wanted.is_blocking,
+                                                          .dtype = message.block.tensor.dtype(),
+                                                          .shape = message.block.tensor.shape(),
+                                                          .issued = simulation.now()});
+}
+
 // Sends and receives meet in the group's mailbox; whoever comes second moves the elements, on a
 // fiber of its own, since its rank need not wait.
 Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
@@ -36,6 +52,7 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
   message.block = whole(x);
   message.location = wanted.location;
   message.work = make_work(describe(message));
+  message.work->flight = record(wanted, message, call->group->number);
   message.work->peer = message.other;
   message.work->keep(x);
   if (!wanted.is_send) message.work->tensors = {x};
@@ -47,6 +64,10 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
   }
   const Message& send = message.is_send ? message : *match;
   const Message& receive = message.is_send ? *match : message;
+  for (const Message* side : {&send, &receive}) {
+    torch_.simulation().flight_recorder().start(side->own, side->work->flight,
+                                                torch_.simulation().now());
+  }
   start(message.work,
         [this, group = call->group->shared_from_this(), send, receive, earlier = match->work] {
           std::exception_ptr failure;

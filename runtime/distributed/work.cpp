@@ -12,6 +12,7 @@ namespace kernbench::distributed {
 
 void Work::State::keep(const Tensor& tensor) {
   tensor.storage()->begin_use();
+  tensor.storage()->works.push_back(&description);
   uses.push_back(tensor);
 }
 
@@ -19,8 +20,20 @@ void Work::State::finish(std::exception_ptr how) {
   is_done = true;
   failure = std::move(how);
   ended = simulation.now();
-  for (const Tensor& tensor : std::exchange(uses, {})) tensor.storage()->end_use();
+  if (failure == nullptr && !simulation.has_failed()) {  // and is not just unwound
+    simulation.flight_recorder().complete(rank, flight, ended);
+    simulation.log(runtime::LogTopic::distributed,
+                   [&] { return fmt::format("{} completed (rank {})", description, rank); });
+  }
+  release();
   for (runtime::Completion* waiter : std::exchange(waiters, {})) waiter->signal();
+}
+
+void Work::State::release() {
+  for (const Tensor& tensor : std::exchange(uses, {})) {
+    std::erase(tensor.storage()->works, &description);
+    tensor.storage()->end_use();
+  }
 }
 
 void Work::State::wait(runtime::DescribeWait describe) {
@@ -33,6 +46,19 @@ void Work::State::wait(runtime::DescribeWait describe) {
     std::erase(waiters, &done);
     throw;
   }
+}
+
+// In one turn of its fiber nothing else happens, so the answer cannot change.
+void Work::State::polled() {
+  constexpr int kMostPolls = 1'000'000;
+  const std::uint64_t turn = simulation.fibers().turn();
+  poll_count = turn == polled_turn ? poll_count + 1 : 1;
+  polled_turn = turn;
+  if (poll_count < kMostPolls) return;
+  throw DeadlockError(
+      "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "
+                             "and nothing can complete it meanwhile; call wait()",
+                             rank, poll_count, to_string(simulation.now()), description));
 }
 
 Work::State& Work::checked() const {
@@ -60,7 +86,8 @@ bool Work::wait(std::optional<std::chrono::milliseconds>) const {
 }
 
 bool Work::is_completed() const {
-  return checked().is_done;
+  if (!checked().is_done) state_->polled();
+  return state_->is_done;
 }
 bool Work::is_success() const {
   return checked().is_done && state_->failure == nullptr;

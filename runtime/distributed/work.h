@@ -33,7 +33,9 @@ class Work {
   bool wait(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
   void synchronize() const { wait(); }
 
-  bool is_completed() const;             // it is done, well or not
+  // Whether it is done, well or not.  A rank that asks for ever, and waits for nothing, gets
+  // DeadlockError KB-D002: meanwhile nothing can be simulated.
+  bool is_completed() const;
   bool is_success() const;               // it is done, and well
   std::exception_ptr exception() const;  // what it failed with, or nullptr
   WorkResult get_future_result() const;
@@ -50,10 +52,17 @@ class Work {
 
 struct Work::State {
   explicit State(runtime::Simulation& in) : simulation(in), issued(in.now()) {}
+  ~State() { release(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   // Keeps a tensor in use until the work is done.
   void keep(const Tensor& tensor);
   void finish(std::exception_ptr how);
+  // Uses no tensor any more: it is done, or the run is over.
+  void release();
+  // A look that found it not done.
+  void polled();
   // Blocks the current fiber, or drives the engine, until it is done.
   void wait(runtime::DescribeWait describe);
 
@@ -65,6 +74,9 @@ struct Work::State {
   std::vector<Tensor> uses;     // host reads of them wait until it is done
   int source_rank = -1;
   std::optional<int> peer;  // of a message: the rank that must call too
+  runtime::FlightRecorder::Id flight = 0;
+  int poll_count = 0;  // looks at is_completed() in turn `polled_turn` of the scheduler
+  std::uint64_t polled_turn = 0;
   Time issued{0};
   Time ended{0};
   bool is_done = false;

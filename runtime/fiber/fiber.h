@@ -92,6 +92,12 @@ class Fiber {
 
   // What it waits for, in the words given to park(); empty if it is not parked.
   std::string waits_for() const;
+  // Whether a frame of that address is the fiber's own.  Async-signal-safe.
+  bool has_on_stack(const void* frame) const noexcept {
+    return frame >= stack_.bottom && frame < stack_.top();
+  }
+  // In how many waits it was told that its run is over, if it is.
+  int ignored_cancellations() const { return cancelled_throws_; }
   // When it parked last.
   Time waits_since() const { return waits_since_; }
 

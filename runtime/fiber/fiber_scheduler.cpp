@@ -1,10 +1,29 @@
 #include "runtime/fiber/fiber_scheduler.h"
 
+#include <cxxabi.h>
+
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::runtime {
+
+namespace {
+
+// It has unwound the fiber, and would end the thread, which is everybody's.
+[[noreturn]] void die_of_pthread_exit(const Fiber& fiber) {
+  std::fflush(stdout);
+  fmt::print(stderr,
+             "kernbench: error: [KB-R006] {} called pthread_exit()\n"
+             "  a worker ends by returning or by throwing\n",
+             fiber.name());
+  std::_Exit(static_cast<int>(ExitCode::collective_misuse));
+}
+
+}  // namespace
 
 FiberScheduler::FiberScheduler(sim::Engine& engine, const FiberOptions& options)
     : engine_(engine), stacks_(options) {}
@@ -62,6 +81,8 @@ void FiberScheduler::run_body(Fiber& fiber) noexcept {
     fiber.body_();
   } catch (const Cancelled&) {
     fiber.result_.how = FiberResult::How::cancelled;
+  } catch (const abi::__forced_unwind&) {
+    die_of_pthread_exit(fiber);
   } catch (...) {
     fiber.result_ = {FiberResult::How::threw, std::current_exception()};
   }

@@ -32,6 +32,7 @@ class FiberScheduler {
   FiberScheduler& operator=(const FiberScheduler&) = delete;
 
   sim::Engine& engine() { return engine_; }
+  Time now() const { return engine_.now(); }
 
   // Runs `body` on a fiber, from an engine event at now() on.  What leaves the body ends that fiber
   // and nothing else.  `on_end` is called once, on the main stack, when the fiber is done and its

@@ -1,10 +1,15 @@
 #include "runtime/multiprocessing/spawn.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <deque>
+#include <span>
 #include <typeinfo>
 
+#include "runtime/context/failure.h"
 #include "runtime/context/runtime_context.h"
 #include "runtime/multiprocessing/demangle.h"
 #include "sim_engine/base/check.h"
@@ -17,6 +22,7 @@ using runtime::Completion;
 using runtime::Fiber;
 using runtime::FiberLocal;
 using runtime::FiberResult;
+using runtime::LogTopic;
 
 struct Failure {
   std::string text;  // "boom (std::runtime_error)"
@@ -70,6 +76,8 @@ class World {
 
   bool join();
   bool is_over() const { return is_over_; }
+  // "rank 0 waited for all_reduce#0 ..., rank 3 was ready to run": those that have not returned.
+  std::vector<std::string> unfinished() const;
 
  private:
   struct Rank {
@@ -78,10 +86,20 @@ class World {
     bool ended = false;
   };
 
+  // What a rank raised.
+  struct Raised {
+    const Rank* rank;
+    std::exception_ptr exception;
+    Failure failure;
+  };
+
   void start(int number);
   void ended(Rank& rank, const FiberResult& result);
-  void failed(const Rank& rank, const std::exception_ptr& exception);
+  void raised(const Rank& rank, const std::exception_ptr& exception);
+  void fail(std::uint64_t);
+  void given_up(const Rank& rank) const;
   std::string state_of(const Rank& rank) const;
+  std::string suppressed() const;
 
   RuntimeContext& torch_;
   const std::function<void(int)> body_;
@@ -91,6 +109,7 @@ class World {
   std::deque<Rank> ranks_;  // addresses stay
   Completion all_returned_{torch_.simulation()};
   bool is_over_ = false;  // joined
+  std::vector<Raised> raised_;
   std::exception_ptr failure_;
 };
 
@@ -101,20 +120,24 @@ void World::start(int number) {
   rank.fiber = &torch_.simulation().fibers().spawn(
       runtime::FiberName(runtime::write_name),
       [this, number] {
+        torch_.simulation().log(LogTopic::fiber, [] { return "begins"; });
         body_(number);
         ends_();
+        torch_.simulation().log(LogTopic::fiber, [] { return "ends"; });
       },
       &rank.local, [this, &rank](Fiber&, const FiberResult& result) { ended(rank, result); });
 }
 
 void World::ended(Rank& rank, const FiberResult& result) {
   rank.ended = true;
-  if (result.how == FiberResult::How::threw) failed(rank, result.exception);
+  if (result.how == FiberResult::How::threw) raised(rank, result.exception);
+  if (result.how == FiberResult::How::abandoned) given_up(rank);
   if (result.how != FiberResult::How::returned) return;
   try {
     returned_(rank.local.rank);
   } catch (const DeadlockError&) {  // others wait for it
-    torch_.simulation().fail(std::current_exception());
+    // Unless one has raised, which may be why.
+    if (raised_.empty()) torch_.simulation().fail(std::current_exception());
   }
   if (--running_ == 0) all_returned_.signal();
 }
@@ -133,23 +156,68 @@ std::string World::state_of(const Rank& rank) const {
   }
 }
 
-void World::failed(const Rank& rank, const std::exception_ptr& exception) {
+// The run ends when all that is due at this instant has run: those that fail in it too are known
+// then, and which of them has the lowest rank.
+void World::raised(const Rank& rank, const std::exception_ptr& exception) {
   runtime::Simulation& simulation = torch_.simulation();
   if (simulation.has_failed()) return;  // while it was unwound
-  const Failure failure = inspect(exception);
+  if (raised_.empty()) {
+    simulation.machine().engine().schedule(Time{0}, sim::Engine::call<&World::fail>(this));
+  }
+  raised_.push_back({&rank, exception, inspect(exception)});
+}
+
+void World::fail(std::uint64_t) {
+  runtime::Simulation& simulation = torch_.simulation();
+  if (simulation.has_failed()) return;
+  std::ranges::sort(raised_, {}, [](const Raised& raised) { return raised.rank->local.rank; });
+  const auto& [rank, exception, failure] = raised_.front();
+  const int number = rank->local.rank;
   if (failure.passes_unchanged) {
     simulation.fail(exception);
     return;
   }
   std::string text =
       fmt::format("-- Process {} terminated with the following error:\n  rank {}: {}\n  at t={}",
-                  rank.local.rank, rank.local.rank, failure.text, to_string(simulation.now()));
+                  number, number, failure.text, to_string(simulation.now()));
   for (const Rank& other : ranks_) {
-    if (&other == &rank) continue;
+    const bool has_raised = std::ranges::find(raised_, &other, &Raised::rank) != raised_.end();
+    if (has_raised) continue;
     text += fmt::format("\n  rank {} {}", other.local.rank, state_of(other));
   }
-  simulation.fail(
-      std::make_exception_ptr(SpawnException(rank.local.rank, exception, failure.exit_code, text)));
+  simulation.fail(std::make_exception_ptr(
+      SpawnException(number, exception, failure.exit_code, text + suppressed())));
+}
+
+// "suppressed: 2 more (rank 2: boom (std::runtime_error), rank 3: ...)"; of each its first line.
+std::string World::suppressed() const {
+  if (raised_.size() == 1) return {};
+  std::vector<std::string> others;
+  for (const Raised& raised : std::span(raised_).subspan(1)) {
+    const std::string& text = raised.failure.text;
+    others.push_back(
+        fmt::format("rank {}: {}", raised.rank->local.rank, text.substr(0, text.find('\n'))));
+  }
+  return fmt::format("\n  suppressed: {} more ({})", others.size(), fmt::join(others, ", "));
+}
+
+void World::given_up(const Rank& rank) const {
+  const Fiber& fiber = *rank.fiber;
+  const std::size_t kib = torch_.simulation().fibers().stacks().stack_bytes() / 1024;
+  const int ignored = fiber.ignored_cancellations();
+  fmt::print(stderr, "kernbench: warning: [KB-R009] rank {} {}; its stack ({} KiB) is leaked\n",
+             rank.local.rank,
+             ignored < 3 ? "waits in a destructor although the run is over"
+                         : fmt::format("ignored cancellation {} times", ignored),
+             kib);
+}
+
+std::vector<std::string> World::unfinished() const {
+  std::vector<std::string> texts;
+  for (const Rank& rank : ranks_) {
+    if (!rank.ended) texts.push_back(fmt::format("rank {} {}", rank.local.rank, state_of(rank)));
+  }
+  return texts;
 }
 
 bool World::join() {
@@ -171,11 +239,26 @@ bool World::join() {
   const std::exception_ptr cause = torch_.distributed.unnoticed_failure();
   torch_.distributed.run_abandoned();
   if (cause != nullptr && is_deadlock(failure_)) failure_ = cause;
+  torch_.simulation().flight_recorder().failed(runtime::describe_failure(failure_, {}).code,
+                                               torch_.simulation().now());
   std::rethrow_exception(failure_);
 }
 
 bool ProcessContext::join() {
   return world_->join();
+}
+
+// For the end of the context.  Silent if an exception is on its way: that is what happened.
+void Multiprocessing::report_unfinished() const {
+  const auto last = last_.lock();
+  if (last == nullptr || last->is_over() || std::uncaught_exceptions() > 0) return;
+  const std::vector<std::string> ranks = last->unfinished();
+  if (ranks.empty()) return;
+  fmt::print(stderr,
+             "kernbench: warning: [KB-R013] the context ends with {} unfinished worker{}, which {} "
+             "unwound ({}); join() them first\n",
+             ranks.size(), ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "is" : "are",
+             fmt::join(ranks, ", "));
 }
 
 ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body) {

@@ -72,9 +72,10 @@ class Multiprocessing {
   // return something.
   //
   // If a rank raises, the others are unwound (their destructors run once) and SpawnException is
-  // thrown.  DeadlockError and CollectiveMismatchError, which are about the group, are thrown as
-  // they are.  Throws CollectiveError KB-R004 inside a worker or a kernel, or while the ranks of
-  // another spawn() are not joined; KB-R010 for nprocs < 1.
+  // thrown.  Of several that raise at one instant the lowest rank is the
+  // cause, the others are listed as suppressed.  DeadlockError and CollectiveMismatchError, which
+  // are about the group, are thrown as they are.  Throws CollectiveError KB-R004 inside a worker or
+  // a kernel, or while the ranks of another spawn() are not joined; KB-R010 for nprocs < 1.
   template <class Function, class... Arguments>
   auto spawn(Function&& fn, std::tuple<Arguments...> args = {}, int nprocs = 1) {
     using Result = std::invoke_result_t<Function&, int, Arguments&...>;
@@ -109,7 +110,10 @@ class Multiprocessing {
         args);
   }
 
+  friend class kernbench::RuntimeContext;
+
   ProcessContext start(int nprocs, std::function<void(int)> body);
+  void report_unfinished() const;
 
   RuntimeContext& torch_;
   std::weak_ptr<World> last_;  // that was started

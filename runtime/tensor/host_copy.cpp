@@ -85,6 +85,11 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes) {
     throw CollectiveError("KB-R012", fmt::format("copy_ into tensor '{}' inside kernel '{}'",
                                                  target.name(), local.kernel));
   }
+  if (const auto& works = target.storage()->works; !works.empty()) {
+    throw CollectiveError("KB-G003", fmt::format("host write to tensor '{}', which {} still uses; "
+                                                 "wait for its Work first",
+                                                 target.name(), *works.front()));
+  }
   const auto copy = std::make_shared<HostCopy>(target, std::move(writes));
   simulation.keep(copy);
   copy->run();

@@ -28,6 +28,7 @@ struct Tensor::Storage {
   // Launches, copies and collectives under way that use this tensor, and who waits for their end.
   int pending = 0;
   std::vector<runtime::Completion*> waiters;
+  std::vector<const std::string*> works;  // what was issued with async_op and uses it
 
   Storage() = default;
   Storage(const Storage&) = delete;

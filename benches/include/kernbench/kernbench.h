@@ -10,6 +10,7 @@
 #include "ccl/ahbm_backend.h"
 #include "ccl/algorithms/exchange.h"
 #include "ccl/config.h"
+#include "runtime/context/process_guard.h"
 #include "runtime/context/runtime_context.h"
 #include "runtime/distributed/local_backend.h"
 #include "sim_engine/base/dtype.h"
@@ -23,5 +24,7 @@ namespace kernbench::detail {
 // The layers below do not know of each other: here the runtime learns of its backends (ADR-0107).
 inline const bool ahbm_is_registered = ccl::register_ahbm_backend();
 inline const bool local_is_registered = distributed::register_local_backend();
+// An Error that leaves the user's main() ends the program with its exit code.
+inline const bool errors_are_reported = runtime::report_uncaught_errors();
 
 }  // namespace kernbench::detail

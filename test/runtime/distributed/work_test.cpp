@@ -81,6 +81,62 @@ TEST_CASE("a host read waits for the work on its tensor", "[distributed][work]")
   });
 }
 
+TEST_CASE("a host write to a tensor that a work uses is refused", "[distributed][work]") {
+  LocalWorld world(2);
+  world.spawn([&](int rank) {
+    Tensor x = world.tensor({1});
+    if (rank == 1) world.tensor({1, 2, 3});
+    const auto line = std::source_location::current().line() + 1;
+    const Work work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    const Tensor host = RuntimeContext::tensor({7}, {1});
+    CHECK(LocalWorld::refusal([&] { x.copy_(host); }) ==
+          fmt::format("[KB-G003] host write to tensor '{}', which all_reduce#0 ([1] Float SUM) at "
+                      "work_test.cpp:{} still uses; wait for its Work first",
+                      x.name(), line));
+    work.wait();
+    CHECK(x.item() == 2);
+    x.copy_(host);
+    CHECK(x.item() == 7);
+  });
+}
+
+TEST_CASE("after a failed run a tensor may be read and written", "[distributed][work]") {
+  LocalWorld world(2);
+  Tensor x = world.tensor({1});
+  Work kept;
+  CHECK_THROWS_AS(world.spawn([&](int rank) {
+    if (rank == 1) throw std::runtime_error("boom");
+    kept = world.dist.isend(x, 1);
+    kept.wait();
+  }),
+                  SpawnException);
+  CHECK(x.item() == 1);
+  x.copy_(RuntimeContext::tensor({2}, {1}));
+  CHECK(x.item() == 2);
+}
+
+TEST_CASE("a rank that polls a work for ever is told", "[distributed][work]") {
+  LocalWorld world(2);
+  std::string text;
+  const auto line = std::source_location::current().line() + 3;
+  world.spawn([&](int rank) {
+    Tensor x = world.tensor({1});
+    const Work work = rank == 0 ? world.dist.irecv(x, 1) : world.dist.isend(x, 0);
+    if (rank == 0) {
+      text = error_of<DeadlockError>([&] {
+        while (!work.is_completed()) {
+        }
+      });
+    }
+    work.wait();
+  });
+  CHECK(text ==
+        fmt::format("[KB-D002] no progress: rank 0 asked 1000000 times at t=255.4 ns whether recv "
+                    "from rank 1 (tag 0) at work_test.cpp:{} is completed, and nothing can "
+                    "complete it meanwhile; call wait()",
+                    line));
+}
+
 TEST_CASE("what nobody waits for ends all the same", "[distributed][work]") {
   LocalWorld world(2);
   std::vector<Tensor> tensors(2);

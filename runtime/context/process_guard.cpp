@@ -1,0 +1,171 @@
+#include "runtime/context/process_guard.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+#include "runtime/context/failure.h"
+#include "runtime/context/fiber_local.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::runtime {
+
+namespace {
+
+constexpr std::string_view kEndOfProcess = "  a worker ends by returning or by throwing\n";
+
+std::mutex guards_mutex;
+ProcessGuard* guards = nullptr;  // written under the mutex; the handler of a signal reads without
+struct sigaction previous_abort;
+volatile sig_atomic_t chained = 0;
+std::terminate_handler previous_terminate = nullptr;
+
+// The context on one of whose fibers the caller is.
+const ProcessGuard* guard_of_stack(const void* frame) {
+  for (const ProcessGuard* guard = guards; guard != nullptr; guard = guard->next()) {
+    const Fiber* fiber = guard->fibers().current();
+    if (fiber != nullptr && fiber->has_on_stack(frame)) return guard;
+  }
+  return nullptr;
+}
+
+// "kernbench: error: [KB-R006] rank 1 called exit(3) inside a worker".  Async-signal-safe.
+void say(const ProcessGuard& guard, std::string_view call) {
+  const Fiber& fiber = *guard.fibers().current();
+  const auto* local = static_cast<const FiberLocal*>(fiber.local());
+  const bool is_kernel = local != nullptr && local->kind == FiberLocal::Kind::kernel;
+  std::array<char, 128> name;
+  const std::size_t length = fiber.write_name(name);
+  std::array<char, 512> text;
+  const auto end = fmt::format_to_n(
+      text.data(), text.size(), "kernbench: error: [KB-R006] {} called {} inside a {}\n{}",
+      std::string_view(name.data(), length), call, is_kernel ? "kernel" : "worker", kEndOfProcess);
+  const auto written = static_cast<std::size_t>(end.out - text.data());
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), written);
+  guard.recorder().write("KB-R006", guard.fibers().now());
+}
+
+void end_if_in_fiber(std::string_view call) {
+  const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
+  if (guard == nullptr) return;
+  std::fflush(stdout);
+  say(*guard, call);
+  std::_Exit(static_cast<int>(ExitCode::collective_misuse));
+}
+
+void on_exit_called(int status, void*) {
+  std::array<char, 32> call;
+  const auto end = fmt::format_to_n(call.data(), call.size(), "exit({})", status);
+  end_if_in_fiber({call.data(), static_cast<std::size_t>(end.out - call.data())});
+}
+
+void on_quick_exit() {
+  end_if_in_fiber("quick_exit()");
+}
+
+void on_abort(int signal, siginfo_t* info, void* context) {
+  const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
+  if (guard != nullptr && chained == 0) say(*guard, "abort()");
+  const bool is_handler =
+      previous_abort.sa_handler != SIG_DFL && previous_abort.sa_handler != SIG_IGN;
+  if (is_handler && chained == 0) {
+    chained = 1;
+    if ((previous_abort.sa_flags & SA_SIGINFO) != 0) {
+      previous_abort.sa_sigaction(signal, info, context);
+    } else {
+      previous_abort.sa_handler(signal);
+    }
+    chained = 0;
+  }
+  ::signal(SIGABRT, SIG_DFL);  // abort() raises it again
+}
+
+// Without SA_ONSTACK: the stack is what tells who aborts.
+void watch_abort() {
+  struct sigaction present {};
+  sigaction(SIGABRT, nullptr, &present);
+  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == on_abort) return;
+  previous_abort = present;
+  struct sigaction ours {};
+  ours.sa_sigaction = on_abort;
+  ours.sa_flags = SA_SIGINFO;
+  sigemptyset(&ours.sa_mask);
+  sigaction(SIGABRT, &ours, nullptr);
+}
+
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text;
+  std::string word;
+  while (std::getline(file, word, '\0')) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+bool is_ours(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const Error&) {
+    return true;
+  } catch (const InternalError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+[[noreturn]] void on_terminate() {
+  const std::exception_ptr exception = std::current_exception();
+  if (exception != nullptr && is_ours(exception)) {
+    const Failure failure = describe_failure(exception, command_line());
+    std::fflush(stdout);
+    fmt::print(stderr, "kernbench: error: {}\n", failure.text);
+    std::fflush(stderr);
+    for (const ProcessGuard* guard = guards; guard != nullptr; guard = guard->next()) {
+      if (!guard->recorder().has_failed_with(failure.code)) continue;
+      guard->recorder().write(failure.code, guard->fibers().now());
+      break;
+    }
+    std::_Exit(static_cast<int>(failure.exit_code));
+  }
+  if (previous_terminate != nullptr) previous_terminate();
+  std::abort();
+}
+
+}  // namespace
+
+ProcessGuard::ProcessGuard(const FiberScheduler& fibers, const FlightRecorder& recorder)
+    : fibers_(fibers), recorder_(recorder) {
+  report_uncaught_errors();
+  const std::scoped_lock lock(guards_mutex);
+  static const bool exits_are_watched =
+      ::on_exit(on_exit_called, nullptr) == 0 && std::at_quick_exit(on_quick_exit) == 0;
+  static_cast<void>(exits_are_watched);
+  watch_abort();
+  next_ = guards;
+  guards = this;
+}
+
+ProcessGuard::~ProcessGuard() {
+  const std::scoped_lock lock(guards_mutex);
+  ProcessGuard** link = &guards;
+  while (*link != this) link = &(*link)->next_;
+  *link = next_;
+}
+
+bool report_uncaught_errors() {
+  static const bool is_installed = [] {
+    previous_terminate = std::set_terminate(on_terminate);
+    return true;
+  }();
+  return is_installed;
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,122 @@
+// Several ranks that fail, ranks that do not let themselves be unwound, and worlds that nobody
+// joins.
+
+#include <catch2/catch.hpp>
+
+#include "test/runtime/distributed/local_world.h"
+#include "test/runtime/fiber/run_in_child.h"
+
+namespace kernbench::test {
+namespace {
+
+std::string text_of(LocalWorld& world, const std::function<void(int)>& body) {
+  return error_of<SpawnException>([&] { world.spawn(body); });
+}
+
+TEST_CASE("of ranks that fail at one instant the lowest is the cause, the others are suppressed",
+          "[spawn][error]") {
+  LocalWorld world(4);
+  const std::string text = text_of(world, [&](int rank) {
+    world.dist.barrier();  // the last to come goes on first: rank 3, then 0, 1 and 2
+    if (rank == 2) world.dist.barrier();
+    if (rank == 1) throw DeviceError("KB-T001", "first line\n  second line");
+    throw std::runtime_error(fmt::format("boom {}", rank));
+  });
+  CHECK(
+      text.starts_with("[KB-R001] -- Process 0 terminated with the following error:\n"
+                       "  rank 0: boom 0 (std::runtime_error)\n"
+                       "  at t=0 ns\n"
+                       "  rank 2 waited for barrier#1 at spawn_failures_test.cpp:"));
+  CHECK(
+      text.ends_with("\n  suppressed: 2 more (rank 1: [KB-T001] first line, rank 3: boom 3 "
+                     "(std::runtime_error))"));
+}
+
+TEST_CASE("a rank that fails later is not suppressed, it is unwound", "[spawn][error]") {
+  LocalWorld world(2);
+  const std::string text = text_of(world, [&](int rank) {
+    if (rank == 0) world.tensor({1});
+    throw std::runtime_error(fmt::format("boom {}", rank));
+  });
+  CHECK(text ==
+        "[KB-R001] -- Process 1 terminated with the following error:\n"
+        "  rank 1: boom 1 (std::runtime_error)\n"
+        "  at t=0 ns\n"
+        "  rank 0 waited for copy_ into tensor 'tensor0'");
+}
+
+TEST_CASE("a rank that returns at the instant of a failure is not its cause", "[spawn][error]") {
+  LocalWorld world(3);
+  const std::string text = text_of(world, [&](int rank) {
+    if (rank == 0) world.dist.barrier();
+    if (rank == 1) throw std::runtime_error("boom");
+  });
+  CHECK(
+      text.starts_with("[KB-R001] -- Process 1 terminated with the following error:\n"
+                       "  rank 1: boom (std::runtime_error)\n"));
+  CHECK(text.ends_with("\n  rank 2 had returned"));
+}
+
+// Stacks that are leaked on purpose: in a child, so that no sanitizer looks for them.
+TEST_CASE("a rank that cannot be unwound is told of, and its stack is leaked", "[spawn][error]") {
+  const runtime::Ended ended = runtime::run_in_child([] {
+    struct Waits {
+      distributed::DistributedContext& dist;
+      ~Waits() { dist.barrier(); }
+    };
+    LocalWorld world(4);
+    try {
+      world.spawn([&](int rank) {
+        if (rank == 3) throw std::runtime_error("boom");
+        if (rank == 1) {
+          const Waits last{world.dist};
+          world.dist.barrier();
+        }
+        for (;;) {
+          try {
+            world.dist.barrier();
+          } catch (...) {
+            if (rank == 0) throw;
+          }
+        }
+      });
+    } catch (const SpawnException&) {
+      _exit(7);
+    }
+  });
+  CHECK(ended.exit_code == 7);
+  CHECK(ended.standard_error ==
+        "kernbench: warning: [KB-R009] rank 2 ignored cancellation 3 times; its stack (256 KiB) is "
+        "leaked\n"
+        "kernbench: warning: [KB-R009] rank 1 waits in a destructor although the run is over; its "
+        "stack (256 KiB) is leaked\n");
+}
+
+TEST_CASE("a context that ends before its ranks are joined says so, and unwinds them once",
+          "[spawn][error]") {
+  const runtime::Ended ended = runtime::run_in_child([] {
+    int destroyed = 0;
+    struct Counted {
+      int& count;
+      ~Counted() { ++count; }
+    };
+    {
+      LocalWorld world(3);
+      world.torch.multiprocessing.spawn(
+          [&](int rank) {
+            const Counted counted{destroyed};
+            if (rank == 0) return;
+            world.dist.barrier({.async_op = true}).wait();
+          },
+          std::tuple<>(), 2, {.join = false});
+    }
+    _exit(destroyed);
+  });
+  CHECK(ended.exit_code == 0);  // none had begun
+  CHECK(ended.standard_error ==
+        "kernbench: warning: [KB-R013] the context ends with 2 unfinished workers, which are "
+        "unwound (rank 0 had not started, rank 1 had not started); join() them first\n");
+}
+
+}  // namespace
+}  // namespace kernbench::test
