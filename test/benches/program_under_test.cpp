@@ -37,6 +37,11 @@ namespace {
     const rlimit limit{bytes, bytes};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
+  if (options.cpu_limit_s >= 0) {
+    const auto seconds = static_cast<rlim_t>(options.cpu_limit_s);
+    const rlimit limit{seconds, seconds};
+    ::setrlimit(RLIMIT_CPU, &limit);
+  }
   for (const auto& [name, value] : options.environment) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }

@@ -22,6 +22,7 @@ struct ProgramOptions {
   std::string program = KERNBENCH_PROGRAM;
   std::string folder = {};       // to run in
   long file_size_limit = -1;     // RLIMIT_FSIZE, in bytes
+  int cpu_limit_s = -1;          // RLIMIT_CPU: one that loops for ever is ended
   bool close_stdout = false;     // stdout is a pipe that nobody reads
   std::string stdout_file = {};  // e.g. /dev/full; then `out` is empty
   double interrupt_after_s = -1;

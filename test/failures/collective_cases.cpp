@@ -1,0 +1,184 @@
+// Ranks that call different things, or not all.
+
+#include "test/failures/failure_case.h"
+
+namespace kernbench::test {
+namespace {
+
+void operation() {
+  LocalRanks world(3);
+  world.spawn([&](int rank) {
+    const Tensor x = world.ones();
+    rank == 1 ? world.dist.broadcast(x, 0) : world.dist.all_reduce(x);
+  });
+}
+
+void shape() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) { world.dist.all_reduce(world.ones({rank == 1 ? 20 : 10})); });
+}
+
+void dtype() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    world.dist.all_reduce(world.ones({10}, rank == 1 ? DType::f32 : DType::f16));
+  });
+}
+
+void reduce_op() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    world.dist.all_reduce(world.ones(), rank == 1 ? ReduceOp::max : ReduceOp::sum);
+  });
+}
+
+void root() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) { world.dist.broadcast(world.ones(), rank); });
+}
+
+void members() {
+  LocalRanks world(3);
+  world.spawn([&](int rank) {
+    const std::vector<int> ranks = {0, rank == 1 ? 2 : 1};
+    world.dist.new_group(ranks);
+  });
+}
+
+void member_order() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    const std::vector<int> ranks = {rank, 1 - rank};
+    world.dist.new_group(ranks, {.sort_ranks = false});
+  });
+}
+
+void groups_that_wait_for_each_other() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    const auto first = world.dist.new_group({0, 1});
+    const auto second = world.dist.new_group({0, 1});
+    world.dist.barrier({.group = rank == 0 ? first : second});
+    world.dist.barrier({.group = rank == 0 ? second : first});
+  });
+}
+
+void no_member() {
+  LocalRanks world(2);
+  world.spawn([&](int) {
+    const auto group = world.dist.new_group({0});
+    world.dist.all_reduce(world.ones(), ReduceOp::sum, {.group = group});
+  });
+}
+
+void order() {
+  LocalRanks world(4);
+  world.spawn([&](int rank) {
+    const Tensor x = world.ones();
+    for (const bool first : {true, false}) {
+      first == (rank % 2 == 0) ? world.dist.all_reduce(x) : world.dist.barrier();
+    }
+  });
+}
+
+void missing() {
+  LocalRanks world(4);
+  world.spawn([&](int rank) {
+    for (int i = 0; i < (rank == 1 ? 3 : 4); ++i) world.dist.all_reduce(world.ones());
+  });
+}
+
+void returns_early() {
+  LocalRanks world(3);
+  world.spawn([&](int rank) {
+    if (rank == 1) return;
+    world.dist.barrier();
+  });
+}
+
+void async_and_not() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    const auto work = world.dist.barrier({.async_op = rank == 1});
+    if (work) work.wait();
+  });
+}
+
+void inside_a_kernel() {
+  LocalRanks world(2);
+  world.spawn([&](int) {
+    world.torch.launch(
+        "k", [&](tl::Context&, tl::Pointer) { world.dist.barrier(); }, world.ones());
+  });
+}
+
+void never_waited_for() {
+  LocalRanks world(2);
+  world.spawn([&](int) { world.dist.barrier({.async_op = true}); });
+}
+
+void waited_for_by_another() {
+  LocalRanks world(2);
+  distributed::Work of_rank_0;
+  world.spawn([&](int rank) {
+    const auto work = world.dist.barrier({.async_op = true});
+    if (rank == 0) of_rank_0 = work;
+    work.wait();
+    work.wait();  // any number of times
+    if (rank == 1) of_rank_0.wait();
+  });
+}
+
+void host_read() {
+  LocalRanks world(2);
+  world.spawn([&](int) {
+    const Tensor x = world.ones();
+    const auto work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    if (x.at({0}) != 2) throw std::logic_error("it does not wait");
+    work.wait();
+  });
+}
+
+void host_write() {
+  LocalRanks world(2);
+  world.spawn([&](int) {
+    Tensor x = world.ones();
+    const auto work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    x.copy_(RuntimeContext::tensor({1, 2, 3, 4}, {4}));
+    work.wait();
+  });
+}
+
+void one_device() {
+  LocalRanks world(2);
+  world.spawn([&](int) {
+    world.torch.ahbm.set_device(0);
+    world.dist.all_reduce(world.ones());
+  });
+}
+
+}  // namespace
+
+std::vector<FailureCase> collective_cases() {
+  return {{"A4-operation", operation},
+          {"A5-shape", shape},
+          {"A6-dtype", dtype},
+          {"A7-reduce-op", reduce_op},
+          {"A8-root", root},
+          {"A9-members", members},
+          {"A9-member-order", member_order},
+          {"A9-groups-wait", groups_that_wait_for_each_other},
+          {"A9-no-member", no_member},
+          {"A10-order", order},
+          {"A10-missing", missing},
+          {"A12-returns-early", returns_early},
+          {"A4-async", async_and_not},
+          {"A23-kernel", inside_a_kernel},
+          {"A22-never-waited", never_waited_for},
+          {"A22-another-waits", waited_for_by_another},
+          {"G2-host-read", host_read},
+          {"G3-host-write", host_write},
+          {"B10-one-device", one_device}};
+}
+
+}  // namespace kernbench::test

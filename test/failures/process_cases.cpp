@@ -1,0 +1,85 @@
+// Workers that end the process, or try to, and contexts that end with their workers.
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "sim_engine/base/check.h"
+#include "test/failures/failure_case.h"
+
+namespace kernbench::test {
+namespace {
+
+void in_rank_1(void (*end)()) {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    world.dist.barrier();
+    if (rank == 1) end();
+    world.dist.barrier();
+  });
+}
+
+void in_kernel() {
+  Ranks world(1);
+  world.spawn([&](int) {
+    world.torch.launch(
+        "k", [](tl::Context&, tl::Pointer) { std::exit(3); }, world.ones());
+  });
+}
+
+void by_main() {
+  LocalRanks world(2);
+  world.torch.multiprocessing.spawn([&](int) { world.dist.barrier(); }, std::tuple<>(), 2,
+                                    {.join = false});
+  std::exit(3);
+}
+
+void throw_where_nothing_may_leave() noexcept {
+  [[maybe_unused]] const auto missing = std::vector<int>().at(3);
+}
+
+void not_joined() {
+  LocalRanks world(2);
+  world.torch.multiprocessing.spawn([&](int rank) { world.dist.recv(world.ones(), 1 - rank); },
+                                    std::tuple<>(), 2, {.join = false});
+  world.pass_time();
+}
+
+void thrown_before_join() {
+  LocalRanks world(2);
+  world.torch.multiprocessing.spawn([&](int rank) { world.dist.recv(world.ones(), 1 - rank); },
+                                    std::tuple<>(), 2, {.join = false});
+  world.pass_time();
+  world.dist.init_process_group("local");
+}
+
+void bug_of_ours() {
+  LocalRanks world(2);
+  world.spawn([](int) { KB_CHECK(1 + 1 == 3, "of {}", "arithmetic"); });
+}
+
+int depth_of(int n) {
+  volatile char large[4096];
+  large[0] = static_cast<char>(n);
+  return n < 0 ? 0 : depth_of(n + 1) + large[0];
+}
+
+}  // namespace
+
+std::vector<FailureCase> process_cases() {
+  return {{"A13-exit", [] { in_rank_1([] { std::exit(3); }); }},
+          {"A13-exit-0", [] { in_rank_1([] { std::exit(0); }); }},
+          {"A13-quick-exit", [] { in_rank_1([] { std::quick_exit(3); }); }},
+          {"A13-abort", [] { in_rank_1([] { std::abort(); }); }},
+          {"A13-terminate", [] { in_rank_1(throw_where_nothing_may_leave); }},
+          {"A13-pthread-exit", [] { in_rank_1([] { pthread_exit(nullptr); }); }},
+          {"A13-kernel", in_kernel},
+          {"A13-main", by_main},
+          {"B4-not-joined", not_joined},
+          {"B4-thrown-before-join", thrown_before_join},
+          {"B5-stack", [] { in_rank_1([] { depth_of(0); }); }},
+          {"X-bug", bug_of_ours}};
+}
+
+}  // namespace kernbench::test
