@@ -54,7 +54,11 @@ void say(const ProcessGuard& guard, std::string_view call) {
 }
 
 void end_if_in_fiber(std::string_view call) {
-  const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
+  const ProcessGuard* guard = nullptr;
+  {
+    const std::scoped_lock lock(guards_mutex);  // other threads may make contexts
+    guard = guard_of_stack(__builtin_frame_address(0));
+  }
   if (guard == nullptr) return;
   std::fflush(stdout);
   say(*guard, call);
@@ -128,6 +132,7 @@ bool is_ours(const std::exception_ptr& exception) {
     std::fflush(stdout);
     fmt::print(stderr, "kernbench: error: {}\n", failure.text);
     std::fflush(stderr);
+    const std::unique_lock lock(guards_mutex, std::try_to_lock);
     for (const ProcessGuard* guard = guards; guard != nullptr; guard = guard->next()) {
       if (!guard->recorder().has_failed_with(failure.code)) continue;
       guard->recorder().write(failure.code, guard->fibers().now());
