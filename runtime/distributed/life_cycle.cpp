@@ -57,7 +57,20 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
   }
 }
 
+namespace {
+
+// There is one process, and nobody to meet: any URL will do that PyTorch knows a handler for.
+void check_init_method(std::string_view url) {
+  const std::string_view scheme = url.substr(0, url.find("://"));
+  if (url.empty() || scheme == "env" || scheme == "tcp" || scheme == "file") return;
+  misuse(
+      fmt::format("No rendezvous handler for {}://; there are: env, tcp, file, and none", scheme));
+}
+
+}  // namespace
+
 void DistributedContext::check_init(const Backend& backend, const InitOptions& options) const {
+  check_init_method(options.init_method);
   const int world_size = backend.world_size();
   if (options.world_size != -1 && options.world_size != world_size) {
     if (backend.caller_count() != world_size) {

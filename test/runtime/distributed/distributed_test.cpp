@@ -83,8 +83,12 @@ TEST_CASE("wrong arguments of init_process_group are refused and leave no group"
         "[KB-R002] Cannot init process group where rank (3) >= world_size (3)");
   CHECK(world.misuse_of([&] { distributed.init_process_group("meeting", {.rank = -2}); }) ==
         "[KB-R002] Cannot init process group where rank (-2) is negative");
+  CHECK(world.misuse_of([&] {
+    distributed.init_process_group("meeting", {.init_method = "foo://host"});
+  }) == "[KB-R002] No rendezvous handler for foo://; there are: env, tcp, file, and none");
   CHECK_FALSE(distributed.is_initialized());
-  distributed.init_process_group("meeting", {.world_size = 3, .rank = 0});
+  distributed.init_process_group(
+      "meeting", {.world_size = 3, .rank = 0, .init_method = "tcp://localhost:29500"});
   CHECK(distributed.is_initialized());
 }
 
