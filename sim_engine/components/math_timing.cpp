@@ -33,9 +33,18 @@ MathKind kind_of(MathOp op) {
     case MathOp::convert:
     case MathOp::select:
       return MathKind::move;
-    default:
-      return MathKind::compare;
+    case MathOp::maximum:
+    case MathOp::minimum:
+    case MathOp::less:
+    case MathOp::less_equal:
+    case MathOp::greater:
+    case MathOp::greater_equal:
+    case MathOp::equal:
+    case MathOp::not_equal:
+    case MathOp::clamp:
+      break;
   }
+  return MathKind::compare;
 }
 
 // How often each lane gets an element.
@@ -82,9 +91,11 @@ std::int64_t math_cycles(const Topology::Pe& pe, AxisOp op, const AxisForm& form
       return softmax_cycles(pe, form);
     case AxisOp::broadcast:
       return 0;
-    default:
-      return element_cycles(pe, MathKind::move, form.count_with_axis());
+    case AxisOp::transpose:
+    case AxisOp::ramp:
+      break;
   }
+  return element_cycles(pe, MathKind::move, form.count_with_axis());
 }
 
 }  // namespace kernbench::sim
