@@ -13,14 +13,14 @@ class Operand {
   Operand(const Tensor& tensor) : tensor_(&tensor) {}
   template <class Number>
   requires std::is_arithmetic_v<Number> Operand(Number number)
-      : number_(static_cast<float>(number)) {}
+      : number_(static_cast<double>(number)) {}
 
   const Tensor* tensor() const { return tensor_; }  // null: a number
-  float number() const { return number_; }
+  double number() const { return number_; }
 
  private:
   const Tensor* tensor_ = nullptr;
-  float number_ = 0;
+  double number_ = 0;
 };
 
 }  // namespace kernbench::tl

@@ -36,7 +36,7 @@ std::int64_t cdiv(std::int64_t a, std::int64_t b) {
 
 Tensor Context::full(const Shape& shape, double value, DType dtype) {
   make_room("tl.full", shape.numel() * size_of(dtype));
-  const std::array number{sim::MathOperand{{}, static_cast<float>(value)}};
+  const std::array number{sim::MathOperand{{}, value}};
   return {*this, shape, run_.math(sim::MathOp::convert, dtype, shape.numel(), number), "tl.full"};
 }
 

@@ -23,7 +23,7 @@ namespace kernbench::sim {
 // What PE_MATH works on: a tile, or a number that stands for as many elements as are needed.
 struct MathOperand {
   Tile tile;
-  float number = 0;
+  double number = 0;
 };
 
 class KernelRun {

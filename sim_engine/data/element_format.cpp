@@ -1,6 +1,7 @@
 #include "sim_engine/data/element_format.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #ifdef __F16C__
 #include <immintrin.h>
@@ -90,6 +91,17 @@ void decode_bf16(const std::byte* __restrict source, std::span<float> target) {
   for (std::size_t i = 0; i < count; ++i) to[i] = value_of_bf16(load<std::uint16_t>(source, i));
 }
 
+// To f32 by rounding to odd: towards zero, but with the last bit set if anything was cut off.  With
+// two bits more than a type has, that is rounded to it as the exact value would be.
+float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto exact = static_cast<double>(nearest);
+  if (exact == value || std::isnan(value)) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::abs(exact) > std::abs(value)) --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+
 }  // namespace
 
 std::uint16_t f16_bits_of(float value) {
@@ -143,6 +155,11 @@ float round_to(DType dtype, float value) {
       break;
   }
   return value;
+}
+
+float round_to(DType dtype, double value) {
+  if (dtype == DType::f32) return static_cast<float>(value);
+  return round_to(dtype, round_to_odd(value));
 }
 
 void encode(DType dtype, std::span<const float> source, std::byte* target) {

@@ -21,6 +21,7 @@ float value_of_bf16(std::uint16_t bits);
 
 // `value` rounded once to the type.
 float round_to(DType dtype, float value);
+float round_to(DType dtype, double value);
 
 // Writes source's elements to `target`, each rounded once to the type.
 // REQUIRES: target has room for them and does not overlap source; no alignment is asked for

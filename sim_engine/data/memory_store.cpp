@@ -90,7 +90,7 @@ void MemoryStore::check_own(const Value& value) const {
            "a value that is not of this store");
 }
 
-Value MemoryStore::constant(DType dtype, std::int64_t element_count, float scalar) {
+Value MemoryStore::constant(DType dtype, std::int64_t element_count, double scalar) {
   KB_CHECK(element_count >= 0, "a value of {} elements", element_count);
   if (!needs_node(element_count)) return {dtype, element_count};
   ValueNode* const node = pool_->create(ValueKind::constant, dtype, element_count);

@@ -50,7 +50,7 @@ class MemoryStore {
   std::int64_t element_count(RegionId id) const { return region(id).element_count; }
 
   // `element_count` times `scalar`, rounded once to the type.
-  Value constant(DType dtype, std::int64_t element_count, float scalar);
+  Value constant(DType dtype, std::int64_t element_count, double scalar);
   // The given elements, each rounded once to the type.
   Value literal(DType dtype, std::span<const float> elements);
   // The numbers start, start + 1, ..., each rounded to the type.

@@ -126,5 +126,24 @@ TEST_CASE("a ramp of numbers that the type does not have is refused", "[tl][shap
   CHECK(error(1 << 24, (1 << 24) + 1, f32) == "no error");
 }
 
+TEST_CASE("a number is rounded once, from double to the type", "[tl][shape]") {
+  TlUnderTest k;
+  const auto full = [&](double number, DType dtype) {
+    return k.result([&](tl::Context& tl) { return tl.full({1}, number, dtype); }).front();
+  };
+  // Just above a tie between two neighbours: in f32 it would be the tie, and go to the even one.
+  CHECK(full(1 + 0x1p-11 + 0x1p-30, DType::f16) == 1 + 0x1p-10F);
+  CHECK(full(-1 - 0x1p-11 - 0x1p-30, DType::f16) == -1 - 0x1p-10F);
+  CHECK(full(1 + 3 * 0x1p-11 - 0x1p-30, DType::f16) == 1 + 0x1p-10F);  // just below
+  CHECK(full(1 + 0x1p-11, DType::f16) == 1);
+  CHECK(full(1 + 0x1p-8 + 0x1p-40, DType::bf16) == 1 + 0x1p-7F);
+  CHECK(full(0x1p-25 + 0x1p-60, DType::f16) == 0x1p-24F);  // the least subnormal
+  CHECK(full(65520 - 0x1p-20, DType::f16) == 65504);
+  CHECK(full(0.1, f32) == 0.1F);
+  CHECK(k.result([](tl::Context& tl) {
+    return tl.zeros({1}, DType::f16) + (1 + 0x1p-11 + 0x1p-30);
+  }) == Elements{1 + 0x1p-10F});
+}
+
 }  // namespace
 }  // namespace kernbench::test
