@@ -4,6 +4,8 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "test/runtime/tl/composite_under_test.h"
 
@@ -104,6 +106,55 @@ TEST_CASE("composite equals dot", "[tl][composite]") {
       },
       gemm.a, gemm.b, gemm.c);
   CHECK(gemm.c.to_vector() == composite);
+}
+
+// As a kernel may write it with tl.load, tl.dot, PE_MATH and tl.store.
+void loop_over_tiles(tl::Context& tl, const tl::CompositeGemm& gemm) {
+  const DType in = gemm.a.dtype();
+  for (std::int64_t row = 0; row < gemm.m; row += gemm.tile_m) {
+    const std::int64_t m = std::min(gemm.tile_m, gemm.m - row);
+    for (std::int64_t column = 0; column < gemm.n; column += gemm.tile_n) {
+      const std::int64_t n = std::min(gemm.tile_n, gemm.n - column);
+      std::optional<tl::Tensor> sum;
+      for (std::int64_t depth = 0; depth < gemm.k; depth += gemm.tile_k) {
+        const std::int64_t k = std::min(gemm.tile_k, gemm.k - depth);
+        const tl::Tensor a = tl.load(gemm.a + (row * gemm.k + depth), {m, k}, in, gemm.k);
+        const tl::Tensor b = tl.load(gemm.b + (depth * gemm.n + column), {k, n}, in, gemm.n);
+        sum = sum ? tl.dot(a, b, *std::exchange(sum, std::nullopt)) : tl.dot(a, b);
+      }
+      const tl::Tensor bias = tl.cast(tl.load(*gemm.bias + column, {n}, in), DType::f32);
+      const tl::Tensor x = *sum * gemm.scale + bias;
+      const tl::Tensor y = x * tl.sigmoid(x);  // silu
+      tl.store(gemm.c + (row * gemm.n + column), tl.cast(y, gemm.c.dtype()), gemm.n);
+    }
+  }
+}
+
+TEST_CASE("composite equals a loop over its tiles, bit for bit", "[tl][composite]") {
+  const DType in = GENERATE(DType::f16, DType::bf16, DType::f32);
+  const DType out = GENERATE(DType::f16, DType::f32);
+  CompositeUnderTest dut({37, 41, 203}, in, out);
+  dut.set_operands(reals(37 * 203, 1), reals(203 * 41, 2));
+  const Tensor bias = dut.matrix({41}, in, "bias", reals(41, 3));
+  const auto complete = [&](tl::CompositeGemm& gemm) {
+    set_tiles(gemm, {16, 24, 50});
+    gemm.scale = 0.3;
+    gemm.bias = dut.pointer_to(bias);
+    gemm.activation = tl::Activation::silu;
+  };
+  dut.run(complete);
+  const Floats composite = dut.c.to_vector();
+  dut.torch.launch(
+      "loop",
+      [&](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c) {
+        tl::CompositeGemm gemm{.a = a, .b = b, .c = c, .m = 37, .n = 41, .k = 203};
+        complete(gemm);
+        loop_over_tiles(tl, gemm);
+      },
+      dut.a, dut.b, dut.c);
+  CHECK(dut.c.to_vector() == composite);
+  const auto is_real = [](float x) { return x != std::round(x); };
+  CHECK(std::ranges::count_if(composite, is_real) > 1000);
 }
 
 TEST_CASE("operands may be parts of wider matrices, and the rest of c stays", "[tl][composite]") {
