@@ -21,8 +21,13 @@ class CommandBudget {
   // A launch begins: something makes progress.
   void refill() { left_ = limit_; }
 
-  // For the next command of a kernel that has issued its own.  False if none is left.
-  bool take() { return limit_ == 0 || left_-- > 0; }
+  // For commands of a kernel that has issued its own.  False if so many are not left.
+  bool take(std::int64_t count) {
+    if (limit_ == 0) return true;
+    if (count > left_) return false;
+    left_ -= count;
+    return true;
+  }
 
  private:
   const std::int64_t limit_;

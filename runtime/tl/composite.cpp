@@ -78,22 +78,36 @@ sim::CompositePlan Context::plan_of(const CompositeGemm& gemm) const {
   return plan;
 }
 
+// Held scratch stays held, but what commands under way have is free when make_room() has waited for
+// them.  If one fold of the array finds no room beside what is held, it is for make_room() to say.
 void Context::choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted) {
-  const bool is_given = wanted.m > 0 && wanted.n > 0 && wanted.k > 0;
-  while (!is_given && run_.composites_under_way() > 0) {
+  while (run_.composites_under_way() > 0) {
     run_.wake_when_outstanding(run_.outstanding() - 1);
     fibers_.park([] { return std::string("the composites before"); });
   }
-  plan.tile = {1, 1, 1};
-  if (is_given) {
+  const Bytes capacity = run_.pe().scratch_capacity();
+  const Bytes scratch = run_.outstanding() == 0 ? run_.free_scratch() : capacity - held_scratch();
+  const GemmSpec& array = run_.pe().services().topology.pe.gemm;
+  const auto size_of_fold = [](std::int64_t given, std::int64_t side, std::int64_t size) {
+    return std::min(given > 0 ? given : side, size);
+  };
+  const sim::GemmSize fold = {size_of_fold(wanted.m, array.rows, plan.size.m),
+                              size_of_fold(wanted.n, array.columns, plan.size.n),
+                              size_of_fold(wanted.k, array.rows, plan.size.k)};
+  plan.tile = fold;
+  const Bytes fold_bytes = working_set(plan);
+  const auto tile = run_.choose_tile(plan, wanted, scratch);
+  const bool is_fold = tile && tile->m >= fold.m && tile->n >= fold.n && tile->k >= fold.k;
+  const bool waits_for_fold = !is_fold && fold_bytes > scratch && fold_bytes <= capacity;
+  if (tile && !waits_for_fold) plan.tile = *tile;
+}
+
+void Context::set_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted) {
+  if (wanted.m > 0 && wanted.n > 0 && wanted.k > 0) {
     plan.tile = {std::min(wanted.m, plan.size.m), std::min(wanted.n, plan.size.n),
                  std::min(wanted.k, plan.size.k)};
-  } else if (const auto tile = run_.choose_tile(plan, wanted)) {
-    plan.tile = *tile;
-  } else {  // the least, for make_room() to wait for or to refuse
-    plan.tile = {std::clamp<std::int64_t>(wanted.m, 1, plan.size.m),
-                 std::clamp<std::int64_t>(wanted.n, 1, plan.size.n),
-                 std::clamp<std::int64_t>(wanted.k, 1, plan.size.k)};
+  } else {
+    choose_tile(plan, wanted);
   }
   const Bytes capacity = run_.pe().scratch_capacity();
   if (working_set(plan) > capacity) {
@@ -106,9 +120,24 @@ void Context::choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted)
   }
 }
 
+void Context::count_parts(const sim::CompositePlan& plan) {
+  const std::int64_t parts = part_count(plan);
+  const std::int64_t most = CommandBudget::kOwnCommands + budget_.limit();
+  if (budget_.limit() > 0 && parts > most) {
+    throw DeviceError(
+        "KB-K033", fmt::format("{}: tiles of m {}, n {}, k {} make {} commands, and a kernel may "
+                               "issue {}; give larger tiles, or raise "
+                               "RuntimeOptions::command_limit, which is {}",
+                               where("tl.composite"), plan.tile.m, plan.tile.n, plan.tile.k, parts,
+                               most, budget_.limit()));
+  }
+  count_commands("tl.composite", parts);
+}
+
 void Context::composite(const CompositeGemm& gemm) {
   sim::CompositePlan plan = plan_of(gemm);
-  choose_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
+  set_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
+  count_parts(plan);
   make_room("tl.composite", working_set(plan));
   run_.composite(plan);
 }

@@ -46,8 +46,10 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
                     describe(accumulator), describe(a), describe(b), to_string(shape)));
   }
   const Bytes bytes = shape.numel() * size_of(options.out_dtype);
-  const bool takes_its_place = sim::TilePool::can_be_replaced(accumulator.tile_, bytes);
-  make_room("tl.dot", takes_its_place ? 0 : bytes);
+  make_room_for_command("tl.dot");
+  wait_for_scratch("tl.dot", [&] {  // whoever else refers to the accumulator may be done meanwhile
+    return sim::TilePool::can_be_replaced(accumulator.tile_, bytes) ? 0 : bytes;
+  });
   return {*this, shape, run_.gemm(size, a.tile_, b.tile_, accumulator.tile_, options.out_dtype),
           "tl.dot"};
 }

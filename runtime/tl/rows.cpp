@@ -15,11 +15,10 @@ sim::ElementRange Context::rows_at(std::string_view operation, const Pointer& po
                                "pitch of at least the columns are wanted",
                                where(operation), to_string(shape), pitch));
   }
-  const sim::ElementRange rows{pointer.offset_, shape[1], shape[0], pitch};
-  // Rows as far apart as all elements of the shard cannot both lie in it; nor can they overflow.
-  const bool are_far_apart = shape[0] > 1 && pitch > pointer.buffer_.element_count;
-  check_access(operation, pointer, are_far_apart ? pitch : rows.end() - rows.begin, dtype);
-  return rows;
+  const bool is_empty = shape[0] == 0 || shape[1] == 0;
+  const Extent extent = is_empty ? 0 : Extent{shape[0] - 1} * pitch + shape[1];
+  check_access(operation, pointer, extent, dtype);
+  return {pointer.offset_, shape[1], shape[0], pitch};
 }
 
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch) {

@@ -51,11 +51,11 @@ std::string line_of(const Holder& holder) {
 
 Bytes Context::held_scratch() const {
   std::set<const sim::TileNode*> counted;  // asked, never listed
-  Bytes held = 0;
+  Bytes bytes = run_.receive_scratch();
   for (const Tensor* value = handles_.oldest_; value != nullptr; value = value->next_) {
-    held += uncounted_bytes(value->tile_, counted);
+    bytes += uncounted_bytes(value->tile_, counted);
   }
-  return held;
+  return bytes;
 }
 
 // The largest, a line each.

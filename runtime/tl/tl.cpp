@@ -43,7 +43,7 @@ std::string Context::where(std::string_view operation) const {
 
 // HBM
 
-void Context::check_access(std::string_view operation, const Pointer& pointer, std::int64_t count,
+void Context::check_access(std::string_view operation, const Pointer& pointer, Extent count,
                            DType dtype) const {
   const sim::DeviceBuffer& buffer = pointer.buffer_;
   if (pointer.tensor_name_ == nullptr) {
@@ -66,7 +66,7 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, s
     throw DeviceError(
         "KB-M020",
         fmt::format("{} out of bounds: elements {}..{} of tensor '{}', whose shard has {} elements",
-                    where(operation), first, first + count - 1, *pointer.tensor_name_,
+                    where(operation), first, Extent{first} + count - 1, *pointer.tensor_name_,
                     buffer.element_count));
   }
 }
@@ -123,8 +123,10 @@ Tensor Context::cat(std::span<const Tensor> values) {
 
 // Waiting
 
-void Context::count_command(std::string_view operation) {
-  if (++commands_ <= CommandBudget::kOwnCommands || budget_.take()) return;
+void Context::count_commands(std::string_view operation, std::int64_t count) {
+  const std::int64_t own = std::max(commands_, CommandBudget::kOwnCommands);
+  commands_ += count;
+  if (commands_ <= own || budget_.take(commands_ - own)) return;
   throw DeadlockError(
       "KB-D002",
       fmt::format("livelock: {} is command {} of this kernel, which seems to have no end (t={}); "
@@ -133,13 +135,21 @@ void Context::count_command(std::string_view operation) {
 }
 
 void Context::make_room(std::string_view operation, Bytes bytes) {
-  count_command(operation);
+  make_room_for_command(operation);
+  if (run_.free_scratch() < bytes) wait_for_scratch(operation, [=] { return bytes; });
+}
+
+void Context::make_room_for_command(std::string_view operation) {
+  count_commands(operation, 1);
   while (run_.outstanding() >= kMostUnderWay) {
     run_.wake_when_outstanding(kMostUnderWay - 1);
     fibers_.park([] { return std::string("the first of 1,024 commands under way"); });
   }
+}
+
+void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<Bytes()> scratch) {
   sim::ProcessingElement& pe = run_.pe();
-  while (!run_.has_free_scratch(bytes)) {
+  for (Bytes bytes = scratch(); run_.free_scratch() < bytes; bytes = scratch()) {
     const bool is_alone = pe.kernel_count() <= 1;
     // What other kernels hold of it comes back some time.
     const bool can_become_free =

@@ -136,10 +136,11 @@ class Context {
   // A matrix product larger than scratch, in one command: loads of tiles, which overlap the array,
   // sums over k in f32, an epilogue on PE_MATH and stores, with one rounding to c's type.  Returns
   // at once, but where tiles are to be chosen it first waits for the composites before it, whose
-  // scratch it could use.  The op log has a record of the whole beside those of its parts.
+  // scratch it could use, and if they need scratch that commands under way hold, for those.  Its
+  // parts count as commands.  The op log has a record of the whole beside those of its parts.
   // KB-K031 if the types of a and b differ, KB-K032 for a pitch smaller than a row, KB-K033 for
-  // sizes that are not, KB-K034 if c overlaps an operand, KB-K035 if the tiles cannot fit scratch,
-  // KB-K021, KB-M010, KB-M020.
+  // sizes that are not or that make too many parts, KB-K034 if c overlaps an operand, KB-K035 if
+  // the tiles cannot fit scratch, KB-K021, KB-M010, KB-M020.
   void composite(const CompositeGemm& gemm);
 
   // Element by element on PE_MATH; operators.h has + - * / and comparisons, and says what holds for
@@ -260,13 +261,17 @@ class Context {
   // x repeated to a shape that it fits: a view.
   sim::Tile broadcast(const Tensor& x, const Shape& shape);
   sim::GemmSize dot_size(const Tensor& a, const Tensor& b) const;
-  void check_access(std::string_view operation, const Pointer& pointer, std::int64_t count,
+  // Of elements from the pointer's on; so many that they may exceed what a pointer can reach.
+  __extension__ using Extent = __int128;
+  void check_access(std::string_view operation, const Pointer& pointer, Extent count,
                     DType dtype) const;
   sim::MatrixAt matrix_at(std::string_view operand, const Pointer& pointer, const Shape& shape,
                           DType dtype, std::int64_t pitch) const;
   sim::CompositePlan plan_of(const CompositeGemm& gemm) const;
   void check_sizes(const CompositeGemm& gemm) const;
   void choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted);
+  void set_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted);
+  void count_parts(const sim::CompositePlan& plan);
   sim::ElementRange rows_at(std::string_view operation, const Pointer& pointer, const Shape& shape,
                             DType dtype, std::int64_t pitch) const;
 
@@ -278,9 +283,13 @@ class Context {
   void check_own(std::string_view operation, const Tensor& value) const;
   // Before a command is issued: that it may be, and that there is room for it and its result.
   void make_room(std::string_view operation, Bytes scratch);
-  void count_command(std::string_view operation);
-  Bytes held_scratch() const;  // by values of this kernel
+  void make_room_for_command(std::string_view operation);
+  // For so much as `scratch` says; it is asked again whenever a command has ended.
+  void wait_for_scratch(std::string_view operation, runtime::FunctionRef<Bytes()> scratch);
+  void count_commands(std::string_view operation, std::int64_t count);
   std::string scratch_holders();
+  // What is not given back when all that is under way has ended.
+  Bytes held_scratch() const;
   sim::IpcqChannel& out(Port port) const;
   sim::IpcqChannel& in(Port port) const;
   void check_receives_are_closed() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "sim_engine/components/gemm_array.h"
@@ -166,6 +167,13 @@ std::vector<MatrixUse> uses_of(const CompositePlan& plan) {
 
 GemmSize tile_counts(const GemmSize& size, const GemmSize& tile) {
   return {ceil_divide(size.m, tile.m), ceil_divide(size.n, tile.n), ceil_divide(size.k, tile.k)};
+}
+
+std::int64_t part_count(const CompositePlan& plan) {
+  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  const GemmSize counts = tile_counts(plan.size, plan.tile);
+  const Wide each = 3 * Wide{counts.k} + 1 + (plan.bias ? 1 : 0) + (plan.has_epilogue() ? 1 : 0);
+  return static_cast<std::int64_t>(std::min(kMost, Wide{counts.m} * counts.n * each));
 }
 
 Bytes working_set(const CompositePlan& plan) {

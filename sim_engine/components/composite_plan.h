@@ -66,6 +66,10 @@ std::vector<MatrixUse> uses_of(const CompositePlan& plan);
 // How many tiles the sizes are cut in.
 GemmSize tile_counts(const GemmSize& size, const GemmSize& tile);
 
+// How many commands it is made of: two loads and a product of tiles for each step, and for each
+// result a store, a load of the bias and an epilogue, if there is one.
+std::int64_t part_count(const CompositePlan& plan);
+
 // Bytes of scratch: two tiles of each operand and two of the result in f32, so that one is loaded,
 // or stored, while the other is worked on; one where there is only one in all.
 Bytes working_set(const CompositePlan& plan);

@@ -147,14 +147,15 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
   return result;
 }
 
-std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const GemmSize& wanted) {
+std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const GemmSize& wanted,
+                                               Bytes scratch) {
   PeServices& services = pe_.services();
   const Topology::Pe& pe = services.topology.pe;
   const Path& path = services.fabric.path({Endpoint::Kind::hbm, plan.a.buffer.home},
                                           {Endpoint::Kind::tcm, pe_.location()});
   const Time overhead = 2 * pe.scheduler_dispatch + pe.dma_setup + pe.mmu_latency;
   return sim::choose_tile(plan, wanted, pe.gemm, {path.bottleneck, path.latency + overhead},
-                          free_scratch());
+                          scratch);
 }
 
 void KernelRun::composite(const CompositePlan& plan) {
@@ -203,6 +204,7 @@ KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dty
   spend_issue();
   ++open_receives_;
   const Tile tile = pe_.services().tiles.make(dtype, count, &pe_.scratch_in_use());
+  receive_scratch_ += tile->bytes;
   return {&channel, channel.post(*this, tile, cpu_clock_), tile};
 }
 
@@ -215,6 +217,7 @@ std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive
   wait_until(post.seen);
   receive.channel->close_post(receive.number);
   --open_receives_;
+  receive_scratch_ -= receive.tile->bytes;
   return refused;
 }
 
@@ -224,6 +227,7 @@ void KernelRun::withdraw_receives() {
     if (channel->open_post_count(*this) > 0) channel->withdraw_posts();
   }
   open_receives_ = 0;
+  receive_scratch_ = 0;
 }
 
 Tile KernelRun::slice(const Tile& whole, std::int64_t begin, std::int64_t count) {
@@ -270,12 +274,13 @@ void KernelRun::note_access(RegionId region, const ElementRange& elements, bool 
   }
   const bool are_many = reads_.size() + writes_.size() >= 4 * kFewAccesses;
   if (are_many && writes && elements.rows == 1) forget_accesses_within(region, elements);
-  (writes ? writes_ : reads_).push_back({region, elements, done});
+  (writes ? writes_ : reads_).push_back({region, elements, TileTicket(done)});
 }
 
 void KernelRun::forget_finished_accesses() {
   for (auto* accesses : {&reads_, &writes_}) {
-    std::erase_if(*accesses, [](const MemoryAccess& access) { return access.done->ready; });
+    std::erase_if(*accesses,
+                  [](const MemoryAccess& access) { return !access.command.is_under_way(); });
   }
 }
 
@@ -293,18 +298,14 @@ void KernelRun::forget_accesses_within(RegionId region, const ElementRange& elem
 void KernelRun::find_hazards(RegionId region, const ElementRange& elements, bool writes) {
   const auto find_in = [&](const std::vector<MemoryAccess>& accesses) {
     for (const MemoryAccess& access : accesses) {
-      if (access.region == region && overlap(access.elements, elements)) {
-        hazards_.push_back(access.done);
+      if (access.region == region && access.command.is_under_way() &&
+          overlap(access.elements, elements)) {
+        hazards_.push_back(access.command.tile());
       }
     }
   };
   find_in(writes_);
   if (writes) find_in(reads_);
-}
-
-Bytes KernelRun::free_scratch() {
-  forget_finished_accesses();  // they hold on to tiles
-  return pe_.scratch_capacity() - pe_.scratch_in_use();
 }
 
 // Waiting.

@@ -70,8 +70,9 @@ class KernelRun {
   // it, the result takes its place in scratch.
   Tile gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
             DType dtype);
-  // See sim::choose_tile(); for the scratch that is free.
-  std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted);
+  // See sim::choose_tile(); for so much scratch.
+  std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
+                                      Bytes scratch);
   // REQUIRES: the working set is free in scratch; c overlaps none of the others
   void composite(const CompositePlan& plan);
   void send(IpcqChannel& channel, const Tile& tile);     // REQUIRES: it has a credit at clock()
@@ -91,6 +92,7 @@ class KernelRun {
   std::optional<IpcqMessage> close_receive(const PostedReceive& receive);
   const MessageBalance& message_balance() const { return balance_; }
   int open_receives() const { return open_receives_; }
+  Bytes receive_scratch() const { return receive_scratch_; }  // of the open ones
   // Nobody will wait for what is posted.
   void withdraw_receives();
 
@@ -114,11 +116,8 @@ class KernelRun {
   void wake_at_next_end();                // of a command; REQUIRES: outstanding() > 0
   const Event& wake() const { return wake_; }
 
-  // Bytes of scratch that are free at this point of the program; whether there are so many.
-  Bytes free_scratch();
-  bool has_free_scratch(Bytes bytes) {
-    return pe_.scratch_capacity() - pe_.scratch_in_use() >= bytes || free_scratch() >= bytes;
-  }
+  // Bytes of scratch that are free at this point of the program.
+  Bytes free_scratch() const { return pe_.scratch_capacity() - pe_.scratch_in_use(); }
 
  private:
   friend class ProcessingElement;
@@ -127,7 +126,7 @@ class KernelRun {
   struct MemoryAccess {
     RegionId region;
     ElementRange elements;
-    Tile done;
+    TileTicket command;
   };
 
   struct Window {
@@ -167,6 +166,7 @@ class KernelRun {
   bool wake_at_next_end_ = false;
   MessageBalance balance_;
   int open_receives_ = 0;            // posted, not closed
+  Bytes receive_scratch_ = 0;        // theirs
   std::vector<MemoryAccess> reads_;  // finished ones are dropped when they have grown
   std::vector<MemoryAccess> writes_;
   std::size_t prune_at_ = kFewAccesses;

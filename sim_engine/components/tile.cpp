@@ -60,6 +60,7 @@ Tile TilePool::make_view(DType dtype, std::int64_t element_count, std::span<cons
 
 void TilePool::give_back(TileNode* node) {
   if (node->charged > 0) *node->scratch_in_use -= node->charged;
+  ++node->generation;
   node->value = {};
   node->waiters.clear();
   node->parts.clear();

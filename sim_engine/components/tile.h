@@ -50,7 +50,23 @@ struct TileNode {
   std::vector<Command*> waiters;    // commands that need it
   std::vector<Tile> parts;          // of a view: the tiles whose memory it is, ready when they are
   std::uint32_t references = 0;
+  std::uint32_t generation = 0;  // counts the tiles that this node has been
   TilePool* pool = nullptr;
+};
+
+// Tells whether the command that makes a tile is under way, without holding the tile's scratch.
+class TileTicket {
+ public:
+  // REQUIRES: the command holds the tile while it is under way; the pool outlives this
+  explicit TileTicket(const Tile& tile)
+      : node_(tile.operator->()), generation_(node_->generation) {}
+
+  bool is_under_way() const { return node_->generation == generation_ && !node_->ready; }
+  Tile tile() const { return Tile(node_); }  // REQUIRES: is_under_way()
+
+ private:
+  TileNode* node_;
+  std::uint32_t generation_;
 };
 
 // Nodes that are used again: nothing is allocated once warm.

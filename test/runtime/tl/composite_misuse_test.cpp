@@ -1,6 +1,7 @@
 // tl.composite: what is refused, and races.
 
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "test/runtime/tl/composite_under_test.h"
 #include "test/support/error_text.h"
@@ -211,6 +212,60 @@ TEST_CASE("a kernel that fails while a composite is under way ends as any other"
   CHECK(gemm.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
   gemm.run();
   CHECK(gemm.c.to_vector() == gemm.expected());
+}
+
+struct TilesOfComposite {
+  std::string error;
+  std::int64_t products = 0;
+};
+
+// 128 x 128 x 128 on 32 x 32 multipliers, after `before`.
+TilesOfComposite tiles_after(
+    const std::function<tl::Tensor(tl::Context&, const tl::Pointer&)>& before, bool holds) {
+  Topology topology = round_topology();
+  topology.pe.tcm.capacity = 64 * 1024;
+  topology.pe.gemm.rows = topology.pe.gemm.columns = 32;
+  CompositeUnderTest gemm({128, 128, 128}, DType::f16, DType::f32, topology);
+  const auto kernel = [&](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c) {
+    std::optional<tl::Tensor> held = before(tl, c);
+    if (!holds) held.reset();
+    tl.composite({.a = a, .b = b, .c = c, .m = 128, .n = 128, .k = 128});
+  };
+  TilesOfComposite tiles;
+  tiles.error =
+      error_of<DeviceError>([&] { gemm.torch.launch("gemm", kernel, gemm.a, gemm.b, gemm.c); });
+  if (tiles.error == "no error") CHECK(gemm.c.to_vector() == gemm.expected());
+  tiles.products = gemm.log().count(sim::OpKind::gemm);
+  return tiles;
+}
+
+TEST_CASE("tiles are chosen for the scratch that is free when all before is done",
+          "[tl][composite]") {
+  const auto alone = tiles_after([](auto& tl, auto&) { return tl.zeros({1}, DType::f32); }, false);
+  const auto behind_a_store = tiles_after(
+      [](tl::Context& tl, const tl::Pointer& c) {
+        tl::Tensor big = tl.load(c, {16'000}, DType::f32);  // 64,000 B, until it is stored
+        tl.store(c, big);
+        return big;
+      },
+      false);
+  CHECK(alone.error == "no error");
+  CHECK(behind_a_store.error == "no error");
+  CHECK(behind_a_store.products == alone.products);
+}
+
+TEST_CASE("a kernel that holds so much that no fold of the array fits is told what it holds",
+          "[tl][composite][error]") {
+  const auto holding = [](std::int64_t count) {
+    return tiles_after([=](auto& tl, auto& c) { return tl.load(c, {count}, DType::f32); }, true);
+  };
+  // Two of 32 x 32 each, of 2 * 2048 B operands and 4096 B of sums: 16,384 B.
+  CHECK(holding(12 * 1024).error == "no error");
+  CHECK(holding(12 * 1024).products == 64);
+  CHECK(holding(12 * 1024 + 1).error ==
+        "[KB-M010] out of TCM: tl.composite " + kWhere +
+            " requested 16384 B, 16380 B of 65536 B are free; values are held until their last "
+            "handle is gone, the largest now:\n  49156 B: tl.load [12289] f32");
 }
 
 }  // namespace

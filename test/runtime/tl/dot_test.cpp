@@ -239,5 +239,50 @@ TEST_CASE("an operand that came from HBM is what was there when it was loaded", 
   CHECK(y.to_vector() == Floats{14, 20, 30, 44});
 }
 
+TEST_CASE("an accumulator that was loaded gives its scratch to the result", "[tl][gemm]") {
+  const bool is_there = GENERATE(false, true);  // before the product is issued
+  Topology topology = round_topology();
+  topology.pe.tcm.capacity = 16 * 16 * 4 + 2 * 16 * 16 * 2;  // one sum, one pair of tiles
+  RuntimeContext torch(topology);
+  const Tensor a = matrix(torch, DType::f16, {16, 16}, pattern(256));
+  const Tensor c = matrix(torch, DType::f32, {16, 16}, pattern(256));
+  torch.launch(
+      "gemm",
+      [&](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
+        tl::Tensor sum = tl.load(pc, {16, 16}, DType::f32);
+        const tl::Tensor left = tl.load(pa, {16, 16}, DType::f16);
+        const tl::Tensor right = tl.load(pa, {16, 16}, DType::f16);
+        if (is_there) tl.drain();
+        sum = tl.dot(left, right, std::move(sum));
+        tl.store(pc, sum);
+      },
+      a, c);
+  Floats expected = product(16, 16, 16, pattern(256), pattern(256));
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += pattern(256)[i];
+  CHECK(c.to_vector() == expected);
+}
+
+TEST_CASE("an accumulator that is still stored is replaced when that is done", "[tl][gemm]") {
+  Topology topology = round_topology();
+  topology.pe.tcm.capacity = 16 * 16 * 4 + 2 * 16 * 16 * 2;
+  RuntimeContext torch(topology);
+  const Tensor a = matrix(torch, DType::f16, {16, 16}, pattern(256));
+  const Tensor c = torch.zeros({2, 16, 16}, kOnePe);
+  torch.launch(
+      "gemm",
+      [&](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
+        const tl::Tensor left = tl.load(pa, {16, 16}, DType::f16);
+        const tl::Tensor right = tl.load(pa, {16, 16}, DType::f16);
+        tl::Tensor sum = tl.dot(left, right);
+        tl.store(pc, sum);
+        sum = tl.dot(left, right, std::move(sum));
+        tl.store(pc + 256, sum);
+      },
+      a, c);
+  Floats expected = product(16, 16, 16, pattern(256), pattern(256));
+  for (std::size_t i = 0; i < 256; ++i) expected.push_back(2 * expected[i]);
+  CHECK(c.to_vector() == expected);
+}
+
 }  // namespace
 }  // namespace kernbench::test

@@ -214,5 +214,76 @@ TEST_CASE("whoever is not watched may compute: a rank, the host, a kernel withou
         }) == 0);
 }
 
+// [8, 8] x [8, 8] in tiles of 1 x 1: 64 results of 8 products, 3 parts each, and a store.
+constexpr std::int64_t kParts = 64 * (8 * 3 + 1);
+
+void multiply(tl::Context& tl, const tl::Pointer& a, const tl::Pointer& c, int tile) {
+  tl.composite({.a = a,
+                .b = a,
+                .c = c,
+                .m = 8,
+                .n = 8,
+                .k = 8,
+                .tile_m = tile,
+                .tile_n = tile,
+                .tile_k = tile});
+}
+
+std::string error_of_composites(std::int64_t limit, std::int64_t before, int composites) {
+  RuntimeContext torch(round_topology(), {.command_limit = limit});
+  const Tensor a = torch.ones({8, 8}, {.dp = DPPolicy::replicated()});
+  const Tensor c = torch.ones({8, 8}, {.dp = DPPolicy::replicated()});
+  const auto kernel = [&](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
+    for (std::int64_t i = 0; i < before; ++i) tl.load(pa, {1}, DType::f32);
+    for (int i = 0; i < composites; ++i) multiply(tl, pa, pc, 1);
+  };
+  try {
+    torch.launch("k", kernel, a, c);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("the parts of a composite count as commands", "[tl][endless][error]") {
+  constexpr std::int64_t kBefore = kOwn - kParts - 1;
+  CHECK(error_of_composites(1, kBefore, 1) == "no error");
+  CHECK(error_of_composites(1, kBefore + 1, 1) == "no error");
+  const std::string text = error_of_composites(1, kBefore + 2, 1);
+  CHECK(
+      text.starts_with("[KB-D002] livelock: tl.composite in kernel 'k' on sip0.cube0.pe0 is "
+                       "command 50002 of this kernel"));
+  CHECK(error_of_composites(100, 0, 1'000'000).starts_with("[KB-D002] livelock: tl.composite "));
+  CHECK(error_of_composites(0, 0, 40) == "no error");
+}
+
+TEST_CASE("a composite of more parts than any kernel may have is refused", "[tl][endless][error]") {
+  RuntimeContext torch(round_topology(), {.command_limit = 1000});
+  const Tensor a = torch.ones({30, 30}, {.dp = DPPolicy::replicated()});
+  const Tensor c = torch.ones({30, 30}, {.dp = DPPolicy::replicated()});
+  const auto multiply = [](int tile) {
+    return [=](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
+      tl.composite({.a = pa,
+                    .b = pa,
+                    .c = pc,
+                    .m = 30,
+                    .n = 30,
+                    .k = 30,
+                    .tile_m = tile,
+                    .tile_n = tile,
+                    .tile_k = tile,
+                    .bias = pa,
+                    .activation = tl::Activation::relu});
+    };
+  };
+  // 900 results of 30 products, 3 parts each; a bias, an epilogue and a store.
+  CHECK(error_of<DeviceError>([&] { torch.launch("k", multiply(1), a, c); }) ==
+        "[KB-K033] tl.composite in kernel 'k' on sip0.cube0.pe0: tiles of m 1, n 1, k 1 make 83700 "
+        "commands, and a kernel may issue 51000; give larger tiles, or raise "
+        "RuntimeOptions::command_limit, which is 1000");
+  torch.launch("k", multiply(2), a, c);
+  CHECK(c.to_vector() == Elements(900, 31));
+}
+
 }  // namespace
 }  // namespace kernbench::test

@@ -210,5 +210,32 @@ TEST_CASE("values of two kernels that run at once are not mixed", "[tl][life_tim
   }
 }
 
+TEST_CASE("a kernel behind another one has all scratch, though that one's launch goes on",
+          "[tl][life_time]") {
+  Topology topology = round_topology();
+  topology.pe.tcm.capacity = 10'000;
+  RuntimeContext torch(topology);
+  const DPPolicy dp{.pe = Shard::column_wise};
+  std::vector<Time> ends;  // of the kernels on the first PE
+  torch.multiprocessing.spawn(
+      [&](int) {
+        torch.ahbm.set_device(0);
+        const Tensor x = torch.zeros({4000}, {.dp = dp});
+        torch.launch(
+            "k",
+            [&](tl::Context& tl, tl::Pointer p) {
+              for (int i = 0; i < 9 && tl.program_id() == 1; ++i) {
+                tl.store(p, tl.load(p, {1000}, f32));
+              }
+              tl.load(p, {2000}, f32);
+              tl.drain();
+              if (tl.program_id() == 0) ends.push_back(torch.engine().now());
+            },
+            x);
+        CHECK(ends.size() == 2);  // nobody's launch was over before
+      },
+      {}, 2);
+}
+
 }  // namespace
 }  // namespace kernbench::test

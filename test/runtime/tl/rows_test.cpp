@@ -87,5 +87,22 @@ TEST_CASE("PEs that store different columns of the same rows do not race", "[tl]
         std::string::npos);
 }
 
+TEST_CASE("rows so far apart that their end is no number are refused", "[tl][rows][error]") {
+  PairUnderTest pair;
+  const std::string where = "[KB-M020] tl.load in kernel 'pair' on sip0.cube0.pe0 out of bounds: ";
+  const std::string of_x = " of tensor 'x', whose shard has 4000 elements";
+  const auto load = [&](const Shape& shape, std::int64_t pitch) {
+    return pair.device_error_of(
+        [=](tl::Context& tl, tl::Pointer p) { tl.load(p, shape, DType::f32, pitch); });
+  };
+  constexpr std::int64_t kMany = std::int64_t{1} << 60;
+  CHECK(load({kMany, 1}, 16) == where + "elements 0..18446744073709551600" + of_x);  // 2^64 - 16
+  CHECK(load({3, 1}, std::int64_t{1} << 62) == where + "elements 0..9223372036854775808" + of_x);
+  CHECK(load({kMany, 0}, 16) == "no error");
+  CHECK(load({2, 4000}, 4000) == where + "elements 0..7999" + of_x);
+  CHECK(load({2, 1}, 3999) == "no error");
+  CHECK(load({2, 1}, 4000) == where + "elements 0..4000" + of_x);
+}
+
 }  // namespace
 }  // namespace kernbench::test

@@ -91,7 +91,7 @@ TEST_CASE("commands of a timing-only machine allocate nothing once warm", "[pe][
   const DeviceBuffer buffer = dut.buffer(kPe0, 4096);
   KernelUnderTest sender(dut, kPe0);
   KernelUnderTest receiver(dut, kPe1);
-  CHECK(allocations_once_warm(20, [&] {
+  CHECK(allocations_once_warm(30, [&] {
           for (int i = 0; i < 8; ++i) {
             const Tile a = sender.run.load(buffer, 64 * i, 64);
             const Tile b = sender.run.math(MathOp::add, a, a);

@@ -132,7 +132,6 @@ TEST_CASE("a product takes the place of an accumulator that nobody else has", "[
     CHECK(in_use() == 2048);
   }
   if (pe.kernel.run.outstanding() > 0) pe.kernel.end();
-  pe.kernel.run.free_scratch();  // forgets accesses, which hold on to tiles
   sum = {};
   CHECK(in_use() == 0);
 }
