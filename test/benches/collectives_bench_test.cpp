@@ -189,7 +189,7 @@ TEST_CASE("collectives refuses what cannot be", "[cli][collectives][errors]") {
       {{"root=6"}, 2, "--set root: 6 not in [0, 5]"},
       {{"group=1,2", "root=2"}, 2, "--set root: 2 not in [0, 1]"},
       {{"group=1,6"}, 2, "--set group: 6 not in [0, 5]"},
-      {{"group=1,1"}, 2, "[KB-U012] --set group: rank 1 is named twice"},
+      {{"group=1,1"}, 2, "[KB-U012] --set group=1,1: '1' is given twice"},
       {{"redop=product"},
        2,
        "--set redop: 'product' is not known; there are: sum, avg, prod, min, max"},
