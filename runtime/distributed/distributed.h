@@ -221,6 +221,7 @@ class DistributedContext {
   // returned; the run was abandoned.
   void ranks_start(int nprocs);
   void rank_ends();
+  void wait_for_works();
   void rank_returned(int rank);
   void run_abandoned();
   void begin_anew();

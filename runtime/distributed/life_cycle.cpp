@@ -107,9 +107,11 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
     }
     return;
   }
-  if (is_rank && initialized_ranks_.erase(local().rank) == 0) {
+  if (is_rank && !initialized_ranks_.contains(local().rank)) {
     misuse("the process group was made before spawn() and is destroyed after it, not by a rank");
   }
+  wait_for_works();  // they use what goes now
+  if (is_rank) initialized_ranks_.erase(local().rank);
   if (!is_rank) initialized_for_all_ = false;
   if (initialized_for_all_ || !initialized_ranks_.empty()) return;
   const std::unique_ptr<Backend> closing = std::move(backend_);
@@ -167,6 +169,13 @@ void DistributedContext::ranks_start(int nprocs) {
   returned_ranks_.clear();
   forget_groups(Forget::of_ranks);
   begin_anew();
+}
+
+// The caller's, whether they end well or not.
+void DistributedContext::wait_for_works() {
+  for (const auto& work : std::vector(works_[local().rank])) {
+    work->wait([&] { return fmt::format("the Work of {}", work->description); });
+  }
 }
 
 // A rank may leave works behind: they end, as torch's do, but it should have waited for them.

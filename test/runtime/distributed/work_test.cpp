@@ -170,5 +170,22 @@ TEST_CASE("None and another rank's work are refused", "[distributed][work]") {
   });
 }
 
+TEST_CASE("a group is destroyed when the works of its ranks have ended", "[distributed][work]") {
+  LocalWorld world(2);
+  world.dist.destroy_process_group();
+  std::vector<Tensor> tensors(2);
+  world.spawn([&](int rank) {
+    world.dist.init_process_group("local");
+    const Tensor x = world.tensor({1});
+    tensors[static_cast<std::size_t>(rank)] = x;
+    if (rank == 1) world.tensor({1, 2, 3});  // let time pass
+    const Work work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    world.dist.destroy_process_group();
+    CHECK(work.is_success());
+  });
+  CHECK(tensors[0].item() == 2);
+  CHECK(tensors[1].item() == 2);
+}
+
 }  // namespace
 }  // namespace kernbench::test
