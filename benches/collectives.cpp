@@ -56,6 +56,8 @@ std::vector<MeasuredCollective> collectives_of(const Settings& settings) {
   return {kMeasuredCollectives.begin(), kMeasuredCollectives.end()};
 }
 
+constexpr std::size_t kMostSizes = 10'000;
+
 std::vector<Bytes> sizes_of(const Settings& settings) {
   const Bytes begin = settings.bytes("begin", 1, kLargestSize);
   const Bytes end = settings.bytes("end", begin, kLargestSize);
@@ -68,6 +70,11 @@ std::vector<Bytes> sizes_of(const Settings& settings) {
   std::vector<Bytes> sizes;
   for (Bytes size = begin; size <= end; size = step > 0 ? size + step : size * factor) {
     sizes.push_back(size);
+    if (sizes.size() > kMostSizes) {
+      throw UsageError("KB-U012", fmt::format("--set step: more than {} sizes from {} to {} B",
+                                              kMostSizes, begin, end));
+    }
+    if (step == 0 && size > end / factor) break;
   }
   return sizes;
 }

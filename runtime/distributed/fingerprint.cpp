@@ -70,6 +70,9 @@ std::vector<std::string> differences(const CollectiveFingerprint& a,
   if (a.kind != b.kind) {
     return {fmt::format("Op type: {} vs {}", op_type_of(a.kind), op_type_of(b.kind))};
   }
+  if (a.kind == CollectiveKind::objects && a.function != b.function) {
+    return {fmt::format("Op type: {} vs {}", a.function, b.function)};
+  }
   std::vector<std::string> aspects;
   const auto differ = [&](std::string_view what, const std::string& one, const std::string& other) {
     aspects.push_back(fmt::format("{}: {} vs {}", what, one, other));

@@ -210,7 +210,7 @@ Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerpri
 }
 
 std::shared_ptr<Work::State> DistributedContext::make_work(std::string description) {
-  auto work = std::make_shared<Work::State>(torch_.simulation());
+  auto work = std::make_shared<Work::State>(torch_.shared_simulation());
   work->rank = local().rank;
   work->description = std::move(description);
   std::vector<std::shared_ptr<Work::State>>& own = works_[work->rank];
@@ -231,6 +231,8 @@ void DistributedContext::start(const std::shared_ptr<Work::State>& work,
   torch_.simulation().fibers().spawn(
       runtime::FiberName(runtime::write_name), std::move(body), fiber_local.get(),
       [work, fiber_local](runtime::Fiber&, const runtime::FiberResult& result) {
+        work->is_aborted = result.how != runtime::FiberResult::How::threw &&
+                           result.how != runtime::FiberResult::How::returned;
         work->finish(result.how == runtime::FiberResult::How::threw ? result.exception : nullptr);
       });
 }
@@ -239,7 +241,7 @@ void DistributedContext::start(const std::shared_ptr<Work::State>& work,
 std::exception_ptr DistributedContext::unnoticed_failure() const {
   for (const auto& [rank, works] : works_) {
     for (const std::shared_ptr<Work::State>& work : works) {
-      if (work->failure != nullptr) return work->failure;
+      if (work->failure != nullptr && !work->is_waited_for) return work->failure;
     }
   }
   return nullptr;

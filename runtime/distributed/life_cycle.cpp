@@ -110,6 +110,9 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
   if (is_rank && !initialized_ranks_.contains(local().rank)) {
     misuse("the process group was made before spawn() and is destroyed after it, not by a rank");
   }
+  const bool ranks_run =
+      started_ranks_ && static_cast<int>(returned_ranks_.size()) < *started_ranks_;
+  if (!is_rank && ranks_run) misuse("destroy_process_group while ranks run: join() them first");
   wait_for_works();  // they use what goes now
   if (is_rank) initialized_ranks_.erase(local().rank);
   if (!is_rank) initialized_for_all_ = false;

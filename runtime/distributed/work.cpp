@@ -82,7 +82,7 @@ bool Work::wait(std::optional<std::chrono::milliseconds>) const {
   state.wait([&] { return fmt::format("the Work of {}", state.description); });
   local.waits_for_rank.reset();
   if (state.failure != nullptr) std::rethrow_exception(state.failure);
-  return true;
+  return !state.is_aborted;
 }
 
 bool Work::is_completed() const {
@@ -90,7 +90,7 @@ bool Work::is_completed() const {
   return state_->is_done;
 }
 bool Work::is_success() const {
-  return checked().is_done && state_->failure == nullptr;
+  return checked().is_done && state_->failure == nullptr && !state_->is_aborted;
 }
 std::exception_ptr Work::exception() const {
   return checked().failure;

@@ -27,7 +27,8 @@ class Work {
   bool defined() const { return state_ != nullptr; }
   explicit operator bool() const { return defined(); }
 
-  // Blocks until it is done, at once if it is.  Any number of times, in any order.  Throws what the
+  // Blocks until it is done, at once if it is; false if its run ended before, as c10d's abort().
+  // Any number of times, in any order.  Throws what the
   // work failed with; CollectiveError KB-C010 on another rank than its own, KB-R002 for None.
   // The timeout is accepted and not needed: what can never be done is a deadlock, and reported.
   bool wait(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
@@ -51,7 +52,8 @@ class Work {
 };
 
 struct Work::State {
-  explicit State(runtime::Simulation& in) : simulation(in), issued(in.now()) {}
+  explicit State(std::shared_ptr<runtime::Simulation> in)
+      : owner(std::move(in)), simulation(*owner), issued(simulation.now()) {}
   ~State() { release(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -66,6 +68,7 @@ struct Work::State {
   // Blocks the current fiber, or drives the engine, until it is done.
   void wait(runtime::DescribeWait describe);
 
+  const std::shared_ptr<runtime::Simulation> owner;  // a handle may outlive its context
   runtime::Simulation& simulation;
   int rank = 0;             // global
   std::string description;  // "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
@@ -80,6 +83,7 @@ struct Work::State {
   Time issued{0};
   Time ended{0};
   bool is_done = false;
+  bool is_aborted = false;  // done, because the run ended before
   bool is_waited_for = false;
   std::exception_ptr failure;
   std::vector<runtime::Completion*> waiters;

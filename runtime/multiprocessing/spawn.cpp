@@ -99,6 +99,7 @@ class World {
   void fail(std::uint64_t);
   void given_up(const Rank& rank) const;
   std::string state_of(const Rank& rank) const;
+  void fail_with(std::exception_ptr failure);
   std::string suppressed() const;
 
   RuntimeContext& torch_;
@@ -137,7 +138,7 @@ void World::ended(Rank& rank, const FiberResult& result) {
     returned_(rank.local.rank);
   } catch (const DeadlockError&) {  // others wait for it
     // Unless one has raised, which may be why.
-    if (raised_.empty()) torch_.simulation().fail(std::current_exception());
+    if (raised_.empty()) fail_with(std::current_exception());
   }
   if (--running_ == 0) all_returned_.signal();
 }
@@ -174,7 +175,7 @@ void World::fail(std::uint64_t) {
   const auto& [rank, exception, failure] = raised_.front();
   const int number = rank->local.rank;
   if (failure.passes_unchanged) {
-    simulation.fail(exception);
+    fail_with(exception);
     return;
   }
   std::string text =
@@ -185,8 +186,14 @@ void World::fail(std::uint64_t) {
     if (has_raised) continue;
     text += fmt::format("\n  rank {} {}", other.local.rank, state_of(other));
   }
-  simulation.fail(std::make_exception_ptr(
+  fail_with(std::make_exception_ptr(
       SpawnException(number, exception, failure.exit_code, text + suppressed())));
+}
+
+// Whoever drives the engine throws it, which need not be join(); that throws it too.
+void World::fail_with(std::exception_ptr failure) {
+  failure_ = failure;
+  torch_.simulation().fail(std::move(failure));
 }
 
 // "suppressed: 2 more (rank 2: boom (std::runtime_error), rank 3: ...)"; of each its first line.
@@ -229,7 +236,7 @@ bool World::join() {
   try {
     torch_.simulation().wait(all_returned_, [] { return std::string("the ranks"); });
   } catch (...) {
-    failure_ = std::current_exception();
+    if (failure_ == nullptr) failure_ = std::current_exception();
   }
   if (failure_ == nullptr) {
     torch_.simulation().release(this);

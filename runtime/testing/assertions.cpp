@@ -132,6 +132,9 @@ void assert_equal(const Tensor& actual, std::span<const float> expected,
 
 void assert_is_sum(const Tensor& actual, const std::vector<Elements>& contributions,
                    std::source_location location) {
+  if (contributions.empty()) {
+    throw UsageError("KB-U014", "assert_is_sum: no contributions; give one for each rank");
+  }
   std::vector<double> sums(static_cast<std::size_t>(actual.numel()), 0.0);
   std::vector<double> magnitudes = sums;
   for (const Elements& part : contributions) {
@@ -155,7 +158,13 @@ void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
   torch.distributed.all_gather_object(all, x.to_vector(), group, location);
   const std::vector<int> ranks = torch.distributed.get_process_group_ranks(group);
   for (std::size_t other = 1; other < all.size(); ++other) {
-    for (std::size_t i = 0; i < all[other].size() && i < all.front().size(); ++i) {
+    if (all[other].size() != all.front().size()) {
+      throw Error("KB-N020", ExitCode::replay,
+                  fmt::format("tensor '{}' differs at {}: rank {} has {} elements, rank {} has {}",
+                              x.name(), place_of(location), ranks.front(), all.front().size(),
+                              ranks[other], all[other].size()));
+    }
+    for (std::size_t i = 0; i < all.front().size(); ++i) {
       const auto first = std::bit_cast<std::uint32_t>(all.front()[i]);
       const auto later = std::bit_cast<std::uint32_t>(all[other][i]);
       if (first == later) continue;

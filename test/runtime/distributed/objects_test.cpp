@@ -29,6 +29,18 @@ TEST_CASE("objects of any type go to every rank", "[distributed][objects]") {
   });
 }
 
+TEST_CASE("different collectives of objects are a mismatch", "[distributed][objects]") {
+  LocalWorld world(2);
+  CHECK(error_of<CollectiveMismatchError>([&] {
+          world.spawn([&](int rank) {
+            Strings list(2);
+            Strings mine;
+            rank == 0 ? world.dist.broadcast_object_list(list, {.src = 0})
+                      : world.dist.scatter_object_list<std::string>(mine, nullptr, {.src = 0});
+          });
+        }).find("Op type: broadcast_object_list vs scatter_object_list") != std::string::npos);
+}
+
 TEST_CASE("objects of different types are a mismatch", "[distributed][objects]") {
   LocalWorld world(2);
   CHECK(error_of<CollectiveMismatchError>([&] {

@@ -187,5 +187,45 @@ TEST_CASE("a group is destroyed when the works of its ranks have ended", "[distr
   CHECK(tensors[1].item() == 2);
 }
 
+TEST_CASE("a failure that a rank has caught does not hide what comes after it",
+          "[distributed][work]") {
+  LocalWorld world(2);
+  CHECK(error_of<DeadlockError>([&] {
+          world.spawn([&](int rank) {
+            const Tensor x = rank == 0 ? world.tensor({1, 2}) : world.zeros({1});
+            LocalWorld::refusal([&] {
+              rank == 0 ? world.dist.send(x, 1) : static_cast<void>(world.dist.recv(x, 0));
+            });
+            world.dist.recv(x, 1 - rank);
+          });
+        }).starts_with("[KB-D001]"));
+}
+
+TEST_CASE("a work whose run has ended before it is no success", "[distributed][work]") {
+  LocalWorld world(2);
+  Work kept;
+  CHECK_THROWS_AS(world.spawn([&](int rank) {
+    const Tensor x = world.tensor({1});
+    if (rank == 1) throw std::runtime_error("boom");
+    kept = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    world.dist.barrier();
+  }),
+                  SpawnException);
+  CHECK(kept.is_completed());
+  CHECK_FALSE(kept.is_success());
+  CHECK(kept.get_future_result() == WorkResult::comm_error);
+  CHECK_FALSE(kept.wait());
+}
+
+TEST_CASE("the group of ranks that run is not destroyed from outside", "[distributed][work]") {
+  LocalWorld world(2);
+  auto context = world.torch.multiprocessing.spawn([&](int) { world.dist.barrier(); },
+                                                   std::tuple<>(), 2, {.join = false});
+  CHECK(LocalWorld::refusal([&] { world.dist.destroy_process_group(); }) ==
+        "[KB-R002] destroy_process_group while ranks run: join() them first");
+  CHECK(context.join());
+  world.dist.destroy_process_group();
+}
+
 }  // namespace
 }  // namespace kernbench::test

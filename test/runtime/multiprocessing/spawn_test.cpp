@@ -368,5 +368,17 @@ TEST_CASE("join throws what a rank threw, as often as it is called", "[spawn][er
   CHECK_THROWS_AS(context.join(), SpawnException);
 }
 
+TEST_CASE("a rank that fails while the caller waits for something else fails join() too",
+          "[spawn][error]") {
+  SpawnUnderTest world;
+  auto context = world.torch.multiprocessing.spawn(
+      [](int rank) {
+        if (rank == 1) throw std::runtime_error("boom");
+      },
+      std::tuple<>(), 2, {.join = false});
+  CHECK_THROWS_AS(world.pass_time(), SpawnException);
+  CHECK_THROWS_AS(context.join(), SpawnException);
+}
+
 }  // namespace
 }  // namespace kernbench::test

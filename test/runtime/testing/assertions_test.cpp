@@ -94,5 +94,15 @@ TEST_CASE("ranks that differ are named", "[testing]") {
         std::string::npos);
 }
 
+TEST_CASE("ranks with tensors of different sizes differ", "[testing]") {
+  LocalWorld world(2);
+  CHECK(
+      error_of<SpawnException>([&] {
+        world.spawn([&](int rank) {
+          assert_equal_on_ranks(world.torch, rank == 0 ? world.tensor({1}) : world.tensor({1, 2}));
+        });
+      }).find("rank 0 has 1 elements, rank 1 has 2") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace kernbench::test
