@@ -13,6 +13,8 @@
 
 namespace kernbench::distributed {
 
+using kernbench::ReduceOp;
+
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
   broadcast,

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/distributed/device_mesh.h"
@@ -195,8 +196,8 @@ class DistributedContext {
 
   // objects[r] becomes rank r's object.
   template <class T>
-  void all_gather_object(std::vector<T>& objects, const T& object, const ProcessGroup& group = {},
-                         Location location = Location::current());
+  void all_gather_object(std::vector<T>& objects, const std::type_identity_t<T>& object,
+                         const ProcessGroup& group = {}, Location location = Location::current());
   template <class T>
   void gather_object(const T& object, std::vector<T>* objects, const DestinationOptions& options,
                      Location location = Location::current());

@@ -24,13 +24,14 @@ T object_cast(const std::any& object, std::string_view function) {
 }
 
 template <class T>
-void DistributedContext::all_gather_object(std::vector<T>& objects, const T& object,
+void DistributedContext::all_gather_object(std::vector<T>& objects,
+                                           const std::type_identity_t<T>& object,
                                            const ProcessGroup& group, Location location) {
   const auto call = begin("all_gather_object", group);
   if (!call) return;
   objects.clear();
   for (const std::any& each :
-       exchange("all_gather_object", *call, object, std::nullopt, location)) {
+       exchange("all_gather_object", *call, T(object), std::nullopt, location)) {
     objects.push_back(object_cast<T>(each, "all_gather_object"));
   }
 }

@@ -16,6 +16,8 @@ TEST_CASE("objects of any type go to every rank", "[distributed][objects]") {
     Strings all;
     world.dist.all_gather_object(all, std::string(static_cast<std::size_t>(rank), 'x'));
     CHECK(all == Strings{"", "x", "xx"});
+    world.dist.all_gather_object(all, "same");
+    CHECK(all == Strings{"same", "same", "same"});
     Strings list = rank == 1 ? Strings{"a", "b"} : Strings{"", ""};
     world.dist.broadcast_object_list(list, {.src = 1});
     CHECK(list == Strings{"a", "b"});
