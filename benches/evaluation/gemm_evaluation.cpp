@@ -70,21 +70,6 @@ void add_family(std::vector<GemmShape>& shapes, GemmFamily family) {
   }
 }
 
-// On the PE that takes longest; counts over all.
-GemmPrediction predict(const Topology& topology, const GemmRow& row) {
-  GemmPrediction all;
-  for (const GemmShare& share : row.shares) {
-    const GemmPrediction one = predict_gemm(
-        topology, {share.size, share.tile, row.input.dtype, share.a, share.b, share.c});
-    all.time = std::max(all.time, one.time);
-    all.window = std::max(all.window, one.window);
-    all.gemm_count += one.gemm_count;
-    all.hbm_loaded += one.hbm_loaded;
-    all.hbm_stored += one.hbm_stored;
-  }
-  return all;
-}
-
 // Where the theory is not a lower bound only (gemm_model.h): each PE has a slice of HBM to itself,
 // and rows lie at most a page apart.
 bool is_theory_exact(const Topology& topology, const GemmRow& row) {
@@ -99,6 +84,20 @@ bool agree(const Row& row, std::string_view measured, std::string_view theoretic
 }
 
 }  // namespace
+
+GemmPrediction predict(const Topology& topology, const GemmRow& row) {
+  GemmPrediction all;
+  for (const GemmShare& share : row.shares) {
+    const GemmPrediction one = predict_gemm(
+        topology, {share.size, share.tile, row.input.dtype, share.a, share.b, share.c});
+    all.time = std::max(all.time, one.time);
+    all.window = std::max(all.window, one.window);
+    all.gemm_count += one.gemm_count;
+    all.hbm_loaded += one.hbm_loaded;
+    all.hbm_stored += one.hbm_stored;
+  }
+  return all;
+}
 
 std::string_view name_of(GemmFamily family) {
   constexpr std::array<std::string_view, kGemmFamilies.size()> kNames = {"square", "tall", "wide",

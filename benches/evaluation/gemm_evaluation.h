@@ -9,8 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/row_cells.h"
+#include "benches/evaluation/gemm_model.h"
 #include "benches/gemm_run.h"
+#include "benches/row_cells.h"
 #include "benches/sweep.h"
 
 namespace kernbench::benches {
@@ -48,6 +49,9 @@ Row simulate(PointContext& point, const GemmShape& shape, GemmOn on);
 // Simulates all, each on each.
 std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
                                std::span<const GemmOn> on);
+
+// What run_gemm() should have found: the times of the PE that takes longest, counts over all.
+GemmPrediction predict(const Topology& topology, const GemmRow& row);
 
 // Whether all elements that were computed are right, and what was counted is what theory counts.
 bool is_right(const Row& row);

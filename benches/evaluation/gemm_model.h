@@ -1,6 +1,7 @@
 // What tl.composite should take on one PE, by a recurrence over its steps (ADR-0044).
 //
-// Independent of the simulator: no events, no engine; of it only the array's closed form is used.
+// Independent of the simulator: no events, no engine; of it are only the array's closed form, the
+// arithmetic of rates, and how many slices the HBM of a cube has.
 // It holds to the picosecond for an f16, bf16 or f32 product without epilogue, as the kernel's only
 // command, if no other PE uses the PE's slice of HBM, and rows of an operand lie at most a page
 // apart.  Where PEs share a slice it is a lower bound.

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "benches/evaluation/gemm_evaluation.h"
 #include "benches/gemm_run.h"
 #include "benches/inputs.h"
 #include "test/support/small_topology.h"
@@ -18,23 +19,9 @@ GemmRow simulated(const Topology& topology, const GemmInput& input) {
   return run_gemm(torch, input);
 }
 
-GemmPrediction predicted(const Topology& topology, const GemmRow& row) {
-  GemmPrediction all;
-  for (const GemmShare& share : row.shares) {
-    const GemmPrediction one = predict_gemm(
-        topology, {share.size, share.tile, row.input.dtype, share.a, share.b, share.c});
-    all.time = std::max(all.time, one.time);
-    all.window = std::max(all.window, one.window);
-    all.gemm_count += one.gemm_count;
-    all.hbm_loaded += one.hbm_loaded;
-    all.hbm_stored += one.hbm_stored;
-  }
-  return all;
-}
-
 void check_equal(const Topology& topology, const GemmInput& input) {
   const GemmRow row = simulated(topology, input);
-  const GemmPrediction theory = predicted(topology, row);
+  const GemmPrediction theory = predict(topology, row);
   CAPTURE(topology.name, input.size.m, input.size.n, input.size.k, row.tile.m, row.tile.n,
           row.tile.k);
   CHECK(row.time == theory.time);
@@ -151,7 +138,7 @@ TEST_CASE("where PEs share a slice of HBM theory is a lower bound", "[gemm_model
   topology.cube.hbm.channels = 1;
   const GemmRow row =
       simulated(topology, {.size = {256, 1024, 256}, .placement = {.on = GemmOn::cube}});
-  CHECK(row.time > predicted(topology, row).time);
+  CHECK(row.time > predict(topology, row).time);
 }
 
 }  // namespace
