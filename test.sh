@@ -62,6 +62,23 @@ run_acceptance() {
   fi
 }
 
+# An evaluation with several sweeps; --oversubscribe and the variables let mpirun start as many
+# processes as it is told, and as root.
+compare_mpi_with_one_process() {
+  local program="$PWD/build/mpi/benches/kernbench" folder=build/mpi/bytes processes
+  rm -rf "$folder"
+  for processes in 1 3; do
+    mkdir -p "$folder/$processes"
+    (cd "$folder/$processes" &&
+      OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 \
+        mpirun --oversubscribe -n "$processes" "$program" run --bench milestone-1h-ccl --jobs 1 \
+        --out results) </dev/null >"$folder-$processes.log" 2>&1 ||
+      { cat "$folder-$processes.log"; return 1; }
+    sed -i -E '/"(wall_s|events_per_s)"/d' "$folder/$processes/results/report.json"
+  done
+  diff -r "$folder/1" "$folder/3"
+}
+
 build_acceptance() {
   local log=build/acceptance/build.log
   mkdir -p build/acceptance
@@ -87,6 +104,15 @@ run_suite asan
 step "debug: golden fingerprints"
 must build debug ccl_test
 if build/debug/test/ccl/ccl_test "[golden]" </dev/null; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+fi
+
+# Unlike the suite's queues between threads: real processes, and MPI's own start and end.
+step "mpi: the same bytes from one process and from three"
+must build mpi kernbench
+if compare_mpi_with_one_process; then
   passed=$((passed + 1))
 else
   failed=$((failed + 1))

@@ -21,6 +21,7 @@
 
 #include "benches/console.h"
 #include "benches/context_set.h"
+#include "benches/process_team.h"
 #include "benches/report.h"
 #include "benches/settings.h"
 #include "ccl/config.h"
@@ -49,6 +50,7 @@ struct BenchRequest {
   std::filesystem::path output_folder = {};  // --out; empty if it is not given
   int jobs = 1;                              // points of a sweep that are simulated at once
   std::string inputs = {};                   // the texts of all files that were read
+  ProcessTeam* team = nullptr;               // that simulates the points of sweeps; null: alone
 };
 
 // What a bench is given.  It submits work, adds rows and returns; what it throws ends the run with
@@ -66,6 +68,9 @@ class Bench {
   std::uint64_t seed() const { return request_.seed; }
   const Settings& settings() const { return settings_; }
   int jobs() const { return request_.jobs; }
+  ProcessTeam* team() const { return request_.team; }
+  // Whether this process prints and writes: all but the first one of a team do neither.
+  bool leads() const { return team() == nullptr || team()->leads(); }
   bool wants_trace() const { return request_.trace; }
 
   // A hash of all that results depend on: this build of the program, the files it was given, the

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "benches/cli.h"
+#include "benches/process_team.h"
 
 namespace kernbench::benches {
 
 int list(const ListArguments& arguments);
-int run(const RunArguments& arguments);
+// `team`: the processes that share its points; null: none.
+int run(const RunArguments& arguments, ProcessTeam* team);
 int probe(const ProbePathArguments& arguments);
 int probe(const ProbeBoundArguments& arguments);
 int probe(const ProbeGemmArguments& arguments);

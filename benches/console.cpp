@@ -32,6 +32,13 @@ int write_all(int descriptor, std::string_view text) {
 
 Console::Console(int descriptor) : descriptor_(descriptor), colour_(wants_colour(descriptor)) {}
 
+// As one whose reader has left.
+Console Console::silent() {
+  Console console(-1);
+  console.failure_ = EPIPE;
+  return console;
+}
+
 void Console::print(std::string_view text) {
   if (failure_ == 0) failure_ = write_all(descriptor_, text);
 }

@@ -11,6 +11,8 @@ class Console {
  public:
   // Colour only on a terminal, and only if NO_COLOR is not set (no-color.org).
   explicit Console(int descriptor);
+  // Prints nothing.
+  static Console silent();
 
   // Writes at once.  A failure is kept for finish(), and silences what follows.
   void print(std::string_view text);

@@ -10,6 +10,7 @@
 
 #include "benches/commands.h"
 #include "benches/console.h"
+#include "benches/process_team.h"
 #include "ccl/ahbm_backend.h"
 #include "runtime/context/failure.h"
 #include "runtime/distributed/local_backend.h"
@@ -19,20 +20,21 @@ namespace kernbench::benches {
 
 namespace {
 
-int dispatch(const ShowText& shown) {
+int dispatch(const ShowText& shown, ProcessTeam* team) {
+  if (team != nullptr && !team->leads()) return 0;
   Console console(STDOUT_FILENO);
   console.print(shown.text);
   console.finish();
   return 0;
 }
-int dispatch(const ListArguments& arguments) {
-  return list(arguments);
+int dispatch(const ListArguments& arguments, ProcessTeam* team) {
+  return team == nullptr || team->leads() ? list(arguments) : 0;
 }
-int dispatch(const RunArguments& arguments) {
-  return run(arguments);
+int dispatch(const RunArguments& arguments, ProcessTeam* team) {
+  return run(arguments, team);
 }
-int dispatch(const auto& arguments) {
-  return probe(arguments);
+int dispatch(const auto& arguments, ProcessTeam* team) {
+  return team == nullptr || team->leads() ? probe(arguments) : 0;
 }
 
 // As a shell takes it.
@@ -57,12 +59,20 @@ int run_command(int argc, const char* const* argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   ccl::register_ahbm_backend();
   distributed::register_local_backend();
+  std::unique_ptr<ProcessTeam> team;
   try {
-    return std::visit([](const auto& arguments) { return dispatch(arguments); },
+    team = join_process_team();
+    return std::visit([&](const auto& arguments) { return dispatch(arguments, team.get()); },
                       parse_command_line(argc, argv));
+  } catch (const Dismissed&) {
+    return 0;
   } catch (...) {
     const runtime::Failure failure =
         runtime::describe_failure(std::current_exception(), command_of(argc, argv));
+    if (team != nullptr && !team->leads()) {  // the leader meets the same, or goes on alone
+      team->leave(failure.text);
+      return 0;
+    }
     Console console(STDERR_FILENO);
     console.print(fmt::format("kernbench: {} {}\n", console.alarming("error:"), failure.text));
     return static_cast<int>(failure.exit_code);

@@ -52,7 +52,7 @@ int parse_jobs(const std::string& text) {
                                           in_quotes(text), kMaxJobs));
 }
 
-BenchRequest request_of(const RunArguments& arguments) {
+BenchRequest request_of(const RunArguments& arguments, ProcessTeam* team) {
   return {.topology = load_topology(arguments.topology),
           .ccl = load_ccl(arguments.ccl),
           .seed = parse_seed(arguments.seed),
@@ -60,7 +60,8 @@ BenchRequest request_of(const RunArguments& arguments) {
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
           .inputs = fmt::format("{}\n{}\n{}", arguments.bench, topology_text(arguments.topology),
-                                ccl_text(arguments.ccl))};
+                                ccl_text(arguments.ccl)),
+          .team = team};
 }
 
 std::string describe_ranks(const Bench& bench) {
@@ -139,12 +140,15 @@ void keep_the_finished(Report report, const Bench& bench, Outputs& outputs,
 
 }  // namespace
 
-int run(const RunArguments& arguments) {
+int run(const RunArguments& arguments, ProcessTeam* team) {
   const BenchInfo& info = find_bench(arguments.bench);
   Settings settings(info.settings, arguments.settings);
-  BenchRequest request = request_of(arguments);
-  Outputs outputs(arguments);  // what cannot be written is found before anything is simulated
-  Console console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO);
+  BenchRequest request = request_of(arguments, team);
+  const bool leads = team == nullptr || team->leads();
+  // What cannot be written is found before anything is simulated.
+  Outputs outputs(leads ? arguments : RunArguments{});
+  Console console =
+      leads ? Console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO) : Console::silent();
   Bench bench(std::move(request), std::move(settings), console);
   bench.configure(info);
 
@@ -158,9 +162,10 @@ int run(const RunArguments& arguments) {
     info.run(bench);
     bench.check_contract(info.name);
   } catch (...) {
-    keep_the_finished(report_of(info, bench, wall_s()), bench, outputs, console);
+    if (leads) keep_the_finished(report_of(info, bench, wall_s()), bench, outputs, console);
     throw;
   }
+  if (!leads) return 0;
 
   Report report = report_of(info, bench, wall_s());
   if (!bench.has_printed()) console.print("#\n" + to_table(report.rows));

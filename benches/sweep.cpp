@@ -22,6 +22,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::chrono::milliseconds kAskOthers{2};
 
 // One thread each: a pool whose second thread cannot be started never ends.
 using Threads = std::list<asio::thread_pool>;
@@ -66,7 +67,7 @@ std::vector<Row> Sweep::run() {
   KB_CHECK(!has_run_, "the sweep '{}' runs twice", name_);
   has_run_ = true;
   end_ = points_.size();
-  if (!bench_.output_folder().empty()) restore();
+  if (bench_.leads() && !bench_.output_folder().empty()) restore();
   simulate_all();
   if (journal_ && journal_->failure() != 0) {
     bench_.note("journal", fmt::format("{} cannot be written: {}", journal_->path().string(),
@@ -88,7 +89,10 @@ void Sweep::restore() {
   }
   if (bench_.wants_trace()) return;
   for (Point& point : points_) {
-    if (const PointOutcome* outcome = journal_->find(point.key)) point.outcome = *outcome;
+    const PointOutcome* const outcome = journal_->find(point.key);
+    if (outcome == nullptr) continue;
+    point.outcome = *outcome;
+    point.is_restored = true;
   }
   restored_ = static_cast<std::size_t>(
       std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); }));
@@ -98,6 +102,12 @@ void Sweep::restore() {
 }
 
 void Sweep::simulate_all() {
+  ProcessTeam* const team = bench_.team();
+  if (team == nullptr) return simulate_here();
+  team->leads() ? lead(*team) : serve(*team);
+}
+
+void Sweep::simulate_here() {
   const std::size_t wanted =
       std::min(static_cast<std::size_t>(bench_.jobs()), points_.size() - restored_);
   if (wanted == 0) return;
@@ -108,14 +118,101 @@ void Sweep::simulate_all() {
   for (asio::thread_pool& thread : threads) thread.join();
 }
 
+void Sweep::lead(ProcessTeam& team) {
+  others_.emplace(
+      team, TeamSweep{name_, bench_.inputs_hash()},
+      SweepLeader::Points{
+          .take = [this] { return point_for_others(); },
+          .finish = [this](std::size_t point,
+                           PointOutcome outcome) { finish(points_.at(point), std::move(outcome)); },
+          .give_back =
+              [this](std::size_t point) {
+                const std::lock_guard lock(mutex_);
+                given_back_.push_back(point);
+              },
+          .lost =
+              [this](int process, const std::string& reason) {
+                bench_.note(fmt::format("process {}", process),
+                            fmt::format("has left: {}; process 0 goes on with its "
+                                        "points",
+                                        reason));
+              }});
+  do {
+    simulate_here();
+  } while (!given_back_.empty() && !bench_.is_interrupted() && team_failure_ == nullptr);
+  if (team_failure_ != nullptr) std::rethrow_exception(team_failure_);
+  tell_results(team);
+}
+
+// A trace is of one process.
+std::optional<std::size_t> Sweep::point_for_others() {
+  const std::lock_guard lock(mutex_);
+  if (bench_.wants_trace() || bench_.is_interrupted()) return std::nullopt;
+  const Point* const point = next_fresh_point();
+  return point == nullptr ? std::nullopt : std::optional(index_of(*point));
+}
+
+void Sweep::ask_others() {
+  try {
+    others_->poll();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    team_failure_ = std::current_exception();
+    end_ = 0;
+    for (const Point& point : points_) {
+      if (point.contexts) point.contexts->interrupt();
+    }
+  }
+}
+
+// REQUIRES: mutex_ is locked
+bool Sweep::is_waiting_for_others() const {
+  if (!others_ || team_failure_ != nullptr || !given_back_.empty()) return false;
+  const bool has_wanted = !others_->given().empty() && others_->given().begin()->first < end_;
+  return has_wanted && !bench_.is_interrupted();
+}
+
+void Sweep::tell_results(ProcessTeam& team) {
+  std::vector<std::pair<std::size_t, const PointOutcome*>> outcomes;
+  for (const Point& point : points_) {
+    if (!point.outcome) return team.dismiss_all();  // this process tells why, and the run ends
+    outcomes.emplace_back(index_of(point), &*point.outcome);
+  }
+  others_->end(outcomes);
+}
+
+void Sweep::serve(ProcessTeam& team) {
+  SweepMember(team, TeamSweep{name_, bench_.inputs_hash()},
+              {.simulate =
+                   [this](std::size_t point) {
+                     simulate(points_.at(point));
+                     return points_[point].outcome;
+                   },
+               .finish =
+                   [this](std::size_t point, PointOutcome outcome) {
+                     points_.at(point).contexts.reset();  // what counts is the leader's
+                     finish(points_[point], std::move(outcome));
+                   },
+               .is_interrupted = [this] { return bench_.is_interrupted(); },
+               .interrupt = [this] { bench_.interrupt(); }})
+      .serve(static_cast<std::size_t>(bench_.jobs()));
+}
+
 // Drawn outside the lock: a terminal may be stopped.
 void Sweep::show_progress_until_idle() {
   Progress progress(name_, STDERR_FILENO);
+  const std::chrono::milliseconds pause = others_ ? kAskOthers : kRedraw;
   std::unique_lock lock(mutex_);
-  while (!all_idle_.wait_for(lock, kRedraw, [this] { return working_ == 0; })) {
+  for (auto drawn = std::chrono::steady_clock::now(); !all_idle_.wait_for(lock, pause, [this] {
+         return working_ == 0;
+       }) || is_waiting_for_others();) {
     const SweepState now = state();
     lock.unlock();
-    progress.show(now);
+    if (others_) ask_others();
+    if (std::chrono::steady_clock::now() - drawn >= kRedraw) {
+      progress.show(now);
+      drawn = std::chrono::steady_clock::now();
+    }
     lock.lock();
   }
 }
@@ -123,7 +220,7 @@ void Sweep::show_progress_until_idle() {
 SweepState Sweep::state() const {
   SweepState state{.total = points_.size(), .restored = restored_, .finished = 0, .running = {}};
   for (const Point& point : points_) {
-    if (point.outcome && point.contexts) ++state.finished;
+    if (point.outcome && !point.is_restored) ++state.finished;
     const bool runs = point.contexts && !point.outcome && !point.failure;
     if (runs && state.running.empty()) state.running = point.key;
   }
@@ -138,9 +235,18 @@ void Sweep::work() {
 
 Sweep::Point* Sweep::next_point() {
   const std::lock_guard lock(mutex_);
+  if (bench_.is_interrupted()) return nullptr;
+  while (!given_back_.empty()) {
+    Point& point = points_[given_back_.back()];
+    given_back_.pop_back();
+    if (index_of(point) < end_) return &point;
+  }
+  return next_fresh_point();
+}
+
+Sweep::Point* Sweep::next_fresh_point() {
   while (next_ < end_ && points_[next_].outcome) ++next_;
-  if (next_ >= end_ || bench_.is_interrupted()) return nullptr;
-  return &points_[next_++];
+  return next_ < end_ ? &points_[next_++] : nullptr;
 }
 
 void Sweep::simulate(Point& point) {
@@ -217,6 +323,11 @@ void Sweep::throw_interrupted() {
       std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); });
   std::string text = fmt::format("interrupted: {} of {} points of {} are finished", finished,
                                  points_.size(), name_);
+  if (others_) {
+    for (const auto& [point, process] : others_->given()) {
+      text += fmt::format("\n  process {} had not finished '{}'", process, points_[point].key);
+    }
+  }
   if (journal_ && journal_->failure() == 0 && finished > 0) {
     text += fmt::format("\n  they are kept in '{}': the same command goes on from there",
                         journal_->path().string());

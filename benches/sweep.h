@@ -38,6 +38,7 @@
 #include "benches/progress.h"
 #include "benches/report.h"
 #include "benches/sweep_journal.h"
+#include "benches/team_sweep.h"
 
 namespace kernbench::benches {
 
@@ -84,6 +85,8 @@ class Sweep {
   void add(std::string key, Function simulate);
 
   // Simulates all points.  Returns their rows, which are in the bench's report then.
+  // Other processes of the bench's team (process_team.h) simulate points too, and come to the same
+  // rows.
   // Throws what the first point, in their order, that failed has thrown; earlier rows are in the
   // report.  Throws Error KB-S001 if the bench is interrupted; all rows that are finished are in
   // the report.  Throws IoError KB-I010 if the journal cannot be created, LimitError KB-L003 if
@@ -94,7 +97,8 @@ class Sweep {
   struct Point {
     std::string key;
     PointFunction simulate;
-    std::unique_ptr<ContextSet> contexts = {};  // from when it begins
+    std::unique_ptr<ContextSet> contexts = {};  // from when it begins in this process
+    bool is_restored = false;                   // what the journal had of it
     std::optional<PointOutcome> outcome = {};   // when it is finished
     std::exception_ptr failure = {};            // of its own: not that it was interrupted
   };
@@ -102,10 +106,19 @@ class Sweep {
   void add_point(std::string key, PointFunction simulate);
   void restore();
   void simulate_all();
+  void simulate_here();
   void show_progress_until_idle();
+  // With other processes: hands points out to them, or takes them from the first one.
+  void lead(ProcessTeam& team);
+  std::optional<std::size_t> point_for_others();
+  void ask_others();
+  bool is_waiting_for_others() const;
+  void tell_results(ProcessTeam& team);
+  void serve(ProcessTeam& team);
   SweepState state() const;
   void work();
   Point* next_point();
+  Point* next_fresh_point();  // REQUIRES: mutex_ is locked
   void simulate(Point& point);
   ContextSet& begin(Point& point);
   void finish(Point& point, PointOutcome outcome);
@@ -130,6 +143,9 @@ class Sweep {
   std::size_t next_ = 0;  // point to begin
   std::size_t end_ = 0;   // points from here on are not wanted
   std::size_t working_ = 0;
+  std::vector<std::size_t> given_back_;  // points that another process could not simulate
+  std::optional<SweepLeader> others_;
+  std::exception_ptr team_failure_;
 };
 
 template <class Function>
