@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/context/attachments.h"
 #include "runtime/context/device_namespaces.h"
 #include "runtime/context/kernel_launch.h"
 #include "runtime/context/run_limits.h"
@@ -133,6 +134,7 @@ class RuntimeContext {
   runtime::Simulation& simulation() { return *simulation_; }
   const runtime::Simulation& simulation() const { return *simulation_; }
   const std::shared_ptr<runtime::Simulation>& shared_simulation() const { return simulation_; }
+  runtime::Attachments& attachments() { return attachments_; }
 
  private:
   Tensor make(const Shape& shape, const TensorOptions& options) const;
@@ -148,6 +150,9 @@ class RuntimeContext {
   AcceleratorNamespace accelerator{ahbm};
   distributed::DistributedContext distributed{*this};
   multiprocessing::Multiprocessing multiprocessing{*this};
+
+ private:
+  runtime::Attachments attachments_;  // last: they may refer to groups
 };
 
 template <class Matrix>

@@ -238,6 +238,7 @@ bool World::join() {
   } catch (...) {
     if (failure_ == nullptr) failure_ = std::current_exception();
   }
+  torch_.attachments().forget_ranks();
   if (failure_ == nullptr) {
     torch_.simulation().release(this);
     return true;
@@ -281,6 +282,7 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
   }
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
   torch_.distributed.ranks_start(nprocs);
+  torch_.attachments().forget_ranks();  // of a run that failed and was not joined
   const auto world = std::make_shared<World>(
       torch_, nprocs, std::move(body), [this] { torch_.distributed.rank_ends(); },
       [this](int rank) { torch_.distributed.rank_returned(rank); });

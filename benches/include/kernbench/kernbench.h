@@ -17,7 +17,11 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/topology.h"
+#include "tp/data.h"
+#include "tp/parallel_state.h"
 #include "tp/partition.h"
+#include "tp/random.h"
+#include "tp/rank_generator.h"
 
 namespace kernbench::detail {
 

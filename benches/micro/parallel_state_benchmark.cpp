@@ -1,0 +1,60 @@
+// Wall time of Megatron's initialize_model_parallel with tp 8, pp 2, cp 2 and ep 2, for all ranks:
+// once before spawn(), or by each rank in it (the spawn included).
+//
+// Limit: 10 ms for 64 ranks, so that a test of many ranks does not wait for its groups.
+
+#include "benches/inputs.h"
+#include "benches/micro/micro.h"
+#include "runtime/context/runtime_context.h"
+#include "tp/parallel_state.h"
+
+namespace kernbench::micro {
+
+namespace {
+
+constexpr double kLimitSeconds = 10e-3;
+
+void initialize(RuntimeContext& torch) {
+  tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = 8,
+                                        .pipeline_model_parallel_size = 2,
+                                        .context_parallel_size = 2,
+                                        .expert_model_parallel_size = 2});
+}
+
+void before_spawn(RuntimeContext& torch) {
+  initialize(torch);
+}
+
+void by_each_rank(RuntimeContext& torch) {
+  torch.multiprocessing.spawn([&](int) { initialize(torch); }, {},
+                              torch.distributed.get_world_size());
+}
+
+void model_parallel(benchmark::State& state, void (*run)(RuntimeContext&), const char* topology) {
+  double seconds = 0;
+  for (auto _ : state) {
+    RuntimeContext torch(benches::load_topology(topology), {.data = false});
+    torch.distributed.init_process_group("ahbm");
+    const double took = seconds_of([&] { run(torch); });
+    state.SetIterationTime(took);
+    seconds += took;
+  }
+  const double mean = seconds / static_cast<double>(state.iterations());
+  state.counters["over_limit"] = mean / kLimitSeconds;  // at most 1 is wanted, of 64 ranks
+}
+BENCHMARK_CAPTURE(model_parallel, before_spawn_of_64_ranks, before_spawn, "scale_64")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(model_parallel, by_each_of_64_ranks, by_each_rank, "scale_64")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(model_parallel, before_spawn_of_1024_ranks, before_spawn, "scale_1024")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(model_parallel, by_each_of_1024_ranks, by_each_rank, "scale_1024")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime();
+
+}  // namespace
+
+}  // namespace kernbench::micro

@@ -1,0 +1,366 @@
+// Megatron's parallel state: groups, ranks, overrides, and how long they live.
+
+#include "tp/parallel_state.h"
+
+#include <catch2/catch.hpp>
+
+#include "test/runtime/distributed/local_world.h"
+
+namespace kernbench::test {
+namespace {
+
+using tp::ModelParallelOptions;
+
+// What each rank of a world finds, with groups made before spawn() and by the ranks themselves.
+void check_on_each_rank(int world_size, const ModelParallelOptions& options,
+                        const std::function<void(RuntimeContext&, int)>& body) {
+  LocalWorld before(world_size);
+  tp::initialize_model_parallel(before.torch, options);
+  before.spawn([&](int rank) { body(before.torch, rank); });
+  LocalWorld inside(world_size);
+  inside.spawn([&](int rank) {
+    tp::initialize_model_parallel(inside.torch, options);
+    body(inside.torch, rank);
+  });
+}
+
+std::string refusal(int world_size, const ModelParallelOptions& options) {
+  LocalWorld world(world_size);
+  return error_of<CollectiveError>([&] { tp::initialize_model_parallel(world.torch, options); });
+}
+
+TEST_CASE("without initialization every getter says what is missing", "[tp][parallel_state]") {
+  LocalWorld world(2);
+  RuntimeContext& torch = world.torch;
+  CHECK_FALSE(tp::is_initialized(torch));
+  CHECK_FALSE(tp::model_parallel_is_initialized(torch));
+  const auto refused = [&](auto getter) {
+    return error_of<CollectiveError>([&] { getter(torch); });
+  };
+  CHECK(refused(tp::get_tensor_model_parallel_group) ==
+        "[KB-T002] tensor model parallel group is not initialized");
+  CHECK(refused(tp::get_tensor_model_parallel_world_size) ==
+        "[KB-T002] tensor model parallel group is not initialized");
+  CHECK(refused(tp::get_tensor_model_parallel_src_rank) ==
+        "[KB-T002] tensor model parallel group is not initialized");
+  CHECK(refused(tp::get_pipeline_model_parallel_rank) ==
+        "[KB-T002] pipeline_model parallel group is not initialized");
+  CHECK(refused(tp::get_pipeline_model_parallel_next_rank) ==
+        "[KB-T002] pipeline_model parallel group is not initialized");
+  CHECK(error_of<CollectiveError>([&] { tp::get_data_parallel_group(torch); }) ==
+        "[KB-T002] data parallel group is not initialized");
+  CHECK(error_of<CollectiveError>([&] { tp::get_data_parallel_rank(torch, true); }) ==
+        "[KB-T002] data parallel group with context parallel combined is not initialized");
+  CHECK(refused(tp::get_context_parallel_group) ==
+        "[KB-T002] context parallel group is not initialized");
+  CHECK(refused(tp::get_model_parallel_group) ==
+        "[KB-T002] model parallel group is not initialized");
+  CHECK(refused(tp::get_expert_model_parallel_rank) ==
+        "[KB-T002] expert model parallel group is not initialized");
+  CHECK(error_of<CollectiveError>([&] { tp::is_rank_in_embedding_group(torch); }) ==
+        "[KB-T002] embedding group is not initialized");
+  CHECK(tp::get_virtual_pipeline_model_parallel_rank(torch) == std::nullopt);
+}
+
+TEST_CASE("sizes that do not fit the world are refused in Megatron's words",
+          "[tp][parallel_state]") {
+  CHECK(refusal(4, {.tensor_model_parallel_size = 8}) ==
+        "[KB-T003] world_size (4) is not divisible by 8");
+  CHECK(refusal(4, {.pipeline_model_parallel_size = 8}) ==
+        "[KB-T003] world_size (4) is not divisible by 8");
+  CHECK(refusal(4, {.tensor_model_parallel_size = 4, .pipeline_model_parallel_size = 4}) ==
+        "[KB-T003] world_size (4) is not divisible by 16");
+  CHECK(refusal(4, {.context_parallel_size = 3}) ==
+        "[KB-T003] world_size (4) is not divisible by 3");
+  CHECK(refusal(4, {.virtual_pipeline_model_parallel_size = 2}) ==
+        "[KB-T003] pipeline-model-parallel size should be greater than 1 with interleaved "
+        "schedule");
+  CHECK(refusal(4, {.tensor_model_parallel_size = 2, .expert_model_parallel_size = 4}) ==
+        "[KB-T003] decoder world_size (4) is not divisible by "
+        "expert_tensor_model_pipeline_parallel size (8)");
+  CHECK(refusal(4, {.tensor_model_parallel_size = 0}) ==
+        "[KB-T003] tensor_model_parallel_size is 0; at least 1");
+  CHECK(refusal(4, {.context_parallel_size = 2, .order = "tp-dp-pp"}) ==
+        "[KB-T003] The size of (cp) is (2), but you haven'tspecified the order (tp-dp-pp).");
+  CHECK(refusal(8, {.tensor_model_parallel_size = 2,
+                    .pipeline_model_parallel_size = 2,
+                    .expert_tensor_parallel_size = 1,
+                    .order = "tp-pp-dp"}) ==
+        "[KB-T003] Pipeline parallel groups are expected to be the same for attention and MoE, "
+        "but with order tp-pp-dp and data parallel sizes 2 and 4 they differ; put pp last");
+}
+
+TEST_CASE("torch.distributed comes first", "[tp][parallel_state]") {
+  RuntimeContext torch(round_topology());
+  CHECK(error_of<CollectiveError>([&] { tp::initialize_model_parallel(torch); }) ==
+        "[KB-R002] Default process group has not been initialized, please make sure to call "
+        "init_process_group.");
+}
+
+TEST_CASE("a second initialization is refused until the state is destroyed",
+          "[tp][parallel_state]") {
+  const std::string twice = "[KB-T002] data parallel group is already initialized";
+  LocalWorld world(2);
+  const auto initialize = [&] {
+    return error_of<CollectiveError>(
+        [&] { tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 2}); });
+  };
+  CHECK(initialize() == "no error");
+  CHECK(initialize() == twice);
+  world.spawn([&](int) { CHECK(initialize() == twice); });
+  tp::destroy_model_parallel(world.torch);
+  CHECK_FALSE(tp::is_initialized(world.torch));
+  CHECK(initialize() == "no error");
+}
+
+TEST_CASE("16 ranks in 4 stages of 2: groups, ranks and sizes", "[tp][parallel_state]") {
+  check_on_each_rank(
+      16, {.tensor_model_parallel_size = 2, .pipeline_model_parallel_size = 4},
+      [](RuntimeContext& torch, int rank) {
+        CHECK(tp::get_tensor_model_parallel_world_size(torch) == 2);
+        CHECK(tp::get_tensor_model_parallel_rank(torch) == rank % 2);
+        CHECK(tp::get_tensor_model_parallel_src_rank(torch) == rank / 2 * 2);
+        CHECK(tp::get_pipeline_model_parallel_world_size(torch) == 4);
+        CHECK(tp::get_pipeline_model_parallel_rank(torch) == rank / 4);
+        CHECK(tp::get_data_parallel_world_size(torch) == 2);
+        CHECK(tp::get_data_parallel_rank(torch) == rank / 2 % 2);
+        CHECK(tp::get_data_parallel_src_rank(torch) == rank / 4 * 4 + rank % 2);
+        CHECK(tp::get_model_parallel_group(torch).size() == 8);
+        CHECK(tp::get_model_parallel_src_rank(torch) == rank % 4 / 2 * 2);
+        CHECK(tp::get_context_parallel_global_ranks(torch) == std::vector<int>{rank});
+        CHECK(tp::get_tensor_and_data_parallel_group(torch).ranks().front() == rank / 4 * 4);
+        CHECK(tp::model_parallel_is_initialized(torch));
+      });
+}
+
+TEST_CASE("a pipeline's first, last, next and previous rank", "[tp][parallel_state]") {
+  for (const char* order : {"tp-cp-ep-dp-pp", "tp-cp-pp-ep-dp"}) {
+    check_on_each_rank(
+        8, {.tensor_model_parallel_size = 2, .pipeline_model_parallel_size = 4, .order = order},
+        [](RuntimeContext& torch, int rank) {
+          CHECK(tp::get_pipeline_model_parallel_first_rank(torch) == rank % 2);
+          CHECK(tp::get_pipeline_model_parallel_last_rank(torch) == 6 + rank % 2);
+          CHECK(tp::get_pipeline_model_parallel_next_rank(torch) == (rank + 2) % 8);
+          CHECK(tp::get_pipeline_model_parallel_prev_rank(torch) == (rank + 6) % 8);
+          CHECK(tp::get_data_parallel_src_rank(torch) == rank);
+          CHECK(tp::is_pipeline_first_stage(torch) == (rank < 2));
+          CHECK(tp::is_pipeline_last_stage(torch) == (rank >= 6));
+          CHECK(tp::is_rank_in_embedding_group(torch) == (rank < 2 || rank >= 6));
+          CHECK(tp::is_rank_in_position_embedding_group(torch) == (rank < 2));
+        });
+  }
+}
+
+TEST_CASE("only the first and last stages have an embedding group", "[tp][parallel_state]") {
+  check_on_each_rank(4, {.pipeline_model_parallel_size = 4}, [](RuntimeContext& torch, int rank) {
+    const std::string refused = error_of<CollectiveError>([&] { tp::get_embedding_group(torch); });
+    if (rank == 0 || rank == 3) {
+      CHECK(tp::get_embedding_group(torch).ranks() == std::vector<int>{0, 3});
+    } else {
+      CHECK(refused == "[KB-T002] embedding group is not initialized");
+    }
+    if (rank == 0) {
+      CHECK(tp::get_position_embedding_group(torch).ranks() == std::vector<int>{0});
+    }
+  });
+}
+
+TEST_CASE("context and expert parallel groups", "[tp][parallel_state]") {
+  check_on_each_rank(
+      8,
+      {.tensor_model_parallel_size = 2,
+       .context_parallel_size = 2,
+       .expert_model_parallel_size = 4,
+       .expert_tensor_parallel_size = 1},
+      [](RuntimeContext& torch, int rank) {
+        CHECK(tp::get_context_parallel_world_size(torch) == 2);
+        CHECK(tp::get_context_parallel_rank(torch) == rank / 2 % 2);
+        CHECK(tp::get_data_parallel_world_size(torch) == 2);
+        CHECK(tp::get_data_parallel_world_size(torch, true) == 4);
+        CHECK(tp::get_data_parallel_rank(torch, true) == rank / 2);
+        CHECK(tp::get_data_parallel_src_rank(torch, true) == rank % 2);
+        CHECK(tp::get_tensor_and_context_parallel_world_size(torch) == 4);
+        CHECK(tp::get_tensor_and_context_parallel_rank(torch) == rank % 4);
+        CHECK(tp::get_tensor_and_data_parallel_group(torch).size() == 4);
+        CHECK(tp::get_tensor_and_data_parallel_group(torch, true).size() == 8);
+        CHECK(tp::get_expert_model_parallel_world_size(torch) == 4);
+        CHECK(tp::get_expert_model_parallel_rank(torch) == rank % 4);
+        CHECK(tp::get_expert_tensor_parallel_world_size(torch) == 1);
+        CHECK(tp::get_expert_tensor_parallel_rank(torch) == 0);
+        CHECK(tp::get_expert_tensor_and_model_parallel_world_size(torch) == 4);
+        CHECK(tp::get_expert_tensor_and_model_parallel_rank(torch) == rank % 4);
+        CHECK(tp::get_expert_tensor_model_pipeline_parallel_group(torch).size() == 4);
+        CHECK(tp::get_expert_data_parallel_world_size(torch) == 2);
+        CHECK(tp::get_expert_data_parallel_rank(torch) == rank / 4);
+      });
+}
+
+TEST_CASE("collectives go over the groups that were made", "[tp][parallel_state]") {
+  LocalWorld world(8);
+  tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 4});
+  world.spawn([&](int rank) {
+    Tensor x = world.tensor({static_cast<float>(rank)});
+    world.dist.all_reduce(x, ReduceOp::sum,
+                          {.group = tp::get_tensor_model_parallel_group(world.torch)});
+    CHECK(x.item() == (rank < 4 ? 6.0F : 22.0F));
+    Tensor y = world.tensor({static_cast<float>(rank)});
+    world.dist.all_reduce(y, ReduceOp::sum, {.group = tp::get_data_parallel_group(world.torch)});
+    CHECK(y.item() == static_cast<float>(2 * (rank % 4) + 4));
+  });
+}
+
+TEST_CASE("what a rank sets is its own, and ends with its spawn", "[tp][parallel_state]") {
+  LocalWorld world(4);
+  RuntimeContext& torch = world.torch;
+  tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = 4});
+  world.spawn([&](int rank) {
+    if (rank == 1) {
+      tp::set_tensor_model_parallel_rank(torch, 7);
+      tp::set_tensor_model_parallel_world_size(torch, 9);
+    }
+    world.dist.barrier();
+    CHECK(tp::get_tensor_model_parallel_rank(torch) == (rank == 1 ? 7 : rank));
+    CHECK(tp::get_tensor_model_parallel_world_size(torch) == (rank == 1 ? 9 : 4));
+    if (rank == 1) tp::set_tensor_model_parallel_rank(torch, std::nullopt);
+    CHECK(tp::get_tensor_model_parallel_rank(torch) == rank);
+  });
+  world.spawn([&](int rank) {
+    CHECK(tp::get_tensor_model_parallel_world_size(torch) == 4);
+    CHECK(tp::get_tensor_model_parallel_rank(torch) == rank);
+  });
+}
+
+TEST_CASE("every value that can be set is set, without initialization too",
+          "[tp][parallel_state]") {
+  LocalWorld world(2);
+  RuntimeContext& torch = world.torch;
+  tp::set_tensor_model_parallel_world_size(torch, 2);
+  tp::set_tensor_model_parallel_rank(torch, 1);
+  tp::set_pipeline_model_parallel_world_size(torch, 3);
+  tp::set_pipeline_model_parallel_rank(torch, 2);
+  tp::set_data_parallel_rank(torch, 4);
+  tp::set_expert_model_parallel_world_size(torch, 5);
+  tp::set_expert_model_parallel_rank(torch, 6);
+  tp::set_expert_tensor_parallel_world_size(torch, 7);
+  tp::set_expert_tensor_parallel_rank(torch, 8);
+  CHECK(tp::get_tensor_model_parallel_world_size(torch) == 2);
+  CHECK(tp::get_tensor_model_parallel_rank(torch) == 1);
+  CHECK(tp::get_pipeline_model_parallel_world_size(torch) == 3);
+  CHECK(tp::get_pipeline_model_parallel_rank(torch) == 2);
+  CHECK(tp::get_data_parallel_rank(torch) == 4);
+  CHECK(tp::get_expert_model_parallel_world_size(torch) == 5);
+  CHECK(tp::get_expert_model_parallel_rank(torch) == 6);
+  CHECK(tp::get_expert_tensor_parallel_world_size(torch) == 7);
+  CHECK(tp::get_expert_tensor_parallel_rank(torch) == 8);
+  CHECK(tp::is_pipeline_last_stage(torch));
+  tp::destroy_model_parallel(torch);
+  CHECK(error_of<CollectiveError>([&] { tp::get_pipeline_model_parallel_rank(torch); }) ==
+        "[KB-T002] pipeline_model parallel group is not initialized");
+}
+
+TEST_CASE("stages of an interleaved schedule", "[tp][parallel_state]") {
+  check_on_each_rank(4,
+                     {.pipeline_model_parallel_size = 4, .virtual_pipeline_model_parallel_size = 2},
+                     [](RuntimeContext& torch, int rank) {
+                       CHECK(tp::get_virtual_pipeline_model_parallel_world_size(torch) == 2);
+                       CHECK(tp::get_virtual_pipeline_model_parallel_rank(torch) == 0);
+                       CHECK(tp::is_pipeline_first_stage(torch, false) == (rank == 0));
+                       CHECK_FALSE(tp::is_pipeline_last_stage(torch, false));
+                       CHECK(tp::is_pipeline_last_stage(torch, false, 1) == (rank == 3));
+                       tp::set_virtual_pipeline_model_parallel_rank(torch, 1);
+                       CHECK_FALSE(tp::is_pipeline_first_stage(torch, false));
+                       CHECK(tp::is_pipeline_first_stage(torch) == (rank == 0));
+                       CHECK(tp::is_pipeline_last_stage(torch, false) == (rank == 3));
+                       CHECK(tp::is_rank_in_embedding_group(torch, false) == (rank == 3));
+                       CHECK(tp::is_rank_in_embedding_group(torch, false, 0) == (rank == 0));
+                     });
+}
+
+TEST_CASE("what ranks initialize ends with their spawn", "[tp][parallel_state]") {
+  LocalWorld world(4);
+  const auto run = [&](int size) {
+    world.spawn([&](int) {
+      CHECK_FALSE(tp::is_initialized(world.torch));
+      tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = size});
+      CHECK(tp::get_tensor_model_parallel_world_size(world.torch) == size);
+    });
+  };
+  run(2);
+  CHECK_FALSE(tp::is_initialized(world.torch));
+  run(4);
+  CHECK_THROWS_AS(world.spawn([&](int rank) {
+    tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 2});
+    if (rank == 2) throw std::runtime_error("boom");
+    world.dist.barrier();
+  }),
+                  SpawnException);
+  run(1);
+}
+
+TEST_CASE("ranks destroy and initialize again, each at a time of its own", "[tp][parallel_state]") {
+  LocalWorld world(4);
+  tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 4});
+  world.spawn([&](int) {
+    for (const int size : {1, 2, 4}) {
+      tp::destroy_model_parallel(world.torch);
+      CHECK_FALSE(tp::is_initialized(world.torch));
+      tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = size});
+      CHECK(tp::get_tensor_model_parallel_world_size(world.torch) == size);
+      Tensor x = world.tensor({1});
+      world.dist.all_reduce(x, ReduceOp::sum,
+                            {.group = tp::get_tensor_model_parallel_group(world.torch)});
+      CHECK(x.item() == static_cast<float>(size));
+    }
+  });
+  CHECK(tp::get_tensor_model_parallel_world_size(world.torch) == 4);
+}
+
+TEST_CASE("ranks that mean different groups are told at once", "[tp][parallel_state]") {
+  LocalWorld world(4);
+  CHECK(error_of<CollectiveMismatchError>([&] {
+          world.spawn([&](int rank) {
+            tp::initialize_model_parallel(
+                world.torch,
+                {.tensor_model_parallel_size = rank == 2 ? 4 : 2, .order = "tp-dp-pp"});
+          });
+        }) ==
+        "[KB-C001] Detected mismatch between ranks. Rank 0 called "
+        "initialize_model_parallel(tensor_model_parallel_size=2, order=tp-dp-pp), but rank 2 "
+        "called initialize_model_parallel(tensor_model_parallel_size=4, order=tp-dp-pp)");
+}
+
+TEST_CASE("two contexts do not know of each other's groups", "[tp][parallel_state]") {
+  LocalWorld one(2);
+  LocalWorld other(4);
+  tp::initialize_model_parallel(one.torch, {.tensor_model_parallel_size = 2});
+  CHECK_FALSE(tp::is_initialized(other.torch));
+  tp::initialize_model_parallel(other.torch, {.tensor_model_parallel_size = 4});
+  CHECK(tp::get_tensor_model_parallel_world_size(one.torch) == 2);
+  CHECK(tp::get_tensor_model_parallel_world_size(other.torch) == 4);
+}
+
+TEST_CASE("a rank beyond the world is in no group", "[tp][parallel_state]") {
+  LocalWorld world(2);
+  tp::initialize_model_parallel(world.torch);
+  world.torch.multiprocessing.spawn(
+      [&](int rank) { CHECK(tp::is_initialized(world.torch) == (rank < 2)); }, {}, 3);
+}
+
+TEST_CASE("a kernel may not ask for the parallel state", "[tp][parallel_state]") {
+  LocalWorld world(2);
+  tp::initialize_model_parallel(world.torch);
+  const Tensor x = world.zeros({1});
+  CHECK(error_of<CollectiveError>([&] {
+          world.torch.launch(
+              "curious",
+              [&](tl::Context&, const tl::Pointer&) {
+                tp::get_tensor_model_parallel_rank(world.torch);
+              },
+              x);
+        }) ==
+        "[KB-R012] the model parallel state is used inside kernel 'curious'; pass what the kernel "
+        "needs as its arguments");
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,30 @@
+// Random numbers with the same bits on every host.
+
+#pragma once
+
+#include <cstdint>
+
+namespace kernbench::tp {
+
+// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): 64 bits of state, which are enough to initialize
+// weights.  A value: copies go on by themselves from where it stands.
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed = 0) : state_(mixed(seed)) {}
+
+  std::uint64_t bits() { return mixed(state_ += kStep); }
+  // In [0, 1), a multiple of 2^-24.
+  float uniform();
+  // Of mean 0 and variance 1 (Marsaglia's polar method).
+  float normal();
+
+  friend bool operator==(const Generator&, const Generator&) = default;
+
+ private:
+  static constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15;
+  static std::uint64_t mixed(std::uint64_t bits);
+
+  std::uint64_t state_;
+};
+
+}  // namespace kernbench::tp

@@ -1,0 +1,26 @@
+// Errors of tensor parallelism's users; their texts are Megatron-LM's where it has one.
+
+#pragma once
+
+#include <string_view>
+
+#include "sim_engine/base/error.h"
+
+namespace kernbench::tp {
+
+// Something is used before it is initialized, or initialized twice.  Megatron's AssertionError.
+[[noreturn]] inline void wrong_order(std::string_view text) {
+  throw CollectiveError("KB-T002", text);
+}
+
+// Sizes, or an order of dimensions, that do not fit.  Megatron's RuntimeError.
+[[noreturn]] inline void wrong_sizes(std::string_view text) {
+  throw CollectiveError("KB-T003", text);
+}
+
+// A state of the random numbers that is there already, or is not.
+[[noreturn]] inline void wrong_rng_state(std::string_view text) {
+  throw CollectiveError("KB-T004", text);
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,135 @@
+#include "tp/parallel_groups.h"
+
+#include <fmt/format.h>
+
+#include "tp/misuse.h"
+#include "tp/parallel_state.h"
+
+namespace kernbench::tp {
+
+using runtime::FiberLocal;
+
+namespace {
+
+SharedParallelState& shared_state(RuntimeContext& torch) {
+  return torch.attachments().get<SharedParallelState>();
+}
+
+bool is_driver(RuntimeContext& torch) {
+  return torch.simulation().local().kind == FiberLocal::Kind::unbound;
+}
+
+// Ranks that make groups of their own must mean the same ones: the first to come says which.
+std::shared_ptr<const ParallelLayout> agreed_layout(RuntimeContext& torch, ParallelState& state,
+                                                    const ModelParallelOptions& options) {
+  std::vector<SharedParallelState::Initialization>& all = shared_state(torch).of_ranks;
+  const auto number = static_cast<std::size_t>(state.initialization_count);
+  const int rank = torch.simulation().local().rank;
+  if (number == all.size()) {
+    all.push_back({rank, std::make_shared<const ParallelLayout>(
+                             options, torch.distributed.get_world_size())});
+  }
+  const auto& [first, layout] = all[number];
+  if (!(layout->options() == options)) {
+    throw CollectiveMismatchError(
+        "KB-C001", fmt::format("Detected mismatch between ranks. Rank {} called "
+                               "initialize_model_parallel({}), but rank {} called "
+                               "initialize_model_parallel({})",
+                               first, to_string(layout->options()), rank, to_string(options)));
+  }
+  ++state.initialization_count;
+  return layout;
+}
+
+// The rank's own.  Only members meet, so that a rank pays for its groups alone.
+RankGroups make_groups_of_rank(RuntimeContext& torch, const ParallelLayout& layout) {
+  const int rank = torch.simulation().local().rank;
+  RankGroups groups;
+  for (std::size_t i = 0; i < kGroupKindCount; ++i) {
+    const auto kind = static_cast<GroupKind>(i);
+    const std::vector<int> ranks = layout.group_of(kind, rank);
+    groups[i] = ranks.empty() ? ProcessGroup::non_member()
+                              : torch.distributed.new_group(
+                                    std::span(ranks),
+                                    {.use_local_synchronization = true,
+                                     .group_desc = std::string(traits_of(kind).description)});
+  }
+  return groups;
+}
+
+// Of all ranks, by a single driver.
+std::vector<RankGroups> make_groups_of_all(RuntimeContext& torch, const ParallelLayout& layout,
+                                           int world_size) {
+  RankGroups none;
+  none.fill(ProcessGroup::non_member());
+  std::vector<RankGroups> groups(static_cast<std::size_t>(world_size), none);
+  for (std::size_t i = 0; i < kGroupKindCount; ++i) {
+    const auto kind = static_cast<GroupKind>(i);
+    for (const std::vector<int>& ranks : layout.groups(kind)) {
+      const ProcessGroup group = torch.distributed.new_group(
+          std::span(ranks), {.group_desc = std::string(traits_of(kind).description)});
+      for (const int rank : ranks) groups[static_cast<std::size_t>(rank)][i] = group;
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+ParallelState& own_state(RuntimeContext& torch) {
+  const FiberLocal& caller = torch.simulation().local();
+  if (caller.kind == FiberLocal::Kind::kernel) {
+    throw CollectiveError(
+        "KB-R012",
+        fmt::format("the model parallel state is used inside kernel '{}'; pass what the kernel "
+                    "needs as its arguments",
+                    caller.kernel));
+  }
+  return torch.attachments().get<runtime::PerRank<ParallelState>>().of(caller);
+}
+
+const ParallelLayout* find_layout(RuntimeContext& torch) {
+  const ParallelState& own = own_state(torch);
+  if (own.layout != nullptr) return own.layout.get();
+  return own.has_destroyed ? nullptr : shared_state(torch).layout.get();
+}
+
+const RankGroups* find_groups(RuntimeContext& torch) {
+  const ParallelState& own = own_state(torch);
+  if (own.layout != nullptr) return &own.groups;
+  if (own.has_destroyed) return nullptr;
+  const std::vector<RankGroups>& all = shared_state(torch).groups;
+  const auto rank = static_cast<std::size_t>(torch.simulation().local().rank);
+  return rank < all.size() ? &all[rank] : nullptr;
+}
+
+void initialize_model_parallel(RuntimeContext& torch, const ModelParallelOptions& options) {
+  ParallelState& own = own_state(torch);
+  const int world_size = torch.distributed.get_world_size();
+  if (find_layout(torch) != nullptr) wrong_order("data parallel group is already initialized");
+  if (is_driver(torch)) {
+    auto layout = std::make_shared<const ParallelLayout>(options, world_size);
+    SharedParallelState& shared = shared_state(torch);
+    shared.groups = make_groups_of_all(torch, *layout, world_size);
+    shared.layout = std::move(layout);
+  } else {
+    auto layout = agreed_layout(torch, own, options);
+    own.groups = make_groups_of_rank(torch, *layout);
+    own.layout = std::move(layout);
+  }
+}
+
+void destroy_model_parallel(RuntimeContext& torch) {
+  ParallelState& own = own_state(torch);
+  const int count = own.initialization_count;
+  own = {};
+  if (is_driver(torch)) {
+    shared_state(torch).layout.reset();
+    shared_state(torch).groups.clear();
+  } else {
+    own.has_destroyed = true;
+    own.initialization_count = count;
+  }
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,84 @@
+// Which groups Megatron makes of the ranks (megatron.core.parallel_state).
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tp/rank_generator.h"
+
+namespace kernbench::tp {
+
+// The arguments of initialize_model_parallel(), with Megatron's names.  The data parallel size is
+// what remains of the world.
+struct ModelParallelOptions {
+  int tensor_model_parallel_size = 1;
+  int pipeline_model_parallel_size = 1;
+  std::optional<int> virtual_pipeline_model_parallel_size = std::nullopt;
+  int context_parallel_size = 1;
+  int expert_model_parallel_size = 1;
+  std::optional<int> expert_tensor_parallel_size = std::nullopt;  // none: as tensor parallel
+  std::string order = std::string(kDefaultOrder);
+
+  friend bool operator==(const ModelParallelOptions&, const ModelParallelOptions&) = default;
+};
+
+// "tensor_model_parallel_size=2, ..., order=tp-cp-ep-dp-pp"; what has its default is left out.
+std::string to_string(const ModelParallelOptions& options);
+
+// In the order of their making.
+enum class GroupKind : std::uint8_t {
+  data_with_context,
+  data,
+  context,
+  model,  // tensor and pipeline
+  tensor,
+  pipeline,
+  embedding,           // the first and the last stage of a pipeline
+  position_embedding,  // the first
+  tensor_data_context,
+  tensor_data,
+  tensor_context,
+  expert_model,
+  expert_tensor,
+  expert_tensor_and_model,
+  expert_tensor_model_pipeline,
+  expert_data,
+};
+inline constexpr std::size_t kGroupKindCount = 16;
+
+struct GroupKindTraits {
+  std::string_view description;  // "TENSOR_MODEL_PARALLEL_GROUP"
+  std::string_view token;        // of its dimensions; of embeddings: of what they are taken from
+  bool is_of_experts;
+  std::string_view name;  // in errors: "tensor model parallel group"
+};
+
+const GroupKindTraits& traits_of(GroupKind kind);
+
+// All groups of a world.
+class ParallelLayout {
+ public:
+  // Throws CollectiveError KB-T003, in Megatron's words, if the sizes do not fit.
+  ParallelLayout(ModelParallelOptions options, int world_size);
+
+  const ModelParallelOptions& options() const { return options_; }
+
+  std::vector<std::vector<int>> groups(GroupKind kind) const;
+  // The one of them that `rank` is in; empty if it is in none.
+  std::vector<int> group_of(GroupKind kind, int rank) const;
+
+ private:
+  const RankGenerator& generator(GroupKind kind) const {
+    return traits_of(kind).is_of_experts ? experts_ : dense_;
+  }
+
+  ModelParallelOptions options_;
+  RankGenerator dense_;
+  RankGenerator experts_;
+};
+
+}  // namespace kernbench::tp

@@ -1,0 +1,119 @@
+// megatron.core.parallel_state: which groups of ranks share a layer, a stage, a batch.
+//
+// State is kept with the context, for each rank by itself (ADR-0132): two contexts, and two ranks,
+// do not know of each other's.  initialize_model_parallel() is called once before spawn(), for all
+// ranks, or once by every rank; what a rank has done ends with its spawn().
+//
+// All functions throw CollectiveError KB-T002 if the caller has not been initialized, in Megatron's
+// words ("tensor model parallel group is not initialized"), and KB-R012 inside a kernel.  Code that
+// is no rank is answered as rank 0 (a single driver).
+
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/context/runtime_context.h"
+#include "tp/parallel_layout.h"
+
+namespace kernbench::tp {
+
+using distributed::ProcessGroup;
+
+// Makes the groups, collectively over the world: Megatron's initialize_model_parallel().
+// torch.distributed must be initialized (CollectiveError KB-R002).  Nothing is sent, and no time
+// passes.
+// Throws CollectiveError KB-T002 "data parallel group is already initialized"
+//                        KB-T003 sizes or an order that do not fit the world, in Megatron's words
+//        CollectiveMismatchError KB-C001 if another rank called it with other arguments
+void initialize_model_parallel(RuntimeContext& torch, const ModelParallelOptions& options = {});
+
+// Forgets the caller's groups and whatever it has set: of code that is no rank, for all ranks.
+void destroy_model_parallel(RuntimeContext& torch);
+
+// Whether the caller has a data parallel group.
+bool is_initialized(RuntimeContext& torch);
+// Whether the caller has tensor, pipeline and data parallel groups.
+bool model_parallel_is_initialized(RuntimeContext& torch);
+
+// Groups, their sizes and the caller's ranks in them.
+
+ProcessGroup get_model_parallel_group(RuntimeContext& torch);  // tensor and pipeline
+ProcessGroup get_tensor_model_parallel_group(RuntimeContext& torch);
+ProcessGroup get_pipeline_model_parallel_group(RuntimeContext& torch);
+ProcessGroup get_data_parallel_group(RuntimeContext& torch, bool with_context_parallel = false);
+ProcessGroup get_context_parallel_group(RuntimeContext& torch);
+ProcessGroup get_tensor_and_data_parallel_group(RuntimeContext& torch,
+                                                bool with_context_parallel = false);
+ProcessGroup get_tensor_and_context_parallel_group(RuntimeContext& torch);
+ProcessGroup get_expert_model_parallel_group(RuntimeContext& torch);
+ProcessGroup get_expert_tensor_parallel_group(RuntimeContext& torch);
+ProcessGroup get_expert_tensor_and_model_parallel_group(RuntimeContext& torch);
+ProcessGroup get_expert_tensor_model_pipeline_parallel_group(RuntimeContext& torch);
+ProcessGroup get_expert_data_parallel_group(RuntimeContext& torch);
+// These two are groups of the first and last stages: "... is not initialized" elsewhere.
+ProcessGroup get_embedding_group(RuntimeContext& torch);
+ProcessGroup get_position_embedding_group(RuntimeContext& torch);
+
+int get_tensor_model_parallel_world_size(RuntimeContext& torch);
+int get_tensor_model_parallel_rank(RuntimeContext& torch);
+int get_pipeline_model_parallel_world_size(RuntimeContext& torch);
+int get_pipeline_model_parallel_rank(RuntimeContext& torch);
+int get_data_parallel_world_size(RuntimeContext& torch, bool with_context_parallel = false);
+int get_data_parallel_rank(RuntimeContext& torch, bool with_context_parallel = false);
+int get_context_parallel_world_size(RuntimeContext& torch);
+int get_context_parallel_rank(RuntimeContext& torch);
+int get_tensor_and_context_parallel_world_size(RuntimeContext& torch);
+int get_tensor_and_context_parallel_rank(RuntimeContext& torch);
+int get_expert_model_parallel_world_size(RuntimeContext& torch);
+int get_expert_model_parallel_rank(RuntimeContext& torch);
+int get_expert_tensor_parallel_world_size(RuntimeContext& torch);
+int get_expert_tensor_parallel_rank(RuntimeContext& torch);
+int get_expert_tensor_and_model_parallel_world_size(RuntimeContext& torch);
+int get_expert_tensor_and_model_parallel_rank(RuntimeContext& torch);
+int get_expert_data_parallel_world_size(RuntimeContext& torch);
+int get_expert_data_parallel_rank(RuntimeContext& torch);
+
+// Global ranks.
+
+std::vector<int> get_context_parallel_global_ranks(RuntimeContext& torch);
+// The first of the caller's group.
+int get_tensor_model_parallel_src_rank(RuntimeContext& torch);
+int get_model_parallel_src_rank(RuntimeContext& torch);
+int get_data_parallel_src_rank(RuntimeContext& torch, bool with_context_parallel = false);
+// Of the caller's pipeline; next and prev go round.
+int get_pipeline_model_parallel_first_rank(RuntimeContext& torch);
+int get_pipeline_model_parallel_last_rank(RuntimeContext& torch);
+int get_pipeline_model_parallel_next_rank(RuntimeContext& torch);
+int get_pipeline_model_parallel_prev_rank(RuntimeContext& torch);
+
+// Stages.  With ignore_virtual = false, of the interleaved schedule: the first, or last, of the
+// virtual stages too; `vp_stage` is the virtual stage in question, by default the one that was set.
+
+bool is_pipeline_first_stage(RuntimeContext& torch, bool ignore_virtual = true,
+                             std::optional<int> vp_stage = std::nullopt);
+bool is_pipeline_last_stage(RuntimeContext& torch, bool ignore_virtual = true,
+                            std::optional<int> vp_stage = std::nullopt);
+bool is_rank_in_embedding_group(RuntimeContext& torch, bool ignore_virtual = true,
+                                std::optional<int> vp_stage = std::nullopt);
+bool is_rank_in_position_embedding_group(RuntimeContext& torch);
+// nullopt without an interleaved schedule; the rank is 0 until it is set.
+std::optional<int> get_virtual_pipeline_model_parallel_world_size(RuntimeContext& torch);
+std::optional<int> get_virtual_pipeline_model_parallel_rank(RuntimeContext& torch);
+
+// What the caller's getters are to say from now on, initialized or not; nullopt: what is so.
+
+void set_tensor_model_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size);
+void set_tensor_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
+void set_pipeline_model_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size);
+void set_pipeline_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
+void set_data_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
+void set_expert_model_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size);
+void set_expert_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
+void set_expert_tensor_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size);
+void set_expert_tensor_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
+void set_virtual_pipeline_model_parallel_world_size(RuntimeContext& torch,
+                                                    std::optional<int> world_size);
+void set_virtual_pipeline_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
+
+}  // namespace kernbench::tp
