@@ -157,11 +157,7 @@ std::int64_t KernelLauncher::launch(const Algorithm& algorithm, std::span<const 
   if (!request.pes.empty()) {
     open_messages = runtime::run_kernel(torch_.simulation(), std::move(request));
   }
-  for (const Tensor& x : tensors) {
-    DPPolicy& dp = x.storage()->dp;
-    if (dp.cube == Shard::partial) dp.cube = Shard::replicate;
-    if (dp.pe == Shard::partial) dp.pe = Shard::replicate;
-  }
+  for (const Tensor& x : tensors) runtime::mark_replicated(*x.storage());
   return open_messages;
 }
 

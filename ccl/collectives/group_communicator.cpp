@@ -114,11 +114,7 @@ DType dtype_of(const CollectiveRequest& request) {
 }
 
 void mark_replicated(const std::vector<Block>& takes) {
-  for (const Block& block : takes) {
-    DPPolicy& dp = block.tensor.storage()->dp;
-    if (dp.cube == Shard::partial) dp.cube = Shard::replicate;
-    if (dp.pe == Shard::partial) dp.pe = Shard::replicate;
-  }
+  for (const Block& block : takes) runtime::mark_replicated(*block.tensor.storage());
 }
 
 // Of a list the block for or from a member; of a single block itself.

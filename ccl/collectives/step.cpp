@@ -38,7 +38,7 @@ tl::Tensor combine(tl::Context& tl, ReduceOp op, const tl::Tensor& a, const tl::
 tl::Pointer pointer_to(const ShardRange& range, int shard) {
   const Tensor::Storage& storage = *range.tensor->storage();
   const auto index = static_cast<std::size_t>(shard);
-  return tl::Pointer(storage.buffers[index], storage.name) + range.offset;
+  return tl::Pointer(storage.buffers()[index], storage.name) + range.offset;
 }
 
 tl::Tensor load_shard(tl::Context& tl, const Step& step, int shard) {

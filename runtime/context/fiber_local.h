@@ -29,6 +29,8 @@ struct FiberLocal {
   int rank = 0;    // of an unbound fiber, and of the main stack: 0 (single driver)
   int device = 0;  // the SIP that tensors are made on
 
+  bool is_grad_enabled = true;  // whether operators record what backward() needs
+
   // Of a kernel.
   std::string_view kernel;
   sim::PeLocation pe;

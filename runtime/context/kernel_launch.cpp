@@ -271,4 +271,20 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request) {
   return launch->message_balance().between_sips;
 }
 
+void run_on_holders(std::string_view name, const Tensor& first, std::vector<Tensor> uses,
+                    std::function<void(tl::Context&)> body) {
+  Simulation& simulation = *first.storage()->simulation;
+  if (simulation.local().kind == FiberLocal::Kind::kernel) {
+    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", name));
+  }
+  LaunchRequest request{
+      std::string(name), {}, std::move(body), std::move(uses), simulation.next_operation()};
+  simulation.begin(request.operation);
+  for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
+    if (buffer.element_count > 0) request.pes.push_back(buffer.home);
+  }
+  if (request.pes.empty()) return;  // nobody holds an element
+  run_kernel(simulation, std::move(request));
+}
+
 }  // namespace kernbench::runtime

@@ -31,4 +31,10 @@ struct LaunchRequest {
 // they received: 0 over all launches of a collective, unless messages are left.
 std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
 
+// Runs a user's kernel on every PE that holds an element of `first`, as run_kernel() does.
+// Throws CollectiveError KB-R012 inside a kernel.  REQUIRES: `first` and `uses` are on a device of
+// one context
+void run_on_holders(std::string_view name, const Tensor& first, std::vector<Tensor> uses,
+                    std::function<void(tl::Context&)> body);
+
 }  // namespace kernbench::runtime

@@ -105,15 +105,7 @@ Tensor RuntimeContext::from_blob(const float* elements, const Shape& shape) {
 }
 
 void RuntimeContext::check_on_device(const Tensor& tensor, std::string_view user) const {
-  if (!tensor.defined()) {
-    throw DeviceError("KB-M001", fmt::format("{}: a tensor is not defined", user));
-  }
-  if (tensor.is_host()) {
-    throw DeviceError("KB-M019",
-                      fmt::format("{}: a host tensor cannot take part; copy_ it into one "
-                                  "made by zeros, full, ...",
-                                  user));
-  }
+  runtime::check_on_device(tensor, user);
   if (tensor.storage()->simulation != simulation_) {
     throw DeviceError(
         "KB-M013", fmt::format("{}: tensor '{}' belongs to another context", user, tensor.name()));
@@ -122,7 +114,7 @@ void RuntimeContext::check_on_device(const Tensor& tensor, std::string_view user
 
 tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocation& pe) {
   const Tensor::Storage& storage = *tensor.storage();
-  for (const sim::DeviceBuffer& buffer : storage.buffers) {
+  for (const sim::DeviceBuffer& buffer : storage.buffers()) {
     if (buffer.home == pe) return {buffer, storage.name};
   }
   return {};
@@ -131,18 +123,8 @@ tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocati
 void RuntimeContext::launch_on_holders(std::string_view name, const Tensor& first,
                                        std::vector<Tensor> uses,
                                        std::function<void(tl::Context&)> body) {
-  if (simulation_->local().kind == runtime::FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", name));
-  }
   for (const Tensor& tensor : uses) check_on_device(tensor, fmt::format("launch of '{}'", name));
-  runtime::LaunchRequest request{
-      std::string(name), {}, std::move(body), std::move(uses), simulation_->next_operation()};
-  simulation_->begin(request.operation);
-  for (const sim::DeviceBuffer& buffer : first.storage()->buffers) {
-    if (buffer.element_count > 0) request.pes.push_back(buffer.home);
-  }
-  if (request.pes.empty()) return;  // nobody holds an element
-  runtime::run_kernel(*simulation_, std::move(request));
+  runtime::run_on_holders(name, first, std::move(uses), std::move(body));
 }
 
 }  // namespace kernbench

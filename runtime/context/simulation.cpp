@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/autograd/node.h"
 #include "runtime/context/deadlock_report.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -29,6 +30,7 @@ Simulation::Simulation(const Topology& topology, const sim::MachineOptions& opti
       fibers_(machine_.engine()),
       executor_(machine_.memory(), replay_threads),
       command_budget_(limits.commands),
+      autograd_nodes_(std::make_shared<autograd::NodeList>()),
       watchdog_(fibers_, limits.kernel_time) {}
 
 Simulation::~Simulation() {

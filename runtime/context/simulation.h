@@ -22,6 +22,10 @@
 #include "sim_engine/components/machine.h"
 #include "sim_engine/data/data_executor.h"
 
+namespace kernbench::autograd {
+class NodeList;
+}
+
 namespace kernbench::runtime {
 
 class Simulation;
@@ -113,6 +117,9 @@ class Simulation {
   const std::vector<KernelResult>& results() const { return results_; }
   const std::vector<KernelResult>& last_results() const { return last_results_; }
 
+  // What the recorded operators of this simulation share.
+  autograd::NodeList& autograd_nodes() { return *autograd_nodes_; }
+
   // Things that must live until the work they belong to is over or abandoned.
   void keep(std::shared_ptr<void> work) { work_under_way_.push_back(std::move(work)); }
   void release(const void* work);
@@ -135,6 +142,7 @@ class Simulation {
   sim::DataExecutor executor_;
   tl::CommandBudget command_budget_;
   FiberLocal main_local_;
+  const std::shared_ptr<autograd::NodeList> autograd_nodes_;
   const Completion* driven_for_ = nullptr;  // what the main stack waits for
   std::atomic<bool> stop_ = false;
   std::atomic<bool> interrupted_ = false;

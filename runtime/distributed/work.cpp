@@ -12,7 +12,7 @@ namespace kernbench::distributed {
 
 void Work::State::keep(const Tensor& tensor) {
   tensor.storage()->begin_use();
-  tensor.storage()->works.push_back(&description);
+  tensor.storage()->memory->works.push_back(&description);
   uses.push_back(tensor);
 }
 
@@ -31,7 +31,7 @@ void Work::State::finish(std::exception_ptr how) {
 
 void Work::State::release() {
   for (const Tensor& tensor : std::exchange(uses, {})) {
-    std::erase(tensor.storage()->works, &description);
+    std::erase(tensor.storage()->memory->works, &description);
     tensor.storage()->end_use();
   }
 }

@@ -40,7 +40,7 @@ void HostCopy::run() {
   sim::Fabric& fabric = simulation.machine().fabric();
   started_ = simulation.now();
   for (std::size_t i = 0; i < writes_.size(); ++i) {
-    const sim::DeviceBuffer& buffer = storage().buffers.at(writes_[i].shard);
+    const sim::DeviceBuffer& buffer = storage().buffers().at(writes_[i].shard);
     const sim::Path& path = fabric.path({sim::Endpoint::Kind::host, {buffer.home.sip, 0, 0}},
                                         {sim::Endpoint::Kind::hbm, buffer.home});
     fabric.send(path, buffer.element_count * size_of(buffer.dtype),
@@ -60,7 +60,7 @@ const sim::Value& HostCopy::value_of(const ShardWrite& write) {
 
 void HostCopy::landed(std::uint64_t index) {
   const ShardWrite& write = writes_[index];
-  const sim::DeviceBuffer& buffer = storage().buffers[write.shard];
+  const sim::DeviceBuffer& buffer = storage().buffers()[write.shard];
   sim::Machine& machine = storage().simulation->machine();
   machine.memory().store(buffer.region, 0, value_of(write));
   const sim::OpRecord op{sim::OpKind::copy_in,
@@ -85,7 +85,7 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes) {
     throw CollectiveError("KB-R012", fmt::format("copy_ into tensor '{}' inside kernel '{}'",
                                                  target.name(), local.kernel));
   }
-  if (const auto& works = target.storage()->works; !works.empty()) {
+  if (const auto& works = target.storage()->memory->works; !works.empty()) {
     throw CollectiveError("KB-G003", fmt::format("host write to tensor '{}', which {} still uses; "
                                                  "wait for its Work first",
                                                  target.name(), *works.front()));

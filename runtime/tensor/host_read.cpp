@@ -20,16 +20,17 @@ void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
     throw CollectiveError("KB-R012", fmt::format("{} of tensor '{}' inside kernel '{}'",
                                                  name_of(entry_point), storage.name, local.kernel));
   }
-  while (storage.pending > 0) {
+  TensorMemory& memory = *storage.memory;
+  while (memory.pending > 0) {
     Completion unused(*storage.simulation);
-    storage.waiters.push_back(&unused);
+    memory.waiters.push_back(&unused);
     try {
       storage.simulation->wait(unused, [&] {
         return fmt::format("what tensor '{}' depends on, to read it by {}", storage.name,
                            name_of(entry_point));
       });
     } catch (...) {
-      std::erase(storage.waiters, &unused);
+      std::erase(memory.waiters, &unused);
       throw;
     }
   }

@@ -39,8 +39,7 @@ sim::MemoryStore& memory_of(const Tensor::Storage& storage) {
 
 void replicate_sum(Tensor::Storage& storage) {
   const sim::Value sum = load_block(storage, 0, storage.shape.numel());
-  if (storage.dp.cube == Shard::partial) storage.dp.cube = Shard::replicate;
-  if (storage.dp.pe == Shard::partial) storage.dp.pe = Shard::replicate;
+  mark_replicated(storage);
   store_block(storage, 0, sum);
 }
 
@@ -49,7 +48,7 @@ void replicate_sum(Tensor::Storage& storage) {
 sim::Value load_block(const Tensor::Storage& storage, std::int64_t first, std::int64_t count) {
   sim::MemoryStore& memory = memory_of(storage);
   if (!is_sum(storage) && holds_all(storage, 0)) {
-    return memory.load(storage.buffers.front().region, first, count);
+    return memory.load(storage.buffers().front().region, first, count);
   }
   std::vector<Run> runs;
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
@@ -60,7 +59,8 @@ sim::Value load_block(const Tensor::Storage& storage, std::int64_t first, std::i
   std::vector<sim::Value> parts;
   std::int64_t end = first;
   for (const Run& run : runs) {
-    const sim::Value part = memory.load(storage.buffers[run.shard].region, run.in_shard, run.count);
+    const sim::Value part =
+        memory.load(storage.buffers()[run.shard].region, run.in_shard, run.count);
     if (run.in_tensor < end) {
       parts.back() = memory.math(sim::MathOp::add, parts.back(), part);
     } else {
@@ -78,13 +78,13 @@ void store_block(Tensor::Storage& storage, std::int64_t first, const sim::Value&
   std::vector<Run> runs;
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
     if (holds_all(storage, i)) {
-      memory.store(storage.buffers[i].region, first, value);
+      memory.store(storage.buffers()[i].region, first, value);
     } else {
       add_runs(runs, storage, i, first, value.element_count());
     }
   }
   for (const Run& run : runs) {
-    memory.store(storage.buffers[run.shard].region, run.in_shard,
+    memory.store(storage.buffers()[run.shard].region, run.in_shard,
                  memory.slice(value, run.in_tensor - first, run.count));
   }
 }

@@ -50,7 +50,7 @@ using runtime::HostRead;
 using runtime::is_sum;
 
 std::vector<float> read_shard(const Tensor::Storage& storage, std::size_t index) {
-  const sim::DeviceBuffer& buffer = storage.buffers.at(index);
+  const sim::DeviceBuffer& buffer = storage.buffers().at(index);
   return storage.simulation->read(
       storage.simulation->machine().memory().load(buffer.region, 0, buffer.element_count));
 }
@@ -95,7 +95,7 @@ float gather_one(const Tensor::Storage& storage, std::span<const std::int64_t> i
     if (!position) continue;
     const float part = storage.simulation
                            ->read(storage.simulation->machine().memory().load(
-                               storage.buffers[i].region, *position, 1))
+                               storage.buffers()[i].region, *position, 1))
                            .front();
     element = is_sum(storage) ? element + part : part;
   }

@@ -63,6 +63,30 @@ class Tensor {
   // Throws DeviceError KB-M017 if there is no such shard, KB-M015 if the shapes differ.
   Tensor& copy_shard_(std::size_t index, const Tensor& source);
 
+  // Autograd, as in PyTorch (ADR-0130).  Errors are CollectiveErrors with PyTorch's texts.
+
+  // From now on operators on this tensor are recorded, so that backward() of what is computed from
+  // it adds to grad().  KB-A002 for a host tensor, and if what was computed is to need none.
+  Tensor& requires_grad_(bool requires_grad = true);
+  // Also of what was computed from such a tensor.
+  bool requires_grad() const;
+  // Whether no operator that was recorded made it.
+  bool is_leaf() const;
+  // The sum of the gradients that reached this leaf: of its shape, type and placement, but partial
+  // where the leaf is replicated and each holder has a summand of the gradient.  Undefined if none
+  // has.
+  Tensor grad() const;
+  // grad() is undefined from now on (torch's set_to_none).
+  void zero_grad();
+  // The same elements in the same memory, without what was recorded.
+  Tensor detach() const;
+  // Adds the gradient of this tensor, of one element unless `gradient` is given, to grad() of every
+  // leaf that it was computed from.  `gradient` has its shape and type, and its placement, but
+  // replicated where this is partial.  What was kept for it is freed, unless `retain_graph`.
+  // KB-A001 if nothing was recorded, KB-A003 for several elements, KB-A004 the second time, KB-A005
+  // if a tensor that is needed was written meanwhile, KB-A006 for a gradient that does not fit.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false) const;
+
   // Host reads (the registry is runtime/tensor/host_read.h).  They wait until what this tensor
   // depends on is done, and take no simulated time themselves.
 

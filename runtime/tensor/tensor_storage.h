@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,34 @@
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
+
+namespace autograd {
+struct Meta;
+}
+
+namespace runtime {
+
+// What a tensor has in common with its views: the memory of the shards, and who uses it.
+struct TensorMemory {
+  explicit TensorMemory(std::shared_ptr<Simulation> of) : simulation(std::move(of)) {}
+  TensorMemory(const TensorMemory&) = delete;
+  TensorMemory& operator=(const TensorMemory&) = delete;
+  ~TensorMemory();
+
+  void begin_use() { ++pending; }
+  void end_use();
+
+  const std::shared_ptr<Simulation> simulation;
+  std::vector<sim::DeviceBuffer> buffers;  // beside each tensor's shards
+  std::list<Tensor::Storage*> tensors;     // that lie in it: the first, and its views
+
+  // Launches, copies and collectives under way that use it, and who waits for their end.
+  int pending = 0;
+  std::vector<Completion*> waiters;
+  std::vector<const std::string*> works;  // what was issued with async_op and uses it
+};
+
+}  // namespace runtime
 
 struct Tensor::Storage {
   Shape shape;
@@ -23,12 +52,9 @@ struct Tensor::Storage {
   int device = 0;
   DPPolicy dp;
   std::vector<ShardInfo> shards;
-  std::vector<sim::DeviceBuffer> buffers;  // beside `shards`
-
-  // Launches, copies and collectives under way that use this tensor, and who waits for their end.
-  int pending = 0;
-  std::vector<runtime::Completion*> waiters;
-  std::vector<const std::string*> works;  // what was issued with async_op and uses it
+  std::shared_ptr<runtime::TensorMemory> memory;
+  std::list<Storage*>::iterator in_memory;   // its place in memory->tensors
+  std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient
 
   Storage() = default;
   Storage(const Storage&) = delete;
@@ -36,8 +62,9 @@ struct Tensor::Storage {
   ~Storage();
 
   bool is_host() const { return simulation == nullptr; }
-  void begin_use() { ++pending; }
-  void end_use();
+  const std::vector<sim::DeviceBuffer>& buffers() const { return memory->buffers; }
+  void begin_use() { memory->begin_use(); }
+  void end_use() { memory->end_use(); }
 };
 
 namespace runtime {
@@ -47,6 +74,12 @@ namespace runtime {
 std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
                                                      int device, const Shape& shape,
                                                      const TensorOptions& options);
+
+// A tensor in the memory of `base`, of another shape; `dp` and `shards` say which of its elements
+// each holder has: as many as of the base.  It needs no gradient.
+std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, const Shape& shape,
+                                                   const DPPolicy& dp,
+                                                   std::vector<ShardInfo> shards);
 
 std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape, std::vector<float> elements);
 
@@ -58,6 +91,16 @@ bool is_sum(const Tensor::Storage& storage);
 
 // Whether a value that is written into a partial tensor is 0 on this holder: the first one gets it.
 bool holds_summand_zero(const Tensor::Storage& storage, std::size_t shard);
+
+// The holders of a partial tensor, and of its views, have the whole value from now on.
+void mark_replicated(const Tensor::Storage& storage);
+
+// How many writes its memory has seen: the version of what a tensor and its views read.
+std::uint64_t version_of(const Tensor::Storage& storage);
+
+// Throws DeviceError unless the tensor lies on a device: KB-M001 undefined, KB-M019 on the host.
+// `user` is what wants to use it.
+void check_on_device(const Tensor& tensor, std::string_view user);
 
 // Sets every element to `value`, outside simulated time.
 void fill(Tensor::Storage& storage, float value);

@@ -54,4 +54,15 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
           "tl.dot"};
 }
 
+sim::GemmSize Context::choose_tile(const Pointer& a, const Pointer& b, const Pointer& c,
+                                   const sim::GemmSize& size, Bytes scratch) {
+  const auto at_least_one = [](std::int64_t value) { return std::max<std::int64_t>(value, 1); };
+  sim::CompositePlan plan;
+  plan.size = {at_least_one(size.m), at_least_one(size.n), at_least_one(size.k)};
+  plan.a.buffer = a.buffer_;
+  plan.b.buffer = b.buffer_;
+  plan.c.buffer = c.buffer_;
+  return run_.choose_tile(plan, {}, scratch).value_or(sim::GemmSize{1, 1, 1});
+}
+
 }  // namespace kernbench::tl

@@ -141,9 +141,10 @@ void Context::make_room(std::string_view operation, Bytes bytes) {
 
 void Context::make_room_for_command(std::string_view operation) {
   count_commands(operation, 1);
-  while (run_.outstanding() >= kMostUnderWay) {
-    run_.wake_when_outstanding(kMostUnderWay - 1);
-    fibers_.park([] { return std::string("the first of 1,024 commands under way"); });
+  while (run_.outstanding() >= most_under_way_) {
+    run_.wake_when_outstanding(most_under_way_ - 1);
+    fibers_.park(
+        [&] { return fmt::format("the first of {} commands under way", most_under_way_); });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -96,8 +97,8 @@ struct CompositeGemm {
 
 // A running kernel.  Every method may throw DeviceError, which names the kernel, the PE, the
 // operation and what would be right; and, if it issues a command, DeadlockError KB-D002: so many
-// that the kernel must be endless (RuntimeOptions::command_limit).  A PE takes 1,024 commands that
-// are not done; who issues another one waits for the first of them.
+// that the kernel must be endless (RuntimeOptions::command_limit).  A PE takes 1,024 commands of a
+// kernel that are not done; who issues another one waits for the first of them.
 class Context {
  public:
   Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
@@ -233,6 +234,16 @@ class Context {
   // Waits until everything that was issued is done.
   void drain();
 
+  // How many commands may be under way from now on, at most and at first 1,024: how far ahead this
+  // kernel loads, and so how much scratch it takes from collectives that run beside it.
+  void limit_commands_under_way(int most) { most_under_way_ = std::clamp(most, 1, kMostUnderWay); }
+
+  // For a product of matrices in tiles, sizes of tiles of which two of each operand and of the
+  // result in f32 fit `scratch` bytes, as tl.composite chooses them (sim::choose_tile()); a and b
+  // are of one type.  1 for a size that is 0.
+  sim::GemmSize choose_tile(const Pointer& a, const Pointer& b, const Pointer& c,
+                            const sim::GemmSize& size, Bytes scratch);
+
   // For operators.h: on the kernel that its operands are of.  `name` is a literal.
   static Tensor apply(sim::MathOp op, std::string_view name,
                       std::initializer_list<Operand> operands);
@@ -298,6 +309,7 @@ class Context {
   std::string where(std::string_view operation) const;
 
   static constexpr int kMostUnderWay = 1024;
+  int most_under_way_ = kMostUnderWay;
 
   runtime::FiberScheduler& fibers_;
   CommandBudget& budget_;

@@ -56,6 +56,7 @@ void MemoryStore::store(RegionId id, const ElementRange& elements, const Value& 
   KB_CHECK(value.dtype() == into.dtype, "{} stored to a region of {}", name_of(value.dtype()),
            name_of(into.dtype));
   check_own(value);
+  ++into.write_count;
   // What lies between the rows stays; all rows go in at once, for the intervals behind are moved.
   const std::size_t first = into.split(elements.begin);
   const std::size_t last = into.split(elements.end());

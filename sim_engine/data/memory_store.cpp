@@ -301,6 +301,7 @@ void MemoryStore::store(RegionId id, std::int64_t begin, const Value& value) {
            name_of(into.dtype));
   check_range(begin, count, into.element_count);
   check_own(value);
+  if (count > 0) ++into.write_count;
   if (!needs_node(count)) return;
   const std::size_t first = into.split(begin);
   const std::size_t last = into.split(begin + count);

@@ -48,6 +48,8 @@ class MemoryStore {
   }
   DType dtype(RegionId id) const { return region(id).dtype; }
   std::int64_t element_count(RegionId id) const { return region(id).element_count; }
+  // How often elements of it were written: the number of its version.
+  std::uint64_t write_count(RegionId id) const { return region(id).write_count; }
 
   // `element_count` times `scalar`, rounded once to the type.
   Value constant(DType dtype, std::int64_t element_count, double scalar);
@@ -114,6 +116,7 @@ class MemoryStore {
     bool live = false;
     std::uint32_t generation = 0;
     std::int64_t element_count = 0;
+    std::uint64_t write_count = 0;
     std::vector<Interval> intervals;  // sorted, they cover the region; without data none
 
     std::int64_t end_of(std::size_t interval) const;

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "test/runtime/tl/pair_under_test.h"
+#include "test/runtime/tl/tl_under_test.h"
 
 namespace kernbench::test {
 namespace {
@@ -282,6 +283,20 @@ TEST_CASE("an accumulator that is still stored is replaced when that is done", "
   Floats expected = product(16, 16, 16, pattern(256), pattern(256));
   for (std::size_t i = 0; i < 256; ++i) expected.push_back(2 * expected[i]);
   CHECK(c.to_vector() == expected);
+}
+
+TEST_CASE("tiles that are chosen fit the scratch that is given", "[tl][dot]") {
+  TlUnderTest k;
+  const tl::Pointer a = k.input({1});
+  k.run([&](tl::Context& tl) {
+    for (const Bytes scratch : {Bytes{100'000}, Bytes{10'000}, Bytes{24}}) {
+      const auto [m, n, depth] = tl.choose_tile(a, a, a, {500, 400, 300}, scratch);
+      CHECK(2 * 4 * (m * depth + depth * n + m * n) <= scratch);
+    }
+    CHECK(tl.choose_tile(a, a, a, {5, 6, 7}, 1 << 20) == sim::GemmSize{5, 6, 7});
+    CHECK(tl.choose_tile(a, a, a, {5, 6, 7}, 0) == sim::GemmSize{1, 1, 1});
+    CHECK(tl.choose_tile(a, a, a, {0, 6, 0}, 1 << 20) == sim::GemmSize{1, 6, 1});
+  });
 }
 
 }  // namespace

@@ -135,6 +135,24 @@ TEST_CASE("a kernel is at most 1,024 commands ahead of its PE", "[tl][endless]")
   CHECK(took == Time{5'000'000});  // and PE_MATH never runs out of them
 }
 
+TEST_CASE("a kernel may be told to be fewer commands ahead", "[tl][endless]") {
+  TlUnderTest k;
+  const tl::Pointer p = k.input({1, 2});
+  std::vector<int> most;
+  k.run([&](tl::Context& tl) {
+    for (const int limit : {3, 0, 5000}) {
+      tl.limit_commands_under_way(limit);
+      most.push_back(0);
+      for (int i = 0; i < 2000; ++i) {
+        tl.load(p, {1}, DType::f32);
+        most.back() = std::max(most.back(), tl.run().outstanding());
+      }
+      tl.drain();
+    }
+  });
+  CHECK(most == std::vector<int>{3, 1, 1024});
+}
+
 // A child each, since the watchdog ends the process.
 
 using runtime::run_in_child;

@@ -1,0 +1,71 @@
+#include "runtime/autograd/autograd.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/node.h"
+#include "runtime/functional/elements.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::autograd {
+
+namespace {
+
+GradientEdge edge_to(const Tensor& input) {
+  GradientEdge edge;
+  if (!input.defined() || !input.requires_grad()) return edge;
+  edge.node = input.storage()->autograd->recorded;
+  if (edge.node == nullptr) edge.leaf = input;
+  edge.form = gradient_form_of(input);
+  return edge;
+}
+
+}  // namespace
+
+bool needs_grad(const Tensor& tensor) {
+  return tensor.defined() && tensor.requires_grad() &&
+         is_grad_enabled(*tensor.storage()->simulation);
+}
+
+Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& inputs,
+              Backward backward) {
+  const bool is_needed =
+      std::ranges::any_of(inputs, [](const Tensor& input) { return needs_grad(input); });
+  if (!is_needed) return output;
+  if (output.storage()->autograd != nullptr) output = output.detach();
+  auto node = output.storage()->simulation->autograd_nodes().make(name);
+  for (const Tensor& input : inputs) node->edges.push_back(edge_to(input));
+  node->backward = std::move(backward);
+  output.storage()->autograd = std::make_shared<Meta>(Meta{true, {}, std::move(node)});
+  return output;
+}
+
+// A handle to what is recorded itself, now or later, would keep the graph alive, and be part of a
+// cycle if it is the operator's result.
+SavedTensor::SavedTensor(const Tensor& tensor)
+    : tensor_(tensor.requires_grad() && tensor.is_leaf() ? tensor : tensor.detach()),
+      version_(runtime::version_of(*tensor.storage())) {}
+
+const Tensor& SavedTensor::get() const {
+  const std::uint64_t writes = runtime::version_of(*tensor_.storage()) - version_;
+  if (writes == 0) return tensor_;
+  throw CollectiveError(
+      "KB-A005",
+      fmt::format("one of the variables needed for gradient computation has been modified by an "
+                  "inplace operation: tensor '{}' {} {}, with {} writes since it was used; write "
+                  "it before, or after backward(), or use a clone() of it",
+                  tensor_.name(), to_string(tensor_.shape()), name_of(tensor_.dtype()), writes));
+}
+
+Tensor writable(Tensor tensor) {
+  const std::shared_ptr<Tensor::Storage>& storage = tensor.storage();
+  const bool is_shared = storage.use_count() > 1 || storage->memory.use_count() > 1;
+  return is_shared ? ops::copy_of(tensor) : tensor;
+}
+
+}  // namespace kernbench::autograd

@@ -1,0 +1,58 @@
+// What an operator records so that gradients can flow back through it (ADR-0130): define-by-run, as
+// torch.autograd.  tp's mappings and layers are written with it, as torch.autograd.Function is.
+//
+//   Tensor scale(const Tensor& x, double by) {
+//     return autograd::record("scale", x * by under no_grad, {x},
+//                             [by](const Tensor& dy) { return std::vector{dy * by}; });
+//   }
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench::autograd {
+
+// From the gradient of an operator's result to those of its inputs, one for each; undefined where
+// none flows.  Runs on the fiber that calls Tensor::backward(), and records nothing itself.  It
+// keeps tensors as SavedTensor, and must not write into `grad_output`, which others may have: into
+// writable(grad_output).
+using Backward = std::function<std::vector<Tensor>(const Tensor& grad_output)>;
+
+// `output`, which now needs a gradient: `backward` will tell those of `inputs`, of which some may
+// be undefined or need none.  Returns `output` as it is if gradients are disabled or no input needs
+// one.  An operator whose output is its input gets a view of it.
+Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& inputs,
+              Backward backward);
+
+// Whether a gradient of any of these may be asked for: gradients are enabled, and it requires one.
+// What is undefined requires none.
+bool needs_grad(const Tensor& tensor);
+template <class... Tensors>
+bool needs_grad(const Tensor& tensor, const Tensors&... others) {
+  return needs_grad(tensor) || needs_grad(others...);
+}
+
+// A tensor that a Backward needs: an input or the output.  Nothing that was recorded is kept alive
+// by it.
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  explicit SavedTensor(const Tensor& tensor);
+
+  // Throws CollectiveError KB-A005 if elements were written since it was saved.
+  const Tensor& get() const;
+
+ private:
+  Tensor tensor_;
+  std::uint64_t version_ = 0;
+};
+
+// A tensor of these elements that nobody else refers to: `tensor` itself if so, else a copy.
+Tensor writable(Tensor tensor);
+
+}  // namespace kernbench::autograd

@@ -1,0 +1,168 @@
+// Tensor::backward().
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/node.h"
+#include "runtime/functional/device_kernel.h"
+#include "runtime/functional/elements.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench {
+
+namespace {
+
+using autograd::GradientEdge;
+using autograd::GradientForm;
+using autograd::Node;
+
+std::string describe(const Shape& shape, DType dtype, const ops::Placement& placement) {
+  return fmt::format("{} {} ({})", to_string(shape), name_of(dtype), to_string(placement));
+}
+
+// Throws KB-A006 unless a gradient may flow to what has this form.
+void check_gradient(const Tensor& gradient, const GradientForm& form, std::string_view from) {
+  const ops::Placement placement = ops::placement_of(gradient);
+  if (gradient.shape() == form.shape && gradient.dtype() == form.dtype &&
+      ops::is_gradient_placement(placement, form.placement)) {
+    return;
+  }
+  throw CollectiveError(
+      "KB-A006",
+      fmt::format("{} - got {} but expected shape compatible with {}; a gradient has its "
+                  "tensor's placement, but is replicated where that is partial and may "
+                  "be partial where that is replicated",
+                  from, describe(gradient.shape(), gradient.dtype(), placement),
+                  describe(form.shape, form.dtype, form.placement)));
+}
+
+void add_to_leaf(const Tensor& leaf, Tensor gradient) {
+  Tensor& grad = leaf.storage()->autograd->grad;
+  if (grad.defined()) return ops::add_into(grad, gradient);
+  grad = autograd::writable(std::move(gradient));
+  grad.storage()->name = leaf.name() + ".grad";
+}
+
+// Nodes run in descending order of their numbers: a node's number is larger than those of what made
+// its inputs, so that by its turn all that uses its result has run.  The order is that of the
+// program, the same on every rank.
+class BackwardPass {
+ public:
+  explicit BackwardPass(bool retain_graph) : retain_graph_(retain_graph) {}
+
+  void give(const GradientEdge& edge, Tensor gradient);
+  void run();
+
+ private:
+  struct Turn {
+    std::shared_ptr<Node> node;
+    Tensor gradient;  // of its result
+  };
+
+  std::vector<Tensor> run(Turn turn) const;
+
+  const bool retain_graph_;
+  std::map<std::uint64_t, Turn, std::greater<>> turns_;
+};
+
+void BackwardPass::give(const GradientEdge& edge, Tensor gradient) {
+  if (edge.leaf.defined()) return add_to_leaf(edge.leaf, std::move(gradient));
+  const auto [at, is_new] = turns_.try_emplace(edge.node->number);
+  Turn& turn = at->second;
+  turn.node = edge.node;
+  turn.gradient = is_new ? std::move(gradient) : ops::sum_of(turn.gradient, gradient);
+}
+
+std::vector<Tensor> BackwardPass::run(Turn turn) const {
+  Node& node = *turn.node;
+  if (node.backward == nullptr) {
+    throw CollectiveError(
+        "KB-A004",
+        fmt::format("Trying to backward through the graph a second time (or directly access saved "
+                    "tensors after they have already been freed). Saved intermediate values of the "
+                    "graph are freed when you call .backward() or autograd.grad(). Specify "
+                    "retain_graph=True if you need to backward through the graph a second time: "
+                    "the operator is {}",
+                    node.name));
+  }
+  const auto& storage = turn.gradient.storage();
+  const bool is_shared = storage.use_count() > 1 || storage->memory.use_count() > 1;
+  const std::uint64_t version = runtime::version_of(*storage);
+  std::vector<Tensor> gradients = node.backward(turn.gradient);
+  if (is_shared && runtime::version_of(*storage) != version) {
+    throw CollectiveError("KB-A007",
+                          fmt::format("the backward of {} wrote into the gradient of its result, "
+                                      "which others use too; write into "
+                                      "autograd::writable(grad_output)",
+                                      node.name));
+  }
+  if (!retain_graph_) node.backward = nullptr;
+  return gradients;
+}
+
+void BackwardPass::run() {
+  while (!turns_.empty()) {
+    const std::shared_ptr<Node> node = turns_.begin()->second.node;
+    std::vector<Tensor> gradients = run(std::move(turns_.extract(turns_.begin()).mapped()));
+    if (gradients.size() != node->edges.size()) {
+      throw CollectiveError("KB-A006",
+                            fmt::format("Function {} returned an incorrect number of gradients "
+                                        "(expected {}, got {})",
+                                        node->name, node->edges.size(), gradients.size()));
+    }
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const GradientEdge& edge = node->edges[i];
+      if (!edge.wants_gradient() || !gradients[i].defined()) continue;
+      check_gradient(
+          gradients[i], edge.form,
+          fmt::format("Function {} returned an invalid gradient at index {}", node->name, i));
+      give(edge, std::move(gradients[i]));
+    }
+  }
+}
+
+// What backward() begins with.
+Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
+  const GradientForm form = autograd::gradient_form_of(output);
+  if (gradient.defined()) {
+    runtime::check_on_device(gradient, "backward");
+    check_gradient(gradient, form, "Mismatch of gradient and tensor");
+    return gradient;
+  }
+  if (output.numel() != 1) {
+    throw CollectiveError(
+        "KB-A003", fmt::format("grad can be implicitly created only for scalar outputs: tensor "
+                               "'{}' is {}; sum() it, or give a gradient of that shape",
+                               output.name(), to_string(output.shape())));
+  }
+  Tensor one = ops::make_like(output, "grad", form.shape, form.dtype,
+                              ops::gradient_placement(form.placement));
+  runtime::fill(*one.storage(), 1);
+  return one;
+}
+
+}  // namespace
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
+  if (!requires_grad()) {
+    throw CollectiveError(
+        "KB-A001", fmt::format("element 0 of tensors does not require grad and does not have "
+                               "a grad_fn: tensor '{}' was not computed, with gradients "
+                               "enabled, from one that requires_grad_()",
+                               name()));
+  }
+  const NoGradGuard no_grad(*checked().simulation);
+  Tensor first = first_gradient(*this, gradient);
+  const auto& meta = checked().autograd;
+  const GradientEdge edge{meta->recorded, meta->recorded == nullptr ? *this : Tensor(), {}};
+  BackwardPass pass(retain_graph);
+  pass.give(edge, std::move(first));
+  pass.run();
+}
+
+}  // namespace kernbench

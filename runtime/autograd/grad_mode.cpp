@@ -1,0 +1,22 @@
+#include "runtime/autograd/grad_mode.h"
+
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench {
+
+NoGradGuard::NoGradGuard(RuntimeContext& torch) : NoGradGuard(torch.simulation()) {}
+
+NoGradGuard::NoGradGuard(runtime::Simulation& simulation)
+    : local_(simulation.local()), was_enabled_(local_.is_grad_enabled) {
+  local_.is_grad_enabled = false;
+}
+
+NoGradGuard::~NoGradGuard() {
+  local_.is_grad_enabled = was_enabled_;
+}
+
+bool is_grad_enabled(runtime::Simulation& simulation) {
+  return simulation.local().is_grad_enabled;
+}
+
+}  // namespace kernbench

@@ -1,0 +1,30 @@
+#include "runtime/autograd/node.h"
+
+#include <utility>
+
+namespace kernbench::autograd {
+
+GradientForm gradient_form_of(const Tensor& tensor) {
+  return {tensor.shape(), tensor.dtype(), ops::placement_of(tensor)};
+}
+
+std::shared_ptr<Node> NodeList::make(std::string_view name) {
+  std::shared_ptr<Node> node(new Node,
+                             [list = shared_from_this()](Node* dead) { list->destroy(dead); });
+  node->number = ++count_;
+  node->name = name;
+  return node;
+}
+
+void NodeList::destroy(Node* node) {
+  node->next_dead = std::exchange(dead_, node);
+  if (is_destroying_) return;  // whoever destroys will come to it
+  is_destroying_ = true;
+  while (dead_ != nullptr) {
+    Node* const next = std::exchange(dead_, dead_->next_dead);
+    delete next;
+  }
+  is_destroying_ = false;
+}
+
+}  // namespace kernbench::autograd

@@ -1,0 +1,55 @@
+// What a Tensor offers of autograd.
+
+#include <fmt/format.h>
+
+#include "runtime/autograd/node.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench {
+
+Tensor& Tensor::requires_grad_(bool requires_grad) {
+  Storage& storage = checked();
+  if (storage.is_host()) {
+    throw CollectiveError("KB-A002",
+                          "only tensors on a device can require gradients, and this one "
+                          "is a host tensor; copy_ it into one made by zeros, full, ...");
+  }
+  if (!is_leaf() && !requires_grad) {
+    throw CollectiveError(
+        "KB-A002",
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+        "variable in a subgraph that doesn't require differentiation use var_no_grad = "
+        "var.detach().");
+  }
+  if (storage.autograd == nullptr) storage.autograd = std::make_shared<autograd::Meta>();
+  storage.autograd->requires_grad = requires_grad;
+  return *this;
+}
+
+bool Tensor::requires_grad() const {
+  const auto& meta = checked().autograd;
+  return meta != nullptr && meta->requires_grad;
+}
+
+bool Tensor::is_leaf() const {
+  const auto& meta = checked().autograd;
+  return meta == nullptr || meta->recorded == nullptr;
+}
+
+Tensor Tensor::grad() const {
+  const auto& meta = checked().autograd;
+  return meta == nullptr ? Tensor() : meta->grad;
+}
+
+void Tensor::zero_grad() {
+  if (const auto& meta = checked().autograd; meta != nullptr) meta->grad = {};
+}
+
+Tensor Tensor::detach() const {
+  const Storage& storage = checked();
+  if (storage.is_host()) return *this;
+  return Tensor(runtime::make_view_storage(storage, storage.shape, storage.dp, storage.shards));
+}
+
+}  // namespace kernbench

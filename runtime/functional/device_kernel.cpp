@@ -1,0 +1,58 @@
+#include "runtime/functional/device_kernel.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/context/kernel_launch.h"
+#include "runtime/context/runtime_context.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::ops {
+
+Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
+                 const Placement& placement) {
+  const auto dp = policy_of(placement, shape.rank());
+  if (!dp) {
+    refuse_placement(name, like,
+                     "the result would be cut along a dimension that is neither the first nor the "
+                     "last");
+  }
+  return Tensor(
+      runtime::make_device_storage(like.storage()->simulation, like.device(), shape,
+                                   {.dtype = dtype, .dp = *dp, .name = std::string(name)}));
+}
+
+void launch(std::string_view name, const std::vector<Tensor>& results,
+            const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body) {
+  std::vector<Tensor> uses = results;
+  uses.insert(uses.end(), operands.begin(), operands.end());
+  runtime::run_on_holders(name, results.front(), std::move(uses),
+                          [body = std::move(body)](tl::Context& tl) {
+                            tl.limit_commands_under_way(kCommandsAhead);
+                            body(tl);
+                          });
+}
+
+LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {
+  const sim::PeLocation& pe = tl.location();
+  const auto& shards = tensor.shards();
+  const auto shard = std::ranges::find_if(shards, [&](const ShardInfo& info) {
+    return info.sip == pe.sip && info.cube == pe.cube && info.pe == pe.pe;
+  });
+  KB_CHECK(shard != shards.end(), "tensor '{}' has no part on {}", tensor.name(), to_string(pe));
+  const Shape& shape = shard->shape;
+  const std::int64_t columns = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+  return {RuntimeContext::pointer_to(tensor, pe), shape, shard->offset, rows, columns};
+}
+
+std::int64_t block_elements(const tl::Context& tl) {
+  constexpr std::int64_t kBlocks = 64;
+  const Bytes scratch = tl.run().pe().scratch_capacity();
+  return std::max<std::int64_t>(scratch / kBlocks / size_of(DType::f32), 1);
+}
+
+}  // namespace kernbench::ops

@@ -1,0 +1,48 @@
+// Kernels that work element by element, and those that undo a broadcast.  They record nothing:
+// operators and the autograd engine are made of them.
+
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/functional/device_kernel.h"
+
+namespace kernbench::ops {
+
+// A block of the result, in its type, from the operands' blocks, in theirs: all of shape [r, c], or
+// [1, c] of an operand that is a vector beside a matrix.
+using BlockFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands)>;
+
+// result = function(operands...).  An operand has the result's shape, or is a vector along its last
+// dimension.  The result may be one of the operands.
+void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
+              const BlockFunction& function);
+
+// The same, into a new tensor of the first operand's shape and type.
+Tensor map(std::string_view name, const Placement& placement, const std::vector<Tensor>& operands,
+           const BlockFunction& function);
+
+// How the placements of an operator's operands become its result's.
+enum class Linearity {
+  none,      // e.g. a maximum: no sums of holders
+  together,  // of both at once, e.g. a + b: sums with sums
+  each,      // of each alone, e.g. a * b: one of them may be a sum, beside what is replicated
+};
+// b may be a vector along the last dimension of a.  Throws DeviceError KB-F001, KB-F003.
+Placement elementwise_placement(std::string_view name, const Tensor& a, const Tensor& b,
+                                Linearity linearity);
+
+Tensor copy_of(const Tensor& x);
+// a + b, of the same shape.
+Tensor sum_of(const Tensor& a, const Tensor& b);
+// target += x.
+void add_into(const Tensor& target, const Tensor& x);
+
+// The sum over all dimensions but the last, in f32 with one rounding: the gradient of a vector that
+// was used beside each row of x.
+Tensor sum_of_rows(const Tensor& x);
+
+}  // namespace kernbench::ops

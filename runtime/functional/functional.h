@@ -1,0 +1,8 @@
+// The operators on tensors: all of runtime/functional that a user calls.
+
+#pragma once
+
+#include "runtime/functional/elementwise.h"
+#include "runtime/functional/matmul.h"
+#include "runtime/functional/reductions.h"
+#include "runtime/functional/shape_operators.h"

@@ -1,0 +1,145 @@
+#include "runtime/functional/matmul.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/functional/device_kernel.h"
+#include "runtime/functional/matmul_kernel.h"
+
+namespace kernbench {
+
+namespace {
+
+using autograd::needs_grad;
+using autograd::SavedTensor;
+using ops::GemmOperands;
+using ops::Level;
+
+// What a dimension of an operand is in the product.
+enum class Role { batch, rows, depth, columns };
+
+Role role_in_a(const GemmOperands& operands, std::size_t dimension) {
+  const std::size_t rank = operands.a.shape().rank();
+  if (dimension + 1 == rank) return operands.transpose_a ? Role::rows : Role::depth;
+  if (!operands.is_folded && dimension + 2 < rank) return Role::batch;
+  return operands.transpose_a ? Role::depth : Role::rows;
+}
+
+Role role_in_b(const GemmOperands& operands, std::size_t dimension) {
+  const std::size_t rank = operands.b.shape().rank();
+  if (dimension + 1 == rank) return operands.transpose_b ? Role::depth : Role::columns;
+  if (!operands.is_folded && dimension + 2 < rank) return Role::batch;
+  return operands.transpose_b ? Role::columns : Role::depth;
+}
+
+// How the product of two parts lies; `rank` is its number of dimensions.
+std::optional<Level> level_of_product(const GemmOperands& operands, std::size_t rank,
+                                      const Level& a, const Level& b) {
+  if (a.is_partial() || b.is_partial()) {
+    const Level& other = a.is_partial() ? b : a;
+    return other.is_replicate() ? std::optional(ops::kPartial) : std::nullopt;
+  }
+  if (a.is_replicate() && b.is_replicate()) return ops::kReplicate;
+  const std::size_t rows = operands.is_folded ? 0 : rank - 2;
+  if (b.is_replicate()) {
+    const bool cuts_rows = role_in_a(operands, a.dimension) == Role::rows;
+    return cuts_rows ? std::optional(ops::cut(rows)) : std::nullopt;
+  }
+  const Role role = role_in_b(operands, b.dimension);
+  if (a.is_replicate()) {
+    return role == Role::columns ? std::optional(ops::cut(rank - 1)) : std::nullopt;
+  }
+  if (role != role_in_a(operands, a.dimension)) return std::nullopt;
+  if (role == Role::batch) return ops::cut(0);
+  return role == Role::depth ? std::optional(ops::kPartial) : std::nullopt;
+}
+
+// REQUIRES: the shapes fit
+Tensor product(const GemmOperands& operands, const Shape& shape) {
+  const auto placement = ops::by_level(ops::placement_of(operands.a), ops::placement_of(operands.b),
+                                       [&](const Level& a, const Level& b) {
+                                         return level_of_product(operands, shape.rank(), a, b);
+                                       });
+  if (!placement) {
+    ops::refuse_placements(
+        "matmul", operands.a, operands.b,
+        "on each level one operand may be cut along what the other has not, both along what is "
+        "summed over or along the batch, or one be partial beside a replicated one");
+  }
+  Tensor c = ops::make_like(operands.a, "matmul", shape, operands.a.dtype(), *placement);
+  ops::gemm_into(c, operands);
+  return c;
+}
+
+// The sizes in front of the last two.
+std::span<const std::int64_t> batch_of(const Tensor& x) {
+  return x.shape().sizes().first(x.shape().rank() - 2);
+}
+
+Shape with_matrix(std::span<const std::int64_t> front, std::int64_t rows, std::int64_t columns) {
+  std::vector<std::int64_t> sizes(front.begin(), front.end());
+  sizes.insert(sizes.end(), {rows, columns});
+  return Shape(sizes);
+}
+
+// The shape of the product.  Throws KB-F001 if there is none.
+Shape check_shapes(const GemmOperands& operands) {
+  const Shape& a = operands.a.shape();
+  const Shape& b = operands.b.shape();
+  const auto refuse = [&](std::string_view wanted) {
+    ops::refuse_shapes(
+        "matmul", fmt::format("mat1 and mat2 shapes cannot be multiplied: '{}' {}{} and '{}' {}{}; "
+                              "{} is wanted",
+                              operands.a.name(), to_string(a),
+                              operands.transpose_a ? " transposed" : "", operands.b.name(),
+                              to_string(b), operands.transpose_b ? " transposed" : "", wanted));
+  };
+  const bool is_batched = b.rank() > 2;
+  if (a.rank() < 2 || b.rank() < 2) refuse("at least two dimensions");
+  if (is_batched && !std::ranges::equal(batch_of(operands.a), batch_of(operands.b))) {
+    refuse("a matrix b, or the same sizes in front of both matrices");
+  }
+  if (!is_batched && operands.transpose_a && a.rank() > 2) {
+    refuse("an a of two dimensions, where it is transposed");
+  }
+  const auto size = [](const Shape& shape, bool is_last) {
+    return shape[shape.rank() - (is_last ? 1 : 2)];
+  };
+  if (size(a, !operands.transpose_a) != size(b, operands.transpose_b)) {
+    refuse("[m, k] and [k, n]");
+  }
+  return with_matrix(batch_of(operands.a), size(a, operands.transpose_a),
+                     size(b, !operands.transpose_b));
+}
+
+// With op for "transposed or not": the gradient of op(a) is dc op(b)^T, that of op(b) op(a)^T dc.
+Tensor gradient_of_a(const GemmOperands& of, const Tensor& dc, const Shape& shape) {
+  if (of.transpose_a) return product({of.b, dc, of.transpose_b, true, of.is_folded}, shape);
+  return product({dc, of.b, false, !of.transpose_b, of.is_folded}, shape);
+}
+Tensor gradient_of_b(const GemmOperands& of, const Tensor& dc, const Shape& shape) {
+  if (of.transpose_b) return product({dc, of.a, true, of.transpose_a, of.is_folded}, shape);
+  return product({of.a, dc, !of.transpose_a, false, of.is_folded}, shape);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  ops::check_operands("matmul", {a, b});
+  const GemmOperands operands{a, b, options.transpose_a, options.transpose_b,
+                              b.shape().rank() <= 2};
+  Tensor c = product(operands, check_shapes(operands));
+  if (!needs_grad(a, b)) return c;
+  const auto backward = [a = SavedTensor(a), b = SavedTensor(b), options,
+                         is_folded = operands.is_folded, of_a = needs_grad(a),
+                         of_b = needs_grad(b)](const Tensor& dc) {
+    const GemmOperands of{a.get(), b.get(), options.transpose_a, options.transpose_b, is_folded};
+    return std::vector{of_a ? gradient_of_a(of, dc, of.a.shape()) : Tensor(),
+                       of_b ? gradient_of_b(of, dc, of.b.shape()) : Tensor()};
+  };
+  return autograd::record("matmul", std::move(c), {a, b}, backward);
+}
+
+}  // namespace kernbench

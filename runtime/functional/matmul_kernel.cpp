@@ -1,0 +1,105 @@
+#include "runtime/functional/matmul_kernel.h"
+
+#include <memory>
+#include <optional>
+
+#include "runtime/functional/device_kernel.h"
+
+namespace kernbench::ops {
+
+namespace {
+
+// A PE's part of an operand: `count` matrices, as they are stored.
+struct Matrices {
+  tl::Pointer data;
+  std::int64_t count = 1;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  bool is_transposed = false;
+
+  // Elements at (row, column) of the matrix as it is used.
+  tl::Tensor load(tl::Context& tl, std::int64_t index, std::int64_t row, std::int64_t column,
+                  const Shape& shape) const {
+    const tl::Pointer matrix = data + index * rows * columns;
+    if (!is_transposed) {
+      return tl.load(matrix + row * columns + column, shape, data.dtype(), columns);
+    }
+    return tl.trans(
+        tl.load(matrix + column * columns + row, {shape[1], shape[0]}, data.dtype(), columns));
+  }
+};
+
+Matrices matrices_of(const Tensor& tensor, const tl::Context& tl, bool is_folded,
+                     bool is_transposed) {
+  const LocalPart part = local_part(tensor, tl);
+  Matrices matrices{part.data, 1, part.rows, part.columns, is_transposed};
+  if (is_folded || part.shape.rank() < 3) return matrices;
+  matrices.rows = part.shape[part.shape.rank() - 2];
+  matrices.count = matrices.rows == 0 ? 0 : part.rows / matrices.rows;
+  return matrices;
+}
+
+class GemmOnPe {
+ public:
+  GemmOnPe(tl::Context& tl, const Tensor& c, const GemmOperands& operands)
+      : tl_(tl),
+        a_(matrices_of(operands.a, tl, operands.is_folded, operands.transpose_a)),
+        b_(matrices_of(operands.b, tl, operands.is_folded, operands.transpose_b)),
+        c_(matrices_of(c, tl, operands.is_folded, false)),
+        size_{c_.rows, c_.columns, operands.transpose_a ? a_.rows : a_.columns} {}
+
+  // So that what is loaded ahead fits beside what a collective uses: a step's products may have
+  // another step's operands behind them, and one more on the way.
+  sim::GemmSize choose_tile() const {
+    const Bytes scratch = tl_.run().pe().scratch_capacity();
+    return tl_.choose_tile(a_.data, b_.data, c_.data, size_, scratch / (transposes() ? 6 : 4));
+  }
+
+  void run(const sim::GemmSize& tile) {
+    tl_.limit_commands_under_way(transposes() ? 6 : 4);
+    for (std::int64_t i = 0; i < c_.count; ++i) {
+      for_each_block(size_.m, tile.m, [&](std::int64_t row, std::int64_t height) {
+        for_each_block(size_.n, tile.n, [&](std::int64_t column, std::int64_t width) {
+          tl_.store(c_.data + (i * size_.m + row) * size_.n + column,
+                    product(i, row, column, {height, width, tile.k}), size_.n);
+        });
+      });
+    }
+  }
+
+ private:
+  bool transposes() const { return a_.is_transposed || b_.is_transposed; }
+
+  // One tile of c.
+  tl::Tensor product(std::int64_t index, std::int64_t row, std::int64_t column,
+                     const sim::GemmSize& tile) {
+    std::optional<tl::Tensor> sum;
+    for_each_block(size_.k, tile.k, [&](std::int64_t k, std::int64_t depth) {
+      const tl::Tensor a = a_.load(tl_, index, row, k, {tile.m, depth});
+      const tl::Tensor b = b_.load(tl_, index, k, column, {depth, tile.n});
+      const bool is_last = k + depth == size_.k;
+      const tl::DotOptions options{.out_dtype = is_last ? c_.data.dtype() : DType::f32};
+      sum = sum ? tl_.dot(a, b, std::move(*sum), options) : tl_.dot(a, b, options);
+    });
+    return sum ? *sum : tl_.zeros({tile.m, tile.n}, c_.data.dtype());
+  }
+
+  tl::Context& tl_;
+  const Matrices a_;
+  const Matrices b_;
+  const Matrices c_;
+  const sim::GemmSize size_;
+};
+
+}  // namespace
+
+void gemm_into(const Tensor& c, const GemmOperands& operands) {
+  std::optional<sim::GemmSize> tile;  // the first PE's, for all: its part is no smaller than others
+  launch("matmul", {c}, {operands.a, operands.b}, [&](tl::Context& tl) {
+    GemmOnPe gemm(tl, c, operands);
+    if (!tile) tile = gemm.choose_tile();
+    gemm.run(*tile);
+  });
+}
+
+}  // namespace kernbench::ops

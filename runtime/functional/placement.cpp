@@ -1,0 +1,147 @@
+#include "runtime/functional/placement.h"
+
+#include <fmt/format.h>
+
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::ops {
+
+namespace {
+
+Level level_of(Shard shard, int holders, std::size_t rank) {
+  if (holders == 1 || shard == Shard::replicate) return kReplicate;
+  if (shard == Shard::partial) return kPartial;
+  if (rank == 0) return kReplicate;  // nothing of a scalar can be cut
+  return cut(shard == Shard::row_wise ? 0 : rank - 1);
+}
+
+std::optional<Shard> shard_of(const Level& level, std::size_t rank) {
+  if (level.is_replicate()) return Shard::replicate;
+  if (level.is_partial()) return Shard::partial;
+  if (level.dimension + 1 == rank) return Shard::column_wise;
+  if (level.dimension == 0) return Shard::row_wise;
+  return std::nullopt;
+}
+
+std::string to_string(const Level& level) {
+  if (level.is_cut()) return fmt::format("cut {}", level.dimension);
+  return level.is_partial() ? "partial" : "replicate";
+}
+
+// "tensor 'x' [4, 8] (cube=replicate, pe=column_wise, num_cubes=1, num_pes=2)"
+std::string describe(const Tensor& tensor) {
+  const Placement placement = placement_of(tensor);
+  DPPolicy dp = tensor.dp();
+  dp.num_cubes = placement.num_cubes;
+  dp.num_pes = placement.num_pes;
+  return fmt::format("tensor '{}' {} ({}) on device {}", tensor.name(),
+                     kernbench::to_string(tensor.shape()), kernbench::to_string(dp),
+                     placement.device);
+}
+
+void check_pair(std::string_view name, const Tensor& first, const Tensor& other) {
+  if (other.storage()->simulation != first.storage()->simulation) {
+    throw DeviceError(
+        "KB-M013", fmt::format("{}: tensor '{}' belongs to another context", name, other.name()));
+  }
+  if (!placement_of(other).has_holders_of(placement_of(first))) {
+    refuse_placements(name, first, other,
+                      "all tensors of an operator lie on the same device with the same num_cubes "
+                      "and num_pes");
+  }
+  if (other.dtype() != first.dtype()) {
+    throw DeviceError(
+        "KB-F002", fmt::format("{}: tensor '{}' is {} and tensor '{}' is {}; they must be of one "
+                               "type",
+                               name, first.name(), name_of(first.dtype()), other.name(),
+                               name_of(other.dtype())));
+  }
+}
+
+}  // namespace
+
+std::string to_string(const Placement& placement) {
+  return fmt::format("cube={}, pe={}, num_cubes={}, num_pes={}", to_string(placement.cube),
+                     to_string(placement.pe), placement.num_cubes, placement.num_pes);
+}
+
+Placement placement_of(const Tensor& tensor) {
+  const DPPolicy& dp = tensor.dp();
+  const Topology& topology = tensor.storage()->simulation->machine().topology();
+  Placement placement;
+  placement.device = tensor.device();
+  placement.num_cubes = dp.num_cubes == 0 ? topology.cube_count() : dp.num_cubes;
+  placement.num_pes = dp.num_pes == 0 ? topology.pe_count() : dp.num_pes;
+  const std::size_t rank = tensor.shape().rank();
+  placement.cube = level_of(dp.cube, placement.num_cubes, rank);
+  placement.pe = level_of(dp.pe, placement.num_pes, rank);
+  return placement;
+}
+
+std::optional<DPPolicy> policy_of(const Placement& placement, std::size_t rank) {
+  const auto cube = shard_of(placement.cube, rank);
+  const auto pe = shard_of(placement.pe, rank);
+  if (!cube || !pe) return std::nullopt;
+  return DPPolicy{*cube, *pe, placement.num_cubes, placement.num_pes};
+}
+
+std::optional<Placement> by_level(const Placement& a,
+                                  const std::function<std::optional<Level>(Level)>& rule) {
+  const auto cube = rule(a.cube);
+  const auto pe = rule(a.pe);
+  if (!cube || !pe) return std::nullopt;
+  return Placement{a.device, a.num_cubes, a.num_pes, *cube, *pe};
+}
+
+std::optional<Placement> by_level(const Placement& a, const Placement& b,
+                                  const std::function<std::optional<Level>(Level, Level)>& rule) {
+  const auto cube = rule(a.cube, b.cube);
+  const auto pe = rule(a.pe, b.pe);
+  if (!cube || !pe) return std::nullopt;
+  return Placement{a.device, a.num_cubes, a.num_pes, *cube, *pe};
+}
+
+Placement gradient_placement(const Placement& placement) {
+  return *by_level(placement, [](Level level) -> std::optional<Level> {
+    return level.is_partial() ? kReplicate : level;
+  });
+}
+
+bool is_gradient_placement(const Placement& gradient, const Placement& tensor) {
+  if (!gradient.has_holders_of(tensor)) return false;
+  const auto fits = [](Level of_gradient, Level of_tensor) -> std::optional<Level> {
+    if (of_tensor.is_cut() && of_gradient != of_tensor) return std::nullopt;
+    if (of_tensor.is_partial() && !of_gradient.is_replicate()) return std::nullopt;
+    if (of_tensor.is_replicate() && of_gradient.is_cut()) return std::nullopt;
+    return of_gradient;
+  };
+  return by_level(gradient, tensor, fits).has_value();
+}
+
+void check_operands(std::string_view name, std::initializer_list<Tensor> operands) {
+  for (const Tensor& operand : operands) runtime::check_on_device(operand, name);
+  const Tensor& first = *operands.begin();
+  for (const Tensor& operand : operands) {
+    if (const auto& shards = operand.shards(); shards.front().sip != shards.back().sip) {
+      refuse_placement(name, operand, "an operator works inside one device: use num_sips = 1");
+    }
+    check_pair(name, first, operand);
+  }
+}
+
+void refuse_shapes(std::string_view name, const std::string& text) {
+  throw DeviceError("KB-F001", fmt::format("{}: {}", name, text));
+}
+
+void refuse_placements(std::string_view name, const Tensor& a, const Tensor& b,
+                       std::string_view what_is_right) {
+  throw DeviceError(
+      "KB-F003", fmt::format("{}: {} and {}; {}", name, describe(a), describe(b), what_is_right));
+}
+
+void refuse_placement(std::string_view name, const Tensor& a, std::string_view what_is_right) {
+  throw DeviceError("KB-F003", fmt::format("{}: {}; {}", name, describe(a), what_is_right));
+}
+
+}  // namespace kernbench::ops

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <vector>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/functional/device_kernel.h"
+#include "runtime/functional/shape_operators.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/data/element_range.h"
+
+namespace kernbench {
+
+namespace {
+
+// Which elements of a tensor a holder has, counted row by row: only its first and its last
+// dimension can be cut, so they are a rectangle.
+sim::ElementRange elements_of(const Shape& shape, const ShardInfo& shard) {
+  const std::size_t rank = shape.rank();
+  if (rank == 0) return {0, 1};
+  const std::int64_t width = shard.shape[rank - 1];
+  const std::int64_t count = shard.shape.numel();
+  if (count == 0) return {};
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < rank; ++i) begin = begin * shape[i] + shard.offset[i];
+  return sim::ElementRange{begin, width, count / width, shape[rank - 1]}.simplified();
+}
+
+bool have_the_same(const Shape& shape, const std::vector<ShardInfo>& shards, const Shape& new_shape,
+                   const std::vector<ShardInfo>& new_shards) {
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (elements_of(shape, shards[i]) != elements_of(new_shape, new_shards[i])) return false;
+  }
+  return true;
+}
+
+struct NewPlace {
+  DPPolicy dp;
+  std::vector<ShardInfo> shards;
+};
+
+// Where each holder has what it had, in the new shape; what was cut in rows may then be cut in
+// columns, and the reverse.
+std::optional<NewPlace> place_of_view(const Tensor& x, const Shape& shape) {
+  const auto choices = [](Shard shard) -> std::vector<Shard> {
+    if (!is_sharded(shard)) return {shard};
+    return {shard, shard == Shard::row_wise ? Shard::column_wise : Shard::row_wise};
+  };
+  const Topology& topology = x.storage()->simulation->machine().topology();
+  for (const Shard cube : choices(x.dp().cube)) {
+    for (const Shard pe : choices(x.dp().pe)) {
+      DPPolicy dp = x.dp();
+      dp.cube = cube;
+      dp.pe = pe;
+      std::vector<ShardInfo> shards = place(dp, shape, topology, x.device());
+      if (!have_the_same(x.shape(), x.shards(), shape, shards)) continue;
+      for (std::size_t i = 0; i < shards.size(); ++i) shards[i].address = x.shards()[i].address;
+      return NewPlace{dp, std::move(shards)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Shape& shape) {
+  ops::check_operands("reshape", {x});
+  if (shape.numel() != x.numel()) {
+    ops::refuse_shapes("reshape", fmt::format("shape '{}' is invalid for input of size {}",
+                                              to_string(shape), x.numel()));
+  }
+  auto placed = place_of_view(x, shape);
+  if (!placed) {
+    ops::refuse_placement(
+        "reshape", x,
+        fmt::format("as {} its holders would have other elements than now; keep the dimension that "
+                    "is cut, or split_heads() and merge_heads() it",
+                    to_string(shape)));
+  }
+  Tensor view(
+      runtime::make_view_storage(*x.storage(), shape, placed->dp, std::move(placed->shards)));
+  return autograd::record("reshape", std::move(view), {x}, [shape = x.shape()](const Tensor& dy) {
+    return std::vector{reshape(dy, shape)};
+  });
+}
+
+Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {
+  std::vector<std::int64_t> known(sizes);
+  std::int64_t* open = nullptr;
+  std::int64_t product = 1;
+  for (std::int64_t& size : known) {
+    if (size != -1) {
+      product *= size;
+    } else if (open != nullptr) {
+      ops::refuse_shapes("reshape", "only one dimension can be inferred");
+    } else {
+      open = &size;
+    }
+  }
+  if (open != nullptr) {
+    if (product <= 0 || x.numel() % product != 0) {
+      ops::refuse_shapes("reshape", fmt::format("shape '[{}]' is invalid for input of size {}",
+                                                fmt::join(sizes, ", "), x.numel()));
+    }
+    *open = x.numel() / product;
+  }
+  return reshape(x, Shape(known));
+}
+
+}  // namespace kernbench

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/functional/device_kernel.h"
+#include "runtime/functional/shape_operators.h"
+
+namespace kernbench {
+
+namespace {
+
+using ops::Level;
+using ops::LocalPart;
+
+std::size_t dimension_of(const Tensor& x, int dim) {
+  const auto rank = static_cast<int>(x.shape().rank());
+  if (dim < -rank || dim >= rank) {
+    ops::refuse_shapes("transpose",
+                       fmt::format("Dimension out of range (expected to be in range of [{}, {}], "
+                                   "but got {})",
+                                   -rank, rank - 1, dim));
+  }
+  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
+}
+
+// A shape around the two dimensions that are exchanged: [outer][a][middle][b][inner].
+struct Form {
+  std::int64_t outer = 1;
+  std::int64_t a = 1;
+  std::int64_t middle = 1;
+  std::int64_t b = 1;
+  std::int64_t inner = 1;
+};
+
+Form form_of(const Shape& shape, std::size_t first, std::size_t second) {
+  Form form;
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    std::int64_t& group = i < first     ? form.outer
+                          : i == first  ? form.a
+                          : i < second  ? form.middle
+                          : i == second ? form.b
+                                        : form.inner;
+    group *= shape[i];
+  }
+  return form;
+}
+
+// An [a, b] matrix whose rows lie `source_pitch` apart, to a [b, a] one.
+void transpose_matrix(tl::Context& tl, const Form& form, const tl::Pointer& source,
+                      const tl::Pointer& target) {
+  const std::int64_t source_pitch = form.middle * form.b;
+  const std::int64_t target_pitch = form.middle * form.a;
+  const std::int64_t most = ops::block_elements(tl);
+  ops::for_each_block(form.b, most, [&](std::int64_t column, std::int64_t width) {
+    const std::int64_t rows = std::max<std::int64_t>(most / width, 1);
+    ops::for_each_block(form.a, rows, [&](std::int64_t row, std::int64_t height) {
+      const tl::Tensor block = tl.load(source + row * source_pitch + column, {height, width},
+                                       source.dtype(), source_pitch);
+      tl.store(target + column * target_pitch + row, tl.trans(block), target_pitch);
+    });
+  });
+}
+
+// [a, middle, b, inner] to [b, middle, a, inner] for one of `middle`: rows of `inner` elements
+// change places; a command for each of the smaller dimension.
+void move_rows(tl::Context& tl, const Form& form, const tl::Pointer& source,
+               const tl::Pointer& target) {
+  const bool by_a = form.a <= form.b;
+  // From one row to the next, along what a command moves and along what is looped over.
+  const std::int64_t source_a = form.middle * form.b * form.inner;
+  const std::int64_t target_b = form.middle * form.a * form.inner;
+  const std::int64_t source_pitch = by_a ? form.inner : source_a;
+  const std::int64_t target_pitch = by_a ? target_b : form.inner;
+  const std::int64_t rows = std::max<std::int64_t>(ops::block_elements(tl) / form.inner, 1);
+  for (std::int64_t i = 0; i < std::min(form.a, form.b); ++i) {
+    const tl::Pointer from = source + i * (by_a ? source_a : form.inner);
+    const tl::Pointer to = target + i * (by_a ? form.inner : target_b);
+    ops::for_each_block(std::max(form.a, form.b), rows, [&](std::int64_t row, std::int64_t height) {
+      const tl::Tensor block =
+          tl.load(from + row * source_pitch, {height, form.inner}, source.dtype(), source_pitch);
+      tl.store(to + row * target_pitch, block, target_pitch);
+    });
+  }
+}
+
+void transpose_part(tl::Context& tl, const Form& form, const LocalPart& source,
+                    const LocalPart& target) {
+  for (std::int64_t outer = 0; outer < form.outer; ++outer) {
+    const std::int64_t begin = outer * form.a * form.middle * form.b * form.inner;
+    for (std::int64_t middle = 0; middle < form.middle; ++middle) {
+      const tl::Pointer from = source.data + begin + middle * form.b * form.inner;
+      const tl::Pointer to = target.data + begin + middle * form.a * form.inner;
+      if (form.inner == 1) {
+        transpose_matrix(tl, form, from, to);
+      } else {
+        move_rows(tl, form, from, to);
+      }
+    }
+  }
+}
+
+Tensor transposed(const Tensor& x, std::size_t first, std::size_t second) {
+  std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
+  std::swap(sizes[first], sizes[second]);
+  const auto placement =
+      ops::by_level(ops::placement_of(x), [&](Level level) -> std::optional<Level> {
+        if (!level.is_cut()) return level;
+        if (level.dimension == first) return ops::cut(second);
+        return level.dimension == second ? ops::cut(first) : level;
+      });
+  Tensor result = ops::make_like(x, "transpose", Shape(sizes), x.dtype(), *placement);
+  ops::launch("transpose", {result}, {x}, [&](tl::Context& tl) {
+    const LocalPart source = ops::local_part(x, tl);
+    transpose_part(tl, form_of(source.shape, first, second), source, ops::local_part(result, tl));
+  });
+  return result;
+}
+
+}  // namespace
+
+Tensor transpose(const Tensor& x, int dim0, int dim1) {
+  ops::check_operands("transpose", {x});
+  const auto [first, second] = std::minmax({dimension_of(x, dim0), dimension_of(x, dim1)});
+  if (first == second) return x;
+  return autograd::record("transpose", transposed(x, first, second), {x},
+                          [first = first, second = second](const Tensor& dy) {
+                            return std::vector{transposed(dy, first, second)};
+                          });
+}
+
+}  // namespace kernbench

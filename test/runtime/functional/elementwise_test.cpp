@@ -1,0 +1,166 @@
+#include "runtime/functional/elementwise.h"
+
+#include "test/runtime/functional/operators_under_test.h"
+
+namespace kernbench::test {
+namespace {
+
+constexpr Shard kR = Shard::replicate;
+constexpr Shard kRow = Shard::row_wise;
+constexpr Shard kColumn = Shard::column_wise;
+constexpr Shard kPartial = Shard::partial;
+
+// Whatever the number of elements per PE.
+std::vector<Shape> shapes() {
+  return {{}, {1}, {5}, {0}, {3, 5}, {1, 7}, {7, 1}, {2, 3, 5}, {3, 0, 2}, {9000}, {3, 9001}};
+}
+
+template <class Operation>
+Floats each(const Floats& a, const Floats& b, Operation operation) {
+  Floats result;
+  for (std::size_t i = 0; i < a.size(); ++i) result.push_back(operation(a[i], b[i % b.size()]));
+  return result;
+}
+
+constexpr auto kAdd = [](float x, float y) { return x + y; };
+constexpr auto kMultiply = [](float x, float y) { return x * y; };
+
+// The sum over all but the last dimension.
+Floats sum_of_rows(const Floats& x, std::size_t columns) {
+  Floats sums(columns, 0);
+  for (std::size_t i = 0; i < x.size(); ++i) sums[i % columns] += x[i];
+  return sums;
+}
+
+TEST_CASE("a + b and its gradients, for any shape and placement", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow, kColumn, kPartial);
+  for (const Shape& shape : shapes()) {
+    const Tensor a = dut.leaf(shape, 1, on_pes(pe));
+    const Tensor b = dut.leaf(shape, 2, on_pes(pe));
+    const Tensor c = a + b;
+    CHECK(c.shape() == shape);
+    CHECK(c.to_vector() == each(a.to_vector(), b.to_vector(), kAdd));
+    const Floats dc = small_integers(shape.numel(), 3);
+    c.backward(dut.tensor(shape, dc, on_pes(pe == kPartial ? kR : pe)));
+    CHECK(a.grad().to_vector() == dc);
+    CHECK(b.grad().to_vector() == dc);
+  }
+}
+
+TEST_CASE("a b and its gradients, for any shape and placement", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow, kColumn);
+  for (const Shape& shape : shapes()) {
+    const Tensor a = dut.leaf(shape, 1, on_pes(pe));
+    const Tensor b = dut.leaf(shape, 2, on_pes(pe));
+    const Tensor c = a * b;
+    CHECK(c.to_vector() == each(a.to_vector(), b.to_vector(), kMultiply));
+    const Floats dc = small_integers(shape.numel(), 3);
+    c.backward(dut.tensor(shape, dc, on_pes(pe)));
+    CHECK(a.grad().to_vector() == each(dc, b.to_vector(), kMultiply));
+    CHECK(b.grad().to_vector() == each(dc, a.to_vector(), kMultiply));
+  }
+}
+
+TEST_CASE("a vector is added to each row, and multiplied with each", "[elementwise]") {
+  OperatorsUnderTest dut;
+  struct Case {
+    Shard of_x;
+    Shard of_vector;
+    Shard of_gradient;
+  };
+  const auto [of_x, of_vector, of_gradient] =
+      GENERATE(Case{kR, kR, kR}, Case{kColumn, kColumn, kColumn}, Case{kColumn, kRow, kColumn},
+               Case{kRow, kR, kPartial});
+  for (const Shape& shape :
+       {Shape{3, 5}, Shape{1, 1}, Shape{2, 3, 5}, Shape{2, 9001}, Shape{0, 3}}) {
+    const std::int64_t columns = shape[shape.rank() - 1];
+    const Floats dy = small_integers(shape.numel(), 3);
+    for (const bool is_product : {false, true}) {
+      const Tensor x = dut.leaf(shape, 1, on_pes(of_x));
+      const Tensor v = dut.leaf({columns}, 2, on_pes(of_vector));
+      const Tensor y = is_product ? x * v : x + v;
+      CHECK(y.dp() == x.dp());
+      const Floats of_v = v.to_vector();
+      CHECK(y.to_vector() ==
+            (is_product ? each(x.to_vector(), of_v, kMultiply) : each(x.to_vector(), of_v, kAdd)));
+      y.backward(dut.tensor(shape, dy, on_pes(of_x)));
+      const auto width = static_cast<std::size_t>(columns);
+      CHECK(v.grad().dp() == on_pes(of_gradient));
+      CHECK(x.grad().to_vector() == (is_product ? each(dy, of_v, kMultiply) : dy));
+      CHECK(v.grad().to_vector() ==
+            sum_of_rows(is_product ? each(dy, x.to_vector(), kMultiply) : dy, width));
+    }
+  }
+}
+
+TEST_CASE("a sum of holders may be multiplied with what all have", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const Tensor a = dut.leaf({3, 4}, 1, on_pes(kPartial));
+  const Tensor b = dut.leaf({3, 4}, 2, on_pes(kR));
+  const Tensor c = a * b;
+  CHECK(c.dp() == on_pes(kPartial));
+  CHECK(c.to_vector() == each(a.to_vector(), b.to_vector(), kMultiply));
+  sum(c).backward();
+  CHECK(a.grad().dp() == on_pes(kR));
+  CHECK(a.grad().to_vector() == b.to_vector());
+  CHECK(b.grad().dp() == on_pes(kPartial));
+  CHECK(b.grad().to_vector() == a.to_vector());
+}
+
+TEST_CASE("relu is 0 below 0, and so is its gradient at and below 0", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
+  const Tensor x =
+      dut.tensor({1, 5}, {-2, -0.5F, 0, 0.5F, 3}, on_pes(kColumn), dtype).requires_grad_();
+  const Tensor y = relu(x);
+  CHECK(y.to_vector() == Floats{0, 0, 0, 0.5F, 3});
+  CHECK(y.dp() == on_pes(kColumn));
+  y.backward(dut.tensor({1, 5}, {1, 2, 3, 4, 5}, on_pes(kColumn), dtype));
+  CHECK(x.grad().to_vector() == Floats{0, 0, 0, 4, 5});
+}
+
+TEST_CASE("clone has memory of its own, and passes gradients", "[elementwise]") {
+  OperatorsUnderTest dut;
+  Tensor x = dut.leaf({2, 3}, 1, on_pes(kRow));
+  const Floats before = x.to_vector();
+  const Tensor y = clone(x);
+  x.copy_(RuntimeContext::tensor(Floats(6, 9), {2, 3}));
+  CHECK(y.to_vector() == before);
+  CHECK(y.dp() == x.dp());
+  sum(y).backward();
+  CHECK(x.grad().to_vector() == Floats(6, 1));
+}
+
+TEST_CASE("operators on elements round once to their type", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const Tensor a = dut.tensor({1}, {2048}, DPPolicy::replicated(), DType::f16);
+  const Tensor b = dut.tensor({1}, {3}, DPPolicy::replicated(), DType::f16);
+  CHECK((a + b).item() == 2052);  // 2051 is none; the even neighbour
+}
+
+TEST_CASE("elements that do not belong together are refused", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const auto error = [](const auto& action) { return error_of<DeviceError>(action); };
+  const Tensor x = dut.leaf({2, 3}, 1, on_pes(kR));
+  CHECK(error([&] { x + dut.leaf({2, 4}, 1, on_pes(kR)); }).starts_with("[KB-F001] add: "));
+  CHECK(error([&] { x* dut.leaf({2}, 1, on_pes(kR)); }).starts_with("[KB-F001] mul: "));
+  CHECK(error([&] { x + dut.leaf({2, 3}, 1, on_pes(kRow)); }).starts_with("[KB-F003] add: "));
+  CHECK(error([&] { x + dut.leaf({3}, 1, on_pes(kColumn)); }).starts_with("[KB-F003] add: "));
+  CHECK(error([&] {
+          dut.leaf({2, 3}, 1, on_pes(kColumn)) + dut.leaf({3}, 1, on_pes(kR));
+        }).starts_with("[KB-F003] add: "));
+  CHECK(error([&] {
+          x + dut.leaf({2, 3}, 1, on_pes(kPartial));
+        }).find("all_reduce it first") != std::string::npos);
+  const Tensor partial = dut.tensor({2, 3}, Floats(6), on_pes(kPartial), DType::f32, "p");
+  CHECK(error([&] { partial* partial; }).starts_with("[KB-F003] mul: "));
+  CHECK(error([&] { relu(partial); }) ==
+        "[KB-F003] relu: tensor 'p' [2, 3] (cube=replicate, pe=partial, num_cubes=1, "
+        "num_pes=2) on device 0; the relu of a sum needs the sum: all_reduce it first");
+  CHECK(error([&] { relu(Tensor()); }) == "[KB-M001] relu: a tensor is not defined");
+}
+
+}  // namespace
+}  // namespace kernbench::test
