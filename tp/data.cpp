@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tp/misuse.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::tp {
@@ -28,13 +29,12 @@ std::vector<Shape> shapes_of(std::span<const std::string> keys, const TensorDict
   for (const std::string& key : keys) {
     const auto found = data.find(key);
     if (found == data.end()) {
-      throw CollectiveError("KB-T005", fmt::format("broadcast_data: there is no '{}'", key));
+      wrong_data(fmt::format("broadcast_data: there is no '{}'", key));
     }
     const Tensor& tensor = found->second;
     if (!tensor.is_host() && tensor.dtype() != dtype) {
-      throw CollectiveError(
-          "KB-T005", fmt::format("broadcast_data: {} has data type {} which is different than {}",
-                                 key, name_of(tensor.dtype()), name_of(dtype)));
+      wrong_data(fmt::format("broadcast_data: {} has data type {} which is different than {}", key,
+                             name_of(tensor.dtype()), name_of(dtype)));
     }
     shapes.push_back(tensor.shape());
   }

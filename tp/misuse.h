@@ -8,6 +8,11 @@
 
 namespace kernbench::tp {
 
+// A size that is not divisible.
+[[noreturn]] inline void not_divisible(std::string_view text) {
+  throw CollectiveError("KB-T001", text);
+}
+
 // Something is used before it is initialized, or initialized twice.  Megatron's AssertionError.
 [[noreturn]] inline void wrong_order(std::string_view text) {
   throw CollectiveError("KB-T002", text);
@@ -21,6 +26,16 @@ namespace kernbench::tp {
 // A state of the random numbers that is there already, or is not.
 [[noreturn]] inline void wrong_rng_state(std::string_view text) {
   throw CollectiveError("KB-T004", text);
+}
+
+// Data that are missing or of another type.
+[[noreturn]] inline void wrong_data(std::string_view text) {
+  throw CollectiveError("KB-T005", text);
+}
+
+// Options, parameters or arguments of a layer that do not go together.
+[[noreturn]] inline void wrong_layer(std::string_view text) {
+  throw CollectiveError("KB-T006", text);
 }
 
 }  // namespace kernbench::tp

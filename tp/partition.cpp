@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "sim_engine/base/error.h"
+#include "tp/misuse.h"
 
 namespace kernbench::tp {
 
 std::int64_t divide(std::int64_t numerator, std::int64_t denominator) {
   if (denominator == 0 || numerator % denominator != 0) {
-    throw CollectiveError("KB-T001",
-                          fmt::format("{} is not divisible by {}", numerator, denominator));
+    not_divisible(fmt::format("{} is not divisible by {}", numerator, denominator));
   }
   return numerator / denominator;
 }

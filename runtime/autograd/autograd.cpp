@@ -62,7 +62,7 @@ const Tensor& SavedTensor::get() const {
                   tensor_.name(), to_string(tensor_.shape()), name_of(tensor_.dtype()), writes));
 }
 
-Tensor writable(Tensor tensor) {
+Tensor writable(const Tensor& tensor) {
   const std::shared_ptr<Tensor::Storage>& storage = tensor.storage();
   const bool is_shared = storage.use_count() > 1 || storage->memory.use_count() > 1;
   return is_shared ? ops::copy_of(tensor) : tensor;

@@ -53,6 +53,6 @@ class SavedTensor {
 };
 
 // A tensor of these elements that nobody else refers to: `tensor` itself if so, else a copy.
-Tensor writable(Tensor tensor);
+Tensor writable(const Tensor& tensor);
 
 }  // namespace kernbench::autograd

@@ -1,0 +1,92 @@
+#include "tp/column_parallel_linear.h"
+
+#include <fmt/format.h>
+
+#include "tp/linear.h"
+#include "tp/misuse.h"
+#include "tp/parallel_state.h"
+#include "tp/partition.h"
+
+namespace kernbench::tp {
+
+ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
+                                           ColumnParallelLinearOptions options)
+    : torch_(torch),
+      options_(std::move(options)),
+      group_(options_.tp_group ? *options_.tp_group : get_tensor_model_parallel_group(torch)),
+      world_size_(torch.distributed.get_world_size(group_)) {
+  if (options_.sequence_parallel && options_.gather_output) {
+    wrong_layer(
+        "ColumnParallelLinear: gather_output with sequence_parallel: the next layer takes "
+        "a part of the output, so there is nothing to gather");
+  }
+  const WeightPartition columns{.dim = 1,
+                                .rank = torch.distributed.get_rank(group_),
+                                .world_size = world_size_,
+                                .stride = options_.stride};
+  const WeightOptions made{
+      .dtype = options_.dtype,
+      .dp = policy_over_pes(Shard::column_wise, options_.num_cubes, options_.num_pes),
+      .name = options_.name + ".weight",
+      .perform_initialization = options_.perform_initialization};
+  divide(options_.out_features, world_size_);
+  if (!options_.skip_weight_param_allocation) {
+    weight = make_weight(torch, {options_.in_features, options_.out_features}, columns,
+                         options_.init_method, made);
+    set_tensor_model_parallel_attributes(weight, true, 1, options_.stride);
+  }
+  if (!options_.bias) return;
+  WeightPartition elements = columns;
+  elements.dim = 0;
+  WeightOptions of_bias = made;
+  of_bias.name = options_.name + ".bias";
+  bias = make_bias(torch, {options_.out_features}, elements, of_bias);
+  set_tensor_model_parallel_attributes(bias, true, 0, options_.stride);
+}
+
+std::vector<Parameter> ColumnParallelLinear::parameters() const {
+  std::vector<Parameter> all;
+  if (weight.defined()) all.push_back(weight);
+  if (bias.defined()) all.push_back(bias);
+  return all;
+}
+
+Tensor ColumnParallelLinear::checked_weight(const Tensor& given) const {
+  if (!given.defined()) {
+    if (weight.defined()) return weight;
+    wrong_layer(
+        "weight was not supplied to ColumnParallelLinear forward pass and "
+        "skip_weight_param_allocation is True.");
+  }
+  const Shape expected{options_.in_features, options_.out_features / world_size_};
+  if (given.shape() != expected) {
+    wrong_layer(fmt::format("supplied weight's shape is {}, not {} as expected",
+                            to_string(given.shape()), to_string(expected)));
+  }
+  return given;
+}
+
+Tensor ColumnParallelLinear::forward(const Tensor& x, const Tensor& given_weight,
+                                     std::optional<bool> gather_output) const {
+  return forward_with_bias(x, given_weight, gather_output).first;
+}
+
+std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(
+    const Tensor& x, const Tensor& given_weight, std::optional<bool> gather_output) const {
+  const Tensor none;
+  const Tensor& own_bias = bias;
+  // Within one rank there is nothing to cut a sequence for.
+  const bool is_sequence_parallel = options_.sequence_parallel && world_size_ > 1;
+  Tensor y = linear_with_grad_accumulation_and_async_allreduce(
+      torch_, x, checked_weight(given_weight), options_.skip_bias_add ? none : own_bias,
+      {.group = group_,
+       .allreduce_dgrad = !options_.disable_grad_reduce,
+       .sequence_parallel = is_sequence_parallel,
+       .overlap = options_.async_tensor_model_parallel_allreduce});
+  if (gather_output.value_or(options_.gather_output)) {
+    y = gather_from_tensor_model_parallel_region(torch_, y, group_);
+  }
+  return {y, options_.skip_bias_add ? own_bias : none};
+}
+
+}  // namespace kernbench::tp

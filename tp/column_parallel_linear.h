@@ -1,0 +1,82 @@
+// megatron.core.tensor_parallel.ColumnParallelLinear.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tp/mappings.h"
+#include "tp/parameter.h"
+#include "tp/weights.h"
+
+namespace kernbench::tp {
+
+struct ColumnParallelLinearOptions {
+  std::int64_t in_features = 0;
+  std::int64_t out_features = 0;   // of all ranks together
+  bool bias = true;                // 0 at first
+  bool gather_output = false;      // all ranks get all of the output
+  bool skip_bias_add = false;      // forward_with_bias() returns the bias, to be added elsewhere
+  bool sequence_parallel = false;  // each rank has a part of the input's first dimension
+  // Whether the communication of the input's gradient goes on beside the product that makes the
+  // weight's.
+  bool async_tensor_model_parallel_allreduce = true;
+  bool disable_grad_reduce = false;  // the input's gradient stays a summand: sum it elsewhere
+  // There is no weight; forward() is given one [in, out / W], e.g. an embedding's.
+  bool skip_weight_param_allocation = false;
+  int stride = 1;  // chunks of a rank's part of a weight that holds several, e.g. q, k and v
+  InitMethod init_method = init_method_normal(0.02);
+  bool perform_initialization = true;
+  DType dtype = DType::f16;
+  // The PEs of the device that share the rank's part, column-wise: the first so many of the first
+  // so many cubes.  The input is replicated on them (ADR-0133).
+  int num_cubes = 1;
+  int num_pes = 1;
+  OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
+  std::string name = "column_parallel_linear";
+};
+
+// y = x A + b, with the columns of A cut over the W ranks of a group: A = [A_1 ... A_W].
+//
+//   x       [..., in]          the same on all ranks; sequence_parallel: [s / W, ..., in]
+//   weight  [in, out / W]      this rank's columns (Megatron's transposed)
+//   bias    [out / W]
+//   y       [..., out / W]     x A_r + b_r; gather_output: [..., out]
+//
+// Communication: forward none, backward one all_reduce of the gradient of x, beside the product
+// that makes the weight's.  sequence_parallel: forward one all_gather of x, backward another one
+// and a reduce_scatter of its gradient.  gather_output: one all_gather of y.
+class ColumnParallelLinear {
+ public:
+  // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide out_features,
+  // KB-T006 for options that do not go together, KB-T002 without groups.
+  ColumnParallelLinear(RuntimeContext& torch, ColumnParallelLinearOptions options);
+
+  // y.  `given_weight` as skip_weight_param_allocation says (KB-T006 in Megatron's words if it is
+  // missing or of another shape); `gather_output` in the place of the option.
+  Tensor forward(const Tensor& x, const Tensor& given_weight = {},
+                 std::optional<bool> gather_output = std::nullopt) const;
+  // y, and with skip_bias_add the bias that it lacks: this rank's part, even if y is gathered.
+  std::pair<Tensor, Tensor> forward_with_bias(
+      const Tensor& x, const Tensor& given_weight = {},
+      std::optional<bool> gather_output = std::nullopt) const;
+
+  const ColumnParallelLinearOptions& options() const { return options_; }
+  std::vector<Parameter> parameters() const;
+
+  Parameter weight;  // undefined if forward() is given one
+  Parameter bias;    // undefined if there is none
+
+ private:
+  Tensor checked_weight(const Tensor& given) const;
+
+  RuntimeContext& torch_;
+  const ColumnParallelLinearOptions options_;
+  const distributed::ProcessGroup group_;
+  const int world_size_;
+};
+
+}  // namespace kernbench::tp

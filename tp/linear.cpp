@@ -1,0 +1,87 @@
+#include "tp/linear.h"
+
+#include <utility>
+#include <vector>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/autograd/grad_mode.h"
+#include "runtime/functional/elements.h"
+#include "runtime/functional/functional.h"
+#include "tp/primitives.h"
+
+namespace kernbench::tp {
+
+namespace {
+
+using autograd::SavedTensor;
+
+// [..., n] as a matrix.
+Tensor as_matrix(const Tensor& x) {
+  const std::int64_t columns = x.shape()[x.shape().rank() - 1];
+  return x.shape().rank() == 2 ? x : reshape(x, {-1, columns});
+}
+
+struct Linear {
+  RuntimeContext& torch;
+  const LinearCommunication communication;
+  const bool input_needs_grad;
+  const bool weight_needs_grad;
+  const bool bias_needs_grad;
+
+  Issue issue() const { return communication.overlap ? Issue::async : Issue::blocking; }
+
+  Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+    const Tensor all =
+        communication.sequence_parallel ? gather_along_first_dim(torch, x, communication.group) : x;
+    const Tensor y = matmul(all, weight);
+    return bias.defined() ? y + bias : y;
+  }
+
+  std::vector<Tensor> backward(const Tensor& x, const Tensor& weight, const Tensor& dy) const {
+    Pending all_x{x};
+    if (communication.sequence_parallel && weight_needs_grad) {
+      all_x = gather_along_first_dim(torch, x, communication.group, issue());
+    }
+    Pending dx;
+    if (input_needs_grad) {
+      dx.tensor = matmul(dy, weight, {.transpose_b = true});
+      all_x.wait();
+      dx = reduced(std::move(dx.tensor));
+    }
+    Tensor dw;
+    if (weight_needs_grad) {
+      dw = matmul(as_matrix(all_x.wait()), as_matrix(dy), {.transpose_a = true});
+    }
+    const Tensor db = bias_needs_grad ? ops::sum_of_rows(dy) : Tensor();
+    return {dx.wait(), dw, db};
+  }
+
+ private:
+  Pending reduced(Tensor dx) const {
+    if (communication.sequence_parallel) {
+      return reduce_scatter_along_first_dim(torch, dx, communication.group, issue());
+    }
+    if (!communication.allreduce_dgrad) return {dx};
+    return reduce_consumed(torch, dx, communication.group, issue());
+  }
+};
+
+}  // namespace
+
+Tensor linear_with_grad_accumulation_and_async_allreduce(RuntimeContext& torch, const Tensor& x,
+                                                         const Tensor& weight, const Tensor& bias,
+                                                         const LinearCommunication& communication) {
+  const Linear linear{torch, communication, autograd::needs_grad(x), autograd::needs_grad(weight),
+                      autograd::needs_grad(bias)};
+  const auto forward = [&] {
+    const NoGradGuard no_grad(torch);
+    return linear.forward(x, weight, bias);
+  };
+  return autograd::record(
+      "linear", forward(), {x, weight, bias},
+      [linear, x = SavedTensor(x), weight = SavedTensor(weight)](const Tensor& dy) {
+        return linear.backward(x.get(), weight.get(), dy);
+      });
+}
+
+}  // namespace kernbench::tp

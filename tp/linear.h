@@ -1,0 +1,31 @@
+// The product that both linear layers are made of (megatron.core.tensor_parallel.layers).
+
+#pragma once
+
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench::tp {
+
+struct LinearCommunication {
+  distributed::ProcessGroup group = {};
+  bool allreduce_dgrad = false;    // the gradient of the input is a sum over ranks
+  bool sequence_parallel = false;  // each rank has a part of the input's first dimension
+  // Whether the communication of the input's gradient goes on beside the product that makes the
+  // weight's (else it is waited for first).
+  bool overlap = true;
+};
+
+// y = x w + bias, for x [..., in], w [in, out] and a bias [out] or none (undefined).
+//
+// sequence_parallel: x [s / W, ..., in], y [s, ..., out].
+// Communication, forward:   sequence_parallel: all_gather(x)
+//                backward:  dy w^T; all_reduce of it, beside x^T dy
+//                           sequence_parallel: all_gather(x), beside dy w^T; then reduce_scatter of
+//                           that, beside x^T dy.  The gathered x is not kept from forward.
+// What needs no gradient is not computed: with a frozen weight the input's alone
+// (linear_with_frozen_weight).
+Tensor linear_with_grad_accumulation_and_async_allreduce(RuntimeContext& torch, const Tensor& x,
+                                                         const Tensor& weight, const Tensor& bias,
+                                                         const LinearCommunication& communication);
+
+}  // namespace kernbench::tp

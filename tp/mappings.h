@@ -1,0 +1,74 @@
+// megatron.core.tensor_parallel.mappings: communication as an operator, with its gradient.
+//
+//   function                                    forward                    backward
+//   copy_to_tensor_model_parallel_region        -                          sum over ranks
+//   reduce_from_tensor_model_parallel_region    sum over ranks             -
+//   scatter_to_tensor_model_parallel_region     this rank's columns        all ranks' columns
+//   gather_from_tensor_model_parallel_region    all ranks' columns         this rank's columns
+//   scatter_to_sequence_parallel_region         this rank's rows           all ranks' rows
+//   gather_from_sequence_parallel_region        all ranks' rows            this rank's rows of the
+//                                                                          sum, or of its own
+//   reduce_scatter_to_sequence_parallel_region  this rank's rows of a sum  all ranks' rows
+//   all_gather_last_dim_from_...                all ranks' columns         ... columns of the sum
+//   reduce_scatter_last_dim_to_...              ... columns of a sum       all ranks' columns
+//   all_to_all                                  part r goes to rank r      back again
+//
+// Columns are the last dimension, rows the first.  `group`: by default the caller's tensor model
+// parallel group.  With one rank nothing is sent; a tensor that is a sum of holders inside the
+// device (partial) is made whole where a sum is formed (ADR-0133).
+//
+// A collective of torch.distributed has no gradient: what a rank computes with other ranks' numbers
+// would be lost for them.  That is what these are for.
+//
+// All throw CollectiveError KB-T001, in Megatron's words, for a size that the group does not
+// divide, KB-T002 without groups, and what torch.distributed throws.
+
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench::tp {
+
+using OptionalGroup = std::optional<distributed::ProcessGroup>;
+
+Tensor copy_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
+                                            const OptionalGroup& group = std::nullopt);
+// The sum is written into x if the caller moves it in and nobody else refers to it; else x stays.
+Tensor reduce_from_tensor_model_parallel_region(RuntimeContext& torch, Tensor x,
+                                                const OptionalGroup& group = std::nullopt);
+Tensor scatter_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
+                                               const OptionalGroup& group = std::nullopt);
+// The result is not cut along its columns inside the device either.
+Tensor gather_from_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
+                                                const OptionalGroup& group = std::nullopt);
+
+Tensor scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
+                                           const OptionalGroup& group = std::nullopt);
+// `tensor_parallel_output_grad`: whether ranks compute different things from the result, so that
+// its gradients are summands (as in front of a ColumnParallelLinear).  If all compute the same, it
+// is false: a wrong value is wrong by a factor of the group's size.
+Tensor gather_from_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
+                                            bool tensor_parallel_output_grad = true,
+                                            const OptionalGroup& group = std::nullopt);
+Tensor reduce_scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
+                                                  const OptionalGroup& group = std::nullopt);
+
+Tensor all_gather_last_dim_from_tensor_parallel_region(RuntimeContext& torch, const Tensor& x,
+                                                       const OptionalGroup& group = std::nullopt);
+Tensor reduce_scatter_last_dim_to_tensor_parallel_region(RuntimeContext& torch, const Tensor& x,
+                                                         const OptionalGroup& group = std::nullopt);
+
+// Parts of the first dimension, of these sizes, or equal ones: part r of x goes to rank r.
+Tensor all_to_all(RuntimeContext& torch, const distributed::ProcessGroup& group, const Tensor& x,
+                  std::span<const std::int64_t> output_split_sizes = {},
+                  std::span<const std::int64_t> input_split_sizes = {});
+// [tokens / W, hidden] -> [tokens, hidden / W], and back.
+Tensor all_to_all_sp2hp(RuntimeContext& torch, const Tensor& x,
+                        const OptionalGroup& group = std::nullopt);
+Tensor all_to_all_hp2sp(RuntimeContext& torch, const Tensor& x,
+                        const OptionalGroup& group = std::nullopt);
+
+}  // namespace kernbench::tp

@@ -1,0 +1,32 @@
+#include "tp/parameter.h"
+
+#include <fmt/format.h>
+
+#include "tp/misuse.h"
+#include "tp/parallel_state.h"
+
+namespace kernbench::tp {
+
+void set_tensor_model_parallel_attributes(Parameter& parameter, bool is_parallel, int dim,
+                                          int stride) {
+  if (parameter.attributes) {
+    wrong_layer(fmt::format("the tensor model parallel attributes of \'{}\' are set already",
+                            parameter.defined() ? parameter.name() : "a parameter"));
+  }
+  parameter.attributes = {is_parallel, dim, stride};
+}
+
+void set_defaults_if_not_set_tensor_model_parallel_attributes(Parameter& parameter) {
+  if (!parameter.attributes) parameter.attributes = TensorModelParallelAttributes{};
+}
+
+void copy_tensor_model_parallel_attributes(Parameter& to, const Parameter& from) {
+  if (from.attributes) to.attributes = from.attributes;
+}
+
+bool param_is_not_tensor_parallel_duplicate(RuntimeContext& torch, const Parameter& parameter) {
+  const bool is_parallel = parameter.attributes && parameter.attributes->tensor_model_parallel;
+  return is_parallel || get_tensor_model_parallel_rank(torch) == 0;
+}
+
+}  // namespace kernbench::tp

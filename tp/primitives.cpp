@@ -1,0 +1,181 @@
+#include "tp/primitives.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/functional/device_kernel.h"
+#include "tp/misuse.h"
+#include "tp/partition.h"
+#include "tp/slices.h"
+
+namespace kernbench::tp {
+
+using distributed::ProcessGroup;
+
+namespace {
+
+// Whether nothing is to be done: there is one rank, and the tensor is no sum of holders.
+bool is_whole(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group) {
+  return torch.distributed.get_world_size(group) == 1 && !ops::placement_of(x).is_partial();
+}
+
+std::size_t last_dim(const Tensor& x) {
+  return x.shape().rank() - 1;
+}
+
+Shape with_size(const Tensor& x, std::size_t dim, std::int64_t size) {
+  std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
+  sizes.at(dim) = size;
+  return Shape(sizes);
+}
+
+// Like x, of another first dimension, and no sum of holders.
+Tensor result_like(const Tensor& x, std::string_view name, const Shape& shape) {
+  return ops::make_like(x, name, shape, x.dtype(), ops::gradient_placement(ops::placement_of(x)));
+}
+
+std::int64_t part_of_first_dim(const Tensor& x, int world_size) {
+  if (x.shape()[0] % world_size != 0) {
+    not_divisible(
+        fmt::format("First dimension of the tensor should be divisible by tensor "
+                    "parallel size: '{}' is {}, and there are {} ranks",
+                    x.name(), to_string(x.shape()), world_size));
+  }
+  return x.shape()[0] / world_size;
+}
+
+// Its parts along the last dimension, one for each rank.
+std::vector<Tensor> parts_along_last_dim(const Tensor& x, int world_size) {
+  const std::int64_t size = divide(x.shape()[last_dim(x)], world_size);
+  std::vector<Tensor> parts;
+  for (int rank = 0; rank < world_size; ++rank) {
+    parts.push_back(slice(x, last_dim(x), rank * size, size, ops::placement_of(x)));
+  }
+  return parts;
+}
+
+}  // namespace
+
+Tensor reduce(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group) {
+  const Tensor own = x;  // a second handle: x keeps its elements
+  return reduce_consumed(torch, own, group, Issue::blocking).tensor;
+}
+
+Pending reduce_consumed(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group,
+                        Issue issue) {
+  if (is_whole(torch, x, group)) return {x};
+  const Tensor sum = autograd::writable(x);
+  return {sum, torch.distributed.all_reduce(sum, ReduceOp::sum, {group, issue == Issue::async})};
+}
+
+Tensor split_along_first_dim(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group) {
+  const int world_size = torch.distributed.get_world_size(group);
+  if (world_size == 1) return x;
+  const std::int64_t size = part_of_first_dim(x, world_size);
+  const int rank = torch.distributed.get_rank(group);
+  return slice(x, 0, rank * size, size, ops::placement_of(x));
+}
+
+Tensor split_along_last_dim(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group) {
+  const int world_size = torch.distributed.get_world_size(group);
+  if (world_size == 1) return x;
+  const std::int64_t size = divide(x.shape()[last_dim(x)], world_size);
+  const int rank = torch.distributed.get_rank(group);
+  return slice(x, last_dim(x), rank * size, size, ops::placement_of(x));
+}
+
+Tensor gather_along_first_dim(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group) {
+  return gather_along_first_dim(torch, x, group, Issue::blocking).tensor;
+}
+
+Pending gather_along_first_dim(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group,
+                               Issue issue) {
+  if (is_whole(torch, x, group)) return {x};
+  const int world_size = torch.distributed.get_world_size(group);
+  const Tensor all = result_like(x, "gather", with_size(x, 0, x.shape()[0] * world_size));
+  return {all, torch.distributed.all_gather_into_tensor(all, x, {group, issue == Issue::async})};
+}
+
+Tensor gather_along_last_dim(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group) {
+  const int world_size = torch.distributed.get_world_size(group);
+  const ops::Placement placement = uncut_along_last_dim(x);
+  if (world_size == 1 && placement == ops::placement_of(x)) return x;
+  std::vector<Tensor> parts;
+  for (int rank = 0; rank < world_size; ++rank) {
+    parts.push_back(ops::make_like(x, "gather", x.shape(), x.dtype(), placement));
+  }
+  torch.distributed.all_gather(parts, x, {group});
+  return world_size == 1 ? parts.front() : join(parts, last_dim(x));
+}
+
+Tensor reduce_scatter_along_first_dim(RuntimeContext& torch, const Tensor& x,
+                                      const ProcessGroup& group) {
+  return reduce_scatter_along_first_dim(torch, x, group, Issue::blocking).tensor;
+}
+
+Pending reduce_scatter_along_first_dim(RuntimeContext& torch, const Tensor& x,
+                                       const ProcessGroup& group, Issue issue) {
+  if (is_whole(torch, x, group)) return {x};
+  const int world_size = torch.distributed.get_world_size(group);
+  const Tensor part =
+      result_like(x, "reduce_scatter", with_size(x, 0, part_of_first_dim(x, world_size)));
+  return {part, torch.distributed.reduce_scatter_tensor(part, x, ReduceOp::sum,
+                                                        {group, issue == Issue::async})};
+}
+
+Tensor reduce_scatter_along_last_dim(RuntimeContext& torch, const Tensor& x,
+                                     const ProcessGroup& group) {
+  if (is_whole(torch, x, group)) return x;
+  const std::vector<Tensor> parts =
+      parts_along_last_dim(x, torch.distributed.get_world_size(group));
+  const Tensor own = result_like(x, "reduce_scatter", parts.front().shape());
+  torch.distributed.reduce_scatter(own, parts, ReduceOp::sum, {group});
+  return own;
+}
+
+Tensor exchange_along_first_dim(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group,
+                                std::span<const std::int64_t> output_split_sizes,
+                                std::span<const std::int64_t> input_split_sizes) {
+  if (torch.distributed.get_world_size(group) == 1) return x;
+  const std::int64_t rows =
+      output_split_sizes.empty()
+          ? x.shape()[0]
+          : std::accumulate(output_split_sizes.begin(), output_split_sizes.end(), std::int64_t{0});
+  const Tensor received = result_like(x, "all_to_all", with_size(x, 0, rows));
+  torch.distributed.all_to_all_single(received, x, output_split_sizes, input_split_sizes, {group});
+  return received;
+}
+
+Tensor exchange_rows_for_columns(RuntimeContext& torch, const Tensor& x,
+                                 const ProcessGroup& group) {
+  const int world_size = torch.distributed.get_world_size(group);
+  if (world_size == 1) return x;
+  const std::vector<Tensor> parts = parts_along_last_dim(x, world_size);
+  std::vector<Tensor> received;
+  for (int rank = 0; rank < world_size; ++rank) {
+    received.push_back(result_like(x, "all_to_all", parts.front().shape()));
+  }
+  torch.distributed.all_to_all(received, parts, {group});
+  return join(received, 0);
+}
+
+Tensor exchange_columns_for_rows(RuntimeContext& torch, const Tensor& x,
+                                 const ProcessGroup& group) {
+  const int world_size = torch.distributed.get_world_size(group);
+  if (world_size == 1) return x;
+  const std::int64_t size = part_of_first_dim(x, world_size);
+  std::vector<Tensor> parts;
+  std::vector<Tensor> received;
+  for (int rank = 0; rank < world_size; ++rank) {
+    parts.push_back(slice(x, 0, rank * size, size, ops::placement_of(x)));
+    received.push_back(result_like(x, "all_to_all", parts.back().shape()));
+  }
+  torch.distributed.all_to_all(received, parts, {group});
+  return join(received, last_dim(x));
+}
+
+}  // namespace kernbench::tp

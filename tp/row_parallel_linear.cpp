@@ -1,0 +1,68 @@
+#include "tp/row_parallel_linear.h"
+
+#include "runtime/functional/functional.h"
+#include "tp/linear.h"
+#include "tp/misuse.h"
+#include "tp/parallel_state.h"
+
+namespace kernbench::tp {
+
+RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOptions options)
+    : torch_(torch),
+      options_(std::move(options)),
+      group_(options_.tp_group ? *options_.tp_group : get_tensor_model_parallel_group(torch)),
+      is_sequence_parallel_(options_.sequence_parallel &&
+                            torch.distributed.get_world_size(group_) > 1) {
+  if (options_.sequence_parallel && !options_.input_is_parallel) {
+    wrong_layer("To enable `sequence_parallel`, `input_is_parallel` must be `True`");
+  }
+  const WeightPartition rows{.dim = 0,
+                             .rank = torch.distributed.get_rank(group_),
+                             .world_size = torch.distributed.get_world_size(group_),
+                             .stride = options_.stride};
+  weight =
+      make_weight(torch, {options_.in_features, options_.out_features}, rows, options_.init_method,
+                  {.dtype = options_.dtype,
+                   .dp = policy_over_pes(Shard::row_wise, options_.num_cubes, options_.num_pes),
+                   .name = options_.name + ".weight",
+                   .perform_initialization = options_.perform_initialization});
+  set_tensor_model_parallel_attributes(weight, true, 0, options_.stride);
+  if (!options_.bias) return;
+  bias = make_bias(torch, {options_.out_features}, {},
+                   {.dtype = options_.dtype,
+                    .dp = policy_over_pes(Shard::replicate, options_.num_cubes, options_.num_pes),
+                    .name = options_.name + ".bias"});
+  set_defaults_if_not_set_tensor_model_parallel_attributes(bias);
+  bias.sequence_parallel = is_sequence_parallel_;
+}
+
+std::vector<Parameter> RowParallelLinear::parameters() const {
+  return bias.defined() ? std::vector{weight, bias} : std::vector{weight};
+}
+
+Tensor RowParallelLinear::forward(const Tensor& x) const {
+  return forward_with_bias(x).first;
+}
+
+std::pair<Tensor, Tensor> RowParallelLinear::forward_with_bias(const Tensor& x) const {
+  const Tensor own =
+      options_.input_is_parallel ? x : scatter_to_tensor_model_parallel_region(torch_, x, group_);
+  Tensor summand = linear_with_grad_accumulation_and_async_allreduce(torch_, own, weight, {}, {});
+  Tensor y = is_sequence_parallel_
+                 ? reduce_scatter_to_sequence_parallel_region(torch_, summand, group_)
+                 : reduce_from_tensor_model_parallel_region(torch_, std::move(summand), group_);
+  if (options_.skip_bias_add) return {y, bias};
+  return {bias.defined() ? y + bias : y, Tensor()};
+}
+
+void allreduce_sequence_parallel_gradients(RuntimeContext& torch,
+                                           const std::vector<Parameter>& parameters,
+                                           const OptionalGroup& group) {
+  const ProcessGroup members = group ? *group : get_tensor_model_parallel_group(torch);
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.sequence_parallel || !parameter.grad().defined()) continue;
+    torch.distributed.all_reduce(parameter.grad(), ReduceOp::sum, {members});
+  }
+}
+
+}  // namespace kernbench::tp

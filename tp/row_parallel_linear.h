@@ -1,0 +1,79 @@
+// megatron.core.tensor_parallel.RowParallelLinear.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tp/mappings.h"
+#include "tp/parameter.h"
+#include "tp/weights.h"
+
+namespace kernbench::tp {
+
+struct RowParallelLinearOptions {
+  std::int64_t in_features = 0;  // of all ranks together
+  std::int64_t out_features = 0;
+  bool bias = true;                // 0 at first
+  bool input_is_parallel = true;   // each rank has its part of x; else it takes it out of all of x
+  bool skip_bias_add = false;      // forward_with_bias() returns the bias, to be added elsewhere
+  bool sequence_parallel = false;  // each rank gets a part of the output's first dimension
+  int stride = 1;
+  InitMethod init_method = init_method_normal(0.02);
+  bool perform_initialization = true;
+  DType dtype = DType::f16;
+  // The PEs of the device that share the rank's part, row-wise: the first so many of the first so
+  // many cubes.  The input is column-wise on them, as a ColumnParallelLinear's output is
+  // (ADR-0133).
+  int num_cubes = 1;
+  int num_pes = 1;
+  OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
+  std::string name = "row_parallel_linear";
+};
+
+// y = x A + b, with the rows of A cut over the W ranks of a group, and the columns of x likewise:
+// x A is the sum of x_r A_r.
+//
+//   x       [..., in / W]   this rank's columns; input_is_parallel = false: [..., in], all of them
+//   weight  [in / W, out]   this rank's rows (Megatron's transposed)
+//   bias    [out]           the same on all ranks; added once, to the sum
+//   y       [..., out]      the same on all ranks; sequence_parallel: [s / W, ..., out]
+//
+// Communication: forward one all_reduce of y, backward none.  sequence_parallel: forward one
+// reduce_scatter of y, backward one all_gather of its gradient; then the bias' gradient is a sum
+// over this rank's tokens, for allreduce_sequence_parallel_gradients().
+class RowParallelLinear {
+ public:
+  // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide in_features,
+  // KB-T006 for options that do not go together, KB-T002 without groups.
+  RowParallelLinear(RuntimeContext& torch, RowParallelLinearOptions options);
+
+  // y.
+  Tensor forward(const Tensor& x) const;
+  // y, and with skip_bias_add the bias that it lacks.
+  std::pair<Tensor, Tensor> forward_with_bias(const Tensor& x) const;
+
+  const RowParallelLinearOptions& options() const { return options_; }
+  std::vector<Parameter> parameters() const;
+
+  Parameter weight;
+  Parameter bias;  // undefined if there is none
+
+ private:
+  RuntimeContext& torch_;
+  const RowParallelLinearOptions options_;
+  const distributed::ProcessGroup group_;
+  const bool is_sequence_parallel_;
+};
+
+// Makes the gradients of those parameters whole that are sums over this rank's tokens
+// (Parameter::sequence_parallel): one all_reduce for each that has one, after every backward of a
+// step, and once (_allreduce_non_tensor_model_parallel_grads of megatron's finalize_model_grads).
+// `group`: none: the caller's tensor model parallel group.
+void allreduce_sequence_parallel_gradients(RuntimeContext& torch,
+                                           const std::vector<Parameter>& parameters,
+                                           const OptionalGroup& group = std::nullopt);
+
+}  // namespace kernbench::tp

@@ -1,0 +1,118 @@
+#include "tp/slices.h"
+
+#include <algorithm>
+
+#include "runtime/functional/device_kernel.h"
+
+namespace kernbench::tp {
+
+namespace {
+
+using ops::Level;
+using ops::LocalPart;
+
+// A rectangle of rows that lie `pitch` apart.
+struct Rows {
+  tl::Pointer begin;
+  std::int64_t pitch = 0;
+};
+
+void copy_rows(tl::Context& tl, const Rows& target, const Rows& source, std::int64_t rows,
+               std::int64_t columns) {
+  const std::int64_t most = ops::block_elements(tl);
+  ops::for_each_block(columns, most, [&](std::int64_t column, std::int64_t width) {
+    const std::int64_t at_once = std::max<std::int64_t>(most / width, 1);
+    ops::for_each_block(rows, at_once, [&](std::int64_t row, std::int64_t height) {
+      const tl::Tensor block = tl.load(source.begin + row * source.pitch + column, {height, width},
+                                       source.begin.dtype(), source.pitch);
+      tl.store(target.begin + row * target.pitch + column, block, target.pitch);
+    });
+  });
+}
+
+// Where a part begins in its tensor, seen as a matrix.
+struct Corner {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+};
+Corner corner_of(const LocalPart& part) {
+  const std::size_t rank = part.shape.rank();
+  Corner corner;
+  if (rank > 0) corner.column = part.offset[rank - 1];
+  if (rank > 1) corner.row = part.offset[0];
+  for (std::size_t i = 1; i + 1 < rank; ++i) corner.row *= part.shape[i];
+  return corner;
+}
+
+bool can_slice(const Level& x, const Level& result, std::size_t dim) {
+  if (x.is_partial() || result.is_partial()) return x == result;
+  return x.is_replicate() || (x == result && x.dimension != dim);
+}
+
+}  // namespace
+
+Tensor slice(const Tensor& x, std::size_t dim, std::int64_t begin, std::int64_t length,
+             const ops::Placement& placement) {
+  const ops::Placement of_x = ops::placement_of(x);
+  if (!of_x.has_holders_of(placement) || !can_slice(of_x.cube, placement.cube, dim) ||
+      !can_slice(of_x.pe, placement.pe, dim)) {
+    ops::refuse_placement("slice", x,
+                          "each PE's part of the result must be in its part of the tensor, which "
+                          "is so if it is replicated, or cut along another dimension");
+  }
+  std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
+  sizes.at(dim) = length;
+  std::int64_t rows_before = dim + 1 == sizes.size() ? 0 : begin;
+  for (std::size_t i = 1; i + 1 < sizes.size(); ++i) rows_before *= sizes[i];
+  const std::int64_t columns_before = dim + 1 == sizes.size() ? begin : 0;
+  const Tensor result = ops::make_like(x, "slice", Shape(sizes), x.dtype(), placement);
+  if (result.numel() == 0) return result;
+  ops::launch("slice", {result}, {x}, [&](tl::Context& tl) {
+    const LocalPart target = ops::local_part(result, tl);
+    const LocalPart source = ops::local_part(x, tl);
+    const Corner to = corner_of(target);
+    const Corner from = corner_of(source);
+    const std::int64_t row = to.row + rows_before - from.row;
+    const std::int64_t column = to.column + columns_before - from.column;
+    copy_rows(tl, {target.data, target.columns},
+              {source.data + row * source.columns + column, source.columns}, target.rows,
+              target.columns);
+  });
+  return result;
+}
+
+Tensor join(const std::vector<Tensor>& parts, std::size_t dim) {
+  const Tensor& first = parts.front();
+  const ops::Placement placement = ops::placement_of(first);
+  for (const Level& level : {placement.cube, placement.pe}) {
+    if (level.is_cut() && level.dimension == dim) {
+      ops::refuse_placement("join", first, "it must not be cut along the dimension that is joined");
+    }
+  }
+  std::vector<std::int64_t> sizes(first.shape().begin(), first.shape().end());
+  sizes.at(dim) *= static_cast<std::int64_t>(parts.size());
+  const bool joins_columns = dim + 1 == sizes.size();
+  const Tensor result = ops::make_like(first, "join", Shape(sizes), first.dtype(), placement);
+  if (result.numel() == 0) return result;
+  ops::launch("join", {result}, parts, [&](tl::Context& tl) {
+    const LocalPart target = ops::local_part(result, tl);
+    tl::Pointer at = target.data;
+    for (const Tensor& part : parts) {
+      const LocalPart source = ops::local_part(part, tl);
+      copy_rows(tl, {at, target.columns}, {source.data, source.columns}, source.rows,
+                source.columns);
+      at = at + source.columns * (joins_columns ? 1 : source.rows);
+    }
+  });
+  return result;
+}
+
+ops::Placement uncut_along_last_dim(const Tensor& x) {
+  const std::size_t last = x.shape().rank() - 1;
+  return *ops::by_level(ops::placement_of(x), [&](const Level& level) -> std::optional<Level> {
+    const bool is_uncut = level.is_cut() && level.dimension != last;
+    return is_uncut ? level : ops::kReplicate;
+  });
+}
+
+}  // namespace kernbench::tp
