@@ -25,10 +25,15 @@ class LaneQueues {
   const sim::IpcqChannel& queue(const sim::PeLocation& from, const sim::PeLocation& to);
 
  private:
+  struct Queue {
+    sim::IpcqChannel* channel = nullptr;
+    sim::Port out = sim::Direction::global_east;  // on the PE that it comes from
+  };
+
   sim::Machine& machine() { return simulation_->machine(); }
 
   const std::shared_ptr<runtime::Simulation> simulation_;  // groups may outlive a context
-  std::map<std::pair<sim::PeLocation, sim::PeLocation>, sim::IpcqChannel*> queues_;
+  std::map<std::pair<sim::PeLocation, sim::PeLocation>, Queue> queues_;
 };
 
 }  // namespace kernbench::ccl

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <set>
 #include <vector>
 
 #include "sim_engine/components/port.h"
@@ -35,11 +36,13 @@ class PeIpcq {
     const auto index = static_cast<std::size_t>(port.index);  // a negative one is large
     return index < channels.size() ? channels[index] : nullptr;
   }
-  static void enter(Table& table, Port port, IpcqChannel* channel);
+  void enter(Table& table, Port port, IpcqChannel* channel);
+  int end(Direction direction) const;  // no queue has this index, or a higher one
   static std::vector<IpcqChannel*> all_of(const Table& table);
 
   Table out_;
   Table in_;
+  std::array<std::set<int>, kDirectionCount> holes_;  // unused indices below end()
 };
 
 }  // namespace kernbench::sim

@@ -48,4 +48,29 @@ TEST_CASE("a PE's table has a place for each port and finds no others", "[port][
   CHECK(sender.outs().empty());
 }
 
+TEST_CASE("the first unused port is where no queue ends or begins", "[port][ipcq]") {
+  MachineUnderTest dut(overhead_topology());
+  const auto unused = [&](const PeLocation& pe, Direction direction) {
+    return dut.machine.pe(pe).ipcq().unused_port(direction);
+  };
+  std::vector<IpcqChannel*> channels;
+  for (int i = 0; i < 4; ++i) {
+    CHECK(unused(kPe0, Direction::south) == Port{Direction::south, i});
+    CHECK(unused(kPe1, Direction::north) == Port{Direction::north, i});
+    channels.push_back(&dut.machine.connect(
+        {kPe0, {Direction::south, i}, kPe1, {Direction::north, i}}, {.slot_bytes = 0}));
+  }
+  // Of one that ends where another begins, both must go.
+  IpcqChannel& back = dut.machine.connect(
+      {kPe1, {Direction::north, 1}, kPe0, {Direction::south, 6}}, {.slot_bytes = 0});
+  CHECK(unused(kPe0, Direction::south) == Port{Direction::south, 4});
+  dut.machine.disconnect(*channels[2]);
+  dut.machine.disconnect(*channels[1]);
+  CHECK(unused(kPe0, Direction::south) == Port{Direction::south, 1});
+  CHECK(unused(kPe1, Direction::north) == Port{Direction::north, 2});
+  dut.machine.disconnect(back);
+  CHECK(unused(kPe1, Direction::north) == Port{Direction::north, 1});
+  CHECK(unused(kPe1, Direction::west) == Port{Direction::west, 0});
+}
+
 }  // namespace kernbench::sim
