@@ -49,7 +49,9 @@ class Backend {
   // Ranks that call each collective: all, or a single driver that calls for all of them.
   virtual int caller_count() const { return world_size(); }
 
-  // For a group of these members, global ranks by group rank; all of them for the default group.
+  // For a group of these members, global ranks by group rank: first for the default group, with all
+  // of them, and for each other group when it first runs something, if it does.  What a group of
+  // one has already is not run: a communicator of one copies, or makes partial tensors replicated.
   // May throw CollectiveError if it has no such groups.
   virtual std::unique_ptr<Communicator> connect(const std::vector<int>& ranks) = 0;
 

@@ -233,9 +233,13 @@ class DistributedContext {
 
   const runtime::FiberLocal& local() const;
   Backend& backend() const;
+  bool is_registered(const ProcessGroup& group) const;
   Group* find(const ProcessGroup& group) const;  // nullptr: not one that the caller is a member of
   Group& registered(const ProcessGroup& group) const;
   std::shared_ptr<Group> make_group(std::vector<int> ranks, std::string_view description);
+  const std::shared_ptr<Group>& register_group(std::vector<int> ranks,
+                                               std::string_view description);
+  void forget_if_destroyed(const std::shared_ptr<Group>& group);
   ProcessGroup handle_for_caller(const std::shared_ptr<Group>& group) const;
   std::vector<int> checked_ranks(std::span<const int> ranks, const NewGroupOptions& options) const;
   ProcessGroup new_local_group(std::vector<int> ranks, const NewGroupOptions& options);
@@ -256,8 +260,12 @@ class DistributedContext {
   };
   Arrival arrive(const Call& call, const CollectiveFingerprint& fingerprint,
                  const CollectiveRequest& request);
+  struct Issued;
   Work issue(const Call& call, CollectiveFingerprint fingerprint, CollectiveRequest request,
              bool async_op);
+  void run(const Issued& issued);
+  bool changes_nothing(const Group& group, const CollectiveRequest& request) const;
+  std::shared_ptr<Communicator> communicator_of(Group& group);
   std::shared_ptr<Work::State> make_work(std::string description);
   void start(const std::shared_ptr<Work::State>& work, std::function<void()> body);
   std::exception_ptr unnoticed_failure() const;
@@ -275,21 +283,21 @@ class DistributedContext {
   };
   Work post(const MessageCall& wanted, const Tensor& x);
   runtime::FlightRecorder::Id record(const MessageCall& wanted, const Message& message, int group);
-  void move(Group& group, const Message& send, const Message& receive);
+  void move(Communicator& communicator, const Message& send, const Message& receive);
 
   // Every member's object, by group rank, once all have called.
   std::vector<std::any> exchange(std::string_view function, const Call& call, std::any own,
                                  const std::optional<int>& root, Location location);
 
-  // A group that ranks are making: until all of the world have called.
+  // A group that ranks are making: until all that are to call have called.
   struct NewGroup {
     std::shared_ptr<Group> group;
     int handed_out = 0;
   };
   // Groups of the same ranks, made by their members alone.
   struct LocalGroups {
-    std::vector<std::shared_ptr<Group>> made;
-    std::map<int, int> taken;  // by global rank: how many it has
+    std::map<int, NewGroup> made;  // by their order: those that not all members have yet
+    std::map<int, int> taken;      // by global rank: how many it has
   };
   struct ObjectExchange {
     explicit ObjectExchange(int members) : objects(static_cast<std::size_t>(members)) {}
@@ -301,7 +309,7 @@ class DistributedContext {
   RuntimeContext& torch_;
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<Group> world_;
-  std::vector<std::shared_ptr<Group>> groups_;            // the others
+  std::map<int, std::shared_ptr<Group>> groups_;          // the others, by number
   std::map<std::uint64_t, NewGroup> new_groups_;          // by operation
   std::map<std::vector<int>, LocalGroups> local_groups_;  // by ranks
   int group_count_ = 0;                                   // for names

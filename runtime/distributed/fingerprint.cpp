@@ -1,6 +1,7 @@
 #include "runtime/distributed/fingerprint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace kernbench::distributed {
 
@@ -17,6 +18,10 @@ std::string text_of(const std::optional<Shape>& shape) {
 }
 
 }  // namespace
+
+std::string list_of(std::span<const int> ranks) {
+  return fmt::format("[{}]", fmt::join(ranks, ", "));
+}
 
 CollectiveFingerprint fingerprint_of(std::string_view function, CollectiveKind kind,
                                      std::source_location location) {
@@ -48,7 +53,7 @@ std::string fingerprint_text(const CollectiveFingerprint& print, std::uint64_t s
   }
   if (print.op) text += fmt::format(", ReduceOp={}", name_of(*print.op));
   if (print.root) text += fmt::format(", Root={}", *print.root);
-  if (print.group) text += fmt::format(", Group={}", *print.group);
+  if (!print.members.empty()) text += fmt::format(", Group={}", list_of(print.members));
   if (print.shape) text += fmt::format(", Placement=({})", to_string(print.placement));
   return text + ")";
 }
@@ -61,7 +66,7 @@ std::string describe(const CollectiveFingerprint& print, std::uint64_t sequence)
     if (print.root) text += fmt::format(" root {}", *print.root);
     text += ")";
   }
-  if (print.group) text += fmt::format(" ({})", *print.group);
+  if (!print.members.empty()) text += fmt::format(" ({})", list_of(print.members));
   return fmt::format("{} at {}", text, call_site(print.location));
 }
 
@@ -86,7 +91,7 @@ std::vector<std::string> differences(const CollectiveFingerprint& a,
   }
   if (a.op != b.op) differ("Reduce op", text_of(a.op), text_of(b.op));
   if (a.root != b.root) differ("Root", text_of(a.root), text_of(b.root));
-  if (a.group != b.group) differ("Group", a.group.value_or("none"), b.group.value_or("none"));
+  if (a.members != b.members) differ("Group", list_of(a.members), list_of(b.members));
   if (a.shape && b.shape && a.placement != b.placement) {
     differ("Placement", to_string(a.placement), to_string(b.placement));
   }

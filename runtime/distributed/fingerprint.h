@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <source_location>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,8 +41,8 @@ struct CollectiveFingerprint {
   bool is_list = false;  // of equal tensors; their shapes may differ from rank to rank
 
   std::optional<ReduceOp> op = std::nullopt;
-  std::optional<int> root = std::nullopt;           // global rank
-  std::optional<std::string> group = std::nullopt;  // of a new_group: its members
+  std::optional<int> root = std::nullopt;  // global rank
+  std::vector<int> members = {};           // of a new_group
 
   // Not compared.
   int device = -1;  // must differ between ranks; -1: no tensor
@@ -66,6 +67,9 @@ std::string describe(const CollectiveFingerprint& fingerprint, std::uint64_t seq
 // "Tensor shapes: [4] vs [5]", ...: in what two differ.  If the operations do, that alone.
 std::vector<std::string> differences(const CollectiveFingerprint& a,
                                      const CollectiveFingerprint& b);
+
+// "[0, 2, 5]"
+std::string list_of(std::span<const int> ranks);
 
 // "ddp.cpp:41"
 std::string call_site(const std::source_location& location);

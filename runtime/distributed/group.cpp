@@ -27,6 +27,12 @@ void Group::begin_anew() {
   last.assign(ranks.size(), nullptr);
 }
 
+void Group::release() {
+  communicator.reset();
+  mailbox = {};
+  last.assign(ranks.size(), nullptr);
+}
+
 std::optional<int> Group::rank_of(int global_rank) const {
   const auto found = std::ranges::lower_bound(by_global_rank_, std::pair(global_rank, 0));
   if (found == by_global_rank_.end() || found->first != global_rank) return std::nullopt;

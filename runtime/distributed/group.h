@@ -25,14 +25,16 @@ struct Group : std::enable_shared_from_this<Group> {
 
   // Calls are counted anew, and nothing is under way.
   void begin_anew();
+  // Nobody will call it again: frees what it needs to run.  What is under way has its share of it.
+  void release();
 
   bool is_of_ranks = false;  // made in a spawn(), and gone with it
 
   const std::string name;  // its number
   const int number;
   const std::string description;
-  const std::vector<int> ranks;  // global, by group rank
-  std::unique_ptr<Communicator> communicator;
+  const std::vector<int> ranks;                // global, by group rank
+  std::shared_ptr<Communicator> communicator;  // null: nothing has run yet, or it is destroyed
   CollectiveLedger ledger;
   Mailbox mailbox;
   std::vector<std::shared_ptr<Work::State>> last;  // by group rank: what its next call follows

@@ -1,7 +1,6 @@
 // torch.distributed.new_group and its kin.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -13,32 +12,28 @@ namespace kernbench::distributed {
 
 using runtime::FiberLocal;
 
-namespace {
-
-std::string list_of(std::span<const int> ranks) {
-  return fmt::format("[{}]", fmt::join(ranks, ", "));
+// Whether the group is there, for the caller: a rank may have destroyed it where others have not.
+bool DistributedContext::is_registered(const ProcessGroup& group) const {
+  if (group.group() == nullptr) return false;
+  const auto known = groups_.find(group.group()->number);
+  if (known == groups_.end() || known->second != group.group()) return false;
+  const auto rank = group.group()->rank_of(local().rank);
+  return local().kind != FiberLocal::Kind::rank || !rank || !group.group()->has_left(*rank);
 }
-
-}  // namespace
 
 // The group, if the caller is a member of it and has not destroyed it.
 Group* DistributedContext::find(const ProcessGroup& group) const {
   backend();
-  if (group.is_non_member()) return nullptr;
+  if (!group.is_default() && !is_registered(group)) return nullptr;
   Group* const found = group.is_default() ? world_.get() : group.group().get();
-  const auto rank = found->rank_of(local().rank);
-  if (!rank || found->has_left(*rank)) return nullptr;
-  return found;
+  return found->rank_of(local().rank) ? found : nullptr;
 }
 
 // The group, of which the caller need not be a member.
 Group& DistributedContext::registered(const ProcessGroup& group) const {
   backend();
   if (group.is_default()) return *world_;
-  const bool is_known =
-      group.group() != nullptr && std::ranges::find(groups_, group.group()) != groups_.end();
-  const auto rank = is_known ? group.group()->rank_of(local().rank) : std::nullopt;
-  if (!is_known || (rank && group.group()->has_left(*rank))) {
+  if (!is_registered(group)) {
     misuse(
         fmt::format("Group {} is not registered, please create group with "
                     "torch.distributed.new_group API",
@@ -72,9 +67,9 @@ std::vector<int> DistributedContext::get_process_group_ranks(const ProcessGroup&
 
 int DistributedContext::get_pg_count() const {
   backend();
-  const auto is_member = [&](const std::shared_ptr<Group>& group) {
-    const auto rank = group->rank_of(local().rank);
-    return rank && !group->has_left(*rank);
+  const auto is_member = [&](const auto& entry) {
+    const auto rank = entry.second->rank_of(local().rank);
+    return rank && !entry.second->has_left(*rank);
   };
   return 1 + static_cast<int>(std::ranges::count_if(groups_, is_member));
 }
@@ -82,10 +77,24 @@ int DistributedContext::get_pg_count() const {
 std::shared_ptr<Group> DistributedContext::make_group(std::vector<int> ranks,
                                                       std::string_view description) {
   auto group = std::make_shared<Group>(group_count_, std::string(description), std::move(ranks));
-  group->communicator = backend_->connect(group->ranks);
   group->is_of_ranks = local().kind == FiberLocal::Kind::rank;
+  note_absent_ranks(*group);
   ++group_count_;
   return group;
+}
+
+const std::shared_ptr<Group>& DistributedContext::register_group(std::vector<int> ranks,
+                                                                 std::string_view description) {
+  const int number = group_count_;
+  return groups_[number] = make_group(std::move(ranks), description);
+}
+
+// When all members have destroyed it, nobody can call anything of it, but calls may be under way.
+// One that was made outside of spawn() is there again in the next.
+void DistributedContext::forget_if_destroyed(const std::shared_ptr<Group>& group) {
+  if (std::ranges::find(group->has_destroyed, false) != group->has_destroyed.end()) return;
+  group->release();
+  if (group->is_of_ranks || local().kind != FiberLocal::Kind::rank) groups_.erase(group->number);
 }
 
 ProcessGroup DistributedContext::handle_for_caller(const std::shared_ptr<Group>& group) const {
@@ -137,22 +146,19 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
   }
   std::vector<int> ranks = checked_ranks(given, options);
   if (local().kind != FiberLocal::Kind::rank) {  // a single driver makes it for all
-    groups_.push_back(make_group(std::move(ranks), options.group_desc));
-    return handle_for_caller(groups_.back());
+    return handle_for_caller(register_group(std::move(ranks), options.group_desc));
   }
   if (options.use_local_synchronization) return new_local_group(std::move(ranks), options);
 
   const std::optional<Call> call = begin("new_group", {});
   const CollectiveFingerprint fingerprint{.function = "new_group",
                                           .kind = CollectiveKind::new_group,
-                                          .group = list_of(ranks),
+                                          .members = ranks,
                                           .location = location};
   const auto [arrived, flight] = arrive(*call, fingerprint, {});
   NewGroup& made = new_groups_[arrived.operation];
   if (made.group == nullptr) {
-    made.group = make_group(std::move(ranks), options.group_desc);
-    note_absent_ranks(*made.group);
-    groups_.push_back(made.group);
+    made.group = register_group(std::move(ranks), options.group_desc);
   }
   const ProcessGroup handle = handle_for_caller(made.group);
   torch_.simulation().flight_recorder().complete(local().rank, flight, torch_.simulation().now());
@@ -164,14 +170,14 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
 ProcessGroup DistributedContext::new_local_group(std::vector<int> ranks,
                                                  const NewGroupOptions& options) {
   if (std::ranges::find(ranks, local().rank) == ranks.end()) return ProcessGroup::non_member();
+  const auto member_count = static_cast<int>(ranks.size());
   LocalGroups& same = local_groups_[ranks];
   const int index = same.taken[local().rank]++;
-  if (index == static_cast<int>(same.made.size())) {
-    same.made.push_back(make_group(std::move(ranks), options.group_desc));
-    note_absent_ranks(*same.made.back());
-    groups_.push_back(same.made.back());
-  }
-  return ProcessGroup(same.made[static_cast<std::size_t>(index)]);
+  NewGroup& made = same.made[index];
+  if (made.group == nullptr) made.group = register_group(std::move(ranks), options.group_desc);
+  const ProcessGroup handle(made.group);
+  if (++made.handed_out == member_count) same.made.erase(index);
+  return handle;
 }
 
 std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgroups(

@@ -172,41 +172,76 @@ DistributedContext::Arrival DistributedContext::arrive(const Call& call,
   }
 }
 
+// A call that has arrived, with what it needs to run: its group may be destroyed meanwhile.
+struct DistributedContext::Issued {
+  CollectiveFingerprint fingerprint;
+  Arrival arrival;
+  std::shared_ptr<Group> group;
+  std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<Work::State> previous;  // of the rank in the group
+  CollectiveRequest request;
+};
+
 // A rank's collectives of a group run one after the other, as on a stream of their own.
 Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerprint,
                                CollectiveRequest request, bool async_op) {
   fingerprint.is_async = async_op;
-  const auto [arrived, flight] = arrive(call, fingerprint, request);
+  const Arrival arrival = arrive(call, fingerprint, request);
   std::shared_ptr<Work::State>& last = call.group->last[static_cast<std::size_t>(call.rank)];
-  const auto wait_for_previous = [previous = last] {
-    if (previous == nullptr) return;
-    previous->wait([&] { return fmt::format("{} before it", previous->description); });
-  };
+  Issued issued{std::move(fingerprint),       arrival, call.group->shared_from_this(),
+                communicator_of(*call.group), last,    std::move(request)};
   if (!async_op) {
-    InCollective in(torch_.simulation(), *call.group, fingerprint, arrived.sequence, flight);
-    wait_for_previous();
-    in.started();
-    call.group->communicator->run(arrived, request);
-    in.completed();
+    run(issued);
     return {};
   }
   const std::shared_ptr<Work::State> work =
-      make_work(describe_in(call.group->number, fingerprint, arrived.sequence));
-  work->sequence = arrived.sequence;
-  work->flight = flight;
-  work->tensors = tensors_of(request.takes);
-  for (const auto* blocks : {&request.gives, &request.takes}) {
+      make_work(describe_in(call.group->number, issued.fingerprint, arrival.call.sequence));
+  work->sequence = arrival.call.sequence;
+  work->flight = arrival.flight;
+  work->tensors = tensors_of(issued.request.takes);
+  const bool is_next = last == nullptr || last->is_done;
+  last = work;
+  if (is_next && changes_nothing(*call.group, issued.request)) {
+    run(issued);
+    work->finish(nullptr);
+    return Work(work);
+  }
+  for (const auto* blocks : {&issued.request.gives, &issued.request.takes}) {
     for (const Tensor& tensor : tensors_of(*blocks)) work->keep(tensor);
   }
-  last = work;
-  start(work, [fingerprint, arrived = arrived, flight = flight, wait_for_previous,
-               group = call.group->shared_from_this(), request = std::move(request), this] {
-    InCollective in(torch_.simulation(), *group, fingerprint, arrived.sequence, flight);
-    wait_for_previous();
-    in.started();
-    group->communicator->run(arrived, request);
-  });
+  start(work, [this, issued = std::move(issued)] { run(issued); });
   return Work(work);
+}
+
+void DistributedContext::run(const Issued& issued) {
+  InCollective in(torch_.simulation(), *issued.group, issued.fingerprint,
+                  issued.arrival.call.sequence, issued.arrival.flight);
+  if (const auto& previous = issued.previous) {
+    previous->wait([&] { return fmt::format("{} before it", previous->description); });
+  }
+  in.started();
+  if (!changes_nothing(*issued.group, issued.request)) {
+    issued.communicator->run(issued.arrival.call, issued.request);
+  }
+  if (!issued.fingerprint.is_async) in.completed();  // else its Work is
+}
+
+// Whether the group's only member has what it takes.  (Of PEs that are ranks, a single caller is
+// not the only member.)
+bool DistributedContext::changes_nothing(const Group& group,
+                                         const CollectiveRequest& request) const {
+  if (group.size() > 1 || backend_->world_size() != backend_->caller_count()) return false;
+  if (request.gives.empty()) return true;  // a barrier
+  const Block& gives = request.gives.front();
+  const Block& takes = request.takes.front();
+  return gives.tensor.storage() == takes.tensor.storage() && gives.first == takes.first &&
+         !runtime::is_sum(*takes.tensor.storage());
+}
+
+// Made when it is first needed: of many groups, most run nothing.
+std::shared_ptr<Communicator> DistributedContext::communicator_of(Group& group) {
+  if (group.communicator == nullptr) group.communicator = backend_->connect(group.ranks);
+  return group.communicator;
 }
 
 std::shared_ptr<Work::State> DistributedContext::make_work(std::string description) {

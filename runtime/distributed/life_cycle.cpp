@@ -48,7 +48,7 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
     std::vector<int> ranks(static_cast<std::size_t>(backend_->caller_count()));
     std::iota(ranks.begin(), ranks.end(), 0);
     world_ = make_group(std::move(ranks), "default_pg");
-    note_absent_ranks(*world_);
+    communicator_of(*world_);
   }
   if (local().kind == FiberLocal::Kind::rank) {
     initialized_ranks_.insert(local().rank);
@@ -98,14 +98,15 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
   if (!is_initialized()) misuse("Process group cannot be None");
   const bool is_rank = local().kind == FiberLocal::Kind::rank;
   if (!group.is_default()) {
-    Group* const found = find(group);
-    if (found == nullptr) misuse("Invalid process group specified");
+    const bool may_destroy = is_rank ? find(group) != nullptr : is_registered(group);
+    if (!may_destroy) misuse("Invalid process group specified");
+    const std::shared_ptr<Group> found = group.group();
     for (int rank = 0; rank < found->size(); ++rank) {
       if (!is_rank || found->ranks[static_cast<std::size_t>(rank)] == local().rank) {
         found->has_destroyed[static_cast<std::size_t>(rank)] = true;
       }
     }
-    return;
+    return forget_if_destroyed(found);
   }
   if (is_rank && !initialized_ranks_.contains(local().rank)) {
     misuse("the process group was made before spawn() and is destroyed after it, not by a rank");
@@ -202,7 +203,7 @@ void DistributedContext::rank_returned(int rank) {
     if (const auto member = group.rank_of(rank)) group.ledger.leave(*member, true);
   };
   if (world_ != nullptr) leave(*world_);
-  for (const auto& group : groups_) leave(*group);
+  for (const auto& [number, group] : groups_) leave(*group);
 }
 
 void DistributedContext::run_abandoned() {
@@ -225,17 +226,19 @@ void DistributedContext::begin_anew() {
   object_exchanges_.clear();
   const auto begin = [&](Group& group) {
     group.begin_anew();
+    group.has_destroyed.assign(group.ranks.size(), false);
     note_absent_ranks(group);
   };
   if (world_ != nullptr) begin(*world_);
-  for (const auto& group : groups_) begin(*group);
+  for (const auto& [number, group] : groups_) begin(*group);
 }
 
 void DistributedContext::forget_groups(Forget which) {
-  const auto forget = [&](const std::shared_ptr<Group>& group) {
-    if (which == Forget::of_ranks && !group->is_of_ranks) return false;
-    group->has_destroyed.assign(group->ranks.size(), true);
-    group->communicator.reset();
+  const auto forget = [&](const auto& entry) {
+    Group& group = *entry.second;
+    if (which == Forget::of_ranks && !group.is_of_ranks) return false;
+    group.has_destroyed.assign(group.ranks.size(), true);
+    group.release();
     return true;
   };
   std::erase_if(groups_, forget);

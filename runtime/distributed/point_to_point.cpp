@@ -69,10 +69,10 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
                                                 torch_.simulation().now());
   }
   start(message.work,
-        [this, group = call->group->shared_from_this(), send, receive, earlier = match->work] {
+        [this, communicator = communicator_of(*call->group), send, receive, earlier = match->work] {
           std::exception_ptr failure;
           try {
-            move(*group, send, receive);
+            move(*communicator, send, receive);
           } catch (const Error&) {
             failure = std::current_exception();
           }
@@ -83,7 +83,8 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
   return Work(message.work);
 }
 
-void DistributedContext::move(Group& group, const Message& send, const Message& receive) {
+void DistributedContext::move(Communicator& communicator, const Message& send,
+                              const Message& receive) {
   const Tensor& from = send.block.tensor;
   const Tensor& to = receive.block.tensor;
   if (from.dtype() != to.dtype() || send.block.count > receive.block.count) {
@@ -96,7 +97,7 @@ void DistributedContext::move(Group& group, const Message& send, const Message& 
   }
   const std::uint64_t operation = torch_.simulation().next_operation();
   torch_.simulation().begin(operation);
-  group.communicator->transfer(operation, send.block, {to, receive.block.first, send.block.count});
+  communicator.transfer(operation, send.block, {to, receive.block.first, send.block.count});
 }
 
 Work DistributedContext::isend(const Tensor& x, int dst, const SendOptions& options,

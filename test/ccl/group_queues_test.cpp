@@ -36,6 +36,35 @@ TEST_CASE("queues of groups take no scratch, and go with their group", "[ccl][gr
   CHECK(machine.channels().empty());
 }
 
+TEST_CASE(
+    "a group makes its queues when it first runs something, and frees them when all members "
+    "have destroyed it",
+    "[ccl][groups]") {
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1, 2, 1));
+  torch.distributed.init_process_group("ahbm");
+  const sim::Machine& machine = torch.simulation().machine();
+  const std::size_t before = machine.channels().size();
+  std::vector<distributed::ProcessGroup> handles;  // keep nothing alive
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        const Tensor x = torch.zeros({100});
+        for (int i = 0; i < 20; ++i) {
+          const auto group = torch.distributed.new_group({0, 2});
+          handles.push_back(group);
+          torch.distributed.barrier();
+          CHECK(machine.channels().size() == before);
+          torch.distributed.barrier();
+          if (rank == 1) continue;
+          torch.distributed.all_reduce(x, ReduceOp::max, {.group = group});
+          CHECK(machine.channels().size() > before);
+          torch.distributed.destroy_process_group(group);
+        }
+      },
+      {}, 3);
+  CHECK(machine.channels().size() == before);
+}
+
 TEST_CASE("queues are used again by the next collectives of their group", "[ccl][groups]") {
   RuntimeContext torch(round_topology(SipTopology::ring_1d, 3, 1, 2, 1));
   torch.distributed.init_process_group("ahbm");

@@ -138,6 +138,52 @@ TEST_CASE("a destroyed group is not known any more", "[distributed][groups]") {
   });
 }
 
+TEST_CASE("a group that ranks destroy is there again in the next spawn if a driver made it",
+          "[distributed][groups]") {
+  LocalWorld world(2);
+  const ProcessGroup pair = world.dist.new_group({0, 1});
+  world.dist.destroy_process_group(world.dist.new_group({1}));  // the driver need not be a member
+  for (int i = 0; i < 2; ++i) {
+    world.spawn([&](int) {
+      Tensor x = world.tensor({1});
+      world.dist.all_reduce(x, ReduceOp::sum, {.group = pair});
+      CHECK(x.item() == 2);
+      world.dist.destroy_process_group(pair);
+      CHECK(LocalWorld::refusal([&] {
+              world.dist.barrier({.group = pair});
+            }).starts_with("[KB-R002] Group <1> is not registered"));
+    });
+  }
+  world.dist.destroy_process_group(pair);
+  world.spawn([&](int) {
+    CHECK(LocalWorld::refusal([&] {
+            world.dist.barrier({.group = pair});
+          }).starts_with("[KB-R002] Group <1> is not registered"));
+  });
+}
+
+TEST_CASE("a group may be destroyed under a work of it, which ends as ever",
+          "[distributed][groups]") {
+  LocalWorld world(3);
+  world.spawn([&](int rank) {
+    const ProcessGroup pair = world.dist.new_group({0, 2});
+    if (rank == 1) return;
+    const Tensor x = world.tensor({1});
+    const Tensor y = world.tensor({static_cast<float>(rank)});
+    if (rank == 2) world.tensor({1, 2, 3});  // let time pass
+    const distributed::Work sum =
+        world.dist.all_reduce(x, ReduceOp::sum, {.group = pair, .async_op = true});
+    const distributed::Work message = rank == 0 ? world.dist.isend(y, 2, {.group = pair})
+                                                : world.dist.irecv(y, 0, {.group = pair});
+    world.dist.destroy_process_group(pair);
+    CHECK_FALSE(sum.is_success());
+    sum.wait();
+    message.wait();
+    CHECK(x.item() == 2);
+    CHECK(y.item() == 0);
+  });
+}
+
 TEST_CASE("a single driver makes groups for all ranks, and for all its spawns",
           "[distributed][groups]") {
   LocalWorld world(3);
