@@ -35,18 +35,26 @@ tl::Tensor load_block(tl::Context& tl, const LocalPart& part, const Block& block
                  part.data.dtype(), part.columns);
 }
 
-// An operand's blocks; of a vector the last one is kept.
+// What an operand is beside the result.
+enum class Extent { all, along_columns, along_rows };
+
+Extent extent_of(const Tensor& tensor, const Tensor& result) {
+  if (tensor.shape() == result.shape()) return Extent::all;
+  const bool has_rows = tensor.shape().rank() == result.shape().rank();
+  return has_rows ? Extent::along_rows : Extent::along_columns;
+}
+
+// An operand's blocks; of a vector along columns the last one is kept.
 class Operand {
  public:
   Operand(const Tensor& tensor, const Tensor& result, const tl::Context& tl)
-      : part_(local_part(tensor, tl)), is_vector_(is_vector(tensor, result)) {}
-
-  static bool is_vector(const Tensor& tensor, const Tensor& result) {
-    return tensor.shape() != result.shape();
-  }
+      : part_(local_part(tensor, tl)), extent_(extent_of(tensor, result)) {}
 
   tl::Tensor block(tl::Context& tl, const Block& block) {
-    if (!is_vector_) return load_block(tl, part_, block);
+    if (extent_ == Extent::all) return load_block(tl, part_, block);
+    if (extent_ == Extent::along_rows) {
+      return tl.load(part_.data + block.row, {block.shape[0], 1}, part_.data.dtype());
+    }
     if (!kept_ || block.column != column_) {
       kept_.reset();
       kept_ = load_block(tl, part_, {0, block.column, {1, block.shape[1]}});
@@ -56,31 +64,59 @@ class Operand {
   }
 
  private:
-  const LocalPart part_;
-  const bool is_vector_;
+  LocalPart part_;
+  Extent extent_;
   std::optional<tl::Tensor> kept_;
   std::int64_t column_ = 0;
 };
 
 bool has_vector(const Tensor& result, const std::vector<Tensor>& operands) {
   return std::ranges::any_of(
-      operands, [&](const Tensor& operand) { return Operand::is_vector(operand, result); });
+      operands, [&](const Tensor& operand) { return extent_of(operand, result) != Extent::all; });
+}
+
+std::vector<tl::Tensor> load_blocks(tl::Context& tl, std::vector<Operand>& sources,
+                                    const Block& block) {
+  std::vector<tl::Tensor> blocks;
+  for (Operand& source : sources) blocks.push_back(source.block(tl, block));
+  return blocks;
+}
+
+std::vector<Operand> operands_of(const Tensor& result, const std::vector<Tensor>& operands,
+                                 const tl::Context& tl) {
+  std::vector<Operand> sources;
+  for (const Tensor& operand : operands) sources.emplace_back(operand, result, tl);
+  return sources;
 }
 
 void map_part(tl::Context& tl, const Tensor& result, const std::vector<Tensor>& operands,
               const BlockFunction& function) {
   LocalPart target = local_part(result, tl);
-  std::vector<Operand> sources;
-  for (const Tensor& operand : operands) sources.emplace_back(operand, result, tl);
+  std::vector<Operand> sources = operands_of(result, operands, tl);
   if (!has_vector(result, operands)) {  // then rows do not matter
     target.columns *= target.rows;
     target.rows = 1;
   }
   for_each_rectangle(tl, target.rows, target.columns, [&](const Block& block) {
-    std::vector<tl::Tensor> blocks;
-    for (Operand& source : sources) blocks.push_back(source.block(tl, block));
-    tl.store(target.data + block.row * target.columns + block.column, function(tl, blocks),
-             target.columns);
+    tl.store(target.data + block.row * target.columns + block.column,
+             function(tl, load_blocks(tl, sources, block)), target.columns);
+  });
+}
+
+void map_rows_of_part(tl::Context& tl, const Tensor& result, const std::vector<Tensor>& operands,
+                      const RowFunction& function) {
+  const LocalPart target = local_part(result, tl);
+  std::vector<Operand> sources = operands_of(result, operands, tl);
+  const std::size_t rank = target.shape.rank();
+  const std::int64_t height = rank < 3 ? target.rows : target.shape[rank - 2];
+  const std::int64_t first = rank == 2 ? target.offset[0] : 0;
+  const std::int64_t most = std::max<std::int64_t>(block_elements(tl) / target.columns, 1);
+  for_each_block(target.rows, height, [&](std::int64_t matrix, std::int64_t) {
+    for_each_block(height, most, [&](std::int64_t row, std::int64_t count) {
+      const Block block{matrix + row, 0, {count, target.columns}};
+      tl.store(target.data + block.row * target.columns,
+               function(tl, load_blocks(tl, sources, block), {first + row, count}), target.columns);
+    });
   });
 }
 
@@ -128,6 +164,20 @@ Tensor map(std::string_view name, const Placement& placement, const std::vector<
   const Tensor& first = operands.front();
   Tensor result = make_like(first, name, first.shape(), first.dtype(), placement);
   map_into(result, name, operands, function);
+  return result;
+}
+
+void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
+                   const RowFunction& function) {
+  launch(name, {result}, operands,
+         [&](tl::Context& tl) { map_rows_of_part(tl, result, operands, function); });
+}
+
+Tensor map_rows(std::string_view name, const Placement& placement,
+                const std::vector<Tensor>& operands, const RowFunction& function) {
+  const Tensor& first = operands.front();
+  Tensor result = make_like(first, name, first.shape(), first.dtype(), placement);
+  map_rows_into(result, name, operands, function);
   return result;
 }
 

@@ -41,6 +41,30 @@ Tensor sum_of(const Tensor& a, const Tensor& b);
 // target += x.
 void add_into(const Tensor& target, const Tensor& x);
 
+// Rows [first, first + count) of one of the matrices that the last two dimensions of a tensor are.
+struct RowBlock {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+// Of whole rows: the operands' blocks are [count, columns], or [1, columns] of a vector along them,
+// or [count, 1] of a tensor whose last dimension is 1.
+using RowFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands,
+                                             const RowBlock& rows)>;
+
+// As map_into() and map(), with whole rows, of one matrix at a time.  An operand may also have a
+// last dimension of 1: an element for each row.
+void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
+                   const RowFunction& function);
+Tensor map_rows(std::string_view name, const Placement& placement,
+                const std::vector<Tensor>& operands, const RowFunction& function);
+
+// For kernels along rows: calls visit(row, height) for blocks of whole rows.
+template <class Visit>
+void for_each_row_block(const tl::Context& tl, const LocalPart& part, Visit visit) {
+  const std::int64_t most = block_elements(tl) / std::max<std::int64_t>(part.columns, 1);
+  for_each_block(part.rows, std::max<std::int64_t>(most, 1), visit);
+}
+
 // The sum over all dimensions but the last, in f32 with one rounding: the gradient of a vector that
 // was used beside each row of x.
 Tensor sum_of_rows(const Tensor& x);

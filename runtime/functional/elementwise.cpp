@@ -23,6 +23,44 @@ Tensor product(const Tensor& a, const Tensor& b) {
                   [](tl::Context&, Blocks of) { return of[0] * of[1]; });
 }
 
+Tensor scaled(const Tensor& x, double number) {
+  return ops::map("scale", ops::placement_of(x), {x},
+                  [=](tl::Context&, Blocks of) { return of[0] * number; });
+}
+
+// The inner function of gelu, and what it is made of, in f32.
+struct Gelu {
+  tl::Tensor x;
+  tl::Tensor square;
+  tl::Tensor gate;  // sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+
+  static constexpr double kScale = 2 * 0.7978845608028654;  // 2 sqrt(2 / pi)
+  static constexpr double kCubic = 0.044715;
+
+  static Gelu of(tl::Context& tl, const tl::Tensor& block) {
+    tl::Tensor x = tl.cast(block, DType::f32);
+    tl::Tensor square = x * x;
+    tl::Tensor gate = tl.sigmoid(tl.fma(square, kCubic, 1) * x * kScale);
+    return {std::move(x), std::move(square), std::move(gate)};
+  }
+
+  tl::Tensor value() const { return x * gate; }
+  // gate + x gate (1 - gate) 2 u'
+  tl::Tensor slope(tl::Context& tl) const {
+    const tl::Tensor inner = tl.fma(square, 3 * kCubic, 1) * kScale;
+    return tl.fma(value() * (1 - gate), inner, gate);
+  }
+};
+
+Tensor gelu_gradient(const Tensor& dy, const Tensor& x) {
+  return ops::map("gelu_backward",
+                  ops::elementwise_placement("gelu_backward", dy, x, Linearity::each), {dy, x},
+                  [](tl::Context& tl, Blocks of) {
+                    const tl::Tensor dy_block = tl.cast(of[0], DType::f32);
+                    return tl.cast(dy_block * Gelu::of(tl, of[1]).slope(tl), of[0].dtype());
+                  });
+}
+
 // dy where y is positive, else 0.
 Tensor relu_gradient(const Tensor& dy, const Tensor& y) {
   return ops::map("relu_backward",
@@ -52,13 +90,30 @@ Tensor operator*(const Tensor& a, const Tensor& b) {
   return autograd::record("mul", std::move(result), {a, b}, backward);
 }
 
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  Tensor result = ops::map("sub", ops::elementwise_placement("sub", a, b, Linearity::together),
+                           {a, b}, [](tl::Context&, Blocks of) { return of[0] - of[1]; });
+  const auto backward = [shape = b.shape(), of_a = needs_grad(a),
+                         of_b = needs_grad(b)](const Tensor& dy) {
+    return std::vector{of_a ? dy : Tensor(), of_b ? reduced_to(shape, scaled(dy, -1)) : Tensor()};
+  };
+  return autograd::record("sub", std::move(result), {a, b}, backward);
+}
+
+Tensor operator*(const Tensor& x, double number) {
+  ops::check_operands("scale", {x});
+  return autograd::record("scale", scaled(x, number), {x},
+                          [number](const Tensor& dy) { return std::vector{scaled(dy, number)}; });
+}
+
+Tensor operator*(double number, const Tensor& x) {
+  return x * number;
+}
+
 Tensor relu(const Tensor& x) {
   ops::check_operands("relu", {x});
-  const ops::Placement placement = ops::placement_of(x);
-  if (placement.is_partial()) {
-    ops::refuse_placement("relu", x, "the relu of a sum needs the sum: all_reduce it first");
-  }
-  Tensor y = ops::map("relu", placement, {x},
+  ops::check_is_whole("relu", x);
+  Tensor y = ops::map("relu", ops::placement_of(x), {x},
                       [](tl::Context& tl, Blocks of) { return tl.maximum(of[0], 0); });
   if (!needs_grad(x)) return y;
   return autograd::record("relu", y, {x}, [y = SavedTensor(y)](const Tensor& dy) {
@@ -71,5 +126,21 @@ Tensor clone(const Tensor& x) {
   return autograd::record("clone", ops::copy_of(x), {x},
                           [](const Tensor& dy) { return std::vector{dy}; });
 }
+
+namespace nn::functional {
+
+Tensor gelu(const Tensor& x) {
+  ops::check_operands("gelu", {x});
+  ops::check_is_whole("gelu", x);
+  Tensor y = ops::map("gelu", ops::placement_of(x), {x}, [](tl::Context& tl, Blocks of) {
+    return tl.cast(Gelu::of(tl, of[0]).value(), of[0].dtype());
+  });
+  if (!needs_grad(x)) return y;
+  return autograd::record("gelu", std::move(y), {x}, [x = SavedTensor(x)](const Tensor& dy) {
+    return std::vector{gelu_gradient(dy, x.get())};
+  });
+}
+
+}  // namespace nn::functional
 
 }  // namespace kernbench

@@ -2,7 +2,12 @@
 
 #pragma once
 
+#include "runtime/functional/attention.h"
+#include "runtime/functional/cross_entropy.h"
 #include "runtime/functional/elementwise.h"
+#include "runtime/functional/embedding.h"
+#include "runtime/functional/linear.h"
 #include "runtime/functional/matmul.h"
+#include "runtime/functional/normalization.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"

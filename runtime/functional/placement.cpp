@@ -50,6 +50,9 @@ void check_pair(std::string_view name, const Tensor& first, const Tensor& other)
                       "all tensors of an operator lie on the same device with the same num_cubes "
                       "and num_pes");
   }
+}
+
+void check_types(std::string_view name, const Tensor& first, const Tensor& other) {
   if (other.dtype() != first.dtype()) {
     throw DeviceError(
         "KB-F002", fmt::format("{}: tensor '{}' is {} and tensor '{}' is {}; they must be of one "
@@ -119,15 +122,48 @@ bool is_gradient_placement(const Placement& gradient, const Placement& tensor) {
   return by_level(gradient, tensor, fits).has_value();
 }
 
-void check_operands(std::string_view name, std::initializer_list<Tensor> operands) {
+void check_holders(std::string_view name, const std::vector<Tensor>& operands) {
   for (const Tensor& operand : operands) runtime::check_on_device(operand, name);
-  const Tensor& first = *operands.begin();
+  const Tensor& first = operands.front();
   for (const Tensor& operand : operands) {
     if (const auto& shards = operand.shards(); shards.front().sip != shards.back().sip) {
       refuse_placement(name, operand, "an operator works inside one device: use num_sips = 1");
     }
     check_pair(name, first, operand);
   }
+}
+
+void check_operands(std::string_view name, const std::vector<Tensor>& operands) {
+  check_holders(name, operands);
+  for (const Tensor& operand : operands) check_types(name, operands.front(), operand);
+}
+
+void check_is_whole(std::string_view name, const Tensor& x) {
+  if (!placement_of(x).is_partial()) return;
+  refuse_placement(name, x,
+                   "its holders have summands, and this needs the sum: all_reduce it first");
+}
+
+void check_has_whole_rows(std::string_view name, const Tensor& x) {
+  check_is_whole(name, x);
+  const std::size_t rank = x.shape().rank();
+  if (rank == 0) refuse_shapes(name, "a tensor of no dimensions has no rows");
+  const Placement placement = placement_of(x);
+  const auto cuts_rows = [&](const Level& level) {
+    return level.is_cut() && level.dimension + 1 == rank;
+  };
+  if (!cuts_rows(placement.cube) && !cuts_rows(placement.pe)) return;
+  refuse_placement(name, x, "its rows are needed whole: only other dimensions may be cut");
+}
+
+std::size_t dimension_of(std::string_view name, const Tensor& x, int dim) {
+  const auto rank = static_cast<int>(x.shape().rank());
+  if (dim < -rank || dim >= rank) {
+    refuse_shapes(name, fmt::format("Dimension out of range (expected to be in range of [{}, {}], "
+                                    "but got {})",
+                                    -rank, rank - 1, dim));
+  }
+  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
 }
 
 void refuse_shapes(std::string_view name, const std::string& text) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/tensor/tensor.h"
 
@@ -75,9 +76,19 @@ Placement gradient_placement(const Placement& placement);
 bool is_gradient_placement(const Placement& gradient, const Placement& tensor);
 
 // Throws DeviceError unless all are on one device of one context, on the same holders: KB-M001,
-// KB-M019, KB-M013 as a launch; KB-F003 for other holders, naming both tensors; KB-F002 if their
-// types differ.  Undefined ones at the end of the list are left out by the caller.
-void check_operands(std::string_view name, std::initializer_list<Tensor> operands);
+// KB-M019, KB-M013 as a launch; KB-F003 for other holders, naming both tensors.
+void check_holders(std::string_view name, const std::vector<Tensor>& operands);
+// The same, and KB-F002 if their types differ.
+void check_operands(std::string_view name, const std::vector<Tensor>& operands);
+
+// Throws DeviceError KB-F003 if the tensor is partial, of which a function that is not linear
+// cannot be computed, or if its last dimension is cut, where a function works along it.
+void check_is_whole(std::string_view name, const Tensor& x);
+void check_has_whole_rows(std::string_view name, const Tensor& x);
+
+// A dimension, of which negative ones count from the last.  Throws DeviceError KB-F001 if there is
+// no such.
+std::size_t dimension_of(std::string_view name, const Tensor& x, int dim);
 
 // Throws DeviceError KB-F001: shapes.
 [[noreturn]] void refuse_shapes(std::string_view name, const std::string& text);

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
@@ -12,17 +10,6 @@ namespace {
 
 using ops::Level;
 using ops::LocalPart;
-
-std::size_t dimension_of(const Tensor& x, int dim) {
-  const auto rank = static_cast<int>(x.shape().rank());
-  if (dim < -rank || dim >= rank) {
-    ops::refuse_shapes("transpose",
-                       fmt::format("Dimension out of range (expected to be in range of [{}, {}], "
-                                   "but got {})",
-                                   -rank, rank - 1, dim));
-  }
-  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
-}
 
 // A shape around the two dimensions that are exchanged: [outer][a][middle][b][inner].
 struct Form {
@@ -121,7 +108,8 @@ Tensor transposed(const Tensor& x, std::size_t first, std::size_t second) {
 
 Tensor transpose(const Tensor& x, int dim0, int dim1) {
   ops::check_operands("transpose", {x});
-  const auto [first, second] = std::minmax({dimension_of(x, dim0), dimension_of(x, dim1)});
+  const auto [first, second] = std::minmax(
+      {ops::dimension_of("transpose", x, dim0), ops::dimension_of("transpose", x, dim1)});
   if (first == second) return x;
   return autograd::record("transpose", transposed(x, first, second), {x},
                           [first = first, second = second](const Tensor& dy) {

@@ -42,7 +42,7 @@ TEST_CASE("a + b and its gradients, for any shape and placement", "[elementwise]
     CHECK(c.shape() == shape);
     CHECK(c.to_vector() == each(a.to_vector(), b.to_vector(), kAdd));
     const Floats dc = small_integers(shape.numel(), 3);
-    c.backward(dut.tensor(shape, dc, on_pes(pe == kPartial ? kR : pe)));
+    c.backward(dut.tensor(shape, dc, gradient_policy(on_pes(pe))));
     CHECK(a.grad().to_vector() == dc);
     CHECK(b.grad().to_vector() == dc);
   }
@@ -133,6 +133,66 @@ TEST_CASE("clone has memory of its own, and passes gradients", "[elementwise]") 
   CHECK(x.grad().to_vector() == Floats(6, 1));
 }
 
+TEST_CASE("a - b and its gradients", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow, kColumn, kPartial);
+  const Tensor a = dut.leaf({3, 4}, 1, on_pes(pe));
+  const Tensor b = dut.leaf({3, 4}, 2, on_pes(pe));
+  const Tensor c = a - b;
+  CHECK(c.to_vector() ==
+        each(a.to_vector(), b.to_vector(), [](float x, float y) { return x - y; }));
+  const Floats dc = small_integers(12, 3);
+  c.backward(dut.tensor({3, 4}, dc, gradient_policy(on_pes(pe))));
+  CHECK(a.grad().to_vector() == dc);
+  CHECK(b.grad().to_vector() == each(dc, {-1}, kMultiply));
+  const Tensor x = dut.leaf({3, 4}, 1, on_pes(kR));
+  const Tensor v = dut.leaf({4}, 2, on_pes(kR));
+  sum(x - v).backward();
+  CHECK(v.grad().to_vector() == Floats(4, -3));
+}
+
+TEST_CASE("a tensor times a number, from either side", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow, kColumn, kPartial);
+  const Tensor x = dut.leaf({3, 4}, 1, on_pes(pe));
+  const Tensor y = 0.5 * (x * 4);
+  CHECK(y.dp() == on_pes(pe));
+  CHECK(y.to_vector() == each(x.to_vector(), {2}, kMultiply));
+  sum(y).backward();
+  CHECK(x.grad().to_vector() == Floats(12, 2));
+}
+
+double gelu_of(double x) {
+  return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+TEST_CASE("gelu is torch's with approximate='tanh'", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const Floats x = sixteenths(65, 1);
+  const Floats y = nn::functional::gelu(dut.tensor({65}, x, on_pes(kColumn))).to_vector();
+  // The argument of the sigmoid, below 4, is off by 4 units of its last place or so.
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    CHECK(std::abs(y[i] - gelu_of(x[i])) <= std::ldexp(16.0, -24));
+  }
+  const Tensor half = dut.tensor({65}, x, on_pes(kR), DType::f16);
+  const Floats rounded = nn::functional::gelu(half).to_vector();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    CHECK(std::abs(rounded[i] - gelu_of(x[i])) <= std::ldexp(1.01, -11));  // once, below 2
+  }
+  CHECK(error_of<DeviceError>([&] {
+          nn::functional::gelu(dut.leaf({2}, 1, on_pes(kPartial)));
+        }).starts_with("[KB-F003] gelu: "));
+}
+
+// The third derivative of x Phi(x), and so nearly of this, is at most 4 / sqrt(2 pi) < 2.
+TEST_CASE("the gradient of gelu is its slope", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow);
+  check_gradients(dut, [](const std::vector<Tensor>& in) { return nn::functional::gelu(in[0]); },
+                  {dut.tensor({3, 5}, sixteenths(15, 1), on_pes(pe))},
+                  {.third_derivative = 2, .rounding = 16});
+}
+
 TEST_CASE("operators on elements round once to their type", "[elementwise]") {
   OperatorsUnderTest dut;
   const Tensor a = dut.tensor({1}, {2048}, DPPolicy::replicated(), DType::f16);
@@ -158,7 +218,8 @@ TEST_CASE("elements that do not belong together are refused", "[elementwise]") {
   CHECK(error([&] { partial* partial; }).starts_with("[KB-F003] mul: "));
   CHECK(error([&] { relu(partial); }) ==
         "[KB-F003] relu: tensor 'p' [2, 3] (cube=replicate, pe=partial, num_cubes=1, "
-        "num_pes=2) on device 0; the relu of a sum needs the sum: all_reduce it first");
+        "num_pes=2) on device 0; its holders have summands, and this needs the sum: all_reduce it "
+        "first");
   CHECK(error([&] { relu(Tensor()); }) == "[KB-M001] relu: a tensor is not defined");
 }
 

@@ -49,11 +49,8 @@ void check_product(OperatorsUnderTest& dut, const sim::GemmSize& size, const Mat
   const Matrix op_b{of_b, b.shape()[0], b.shape()[1], options.transpose_b};
   CHECK(c.to_vector() == product(op_a, op_b, m, n, k));
 
-  DPPolicy dp_gradient = c.dp();
-  if (dp_gradient.cube == Shard::partial) dp_gradient.cube = Shard::replicate;
-  if (dp_gradient.pe == Shard::partial) dp_gradient.pe = Shard::replicate;
   const Floats of_dc = small_integers(m * n, 3);
-  c.backward(dut.tensor({m, n}, of_dc, dp_gradient, dtype));
+  c.backward(dut.tensor({m, n}, of_dc, gradient_policy(c.dp()), dtype));
   const Matrix dc{of_dc, m, n};
   const Matrix dc_transposed{of_dc, m, n, true};
   const Matrix a_transposed{of_a, a.shape()[0], a.shape()[1], !options.transpose_a};
@@ -170,8 +167,7 @@ void check_batch(OperatorsUnderTest& dut, std::int64_t count, const sim::GemmSiz
   const Tensor b = dut.leaf(batched(shape_b), 2, dp_b);
   const Tensor c = matmul(a, b, options);
   CHECK(c.dp() == dp_c);
-  const Tensor dc =
-      dut.tensor(c.shape(), small_integers(c.numel(), 3), dp_c.pe == kPartial ? on_pes(kR) : dp_c);
+  const Tensor dc = dut.tensor(c.shape(), small_integers(c.numel(), 3), gradient_policy(dp_c));
   c.backward(dc);
   const auto part = [&](const Floats& all, std::int64_t index) {
     const auto length = static_cast<std::ptrdiff_t>(all.size()) / count;
@@ -229,6 +225,20 @@ TEST_CASE("the gradient of what is replicated is a sum over holders where it mus
   sum(matmul(x, w)).backward();
   CHECK(x.grad().dp() == on_pes(kPartial));
   CHECK(w.grad().dp() == on_pes(kColumn));
+}
+
+TEST_CASE("linear is a product with the transposed weight, and a bias", "[matmul]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({4, 3}, 1);
+  const Tensor w = dut.leaf({5, 3}, 2);
+  const Tensor b = dut.leaf({5}, 3);
+  CHECK(nn::functional::linear(x, w).to_vector() ==
+        matmul(x, w, {.transpose_b = true}).to_vector());
+  const Tensor y = nn::functional::linear(x, w, b);
+  CHECK(y.to_vector() == (matmul(x, w, {.transpose_b = true}) + b).to_vector());
+  sum(y).backward();
+  CHECK(b.grad().to_vector() == Floats(5, 4));
+  CHECK(w.grad().shape() == Shape{5, 3});
 }
 
 TEST_CASE("a product is rounded once", "[matmul]") {

@@ -35,6 +35,13 @@ inline DPPolicy on_all(Shard cube, Shard pe) {
   return {.cube = cube, .pe = pe, .num_cubes = 3, .num_pes = 2};
 }
 
+// Of a gradient of what lies so.
+inline DPPolicy gradient_policy(DPPolicy dp) {
+  if (dp.cube == Shard::partial) dp.cube = Shard::replicate;
+  if (dp.pe == Shard::partial) dp.pe = Shard::replicate;
+  return dp;
+}
+
 // Whole numbers from -3 to 3: their sums of products are exact in f32, and of few in f16.
 inline Floats small_integers(std::int64_t count, int seed) {
   Floats elements;
@@ -116,7 +123,7 @@ inline void check_gradients(OperatorsUnderTest& dut, const Function& function,
     magnitude += weight(i) * std::abs(static_cast<double>(elements[i]));
     sum_of_weights += weight(i);
   }
-  Tensor gradient = dut.torch.empty(result.shape(), {.dp = result.dp()});
+  Tensor gradient = dut.torch.empty(result.shape(), {.dp = gradient_policy(result.dp())});
   result.backward(gradient.copy_(RuntimeContext::tensor(weights, result.shape())));
   const double rounding = (magnitude + 1) * difference.rounding * std::ldexp(1.0, -24) / kStep;
   const double truncation = kStep * kStep / 6 * sum_of_weights * difference.third_derivative;

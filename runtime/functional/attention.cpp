@@ -1,0 +1,95 @@
+#include "runtime/functional/attention.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/functional/elements.h"
+#include "runtime/functional/matmul.h"
+
+namespace kernbench::nn::functional {
+
+namespace {
+
+using autograd::needs_grad;
+using autograd::SavedTensor;
+using ops::RowBlock;
+using Blocks = std::span<const tl::Tensor>;
+
+struct Scores {
+  double scale = 1;
+  bool is_causal = false;
+};
+
+// -inf where the column's number is above the row's.
+tl::Tensor masked(tl::Context& tl, const tl::Tensor& x, const RowBlock& rows) {
+  const tl::Tensor row =
+      tl.reshape(tl.arange(rows.first, rows.first + rows.count), {rows.count, 1});
+  const tl::Tensor column = tl.arange(0, x.shape()[1]);
+  return tl.where(column <= row, x, -std::numeric_limits<double>::infinity());
+}
+
+Tensor probabilities(const Tensor& x, const Scores& scores) {
+  return ops::map_rows("softmax", ops::placement_of(x), {x},
+                       [&](tl::Context& tl, Blocks of, const RowBlock& rows) {
+                         tl::Tensor s = tl.cast(of[0], DType::f32);
+                         if (scores.scale != 1) s = s * scores.scale;
+                         if (scores.is_causal) s = masked(tl, s, rows);
+                         return tl.cast(tl.softmax(s), x.dtype());
+                       });
+}
+
+// scale y (dy - sum(dy y)): where y is 0, behind the mask, the gradient is, too.
+Tensor softmax_gradient(const Tensor& dy, const Tensor& y, double scale) {
+  return ops::map_rows("softmax_backward",
+                       ops::elementwise_placement("softmax_backward", dy, y, ops::Linearity::each),
+                       {dy, y}, [&](tl::Context& tl, Blocks of, const RowBlock&) {
+                         const tl::Tensor g = tl.cast(of[0], DType::f32);
+                         const tl::Tensor p = tl.cast(of[1], DType::f32);
+                         const tl::Tensor along = tl.sum(g * p, 1, {.keep_dims = true});
+                         tl::Tensor dx = p * (g - along);
+                         if (scale != 1) dx = dx * scale;
+                         return tl.cast(dx, dy.dtype());
+                       });
+}
+
+Tensor softmax_of(const Tensor& x, const Scores& scores) {
+  ops::check_operands("softmax", {x});
+  ops::check_has_whole_rows("softmax", x);
+  Tensor y = probabilities(x, scores);
+  if (!needs_grad(x)) return y;
+  return autograd::record("softmax", y, {x},
+                          [y = SavedTensor(y), scale = scores.scale](const Tensor& dy) {
+                            return std::vector{softmax_gradient(dy, y.get(), scale)};
+                          });
+}
+
+}  // namespace
+
+Tensor softmax(const Tensor& x, int dim) {
+  ops::check_operands("softmax", {x});
+  const auto rank = static_cast<int>(x.shape().rank());
+  if (dim != -1 && dim != rank - 1) {
+    ops::refuse_shapes("softmax", fmt::format("dim {} of {}; only the last one is offered: "
+                                              "transpose() it there",
+                                              dim, to_string(x.shape())));
+  }
+  return softmax_of(x, {});
+}
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const AttentionOptions& options) {
+  ops::check_operands("scaled_dot_product_attention", {query, key, value});
+  if (query.shape().rank() < 2) {
+    ops::refuse_shapes("scaled_dot_product_attention",
+                       fmt::format("query is {}; [..., s, d] is wanted", to_string(query.shape())));
+  }
+  const auto d = static_cast<double>(query.shape()[query.shape().rank() - 1]);
+  const Tensor scores = matmul(query, key, {.transpose_b = true});
+  const double scale = options.scale.value_or(1 / std::sqrt(d));
+  return matmul(softmax_of(scores, {scale, options.is_causal}), value);
+}
+
+}  // namespace kernbench::nn::functional

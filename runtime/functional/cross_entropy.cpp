@@ -1,0 +1,134 @@
+#include "runtime/functional/cross_entropy.h"
+
+#include <fmt/format.h>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/functional/elements.h"
+#include "runtime/functional/elementwise.h"
+#include "runtime/functional/reductions.h"
+#include "runtime/functional/shape_operators.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::nn::functional {
+
+namespace {
+
+using autograd::SavedTensor;
+using ops::Level;
+using ops::LocalPart;
+using ops::RowBlock;
+using Blocks = std::span<const tl::Tensor>;
+
+constexpr std::string_view kName = "cross_entropy";
+
+// Rows of logits in f32, and which column each row's target is.
+struct Classes {
+  tl::Tensor x;
+  tl::Tensor is_target;
+
+  static Classes of(tl::Context& tl, const tl::Tensor& logits, const tl::Tensor& targets) {
+    const tl::Tensor columns = tl.reshape(tl.arange(0, logits.shape()[1]), {1, logits.shape()[1]});
+    return {tl.cast(logits, DType::f32), targets == columns};
+  }
+};
+
+tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
+  return tl.sum(x, 1, {.keep_dims = true});
+}
+
+tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) {
+  const tl::Tensor& x = classes.x;
+  const tl::Tensor largest = tl.max(x, 1, {.keep_dims = true});
+  const tl::Tensor normalizer = tl.log(sum_of_rows(tl, tl.exp(x - largest))) + largest;
+  const tl::Tensor picked = sum_of_rows(tl, tl.where(classes.is_target, x, 0));
+  if (smoothing == 0) return normalizer - picked;
+  const double of_each = smoothing / static_cast<double>(x.shape()[1]);
+  return normalizer - picked * (1 - smoothing) - sum_of_rows(tl, x) * of_each;
+}
+
+// One loss for each row, [n].
+Tensor losses(const Tensor& logits, const Tensor& targets, double smoothing) {
+  Tensor result =
+      ops::make_like(logits, kName, targets.shape(), DType::f32, ops::placement_of(targets));
+  ops::launch(kName, {result}, {logits, targets}, [&](tl::Context& tl) {
+    const LocalPart source = ops::local_part(logits, tl);
+    const LocalPart of_targets = ops::local_part(targets, tl);
+    const LocalPart target = ops::local_part(result, tl);
+    ops::for_each_row_block(tl, source, [&](std::int64_t row, std::int64_t height) {
+      const Classes classes = Classes::of(
+          tl, tl.load(source.data + row * source.columns, {height, source.columns}, logits.dtype()),
+          tl.load(of_targets.data + row, {height, 1}, DType::f32));
+      tl.store(target.data + row, losses_of(tl, classes, smoothing));
+    });
+  });
+  return result;
+}
+
+// (softmax - (1 - smoothing) is_target - smoothing / c) times the loss's gradient, row by row.
+Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const Tensor& targets,
+                          double smoothing) {
+  const Shape column{logits.shape()[0], 1};
+  const double of_each = smoothing / static_cast<double>(logits.shape()[1]);
+  const auto placement =
+      ops::by_level(ops::placement_of(gradients), ops::placement_of(logits),
+                    [](const Level& of_gradient, const Level& of_logits) -> std::optional<Level> {
+                      return of_gradient.is_partial() ? of_gradient : of_logits;
+                    });
+  return ops::map_rows("cross_entropy_backward", *placement,
+                       {logits, reshape(targets, column), reshape(gradients, column)},
+                       [&](tl::Context& tl, Blocks of, const RowBlock&) {
+                         const Classes classes = Classes::of(tl, of[0], of[1]);
+                         tl::Tensor slope =
+                             tl.softmax(classes.x) - classes.is_target * (1 - smoothing);
+                         if (smoothing != 0) slope = slope - of_each;
+                         return tl.cast(slope * of[2], logits.dtype());
+                       });
+}
+
+void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
+  ops::check_holders(kName, {logits, targets});
+  const Shape& shape = logits.shape();
+  if (shape.rank() != 2 || shape[1] == 0 || targets.shape() != Shape{shape[0]}) {
+    ops::refuse_shapes(kName, fmt::format("logits {} and targets {}; [n, c] and [n] are wanted, "
+                                          "with at least one class",
+                                          to_string(shape), to_string(targets.shape())));
+  }
+  if (targets.dtype() != DType::f32) {
+    throw DeviceError("KB-F002",
+                      fmt::format("cross_entropy: targets '{}' are {}; they must be f32, which has "
+                                  "all whole numbers up to 2^24",
+                                  targets.name(), name_of(targets.dtype())));
+  }
+  if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
+    ops::refuse_shapes(kName, fmt::format("label_smoothing must be between 0.0 and 1.0. Got: {}",
+                                          options.label_smoothing));
+  }
+  ops::check_has_whole_rows(kName, logits);
+  const ops::Placement of_logits = ops::placement_of(logits);
+  if (ops::placement_of(targets) != of_logits) {
+    ops::refuse_placements(kName, logits, targets, "targets must be cut as the rows are");
+  }
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+                     const CrossEntropyOptions& options) {
+  check(logits, targets, options);
+  const double smoothing = options.label_smoothing;
+  Tensor each = losses(logits, targets, smoothing);
+  if (autograd::needs_grad(logits)) {
+    const auto backward = [logits = SavedTensor(logits), targets = SavedTensor(targets),
+                           smoothing](const Tensor& gradients) {
+      return std::vector{gradient_of_logits(gradients, logits.get(), targets.get(), smoothing),
+                         Tensor()};
+    };
+    each = autograd::record(kName, std::move(each), {logits, targets}, backward);
+  }
+  if (options.reduction == Reduction::none) return each;
+  const Tensor total = sum(each);
+  if (options.reduction == Reduction::sum) return total;
+  return total * (1 / static_cast<double>(targets.numel()));
+}
+
+}  // namespace kernbench::nn::functional

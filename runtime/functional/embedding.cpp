@@ -1,0 +1,181 @@
+#include "runtime/functional/embedding.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/functional/device_kernel.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::nn::functional {
+
+namespace {
+
+using autograd::needs_grad;
+using autograd::SavedTensor;
+using ops::Level;
+using ops::LocalPart;
+
+// Stretches of two dimensions.
+struct Stretch {
+  std::int64_t begin = 0;
+  std::int64_t size = 0;
+};
+
+// What a PE has of the indices, the table and one row for each index.
+struct Parts {
+  LocalPart indices;
+  LocalPart table;
+  LocalPart rows;
+  std::int64_t first_index = 0;  // of its part of the table
+
+  std::int64_t index_count() const { return indices.rows * indices.columns; }
+
+  // [size, 1] or, as columns, [1, size].
+  tl::Tensor load_indices(tl::Context& tl, const Stretch& stretch, bool are_columns) const {
+    const Shape shape = are_columns ? Shape{1, stretch.size} : Shape{stretch.size, 1};
+    return tl.load(indices.data + stretch.begin, shape, DType::f32);
+  }
+  tl::Tensor numbers_of(tl::Context& tl, const Stretch& of_table, const Shape& shape) const {
+    const std::int64_t first = first_index + of_table.begin;
+    return tl.reshape(tl.arange(first, first + of_table.size), shape);
+  }
+  tl::Tensor load(tl::Context& tl, const LocalPart& from, const Stretch& rows_of,
+                  const Stretch& columns) const {
+    return tl.load(from.data + rows_of.begin * from.columns + columns.begin,
+                   {rows_of.size, columns.size}, from.data.dtype(), from.columns);
+  }
+};
+
+Parts parts_of(tl::Context& tl, const Tensor& indices, const Tensor& table, const Tensor& rows,
+               std::int64_t first_index) {
+  Parts parts{ops::local_part(indices, tl), ops::local_part(table, tl), ops::local_part(rows, tl)};
+  parts.first_index = first_index + parts.table.offset[0];
+  return parts;
+}
+
+// A product of ones and zeros [m, k] with [k, n], summed over k in tiles.
+template <class Ones, class Values, class Store>
+void multiply(tl::Context& tl, const sim::GemmSize& size, const sim::GemmSize& tile, DType dtype,
+              Ones ones, Values values, Store store) {
+  ops::for_each_block(size.m, tile.m, [&](std::int64_t row, std::int64_t height) {
+    ops::for_each_block(size.n, tile.n, [&](std::int64_t column, std::int64_t width) {
+      tl::Tensor sum = tl.zeros({height, width}, DType::f32);
+      ops::for_each_block(size.k, tile.k, [&](std::int64_t k, std::int64_t depth) {
+        const tl::Tensor mask = tl.cast(ones({row, height}, {k, depth}), dtype);
+        sum = tl.dot(mask, values({k, depth}, {column, width}), std::move(sum));
+      });
+      store(Stretch{row, height}, Stretch{column, width}, tl.cast(sum, dtype));
+    });
+  });
+}
+
+// Beside the tiles of a product there are the ones and zeros in f32.
+sim::GemmSize choose_tile(tl::Context& tl, const Parts& parts, const sim::GemmSize& size) {
+  const Bytes scratch = tl.run().pe().scratch_capacity() / 12;
+  return tl.choose_tile(parts.table.data, parts.table.data, parts.rows.data, size, scratch);
+}
+
+void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
+             std::int64_t first_index) {
+  ops::launch("embedding", {rows}, {indices, table}, [&](tl::Context& tl) {
+    const Parts parts = parts_of(tl, indices, table, rows, first_index);
+    const sim::GemmSize size{parts.index_count(), parts.table.columns, parts.table.rows};
+    multiply(
+        tl, size, choose_tile(tl, parts, size), table.dtype(),
+        [&](const Stretch& of_rows, const Stretch& of_table) {
+          return parts.load_indices(tl, of_rows, false) ==
+                 parts.numbers_of(tl, of_table, {1, of_table.size});
+        },
+        [&](const Stretch& of_table, const Stretch& columns) {
+          return parts.load(tl, parts.table, of_table, columns);
+        },
+        [&](const Stretch& of_rows, const Stretch& columns, const tl::Tensor& block) {
+          tl.store(parts.rows.data + of_rows.begin * size.n + columns.begin, block, size.n);
+        });
+  });
+}
+
+// Each row of the table gets the sum of the gradients of what was looked up there.
+void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,
+            std::int64_t first_index) {
+  ops::launch("embedding_backward", {gradient}, {indices, dy}, [&](tl::Context& tl) {
+    const Parts parts = parts_of(tl, indices, gradient, dy, first_index);
+    const sim::GemmSize size{parts.table.rows, parts.table.columns, parts.index_count()};
+    multiply(
+        tl, size, choose_tile(tl, parts, size), dy.dtype(),
+        [&](const Stretch& of_table, const Stretch& of_rows) {
+          return parts.numbers_of(tl, of_table, {of_table.size, 1}) ==
+                 parts.load_indices(tl, of_rows, true);
+        },
+        [&](const Stretch& of_rows, const Stretch& columns) {
+          return parts.load(tl, parts.rows, of_rows, columns);
+        },
+        [&](const Stretch& of_table, const Stretch& columns, const tl::Tensor& block) {
+          tl.store(parts.table.data + of_table.begin * size.n + columns.begin, block, size.n);
+        });
+  });
+}
+
+std::optional<Level> level_of_rows(const Level& indices, const Level& table, std::size_t rank) {
+  if (indices.is_partial() || table.is_partial()) return std::nullopt;
+  if (table.is_replicate()) {
+    const bool fits = indices.is_replicate() || indices.dimension == 0;
+    return fits ? std::optional(indices) : std::nullopt;
+  }
+  if (!indices.is_replicate()) return std::nullopt;
+  return table.dimension == 0 ? ops::kPartial : ops::cut(rank - 1);
+}
+
+// The gradient of the table lies as the table, or each holder has what its indices brought.
+ops::Placement placement_of_gradient(const Tensor& dy, const Tensor& table) {
+  const auto rule = [](const Level& of_dy, const Level& of_table) -> std::optional<Level> {
+    if (of_table.is_cut()) return of_table;
+    return of_dy.is_replicate() ? ops::kReplicate : ops::kPartial;
+  };
+  return *ops::by_level(ops::placement_of(dy), ops::placement_of(table), rule);
+}
+
+Shape with_rows(const Shape& shape, std::int64_t width) {
+  std::vector<std::int64_t> sizes(shape.begin(), shape.end());
+  sizes.push_back(width);
+  return Shape(sizes);
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& indices, const Tensor& table, const EmbeddingOptions& options) {
+  ops::check_holders("embedding", {indices, table});
+  if (table.shape().rank() != 2) {
+    ops::refuse_shapes("embedding", fmt::format("'weight' must be 2-D: '{}' is {}", table.name(),
+                                                to_string(table.shape())));
+  }
+  if (indices.dtype() != DType::f32) {
+    throw DeviceError("KB-F002", fmt::format("embedding: indices '{}' are {}; they must be f32, "
+                                             "which has all whole numbers up to 2^24",
+                                             indices.name(), name_of(indices.dtype())));
+  }
+  const Shape shape = with_rows(indices.shape(), table.shape()[1]);
+  const auto placement = ops::by_level(
+      ops::placement_of(indices), ops::placement_of(table),
+      [&](const Level& a, const Level& b) { return level_of_rows(a, b, shape.rank()); });
+  if (!placement) {
+    ops::refuse_placements("embedding", indices, table,
+                           "on each level either the first dimension of the indices or the table "
+                           "may be cut");
+  }
+  Tensor rows = ops::make_like(table, "embedding", shape, table.dtype(), *placement);
+  look_up(rows, indices, table, options.first_index);
+  if (!needs_grad(table)) return rows;
+  const auto backward = [indices = SavedTensor(indices), table = table.detach(),
+                         first_index = options.first_index](const Tensor& dy) {
+    Tensor gradient = ops::make_like(table, "weight.grad", table.shape(), table.dtype(),
+                                     placement_of_gradient(dy, table));
+    add_up(gradient, indices.get(), dy, first_index);
+    return std::vector{Tensor(), gradient};
+  };
+  return autograd::record("embedding", std::move(rows), {indices, table}, backward);
+}
+
+}  // namespace kernbench::nn::functional

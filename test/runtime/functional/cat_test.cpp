@@ -1,0 +1,141 @@
+#include "test/runtime/functional/operators_under_test.h"
+
+namespace kernbench::test {
+namespace {
+
+constexpr Shard kR = Shard::replicate;
+constexpr Shard kRow = Shard::row_wise;
+constexpr Shard kColumn = Shard::column_wise;
+constexpr Shard kPartial = Shard::partial;
+
+// The elements of x, a tensor of three dimensions, whose index along `dim` is in [start, end).
+Floats narrowed(const Floats& x, const Shape& shape, std::size_t dim, std::int64_t start,
+                std::int64_t end) {
+  Floats result;
+  std::int64_t inner = 1;
+  for (std::size_t i = dim + 1; i < shape.rank(); ++i) inner *= shape[i];
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::int64_t index = static_cast<std::int64_t>(i) / inner % shape[dim];
+    if (index >= start && index < end) result.push_back(x[i]);
+  }
+  return result;
+}
+
+TEST_CASE("narrow takes a stretch of a dimension, and its gradient is 0 elsewhere", "[cat]") {
+  Topology topology = six_pe_topology();
+  topology.pe.tcm.capacity = GENERATE(2048, 1 << 21);
+  OperatorsUnderTest dut(topology);
+  const Shape shape{4, 5, 6};
+  for (int dim = 0; dim < 3; ++dim) {
+    for (const auto& [start, length] : {std::pair{0, 2}, {1, 3}, {3, 1}, {2, 0}, {0, 4}}) {
+      const auto udim = static_cast<std::size_t>(dim);
+      const Tensor x = dut.leaf(shape, 1);
+      const Tensor y = narrow(x, dim - 3, start, length);
+      CHECK(y.to_vector() == narrowed(x.to_vector(), shape, udim, start, start + length));
+      const Floats dy = small_integers(y.numel(), 2);
+      y.backward(dut.tensor(y.shape(), dy));
+      const Floats dx = x.grad().to_vector();
+      CHECK(narrowed(dx, shape, udim, start, start + length) == dy);
+      float outside = 0;
+      for (const float element : dx) outside += std::abs(element);
+      for (const float element : dy) outside -= std::abs(element);
+      CHECK(outside == 0);
+    }
+  }
+}
+
+TEST_CASE("split and cat undo each other, in values and in gradients", "[cat]") {
+  OperatorsUnderTest dut;
+  const int dim = GENERATE(0, 1, 2);
+  const Shard pe = GENERATE(kR, kRow, kColumn, kPartial);
+  const bool is_cut = (pe == kRow && dim == 0) || (pe == kColumn && dim == 2);
+  if (is_cut) return;
+  const Tensor x = dut.leaf({4, 5, 6}, 1, on_pes(pe));
+  const std::vector<Tensor> parts = split(x, 2, dim);
+  CHECK(parts.size() == (dim == 1 ? 3 : dim == 0 ? 2 : 3));
+  const Tensor y = cat(parts, dim);
+  CHECK(y.dp() == on_pes(pe));
+  CHECK(y.to_vector() == x.to_vector());
+  const Floats dy = small_integers(120, 2);
+  y.backward(dut.tensor({4, 5, 6}, dy, gradient_policy(on_pes(pe))));
+  CHECK(x.grad().to_vector() == dy);
+}
+
+TEST_CASE("split by sizes gives tensors of these sizes", "[cat]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.tensor({6}, {1, 2, 3, 4, 5, 6});
+  const std::vector<Tensor> parts = split(x, {1, 0, 5});
+  REQUIRE(parts.size() == 3);
+  CHECK(parts[0].to_vector() == Floats{1});
+  CHECK(parts[1].numel() == 0);
+  CHECK(parts[2].to_vector() == Floats{2, 3, 4, 5, 6});
+  CHECK(cat({parts[2], parts[1], parts[0]}).to_vector() == Floats{2, 3, 4, 5, 6, 1});
+}
+
+TEST_CASE("cat and split refuse what does not fit", "[cat]") {
+  OperatorsUnderTest dut;
+  const auto error = [](const auto& action) { return error_of<DeviceError>(action); };
+  const Tensor x = dut.leaf({4, 6}, 1, on_pes(kR));
+  CHECK(error([&] { cat({}); }) == "[KB-F001] cat: expected a non-empty list of Tensors");
+  CHECK(error([&] {
+          cat({x, dut.leaf({4, 5}, 1, on_pes(kR))});
+        }) ==
+        "[KB-F001] cat: Sizes of tensors must match except in dimension 0. Expected [4, 6] but got "
+        "[4, 5] for tensor number 1 in the list.");
+  CHECK(error([&] { cat({x, dut.leaf({4, 6}, 1, on_pes(kRow))}, 1); }).starts_with("[KB-F003]"));
+  const Tensor cut = dut.leaf({4, 6}, 1, on_pes(kColumn));
+  CHECK(error([&] { cat({cut, cut}, 1); }).find("PEs would have to exchange") != std::string::npos);
+  CHECK(error([&] { narrow(cut, 1, 0, 2); }).starts_with("[KB-F003] narrow: "));
+  CHECK(error([&] { narrow(x, 1, 4, 3); }) ==
+        "[KB-F001] narrow: start (4) + length (3) exceeds dimension size (6)");
+  CHECK(error([&] { split(x, 0, 1); }).starts_with("[KB-F001] split: "));
+  CHECK(error([&] {
+          split(x, {1, 2}, 1);
+        }) ==
+        "[KB-F001] split: split_with_sizes expects split_sizes to sum exactly to 6 (input tensor's "
+        "size at dimension 1), but got split_sizes=[1, 2]");
+}
+
+TEST_CASE("heads are split off columns, and merged again", "[heads]") {
+  OperatorsUnderTest dut;
+  const auto [flat, heads] = GENERATE(std::pair{kR, kR}, std::pair{kColumn, kRow});
+  const Tensor x = dut.leaf({3, 4 * 2}, 1, on_pes(flat));
+  const Tensor y = split_heads(x, 4);
+  CHECK(y.shape() == Shape{4, 3, 2});
+  CHECK(y.dp() == on_pes(heads));
+  const Floats of_x = x.to_vector();
+  Floats expected;
+  for (std::size_t head = 0; head < 4; ++head) {
+    for (std::size_t row = 0; row < 3; ++row) {
+      for (std::size_t i = 0; i < 2; ++i) expected.push_back(of_x[row * 8 + head * 2 + i]);
+    }
+  }
+  CHECK(y.to_vector() == expected);
+  const Tensor z = merge_heads(y);
+  CHECK(z.dp() == on_pes(flat));
+  CHECK(z.to_vector() == of_x);
+  const Floats dz = small_integers(24, 2);
+  z.backward(dut.tensor({3, 8}, dz, on_pes(flat)));
+  CHECK(x.grad().to_vector() == dz);
+}
+
+TEST_CASE("heads that its holders cannot share are refused", "[heads]") {
+  OperatorsUnderTest dut;
+  const auto error = [](const auto& action) { return error_of<DeviceError>(action); };
+  CHECK(error([&] {
+          split_heads(dut.leaf({3, 6}, 1, on_pes(kColumn)), 3);
+        }).find("3 heads of 2 cannot be shared evenly") != std::string::npos);
+  CHECK(error([&] {
+          split_heads(dut.leaf({3, 6}, 1), 4);
+        }) == "[KB-F001] split_heads: [3, 6] with 4 heads; [s, heads d] is wanted");
+  CHECK(error([&] {
+          split_heads(dut.leaf({4, 6}, 1, on_pes(kRow)), 3);
+        }).find("only heads may be shared") != std::string::npos);
+  CHECK(error([&] {
+          merge_heads(dut.leaf({4, 6, 2}, 1, on_pes(kColumn)));
+        }).starts_with("[KB-F003] merge_heads: "));
+  CHECK(error([&] { merge_heads(dut.leaf({4, 6}, 1)); }).starts_with("[KB-F001] merge_heads: "));
+}
+
+}  // namespace
+}  // namespace kernbench::test

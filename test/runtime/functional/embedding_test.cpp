@@ -1,0 +1,87 @@
+#include "runtime/functional/embedding.h"
+
+#include "test/runtime/functional/operators_under_test.h"
+
+namespace kernbench::test {
+namespace {
+
+namespace F = nn::functional;
+
+constexpr Shard kR = Shard::replicate;
+constexpr Shard kRow = Shard::row_wise;
+constexpr Shard kColumn = Shard::column_wise;
+constexpr Shard kPartial = Shard::partial;
+
+Floats indices_of(std::int64_t count, std::int64_t rows) {
+  Floats indices;
+  for (std::int64_t i = 0; i < count; ++i) indices.push_back(static_cast<float>(i * 7 % rows));
+  return indices;
+}
+
+struct Case {
+  Shard indices;
+  Shard table;
+  Shard rows;
+};
+
+TEST_CASE("embedding looks rows up, and adds gradients up there", "[embedding]") {
+  const auto [of_indices, of_table, of_rows] = GENERATE(
+      Case{kR, kR, kR}, Case{kR, kColumn, kColumn}, Case{kR, kRow, kPartial}, Case{kRow, kR, kRow});
+  Topology topology = six_pe_topology();
+  topology.pe.tcm.capacity = GENERATE(4096, 1 << 21);
+  OperatorsUnderTest dut(topology);
+  const DType dtype = GENERATE(DType::f32, DType::f16);
+  constexpr std::int64_t kRows = 31;
+  constexpr std::int64_t kWidth = 5;
+  for (const Shape& shape : {Shape{10}, Shape{4, 3}, Shape{1}, Shape{0}}) {
+    const Floats indices = indices_of(shape.numel(), kRows);
+    const Tensor table = dut.leaf({kRows, kWidth}, 1, on_pes(of_table), dtype);
+    const Tensor rows = F::embedding(dut.tensor(shape, indices, on_pes(of_indices)), table);
+    CHECK(rows.dtype() == dtype);
+    CHECK(rows.shape().numel() == shape.numel() * kWidth);
+    CHECK(rows.dp().pe == of_rows);
+    const Floats of_dy = small_integers(rows.numel(), 2);
+    rows.backward(dut.tensor(rows.shape(), of_dy, gradient_policy(on_pes(of_rows)), dtype));
+    const Floats elements = table.to_vector();
+    Floats expected;
+    Floats gradient(elements.size(), 0);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      for (std::size_t j = 0; j < kWidth; ++j) {
+        const std::size_t at = static_cast<std::size_t>(indices[i]) * kWidth + j;
+        expected.push_back(elements[at]);
+        gradient[at] += of_dy[i * kWidth + j];
+      }
+    }
+    CHECK(rows.to_vector() == expected);
+    CHECK(table.grad().to_vector() == gradient);
+    CHECK(table.grad().dp().pe == (of_indices == kRow ? kPartial : of_table));
+  }
+}
+
+TEST_CASE("a part of a vocabulary gives zeros for the others' rows", "[embedding]") {
+  OperatorsUnderTest dut;
+  const Tensor table = dut.tensor({2, 1}, {5, 6}, on_pes(kRow)).requires_grad_();
+  const Tensor indices = dut.tensor({5}, {9, 10, 11, 12, 0}, on_pes(kR));
+  const Tensor rows = F::embedding(indices, table, {.first_index = 10});
+  CHECK(rows.to_vector() == Floats{0, 5, 6, 0, 0});
+  rows.backward(dut.tensor({5, 1}, {1, 2, 3, 4, 5}, on_pes(kR)));
+  CHECK(table.grad().to_vector() == Floats{2, 3});
+}
+
+TEST_CASE("embedding refuses what it cannot use", "[embedding]") {
+  OperatorsUnderTest dut;
+  const auto error = [&](const Tensor& indices, const Tensor& table) {
+    return error_of<DeviceError>([&] { F::embedding(indices, table); });
+  };
+  const Tensor table = dut.leaf({4, 2}, 1, on_pes(kR));
+  CHECK(error(dut.leaf({2}, 1, on_pes(kR)), dut.leaf({4}, 1, on_pes(kR)))
+            .starts_with("[KB-F001] embedding: 'weight' must be 2-D"));
+  CHECK(error(dut.leaf({2}, 1, on_pes(kR), DType::f16), table).starts_with("[KB-F002]"));
+  CHECK(error(dut.leaf({2}, 1, on_pes(kRow)), dut.leaf({4, 2}, 1, on_pes(kRow)))
+            .starts_with("[KB-F003]"));
+  CHECK(error(dut.leaf({2, 2}, 1, on_pes(kColumn)), table).starts_with("[KB-F003]"));
+  CHECK(error(dut.leaf({2}, 1, on_pes(kPartial)), table).starts_with("[KB-F003]"));
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,136 @@
+#include "runtime/functional/normalization.h"
+
+#include "test/runtime/functional/operators_under_test.h"
+
+namespace kernbench::test {
+namespace {
+
+namespace F = nn::functional;
+
+constexpr Shard kR = Shard::replicate;
+constexpr Shard kRow = Shard::row_wise;
+constexpr Shard kColumn = Shard::column_wise;
+constexpr Shard kPartial = Shard::partial;
+
+std::vector<double> normalized(const Floats& x, std::int64_t columns, bool centers, double eps) {
+  std::vector<double> y;
+  const auto n = static_cast<std::size_t>(columns);
+  for (std::size_t row = 0; row < x.size() / n; ++row) {
+    double mean = 0;
+    for (std::size_t i = 0; i < n && centers; ++i) mean += x[row * n + i] / static_cast<double>(n);
+    double square = 0;
+    for (std::size_t i = 0; i < n; ++i) square += std::pow(x[row * n + i] - mean, 2);
+    const double scale = 1 / std::sqrt(square / static_cast<double>(n) + eps);
+    for (std::size_t i = 0; i < n; ++i) y.push_back((x[row * n + i] - mean) * scale);
+  }
+  return y;
+}
+
+TEST_CASE("layer_norm and rms_norm against plain loops", "[normalization]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow);
+  const bool centers = GENERATE(true, false);
+  for (const Shape& shape : {Shape{3, 5}, Shape{2, 3, 4}, Shape{0, 3}, Shape{2, 9001}, Shape{6}}) {
+    if (shape.rank() == 1 && pe == kRow) continue;  // a vector's rows are its columns
+    const std::int64_t n = shape[shape.rank() - 1];
+    const Floats x = sixteenths(shape.numel(), 1);
+    const Floats w = sixteenths(n, 2);
+    const Floats b = sixteenths(n, 3);
+    const Tensor on_device = dut.tensor(shape, x, on_pes(pe));
+    const Tensor weight = dut.tensor({n}, w, on_pes(kR));
+    const Tensor bias = dut.tensor({n}, b, on_pes(kR));
+    const Tensor y = centers ? F::layer_norm(on_device, {n}, weight, bias, 0.5)
+                             : F::rms_norm(on_device, {n}, weight, 0.5);
+    CHECK(y.dp() == on_device.dp());
+    const std::vector<double> expected = normalized(x, n, centers, 0.5);
+    const Floats computed = y.to_vector();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const std::size_t column = i % w.size();
+      const double element = expected[i] * w[column] + (centers ? b[column] : 0);
+      // Two means of up to 9001 numbers below 4, a dozen roundings.
+      CHECK(std::abs(computed[i] - element) <= std::ldexp(600.0, -24));
+    }
+  }
+}
+
+TEST_CASE("without parameters rows are only normalized, with PyTorch's eps", "[normalization]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.tensor({1, 2}, {1, -1});
+  CHECK(F::layer_norm(x, {2}).to_vector()[0] == Approx(1 / std::sqrt(1 + 1e-5)).epsilon(1e-7));
+  const Tensor small = dut.tensor({1, 2}, {0.0001F, -0.0001F});
+  CHECK(F::rms_norm(small, {2}).to_vector()[0] ==
+        Approx(1e-4 / std::sqrt(1e-8 + std::ldexp(1.0, -23))).epsilon(1e-6));
+}
+
+// For a row of four and eps = 1/2, derivatives of x / sqrt(mean square + eps) are at most a few
+// units: each brings a factor of at most 1 / sqrt(eps).
+TEST_CASE("the gradients of normalization are its slopes", "[normalization]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow);
+  const Tensor x = dut.tensor({3, 4}, sixteenths(12, 1), on_pes(pe));
+  const Tensor w = dut.tensor({4}, sixteenths(4, 2), on_pes(kR));
+  const Tensor b = dut.tensor({4}, sixteenths(4, 3), on_pes(kR));
+  const Difference difference{.third_derivative = 12, .rounding = 16};
+  check_gradients(
+      dut,
+      [](const std::vector<Tensor>& in) { return F::layer_norm(in[0], {4}, in[1], in[2], 0.5); },
+      {x, w, b}, difference);
+  for (Tensor t : {x, w, b}) t.zero_grad();
+  check_gradients(
+      dut, [](const std::vector<Tensor>& in) { return F::rms_norm(in[0], {4}, in[1], 0.5); },
+      {x, w}, difference);
+}
+
+TEST_CASE("gradients of parameters are partial where rows are cut", "[normalization]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({4, 3}, 1, on_pes(kRow));
+  const Tensor w = dut.leaf({3}, 2, on_pes(kR));
+  const Tensor b = dut.leaf({3}, 3, on_pes(kR));
+  sum(F::layer_norm(x, {3}, w, b)).backward();
+  CHECK(x.grad().dp() == on_pes(kRow));
+  CHECK(w.grad().dp() == on_pes(kPartial));
+  CHECK(b.grad().dp() == on_pes(kPartial));
+  CHECK(b.grad().to_vector() == Floats(3, 4));
+}
+
+TEST_CASE("only what needs a gradient is computed", "[normalization]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({4, 3}, 1);
+  const Tensor w = dut.tensor({3}, {1, 2, 3});
+  const Tensor y = F::layer_norm(x, {3}, w);
+  const std::size_t before = dut.torch.engine().results().size();
+  y.backward(dut.tensor({4, 3}, Floats(12, 1)));
+  CHECK(dut.torch.engine().results().size() - before == 1);
+  CHECK_FALSE(w.grad().defined());
+}
+
+TEST_CASE("normalization of f16 is in f32, and rounded once", "[normalization]") {
+  OperatorsUnderTest dut;
+  // The sum of the squares of these is beyond f16.
+  const Tensor x = dut.tensor({1, 2}, {512, -512}, DPPolicy::replicated(), DType::f16);
+  CHECK(F::layer_norm(x, {2}).to_vector() == Floats{1, -1});
+  CHECK(F::rms_norm(x, {2}).to_vector() == Floats{1, -1});
+}
+
+TEST_CASE("normalization refuses what it cannot use", "[normalization]") {
+  OperatorsUnderTest dut;
+  const auto error = [](const auto& action) { return error_of<DeviceError>(action); };
+  const Tensor x = dut.leaf({2, 4}, 1, on_pes(kR));
+  const Tensor w = dut.leaf({4}, 1, on_pes(kR));
+  CHECK(error([&] { F::layer_norm(x, {2, 4}); }).starts_with("[KB-F001] layer_norm: "));
+  CHECK(error([&] { F::layer_norm(x, {4}, dut.leaf({3}, 1, on_pes(kR))); }) ==
+        "[KB-F001] layer_norm: expected weight to be of same shape as normalized_shape, but got "
+        "weight of shape [3] and normalized_shape = [4]");
+  CHECK(error([&] {
+          F::rms_norm(x, {4}, dut.leaf({4}, 1, on_pes(kColumn)));
+        }).find("every holder needs all of the parameter") != std::string::npos);
+  CHECK(error([&] {
+          F::layer_norm(dut.leaf({2, 4}, 1, on_pes(kColumn)), {4}, w);
+        }).find("its rows are needed whole") != std::string::npos);
+  CHECK(error([&] {
+          F::layer_norm(dut.leaf({2, 4}, 1, on_pes(kPartial)), {4}, w);
+        }).find("all_reduce it first") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace kernbench::test
