@@ -1,0 +1,290 @@
+// ColumnParallelLinear and RowParallelLinear: shapes, options and what they are told.
+
+#include <catch2/catch.hpp>
+
+#include "runtime/functional/functional.h"
+#include "test/tp/tensor_parallel_world.h"
+#include "tp/column_parallel_linear.h"
+#include "tp/row_parallel_linear.h"
+
+namespace kernbench::test {
+namespace {
+
+using tp::ColumnParallelLinear;
+using tp::RowParallelLinear;
+
+// All ranks in one tensor parallel group, on both backends.
+void on_ranks(int ranks, const std::function<void(TensorParallelWorld&, int rank)>& body) {
+  for (const char* backend : {"local", "ahbm"}) {
+    CAPTURE(backend);
+    TensorParallelWorld world(
+        ranks, {.backend = backend, .parallel = {.tensor_model_parallel_size = ranks}});
+    world.spawn([&](int rank) { body(world, rank); });
+  }
+}
+
+void set(Tensor& parameter, const Matrix& values) {
+  parameter.copy_(RuntimeContext::tensor(values.elements, parameter.shape()));
+}
+
+TEST_CASE("each rank has its columns, or its rows, of the weight", "[tp][layers]") {
+  on_ranks(4, [](TensorParallelWorld& world, int) {
+    const ColumnParallelLinear column(world.torch, {.in_features = 256, .out_features = 512});
+    CHECK(column.weight.shape() == Shape{256, 128});
+    CHECK(column.bias.shape() == Shape{128});
+    CHECK(column.bias.to_vector() == Floats(128));
+    CHECK(column.weight.requires_grad());
+    CHECK(column.weight.dtype() == DType::f16);
+    const RowParallelLinear row(world.torch, {.in_features = 512, .out_features = 256});
+    CHECK(row.weight.shape() == Shape{128, 256});
+    CHECK(row.bias.shape() == Shape{256});
+    CHECK(row.bias.to_vector() == Floats(256));
+    CHECK(row.parameters().size() == 2);
+    CHECK(RowParallelLinear(world.torch, {.in_features = 4, .out_features = 4, .bias = false})
+              .parameters()
+              .size() == 1);
+  });
+}
+
+TEST_CASE("a column-parallel output is x times this rank's columns", "[tp][layers]") {
+  constexpr int kRanks = 3;
+  on_ranks(kRanks, [](TensorParallelWorld& world, int rank) {
+    ColumnParallelLinear layer(world.torch,
+                               {.in_features = 32, .out_features = 32 * kRanks, .bias = false});
+    const Matrix w = Matrix::of_integers(32, 32 * kRanks, 2, 1);
+    const Matrix x = Matrix::of_integers(4, 32, 3, 2);
+    set(layer.weight, w.columns_of(rank, kRanks));
+    const Tensor y =
+        layer.forward(world.tensor(x, {.dtype = DType::f16, .dp = DPPolicy::replicated()}));
+    CHECK(y.shape() == Shape{4, 32});
+    CHECK(y.to_vector() == (x * w).columns_of(rank, kRanks).elements);
+  });
+}
+
+TEST_CASE("a row-parallel output is all of x times all of the weight", "[tp][layers]") {
+  constexpr int kRanks = 3;
+  on_ranks(kRanks, [](TensorParallelWorld& world, int rank) {
+    RowParallelLinear layer(world.torch, {.in_features = 32 * kRanks, .out_features = 16});
+    const Matrix w = Matrix::of_integers(32 * kRanks, 16, 2, 1);
+    const Matrix x = Matrix::of_integers(4, 32 * kRanks, 2, 2);
+    set(layer.weight, w.rows_of(rank, kRanks));
+    const Tensor y = layer.forward(world.tensor(
+        x.columns_of(rank, kRanks), {.dtype = DType::f16, .dp = DPPolicy::replicated()}));
+    CHECK(y.to_vector() == (x * w).elements);
+  });
+}
+
+TEST_CASE("gather_output and input_is_parallel = false: whole tensors outside, cut ones inside",
+          "[tp][layers]") {
+  constexpr int kRanks = 2;
+  on_ranks(kRanks, [](TensorParallelWorld& world, int rank) {
+    const Matrix w = Matrix::of_integers(8, 4, 2, 1);
+    const Matrix x = Matrix::of_integers(3, 8, 2, 2);
+    const Matrix dy = Matrix::of_integers(3, 4, 2, 3);
+    ColumnParallelLinear column(
+        world.torch,
+        {.in_features = 8, .out_features = 4, .gather_output = true, .dtype = DType::f32});
+    RowParallelLinear row(
+        world.torch,
+        {.in_features = 8, .out_features = 4, .input_is_parallel = false, .dtype = DType::f32});
+    set(column.weight, w.columns_of(rank, kRanks));
+    set(row.weight, w.rows_of(rank, kRanks));
+    const auto check = [&](const auto& layer, const Matrix& dw) {
+      const Tensor input = world.leaf(x);
+      const Tensor y = layer.forward(input);
+      CHECK(y.to_vector() == (x * w).elements);
+      y.backward(world.tensor(dy));
+      CHECK(input.grad().to_vector() == (dy * w.transposed()).elements);
+      CHECK(layer.weight.grad().to_vector() == dw.elements);
+    };
+    const Matrix dw = x.transposed() * dy;
+    check(column, dw.columns_of(rank, kRanks));
+    check(row, dw.rows_of(rank, kRanks));
+    CHECK(column.forward(world.tensor(x), {}, false).shape() == Shape{3, 2});
+  });
+}
+
+TEST_CASE("skip_bias_add hands the bias out, of a gathered output this rank's part",
+          "[tp][layers]") {
+  constexpr int kRanks = 2;
+  on_ranks(kRanks, [](TensorParallelWorld& world, int rank) {
+    const Matrix b = Matrix::of_integers(1, 4, 2, 1);
+    const Tensor x = world.filled({3, 4}, 1);
+    ColumnParallelLinear column(world.torch, {.in_features = 4,
+                                              .out_features = 4,
+                                              .gather_output = true,
+                                              .skip_bias_add = true,
+                                              .init_method = tp::init_method_constant(2),
+                                              .dtype = DType::f32});
+    set(column.bias, b.columns_of(rank, kRanks));
+    const auto [y, bias] = column.forward_with_bias(x);
+    CHECK(y.to_vector() == Floats(12, 8));
+    CHECK(bias.to_vector() == b.columns_of(rank, kRanks).elements);
+    CHECK(column.forward(x).to_vector() == Floats(12, 8));
+
+    RowParallelLinear row(world.torch, {.in_features = 8,
+                                        .out_features = 4,
+                                        .skip_bias_add = true,
+                                        .init_method = tp::init_method_constant(2),
+                                        .dtype = DType::f32});
+    set(row.bias, b);
+    const auto [sum, whole_bias] = row.forward_with_bias(x);
+    CHECK(sum.to_vector() == Floats(12, 16));
+    CHECK(whole_bias.to_vector() == b.elements);
+
+    const ColumnParallelLinear adds(world.torch,
+                                    {.in_features = 4, .out_features = 4, .dtype = DType::f32});
+    CHECK_FALSE(adds.forward_with_bias(x).second.defined());
+  });
+}
+
+TEST_CASE("a weight may be given to forward", "[tp][layers]") {
+  on_ranks(2, [](TensorParallelWorld& world, int) {
+    const ColumnParallelLinear layer(world.torch, {.in_features = 3,
+                                                   .out_features = 4,
+                                                   .bias = false,
+                                                   .skip_weight_param_allocation = true,
+                                                   .dtype = DType::f32});
+    CHECK(layer.parameters().empty());
+    const Tensor x = world.filled({1, 3}, 1);
+    CHECK(layer.forward(x, world.filled({3, 2}, 5)).to_vector() == Floats{15, 15});
+    CHECK(error_of<CollectiveError>([&] { layer.forward(x); }) ==
+          "[KB-T006] weight was not supplied to ColumnParallelLinear forward pass and "
+          "skip_weight_param_allocation is True.");
+    CHECK(error_of<CollectiveError>([&] {
+            layer.forward(x, world.filled({3, 4}, 5));
+          }) == "[KB-T006] supplied weight's shape is [3, 4], not [3, 2] as expected");
+  });
+}
+
+TEST_CASE("options that do not go together are refused", "[tp][layers]") {
+  on_ranks(2, [](TensorParallelWorld& world, int) {
+    CHECK(error_of<CollectiveError>([&] {
+            RowParallelLinear(world.torch, {.in_features = 4,
+                                            .out_features = 4,
+                                            .input_is_parallel = false,
+                                            .sequence_parallel = true});
+          }) == "[KB-T006] To enable `sequence_parallel`, `input_is_parallel` must be `True`");
+    CHECK(error_of<CollectiveError>([&] {
+            ColumnParallelLinear(world.torch, {.in_features = 4,
+                                               .out_features = 4,
+                                               .gather_output = true,
+                                               .sequence_parallel = true});
+          }) ==
+          "[KB-T006] ColumnParallelLinear: gather_output with sequence_parallel: the next layer "
+          "takes a part of the output, so there is nothing to gather");
+    CHECK(error_of<CollectiveError>([&] {
+            ColumnParallelLinear(world.torch, {.in_features = 4, .out_features = 5});
+          }) == "[KB-T001] 5 is not divisible by 2");
+    CHECK(error_of<CollectiveError>([&] {
+            RowParallelLinear(world.torch, {.in_features = 5, .out_features = 4});
+          }) == "[KB-T001] 5 is not divisible by 2");
+  });
+  TensorParallelWorld world(2, {});
+  tp::destroy_model_parallel(world.torch);
+  CHECK(error_of<CollectiveError>([&] {
+          ColumnParallelLinear(world.torch, {.in_features = 4, .out_features = 4});
+        }) == "[KB-T002] tensor model parallel group is not initialized");
+}
+
+TEST_CASE("inputs of three dimensions", "[tp][layers]") {
+  constexpr int kRanks = 2;
+  on_ranks(kRanks, [](TensorParallelWorld& world, int rank) {
+    const Matrix x = Matrix::of_integers(12, 4, 2, 1);
+    const Matrix w = Matrix::of_integers(4, 6, 2, 2);
+    const Matrix dy = Matrix::of_integers(12, 6, 2, 3);
+    for (const bool sequence_parallel : {false, true}) {
+      ColumnParallelLinear layer(world.torch, {.in_features = 4,
+                                               .out_features = 6,
+                                               .sequence_parallel = sequence_parallel,
+                                               .dtype = DType::f32});
+      set(layer.weight, w.columns_of(rank, kRanks));
+      const auto part = [&](const Matrix& m) {
+        return sequence_parallel ? m.rows_of(rank, kRanks) : m;
+      };
+      const std::int64_t s = sequence_parallel ? 3 : 6;
+      Tensor input = world.tensor(part(x).elements, {s, 2, 4});
+      input.requires_grad_();
+      const Tensor y = layer.forward(input);
+      CHECK(y.shape() == Shape{6, 2, 3});
+      CHECK(y.to_vector() == (x * w).columns_of(rank, kRanks).elements);
+      y.backward(world.tensor(dy.columns_of(rank, kRanks).elements, {6, 2, 3}));
+      CHECK(input.grad().to_vector() == part(dy * w.transposed()).elements);
+      CHECK(layer.weight.grad().to_vector() ==
+            (x.transposed() * dy).columns_of(rank, kRanks).elements);
+      CHECK(layer.bias.grad().to_vector() == dy.sum_of_rows().columns_of(rank, kRanks).elements);
+    }
+  });
+}
+
+// Megatron's test of linear_with_frozen_weight.
+TEST_CASE("through a frozen weight the input's gradient flows", "[tp][layers]") {
+  for (const int ranks : {1, 8}) {
+    on_ranks(ranks, [&](TensorParallelWorld& world, int) {
+      ColumnParallelLinear layer(world.torch, {.in_features = 8,
+                                               .out_features = 8,
+                                               .gather_output = true,
+                                               .init_method = tp::init_method_constant(1),
+                                               .dtype = DType::f32});
+      layer.weight.requires_grad_(false);
+      Matrix eye(8, 8);
+      for (int i = 0; i < 8; ++i) eye.at(i, i) = 1;
+      const Tensor x = world.leaf(eye);
+      const Tensor y = layer.forward(x);
+      CHECK(y.to_vector() == Floats(64, 1));
+      sum(y).backward();
+      CHECK(x.grad().to_vector() == Floats(64, 8));
+      CHECK_FALSE(layer.weight.grad().defined());
+    });
+  }
+}
+
+TEST_CASE("of an input that needs no gradient none is computed or sent", "[tp][layers]") {
+  on_ranks(2, [](TensorParallelWorld& world, int) {
+    const ColumnParallelLinear layer(world.torch,
+                                     {.in_features = 4, .out_features = 4, .dtype = DType::f32});
+    const Tensor y = layer.forward(world.filled({2, 4}, 1));
+    const auto group = tp::get_tensor_model_parallel_group(world.torch);
+    const std::uint64_t calls = group.group()->ledger.next_sequence(0);
+    y.backward(world.filled({2, 2}, 1));
+    CHECK(layer.weight.grad().to_vector() == Floats(8, 2));
+    CHECK(group.group()->ledger.next_sequence(0) == calls);
+  });
+}
+
+// What the seeds' MLP test asks: real-valued weights, and the same bits on all ranks.
+TEST_CASE("a two-layer MLP of real numbers has the same bits on all ranks", "[tp][layers]") {
+  constexpr int kRanks = 4;
+  for (const char* backend : {"local", "ahbm"}) {
+    std::vector<Floats> outputs(kRanks);
+    TensorParallelWorld world(
+        kRanks, {.backend = backend, .parallel = {.tensor_model_parallel_size = kRanks}});
+    world.spawn([&](int rank) {
+      const ColumnParallelLinear fc1(world.torch, {.in_features = 16, .out_features = 64});
+      const RowParallelLinear fc2(world.torch, {.in_features = 64, .out_features = 16});
+      const Tensor x =
+          world.torch.full({4, 16}, 0.5, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
+      outputs[static_cast<std::size_t>(rank)] = fc2.forward(relu(fc1.forward(x))).to_vector();
+    });
+    for (const Floats& output : outputs) CHECK(output == outputs.front());
+    CHECK(outputs.front() != Floats(64));
+  }
+}
+
+TEST_CASE("backward twice adds, and zero_grad begins anew", "[tp][layers]") {
+  on_ranks(2, [](TensorParallelWorld& world, int) {
+    ColumnParallelLinear layer(world.torch,
+                               {.in_features = 4, .out_features = 4, .dtype = DType::f32});
+    const Tensor x = world.filled({2, 4}, 1);
+    const Tensor dy = world.filled({2, 2}, 1);
+    layer.forward(x).backward(dy);
+    layer.forward(x).backward(dy);
+    CHECK(layer.weight.grad().to_vector() == Floats(8, 4));
+    layer.weight.zero_grad();
+    layer.forward(x).backward(dy);
+    CHECK(layer.weight.grad().to_vector() == Floats(8, 2));
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::test

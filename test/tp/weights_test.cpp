@@ -1,0 +1,162 @@
+// First weights, and the attributes of parameters.
+
+#include "tp/weights.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "test/tp/tensor_parallel_world.h"
+#include "tp/column_parallel_linear.h"
+#include "tp/random.h"
+#include "tp/row_parallel_linear.h"
+
+namespace kernbench::test {
+namespace {
+
+using tp::ColumnParallelLinear;
+using tp::RowParallelLinear;
+
+constexpr std::uint64_t kSeed = 12345;
+
+// On `ranks` ranks in one group, seeded.
+void on_seeded_ranks(int ranks, const std::function<void(TensorParallelWorld&, int)>& body) {
+  TensorParallelWorld world(ranks, {.parallel = {.tensor_model_parallel_size = ranks}});
+  world.spawn([&](int rank) {
+    tp::model_parallel_manual_seed(world.torch, kSeed);
+    body(world, rank);
+  });
+}
+
+template <class Layer>
+Matrix whole_weight(RuntimeContext& torch, int stride) {
+  const Layer layer(torch, {.in_features = 16,
+                            .out_features = 16,
+                            .stride = stride,
+                            .init_method = tp::xavier_uniform(),
+                            .dtype = DType::f32});
+  Matrix whole(layer.weight.shape()[0], layer.weight.shape()[1]);
+  whole.elements = layer.weight.to_vector();
+  return whole;
+}
+
+TEST_CASE("weights do not depend on how many ranks share them", "[tp][weights]") {
+  Matrix column(16, 16);
+  Matrix row(16, 16);
+  on_seeded_ranks(1, [&](TensorParallelWorld& world, int) {
+    column = whole_weight<ColumnParallelLinear>(world.torch, 1);
+    row = whole_weight<RowParallelLinear>(world.torch, 1);
+  });
+  CHECK(column.elements != row.elements);
+  on_seeded_ranks(4, [&](TensorParallelWorld& world, int rank) {
+    CHECK(whole_weight<ColumnParallelLinear>(world.torch, 1).elements ==
+          column.columns_of(rank, 4).elements);
+    CHECK(whole_weight<RowParallelLinear>(world.torch, 1).elements ==
+          row.rows_of(rank, 4).elements);
+  });
+}
+
+TEST_CASE("with a stride a rank has a chunk of each part", "[tp][weights]") {
+  Matrix row(16, 16);
+  on_seeded_ranks(1, [&](TensorParallelWorld& world, int) {
+    row = whole_weight<RowParallelLinear>(world.torch, 1);
+  });
+  on_seeded_ranks(2, [&](TensorParallelWorld& world, int rank) {
+    Floats expected;  // of chunks 0 1 0 1 of 4 rows
+    for (const int chunk : {rank, rank + 2}) {
+      const Floats part = row.rows_from(4 * chunk, 4).elements;
+      expected.insert(expected.end(), part.begin(), part.end());
+    }
+    CHECK(whole_weight<RowParallelLinear>(world.torch, 2).elements == expected);
+  });
+}
+
+TEST_CASE("inside a fork ranks draw different weights", "[tp][weights]") {
+  std::vector<Floats> of_ranks(2);
+  on_seeded_ranks(2, [&](TensorParallelWorld& world, int rank) {
+    const tp::RNGFork fork = tp::get_rng_tracker(world.torch).fork();
+    of_ranks[static_cast<std::size_t>(rank)] =
+        whole_weight<RowParallelLinear>(world.torch, 1).elements;
+  });
+  CHECK(of_ranks[0] != of_ranks[1]);
+}
+
+TEST_CASE("methods of initialization", "[tp][weights]") {
+  tp::Generator generator(1);
+  const Shape shape{200, 100};
+  const auto spread = [](const Floats& elements) {
+    double squares = 0;
+    for (const float e : elements) squares += static_cast<double>(e) * e;
+    return std::sqrt(squares / static_cast<double>(elements.size()));
+  };
+  // Five standard deviations of the estimate, 1 / sqrt(2 n).
+  CHECK(spread(tp::init_method_normal(0.5)(shape, generator)) ==
+        Approx(0.5).epsilon(5 / std::sqrt(40'000.0)));
+  CHECK(spread(tp::scaled_init_method_normal(0.5, 8)(shape, generator)) ==
+        Approx(0.125).epsilon(5 / std::sqrt(40'000.0)));
+  const Floats uniform = tp::xavier_uniform()(shape, generator);
+  const auto bound = static_cast<float>(std::sqrt(6.0 / 300));
+  CHECK(*std::ranges::max_element(uniform) <= bound);
+  CHECK(*std::ranges::max_element(uniform) > 0.99F * bound);
+  CHECK(*std::ranges::min_element(uniform) >= -bound);
+  CHECK(tp::init_method_constant(3)(shape, generator) == Floats(20'000, 3));
+}
+
+TEST_CASE("making weights takes no simulated time, and without data none are drawn",
+          "[tp][weights]") {
+  for (const bool data : {true, false}) {
+    RuntimeContext torch(round_topology(), {.data = data});
+    distributed::register_local_backend();
+    torch.distributed.init_process_group("local");
+    tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = 2});
+    torch.multiprocessing.spawn(
+        [&](int rank) {
+          torch.ahbm.set_device(rank);
+          const ColumnParallelLinear layer(torch, {.in_features = 64, .out_features = 64});
+          CHECK(torch.engine().now() == Time{0});
+          CHECK((tp::default_generator(torch) != tp::Generator(67280421310721)) == data);
+        },
+        {}, 2);
+  }
+}
+
+TEST_CASE("parameters have Megatron's attributes, initialized or not", "[tp][weights]") {
+  on_seeded_ranks(2, [](TensorParallelWorld& world, int rank) {
+    const ColumnParallelLinear column(
+        world.torch, {.in_features = 4, .out_features = 4, .perform_initialization = false});
+    const RowParallelLinear row(world.torch, {.in_features = 4,
+                                              .out_features = 4,
+                                              .sequence_parallel = true,
+                                              .perform_initialization = false});
+    CHECK(std::isnan(column.weight.at({0, 0})));
+    // As the weights are Megatron's transposed, so are the dimensions.
+    CHECK(column.weight.attributes == tp::TensorModelParallelAttributes{true, 1, 1});
+    CHECK(column.bias.attributes == tp::TensorModelParallelAttributes{true, 0, 1});
+    CHECK(row.weight.attributes == tp::TensorModelParallelAttributes{true, 0, 1});
+    CHECK(row.bias.attributes == tp::TensorModelParallelAttributes{false, -1, 1});
+    CHECK(row.bias.sequence_parallel);
+    CHECK_FALSE(row.weight.sequence_parallel);
+    CHECK_FALSE(column.bias.sequence_parallel);
+    CHECK(tp::param_is_not_tensor_parallel_duplicate(world.torch, column.weight));
+    CHECK(tp::param_is_not_tensor_parallel_duplicate(world.torch, row.bias) == (rank == 0));
+  });
+}
+
+TEST_CASE("attributes are set once, copied, or filled in", "[tp][weights]") {
+  tp::Parameter a;
+  tp::set_tensor_model_parallel_attributes(a, true, 1, 2);
+  CHECK(error_of<CollectiveError>([&] {
+          tp::set_tensor_model_parallel_attributes(a, true, 1, 2);
+        }) == "[KB-T006] the tensor model parallel attributes of 'a parameter' are set already");
+  tp::set_defaults_if_not_set_tensor_model_parallel_attributes(a);
+  CHECK(a.attributes == tp::TensorModelParallelAttributes{true, 1, 2});
+  tp::Parameter b;
+  tp::copy_tensor_model_parallel_attributes(b, tp::Parameter());
+  CHECK_FALSE(b.attributes.has_value());
+  tp::set_defaults_if_not_set_tensor_model_parallel_attributes(b);
+  CHECK(b.attributes == tp::TensorModelParallelAttributes{});
+  tp::copy_tensor_model_parallel_attributes(b, a);
+  CHECK(b.attributes == a.attributes);
+}
+
+}  // namespace
+}  // namespace kernbench::test
