@@ -27,6 +27,8 @@ struct Matrix {
       : rows(row_count),
         columns(column_count),
         elements(static_cast<std::size_t>(row_count * column_count)) {}
+  Matrix(std::int64_t row_count, std::int64_t column_count, Floats given)
+      : rows(row_count), columns(column_count), elements(std::move(given)) {}
 
   // Whole numbers from -most to most.
   static Matrix of_integers(std::int64_t rows, std::int64_t columns, int most, int seed) {

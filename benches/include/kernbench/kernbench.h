@@ -20,11 +20,19 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/topology.h"
+#include "tp/column_parallel_linear.h"
 #include "tp/data.h"
+#include "tp/linear.h"
+#include "tp/mappings.h"
 #include "tp/parallel_state.h"
+#include "tp/parameter.h"
 #include "tp/partition.h"
+#include "tp/primitives.h"
 #include "tp/random.h"
 #include "tp/rank_generator.h"
+#include "tp/row_parallel_linear.h"
+#include "tp/vocab_parallel_cross_entropy.h"
+#include "tp/weights.h"
 
 namespace kernbench::detail {
 

@@ -1,0 +1,191 @@
+// The loss over a vocabulary that is cut over ranks, against the dense one in double.
+
+#include "tp/vocab_parallel_cross_entropy.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "test/tp/tensor_parallel_world.h"
+#include "tp/weights.h"
+
+namespace kernbench::test {
+namespace {
+
+using tp::vocab_parallel_cross_entropy;
+
+// In Megatron's definition of label smoothing, over the whole vocabulary.
+struct DenseLoss {
+  std::vector<double> losses;
+  std::vector<double> gradient;  // of their sum
+
+  DenseLoss(const Matrix& logits, const Floats& target, double label_smoothing) {
+    const auto v = static_cast<double>(logits.columns);
+    const double s = label_smoothing * v / (v - 1);
+    for (std::int64_t i = 0; i < logits.rows; ++i) {
+      const auto correct = static_cast<std::int64_t>(target[static_cast<std::size_t>(i)]);
+      double exponentials = 0;
+      double sum = 0;
+      for (std::int64_t j = 0; j < logits.columns; ++j) {
+        exponentials += std::exp(static_cast<double>(logits.at(i, j)));
+        sum += logits.at(i, j);
+      }
+      losses.push_back(std::log(exponentials) - (1 - s) * logits.at(i, correct) - s * sum / v);
+      for (std::int64_t j = 0; j < logits.columns; ++j) {
+        gradient.push_back(std::exp(static_cast<double>(logits.at(i, j))) / exponentials -
+                           (j == correct ? 1 - s : 0) - s / v);
+      }
+    }
+  }
+};
+
+void check_close(const Floats& values, const std::vector<double>& expected) {
+  REQUIRE(values.size() == expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    CHECK(values[i] == Approx(expected[i]).margin(4e-6));
+  }
+}
+
+// Of each of `ranks` ranks; the logits are eighths between -2 and 2.
+void check_against_dense(int ranks, const std::string& backend, double label_smoothing) {
+  CAPTURE(ranks, backend, label_smoothing);
+  Matrix logits = Matrix::of_integers(5, 24, 16, 3);
+  for (float& x : logits.elements) x /= 8;
+  const Floats target = {0, 23, 7, 12, 11};
+  const DenseLoss dense(logits, target, label_smoothing);
+  TensorParallelWorld world(
+      ranks, {.backend = backend, .parallel = {.tensor_model_parallel_size = ranks}});
+  world.spawn([&](int rank) {
+    const Matrix own = logits.columns_of(rank, ranks);
+    const Tensor x = world.leaf(own);
+    const Tensor loss =
+        vocab_parallel_cross_entropy(world.torch, x, world.tensor(target, {5}),
+                                     {.label_smoothing = label_smoothing, .vocab_size = 24});
+    check_close(loss.to_vector(), dense.losses);
+    loss.backward(world.filled({5}, 1));
+    Matrix gradient(5, 24);
+    std::ranges::copy(dense.gradient, gradient.elements.begin());
+    const Floats expected = gradient.columns_of(rank, ranks).elements;
+    check_close(x.grad().to_vector(), {expected.begin(), expected.end()});
+    CHECK(x.to_vector() == own.elements);  // Megatron's would be overwritten
+  });
+}
+
+TEST_CASE("loss and gradient are those of the whole vocabulary, with label smoothing too",
+          "[tp][cross_entropy]") {
+  for (const char* backend : {"local", "ahbm"}) {
+    for (const int ranks : {1, 2, 3, 4, 6}) {
+      for (const double smoothing : {0.0, 0.1}) check_against_dense(ranks, backend, smoothing);
+    }
+  }
+}
+
+// log(16 sum(e^i)) - target % 8.
+TEST_CASE("Megatron's case: 16 tokens, 4 ranks with logits 0 to 7 over and over",
+          "[tp][cross_entropy]") {
+  TensorParallelWorld world(4, {.parallel = {.tensor_model_parallel_size = 4}});
+  world.spawn([&](int) {
+    Matrix logits(16, 32);
+    Floats target;
+    for (std::size_t i = 0; i < logits.elements.size(); ++i) {
+      logits.elements[i] = static_cast<float>(i % 8);
+    }
+    for (int i = 0; i < 16; ++i) target.push_back(static_cast<float>(2 * i));
+    const Floats loss =
+        vocab_parallel_cross_entropy(world.torch, world.tensor(logits), world.tensor(target, {16}))
+            .to_vector();
+    const Floats four = {10.2309F, 8.2309F, 6.2309F, 4.2309F};
+    for (std::size_t i = 0; i < loss.size(); ++i) {
+      CHECK(loss[i] == Approx(four[i % 4]).margin(1e-4));
+    }
+  });
+}
+
+TEST_CASE("three all_reduces go over the group that is given, even of one rank",
+          "[tp][cross_entropy]") {
+  TensorParallelWorld world(2, {});
+  world.spawn([&](int) {
+    const auto group = tp::get_data_parallel_group(world.torch);
+    const auto calls = [&] { return group.group()->ledger.next_sequence(0); };
+    const std::uint64_t before = calls();
+    const Tensor x = world.tensor({1, 2, 3, 0.5F, -0.5F, 1}, {2, 3});
+    const Tensor target = world.tensor({2, 0}, {2});
+    vocab_parallel_cross_entropy(world.torch, x, target, {.tp_group = group});
+    CHECK(calls() == before + 3);
+    const auto alone = tp::get_tensor_model_parallel_group(world.torch);
+    const std::uint64_t alone_before = alone.group()->ledger.next_sequence(0);
+    const Floats loss = vocab_parallel_cross_entropy(world.torch, x, target).to_vector();
+    CHECK(alone.group()->ledger.next_sequence(0) == alone_before + 3);
+    check_close(loss, DenseLoss({2, 3, {1, 2, 3, 0.5F, -0.5F, 1}}, {2, 0}, 0).losses);
+  });
+}
+
+TEST_CASE("tokens of two dimensions in f16, cut over the PEs of a device", "[tp][cross_entropy]") {
+  const Matrix logits = Matrix::of_integers(12, 8, 4, 1);
+  Floats target;
+  for (int i = 0; i < 12; ++i) target.push_back(static_cast<float>(i * 5 % 8));
+  const DenseLoss dense(logits, target, 0);
+  for (const char* backend : {"local", "ahbm"}) {
+    TensorParallelWorld world(2,
+                              {.backend = backend, .parallel = {.tensor_model_parallel_size = 2}});
+    world.spawn([&](int rank) {
+      const DPPolicy rows = tp::policy_over_pes(Shard::row_wise, 1, 2);
+      Tensor x = world.tensor(logits.columns_of(rank, 2).elements, {4, 3, 4},
+                              {.dtype = DType::f16, .dp = rows});
+      x.requires_grad_();
+      const Tensor loss =
+          vocab_parallel_cross_entropy(world.torch, x, world.tensor(target, {4, 3}, {.dp = rows}));
+      CHECK(loss.shape() == Shape{4, 3});
+      check_close(loss.to_vector(), dense.losses);
+      loss.backward(world.tensor(Floats(12, 1), {4, 3}, {.dp = rows}));
+      Matrix gradient(12, 8);
+      std::ranges::copy(dense.gradient, gradient.elements.begin());
+      const Floats expected = gradient.columns_of(rank, 2).elements;
+      const Floats got = x.grad().to_vector();
+      // One rounding to f16, of numbers below 1.
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        CHECK(got[i] == Approx(expected[i]).margin(std::ldexp(1.0, -11)));
+      }
+    });
+  }
+}
+
+TEST_CASE("the loss stays finite for large logits", "[tp][cross_entropy]") {
+  TensorParallelWorld world(2, {.parallel = {.tensor_model_parallel_size = 2}});
+  world.spawn([&](int rank) {
+    const float large = rank == 0 ? 30'000.0F : -30'000.0F;
+    const Tensor x = world.tensor({large, large - 1}, {1, 2});
+    const Floats loss =
+        vocab_parallel_cross_entropy(world.torch, x, world.tensor({1}, {1})).to_vector();
+    CHECK(loss.front() == Approx(std::log(1 + std::exp(-1.0)) + 1));
+  });
+}
+
+TEST_CASE("what does not fit is refused", "[tp][cross_entropy]") {
+  TensorParallelWorld world(2, {.parallel = {.tensor_model_parallel_size = 2}});
+  world.spawn([&](int) {
+    const auto refusal = [&](const Tensor& logits, const Tensor& target,
+                             const tp::VocabParallelCrossEntropyOptions& options = {}) {
+      return error_of<Error>(
+          [&] { vocab_parallel_cross_entropy(world.torch, logits, target, options); });
+    };
+    const Tensor logits = world.filled({3, 4}, 1);
+    const Tensor target = world.filled({3}, 1);
+    CHECK(refusal(logits, world.filled({4}, 1)) ==
+          "[KB-T006] vocab_parallel_cross_entropy: logits [3, 4] and target [4] f32; [..., "
+          "vocabulary / W] and [...] in f32 are wanted");
+    CHECK(refusal(logits, target, {.label_smoothing = 1}) ==
+          "[KB-T006] vocab_parallel_cross_entropy: label_smoothing is 1; from 0 to below 1 is "
+          "wanted");
+    CHECK(refusal(logits, target, {.vocab_size = 4}) ==
+          "[KB-T006] vocab_parallel_cross_entropy: logits of 4 words on each of 2 ranks are no "
+          "parts of a vocabulary of 4; gathered logits go into cross_entropy");
+    const Tensor cut =
+        world.tensor(Floats(12, 1), {3, 4}, {.dp = tp::policy_over_pes(Shard::column_wise, 1, 2)});
+    const Tensor whole =
+        world.tensor(Floats(3, 1), {3}, {.dp = tp::policy_over_pes(Shard::replicate, 1, 2)});
+    CHECK(refusal(cut, whole).find("[KB-F003] vocab_parallel_cross_entropy: ") == 0);
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::test

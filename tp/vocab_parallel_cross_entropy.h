@@ -1,0 +1,37 @@
+// megatron.core.tensor_parallel.vocab_parallel_cross_entropy.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tp/mappings.h"
+
+namespace kernbench::tp {
+
+struct VocabParallelCrossEntropyOptions {
+  double label_smoothing = 0;  // from 0 to below 1: spread evenly over the other words
+  // Of all ranks together.  If it is given, logits that are not this rank's part of it are refused:
+  // of logits that were gathered the loss would be log(W) too large, which nobody can see.
+  std::optional<std::int64_t> vocab_size = std::nullopt;
+  OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
+};
+
+// The loss of each token, of logits whose vocabulary is cut over the W ranks of a group:
+//   loss = log(sum(exp(x))) - (1 - s) x[target] - s mean(x)
+// with x over the whole vocabulary V and s = label_smoothing V / (V - 1), as Megatron defines it.
+// (Megatron itself takes V and the mean of each rank's part, so that its ranks differ: ADR-0134.)
+//
+//   logits  [..., V / W]  this rank's words [r V / W, (r + 1) V / W); they stay as they are
+//   target  [...]         numbers of words in f32, the same on all ranks
+//   loss    [...]         f32, the same on all ranks
+//
+// Communication: forward three all_reduces of [...]: of the maxima, of x[target] with what
+// smoothing adds, of the sums of exponentials.  Backward none. Inside the device each token's
+// logits are on one PE; tokens may be cut along the first dimension. Throws CollectiveError KB-T006
+// for shapes, types or a vocabulary that do not fit, DeviceError KB-F003 for other placements.
+Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
+                                    const Tensor& target,
+                                    const VocabParallelCrossEntropyOptions& options = {});
+
+}  // namespace kernbench::tp
