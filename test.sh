@@ -124,9 +124,10 @@ must cmake --install build/release --prefix "$prefix" >build/install.log
 step "acceptance: programs of a user, against the installed copy"
 if [[ -d "$acceptance" ]]; then
   programs=(allreduce_worker failures)
-  must build_acceptance "${programs[@]}" own_collective custom_kernel
+  must build_acceptance "${programs[@]}" own_collective custom_kernel tp_mlp
   run_acceptance own_collective ring_1d_6  # its algorithm is a ring's
   for topology in default ring_1d_6; do run_acceptance custom_kernel "$topology"; done
+  for topology in default ring_1d_6 torus_2d_2x3; do run_acceptance tp_mlp "$topology"; done
   for topology in ring_1d_6 torus_2d_2x3 mesh_2d_no_wrap_2x3; do
     for program in "${programs[@]}"; do run_acceptance "$program" "$topology"; done
   done
