@@ -24,4 +24,10 @@ VocabRange vocab_range_from_global_vocab_size(std::int64_t global_vocab_size, in
   return vocab_range_from_per_partition_vocab_size(divide(global_vocab_size, world_size), rank);
 }
 
+std::int64_t padded_vocab_size(std::int64_t vocab_size, int world_size,
+                               std::int64_t make_vocab_size_divisible_by) {
+  const std::int64_t multiple = make_vocab_size_divisible_by * world_size;
+  return (vocab_size + multiple - 1) / multiple * multiple;
+}
+
 }  // namespace kernbench::tp

@@ -25,4 +25,9 @@ VocabRange vocab_range_from_per_partition_vocab_size(std::int64_t per_partition_
 VocabRange vocab_range_from_global_vocab_size(std::int64_t global_vocab_size, int rank,
                                               int world_size);
 
+// The vocabulary with words added at its end, so that ranks can share it: a multiple of
+// make_vocab_size_divisible_by * world_size (Megatron's _vocab_size_with_padding).
+std::int64_t padded_vocab_size(std::int64_t vocab_size, int world_size,
+                               std::int64_t make_vocab_size_divisible_by = 128);
+
 }  // namespace kernbench::tp
