@@ -1,8 +1,12 @@
 // What an operator records so that gradients can flow back through it (ADR-0130): define-by-run, as
 // torch.autograd.  tp's mappings and layers are written with it, as torch.autograd.Function is.
 //
-//   Tensor scale(const Tensor& x, double by) {
-//     return autograd::record("scale", x * by under no_grad, {x},
+//   Tensor scale(RuntimeContext& torch, const Tensor& x, double by) {
+//     const auto forward = [&] {
+//       const NoGradGuard no_grad(torch);
+//       return x * by;
+//     };
+//     return autograd::record("scale", forward(), {x},
 //                             [by](const Tensor& dy) { return std::vector{dy * by}; });
 //   }
 
@@ -25,7 +29,8 @@ using Backward = std::function<std::vector<Tensor>(const Tensor& grad_output)>;
 
 // `output`, which now needs a gradient: `backward` will tell those of `inputs`, of which some may
 // be undefined or need none.  Returns `output` as it is if gradients are disabled or no input needs
-// one.  An operator whose output is its input gets a view of it.
+// one.  What already belongs to a graph, as an operator's own input, is left as it is and a view of
+// it returned.
 Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& inputs,
               Backward backward);
 
