@@ -8,6 +8,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/device_kernel.h"
+#include "runtime/functional/shape_operators.h"
 #include "tp/misuse.h"
 #include "tp/partition.h"
 #include "tp/slices.h"
@@ -109,7 +110,7 @@ Tensor gather_along_last_dim(RuntimeContext& torch, const Tensor& x, const Proce
     parts.push_back(ops::make_like(x, "gather", x.shape(), x.dtype(), placement));
   }
   torch.distributed.all_gather(parts, x, {group});
-  return world_size == 1 ? parts.front() : join(parts, last_dim(x));
+  return world_size == 1 ? parts.front() : cat(parts, -1);
 }
 
 Tensor reduce_scatter_along_first_dim(RuntimeContext& torch, const Tensor& x,
@@ -150,6 +151,17 @@ Tensor exchange_along_first_dim(RuntimeContext& torch, const Tensor& x, const Pr
   return received;
 }
 
+Tensor split_tensor_into_1d_equal_chunks(RuntimeContext& torch, const Tensor& x,
+                                         const ProcessGroup& group) {
+  const std::int64_t size = divide(x.numel(), torch.distributed.get_world_size(group));
+  const Tensor flat = reshape(x.detach(), {-1});
+  return slice(flat, 0, torch.distributed.get_rank(group) * size, size, ops::placement_of(flat));
+}
+
+Tensor gather_split_1d_tensor(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group) {
+  return gather_along_first_dim(torch, reshape(x.detach(), {-1}), group);
+}
+
 Tensor exchange_rows_for_columns(RuntimeContext& torch, const Tensor& x,
                                  const ProcessGroup& group) {
   const int world_size = torch.distributed.get_world_size(group);
@@ -160,7 +172,7 @@ Tensor exchange_rows_for_columns(RuntimeContext& torch, const Tensor& x,
     received.push_back(result_like(x, "all_to_all", parts.front().shape()));
   }
   torch.distributed.all_to_all(received, parts, {group});
-  return join(received, 0);
+  return cat(received, 0);
 }
 
 Tensor exchange_columns_for_rows(RuntimeContext& torch, const Tensor& x,
@@ -175,7 +187,7 @@ Tensor exchange_columns_for_rows(RuntimeContext& torch, const Tensor& x,
     received.push_back(result_like(x, "all_to_all", parts.back().shape()));
   }
   torch.distributed.all_to_all(received, parts, {group});
-  return join(received, last_dim(x));
+  return cat(received, -1);
 }
 
 }  // namespace kernbench::tp

@@ -64,6 +64,13 @@ Tensor exchange_along_first_dim(RuntimeContext& torch, const Tensor& x,
                                 std::span<const std::int64_t> output_split_sizes = {},
                                 std::span<const std::int64_t> input_split_sizes = {});
 
+// This rank's part of the elements of x, row by row, and the whole again, flat (Megatron's
+// split_tensor_into_1d_equal_chunks and gather_split_1d_tensor).
+Tensor split_tensor_into_1d_equal_chunks(RuntimeContext& torch, const Tensor& x,
+                                         const distributed::ProcessGroup& group);
+Tensor gather_split_1d_tensor(RuntimeContext& torch, const Tensor& x,
+                              const distributed::ProcessGroup& group);
+
 // [tokens / W, hidden] -> [tokens, hidden / W]: all ranks' tokens, this rank's columns; and back.
 Tensor exchange_rows_for_columns(RuntimeContext& torch, const Tensor& x,
                                  const distributed::ProcessGroup& group);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "runtime/functional/device_kernel.h"
+#include "runtime/functional/shape_operators.h"
+#include "tp/partition.h"
 
 namespace kernbench::tp {
 
@@ -81,38 +83,16 @@ Tensor slice(const Tensor& x, std::size_t dim, std::int64_t begin, std::int64_t 
   return result;
 }
 
-Tensor join(const std::vector<Tensor>& parts, std::size_t dim) {
-  const Tensor& first = parts.front();
-  const ops::Placement placement = ops::placement_of(first);
-  for (const Level& level : {placement.cube, placement.pe}) {
-    if (level.is_cut() && level.dimension == dim) {
-      ops::refuse_placement("join", first, "it must not be cut along the dimension that is joined");
-    }
-  }
-  std::vector<std::int64_t> sizes(first.shape().begin(), first.shape().end());
-  sizes.at(dim) *= static_cast<std::int64_t>(parts.size());
-  const bool joins_columns = dim + 1 == sizes.size();
-  const Tensor result = ops::make_like(first, "join", Shape(sizes), first.dtype(), placement);
-  if (result.numel() == 0) return result;
-  ops::launch("join", {result}, parts, [&](tl::Context& tl) {
-    const LocalPart target = ops::local_part(result, tl);
-    tl::Pointer at = target.data;
-    for (const Tensor& part : parts) {
-      const LocalPart source = ops::local_part(part, tl);
-      copy_rows(tl, {at, target.columns}, {source.data, source.columns}, source.rows,
-                source.columns);
-      at = at + source.columns * (joins_columns ? 1 : source.rows);
-    }
-  });
-  return result;
-}
-
 ops::Placement uncut_along_last_dim(const Tensor& x) {
   const std::size_t last = x.shape().rank() - 1;
   return *ops::by_level(ops::placement_of(x), [&](const Level& level) -> std::optional<Level> {
     const bool is_uncut = level.is_cut() && level.dimension != last;
     return is_uncut ? level : ops::kReplicate;
   });
+}
+
+std::vector<Tensor> split_tensor_along_last_dim(const Tensor& x, int num_partitions) {
+  return split(x, divide(x.shape()[x.shape().rank() - 1], num_partitions), -1);
 }
 
 }  // namespace kernbench::tp

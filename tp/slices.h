@@ -1,4 +1,4 @@
-// Parts of tensors, moved inside each PE (in no process group).
+// Parts of tensors, moved inside each PE.
 
 #pragma once
 
@@ -18,12 +18,11 @@ namespace kernbench::tp {
 Tensor slice(const Tensor& x, std::size_t dim, std::int64_t begin, std::int64_t length,
              const ops::Placement& placement);
 
-// Tensors of one shape, one after the other along their first or last dimension.  They lie alike,
-// and are not cut along that dimension (KB-F003).
-// REQUIRES: dim is 0 or the last one
-Tensor join(const std::vector<Tensor>& parts, std::size_t dim);
-
 // How x lies if its last dimension is not cut, and it is no sum of holders.
 ops::Placement uncut_along_last_dim(const Tensor& x);
+
+// Equal parts of x along its last dimension (Megatron's split_tensor_along_last_dim); gradients
+// flow through it.  Throws CollectiveError KB-T001 if it is not divisible so.
+std::vector<Tensor> split_tensor_along_last_dim(const Tensor& x, int num_partitions);
 
 }  // namespace kernbench::tp

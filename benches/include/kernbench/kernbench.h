@@ -31,7 +31,9 @@
 #include "tp/random.h"
 #include "tp/rank_generator.h"
 #include "tp/row_parallel_linear.h"
+#include "tp/slices.h"
 #include "tp/vocab_parallel_cross_entropy.h"
+#include "tp/vocab_parallel_embedding.h"
 #include "tp/weights.h"
 
 namespace kernbench::detail {

@@ -1,0 +1,39 @@
+#include "tp/vocab_parallel_embedding.h"
+
+#include <utility>
+
+#include "runtime/functional/functional.h"
+#include "tp/parallel_state.h"
+
+namespace kernbench::tp {
+
+VocabParallelEmbedding::VocabParallelEmbedding(RuntimeContext& torch,
+                                               VocabParallelEmbeddingOptions options)
+    : torch_(torch),
+      options_(std::move(options)),
+      group_(options_.tp_group ? *options_.tp_group : get_tensor_model_parallel_group(torch)),
+      words_(vocab_range_from_global_vocab_size(options_.num_embeddings,
+                                                torch.distributed.get_rank(group_),
+                                                torch.distributed.get_world_size(group_))) {
+  weight =
+      make_weight(torch, {options_.num_embeddings, options_.embedding_dim},
+                  {.dim = 0,
+                   .rank = torch.distributed.get_rank(group_),
+                   .world_size = torch.distributed.get_world_size(group_)},
+                  options_.init_method,
+                  {.dtype = options_.dtype,
+                   .dp = policy_over_pes(Shard::row_wise, options_.num_cubes, options_.num_pes),
+                   .name = options_.name + ".weight",
+                   .perform_initialization = options_.perform_initialization});
+  set_tensor_model_parallel_attributes(weight, true, 0, 1);
+}
+
+Tensor VocabParallelEmbedding::forward(const Tensor& ids) const {
+  Tensor own = nn::functional::embedding(ids, weight, {.first_index = words_.begin});
+  if (options_.reduce_scatter_embeddings) {
+    return reduce_scatter_to_sequence_parallel_region(torch_, transpose(own, 0, 1), group_);
+  }
+  return reduce_from_tensor_model_parallel_region(torch_, std::move(own), group_);
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,63 @@
+// megatron.core.tensor_parallel.VocabParallelEmbedding.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tp/mappings.h"
+#include "tp/parameter.h"
+#include "tp/partition.h"
+#include "tp/weights.h"
+
+namespace kernbench::tp {
+
+struct VocabParallelEmbeddingOptions {
+  std::int64_t num_embeddings = 0;  // of all ranks together; padded_vocab_size() divides
+  std::int64_t embedding_dim = 0;
+  // The output is [s, b, h], of which each rank gets a part of s.
+  bool reduce_scatter_embeddings = false;
+  InitMethod init_method = init_method_normal(0.02);
+  bool perform_initialization = true;
+  DType dtype = DType::f16;
+  // The PEs of the device that share the rank's words: the first so many of the first so many
+  // cubes.  The ids are replicated on them.
+  int num_cubes = 1;
+  int num_pes = 1;
+  OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
+  std::string name = "vocab_parallel_embedding";
+};
+
+// Rows of a table of words, which is cut over the W ranks of a group.  A word that another rank has
+// is looked up as zeros; their sum is the row.
+//
+//   ids     [b, s]            numbers of words in f32, the same on all ranks
+//   weight  [words / W, h]    this rank's words, vocab_range()
+//   output  [b, s, h]         the same on all ranks
+//           [s / W, b, h]     with reduce_scatter_embeddings: transposed, of one rank too
+//
+// Communication: forward one all_reduce of the output, backward none; with
+// reduce_scatter_embeddings forward one reduce_scatter, backward one all_gather.
+class VocabParallelEmbedding {
+ public:
+  // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide num_embeddings,
+  // KB-T002 without groups.
+  VocabParallelEmbedding(RuntimeContext& torch, VocabParallelEmbeddingOptions options);
+
+  Tensor forward(const Tensor& ids) const;
+
+  const VocabParallelEmbeddingOptions& options() const { return options_; }
+  const VocabRange& vocab_range() const { return words_; }
+  std::vector<Parameter> parameters() const { return {weight}; }
+
+  Parameter weight;
+
+ private:
+  RuntimeContext& torch_;
+  const VocabParallelEmbeddingOptions options_;
+  const distributed::ProcessGroup group_;
+  const VocabRange words_;
+};
+
+}  // namespace kernbench::tp
