@@ -43,7 +43,8 @@ const std::array<Package, 8> kPackages = {{
     {"CLI/", {"benches/"}},
     {"nlohmann/",
      {"benches/", "sim_engine/trace/trace_recorder_test.cpp",
-      "runtime/tl/composite_trace_test.cpp", "failures/flight_record_test.cpp"}},
+      "runtime/tl/composite_trace_test.cpp", "failures/flight_record_test.cpp",
+      "tp/overlap_trace_test.cpp"}},
     {"benchmark/", {"benches/"}},
     {"catch2/", {"test/"}},
 }};

@@ -110,6 +110,7 @@ struct WorldOptions {
   std::string backend = "local";
   tp::ModelParallelOptions parallel = {};
   int cubes = 1;  // of each device, of 2 PEs
+  RuntimeOptions runtime = {};
 };
 
 class TensorParallelWorld {
@@ -119,7 +120,7 @@ class TensorParallelWorld {
       : TensorParallelWorld(round_topology(SipTopology::ring_1d, ranks, 1, options.cubes, 1),
                             options) {}
   TensorParallelWorld(const Topology& topology, const WorldOptions& options)
-      : torch(topology), size(topology.system.sip_count) {
+      : torch(topology, options.runtime), size(topology.system.sip_count) {
     distributed::register_local_backend();
     ccl::register_ahbm_backend();
     torch.distributed.init_process_group(options.backend);
