@@ -13,6 +13,11 @@ namespace {
 
 using Blocks = std::span<const tl::Tensor>;
 
+// Whether a is a vector beside a matrix b.
+bool is_vector_beside(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && a.shape().rank() == 1 && b.shape().rank() > 1;
+}
+
 // What a gradient of a + b or a b in the shape of a is for b.
 Tensor reduced_to(const Shape& shape, const Tensor& gradient) {
   return gradient.shape() == shape ? gradient : ops::sum_of_rows(gradient);
@@ -71,6 +76,7 @@ Tensor relu_gradient(const Tensor& dy, const Tensor& y) {
 }  // namespace
 
 Tensor operator+(const Tensor& a, const Tensor& b) {
+  if (is_vector_beside(a, b)) return b + a;
   const auto backward = [shape = b.defined() ? b.shape() : Shape(), of_a = needs_grad(a),
                          of_b = needs_grad(b)](const Tensor& dy) {
     return std::vector{of_a ? dy : Tensor(), of_b ? reduced_to(shape, dy) : Tensor()};
@@ -79,6 +85,7 @@ Tensor operator+(const Tensor& a, const Tensor& b) {
 }
 
 Tensor operator*(const Tensor& a, const Tensor& b) {
+  if (is_vector_beside(a, b)) return b * a;
   Tensor result = product(a, b);
   if (!needs_grad(a, b)) return result;
   const auto backward = [a = needs_grad(b) ? SavedTensor(a) : SavedTensor(),

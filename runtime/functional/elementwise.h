@@ -2,7 +2,7 @@
 // in backward.  Elements are computed in f32 and rounded once to the tensors' type.
 //
 // Operands are of one type and lie on the same holders (KB-F002, KB-F003); placements as ADR-0131
-// says.  b has the shape of a, or is a vector [n] beside an a of [..., n] (KB-F001).
+// says.  One has the shape of the other, or is a vector [n] beside [..., n] (KB-F001).
 
 #pragma once
 
@@ -12,6 +12,7 @@ namespace kernbench {
 
 // a + b: the same placements, of which partial is one.
 Tensor operator+(const Tensor& a, const Tensor& b);
+// a - b, where b alone may be a vector.
 Tensor operator-(const Tensor& a, const Tensor& b);
 // a b: the same placements, or one partial and the other replicated.
 Tensor operator*(const Tensor& a, const Tensor& b);

@@ -301,6 +301,22 @@ TEST_CASE("a sum over holders and a whole gradient do not add up", "[autograd]")
         }).find("a sum that only a collective makes whole") != std::string::npos);
 }
 
+TEST_CASE("a gradient that is a sum over holders flows on through what is linear", "[autograd]") {
+  OperatorsUnderTest dut;
+  const auto gradients = [&](const DPPolicy& whole, const DPPolicy& columns) {
+    const Tensor x = dut.leaf({4, 6}, 1, whole);
+    const Tensor v = dut.leaf({6}, 2, whole);
+    const Tensor w = dut.leaf({6, 4}, 3, columns);
+    Tensor y = transpose(relu(x * v + v) - x, 0, 1);
+    y = reshape(transpose(cat({narrow(y, 0, 3, 3), narrow(y, 0, 0, 3)}), 0, 1), {4, 6});
+    sum(matmul(2 * clone(y), w)).backward();
+    CHECK(x.grad().dp().pe == (whole.num_pes == 1 ? Shard::replicate : Shard::partial));
+    return std::tuple(x.grad().to_vector(), v.grad().to_vector(), w.grad().to_vector());
+  };
+  CHECK(gradients(on_pes(Shard::replicate), on_pes(Shard::column_wise)) ==
+        gradients(DPPolicy::replicated(), DPPolicy::replicated()));
+}
+
 TEST_CASE("what a pass needs no more is freed on the way", "[autograd]") {
   OperatorsUnderTest dut;
   Tensor x = dut.leaf({1000}, 1);

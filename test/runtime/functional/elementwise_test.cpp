@@ -81,6 +81,7 @@ TEST_CASE("a vector is added to each row, and multiplied with each", "[elementwi
       const Tensor x = dut.leaf(shape, 1, on_pes(of_x));
       const Tensor v = dut.leaf({columns}, 2, on_pes(of_vector));
       const Tensor y = is_product ? x * v : x + v;
+      CHECK(y.to_vector() == (is_product ? v * x : v + x).to_vector());
       CHECK(y.dp() == x.dp());
       const Floats of_v = v.to_vector();
       CHECK(y.to_vector() ==

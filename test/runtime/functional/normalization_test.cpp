@@ -93,6 +93,27 @@ TEST_CASE("gradients of parameters are partial where rows are cut", "[normalizat
   CHECK(b.grad().to_vector() == Floats(3, 4));
 }
 
+TEST_CASE("a gradient that is a sum over holders stays one", "[normalization]") {
+  OperatorsUnderTest dut;
+  const auto gradient = [&](const DPPolicy& whole, const DPPolicy& columns) {
+    const Tensor x = dut.tensor({2, 4}, sixteenths(8, 1), whole).requires_grad_();
+    const Tensor w = dut.tensor({4}, sixteenths(4, 2), whole).requires_grad_();
+    const Tensor y = F::softmax(nn::functional::gelu(F::layer_norm(x, {4}, w)));
+    sum(matmul(y, dut.leaf({4, 4}, 3, columns))).backward();
+    return std::pair(x.grad(), w.grad());
+  };
+  const auto [x, w] = gradient(on_pes(kR), on_pes(kColumn));
+  const auto [one_x, one_w] = gradient(DPPolicy::replicated(), DPPolicy::replicated());
+  CHECK(x.dp() == on_pes(kPartial));
+  CHECK(w.dp() == on_pes(kPartial));
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(std::abs(x.to_vector()[i] - one_x.to_vector()[i]) <= std::ldexp(200.0, -24));
+  }
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(std::abs(w.to_vector()[i] - one_w.to_vector()[i]) <= std::ldexp(200.0, -24));
+  }
+}
+
 TEST_CASE("only what needs a gradient is computed", "[normalization]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({4, 3}, 1);
