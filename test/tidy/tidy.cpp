@@ -42,9 +42,8 @@ const std::array<Package, 8> kPackages = {{
     {"yaml-cpp/", {"sim_engine/base/"}},
     {"CLI/", {"benches/"}},
     {"nlohmann/",
-     {"benches/", "sim_engine/trace/trace_recorder_test.cpp",
-      "runtime/tl/composite_trace_test.cpp", "failures/flight_record_test.cpp",
-      "tp/overlap_trace_test.cpp"}},
+     {"benches/", "sim_engine/trace/trace_recorder_test.cpp", "runtime/tl/composite_trace_test.cpp",
+      "failures/flight_record_test.cpp", "tp/overlap_trace_test.cpp"}},
     {"benchmark/", {"benches/"}},
     {"catch2/", {"test/"}},
 }};
