@@ -13,6 +13,8 @@ namespace kernbench::benches {
 
 namespace {
 
+constexpr const char* kJobsHelp =
+    "Points of a sweep to simulate at once; else one per hardware thread";
 constexpr const char* kTopologyHelp = "A topology file, or the name of a shipped one";
 
 void add_list(CLI::App& app, ListArguments& arguments) {
@@ -44,9 +46,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   run->add_option("--csv", arguments.csv, "Write the rows to this file; - for stdout")
       ->type_name("F");
   run->add_option("--trace", arguments.trace, "Write a trace for ui.perfetto.dev")->type_name("F");
-  run->add_option("--jobs", arguments.jobs,
-                  "Points of a sweep to simulate at once; else one per hardware thread")
-      ->type_name("N");
+  run->add_option("--jobs", arguments.jobs, kJobsHelp)->type_name("N");
   run->footer(
       "\nExamples:\n"
       "  kernbench run --bench ccl-allreduce\n"
@@ -59,6 +59,39 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
       "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 23 numerics, 24 replay,\n"
       "70 our bug, 71 a limit of the host, 130 interrupted.");
+}
+
+void add_bench(CLI::App& app, OperatorArguments& arguments) {
+  CLI::App* bench = app.add_subcommand("bench", "Check an operator, and time its kernels");
+  bench->add_option("--case", arguments.operator_case, "The operator; `kernbench list` shows all")
+      ->type_name("NAME")
+      ->required();
+  bench->add_option("--dtype", arguments.dtype, "f16, bf16, f32 or all")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  bench
+      ->add_option("--save-path", arguments.save_path,
+                   "Write CSV, figures and traces into this folder, in CASE/TYPE")
+      ->type_name("DIR")
+      ->capture_default_str();
+  bench->add_flag("--plot", arguments.plot,
+                  "Batch 1 only, and figures of the speed-up over the length");
+  bench->add_flag("--profile", arguments.profile,
+                  "Chrome traces of batch 1 and the largest dimension");
+  bench->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  bench->add_option("--seed", arguments.seed, "Of the inputs' elements")
+      ->type_name("N")
+      ->capture_default_str();
+  bench->add_option("--jobs", arguments.jobs, kJobsHelp)->type_name("N");
+  bench->footer(
+      "\nFirst every provider of the operator is checked, forward and backward; then it is timed.\n"
+      "A check that fails ends the run with exit code 23 before any time is shown.\n"
+      "\nExamples:\n"
+      "  kernbench bench --case rms\n"
+      "  kernbench bench --case mul_poly --dtype all --profile --save-path results\n"
+      "  kernbench bench --case rms --plot --save-path plots");
 }
 
 void add_path(CLI::App& probe, ProbePathArguments& arguments) {
@@ -176,15 +209,18 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.footer(
       "\nExamples:\n  kernbench list\n  kernbench run --bench ccl-allreduce\n"
+      "  kernbench bench --case rms\n"
       "  kernbench probe path --from sip0.cube0.pe0 --to sip1.cube0.pe0 --bytes 64KiB\n"
       "`kernbench COMMAND --help` shows more.");
   ListArguments list;
   RunArguments run;
+  OperatorArguments bench;
   ProbePathArguments path;
   ProbeBoundArguments bound;
   ProbeGemmArguments gemm;
   add_list(app, list);
   add_run(app, run);
+  add_bench(app, bench);
   CLI::App* probe = app.add_subcommand("probe", "One figure of the model");
   probe->require_subcommand(1);
   add_path(*probe, path);
@@ -201,6 +237,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   }
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;
+  if (app.got_subcommand("bench")) return bench;
   if (probe->got_subcommand("path")) return path;
   if (probe->got_subcommand("gemm")) return gemm;
   return bound;

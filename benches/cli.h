@@ -26,6 +26,18 @@ struct RunArguments {
   std::string jobs;  // empty: as many as there are hardware threads
 };
 
+// `kernbench bench`: an operator.
+struct OperatorArguments {
+  std::string operator_case;
+  std::string dtype = "bf16";
+  std::string save_path = "configs";
+  bool plot = false;
+  bool profile = false;
+  std::string topology = "default";
+  std::string seed = "0";
+  std::string jobs;  // as RunArguments has it
+};
+
 struct ProbePathArguments {
   std::string topology = "default";
   std::string from;
@@ -58,8 +70,8 @@ struct ShowText {
   std::string text;
 };
 
-using Arguments = std::variant<ShowText, ListArguments, RunArguments, ProbePathArguments,
-                               ProbeBoundArguments, ProbeGemmArguments>;
+using Arguments = std::variant<ShowText, ListArguments, RunArguments, OperatorArguments,
+                               ProbePathArguments, ProbeBoundArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001.
 Arguments parse_command_line(int argc, const char* const* argv);

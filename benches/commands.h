@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "benches/bench.h"
 #include "benches/cli.h"
 #include "benches/process_team.h"
 
@@ -10,6 +11,9 @@ namespace kernbench::benches {
 int list(const ListArguments& arguments);
 // `team`: the processes that share its points; null: none.
 int run(const RunArguments& arguments, ProcessTeam* team);
+// A bench that is in no list.
+int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team);
+int bench(const OperatorArguments& arguments, ProcessTeam* team);
 int probe(const ProbePathArguments& arguments);
 int probe(const ProbeBoundArguments& arguments);
 int probe(const ProbeGemmArguments& arguments);

@@ -6,6 +6,7 @@
 #include "benches/bench.h"
 #include "benches/commands.h"
 #include "benches/inputs.h"
+#include "benches/operators/operator_case.h"
 #include "benches/output_file.h"
 #include "ccl/config.h"
 
@@ -40,8 +41,13 @@ Json all_as_json() {
   for (const EmbeddedFile& file : shipped_topologies()) {
     topologies.push_back({{"name", file.name}, {"summary", first_sentence(file.text)}});
   }
+  Json cases = Json::array();
+  for (const operators::OperatorCase* one : operators::operator_cases()) {
+    cases.push_back({{"name", one->name()}, {"summary", one->summary()}});
+  }
   return {{"kernbench", version()},
           {"benches", benches_as_json()},
+          {"cases", cases},
           {"algorithms", algorithms},
           {"topologies", topologies}};
 }
@@ -58,6 +64,10 @@ std::string all_as_text(const Console& console) {
       const std::string key = fmt::format("  {}={}", setting.key, setting.fallback);
       text += console.faint(entry(key, setting.help));
     }
+  }
+  text += "\noperators (kernbench bench --case NAME)\n";
+  for (const operators::OperatorCase* one : operators::operator_cases()) {
+    text += entry(one->name(), one->summary());
   }
   text += "\nalgorithms (--set algorithm=NAME, or ccl.yaml)\n";
   for (const ccl::Algorithm* algorithm : ccl::algorithms()) {

@@ -33,6 +33,9 @@ int dispatch(const ListArguments& arguments, ProcessTeam* team) {
 int dispatch(const RunArguments& arguments, ProcessTeam* team) {
   return run(arguments, team);
 }
+int dispatch(const OperatorArguments& arguments, ProcessTeam* team) {
+  return bench(arguments, team);
+}
 int dispatch(const auto& arguments, ProcessTeam* team) {
   return team == nullptr || team->leads() ? probe(arguments) : 0;
 }

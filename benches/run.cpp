@@ -141,7 +141,10 @@ void keep_the_finished(Report report, const Bench& bench, Outputs& outputs,
 }  // namespace
 
 int run(const RunArguments& arguments, ProcessTeam* team) {
-  const BenchInfo& info = find_bench(arguments.bench);
+  return run(find_bench(arguments.bench), arguments, team);
+}
+
+int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
   Settings settings(info.settings, arguments.settings);
   BenchRequest request = request_of(arguments, team);
   const bool leads = team == nullptr || team->leads();

@@ -76,7 +76,7 @@ void TraceRecorder::cut(Time now) {
   for (Time& until : busy_until_) until = std::min(until, now);
 }
 
-std::string TraceRecorder::to_json() const {
+std::string TraceRecorder::to_json(Time from) const {
   std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   const std::set<int> sips(sip_of_track_.begin(), sip_of_track_.end());
   for (const int sip : sips)
@@ -85,6 +85,7 @@ std::string TraceRecorder::to_json() const {
     append_metadata(out, "thread_name", key.first, track + 1, key.second);
   }
   for (const Span& span : spans_) {
+    if (span.start < from) continue;
     const int sip = sip_of_track_[span.track];
     fmt::format_to(std::back_inserter(out), R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)",
                    escaped(label_texts_[span.label]), sip, span.track + 1);

@@ -50,8 +50,9 @@ class TraceRecorder {
 
   std::size_t span_count() const { return spans_.size(); }
 
-  // The Chrome trace event format (JSON), times in microseconds.
-  std::string to_json() const;
+  // The Chrome trace event format (JSON), times in microseconds; of spans that start at `from` or
+  // later.
+  std::string to_json(Time from = Time{0}) const;
 
  private:
   struct Span {

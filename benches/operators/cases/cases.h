@@ -1,0 +1,16 @@
+// The cases that the program is shipped with, a file each.
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "benches/operators/operator_case.h"
+
+namespace kernbench::benches::operators {
+
+std::unique_ptr<OperatorCase> make_rms();
+
+std::vector<std::unique_ptr<OperatorCase>> shipped_cases();
+
+}  // namespace kernbench::benches::operators

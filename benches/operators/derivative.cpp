@@ -1,0 +1,133 @@
+#include "benches/operators/derivative.h"
+
+#include <fmt/format.h>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches::operators {
+
+namespace {
+
+// A gradient has the columns of its value, or one that stands for all; it has the rows of tokens
+// that it was found for also where its value has none: those are added up at the inputs only.
+class Backward {
+ public:
+  explicit Backward(Graph& graph)
+      : graph_(graph), gradients_(static_cast<std::size_t>(graph.size())) {}
+
+  void seed(const Value& output, const Value& upstream) { add(output.id(), upstream); }
+  void run();
+  std::optional<Value> of_input(const Value& input);
+
+ private:
+  std::optional<Value>& of(NodeId id) { return gradients_[static_cast<std::size_t>(id)]; }
+  void add(NodeId id, const Value& gradient);
+  // `gradient` is that of `node`, as far as it comes through the operand.
+  void pass(const Node& node, NodeId operand, Value gradient);
+  void visit(NodeId id, const Value& gradient);
+  void visit_product(const Node& node, const Value& gradient);
+
+  Graph& graph_;
+  std::vector<std::optional<Value>> gradients_;  // by node
+  std::optional<Value> offsets_;                 // of the experts, once they are needed
+};
+
+void Backward::run() {
+  for (NodeId id = static_cast<NodeId>(gradients_.size()) - 1; id >= 0; --id) {
+    if (of(id)) visit(id, *of(id));
+  }
+}
+
+void Backward::add(NodeId id, const Value& gradient) {
+  of(id) = of(id) ? *of(id) + gradient : gradient;
+}
+
+void Backward::pass(const Node& node, NodeId operand, Value gradient) {
+  const Node& target = graph_[operand];
+  if (target.extents.columns < node.extents.columns) {
+    const bool stands_for_all = gradient.extents().columns < node.extents.columns;
+    gradient =
+        stands_for_all ? gradient * static_cast<double>(node.extents.columns) : row_sum(gradient);
+  }
+  // What is a summand yet is not rounded.
+  if (target.is_per_token()) gradient = cast(gradient, target.dtype);
+  add(operand, gradient);
+}
+
+void Backward::visit_product(const Node& node, const Value& gradient) {
+  const Value a = graph_.value(node.operands[0]);
+  const Value b = graph_.value(node.operands[1]);
+  if (a.id() == b.id()) return pass(node, a.id(), gradient * a * 2);
+  pass(node, a.id(), gradient * b);
+  pass(node, b.id(), gradient * a);
+}
+
+void Backward::visit(NodeId id, const Value& gradient) {
+  const Node node = graph_[id];  // a copy: the graph grows
+  const auto [first, second] = node.operands;
+  const auto operand = [&] { return graph_.value(node.operands[0]); };
+  const Value result = graph_.value(id);
+  switch (node.op) {
+    case Op::input:
+      return;
+    case Op::cast:
+      return pass(node, first, gradient);
+    case Op::power:
+      return pass(node, first,
+                  gradient * (node.number == 2 ? operand() * 2 : power(operand(), 2) * 3));
+    case Op::rsqrt:
+      return pass(node, first, gradient * (power(result, 3) * -0.5));
+    case Op::sigmoid:
+      return pass(node, first, gradient * (result - power(result, 2)));
+    case Op::scale:
+    case Op::row_sum:
+      return pass(node, first, gradient * node.number);
+    case Op::shift:
+      return pass(node, first, gradient);
+    case Op::per_token:
+      offsets_ = graph_.value(second);
+      return pass(node, first, gradient);
+    case Op::add:
+      pass(node, first, gradient);
+      return pass(node, second, gradient);
+    case Op::subtract:
+      pass(node, first, gradient);
+      return pass(node, second, gradient * -1);
+    case Op::multiply:
+      return visit_product(node, gradient);
+    case Op::token_sum:
+    case Op::expert_sums:
+      break;
+  }
+  KB_CHECK(false, "a sum over tokens is no output");
+}
+
+std::optional<Value> Backward::of_input(const Value& input) {
+  if (!of(input.id())) return std::nullopt;
+  const Value gradient = *of(input.id());
+  if (gradient.extents().columns != input.extents().columns) {
+    throw Error("KB-O001", ExitCode::collective_misuse,
+                fmt::format("operator graph: the gradient of input {} is the same for all of its "
+                            "{} columns; such an operator is not supported",
+                            input.node().input, input.extents().columns));
+  }
+  if (input.node().is_per_token()) return gradient;
+  if (input.extents().rows == Rows::one) return token_sum(gradient);
+  return expert_sums(gradient, *offsets_);
+}
+
+}  // namespace
+
+std::vector<std::optional<Value>> gradients_of(Graph& graph, std::span<const Value> outputs,
+                                               std::span<const Value> upstream,
+                                               std::span<const Value> inputs) {
+  Backward backward(graph);
+  for (std::size_t i = 0; i < outputs.size(); ++i) backward.seed(outputs[i], upstream[i]);
+  backward.run();
+  std::vector<std::optional<Value>> gradients;
+  for (const Value& input : inputs) gradients.push_back(backward.of_input(input));
+  return gradients;
+}
+
+}  // namespace kernbench::benches::operators

@@ -1,0 +1,28 @@
+// What the inputs of an operator hold: numbers that depend on the seed, the input and their place
+// alone, so that any rows of them can be made at any time.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "benches/operators/operator_case.h"
+
+namespace kernbench::benches::operators {
+
+class ElementSource {
+ public:
+  // `number` tells the inputs of an operator apart.
+  ElementSource(const InputSpec& spec, std::uint64_t seed, int number);
+
+  // Rows [begin, begin + count), each with the input's columns.  In f32, not rounded to the type.
+  std::vector<float> rows(std::int64_t begin, std::int64_t count) const;
+
+ private:
+  const std::int64_t columns_;
+  const float mean_;
+  const float spread_;
+  const std::uint64_t key_;
+};
+
+}  // namespace kernbench::benches::operators

@@ -1,0 +1,67 @@
+#include "benches/operators/measurement.h"
+
+#include <algorithm>
+#include <set>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/components/routing.h"
+
+namespace kernbench::benches::operators {
+
+namespace {
+
+__extension__ using Wide = __int128;
+constexpr Wide kPicosecondsPerSecond = 1'000'000'000'000;
+
+// Of the slices of HBM that belong to the PEs; 0: unlimited.
+Wide hbm_bytes_per_s(const Topology& topology, const std::vector<sim::PeLocation>& pes) {
+  const HbmSpec& hbm = topology.cube.hbm;
+  if (hbm.bandwidth.is_unlimited()) return 0;
+  const int slices_per_cube = sim::Routing::hbm_slice_count(topology);
+  const int pes_per_slice = topology.pe_count() / slices_per_cube;
+  std::set<std::pair<int, int>> slices;
+  for (const sim::PeLocation& pe : pes) slices.emplace(pe.cube, pe.pe / pes_per_slice);
+  return Wide{hbm.bandwidth.per_second} * (hbm.channels / slices_per_cube) *
+         static_cast<int>(slices.size());
+}
+
+Time roofline_of(const Topology& topology, const OperatorRun& run, Direction direction) {
+  const Wide rate = hbm_bytes_per_s(topology, run.pes());
+  if (rate == 0) return Time{0};
+  Wide bytes = 0;
+  for (const TokenShare& share : run.shares()) {
+    bytes += least_bytes(run.definition(), direction, share.count);
+  }
+  return Time{static_cast<std::int64_t>(bytes * kPicosecondsPerSecond / rate)};
+}
+
+}  // namespace
+
+double Measured::share_of_roofline() const {
+  return time > Time{0} ? to_ns(roofline) / to_ns(time) : 0;
+}
+
+MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
+                     const ProviderInfo& provider) {
+  const std::vector<Tensor> inputs = make_inputs(torch, definition);
+  OperatorRun run(torch, definition, inputs);
+  const std::unique_ptr<Provider> computes = provider.make(run);
+  MeasuredBoth measured;
+  for (const Direction direction : kDirections) {
+    const OperatorRun::Work before = run.work();
+    const Time start = torch.engine().now();
+    direction == Direction::forward ? computes->forward() : computes->backward();
+    const OperatorRun::Work& after = run.work();
+    Measured& one = measured[static_cast<std::size_t>(direction)];
+    one = {.time = torch.engine().now() - start,
+           .in_kernels = after.in_kernels - before.in_kernels,
+           .roofline = roofline_of(torch.topology(), run, direction),
+           .kernels = after.kernels - before.kernels,
+           .bytes = after.loaded + after.stored - before.loaded - before.stored};
+    KB_CHECK(one.in_kernels >= one.roofline, "{} {}: {} in kernels, less than the roofline of {}",
+             provider.name, name_of(direction), to_string(one.in_kernels), to_string(one.roofline));
+  }
+  return measured;
+}
+
+}  // namespace kernbench::benches::operators

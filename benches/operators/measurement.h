@@ -1,0 +1,29 @@
+// How long a provider takes, beside what HBM allows.
+
+#pragma once
+
+#include <array>
+
+#include "benches/operators/operator_run.h"
+#include "benches/sweep.h"
+
+namespace kernbench::benches::operators {
+
+struct Measured {
+  Time time{0};        // from the call to its return, on the host: launches included
+  Time in_kernels{0};  // of that, the time in which kernels ran
+  Time roofline{0};    // least_bytes() over the bandwidth of HBM of the PEs with tokens
+  int kernels = 0;
+  Bytes bytes = 0;  // from and to HBM
+
+  double microseconds() const { return to_ns(time) / 1e3; }
+  double share_of_roofline() const;
+};
+
+using MeasuredBoth = std::array<Measured, kDirections.size()>;  // by direction
+
+// Forward and backward once, on a context of its own; simulated time does not vary.
+MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
+                     const ProviderInfo& provider);
+
+}  // namespace kernbench::benches::operators

@@ -1,0 +1,202 @@
+#include "benches/operators/operator_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "benches/evaluation/figure_artifacts.h"
+#include "benches/inputs.h"
+#include "benches/operators/correctness.h"
+#include "benches/operators/measurement.h"
+#include "benches/operators/perf_rows.h"
+#include "benches/output_file.h"
+#include "benches/row_cells.h"
+#include "benches/sweep.h"
+#include "sim_engine/base/config_errors.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches::operators {
+
+namespace {
+
+// What was asked for.
+struct Request {
+  const OperatorCase& operator_case;
+  std::vector<DType> dtypes;
+  bool plot = false;
+  bool profile = false;
+};
+
+Request request_of(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  return {.operator_case = find_operator_case(settings.text("case")),
+          .dtypes = parse_dtypes("--set dtype", settings.text("dtype")),
+          .plot = settings.flag("plot"),
+          .profile = settings.flag("profile")};
+}
+
+std::string sweep_name(const Request& request, DType dtype, std::string_view what) {
+  return fmt::format("{}-{}-{}", request.operator_case.name(), name_of(dtype), what);
+}
+
+// "rms/bf16/"
+std::string folder_of(const Request& request, DType dtype) {
+  return fmt::format("{}/{}/", request.operator_case.name(), name_of(dtype));
+}
+
+std::string file_of(const Request& request, DType dtype, Direction direction,
+                    std::string_view what) {
+  return folder_of(request, dtype) +
+         sweep_name(request, dtype, fmt::format("{}-{}", name_of(direction), what));
+}
+
+std::vector<Row> check(Bench& bench, const Request& request, DType dtype) {
+  Sweep sweep(bench, sweep_name(request, dtype, "check"));
+  for (const ProblemSize& size : kCheckedSizes) {
+    const Problem problem{size, dtype, bench.seed()};
+    sweep.add(describe(problem), [&request, problem](PointContext& point) {
+      return check_providers(point, request.operator_case, problem);
+    });
+  }
+  return sweep.run();
+}
+
+std::string check_table(std::span<const Row> rows) {
+  std::string text = fmt::format(
+      "#\n# checked: each element beside {} (atol = rtol = {}) and beside an f64 reference with "
+      "its "
+      "bound;\n# the largest shares of what is allowed\n# {:>5} {:>6} {:>6} {:>6} {:>4} {:<16} "
+      "{:>8} {:>8}\n",
+      text_in(rows.front(), "provider"), kAtol, "type", "batch", "seq", "dim", "", "provider",
+      "of atol", "of bound");
+  for (const Row& row : rows) {
+    text += fmt::format("  {:>5} {:>6} {:>6} {:>6} {:>4} {:<16} {:>8.4f} {:>8.4f}\n",
+                        text_in(row, "checked"), number_in(row, "batch_size"),
+                        number_in(row, "seq_len"), number_in(row, "dim"), text_in(row, "direction"),
+                        text_in(row, "provider"), number_in(row, "of_gate"),
+                        number_in(row, "of_bound"));
+  }
+  return text;
+}
+
+// A row for each direction.
+std::vector<Row> measure_all(PointContext& point, const OperatorCase& operator_case,
+                             const Problem& problem) {
+  const std::vector<ProviderInfo> providers = operator_case.providers();
+  const Definition definition = define(operator_case, problem);
+  std::vector<MeasuredBoth> measured;
+  for (const ProviderInfo& provider : providers) {
+    const auto torch = point.make_context(point.bench().topology(), {.data = false});
+    measured.push_back(measure(*torch, definition, provider));
+  }
+  std::vector<Row> rows;
+  for (const Direction direction : kDirections) {
+    rows.push_back(perf_row(definition, providers, direction, measured));
+  }
+  return rows;
+}
+
+std::vector<ProblemSize> timed_sizes(const Request& request) {
+  std::vector<ProblemSize> sizes = request.operator_case.sizes();
+  if (request.plot) std::erase_if(sizes, [](const ProblemSize& size) { return size.batch != 1; });
+  return sizes;
+}
+
+// Rows of all sizes, by direction.
+std::array<std::vector<Row>, kDirections.size()> time_all(Bench& bench, const Request& request,
+                                                          DType dtype) {
+  Sweep sweep(bench, sweep_name(request, dtype, "perf"));
+  for (const ProblemSize& size : timed_sizes(request)) {
+    const Problem problem{size, dtype, bench.seed()};
+    sweep.add(describe(problem), [&request, problem](PointContext& point) {
+      return measure_all(point, request.operator_case, problem);
+    });
+  }
+  std::array<std::vector<Row>, kDirections.size()> rows;
+  std::size_t next = 0;
+  for (Row& row : sweep.run()) rows[next++ % rows.size()].push_back(std::move(row));
+  return rows;
+}
+
+void show_times(Bench& bench, const Request& request, DType dtype, FigureArtifacts& figures) {
+  const std::vector<ProviderInfo> providers = request.operator_case.providers();
+  const auto rows_of = time_all(bench, request, dtype);
+  for (const Direction direction : kDirections) {
+    const std::vector<Row>& rows = rows_of[static_cast<std::size_t>(direction)];
+    const std::string title =
+        fmt::format("{}, {}, {}", request.operator_case.name(), name_of(dtype), name_of(direction));
+    bench.print(perf_table(title, rows, providers));
+    bench.add_artifact(
+        file_of(request, dtype, direction, request.plot ? "speedup.csv" : "perf.csv"),
+        to_csv(rows));
+    if (!request.plot) continue;
+    figures.add(file_of(request, dtype, direction, "speedup"),
+                speed_up_figure(title, benches::describe(bench.topology()), rows, providers));
+  }
+}
+
+void add_traces(Bench& bench, const Request& request, const Problem& problem) {
+  const Definition definition = define(request.operator_case, problem);
+  for (const ProviderInfo& info : request.operator_case.providers()) {
+    RuntimeContext torch(bench.topology(), {.data = false, .trace = true});
+    const std::vector<Tensor> inputs = make_inputs(torch, definition);
+    OperatorRun run(torch, definition, inputs);
+    const std::unique_ptr<Provider> provider = info.make(run);
+    for (const Direction direction : kDirections) {
+      const Time start = torch.engine().now();
+      direction == Direction::forward ? provider->forward() : provider->backward();
+      bench.add_artifact(
+          fmt::format("{}traces/trace_{}_{}_N{}.json", folder_of(request, problem.dtype),
+                      name_of(direction), info.name, problem.size.tokens()),
+          torch.simulation().machine().trace()->to_json(start));
+    }
+  }
+}
+
+void profile(Bench& bench, const Request& request, DType dtype) {
+  std::vector<ProblemSize> sizes = request.operator_case.sizes();
+  const std::int64_t dim = std::ranges::max(sizes, {}, &ProblemSize::dim).dim;
+  std::erase_if(sizes, [&](const ProblemSize& size) { return size.batch != 1 || size.dim != dim; });
+  for (const ProblemSize& size : sizes) add_traces(bench, request, {size, dtype, bench.seed()});
+}
+
+void run(Bench& bench) {
+  const Request request = request_of(bench);
+  const std::filesystem::path& folder = bench.output_folder(bench.settings().text("save_path"));
+  for (const DType dtype : request.dtypes) create_output_folder(folder / folder_of(request, dtype));
+  bench.note("operator", request.operator_case.summary());
+  bench.note("tokens", fmt::format("on all {} PEs of SIP 0, row by row; parameters on each PE",
+                                   bench.topology().cube_count() * bench.topology().pe_count()));
+  std::vector<Row> checked;
+  for (const DType dtype : request.dtypes) {
+    for (Row& row : check(bench, request, dtype)) checked.push_back(std::move(row));
+  }
+  bench.print(check_table(checked));
+  FigureArtifacts figures(bench);
+  for (const DType dtype : request.dtypes) show_times(bench, request, dtype, figures);
+  if (!request.profile) return;
+  for (const DType dtype : request.dtypes) profile(bench, request, dtype);
+}
+
+}  // namespace
+
+BenchInfo bench_of(std::string_view case_name) {
+  return {.name = fmt::format("operator {}", case_name),
+          .summary = "an operator, checked, then timed",
+          .settings = {{"case", std::string(case_name), "the operator"},
+                       {"dtype", "bf16", "f16, bf16, f32 or all"},
+                       {"save_path", "configs", "the folder of its files"},
+                       {"plot", "false", "true: batch 1, and speed-ups over the length as figures"},
+                       {"profile", "false", "true: Chrome traces"}},
+          .run = run};
+}
+
+std::vector<DType> parse_dtypes(std::string_view option, std::string_view text) {
+  if (text == "all") return {kDTypes.begin(), kDTypes.end()};
+  if (const auto dtype = parse_dtype(text)) return {*dtype};
+  constexpr std::array<std::string_view, 4> kNames = {"f16", "bf16", "f32", "all"};
+  throw UsageError("KB-U012", fmt::format("{} {}: not known{}", option, in_quotes(text),
+                                          suggestion(text, kNames)));
+}
+
+}  // namespace kernbench::benches::operators

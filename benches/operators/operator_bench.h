@@ -1,0 +1,25 @@
+// `kernbench bench --case NAME`: the checks of an operator, then its times, CSV, traces and plots.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/bench.h"
+
+namespace kernbench::benches::operators {
+
+// The case as a bench.  Its settings: case, dtype (f16, bf16, f32 or all), save_path, plot,
+// profile. In save_path/CASE/DTYPE:
+//   CASE-DTYPE-{fwd,bwd}-perf.csv           a line for each size (perf_rows.h)
+//   CASE-DTYPE-{fwd,bwd}-speedup.{csv,svg,png}    with `plot`, instead: batch 1 only
+//   traces/trace_{fwd,bwd}_PROVIDER_N{tokens}.json    with `profile`: batch 1, the largest dim
+// Throws NumericsError KB-N040 before any time is shown if a check fails, IoError KB-I010 if the
+// folder cannot be written.
+BenchInfo bench_of(std::string_view case_name);
+
+// Throws UsageError KB-U012 that names `option`.
+std::vector<DType> parse_dtypes(std::string_view option, std::string_view text);
+
+}  // namespace kernbench::benches::operators

@@ -1,0 +1,128 @@
+#include "benches/operators/operator_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "benches/operators/cases/cases.h"
+#include "benches/settings.h"
+#include "sim_engine/base/config_errors.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches::operators {
+
+namespace {
+
+using Cases = std::vector<std::unique_ptr<OperatorCase>>;
+
+Cases& registry() {
+  static Cases cases = shipped_cases();
+  return cases;
+}
+
+}  // namespace
+
+InputSpec token_input(std::string name, const Problem& problem) {
+  return {
+      .name = std::move(name), .extents = {Rows::tokens, problem.size.dim}, .dtype = problem.dtype};
+}
+
+InputSpec parameter(std::string name, const Problem& problem, std::int64_t columns, double mean,
+                    double spread) {
+  return {.name = std::move(name),
+          .extents = {Rows::one, columns},
+          .dtype = problem.dtype,
+          .mean = mean,
+          .spread = spread};
+}
+
+InputSpec expert_parameter(std::string name, const Problem& problem, std::int64_t experts,
+                           std::int64_t columns, double mean, double spread) {
+  InputSpec spec = parameter(std::move(name), problem, columns, mean, spread);
+  spec.extents.rows = Rows::experts;
+  spec.experts = experts;
+  return spec;
+}
+
+InputSpec expert_offsets(std::string name, std::vector<float> offsets) {
+  const auto count = static_cast<std::int64_t>(offsets.size());
+  return {.name = std::move(name),
+          .extents = {Rows::one, count},
+          .dtype = DType::f32,
+          .wants_gradient = false,
+          .elements = std::move(offsets),
+          .experts = count - 1};
+}
+
+std::int64_t expert_count(std::span<const InputSpec> specs) {
+  return std::ranges::max(specs, {}, &InputSpec::experts).experts;
+}
+
+int Inputs::index_of(std::string_view name) const {
+  const auto found = std::ranges::find(specs_, name, &InputSpec::name);
+  if (found != specs_.end()) return static_cast<int>(found - specs_.begin());
+  std::vector<std::string_view> names;
+  for (const InputSpec& spec : specs_) names.push_back(spec.name);
+  throw Error("KB-O002", ExitCode::collective_misuse,
+              fmt::format("operator case: no input is named {}{}", in_quotes(name),
+                          suggestion(name, names)));
+}
+
+Value Inputs::operator[](std::string_view name) const {
+  const int index = index_of(name);
+  const InputSpec& spec = specs_[static_cast<std::size_t>(index)];
+  return graph_.input(index, spec.extents, spec.dtype);
+}
+
+Value Inputs::column(std::string_view name, int column) const {
+  const int index = index_of(name);
+  const InputSpec& spec = specs_[static_cast<std::size_t>(index)];
+  if (spec.extents.rows == Rows::tokens || column < 0 || column >= spec.extents.columns) {
+    throw Error("KB-O002", ExitCode::collective_misuse,
+                fmt::format("operator case: column {} of input {}; columns 0 to {} of a parameter "
+                            "are wanted",
+                            column, in_quotes(name), spec.extents.columns - 1));
+  }
+  return graph_.input(index, {spec.extents.rows, 1}, spec.dtype, column);
+}
+
+std::vector<ProblemSize> OperatorCase::sizes() const {
+  std::vector<ProblemSize> sizes;
+  for (const std::int64_t dim : {2048, 4096}) {
+    for (const std::int64_t batch : {1, 2, 4, 8}) {
+      for (std::int64_t seq = 1024; seq <= 8192; seq *= 2) sizes.push_back({batch, seq, dim});
+    }
+  }
+  return sizes;
+}
+
+std::vector<const OperatorCase*> operator_cases() {
+  std::vector<const OperatorCase*> cases;
+  for (const auto& one : registry()) cases.push_back(one.get());
+  std::ranges::stable_sort(cases, {}, &OperatorCase::name);
+  return cases;
+}
+
+bool register_operator_case(std::unique_ptr<OperatorCase> operator_case) {
+  const std::string_view name = operator_case->name();
+  if (std::ranges::find(registry(), name, [](const auto& one) { return one->name(); }) !=
+      registry().end()) {
+    throw UsageError("KB-U006", fmt::format("an operator case named {} exists already; give yours "
+                                            "another name",
+                                            in_quotes(name)));
+  }
+  registry().push_back(std::move(operator_case));
+  return true;
+}
+
+const OperatorCase& find_operator_case(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const OperatorCase* one : operator_cases()) {
+    if (one->name() == name) return *one;
+    names.push_back(one->name());
+  }
+  throw UsageError("KB-U007", fmt::format("no operator case is named {}{}", in_quotes(name),
+                                          suggestion(name, names)));
+}
+
+}  // namespace kernbench::benches::operators

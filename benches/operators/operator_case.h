@@ -1,0 +1,146 @@
+// An operator to be measured: one class, one file (ADR-0140; benches/operators/writing-a-case.md).
+//
+// The interface is that of the seed's DiffCase: build_inputs(), forward(), and who computes it.
+// Which gradients there are follows from forward(): of every input that wants one.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/operators/graph.h"
+
+namespace kernbench::benches::operators {
+
+// How large an operator's inputs are.
+struct ProblemSize {
+  std::int64_t batch = 1;
+  std::int64_t seq = 1;
+  std::int64_t dim = 1;
+
+  std::int64_t tokens() const { return batch * seq; }
+  friend bool operator==(const ProblemSize&, const ProblemSize&) = default;
+};
+
+struct Problem {
+  ProblemSize size;
+  DType dtype = DType::bf16;
+  std::uint64_t seed = 0;
+};
+
+// A tensor that an operator is given.  Elements are mean + spread * z, with z of mean 0, variance 1
+// and at most 3.47 away from 0; or those that are given.
+struct InputSpec {
+  std::string name;
+  Extents extents = {};
+  DType dtype = DType::f32;
+  bool wants_gradient = true;
+  double mean = 0;
+  double spread = 1;
+  std::vector<float> elements = {};
+  std::int64_t experts = 0;  // of inputs that have something for each
+};
+
+// [tokens, dim] of the problem's type, its rows spread over all PEs of a SIP.
+InputSpec token_input(std::string name, const Problem& problem);
+// [1, columns], or [experts, columns], of the problem's type, a copy on each PE.  Its gradient is
+// f32, a summand on each PE.
+InputSpec parameter(std::string name, const Problem& problem, std::int64_t columns, double mean,
+                    double spread);
+InputSpec expert_parameter(std::string name, const Problem& problem, std::int64_t experts,
+                           std::int64_t columns, double mean, double spread);
+// [1, experts + 1] f32: where each expert's tokens begin, and where the last one's end.
+InputSpec expert_offsets(std::string name, std::vector<float> offsets);
+
+// How many experts they are of; 0 if of none.
+std::int64_t expert_count(std::span<const InputSpec> specs);
+
+// The inputs as values of a graph, by name.
+class Inputs {
+ public:
+  Inputs(Graph& graph, std::span<const InputSpec> specs) : graph_(graph), specs_(specs) {}
+
+  // Throws Error KB-O002 (exit code 21) if there is none of that name.
+  Value operator[](std::string_view name) const;
+  // One column: [1, 1] or [experts, 1].
+  Value column(std::string_view name, int column) const;
+
+ private:
+  int index_of(std::string_view name) const;
+
+  Graph& graph_;
+  const std::span<const InputSpec> specs_;
+};
+
+class OperatorRun;
+
+// Who computes an operator.  Made once for each run on a device: forward(), then backward().
+class Provider {
+ public:
+  Provider() = default;
+  Provider(const Provider&) = delete;
+  Provider& operator=(const Provider&) = delete;
+  virtual ~Provider() = default;
+
+  virtual void forward() = 0;
+  virtual void backward() = 0;
+};
+
+struct ProviderInfo {
+  std::string name;   // in names of files: "compiled_fused"
+  std::string title;  // of columns: "Compiled Fused"
+  std::function<std::unique_ptr<Provider>(OperatorRun&)> make;
+};
+
+// A kernel for each node of forward()'s graph and of its derivative, through HBM.
+ProviderInfo naive();
+// The same graphs, fused as far as fusion.h goes.
+ProviderInfo compiled();
+// Written by hand: each launches its kernels, by OperatorRun::launch().
+using LaunchKernels = void (*)(OperatorRun& run);
+ProviderInfo fused(LaunchKernels forward, LaunchKernels backward);
+
+class OperatorCase {
+ public:
+  OperatorCase() = default;
+  OperatorCase(const OperatorCase&) = delete;
+  OperatorCase& operator=(const OperatorCase&) = delete;
+  virtual ~OperatorCase() = default;
+
+  virtual std::string_view name() const = 0;     // of `kernbench bench --case NAME`
+  virtual std::string_view summary() const = 0;  // its formula
+
+  virtual std::vector<InputSpec> build_inputs(const Problem& problem) const = 0;
+
+  // What it computes: the definition that every provider is checked against.  The outputs have rows
+  // of tokens.
+  virtual std::vector<Value> forward(const Inputs& inputs) const = 0;
+
+  // The first is the one that others are compared with, `fused` the one that SpeedUp is of.
+  virtual std::vector<ProviderInfo> providers() const = 0;
+
+  // What is timed: batch 1, 2, 4, 8 x seq 1024 to 8192 x dim 2048, 4096.
+  virtual std::vector<ProblemSize> sizes() const;
+};
+
+// All cases: the shipped ones and those that were registered, by name.
+std::vector<const OperatorCase*> operator_cases();
+
+// Enters a case of a program's own.  Throws UsageError KB-U006 if its name is taken.
+bool register_operator_case(std::unique_ptr<OperatorCase> operator_case);
+
+// Throws UsageError KB-U007 with the nearest name if there is none of that name.
+const OperatorCase& find_operator_case(std::string_view name);
+
+}  // namespace kernbench::benches::operators
+
+// Enters a class of this file into the program's cases.  As for a bench, the file belongs to the
+// executable.
+#define KERNBENCH_OPERATOR_CASE(Case)                       \
+  static const bool Case##_is_registered [[maybe_unused]] = \
+      ::kernbench::benches::operators::register_operator_case(std::make_unique<Case>())

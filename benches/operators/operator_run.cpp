@@ -1,0 +1,179 @@
+#include "benches/operators/operator_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "benches/operators/input_elements.h"
+#include "sim_engine/base/config_errors.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches::operators {
+
+namespace {
+
+constexpr DPPolicy kByTokens{.cube = Shard::row_wise, .pe = Shard::row_wise};
+constexpr DPPolicy kCopied{.cube = Shard::replicate, .pe = Shard::replicate};
+constexpr DPPolicy kSummands{.cube = Shard::partial, .pe = Shard::partial};
+
+std::int64_t row_count(const Definition& definition, Rows rows) {
+  switch (rows) {
+    case Rows::tokens:
+      return definition.problem.size.tokens();
+    case Rows::experts:
+      return expert_count(definition.inputs);
+    case Rows::one:
+      break;
+  }
+  return 1;
+}
+
+// Shard by shard, so that the host never has all elements.
+void fill_tokens(const Tensor& tensor, const ElementSource& source) {
+  Tensor target = tensor;
+  for (std::size_t i = 0; i < tensor.shards().size(); ++i) {
+    const ShardInfo& shard = tensor.shards()[i];
+    if (shard.shape.numel() == 0) continue;
+    target.copy_shard_(
+        i, RuntimeContext::tensor(source.rows(shard.offset[0], shard.shape[0]), shard.shape));
+  }
+}
+
+void fill(const Tensor& tensor, const InputSpec& spec, const ElementSource& source) {
+  if (spec.extents.rows == Rows::tokens) return fill_tokens(tensor, source);
+  Tensor target = tensor;
+  target.copy_(RuntimeContext::tensor(
+      spec.elements.empty() ? source.rows(0, tensor.shape()[0]) : spec.elements, tensor.shape()));
+}
+
+Time makespan(const std::vector<runtime::KernelResult>& results) {
+  const auto first = std::ranges::min_element(results, {}, &runtime::KernelResult::start);
+  const auto last = std::ranges::max_element(results, {}, &runtime::KernelResult::end);
+  return last->end - first->start;
+}
+
+}  // namespace
+
+std::vector<Tensor> make_inputs(RuntimeContext& torch, const Definition& definition) {
+  std::vector<InputSpec> specs = definition.inputs;
+  for (std::size_t i = 0; i < definition.upstream.size(); ++i) {
+    const Node& node = definition.node(definition.upstream[i]);
+    specs.push_back({.name = fmt::format("dy{}", i), .extents = node.extents, .dtype = node.dtype});
+  }
+  std::vector<Tensor> tensors;
+  for (const InputSpec& spec : specs) {
+    const bool has_tokens = spec.extents.rows == Rows::tokens;
+    const Shape shape{row_count(definition, spec.extents.rows), spec.extents.columns};
+    tensors.push_back(torch.empty(
+        shape, {.dtype = spec.dtype, .dp = has_tokens ? kByTokens : kCopied, .name = spec.name}));
+    if (!torch.options().data) continue;
+    fill(tensors.back(), spec,
+         ElementSource(spec, definition.problem.seed, static_cast<int>(tensors.size())));
+  }
+  return tensors;
+}
+
+OperatorRun::OperatorRun(RuntimeContext& torch, const Definition& definition,
+                         const std::vector<Tensor>& inputs)
+    : torch_(torch), definition_(definition), inputs_(inputs) {
+  const Bytes scratch = torch.topology().pe.tcm.capacity;
+  for (const ShardInfo& shard :
+       inputs[static_cast<std::size_t>(definition.node(definition.upstream.front()).input)]
+           .shards()) {
+    if (shard.shape.numel() == 0) continue;
+    pes_.push_back({shard.sip, shard.cube, shard.pe});
+    shares_.push_back({shard.offset[0], shard.shape[0], scratch});
+  }
+  for (const NodeId id : definition.outputs) {
+    outputs_.push_back(make_tensor(definition.node(id), fmt::format("y{}", outputs_.size())));
+  }
+  make_gradients();
+}
+
+// What is one value is one tensor.
+void OperatorRun::make_gradients() {
+  gradients_.resize(definition_.inputs.size());
+  std::map<NodeId, Tensor> whole;
+  for (const auto& [input, column, id] : definition_.gradients) {
+    const Node& node = definition_.node(id);
+    const InputSpec& spec = definition_.inputs[static_cast<std::size_t>(input)];
+    Tensor& gradient = gradients_[static_cast<std::size_t>(input)];
+    if (node.op == Op::input) {
+      gradient = graph_input(node.input);
+    } else if (column >= 0) {
+      const Node of_all{.op = node.op, .extents = spec.extents};
+      if (!gradient.defined()) gradient = make_tensor(of_all, "d" + spec.name);
+    } else {
+      const auto [place, is_new] = whole.try_emplace(id);
+      if (is_new) place->second = make_tensor(node, "d" + spec.name);
+      gradient = place->second;
+    }
+  }
+}
+
+Tensor OperatorRun::make_tensor(const Node& node, std::string name) const {
+  const Shape shape{row_count(definition_, node.extents.rows), node.extents.columns};
+  const TensorOptions options{.dtype = node.dtype,
+                              .dp = node.is_per_token()       ? kByTokens
+                                    : node.is_sum_of_tokens() ? kSummands
+                                                              : kCopied,
+                              .name = std::move(name)};
+  // PEs without tokens write no summand, and theirs is 0.
+  return node.is_sum_of_tokens() ? torch_.zeros(shape, options) : torch_.empty(shape, options);
+}
+
+std::size_t OperatorRun::input_index(std::string_view name) const {
+  const auto& inputs = definition_.inputs;
+  const auto found = std::ranges::find(inputs, name, &InputSpec::name);
+  if (found != inputs.end()) return static_cast<std::size_t>(found - inputs.begin());
+  throw Error("KB-O002", ExitCode::collective_misuse,
+              fmt::format("operator case: no input is named {}", in_quotes(name)));
+}
+
+const Tensor& OperatorRun::input(std::string_view name) const {
+  return inputs_[input_index(name)];
+}
+
+const Tensor& OperatorRun::gradient(std::string_view input) const {
+  return gradients_[input_index(input)];
+}
+
+const Tensor& OperatorRun::upstream(std::size_t index) const {
+  return graph_input(definition_.node(definition_.upstream[index]).input);
+}
+
+const Tensor& OperatorRun::saved(std::string_view name, std::int64_t columns) {
+  auto found = saved_.find(name);
+  if (found == saved_.end()) {
+    const Node node{.extents = {Rows::tokens, columns}};
+    found = saved_.emplace(name, make_tensor(node, std::string(name))).first;
+  }
+  return found->second;
+}
+
+const Tensor& OperatorRun::result(Direction direction, std::size_t index) const {
+  if (direction == Direction::forward) return outputs_[index];
+  return gradients_[static_cast<std::size_t>(definition_.gradients[index].input)];
+}
+
+void OperatorRun::launch_on_pes(std::string_view name, std::vector<Tensor> uses, const Body& body) {
+  runtime::Simulation& simulation = torch_.simulation();
+  runtime::LaunchRequest request{.name = std::string(name),
+                                 .pes = pes_,
+                                 .body =
+                                     [&](tl::Context& tl) {
+                                       const auto pe = static_cast<std::size_t>(tl.program_id());
+                                       body(tl, shares_[pe]);
+                                     },
+                                 .uses = std::move(uses),
+                                 .operation = simulation.next_operation()};
+  simulation.begin(request.operation);
+  runtime::run_kernel(simulation, std::move(request));
+  const EngineView engine = torch_.engine();
+  ++work_.kernels;
+  work_.in_kernels += makespan(engine.last_results());
+  work_.loaded += engine.hbm_bytes_loaded();
+  work_.stored += engine.hbm_bytes_stored();
+}
+
+}  // namespace kernbench::benches::operators

@@ -1,0 +1,91 @@
+// One run of an operator on a device: its tensors, and the launches of a provider.
+//
+// Tokens are spread over all PEs of device 0, row by row; parameters are copied to each PE
+// (ADR-0142).
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "benches/operators/definition.h"
+#include "benches/operators/row_blocks.h"
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench::benches::operators {
+
+// Inputs and gradients of outputs, by their numbers in the graph.  Without data in the context
+// their elements are left out.
+std::vector<Tensor> make_inputs(RuntimeContext& torch, const Definition& definition);
+
+class OperatorRun {
+ public:
+  // REQUIRES: `inputs` are those of make_inputs(); the arguments outlive this
+  OperatorRun(RuntimeContext& torch, const Definition& definition,
+              const std::vector<Tensor>& inputs);
+
+  const Definition& definition() const { return definition_; }
+  const Problem& problem() const { return definition_.problem; }
+  std::int64_t dim() const { return problem().size.dim; }
+
+  // For hand-written kernels.  Inputs whose gradients are the same value share one tensor, as in
+  // PyTorch.  Throw Error KB-O002 for a name that is none.
+  const Tensor& input(std::string_view name) const;
+  const Tensor& gradient(std::string_view input) const;  // what backward is to write
+  const Tensor& output(std::size_t index = 0) const { return outputs_[index]; }
+  const Tensor& upstream(std::size_t index = 0) const;  // what backward is given
+  // [tokens, columns] f32 that forward leaves to backward.  The first call makes it.
+  const Tensor& saved(std::string_view name, std::int64_t columns = 1);
+
+  // Runs kernel(tl, share, arguments...) on every PE that has tokens, and waits until all have
+  // finished.  A Tensor arrives as tl::Pointer to that PE's shard; anything else as it is.
+  template <class Kernel, class... Arguments>
+  void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments) {
+    std::vector<Tensor> tensors;
+    (runtime::collect_tensor(tensors, arguments), ...);
+    launch_on_pes(name, std::move(tensors), [&](tl::Context& tl, const TokenShare& share) {
+      kernel(tl, share, runtime::kernel_argument(arguments, tl.location())...);
+    });
+  }
+  using Body = std::function<void(tl::Context&, const TokenShare&)>;
+  void launch_on_pes(std::string_view name, std::vector<Tensor> uses, const Body& body);
+
+  // Memory for values on their way: [tokens, columns], a row of the share's PE each; or a summand
+  // or copy on each PE.
+  Tensor make_tensor(const Node& node, std::string name) const;
+  // A result, by its number in Definition::results().
+  const Tensor& result(Direction direction, std::size_t index) const;
+  // By number in the graph: inputs, then gradients of outputs.
+  const Tensor& graph_input(int number) const { return inputs_[static_cast<std::size_t>(number)]; }
+
+  // What launches have done so far.
+  struct Work {
+    int kernels = 0;
+    Time in_kernels{0};  // from the first PE's start to the last one's end, of all kernels
+    Bytes loaded = 0;
+    Bytes stored = 0;
+  };
+  const Work& work() const { return work_; }
+  // PEs with tokens.
+  const std::vector<TokenShare>& shares() const { return shares_; }
+  const std::vector<sim::PeLocation>& pes() const { return pes_; }
+
+ private:
+  void make_gradients();
+  std::size_t input_index(std::string_view name) const;
+
+  RuntimeContext& torch_;
+  const Definition& definition_;
+  const std::vector<Tensor>& inputs_;
+  std::vector<sim::PeLocation> pes_;
+  std::vector<TokenShare> shares_;  // by PE
+  std::vector<Tensor> outputs_;
+  std::vector<Tensor> gradients_;  // by input; undefined if there is none
+  std::map<std::string, Tensor, std::less<>> saved_;
+  Work work_;
+};
+
+}  // namespace kernbench::benches::operators

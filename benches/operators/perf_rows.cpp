@@ -1,0 +1,144 @@
+#include "benches/operators/perf_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "benches/figure/line_chart.h"
+#include "benches/row_cells.h"
+
+namespace kernbench::benches::operators {
+
+namespace {
+
+double rounded(double value, double digits) {
+  const double scale = std::pow(10, digits);
+  return std::round(value * scale) / scale;
+}
+
+std::string share_column(const ProviderInfo& provider) {
+  return fmt::format("{} of roofline (%)", provider.title);
+}
+
+bool is_fused(const ProviderInfo& provider) {
+  return provider.name == "fused";
+}
+
+// Columns of the terminal's table are at least as wide as their head.
+std::string head(std::span<const ProviderInfo> providers) {
+  std::string names = fmt::format("# {:>6} {:>6} {:>6}", "dim", "batch", "seq");
+  std::string units = fmt::format("# {:>6} {:>6} {:>6}", "", "", "");
+  for (const ProviderInfo& provider : providers) {
+    names += fmt::format(" {:>14}", provider.title);
+    units += fmt::format(" {:>14}", "(us)");
+  }
+  names += fmt::format(" {:>8} {:>10}", "SpeedUp", "roofline");
+  units += fmt::format(" {:>8} {:>10}", "", "(us)");
+  for (const ProviderInfo& provider : providers) {
+    names += fmt::format(" {:>14}", provider.title);
+    units += fmt::format(" {:>14}", "(% of it)");
+  }
+  return names + '\n' + units + '\n';
+}
+
+std::string line_of(const Row& row, std::span<const ProviderInfo> providers) {
+  std::string line = fmt::format("  {:>6} {:>6} {:>6}", number_in(row, "dim"),
+                                 number_in(row, "batch_size"), number_in(row, "seq_len"));
+  for (const ProviderInfo& provider : providers) {
+    line += fmt::format(" {:>14.3f}", number_in(row, time_column(provider)));
+  }
+  line += fmt::format(" {:>8.2f} {:>10.3f}", number_in(row, "SpeedUp"),
+                      number_in(row, "Roofline (us)"));
+  for (const ProviderInfo& provider : providers) {
+    line += fmt::format(" {:>14.1f}", number_in(row, share_column(provider)));
+  }
+  return line + '\n';
+}
+
+std::string means(std::span<const Row> rows, std::span<const ProviderInfo> providers) {
+  std::string text;
+  for (const ProviderInfo& provider : providers.subspan(1)) {
+    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", provider.title,
+                        mean_speed_up(rows, providers, provider));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string time_column(const ProviderInfo& provider) {
+  return provider.title + " (us)";
+}
+
+Row perf_row(const Definition& definition, std::span<const ProviderInfo> providers,
+             Direction direction, std::span<const MeasuredBoth> measured) {
+  const auto of = [&](std::size_t i) -> const Measured& {
+    return measured[i][static_cast<std::size_t>(direction)];
+  };
+  const auto& [batch, seq, dim] = definition.problem.size;
+  Row row = Row().set("dim", dim).set("batch_size", batch).set("seq_len", seq);
+  std::size_t fused_one = 0;
+  for (std::size_t i = 0; i < providers.size(); ++i) {
+    row.set(time_column(providers[i]), of(i).microseconds());
+    if (is_fused(providers[i])) fused_one = i;
+  }
+  row.set("SpeedUp", rounded(of(0).microseconds() / of(fused_one).microseconds(), 3));
+  row.set("Roofline (us)", to_ns(of(0).roofline) / 1e3);
+  for (std::size_t i = 0; i < providers.size(); ++i) {
+    row.set(share_column(providers[i]), rounded(100 * of(i).share_of_roofline(), 2));
+  }
+  for (std::size_t i = 0; i < providers.size(); ++i) {
+    row.set(fmt::format("{} kernels", providers[i].title), of(i).kernels)
+        .set(fmt::format("{} in kernels (us)", providers[i].title), to_ns(of(i).in_kernels) / 1e3);
+  }
+  return row;
+}
+
+double speed_up(const Row& row, std::span<const ProviderInfo> providers,
+                const ProviderInfo& provider) {
+  return number_in(row, time_column(providers.front())) / number_in(row, time_column(provider));
+}
+
+double mean_speed_up(std::span<const Row> rows, std::span<const ProviderInfo> providers,
+                     const ProviderInfo& provider) {
+  double logarithms = 0;
+  for (const Row& row : rows) logarithms += std::log(speed_up(row, providers, provider));
+  return std::exp(logarithms / static_cast<double>(rows.size()));
+}
+
+std::string perf_table(std::string_view title, std::span<const Row> rows,
+                       std::span<const ProviderInfo> providers) {
+  std::string text = fmt::format("#\n# {}\n", title) + head(providers);
+  for (const Row& row : rows) text += line_of(row, providers);
+  return text + fmt::format("# geometric mean of the speed-up over {}: {}\n",
+                            providers.front().title, means(rows, providers));
+}
+
+std::string speed_up_figure(std::string_view title, std::string_view subtitle,
+                            std::span<const Row> rows, std::span<const ProviderInfo> providers) {
+  std::vector<figure::Series> series;
+  for (const ProviderInfo& provider : providers.subspan(1)) {
+    std::map<double, std::vector<figure::Point>> curves;  // by dim
+    for (const Row& row : rows) {
+      curves[number_in(row, "dim")].push_back(
+          {number_in(row, "seq_len"), speed_up(row, providers, provider)});
+    }
+    for (const auto& [dim, points] : curves) {
+      series.push_back({.name = fmt::format("{}, dim {}", provider.title, dim), .points = points});
+    }
+  }
+  return figure::to_svg(figure::LineChart{
+      .title = std::string(title),
+      .subtitle = std::string(subtitle),
+      .x = {.title = "sequence length (tokens), batch 1",
+            .scale = figure::Scale::log2,
+            .labels = figure::Labels::binary},
+      .y = {.title = fmt::format("speed-up over {}", providers.front().title)},
+      .series = std::move(series),
+      .references = {{.name = providers.front().title, .y = 1}},
+      .note = fmt::format("Geometric mean: {}.  Times include launches.", means(rows, providers))});
+}
+
+}  // namespace kernbench::benches::operators

@@ -1,0 +1,38 @@
+// Times of all providers of a case, as rows: for CSV, for the terminal, for figures.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "benches/operators/measurement.h"
+#include "benches/report.h"
+
+namespace kernbench::benches::operators {
+
+// Of one size and direction.  Columns, as in the seed: dim, batch_size, seq_len, "Naive (us)" and
+// so on by provider, SpeedUp (of `fused` over the first); beside them "Roofline (us)", and for each
+// provider its share of it, its kernels and the time in them.
+// REQUIRES: `measured` are those of `providers`
+Row perf_row(const Definition& definition, std::span<const ProviderInfo> providers,
+             Direction direction, std::span<const MeasuredBoth> measured);
+
+std::string time_column(const ProviderInfo& provider);  // "Compiled Fused (us)"
+
+// The time of the first over the provider's.
+double speed_up(const Row& row, std::span<const ProviderInfo> providers,
+                const ProviderInfo& provider);
+// Its geometric mean over the rows.  REQUIRES: there are rows
+double mean_speed_up(std::span<const Row> rows, std::span<const ProviderInfo> providers,
+                     const ProviderInfo& provider);
+
+// For people, with the mean speed-ups below.  The same figures as in the rows.
+std::string perf_table(std::string_view title, std::span<const Row> rows,
+                       std::span<const ProviderInfo> providers);
+
+// Speed-ups over the length, a line for each provider but the first and each dim, as SVG.
+std::string speed_up_figure(std::string_view title, std::string_view subtitle,
+                            std::span<const Row> rows, std::span<const ProviderInfo> providers);
+
+}  // namespace kernbench::benches::operators

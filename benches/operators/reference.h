@@ -1,0 +1,68 @@
+// What an operator's results are: its graph in f64, token by token, and how far off they may be
+// when it is computed operation by operation in its types.
+//
+// Running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 3.3): beside each
+// value v goes a bound b on |computed - v|.  With u the type's unit roundoff and t half of its
+// smallest number, rounding makes of (v, b)  b + u (|v| + b) + t;  before that
+//
+//   a + b, a - b  b_a + b_b               rsqrt    b / 2 (v - b)^(-3/2), by the mean value theorem
+//   a * b         |a| b_b + |b| b_a + b_a b_b      sigmoid  b / 4
+//   row_sum       sum of b + (ceil(n / 16) + 3) 2^-24 sum of (|v| + b)               (tl.sum)
+//   sums over tokens  likewise, with as many additions as a PE has tokens, and 4 more
+//
+// What f64 itself is off is below 2^-20 of that.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "benches/operators/definition.h"
+
+namespace kernbench::benches::operators {
+
+struct Estimate {
+  std::vector<double> value;
+  std::vector<double> bound;
+};
+
+class Reference {
+ public:
+  // `tokens_on_a_pe`: the most.
+  Reference(const Definition& definition, std::int64_t tokens_on_a_pe);
+
+  // The elements of an input without rows of tokens, as they are after rounding to its type.
+  void set_parameter(int input, std::span<const float> elements);
+
+  // The next token: its row of each input with rows of tokens, by the input's number in the graph;
+  // others are passed over.  REQUIRES: all parameters are set
+  void evaluate(std::int64_t token, std::span<const std::span<const float>> rows);
+
+  // A result: of the last token, or a sum over all tokens so far.
+  const Estimate& of(NodeId id) const { return estimates_[static_cast<std::size_t>(id)]; }
+  Estimate sum_of(NodeId id) const;
+
+ private:
+  void compute(NodeId id, std::int64_t token);
+  void compute_row_sum(const Node& node, Estimate& result) const;
+  void pick_expert(const Node& node, std::int64_t token, Estimate& result) const;
+  void add_to_sum(NodeId id, std::int64_t token);
+  std::optional<std::size_t> expert_of(const Node& node, std::int64_t token) const;
+  const Estimate& operand(const Node& node, std::size_t index) const {
+    return of(node.operands[index]);
+  }
+
+  const Definition& definition_;
+  const std::int64_t tokens_on_a_pe_;
+  std::vector<NodeId> inputs_;        // that results depend on
+  std::vector<NodeId> once_for_all_;  // computed nodes without rows of tokens
+  std::vector<NodeId> for_each_token_;
+  std::vector<NodeId> sums_;
+  bool is_ready_ = false;                        // once_for_all_ are computed
+  std::vector<Estimate> estimates_;              // by node
+  std::vector<std::vector<double>> magnitudes_;  // of the summands with their bounds; by node
+};
+
+}  // namespace kernbench::benches::operators
