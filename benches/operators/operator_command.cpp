@@ -19,10 +19,9 @@ int bench(const OperatorArguments& arguments, ProcessTeam* team) {
   RunArguments wanted;
   wanted.bench = info.name;
   wanted.topology = arguments.topology;
-  wanted.settings = {fmt::format("dtype={}", arguments.dtype),
-                     fmt::format("save_path={}", arguments.save_path),
-                     fmt::format("plot={}", arguments.plot),
-                     fmt::format("profile={}", arguments.profile)};
+  wanted.settings = {
+      fmt::format("dtype={}", arguments.dtype), fmt::format("save_path={}", arguments.save_path),
+      fmt::format("plot={}", arguments.plot), fmt::format("profile={}", arguments.profile)};
   wanted.seed = arguments.seed;
   wanted.jobs = arguments.jobs;
   return run(info, wanted, team);

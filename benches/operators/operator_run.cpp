@@ -90,6 +90,12 @@ OperatorRun::OperatorRun(RuntimeContext& torch, const Definition& definition,
   make_gradients();
 }
 
+OperatorRun::OperatorRun(OperatorRun& whole, const Definition& definition,
+                         const std::vector<Tensor>& inputs)
+    : OperatorRun(whole.torch_, definition, inputs) {
+  whole_ = &whole;
+}
+
 // What is one value is one tensor.
 void OperatorRun::make_gradients() {
   gradients_.resize(definition_.inputs.size());
@@ -138,6 +144,10 @@ const Tensor& OperatorRun::gradient(std::string_view input) const {
   return gradients_[input_index(input)];
 }
 
+void OperatorRun::place_gradient(std::string_view input, const Tensor& tensor) {
+  gradients_[input_index(input)] = tensor;
+}
+
 const Tensor& OperatorRun::upstream(std::size_t index) const {
   return graph_input(definition_.node(definition_.upstream[index]).input);
 }
@@ -170,10 +180,11 @@ void OperatorRun::launch_on_pes(std::string_view name, std::vector<Tensor> uses,
   simulation.begin(request.operation);
   runtime::run_kernel(simulation, std::move(request));
   const EngineView engine = torch_.engine();
-  ++work_.kernels;
-  work_.in_kernels += makespan(engine.last_results());
-  work_.loaded += engine.hbm_bytes_loaded();
-  work_.stored += engine.hbm_bytes_stored();
+  Work& work = whole_ == nullptr ? work_ : whole_->work_;
+  ++work.kernels;
+  work.in_kernels += makespan(engine.last_results());
+  work.loaded += engine.hbm_bytes_loaded();
+  work.stored += engine.hbm_bytes_stored();
 }
 
 }  // namespace kernbench::benches::operators

@@ -26,6 +26,8 @@ class OperatorRun {
   // REQUIRES: `inputs` are those of make_inputs(); the arguments outlive this
   OperatorRun(RuntimeContext& torch, const Definition& definition,
               const std::vector<Tensor>& inputs);
+  // A part of another run, whose work this one's launches are.
+  OperatorRun(OperatorRun& whole, const Definition& definition, const std::vector<Tensor>& inputs);
 
   const Definition& definition() const { return definition_; }
   const Problem& problem() const { return definition_.problem; }
@@ -39,6 +41,9 @@ class OperatorRun {
   const Tensor& upstream(std::size_t index = 0) const;  // what backward is given
   // [tokens, columns] f32 that forward leaves to backward.  The first call makes it.
   const Tensor& saved(std::string_view name, std::int64_t columns = 1);
+
+  // Backward is to write it there.  REQUIRES: the tensor is of its shape, type and placement
+  void place_gradient(std::string_view input, const Tensor& tensor);
 
   // Runs kernel(tl, share, arguments...) on every PE that has tokens, and waits until all have
   // finished.  A Tensor arrives as tl::Pointer to that PE's shard; anything else as it is.
@@ -85,6 +90,7 @@ class OperatorRun {
   std::vector<Tensor> outputs_;
   std::vector<Tensor> gradients_;  // by input; undefined if there is none
   std::map<std::string, Tensor, std::less<>> saved_;
+  OperatorRun* whole_ = nullptr;
   Work work_;
 };
 

@@ -81,17 +81,17 @@ Row perf_row(const Definition& definition, std::span<const ProviderInfo> provide
   Row row = Row().set("dim", dim).set("batch_size", batch).set("seq_len", seq);
   std::size_t fused_one = 0;
   for (std::size_t i = 0; i < providers.size(); ++i) {
-    row.set(time_column(providers[i]), of(i).microseconds());
+    row.set(time_column(providers[i]), microseconds(of(i).time));
     if (is_fused(providers[i])) fused_one = i;
   }
-  row.set("SpeedUp", rounded(of(0).microseconds() / of(fused_one).microseconds(), 3));
-  row.set("Roofline (us)", to_ns(of(0).roofline) / 1e3);
+  row.set("SpeedUp", rounded(microseconds(of(0).time) / microseconds(of(fused_one).time), 3));
+  row.set("Roofline (us)", microseconds(of(0).roofline));
   for (std::size_t i = 0; i < providers.size(); ++i) {
     row.set(share_column(providers[i]), rounded(100 * of(i).share_of_roofline(), 2));
   }
   for (std::size_t i = 0; i < providers.size(); ++i) {
     row.set(fmt::format("{} kernels", providers[i].title), of(i).kernels)
-        .set(fmt::format("{} in kernels (us)", providers[i].title), to_ns(of(i).in_kernels) / 1e3);
+        .set(fmt::format("{} in kernels (us)", providers[i].title), microseconds(of(i).in_kernels));
   }
   return row;
 }

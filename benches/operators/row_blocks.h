@@ -26,7 +26,8 @@ inline std::int64_t rows_per_block(const TokenShare& share, Bytes bytes_per_row,
   constexpr std::int64_t kFewBlocks = 4;
   constexpr Bytes kSmallBlock = 16 * 1024;  // below, a command costs more than it moves
   const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t that_fit = std::max<std::int64_t>(1, (share.scratch - fixed) / 2 / bytes_per_row);
+  const std::int64_t that_fit =
+      std::max<std::int64_t>(1, (share.scratch - fixed) / 2 / bytes_per_row);
   const std::int64_t wanted =
       std::max(divide_up(share.count, kFewBlocks), divide_up(kSmallBlock, bytes_per_row));
   const std::int64_t blocks = divide_up(share.count, std::min(that_fit, wanted));

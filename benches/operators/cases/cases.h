@@ -9,6 +9,10 @@
 
 namespace kernbench::benches::operators {
 
+std::unique_ptr<OperatorCase> make_add_rms();
+std::unique_ptr<OperatorCase> make_grouped_mul_poly();
+std::unique_ptr<OperatorCase> make_mul_poly();
+std::unique_ptr<OperatorCase> make_poly();
 std::unique_ptr<OperatorCase> make_rms();
 
 std::vector<std::unique_ptr<OperatorCase>> shipped_cases();
