@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <array>
+#include <string>
 #include <vector>
 
 #include "benches/operators/operator_case.h"
@@ -14,9 +14,6 @@ namespace kernbench::benches::operators {
 // Any two providers agree: |a - b| <= atol + rtol |b|, as torch.testing.assert_close().
 inline constexpr double kAtol = 1e-2;
 inline constexpr double kRtol = 1e-2;
-
-inline constexpr std::array kCheckedSizes = {ProblemSize{2, 128, 4096}, ProblemSize{8, 4096, 1280},
-                                             ProblemSize{1, 32768, 1280}};
 
 // Runs every provider with data, forward and backward, and compares every element with the first
 // provider's (kAtol, kRtol) and with the reference (reference.h), within its bound; sums over

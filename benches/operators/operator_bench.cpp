@@ -19,6 +19,8 @@ namespace kernbench::benches::operators {
 
 namespace {
 
+constexpr std::int64_t kMostTracedTokens = 8192;  // beyond, a viewer has no use for it
+
 // What was asked for.
 struct Request {
   const OperatorCase& operator_case;
@@ -39,6 +41,11 @@ std::string sweep_name(const Request& request, DType dtype, std::string_view wha
   return fmt::format("{}-{}-{}", request.operator_case.name(), name_of(dtype), what);
 }
 
+std::string tokens_text(const Topology& topology) {
+  return fmt::format("{}: tokens on the {} PEs of SIP 0, row by row; parameters on each",
+                     topology.name, topology.cube_count() * topology.pe_count());
+}
+
 // "rms/bf16/"
 std::string folder_of(const Request& request, DType dtype) {
   return fmt::format("{}/{}/", request.operator_case.name(), name_of(dtype));
@@ -52,7 +59,7 @@ std::string file_of(const Request& request, DType dtype, Direction direction,
 
 std::vector<Row> check(Bench& bench, const Request& request, DType dtype) {
   Sweep sweep(bench, sweep_name(request, dtype, "check"));
-  for (const ProblemSize& size : kCheckedSizes) {
+  for (const ProblemSize& size : request.operator_case.checked_sizes()) {
     const Problem problem{size, dtype, bench.seed()};
     sweep.add(describe(problem), [&request, problem](PointContext& point) {
       return check_providers(point, request.operator_case, problem);
@@ -68,7 +75,7 @@ std::string check_table(std::span<const Row> rows) {
       "bound;\n# the largest shares of what is allowed\n# {:>5} {:>6} {:>6} {:>6} {:>4} {:<16} "
       "{:>8} {:>8}\n",
       text_in(rows.front(), "provider"), kAtol, "type", "batch", "seq", "dim", "", "provider",
-      "of atol", "of bound");
+      "of tol.", "of bound");
   for (const Row& row : rows) {
     text += fmt::format("  {:>5} {:>6} {:>6} {:>6} {:>4} {:<16} {:>8.4f} {:>8.4f}\n",
                         text_in(row, "checked"), number_in(row, "batch_size"),
@@ -131,7 +138,7 @@ void show_times(Bench& bench, const Request& request, DType dtype, FigureArtifac
         to_csv(rows));
     if (!request.plot) continue;
     figures.add(file_of(request, dtype, direction, "speedup"),
-                speed_up_figure(title, benches::describe(bench.topology()), rows, providers));
+                speed_up_figure(title, tokens_text(bench.topology()), rows, providers));
   }
 }
 
@@ -156,7 +163,9 @@ void add_traces(Bench& bench, const Request& request, const Problem& problem) {
 void profile(Bench& bench, const Request& request, DType dtype) {
   std::vector<ProblemSize> sizes = request.operator_case.sizes();
   const std::int64_t dim = std::ranges::max(sizes, {}, &ProblemSize::dim).dim;
-  std::erase_if(sizes, [&](const ProblemSize& size) { return size.batch != 1 || size.dim != dim; });
+  std::erase_if(sizes, [&](const ProblemSize& size) {
+    return size.batch != 1 || size.dim != dim || size.tokens() > kMostTracedTokens;
+  });
   for (const ProblemSize& size : sizes) add_traces(bench, request, {size, dtype, bench.seed()});
 }
 
@@ -165,8 +174,7 @@ void run(Bench& bench) {
   const std::filesystem::path& folder = bench.output_folder(bench.settings().text("save_path"));
   for (const DType dtype : request.dtypes) create_output_folder(folder / folder_of(request, dtype));
   bench.note("operator", request.operator_case.summary());
-  bench.note("tokens", fmt::format("on all {} PEs of SIP 0, row by row; parameters on each PE",
-                                   bench.topology().cube_count() * bench.topology().pe_count()));
+  bench.note("placement", tokens_text(bench.topology()));
   std::vector<Row> checked;
   for (const DType dtype : request.dtypes) {
     for (Row& row : check(bench, request, dtype)) checked.push_back(std::move(row));

@@ -14,7 +14,8 @@ namespace kernbench::benches::operators {
 // profile. In save_path/CASE/DTYPE:
 //   CASE-DTYPE-{fwd,bwd}-perf.csv           a line for each size (perf_rows.h)
 //   CASE-DTYPE-{fwd,bwd}-speedup.{csv,svg,png}    with `plot`, instead: batch 1 only
-//   traces/trace_{fwd,bwd}_PROVIDER_N{tokens}.json    with `profile`: batch 1, the largest dim
+//   traces/trace_{fwd,bwd}_PROVIDER_N{tokens}.json    with `profile`: batch 1, the largest dim, up
+//                                                     to 8192 tokens
 // Throws NumericsError KB-N040 before any time is shown if a check fails, IoError KB-I010 if the
 // folder cannot be written.
 BenchInfo bench_of(std::string_view case_name);

@@ -86,6 +86,10 @@ Value Inputs::column(std::string_view name, int column) const {
   return graph_.input(index, {spec.extents.rows, 1}, spec.dtype, column);
 }
 
+std::vector<ProblemSize> OperatorCase::checked_sizes() const {
+  return {{2, 128, 4096}, {8, 4096, 1280}, {1, 32'768, 1280}};
+}
+
 std::vector<ProblemSize> OperatorCase::sizes() const {
   std::vector<ProblemSize> sizes;
   for (const std::int64_t dim : {2048, 4096}) {

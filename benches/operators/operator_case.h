@@ -121,8 +121,12 @@ class OperatorCase {
   // of tokens.
   virtual std::vector<Value> forward(const Inputs& inputs) const = 0;
 
-  // The first is the one that others are compared with, `fused` the one that SpeedUp is of.
+  // The first is the one that others are compared with, the one named "fused" (or else the last)
+  // the one that SpeedUp is of.
   virtual std::vector<ProviderInfo> providers() const = 0;
+
+  // What is checked before: the seed's (2, 128, 4096), (8, 4096, 1280), (1, 32768, 1280).
+  virtual std::vector<ProblemSize> checked_sizes() const;
 
   // What is timed: batch 1, 2, 4, 8 x seq 1024 to 8192 x dim 2048, 4096.
   virtual std::vector<ProblemSize> sizes() const;

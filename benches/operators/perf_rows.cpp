@@ -22,8 +22,11 @@ std::string share_column(const ProviderInfo& provider) {
   return fmt::format("{} of roofline (%)", provider.title);
 }
 
-bool is_fused(const ProviderInfo& provider) {
-  return provider.name == "fused";
+// The one written by hand, or if there is none, the last.
+std::size_t index_of_fused(std::span<const ProviderInfo> providers) {
+  const auto found = std::ranges::find(providers, "fused", &ProviderInfo::name);
+  const auto one = found == providers.end() ? providers.end() - 1 : found;
+  return static_cast<std::size_t>(one - providers.begin());
 }
 
 // Columns of the terminal's table are at least as wide as their head.
@@ -79,11 +82,10 @@ Row perf_row(const Definition& definition, std::span<const ProviderInfo> provide
   };
   const auto& [batch, seq, dim] = definition.problem.size;
   Row row = Row().set("dim", dim).set("batch_size", batch).set("seq_len", seq);
-  std::size_t fused_one = 0;
   for (std::size_t i = 0; i < providers.size(); ++i) {
     row.set(time_column(providers[i]), microseconds(of(i).time));
-    if (is_fused(providers[i])) fused_one = i;
   }
+  const std::size_t fused_one = index_of_fused(providers);
   row.set("SpeedUp", rounded(microseconds(of(0).time) / microseconds(of(fused_one).time), 3));
   row.set("Roofline (us)", microseconds(of(0).roofline));
   for (std::size_t i = 0; i < providers.size(); ++i) {
@@ -130,7 +132,7 @@ std::string speed_up_figure(std::string_view title, std::string_view subtitle,
     }
   }
   return figure::to_svg(figure::LineChart{
-      .title = std::string(title),
+      .title = fmt::format("{}: speed-up over {}", title, providers.front().title),
       .subtitle = std::string(subtitle),
       .x = {.title = "sequence length (tokens), batch 1",
             .scale = figure::Scale::log2,

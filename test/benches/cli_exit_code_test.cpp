@@ -28,7 +28,7 @@ std::vector<std::string> gemm(const std::vector<std::string>& more) {
 
 TEST_CASE("every command has help with an example", "[cli]") {
   const std::vector<std::vector<std::string>> commands = {
-      {}, {"list"}, {"run"}, {"probe", "path"}, {"probe", "bound"}, {"probe", "gemm"}};
+      {}, {"list"}, {"run"}, {"bench"}, {"probe", "path"}, {"probe", "bound"}, {"probe", "gemm"}};
   for (std::vector<std::string> arguments : commands) {
     for (const std::string option : {"--help", "-h"}) {
       auto asked = arguments;

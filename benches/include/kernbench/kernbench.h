@@ -5,6 +5,8 @@
 #include "benches/bench.h"
 #include "benches/ccl_allreduce.h"
 #include "benches/collectives.h"
+#include "benches/operators/operator_case.h"
+#include "benches/operators/operator_run.h"
 #include "benches/program.h"
 #include "benches/sweep.h"
 #include "ccl/ahbm_backend.h"

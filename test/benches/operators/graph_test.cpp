@@ -1,0 +1,112 @@
+#include "benches/operators/graph.h"
+
+#include <catch2/catch.hpp>
+
+#include "benches/operators/definition.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::test {
+namespace {
+
+using namespace benches::operators;
+using Catch::Contains;
+
+const Problem kSmall{{2, 3, 8}, DType::bf16, 0};
+
+struct SomeInputs {
+  std::vector<InputSpec> specs = {
+      token_input("x", kSmall), parameter("w", kSmall, 8, 0, 1), parameter("v", kSmall, 3, 0, 1),
+      expert_parameter("e", kSmall, 4, 2, 0, 1), expert_offsets("offsets", {0, 1, 2, 2, 6})};
+  Graph graph;
+  Inputs inputs{graph, specs};
+};
+
+TEST_CASE("operands are broadcast as in PyTorch, and two types make f32", "[operator_graph]") {
+  SomeInputs some;
+  const Value x = some.inputs["x"];
+  CHECK((x * x).dtype() == DType::bf16);
+  CHECK((x * cast(x, DType::f32)).dtype() == DType::f32);
+  CHECK((x * some.inputs["w"]).extents() == Extents{Rows::tokens, 8});
+  CHECK((some.inputs["w"] * some.inputs.column("v", 2)).extents() == Extents{Rows::one, 8});
+  CHECK((mean(x) + some.inputs["w"]).extents() == Extents{Rows::tokens, 8});
+  CHECK(mean(x).extents() == Extents{Rows::tokens, 1});
+  CHECK(mean(x).node().number == 0.125);
+  CHECK(token_sum(x).extents() == Extents{Rows::one, 8});
+  CHECK(token_sum(x).dtype() == DType::f32);
+  const Value of_token = per_token(some.inputs.column("e", 1), some.inputs["offsets"]);
+  CHECK(of_token.extents() == Extents{Rows::tokens, 1});
+  CHECK(expert_sums(of_token, some.inputs["offsets"]).extents() == Extents{Rows::experts, 1});
+}
+
+TEST_CASE("what is asked for twice is one node, what changes nothing is none", "[operator_graph]") {
+  SomeInputs some;
+  const Value x = some.inputs["x"];
+  const NodeId square = power(x, 2).id();
+  CHECK(power(some.inputs["x"], 2).id() == square);
+  CHECK(power(x, 3).id() != square);
+  CHECK((x * 2).id() != (x * 3).id());
+  CHECK((x * 1).id() == x.id());
+  CHECK(cast(x, DType::bf16).id() == x.id());
+  CHECK(row_sum(mean(x)).id() == mean(x).id());
+  CHECK(some.inputs.column("v", 1).id() != some.inputs.column("v", 2).id());
+}
+
+TEST_CASE("what is needed follows operands, but not beyond what is given", "[operator_graph]") {
+  SomeInputs some;
+  const Value x = some.inputs["x"];
+  const Value square = power(x, 2);
+  const Value m = mean(square);
+  const Value other = x * 2;
+  const std::array wanted = {m.id()};
+  std::vector<bool> given(static_cast<std::size_t>(some.graph.size()), false);
+  CHECK(reachable(some.graph, wanted, given) == std::vector{true, true, true, false});
+  given[static_cast<std::size_t>(square.id())] = true;
+  CHECK(reachable(some.graph, wanted, given) == std::vector{false, true, true, false});
+  CHECK(other.id() == 3);
+}
+
+TEST_CASE("a graph that is none is refused with what would be right", "[operator_graph][errors]") {
+  SomeInputs some;
+  const Value x = some.inputs["x"];
+  const Value offsets = some.inputs["offsets"];
+  CHECK_THROWS_WITH(x + some.inputs["v"],
+                    "[KB-O001] operator graph: add of [tokens, 8] bf16 and [1, 3] bf16; rows and "
+                    "columns must agree, or be 1");
+  CHECK_THROWS_WITH(x * some.inputs.column("e", 0), Contains("[experts, 1] bf16; rows and"));
+  CHECK_THROWS_WITH(power(x, 4),
+                    "[KB-O001] operator graph: power of [tokens, 8] bf16 to 4; exponents are 2 "
+                    "and 3");
+  CHECK_THROWS_WITH(token_sum(x) * 2, Contains("each PE has a summand of it, and no more"));
+  CHECK_THROWS_WITH(token_sum(some.inputs["w"]), Contains("rows of tokens are wanted"));
+  CHECK_THROWS_WITH(per_token(some.inputs["w"], offsets), Contains("[experts, 1] is wanted"));
+  CHECK_THROWS_WITH(per_token(some.inputs.column("e", 0), x), Contains("offsets are [1, experts"));
+  CHECK_THROWS_WITH(expert_sums(x, offsets), Contains("[tokens, 1] is wanted"));
+  CHECK_THROWS_WITH(some.inputs["y"],
+                    "[KB-O002] operator case: no input is named 'y'; there are: "
+                    "x, w, v, e, offsets");
+  CHECK_THROWS_WITH(some.inputs.column("v", 3),
+                    "[KB-O002] operator case: column 3 of input 'v'; columns 0 to 2 of a "
+                    "parameter are wanted");
+  CHECK_THROWS_AS(some.inputs.column("x", 0), Error);
+}
+
+TEST_CASE("forward() returns computed rows of tokens, and an input is used in one way",
+          "[operator_graph][errors]") {
+  const std::vector<InputSpec> inputs = {token_input("x", kSmall), parameter("w", kSmall, 8, 0, 1)};
+  const auto refusal_of = [&](const Forward& forward) { define(inputs, forward, kSmall); };
+  const std::string_view outputs =
+      "[KB-O004] operator graph: forward() returns computed values with rows of tokens, at least "
+      "one";
+  using Values = std::vector<Value>;
+  CHECK_THROWS_WITH(refusal_of([](const Inputs&) { return Values(); }), std::string(outputs));
+  CHECK_THROWS_WITH(refusal_of([](const Inputs& in) { return Values{in["x"]}; }),
+                    std::string(outputs));
+  CHECK_THROWS_WITH(refusal_of([](const Inputs& in) { return Values{in["w"] * 2}; }),
+                    std::string(outputs));
+  CHECK_THROWS_WITH(
+      refusal_of([](const Inputs& in) { return Values{in["x"] * in["w"] * in.column("w", 0)}; }),
+      "[KB-O004] operator graph: input 'w' is used as a whole and by columns");
+}
+
+}  // namespace
+}  // namespace kernbench::test

@@ -1,0 +1,112 @@
+#include "benches/operators/perf_rows.h"
+
+#include <catch2/catch.hpp>
+
+#include "benches/row_cells.h"
+
+namespace kernbench::test {
+namespace {
+
+using namespace benches::operators;
+using benches::Row;
+using Catch::Contains;
+
+const std::vector<ProviderInfo> kProviders = {
+    naive(), compiled(), fused(nullptr, nullptr), {"compiled_fused", "Compiled Fused", {}}};
+
+MeasuredBoth both(Time time) {
+  const Measured one{.time = time,
+                     .in_kernels = time / 2,
+                     .roofline = Time{1'000'000},
+                     .kernels = 3,
+                     .bytes = 1024};
+  return {one, one};
+}
+
+// 8, 4, 2 and 4 microseconds.
+Row row_of(std::int64_t seq, std::int64_t factor = 1) {
+  const Definition definition = define(find_operator_case("rms"), {{2, seq, 64}, DType::bf16, 0});
+  std::vector<MeasuredBoth> measured;
+  for (const std::int64_t us : {8, 4, 2, 4}) measured.push_back(both(Time{us * 1'000'000}));
+  measured[2] = both(Time{2'000'000 / factor});
+  return perf_row(definition, kProviders, Direction::forward, measured);
+}
+
+TEST_CASE("a row has the seed's columns, then the roofline and what was reached of it",
+          "[perf_rows]") {
+  std::vector<std::string> columns;
+  const Row row = row_of(1024);
+  for (const auto& [column, cell] : row.cells()) columns.push_back(column);
+  CHECK(columns == std::vector<std::string>{"dim",
+                                            "batch_size",
+                                            "seq_len",
+                                            "Naive (us)",
+                                            "Compiled (us)",
+                                            "Fused (us)",
+                                            "Compiled Fused (us)",
+                                            "SpeedUp",
+                                            "Roofline (us)",
+                                            "Naive of roofline (%)",
+                                            "Compiled of roofline (%)",
+                                            "Fused of roofline (%)",
+                                            "Compiled Fused of roofline (%)",
+                                            "Naive kernels",
+                                            "Naive in kernels (us)",
+                                            "Compiled kernels",
+                                            "Compiled in kernels (us)",
+                                            "Fused kernels",
+                                            "Fused in kernels (us)",
+                                            "Compiled Fused kernels",
+                                            "Compiled Fused in kernels (us)"});
+  CHECK(number_in(row, "dim") == 64);
+  CHECK(number_in(row, "batch_size") == 2);
+  CHECK(number_in(row, "seq_len") == 1024);
+  CHECK(number_in(row, "SpeedUp") == 4);
+  CHECK(number_in(row, "Roofline (us)") == 1);
+  CHECK(number_in(row, "Fused of roofline (%)") == 50);
+  CHECK(number_in(row, "Naive in kernels (us)") == 4);
+}
+
+TEST_CASE("microseconds of whole picoseconds are the shortest digits that say them",
+          "[perf_rows]") {
+  CHECK(fmt::format("{}", microseconds(Time{5'600'662})) == "5.600662");
+  CHECK(fmt::format("{}", microseconds(Time{1})) == "1e-06");
+}
+
+TEST_CASE("speed-ups are over the first provider, their mean is geometric", "[perf_rows]") {
+  const std::vector<Row> rows = {row_of(1024), row_of(2048, 4)};
+  CHECK(speed_up(rows[0], kProviders, kProviders[1]) == 2);
+  CHECK(speed_up(rows[1], kProviders, kProviders[2]) == 16);
+  CHECK(mean_speed_up(rows, kProviders, kProviders[2]) == Approx(8));  // of 4 and 16
+  CHECK(mean_speed_up(rows, kProviders, kProviders[1]) == Approx(2));
+}
+
+TEST_CASE("without a provider named fused the last one's speed-up is shown", "[perf_rows]") {
+  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const std::vector<ProviderInfo> two = {naive(), compiled()};
+  const std::vector<MeasuredBoth> measured = {both(Time{900}), both(Time{300})};
+  CHECK(number_in(perf_row(definition, two, Direction::backward, measured), "SpeedUp") == 3);
+}
+
+TEST_CASE("the table has the rows' figures, and the means below", "[perf_rows]") {
+  const std::vector<Row> rows = {row_of(1024), row_of(2048, 4)};
+  const std::string table = perf_table("rms, bf16, fwd", rows, kProviders);
+  CHECK_THAT(table, Contains("# rms, bf16, fwd\n"));
+  CHECK_THAT(table, Contains("      64      2   1024          8.000          4.000          2.000"
+                             "          4.000     4.00      1.000           12.5           25.0"
+                             "           50.0           25.0\n"));
+  CHECK_THAT(table, Contains("# geometric mean of the speed-up over Naive: Compiled 2.00, Fused "
+                             "8.00, Compiled Fused 2.00\n"));
+}
+
+TEST_CASE("the figure has a line for each provider and dim, and the means", "[perf_rows]") {
+  const std::vector<Row> rows = {row_of(1024), row_of(2048, 4)};
+  const std::string svg = speed_up_figure("rms, bf16, fwd", "somewhere", rows, kProviders);
+  for (const char* text : {"rms, bf16, fwd: speed-up over Naive", "somewhere", "Fused, dim 64",
+                           "Compiled Fused, dim 64", "Geometric mean: Compiled 2.00, Fused 8.00"}) {
+    CHECK_THAT(svg, Contains(text));
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test
