@@ -12,8 +12,8 @@
 namespace kernbench::benches::operators {
 
 // Of one size and direction.  Columns, as in the seed: dim, batch_size, seq_len, "Naive (us)" and
-// so on by provider, SpeedUp (of `fused`, or else the last, over the first); beside them "Roofline (us)", and for each
-// provider its share of it, its kernels and the time in them.
+// so on by provider, SpeedUp (of `fused`, or else the last, over the first); beside them
+// "Roofline (us)", and for each provider its share of it, its kernels and the time in them.
 // REQUIRES: `measured` are those of `providers`
 Row perf_row(const Definition& definition, std::span<const ProviderInfo> providers,
              Direction direction, std::span<const MeasuredBoth> measured);

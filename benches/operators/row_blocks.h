@@ -20,8 +20,9 @@ struct TokenShare {
 };
 
 // Rows of a block, if each takes `bytes_per_row` of scratch, with what is loaded ahead, beside
-// `fixed` bytes that the kernel holds all the time.  Of few rows there are a few blocks all the
-// same, so that loads and work overlap.
+// `fixed` bytes that the kernel holds all the time.  A block has half of the scratch at most: what
+// the block before still uses is there beside it.  Of few rows there are a few blocks all the same,
+// so that loads and work overlap.
 inline std::int64_t rows_per_block(const TokenShare& share, Bytes bytes_per_row, Bytes fixed = 0) {
   constexpr std::int64_t kFewBlocks = 4;
   constexpr Bytes kSmallBlock = 16 * 1024;  // below, a command costs more than it moves
