@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/context/runtime_context.h"
+#include "tp/global_memory_buffer.h"
 #include "tp/parallel_layout.h"
 
 namespace kernbench::tp {
@@ -29,6 +30,7 @@ struct ParallelState {
   int initialization_count = 0;  // by this rank
   std::array<Override, kGroupKindCount> overrides;
   Override virtual_pipeline;
+  GlobalMemoryBuffer memory_buffer;
 };
 
 // Of all: what was initialized before spawn(), and what ranks of a spawn() agree on.

@@ -271,4 +271,9 @@ void set_virtual_pipeline_model_parallel_rank(RuntimeContext& torch, std::option
   own_state(torch).virtual_pipeline.rank = rank;
 }
 
+GlobalMemoryBuffer& get_global_memory_buffer(RuntimeContext& torch) {
+  if (find_layout(torch) == nullptr) wrong_order("global memory buffer is not initialized");
+  return own_state(torch).memory_buffer;
+}
+
 }  // namespace kernbench::tp

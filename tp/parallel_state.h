@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/context/runtime_context.h"
+#include "tp/global_memory_buffer.h"
 #include "tp/parallel_layout.h"
 
 namespace kernbench::tp {
@@ -115,5 +116,8 @@ void set_expert_tensor_parallel_rank(RuntimeContext& torch, std::optional<int> r
 void set_virtual_pipeline_model_parallel_world_size(RuntimeContext& torch,
                                                     std::optional<int> world_size);
 void set_virtual_pipeline_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
+
+// The caller's memory for what is needed for a short while; it goes with the groups.
+GlobalMemoryBuffer& get_global_memory_buffer(RuntimeContext& torch);
 
 }  // namespace kernbench::tp

@@ -346,6 +346,30 @@ TEST_CASE("a rank beyond the world is in no group", "[tp][parallel_state]") {
       [&](int rank) { CHECK(tp::is_initialized(world.torch) == (rank < 2)); }, {}, 3);
 }
 
+TEST_CASE("the memory buffer gives the same memory again for as many elements",
+          "[tp][parallel_state]") {
+  LocalWorld world(2);
+  RuntimeContext& torch = world.torch;
+  CHECK(error_of<CollectiveError>([&] { tp::get_global_memory_buffer(torch); }) ==
+        "[KB-T002] global memory buffer is not initialized");
+  tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = 2});
+  world.spawn([&](int rank) {
+    tp::GlobalMemoryBuffer& buffer = tp::get_global_memory_buffer(torch);
+    const auto address = [&](const Shape& shape, DType dtype, const char* name) {
+      const Tensor tensor = buffer.get_tensor(torch, shape, dtype, name);
+      CHECK(tensor.shape() == shape);
+      CHECK(tensor.dtype() == dtype);
+      CHECK(tensor.device() == rank);
+      return tensor.shards().front().address;
+    };
+    const Bytes first = address({4, 2}, DType::f32, "mpu");
+    CHECK(address({8}, DType::f32, "mpu") == first);
+    CHECK(address({4, 2}, DType::f16, "mpu") != first);
+    CHECK(address({4, 2}, DType::f32, "other") != first);
+    CHECK(buffer.get_tensor(torch, {3}, DType::f32, "mpu").numel() == 3);
+  });
+}
+
 TEST_CASE("a kernel may not ask for the parallel state", "[tp][parallel_state]") {
   LocalWorld world(2);
   tp::initialize_model_parallel(world.torch);
