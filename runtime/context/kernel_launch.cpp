@@ -145,13 +145,16 @@ void KernelLaunch::start(std::size_t index) {
 // No part of the kernel is left on its PE.
 void KernelLaunch::leave_pe(const Kernel& kernel) {
   pe_of(kernel).kernel_ended();
-  if (!request_.is_collective) pe_of(kernel).release();
+  if (request_.is_collective) return;
+  simulation_.activity().kernel_ended(kernel.local.pe.sip);
+  pe_of(kernel).release();
 }
 
 // It is this kernel's turn on its PE.
 void KernelLaunch::begin(std::uint64_t index) {
   Kernel& kernel = kernels_[index];
   pe_of(kernel).kernel_began();
+  if (!request_.is_collective) simulation_.activity().kernel_began(kernel.local.pe.sip);
   if (failure_ != nullptr) return settle(kernel);
   kernel.fiber = &simulation_.fibers().spawn(
       FiberName(write_name), [this, &kernel] { body(kernel); }, &kernel.local,

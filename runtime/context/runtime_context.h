@@ -64,6 +64,12 @@ class EngineView {
   Bytes hbm_bytes_loaded() const;
   Bytes hbm_bytes_stored() const;
 
+  // For how long kernels ran on a device, collectives of its rank, and both: from the beginning on.
+  // What happened meanwhile is the difference of two of them.
+  runtime::DeviceActivity activity(int device) const {
+    return simulation_->activity().of(device);
+  }
+
   // The unit that has served kernels for longest: the bottleneck, for a share() of the time in
   // which kernels ran (sim::Machine::busiest_unit()).
   sim::UnitUse busiest_unit() const { return simulation_->machine().busiest_unit(); }

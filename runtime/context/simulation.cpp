@@ -27,6 +27,7 @@ Simulation::Simulation(const Topology& topology, const sim::MachineOptions& opti
     : log_(std::getenv("KERNBENCH_LOG")),
       flight_recorder_(std::getenv("KERNBENCH_FLIGHT_RECORDER")),
       machine_(topology, options),
+      activity_(machine_.engine(), topology.system.sip_count),
       fibers_(machine_.engine()),
       executor_(machine_.memory(), replay_threads),
       command_budget_(limits.commands),
@@ -124,6 +125,7 @@ void Simulation::release(const void* work) {
 
 void Simulation::abandon() {
   fibers_.cancel_all();
+  activity_.abandon();
   machine_.abandon_work_under_way();
   work_under_way_.clear();
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/context/activity_meter.h"
 #include "runtime/context/fiber_local.h"
 #include "runtime/context/flight_recorder.h"
 #include "runtime/context/kernel_watchdog.h"
@@ -94,6 +95,8 @@ class Simulation {
   tl::CommandBudget& command_budget() { return command_budget_; }
   KernelWatchdog& watchdog() { return watchdog_; }
   FlightRecorder& flight_recorder() { return flight_recorder_; }
+  ActivityMeter& activity() { return activity_; }
+  const ActivityMeter& activity() const { return activity_; }
 
   // Writes what text() returns, if somebody asked for lines of this topic (KERNBENCH_LOG).
   template <class Text>
@@ -137,6 +140,7 @@ class Simulation {
   const Log log_;
   FlightRecorder flight_recorder_;
   sim::Machine machine_;
+  ActivityMeter activity_;
   FiberScheduler fibers_;
   const ProcessGuard process_guard_{fibers_, flight_recorder_};
   sim::DataExecutor executor_;

@@ -51,6 +51,11 @@ class InCollective {
   InCollective(const InCollective&) = delete;
   InCollective& operator=(const InCollective&) = delete;
 
+  // A collective that takes time on the rank's device.
+  void started_on_device() {
+    on_device_.emplace(simulation_.activity(), local_.device);
+    started();
+  }
   void started() {
     simulation_.flight_recorder().start(local_.rank, flight_, simulation_.now());
     log("started");
@@ -70,6 +75,7 @@ class InCollective {
   FiberLocal& local_;
   const Underway underway_;
   const FlightRecorder::Id flight_;
+  std::optional<runtime::CollectiveUnderWay> on_device_;
 };
 
 runtime::FlightEvent flight_of(const CollectiveFingerprint& print, int group,
@@ -219,7 +225,7 @@ void DistributedContext::run(const Issued& issued) {
   if (const auto& previous = issued.previous) {
     previous->wait([&] { return fmt::format("{} before it", previous->description); });
   }
-  in.started();
+  in.started_on_device();
   if (!changes_nothing(*issued.group, issued.request)) {
     issued.communicator->run(issued.arrival.call, issued.request);
   }

@@ -97,6 +97,9 @@ void DistributedContext::move(Communicator& communicator, const Message& send,
   }
   const std::uint64_t operation = torch_.simulation().next_operation();
   torch_.simulation().begin(operation);
+  runtime::ActivityMeter& activity = torch_.simulation().activity();
+  const runtime::CollectiveUnderWay at_sender(activity, from.device());
+  const runtime::CollectiveUnderWay at_receiver(activity, to.device());
   communicator.transfer(operation, send.block, {to, receive.block.first, send.block.count});
 }
 

@@ -30,6 +30,7 @@ Topology ring_with_array(int p) {
 struct Times {
   Time both{0};
   Time compute{0};
+  runtime::DeviceActivity activity;  // of rank 0
 };
 
 // An all_reduce of `count` elements that is under way while a GEMM runs, or with 0 either alone.
@@ -46,6 +47,7 @@ Times overlap(std::int64_t count, std::int64_t n, ReduceOp op) {
     times.compute = std::max(times.compute, m.torch.engine().now() - begin);
     if (work) work.wait();
     times.both = std::max(times.both, m.torch.engine().now() - begin);
+    if (m.rank == 0) times.activity = m.torch.engine().activity(0);
     return std::string();
   });
   return times;
@@ -65,6 +67,49 @@ TEST_CASE("an all_reduce overlaps its own rank's GEMM: together they take as lon
       CHECK(together.compute == compute);
     }
   }
+}
+
+TEST_CASE("a device's activity says what of its communication its kernels hide",
+          "[ccl][overlap][activity]") {
+  constexpr std::int64_t kCount = 4 * 4096;
+  for (const std::int64_t n : {64, 512}) {
+    const Time communication = overlap(kCount, 0, ReduceOp::sum).both;
+    const Time compute = overlap(0, n, ReduceOp::sum).both;
+    REQUIRE((n == 64) == (compute < communication));
+    const runtime::DeviceActivity both = overlap(kCount, n, ReduceOp::sum).activity;
+    CHECK(both.communicating == communication);
+    CHECK(both.computing == compute);
+    CHECK(both.overlapped == std::min(compute, communication));
+    CHECK(both.exposed() == std::max(Time{0}, communication - compute));
+    CHECK(both.busy() == std::max(compute, communication));
+    CHECK(overlap(0, n, ReduceOp::sum).activity == runtime::DeviceActivity{.computing = compute});
+    CHECK(overlap(kCount, 0, ReduceOp::sum).activity ==
+          runtime::DeviceActivity{.communicating = communication});
+  }
+}
+
+TEST_CASE("a message is communication of both devices, from when both have called",
+          "[ccl][overlap][activity]") {
+  std::vector<runtime::DeviceActivity> activity(3);
+  Time received{0};
+  run_group(ring_with_array(3), {0, 1, 2}, [&](const Member& m) {
+    const Tensor x = m.torch.zeros({4096}, {.dp = DPPolicy::replicated()});
+    if (m.rank == 0) m.torch.launch("multiply", multiply, x, std::int64_t{64});
+    if (m.rank == 0) m.torch.distributed.send(x, 1);
+    if (m.rank == 1) {
+      m.torch.distributed.recv(x, 0);
+      received = m.torch.engine().now();
+    }
+    activity[static_cast<std::size_t>(m.rank)] = m.torch.engine().activity(m.rank);
+    return std::string();
+  });
+  const Time multiplied = activity[0].computing;
+  const Time message = received - multiplied;
+  CHECK(multiplied > Time{0});
+  CHECK(message >= kAlpha + 4096 * 4 * kByte);
+  CHECK(activity[0] == runtime::DeviceActivity{.computing = multiplied, .communicating = message});
+  CHECK(activity[1] == runtime::DeviceActivity{.communicating = message});
+  CHECK(activity[2] == runtime::DeviceActivity{});
 }
 
 TEST_CASE("kernels of collectives have results of their own beside the GEMM's", "[ccl][overlap]") {
