@@ -62,6 +62,12 @@ int Bench::world_size() const {
   return ccl().world_size().value_or(topology().system.sip_count);
 }
 
+void Bench::check_rank_is_sip() const {
+  if (!ccl().world_size()) return;
+  throw ConfigError("KB-Y043",
+                    "ccl.yaml: the bench is of collectives of SIPs; take out world_size");
+}
+
 void Bench::configure(const BenchInfo& info) {
   if (info.configure != nullptr) request_.ccl = info.configure(*this);
 }

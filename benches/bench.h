@@ -65,6 +65,8 @@ class Bench {
   const Topology& topology() const { return request_.topology; }
   const ccl::Config& ccl() const { return request_.ccl; }
   int world_size() const;  // of ccl(): PEs that are ranks, else SIPs
+  // For a bench of SIPs that are ranks.  Throws ConfigError KB-Y043 if ccl() has PEs as ranks.
+  void check_rank_is_sip() const;
   std::uint64_t seed() const { return request_.seed; }
   const Settings& settings() const { return settings_; }
   int jobs() const { return request_.jobs; }

@@ -180,14 +180,8 @@ void note_what_runs(Bench& bench, const Plan& plan) {
                                     to_string(input.placement)));
 }
 
-void check_rank_is_sip(const Bench& bench) {
-  if (!bench.ccl().world_size()) return;
-  throw ConfigError("KB-Y043",
-                    "ccl.yaml: the bench is of collectives of SIPs; take out world_size");
-}
-
 void run(Bench& bench) {
-  check_rank_is_sip(bench);
+  bench.check_rank_is_sip();
   const Plan plan = plan_of(bench);
   note_what_runs(bench, plan);
   Sweep sweep(bench, "collectives");

@@ -91,11 +91,21 @@ std::string ccl_text(const std::string& path) {
 }
 
 std::string describe(const Topology& topology) {
+  return fmt::format("{}, {} each", describe_sips(topology.system), describe_sip(topology));
+}
+
+std::string describe_sip(const Topology& topology) {
   const int cubes = topology.cube_count();
   const int pes = topology.pe_count();
-  return fmt::format("{}, {} x {} cube{} of {} PE{} each", describe_sips(topology.system),
-                     topology.sip.cubes_w, topology.sip.cubes_h, cubes == 1 ? "" : "s", pes,
-                     pes == 1 ? "" : "s");
+  return fmt::format("{} x {} cube{} of {} PE{}", topology.sip.cubes_w, topology.sip.cubes_h,
+                     cubes == 1 ? "" : "s", pes, pes == 1 ? "" : "s");
+}
+
+Topology in_ring(Topology topology, int sip_count) {
+  topology.system.topology = SipTopology::ring_1d;
+  topology.system.sip_count = topology.system.w = sip_count;
+  topology.system.h = 1;
+  return topology;
 }
 
 ccl::Config load_ccl(const std::string& path) {

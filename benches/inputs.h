@@ -36,6 +36,11 @@ std::string ccl_text(const std::string& path);
 
 // "6 SIPs in a ring, 4 x 4 cubes of 8 PEs each"
 std::string describe(const Topology& topology);
+// "4 x 4 cubes of 8 PEs"
+std::string describe_sip(const Topology& topology);
+
+// So many of the same SIPs, in a ring.
+Topology in_ring(Topology topology, int sip_count);
 
 // The file, or what is shipped if `path` is empty.
 ccl::Config load_ccl(const std::string& path);

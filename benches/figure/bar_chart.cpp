@@ -25,6 +25,8 @@ constexpr double kUpright = -90;  // of those that have no room even so
 void check(const BarChart& chart) {
   KB_CHECK(chart.y.scale == Scale::linear && chart.y.min.value_or(0) == 0,
            "'{}': bars are lengths from 0", chart.title);
+  KB_CHECK(chart.bars == Bars::grouped || !chart.y.cut, "'{}': stacked bars and a cut",
+           chart.title);
   for (const BarSeries& series : chart.series) {
     KB_CHECK(series.values.size() == chart.groups.size(), "'{}' has {} values for {} groups",
              series.name, series.values.size(), chart.groups.size());
@@ -34,10 +36,25 @@ void check(const BarChart& chart) {
   }
 }
 
+double finite_or_zero(double value) {
+  return std::isfinite(value) ? value : 0;
+}
+
+// Where a bar begins: on top of those of earlier series, if they are stacked.
+double base_of(const BarChart& chart, std::size_t series, std::size_t group) {
+  double base = 0;
+  for (std::size_t i = 0; chart.bars == Bars::stacked && i < series; ++i) {
+    base += finite_or_zero(chart.series[i].values[group]);
+  }
+  return base;
+}
+
 AxisRange y_range_of(const BarChart& chart) {
   std::vector<double> values;
-  for (const BarSeries& series : chart.series) {
-    values.insert(values.end(), series.values.begin(), series.values.end());
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    for (std::size_t group = 0; group < chart.groups.size(); ++group) {
+      values.push_back(base_of(chart, i, group) + chart.series[i].values[group]);
+    }
   }
   for (const ReferenceLine& reference : chart.references) values.push_back(reference.y);
   return range_of(chart.y, values, Fit::ticks);
@@ -106,12 +123,13 @@ struct BarWidths {
 
 BarWidths widths_of(const BarChart& chart, double plot_width) {
   const double groups = static_cast<double>(std::max<std::size_t>(1, chart.groups.size()));
-  const double bars = static_cast<double>(std::max<std::size_t>(1, chart.series.size()));
+  const std::size_t beside = chart.bars == Bars::stacked ? 1 : chart.series.size();
+  const double bars = static_cast<double>(std::max<std::size_t>(1, beside));
   const double group = plot_width / groups;
   return {group, std::min(kWidestBar, group * kFilled / bars)};
 }
 
-// The values above the bars, all written in the same way.
+// The values above the bars, all written in the same way, or inside of stacked ones.
 class ValueTexts {
  public:
   ValueTexts(const BarChart& chart, const BarWidths& widths) {
@@ -126,6 +144,7 @@ class ValueTexts {
     const double room = chart.series.size() == 1 ? widths.group : widths.bar;
     are_turned_ = widest_ + 4 > room;
     are_written_ = !are_turned_ || widths.bar >= kNoteSize + 1;
+    are_inside_ = chart.bars == Bars::stacked;
   }
 
   std::string text_of(double value) const {
@@ -134,11 +153,15 @@ class ValueTexts {
   }
 
   // Above a bar.
-  double height() const { return are_turned_ && are_written_ ? widest_ : kNoteSize * kLineHeight; }
+  double height() const {
+    if (are_inside_) return 0;
+    return are_turned_ && are_written_ ? widest_ : kNoteSize * kLineHeight;
+  }
 
   double half_width() const { return (are_turned_ ? kNoteSize : widest_) / 2; }
 
   void draw(SvgWriter& svg, const Box& bar, double value) const {
+    if (are_inside_) return draw_inside(svg, bar, value);
     if (!are_written_) return;
     TextStyle style{.size = kNoteSize,
                     .colour = std::isfinite(value) ? kInk : kFaintInk,
@@ -150,11 +173,19 @@ class ValueTexts {
   }
 
  private:
+  void draw_inside(SvgWriter& svg, const Box& bar, double value) const {
+    const bool has_room = bar.h >= kNoteSize * kLineHeight && widest_ + 4 <= bar.w;
+    if (!has_room || !std::isfinite(value)) return;
+    svg.text({bar.centre().x, baseline(bar.centre().y, kNoteSize)}, text_of(value),
+             {.size = kNoteSize, .anchor = Anchor::middle, .halo = true});
+  }
+
   static bool is_whole(double value) { return !std::isfinite(value) || value == std::round(value); }
 
   bool are_whole_ = true;
   bool are_turned_ = false;
   bool are_written_ = true;
+  bool are_inside_ = false;
   double widest_ = 0;
 };
 
@@ -205,12 +236,16 @@ class Drawing {
 
 Box Drawing::bar_at(std::size_t series, std::size_t group) const {
   const Box& plot = frame_.plot();
-  const double value = chart_.series[series].values[group];
-  const double top = std::max(plot.y, frame_.y()(std::isfinite(value) ? value : 0));
-  const double bars_width = widths_.bar * static_cast<double>(chart_.series.size());
-  const double left = plot.x + widths_.group * (static_cast<double>(group) + 0.5) - bars_width / 2;
-  return {left + widths_.bar * static_cast<double>(series) + 1, top, widths_.bar - 2,
-          plot.bottom() - top};
+  const double value = finite_or_zero(chart_.series[series].values[group]);
+  const double base = base_of(chart_, series, group);
+  const double top = std::max(plot.y, frame_.y()(base + value));
+  const double bottom = base > 0 ? frame_.y()(base) : plot.bottom();
+  const bool is_stacked = chart_.bars == Bars::stacked;
+  const auto beside = static_cast<double>(is_stacked ? 1 : chart_.series.size());
+  const auto before = static_cast<double>(is_stacked ? 0 : series);
+  const double left =
+      plot.x + widths_.group * (static_cast<double>(group) + 0.5) - widths_.bar * beside / 2;
+  return {left + widths_.bar * before + 1, top, widths_.bar - 2, bottom - top};
 }
 
 void Drawing::draw_bar(std::size_t series, std::size_t group) {

@@ -1,4 +1,4 @@
-// Grouped bars from zero, with the value above each.
+// Bars from zero, grouped with the value above each, or stacked with the value in each.
 //
 //   const BarChart chart{
 //       .title = "Where the IPCQ buffers lie",
@@ -11,6 +11,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,11 @@ struct BarSeries {
   std::optional<int> look = {};
 };
 
+enum class Bars : std::uint8_t {
+  grouped,  // beside each other
+  stacked,  // on top of each other, the first series below
+};
+
 struct BarChart {
   std::string title;
   std::string subtitle = {};  // what was measured: topology, dtype, placement
@@ -34,14 +40,16 @@ struct BarChart {
   Axis y = {};
   std::vector<std::string> groups = {};
   std::vector<BarSeries> series = {};
+  Bars bars = Bars::grouped;
   int reference_groups = 0;  // of the groups, the last so many: figures from elsewhere, grey
   std::vector<ReferenceLine> references = {};
   std::string note = {};  // below: where a reference comes from, what was left out
 };
 
 // The same chart gives the same bytes.  A chart without data says so in their place.  Values are
-// written if there is room for all of them, upright or turned.
-// REQUIRES: a linear y axis from 0; one value per group in each series, none below 0
+// written if there is room for all of them, upright or turned; of stacked ones, those that have
+// room. REQUIRES: a linear y axis from 0, for stacked bars without a cut; one value per group in
+// each series, none below 0
 std::string to_svg(const BarChart& chart);
 
 }  // namespace kernbench::benches::figure

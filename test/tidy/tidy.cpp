@@ -38,7 +38,9 @@ struct Package {
 const std::array<Package, 8> kPackages = {{
     {"boost/context/", {"runtime/fiber/", "benches/micro/"}},  // the latter to compare with it bare
     {"boost/asio", {"benches/"}},
-    {"Eigen/", {"sim_engine/data/", "runtime/tensor/eigen", "benches/micro/gemm"}},
+    {"Eigen/",
+     {"sim_engine/data/", "runtime/tensor/eigen", "benches/micro/gemm",
+      "benches/tensor_parallel/dense"}},
     {"yaml-cpp/", {"sim_engine/base/"}},
     {"CLI/", {"benches/"}},
     {"nlohmann/",

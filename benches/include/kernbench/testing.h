@@ -62,11 +62,7 @@ class World {
 
  private:
   static Topology ring_of(int ranks) {
-    Topology topology = benches::load_topology("tiny");
-    topology.system.topology = SipTopology::ring_1d;
-    topology.system.sip_count = topology.system.w = ranks;
-    topology.system.h = 1;
-    return topology;
+    return benches::in_ring(benches::load_topology("tiny"), ranks);
   }
 };
 

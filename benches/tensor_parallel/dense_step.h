@@ -1,0 +1,78 @@
+// One training step of a model that nobody shares, computed by the host: what the ranks' parts are
+// checked against (ADR-0136).
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "benches/tensor_parallel/expected.h"
+#include "sim_engine/base/dtype.h"
+
+namespace kernbench::benches {
+
+// A matrix of the whole model; a vector has one row.
+struct DenseMatrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<float> elements = {};  // row by row
+};
+
+// What a step begins with.
+struct DenseModel {
+  DenseMatrix x;         // [tokens, hidden]
+  DenseMatrix gradient;  // of y
+  std::vector<DenseMatrix> parameters;
+};
+
+// What it comes to.
+struct DenseStep {
+  Expected y;
+  Expected dx;
+  std::vector<Expected> gradients;  // of the parameters
+};
+
+struct MlpSize {
+  std::int64_t tokens = 0;
+  std::int64_t hidden = 0;
+  std::int64_t ffn = 0;
+};
+
+// y = relu(x A + a) B + b in small integers, so few of them in each column of A and B that sums in
+// forward and backward are exact in any order; parameters A, a, B, b.
+DenseModel integer_mlp(const MlpSize& size, std::uint64_t seed);
+
+// Exact: nothing may differ.  Throws UsageError KB-U012 if an element is beyond what the type holds
+// exactly.
+DenseStep dense_mlp_step(const DenseModel& model, DType dtype);
+
+struct GptSize {
+  std::int64_t sequence = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t layers = 1;
+};
+
+// Numbers that every type can hold, of the size that they have in training: weights with a standard
+// deviation of 0.018, x of 1.15.  Parameters as GptBlock has them, for each layer.
+DenseModel random_gpt(const GptSize& size, std::uint64_t seed);
+
+// How the devices compute it.
+struct GptDevices {
+  DType dtype = DType::f16;
+  int ranks = 1;
+  int pes = 1;  // of each
+  bool sequence_parallel = false;
+};
+
+// Samples of what devices come to, and how many times their largest error is the bound.
+inline constexpr int kSamples = 4;
+inline constexpr double kBoundOverSamples = 4;
+
+// In doubles.  The bound of a tensor (in the gradients of qkv, of all queries, keys or values) is
+// taken from samples: the same step in f32, with sums cut as the devices cut them, and the result
+// of each operation rounded to the type, in the first sample to nearest, in the others at random.
+DenseStep dense_gpt_step(const DenseModel& model, const GptSize& size, const GptDevices& devices,
+                         std::uint64_t seed);
+
+}  // namespace kernbench::benches

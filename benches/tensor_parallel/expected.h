@@ -1,0 +1,45 @@
+// What the elements of a matrix should be, and how far off they may be.
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kernbench::benches {
+
+// Row by row.  Columns come in blocks, of which the first has the first bound, and so on, and then
+// the first one again; without bounds elements must be equal.
+struct Expected {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::vector<double> value = {};
+  std::int64_t block = 0;  // columns of one
+  std::vector<double> bound = {};
+
+  double bound_of(std::int64_t column) const {
+    return bound.empty() ? 0 : bound[static_cast<std::size_t>(column / block) % bound.size()];
+  }
+};
+
+// A rectangle of a matrix.
+struct Part {
+  std::int64_t row = 0;
+  std::int64_t rows = 0;
+  std::int64_t column = 0;
+  std::int64_t columns = 0;
+};
+
+// How found elements lie beside the expected ones.
+struct Comparison {
+  std::int64_t wrong = 0;  // beyond their bound, or no numbers
+  double worst = 0;        // the largest error over its bound
+  // Root mean squares, over that of the values.
+  double error = 0;
+  double bound = 0;
+};
+
+// `found` beside a part of `expected`.
+Comparison compare(std::span<const float> found, const Expected& expected, const Part& part);
+
+}  // namespace kernbench::benches

@@ -1,0 +1,78 @@
+#include "benches/tensor_parallel/gpt_block.h"
+
+#include "runtime/functional/functional.h"
+#include "tp/parallel_state.h"
+#include "tp/partition.h"
+
+namespace kernbench::benches {
+
+namespace F = nn::functional;
+
+LayerNorm::LayerNorm(RuntimeContext& torch, const GptBlockOptions& options,
+                     const std::string& name) {
+  const auto make = [&](double value, std::string_view what) {
+    tp::Parameter parameter(torch.full({options.hidden}, value,
+                                       {.dtype = options.dtype,
+                                        .dp = tp::policy_over_pes(Shard::replicate, 1, options.pes),
+                                        .name = options.name + name + std::string(what)}));
+    parameter.requires_grad_();
+    // A rank sees its own tokens alone: its gradient is a summand.
+    parameter.sequence_parallel = options.sequence_parallel;
+    return parameter;
+  };
+  weight = make(1, ".weight");
+  bias = make(0, ".bias");
+}
+
+Tensor LayerNorm::forward(const Tensor& x) const {
+  return F::layer_norm(x, weight.shape(), weight, bias);
+}
+
+GptBlock::GptBlock(RuntimeContext& torch, const GptBlockOptions& options)
+    : own_heads_(tp::divide(options.heads, tp::get_tensor_model_parallel_world_size(torch))),
+      norm_(torch, options, ".norm"),
+      qkv_(torch, {.in_features = options.hidden,
+                   .out_features = 3 * options.hidden,
+                   .sequence_parallel = options.sequence_parallel,
+                   .async_tensor_model_parallel_allreduce = options.overlap,
+                   .perform_initialization = false,
+                   .dtype = options.dtype,
+                   .num_pes = options.pes,
+                   .name = options.name + ".qkv"}),
+      dense_(torch, {.in_features = options.hidden,
+                     .out_features = options.hidden,
+                     .sequence_parallel = options.sequence_parallel,
+                     .perform_initialization = false,
+                     .dtype = options.dtype,
+                     .num_pes = options.pes,
+                     .name = options.name + ".dense"}),
+      mlp_norm_(torch, options, ".mlp_norm"),
+      mlp_(torch, {.hidden = options.hidden,
+                   .ffn = 4 * options.hidden,
+                   .sequence_parallel = options.sequence_parallel,
+                   .overlap = options.overlap,
+                   .dtype = options.dtype,
+                   .pes = options.pes,
+                   .name = options.name + ".mlp"}) {}
+
+Tensor GptBlock::forward(const Tensor& x) const {
+  const Tensor attended = x + attention(norm_.forward(x));
+  return attended + mlp_.forward(mlp_norm_.forward(attended));
+}
+
+Tensor GptBlock::attention(const Tensor& x) const {
+  const Tensor heads = split_heads(qkv_.forward(x), own_heads_);  // [heads, sequence, 3 d]
+  const std::vector<Tensor> parts = split(heads, heads.shape()[2] / 3, -1);
+  const Tensor context =
+      F::scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
+  return dense_.forward(merge_heads(context));
+}
+
+std::vector<tp::Parameter> GptBlock::parameters() const {
+  std::vector<tp::Parameter> all = {norm_.weight,  norm_.bias,  qkv_.weight,      qkv_.bias,
+                                    dense_.weight, dense_.bias, mlp_norm_.weight, mlp_norm_.bias};
+  for (const tp::Parameter& parameter : mlp_.parameters()) all.push_back(parameter);
+  return all;
+}
+
+}  // namespace kernbench::benches

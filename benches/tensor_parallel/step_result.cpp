@@ -1,0 +1,153 @@
+#include "benches/tensor_parallel/step_result.h"
+
+#include <algorithm>
+
+#include "benches/bus_bandwidth.h"
+#include "ccl/lower_bound.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr double kBackwardOverForward = 2;
+
+MeasuredCollective kind_of(std::string_view function) {
+  const auto kind = std::ranges::find_if(kMeasuredCollectives, [&](MeasuredCollective collective) {
+    return function.starts_with(name_of(collective));
+  });
+  KB_CHECK(kind != kMeasuredCollectives.end(), "no collective is named '{}'", function);
+  return *kind;
+}
+
+Bytes size_of_collective(const runtime::FlightEvent& event, int world_size) {
+  const Bytes block = event.shape.numel() * size_of(event.dtype);
+  return block * spec_of(kind_of(event.function)).blocks_in_size(world_size);
+}
+
+// What of others a rank must receive passes a link.
+Time lower_bound(const Topology& topology, const runtime::FlightEvent& event) {
+  const int ranks = topology.system.sip_count;
+  const Bytes size = size_of_collective(event, ranks);
+  if (kind_of(event.function) == MeasuredCollective::all_reduce) {
+    return ccl::all_reduce_lower_bound(topology, size);
+  }
+  if (ranks == 1) return Time{0};
+  return transfer_time(size * (ranks - 1) / ccl::directed_link_count(topology),
+                       topology.system.sip_link.bandwidth);
+}
+
+// 2 operations for each cell and cycle.
+std::optional<double> peak_tflops_of(const Topology& topology, int pes) {
+  const GemmSpec& array = topology.pe.gemm;
+  if (array.clock.is_unlimited()) return std::nullopt;
+  return 2.0 * array.rows * array.columns * static_cast<double>(array.clock.per_second) * pes /
+         1e12;
+}
+
+void add(std::vector<CollectiveUse>& uses, const runtime::FlightEvent& event, int world_size) {
+  const Bytes size = size_of_collective(event, world_size);
+  auto use = std::ranges::find_if(uses, [&](const CollectiveUse& known) {
+    return known.function == event.function && known.size == size;
+  });
+  if (use == uses.end()) {
+    uses.push_back({std::string(event.function), size, 0, Time{0}});
+    use = std::prev(uses.end());
+  }
+  ++use->count;
+  use->time += event.completed - event.started;
+}
+
+void add_bound(StepResult& result, const Topology& topology, const RankStep& slowest,
+               double forward_flops) {
+  Time forward{0};
+  Time backward{0};
+  for (const runtime::FlightEvent& event : slowest.collectives) {
+    (event.issued < slowest.forward_ended ? forward : backward) += lower_bound(topology, event);
+  }
+  if (result.peak_tflops) {
+    const double ps = forward_flops / result.world_size / *result.peak_tflops;
+    forward += Time{static_cast<std::int64_t>(ps)};
+    backward = std::max(backward, Time{static_cast<std::int64_t>(kBackwardOverForward * ps)});
+  }
+  KB_CHECK(result.forward >= forward, "forward took {}, less than the lower bound of {}",
+           to_string(result.forward), to_string(forward));
+  KB_CHECK(result.backward >= backward, "backward took {}, less than the lower bound of {}",
+           to_string(result.backward), to_string(backward));
+  result.bound = forward + backward;
+}
+
+Row step_row(const StepResult& result) {
+  const Time step = result.step();
+  Row row;
+  row.set("table", "step")
+      .set("tp", result.world_size)
+      .set("pes", result.pes)
+      .set("forward_ns", to_ns(result.forward))
+      .set("backward_ns", to_ns(result.backward))
+      .set("step_ns", to_ns(step))
+      .set("compute_ns", to_ns(result.activity.computing))
+      .set("communication_ns", to_ns(result.activity.communicating))
+      .set("exposed_ns", to_ns(result.activity.exposed()))
+      .set("idle_ns", to_ns(step - result.activity.busy()))
+      .set("flops", result.flops)
+      .set("tflops_per_sip", result.tflops_per_device())
+      .set("utilization", result.peak_tflops
+                              ? std::optional(result.tflops_per_device() / *result.peak_tflops)
+                              : std::nullopt)
+      .set("bound_ns", to_ns(result.bound));
+  const auto& check = result.check;
+  row.set("wrong", check ? std::optional(check->wrong) : std::nullopt)
+      .set("unequal", check ? std::optional(check->unequal) : std::nullopt)
+      .set("checked", check ? std::optional(check->checked) : std::nullopt)
+      .set("worst_error", check ? std::optional(check->worst) : std::nullopt)
+      .set("error", check ? std::optional(check->error) : std::nullopt)
+      .set("error_bound", check ? std::optional(check->bound) : std::nullopt);
+  return row;
+}
+
+Row collective_row(const StepResult& result, const CollectiveUse& use) {
+  const double factor = spec_of(kind_of(use.function)).factor.of(result.world_size);
+  return Row()
+      .set("table", "collective")
+      .set("tp", result.world_size)
+      .set("collective", use.function)
+      .set("size_bytes", use.size)
+      .set("count", use.count)
+      .set("time_ns", to_ns(use.time))
+      .set("busbw_gbs", factor * algbw_gbs(use.size * use.count, use.time));
+}
+
+}  // namespace
+
+double StepResult::tflops_per_device() const {
+  return flops / world_size / to_ns(step()) / 1e3;
+}
+
+StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
+                     double forward_flops, int pes) {
+  const RankStep& slowest = *std::ranges::max_element(ranks, {}, &RankStep::step);
+  StepResult result{.world_size = static_cast<int>(ranks.size()),
+                    .pes = pes,
+                    .forward = slowest.forward(),
+                    .backward = slowest.backward(),
+                    .activity = slowest.activity,
+                    .collectives = {},
+                    .flops = (1 + kBackwardOverForward) * forward_flops,
+                    .peak_tflops = peak_tflops_of(topology, pes),
+                    .bound = {},
+                    .check = {}};
+  for (const runtime::FlightEvent& event : slowest.collectives) {
+    add(result.collectives, event, result.world_size);
+  }
+  add_bound(result, topology, slowest, forward_flops);
+  return result;
+}
+
+std::vector<Row> to_rows(const StepResult& result) {
+  std::vector<Row> rows = {step_row(result)};
+  for (const CollectiveUse& use : result.collectives) rows.push_back(collective_row(result, use));
+  return rows;
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,57 @@
+// What a training step comes to: times, communication, rates, and the rows of it.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "benches/report.h"
+#include "benches/tensor_parallel/step_check.h"
+#include "benches/tensor_parallel/training_step.h"
+
+namespace kernbench::benches {
+
+// Collectives of one function and size of one step, on one rank.
+struct CollectiveUse {
+  std::string function;  // of torch.distributed
+  Bytes size = 0;        // as nccl-tests counts it: of gathers and scatters, that of all ranks
+  std::int64_t count = 0;
+  Time time{0};  // all together, from when they began
+};
+
+// Of the rank that took longest.
+struct StepResult {
+  int world_size = 1;
+  int pes = 1;
+  Time forward{0};
+  Time backward{0};
+  runtime::DeviceActivity activity;
+  std::vector<CollectiveUse> collectives;
+  double flops = 0;                   // of all ranks
+  std::optional<double> peak_tflops;  // of the arrays of a device's PEs that take part
+  Time bound{0};
+  std::optional<StepCheck> check;
+
+  Time step() const { return forward + backward; }
+  double tflops_per_device() const;
+};
+
+// `forward_flops`: 2 m n k over all matrix products of forward, of all ranks; backward has twice as
+// many, for the gradients of both factors.
+// Throws InternalError if the step is faster than any can be: in forward the products, on the
+// arrays of the PEs, and the collectives, over the links, wait for one another; in backward the
+// longer of the two counts.
+StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
+                     double forward_flops, int pes);
+
+// A row "step", then one for each of its collectives.
+//   step        table, tp, pes, forward_ns, backward_ns, step_ns, compute_ns, communication_ns,
+//               exposed_ns, idle_ns, flops, tflops_per_sip, utilization, bound_ns, wrong, unequal,
+//               checked, worst_error, bound_share
+//   collective  table, tp, collective, size_bytes, count, time_ns, busbw_gbs
+std::vector<Row> to_rows(const StepResult& result);
+
+}  // namespace kernbench::benches

@@ -1,0 +1,46 @@
+// What the benches of tensor parallelism have in common: a training step for each number of ranks,
+// its check, its tables and its figures (ADR-0135).
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/bench.h"
+#include "benches/tensor_parallel/training_step.h"
+
+namespace kernbench::benches {
+
+// One point.
+struct StepPoint {
+  int tp = 1;
+  StepInput input;
+  bool overlap = true;
+};
+
+// What tells the benches apart.
+struct StepBench {
+  std::string model;  // "GPT: 2 layers, ..."
+  std::int64_t tokens = 0;
+  std::int64_t hidden = 0;
+  std::int64_t cut = 0;       // what ranks, and the PEs of each, share
+  std::string_view cut_name;  // the setting that it comes from
+  std::string flops_form;     // of a step
+  double forward_flops = 0;   // 2 m n k over all matrix products of forward
+  std::string check_form;     // what is compared with what, within which bound
+  std::function<RankModel(RuntimeContext&, const StepPoint&)> build;
+  std::function<DenseModel()> draw;
+  std::function<DenseStep(const DenseModel&, const StepPoint&)> expect;
+};
+
+// A bench's own settings, and those that run_step_sweep() reads.
+std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own);
+
+// Throws UsageError KB-U012 if ranks or PEs do not divide what they share, ConfigError KB-Y043 if
+// ccl.yaml says that ranks are PEs.
+void run_step_sweep(Bench& bench, const StepBench& steps);
+
+}  // namespace kernbench::benches

@@ -1,0 +1,23 @@
+// The rows of training steps, as tables for people.
+
+#pragma once
+
+#include <vector>
+
+#include "benches/bench.h"
+#include "benches/report.h"
+
+namespace kernbench::benches {
+
+struct StepRows {
+  std::vector<Row> steps;        // ascending in tp
+  std::vector<Row> collectives;  // likewise
+};
+
+// What to_rows() has made of several steps.
+StepRows split_rows(const std::vector<Row>& rows);
+
+// Times and shares of each step, its collectives, and whether all is right.
+void print_steps(Bench& bench, const StepRows& rows);
+
+}  // namespace kernbench::benches

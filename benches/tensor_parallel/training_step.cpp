@@ -1,0 +1,134 @@
+#include "benches/tensor_parallel/training_step.h"
+
+#include "sim_engine/base/check.h"
+#include "tp/parallel_state.h"
+#include "tp/row_parallel_linear.h"
+#include "tp/weights.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+// Host tensor of a part, of this shape.
+Tensor elements_of(const DenseMatrix& whole, const Part& part, const Shape& shape) {
+  std::vector<float> elements;
+  elements.reserve(static_cast<std::size_t>(part.rows * part.columns));
+  for (std::int64_t row = part.row; row < part.row + part.rows; ++row) {
+    const auto first = whole.elements.begin() + row * whole.columns + part.column;
+    elements.insert(elements.end(), first, first + part.columns);
+  }
+  return RuntimeContext::tensor(elements, shape);
+}
+
+class RankOfStep {
+ public:
+  RankOfStep(RuntimeContext& torch, const StepInput& input, const DenseModel* values, int rank)
+      : torch_(torch),
+        input_(input),
+        values_(values),
+        rank_(rank),
+        world_size_(torch.distributed.get_world_size()) {}
+
+  RankStep run(const BuildModel& build) {
+    const RankModel model = build(torch_);
+    RankStep step;
+    step.parameters = model.parameters;
+    step.x = tokens("x").requires_grad_();
+    const Tensor gradient = tokens("dy");
+    if (values_ != nullptr) load(step, gradient);
+
+    torch_.distributed.barrier();
+    step.began = torch_.engine().now();
+    const runtime::DeviceActivity before = torch_.engine().activity(rank_);
+    step.y = model.forward(step.x);
+    step.forward_ended = torch_.engine().now();
+    step.y.backward(gradient);
+    tp::allreduce_sequence_parallel_gradients(torch_, step.parameters);
+    step.ended = torch_.engine().now();
+    step.activity = torch_.engine().activity(rank_) - before;
+    step.collectives = collectives_since(step.began);
+    return step;
+  }
+
+ private:
+  Tensor tokens(const std::string& name) const {
+    const Part part = part_of_tokens(input_, rank_, world_size_);
+    return torch_.empty({part.rows, part.columns},
+                        {.dtype = input_.dtype,
+                         .dp = tp::policy_over_pes(Shard::replicate, 1, input_.pes),
+                         .name = name});
+  }
+
+  void load(RankStep& step, Tensor gradient) const {
+    const Part own = part_of_tokens(input_, rank_, world_size_);
+    step.x.copy_(elements_of(values_->x, own, step.x.shape()));
+    gradient.copy_(elements_of(values_->gradient, own, gradient.shape()));
+    KB_CHECK(step.parameters.size() == values_->parameters.size(), "{} parameters, not {}",
+             step.parameters.size(), values_->parameters.size());
+    for (std::size_t i = 0; i < step.parameters.size(); ++i) {
+      const DenseMatrix& whole = values_->parameters[i];
+      tp::Parameter& parameter = step.parameters[i];
+      parameter.copy_(elements_of(whole,
+                                  part_of(parameter, whole.rows, whole.columns, rank_, world_size_),
+                                  parameter.shape()));
+    }
+  }
+
+  std::vector<runtime::FlightEvent> collectives_since(Time began) const {
+    const std::vector<runtime::FlightEvent> all =
+        torch_.simulation().flight_recorder().events(rank_);
+    std::vector<runtime::FlightEvent> own;
+    for (const runtime::FlightEvent& event : all) {
+      if (event.has_tensor && event.issued >= began) own.push_back(event);
+    }
+    KB_CHECK(own.size() < runtime::FlightRecorder::kCapacity, "a step of {} collectives or more",
+             own.size());
+    return own;
+  }
+
+  RuntimeContext& torch_;
+  const StepInput& input_;
+  const DenseModel* values_;
+  const int rank_;
+  const int world_size_;
+};
+
+}  // namespace
+
+std::vector<RankStep> run_training_step(RuntimeContext& torch, const StepInput& input,
+                                        const BuildModel& build, const DenseModel* values) {
+  torch.distributed.init_process_group("ahbm");
+  const int world_size = torch.distributed.get_world_size();
+  tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = world_size});
+  return torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        return RankOfStep(torch, input, values, rank).run(build);
+      },
+      {}, world_size);
+}
+
+Part part_of(const tp::Parameter& parameter, std::int64_t rows, std::int64_t columns, int rank,
+             int world_size) {
+  Part part{0, rows, 0, columns};
+  if (!parameter.attributes || !parameter.attributes->tensor_model_parallel) return part;
+  KB_CHECK(parameter.attributes->partition_stride == 1, "'{}' has a stride of {}", parameter.name(),
+           parameter.attributes->partition_stride);
+  const bool cuts_rows = parameter.shape().rank() > 1 && parameter.attributes->partition_dim == 0;
+  if (cuts_rows) {
+    part.rows = rows / world_size;
+    part.row = part.rows * rank;
+  } else {
+    part.columns = columns / world_size;
+    part.column = part.columns * rank;
+  }
+  return part;
+}
+
+Part part_of_tokens(const StepInput& input, int rank, int world_size) {
+  if (!input.sequence_parallel) return {0, input.tokens, 0, input.hidden};
+  const std::int64_t own = input.tokens / world_size;
+  return {own * rank, own, 0, input.hidden};
+}
+
+}  // namespace kernbench::benches
