@@ -128,11 +128,7 @@ void AhbmBackend::close() {
 
 void WorldCommunicator::barrier(const distributed::CollectiveCall& call) {
   if (caller_count_ == 1) return;  // nobody to wait for
-  Tensor token(runtime::make_device_storage(
-      torch_.shared_simulation(), call.rank, {1},
-      {.dtype = DType::f32, .dp = DPPolicy::replicated(), .name = "barrier"}));
-  runtime::fill(*token.storage(), 0);
-  run(call, kIntercubeAllReduce, token);
+  run(call, kIntercubeAllReduce, barrier_token(torch_, call.rank));
 }
 
 bool register_ahbm_backend() {

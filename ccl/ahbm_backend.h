@@ -57,6 +57,10 @@ class WorldCommunicator : public distributed::Communicator {
            const distributed::CollectiveRequest& request) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
                 const distributed::Block& target) override;
+  void abandon() override {
+    under_way_.clear();
+    others_.abandon();
+  }
 
  private:
   // A collective that not all ranks have finished.

@@ -63,9 +63,8 @@ using distributed::CollectiveKind;
 using distributed::CollectiveRequest;
 
 Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
-  if (blocks.empty()) return 0;
-  const Block& block = blocks.size() == 1 ? blocks.front() : blocks[of];
-  return block.count * size_of(block.tensor.dtype());
+  const Block* block = block_for(blocks, static_cast<int>(of));
+  return block == nullptr ? 0 : block->count * size_of(block->tensor.dtype());
 }
 
 // Whether member `to` depends on member `from`, and what it must get from it if nobody else has it.

@@ -68,10 +68,6 @@ std::string_view kernel_name_of(CollectiveKind kind) {
   }
 }
 
-bool is_partial(const Tensor& x) {
-  return x.dp().cube == Shard::partial || x.dp().pe == Shard::partial;
-}
-
 void check_block(const Block& block) {
   const std::vector<ShardInfo>& shards = block.tensor.shards();
   if (shards.front().sip == shards.back().sip) return;
@@ -85,7 +81,7 @@ void check_block(const Block& block) {
 // What was partial becomes replicated, so all of it must be taken.
 void check_taken(const std::vector<Block>& takes) {
   for (const Block& block : takes) {
-    if (!is_partial(block.tensor)) continue;
+    if (!is_partial(block.tensor.dp())) continue;
     std::int64_t taken = 0;
     for (const Block& other : takes) {
       if (other.tensor.storage() == block.tensor.storage()) taken += other.count;
@@ -117,13 +113,15 @@ void mark_replicated(const std::vector<Block>& takes) {
   for (const Block& block : takes) runtime::mark_replicated(*block.tensor.storage());
 }
 
-// Of a list the block for or from a member; of a single block itself.
-const Block* block_of(const std::vector<Block>& blocks, int of) {
-  if (blocks.empty()) return nullptr;
-  return blocks.size() == 1 ? &blocks.front() : &blocks[static_cast<std::size_t>(of)];
-}
-
 }  // namespace
+
+Tensor barrier_token(RuntimeContext& torch, int device) {
+  const Tensor token(runtime::make_device_storage(
+      torch.shared_simulation(), device, {1},
+      {.dtype = DType::f32, .dp = DPPolicy::replicated(), .name = "barrier"}));
+  runtime::fill(*token.storage(), 0);
+  return token;
+}
 
 GroupCommunicator::GroupCommunicator(RuntimeContext& torch, std::vector<int> ranks)
     : torch_(torch), ranks_(std::move(ranks)), cuts_(torch.topology()) {}
@@ -135,10 +133,7 @@ void GroupCommunicator::run(const distributed::CollectiveCall& call,
   const auto self = static_cast<std::size_t>(call.rank);
   CollectiveRequest own = request;
   if (own.kind == CollectiveKind::barrier) {  // an all_reduce of one element, as NCCL does it
-    const Tensor token(runtime::make_device_storage(
-        torch_.shared_simulation(), ranks_[self], {1},
-        {.dtype = DType::f32, .dp = DPPolicy::replicated(), .name = "barrier"}));
-    runtime::fill(*token.storage(), 0);
+    const Tensor token = barrier_token(torch_, ranks_[self]);
     own = {CollectiveKind::all_reduce, {distributed::whole(token)}, {distributed::whole(token)}};
   }
   check(own);
@@ -146,8 +141,7 @@ void GroupCommunicator::run(const distributed::CollectiveCall& call,
   const auto launch =
       std::make_shared<Launch>(Launch{meeting, {call.rank}, {steps_of(*meeting, call.rank)}});
   const std::int64_t open = this->launch(launch, call.operation);
-  const bool takes_nothing = own.kind == CollectiveKind::reduce && own.root != call.rank;
-  if (!takes_nothing) mark_replicated(own.takes);
+  if (writes(own, call.rank)) mark_replicated(own.takes);
   finish(*meeting, call.operation, open);
 }
 
@@ -261,8 +255,8 @@ SharedCut GroupCommunicator::shared_cut(const Meeting& meeting, int of, int part
     const bool is_own = of == kNobody || static_cast<int>(member) == of;
     const bool gives = is_own || meeting.kind == CollectiveKind::reduce_scatter;
     const bool takes = is_own || meeting.kind == CollectiveKind::all_gather;
-    if (gives) shared.gives[member] = note(*block_of(request.gives, of));
-    if (takes) shared.takes[member] = note(*block_of(request.takes, of));
+    if (gives) shared.gives[member] = note(*block_for(request.gives, of));
+    if (takes) shared.takes[member] = note(*block_for(request.takes, of));
   }
   shared.cut = cuts_.cut(layouts, count, dtype_of(meeting.requests.front()), parts);
   return shared;
@@ -275,8 +269,8 @@ std::shared_ptr<const Cut> GroupCommunicator::pair_cut(const Meeting& meeting, i
   const CollectiveRequest& to = meeting.request(taker);
   if (meeting.kind == CollectiveKind::gather && taker != to.root) return nullptr;
   if (meeting.kind == CollectiveKind::scatter && giver != from.root) return nullptr;
-  const Block& given = *block_of(from.gives, taker);
-  const Block& taken = *block_of(to.takes, giver);
+  const Block& given = *block_for(from.gives, taker);
+  const Block& taken = *block_for(to.takes, giver);
   std::vector<BlockLayout> layouts = {cuts_.layout_of(given)};
   const BlockLayout target = cuts_.layout_of(taken);
   if (!(target == layouts.front())) layouts.push_back(target);

@@ -13,6 +13,9 @@
 
 namespace kernbench::ccl {
 
+// What the members of a barrier all_reduce, as NCCL does it: one element on each device.
+Tensor barrier_token(RuntimeContext& torch, int device);
+
 // Members wait until all of them have called, and only then launch: a fragment depends on how the
 // tensors of all of them lie, which may differ.  A collective that needs them all is no later for
 // it, since the last one's launch is what the others would wait for.
@@ -27,6 +30,7 @@ class GroupCommunicator : public distributed::Communicator {
            const distributed::CollectiveRequest& request) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
                 const distributed::Block& target) override;
+  void abandon() override { meetings_.clear(); }
 
  private:
   // A collective that not all members have finished.

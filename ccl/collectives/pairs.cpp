@@ -12,10 +12,6 @@ const std::vector<Fragment>* fragments_of(const std::shared_ptr<const Cut>& cut,
   return found == cut->fragments.end() ? nullptr : &found->second;
 }
 
-const distributed::Block& block(const std::vector<distributed::Block>& blocks, int other) {
-  return blocks.size() == 1 ? blocks.front() : blocks[static_cast<std::size_t>(other)];
-}
-
 class Pairs {
  public:
   Pairs(const MemberView& view, const PairCuts& cuts, const Lane& lane)
@@ -67,12 +63,12 @@ class Pairs {
     return step;
   }
   ShardRange source(int taker, const Fragment& fragment) const {
-    return shard_range(block(view_.request.gives, taker),
+    return shard_range(*block_for(view_.request.gives, taker),
                        *cuts_.out[static_cast<std::size_t>(taker)], 0, fragment);
   }
   ShardRange target(int giver, const Fragment& fragment) const {
     const Cut& cut = *cuts_.in[static_cast<std::size_t>(giver)];
-    return shard_range(block(view_.request.takes, giver), cut,
+    return shard_range(*block_for(view_.request.takes, giver), cut,
                        static_cast<int>(cut.layouts.size()) - 1, fragment);
   }
 

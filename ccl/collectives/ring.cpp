@@ -99,16 +99,12 @@ class Ring {
     return most;
   }
 
-  // A list has a block for each member, or one for all.
-  const distributed::Block& block(const std::vector<distributed::Block>& blocks, int of) const {
-    return blocks.size() == 1 ? blocks.front() : blocks[static_cast<std::size_t>(of)];
-  }
   ShardRange source(const SharedCut& cut, const Fragment& fragment, int of) const {
-    return shard_range(block(view_.request.gives, of), *cut.cut,
+    return shard_range(*block_for(view_.request.gives, of), *cut.cut,
                        cut.gives[static_cast<std::size_t>(view_.self)], fragment);
   }
   ShardRange target(const SharedCut& cut, const Fragment& fragment, int of) const {
-    return shard_range(block(view_.request.takes, of), *cut.cut,
+    return shard_range(*block_for(view_.request.takes, of), *cut.cut,
                        cut.takes[static_cast<std::size_t>(view_.self)], fragment);
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -20,23 +21,42 @@ const FiberLocal& local_of(const Fiber& fiber) {
   return *static_cast<const FiberLocal*>(fiber.local());
 }
 
-// Those that wait for each other in a circle; empty if none do.  Each waits for one other at most,
-// so the walk from any of them ends or closes.
+// Who waits for whom.
 template <class Node>
-std::vector<Node> find_cycle(const std::map<Node, Node>& waits_for) {
-  std::set<Node> seen;
-  for (const auto& [start, unused] : waits_for) {
-    std::vector<Node> walk;
-    for (Node at = start; waits_for.contains(at); at = waits_for.at(at)) {
-      if (const auto again = std::ranges::find(walk, at); again != walk.end()) {
-        return {again, walk.end()};
-      }
-      if (!seen.insert(at).second) break;
-      walk.push_back(at);
+using WaitsFor = std::map<Node, std::vector<Node>>;
+
+// Walks along who waits for whom, until a walk comes back to a place on its own way.
+template <class Node>
+class CycleSearch {
+ public:
+  explicit CycleSearch(const WaitsFor<Node>& waits_for) : waits_for_(waits_for) {}
+
+  // Those that wait for each other in a circle; empty if none do.
+  std::vector<Node> find() {
+    for (const auto& [start, others] : waits_for_) {
+      if (closes(start)) return {std::ranges::find(way_, *again_), way_.end()};
     }
+    return {};
   }
-  return {};
-}
+
+ private:
+  bool closes(const Node& at) {
+    const auto found = waits_for_.find(at);
+    if (found == waits_for_.end() || !seen_.insert(at).second) return false;
+    way_.push_back(at);
+    for (const Node& next : found->second) {
+      if (std::ranges::find(way_, next) != way_.end()) again_ = next;
+      if (again_ || closes(next)) return true;
+    }
+    way_.pop_back();
+    return false;
+  }
+
+  const WaitsFor<Node>& waits_for_;
+  std::set<Node> seen_;
+  std::vector<Node> way_;
+  std::optional<Node> again_;
+};
 
 std::set<sim::PeLocation> pes_that_run(const std::vector<Fiber*>& fibers) {
   std::set<sim::PeLocation> pes;
@@ -46,9 +66,18 @@ std::set<sim::PeLocation> pes_that_run(const std::vector<Fiber*>& fibers) {
   return pes;
 }
 
+// Of a rank: the others, without whose calls it cannot go on.
+std::vector<int> missing_ranks(const FiberLocal& local) {
+  if (local.collective) return local.collective.missing_ranks();
+  return local.work ? local.work.missing_ranks() : std::vector<int>();
+}
+
 std::string describe_wait(const Fiber& fiber, const std::set<sim::PeLocation>& running) {
   const FiberLocal& local = local_of(fiber);
-  std::string text = fmt::format("\n  {} waits for {} since t={}", fiber.name(), fiber.waits_for(),
+  const std::vector<int> missing =
+      local.collective ? local.collective.missing_ranks() : std::vector<int>();
+  std::string text = fmt::format("\n  {} waits for {} since t={}", fiber.name(),
+                                 missing.empty() ? fiber.waits_for() : name_ranks(missing),
                                  to_string(local.waits_since.value_or(fiber.waits_since())));
   if (local.collective) text += fmt::format(", in {}", local.collective.describe());
   if (local.waits_for && !running.contains(*local.waits_for)) {
@@ -65,8 +94,8 @@ std::string name_of_node(int rank) {
 }
 
 template <class Node>
-std::string describe_cycle(const std::map<Node, Node>& waits_for) {
-  const std::vector<Node> cycle = find_cycle(waits_for);
+std::string describe_cycle(const WaitsFor<Node>& waits_for) {
+  const std::vector<Node> cycle = CycleSearch(waits_for).find();
   if (cycle.empty()) return {};
   std::vector<std::string> names;
   for (const Node& node : cycle) names.push_back(name_of_node(node));
@@ -74,17 +103,17 @@ std::string describe_cycle(const std::map<Node, Node>& waits_for) {
   return fmt::format("\n  wait-for cycle: {}", fmt::join(names, " -> "));
 }
 
-// Of kernels for each other's queues, and of ranks for each other's messages.
+// Of kernels for each other's queues, and of ranks for each other's calls.
 std::string describe_cycles(const std::vector<Fiber*>& fibers) {
-  std::map<sim::PeLocation, sim::PeLocation> kernels;
+  WaitsFor<sim::PeLocation> kernels;
   std::set<sim::PeLocation> ambiguous;  // several of their kernels wait, for one end or another
-  std::map<int, int> ranks;
+  WaitsFor<int> ranks;
   for (const Fiber* fiber : fibers) {
     const FiberLocal& local = local_of(*fiber);
-    if (local.waits_for && !kernels.emplace(local.pe, *local.waits_for).second) {
+    if (local.waits_for && !kernels.emplace(local.pe, std::vector{*local.waits_for}).second) {
       ambiguous.insert(local.pe);
     }
-    if (local.waits_for_rank) ranks.emplace(local.rank, *local.waits_for_rank);
+    if (local.kind == FiberLocal::Kind::rank) ranks.emplace(local.rank, missing_ranks(local));
   }
   for (const sim::PeLocation& pe : ambiguous) kernels.erase(pe);
   return describe_cycle(kernels) + describe_cycle(ranks);
@@ -99,22 +128,29 @@ std::string describe_depth(const std::vector<Fiber*>& fibers) {
                      depth + 1);
 }
 
+// "2 ranks, 1 async call and 0 kernels"
+std::string count(const std::vector<Fiber*>& fibers) {
+  const auto count_of = [&](FiberLocal::Kind kind) {
+    return std::ranges::count(fibers, kind, [](const Fiber* f) { return local_of(*f).kind; });
+  };
+  const auto works = count_of(FiberLocal::Kind::work);
+  return fmt::format("{} ranks{} and {} kernels", count_of(FiberLocal::Kind::rank),
+                     works == 0 ? "" : fmt::format(", {} async calls", works),
+                     count_of(FiberLocal::Kind::kernel));
+}
+
 }  // namespace
 
 DeadlockError deadlock_error(Simulation& simulation) {
   const std::vector<Fiber*> fibers = simulation.fibers().live();
-  const auto is_rank = [](const Fiber* fiber) {
-    return local_of(*fiber).kind == FiberLocal::Kind::rank;
-  };
-  const auto ranks = std::ranges::count_if(fibers, is_rank);
-  std::string text =
-      fmt::format("deadlock: {} ranks and {} kernels blocked, no event pending at t={}", ranks,
-                  static_cast<std::ptrdiff_t>(fibers.size()) - ranks, to_string(simulation.now()));
+  std::string text = fmt::format("deadlock: {} blocked, no event pending at t={}", count(fibers),
+                                 to_string(simulation.now()));
   const std::set<sim::PeLocation> running = pes_that_run(fibers);
   std::size_t lines = 0;
   for (const bool wanted : {true, false}) {  // ranks first
     for (const Fiber* fiber : fibers) {
-      if (is_rank(fiber) != wanted || ++lines > kMostLines) continue;
+      const bool is_rank = local_of(*fiber).kind == FiberLocal::Kind::rank;
+      if (is_rank != wanted || ++lines > kMostLines) continue;
       text += describe_wait(*fiber, running);
     }
   }

@@ -1,5 +1,8 @@
 #include "runtime/context/fiber_local.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -31,6 +34,17 @@ class Writer {
 };
 
 }  // namespace
+
+std::string name_ranks(std::span<const int> ranks) {
+  constexpr std::size_t kMost = 16;
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
+  if (ranks.size() > kMost) {
+    return fmt::format("ranks {} and {} more", fmt::join(ranks.first(kMost), ", "),
+                       ranks.size() - kMost);
+  }
+  return fmt::format("ranks {} and {}", fmt::join(ranks.first(ranks.size() - 1), ", "),
+                     ranks.back());
+}
 
 std::size_t write_name(const void* object, std::span<char> buffer) noexcept {
   const auto& local = *static_cast<const FiberLocal*>(object);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim_engine/components/location.h"
 
@@ -20,9 +21,12 @@ struct FiberLocal {
   struct Activity {
     const void* object = nullptr;  // null: nothing
     std::string (*text)(const void* object) = nullptr;
+    std::vector<int> (*missing)(const void* object) = nullptr;
 
     explicit operator bool() const { return object != nullptr; }
     std::string describe() const { return text(object); }
+    // Ranks that have not done yet what it needs of them, ascending.
+    std::vector<int> missing_ranks() const { return missing(object); }
   };
 
   Kind kind = Kind::unbound;
@@ -39,11 +43,12 @@ struct FiberLocal {
 
   int full_depth = 0;  // of the queue whose slots are all in use, while it waits for one
 
-  // The rank that this one waits for, if it is a single one.
-  std::optional<int> waits_for_rank = std::nullopt;
-  // The collective that this rank is in.
-  Activity collective;
+  Activity collective;  // that this rank is in
+  Activity work;        // else, the Work that it waits for
 };
+
+// "rank 1", "ranks 1, 2 and 4"; of many the first, and how many more.  REQUIRES: there is one
+std::string name_ranks(std::span<const int> ranks);
 
 // "rank 2", "kernel 'x' on sip0.cube0.pe1".  Async-signal-safe (a runtime::NameWriter).
 std::size_t write_name(const void* local, std::span<char> buffer) noexcept;

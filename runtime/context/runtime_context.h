@@ -74,7 +74,8 @@ class EngineView {
   // which kernels ran (sim::Machine::busiest_unit()).
   sim::UnitUse busiest_unit() const { return simulation_->machine().busiest_unit(); }
 
-  // One entry per kernel and PE, in the order of their ends.
+  // One entry per kernel and PE, in the order of their ends: of the last 65,536 at least, and of
+  // no more than twice as many, so that long runs do not fill the host's memory.
   const std::vector<runtime::KernelResult>& results() const { return simulation_->results(); }
   // Those of the launch or collective that began last.
   const std::vector<runtime::KernelResult>& last_results() const {

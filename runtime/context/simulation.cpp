@@ -67,6 +67,15 @@ void Simulation::wait(Completion& completion, DescribeWait describe) {
   completion.waiter_ = nullptr;
 }
 
+bool Simulation::yield() {
+  sim::Engine& engine = machine_.engine();
+  if (engine.is_idle() || local().kind == FiberLocal::Kind::kernel) return false;
+  Completion happened(*this);  // an event of a run that is cut short is dropped with it
+  engine.schedule(engine.next_time() - engine.now(), signal_event(happened));
+  wait(happened, [] { return std::string("the next event"); });
+  return true;
+}
+
 void Simulation::drive(Completion& completion) {
   KB_CHECK(driven_for_ == nullptr, "the engine is driven already");
   driven_for_ = &completion;
@@ -115,6 +124,9 @@ void Simulation::begin(std::uint64_t operation) {
 }
 
 void Simulation::add_result(const KernelResult& result) {
+  if (results_.size() == 2 * kLeastResults) {
+    results_.erase(results_.begin(), results_.begin() + kLeastResults);
+  }
   results_.push_back(result);
   if (result.operation == last_begun_) last_results_.push_back(result);
 }

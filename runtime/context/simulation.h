@@ -83,6 +83,10 @@ class Simulation {
   // fail() was given.
   void wait(Completion& completion, DescribeWait describe);
 
+  // Lets the next event happen, and time go on to it, as a rank that polls does.  False if none is
+  // left, or in a kernel, where nothing may poll.
+  bool yield();
+
   // The run cannot go on: whoever drives the engine stops, unwinds all fibers and throws this.  The
   // first failure counts.
   void fail(std::exception_ptr failure);
@@ -114,8 +118,9 @@ class Simulation {
   std::uint64_t next_operation() { return ++last_operation_; }
   void begin(std::uint64_t operation);
 
-  // Results of kernels, in the order of their ends: all, and those of the operation that began
-  // last.
+  // Results of kernels, in the order of their ends: of the last ones, at least kLeastResults and at
+  // most twice as many, and all of the operation that began last.
+  static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
   void add_result(const KernelResult& result);
   const std::vector<KernelResult>& results() const { return results_; }
   const std::vector<KernelResult>& last_results() const { return last_results_; }

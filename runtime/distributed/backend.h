@@ -37,6 +37,10 @@ class Communicator {
   // blocks the caller.  Several may be under way at a time.
   // REQUIRES: as many elements, of one type
   virtual void transfer(std::uint64_t operation, const Block& source, const Block& target) = 0;
+
+  // The run was cut short: who was in run() or transfer() has been unwound, and nothing of it goes
+  // on.  Lets go of what belonged to it.
+  virtual void abandon() {}
 };
 
 class Backend {

@@ -63,6 +63,17 @@ struct CollectiveRequest {
   int root = 0;  // group rank
 };
 
+// Of a list the block for or from a member, of a single block itself; nullptr if there is none.
+inline const Block* block_for(const std::vector<Block>& blocks, int member) {
+  if (blocks.empty()) return nullptr;
+  return blocks.size() == 1 ? &blocks.front() : &blocks[static_cast<std::size_t>(member)];
+}
+
+// Whether what a member takes is written: in a reduce, on the root alone.
+inline bool writes(const CollectiveRequest& request, int member) {
+  return request.kind != CollectiveKind::reduce || request.root == member;
+}
+
 // One rank's call of a collective.
 struct CollectiveCall {
   int rank = 0;                 // in its group

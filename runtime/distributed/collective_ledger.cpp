@@ -5,19 +5,12 @@
 
 #include <algorithm>
 
+#include "runtime/context/fiber_local.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {
 
 namespace {
-
-// "rank 1", "ranks 1, 2 and 4"
-template <class Ranks>
-std::string name_ranks(const Ranks& ranks) {
-  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
-  return fmt::format("ranks {} and {}", fmt::join(ranks.begin(), ranks.end() - 1, ", "),
-                     ranks.back());
-}
 
 // Whether what a member gives or takes may be another number of elements on another member.
 bool may_differ_in_size(CollectiveKind kind) {
@@ -150,7 +143,7 @@ void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t seq
         fmt::format("rank {} {} {}#{}, which {} called\n  {}", absent.global_rank,
                     absent.absence == Absence::returned ? "finished without calling"
                                                         : "was never started, so it cannot call",
-                    record.first.function, sequence, name_ranks(waiting),
+                    record.first.function, sequence, runtime::name_ranks(waiting),
                     fmt::format("rank {} called {}", first, describe(record.first, sequence))),
         ExitCode::collective_misuse);
   }
@@ -173,6 +166,15 @@ void CollectiveLedger::report_monitored_barrier(const Record& record,
                   fmt::join(missing, ", "), record.first.timeout_ms, first,
                   describe(record.first, sequence)),
       ExitCode::collective_misuse);
+}
+
+std::vector<int> CollectiveLedger::missing(std::uint64_t sequence) const {
+  std::vector<int> ranks;
+  for (const Member& member : members_) {
+    if (member.next_sequence <= sequence) ranks.push_back(member.global_rank);
+  }
+  std::ranges::sort(ranks);
+  return ranks;
 }
 
 void CollectiveLedger::leave(int rank, bool was_started) {

@@ -33,6 +33,9 @@ class CollectiveLedger {
   // Throws DeadlockError KB-C002 if others have called what it has not.
   void leave(int rank, bool was_started);
 
+  // Those that have not called it: global ranks, ascending.
+  std::vector<int> missing(std::uint64_t sequence) const;
+
   // How many collectives it has called.
   std::uint64_t next_sequence(int rank) const { return member(rank).next_sequence; }
 

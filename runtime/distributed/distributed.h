@@ -222,6 +222,7 @@ class DistributedContext {
   // returned; the run was abandoned.
   void ranks_start(int nprocs);
   void rank_ends();
+  void leave_default_group();
   void wait_for_works();
   void rank_returned(int rank);
   void run_abandoned();
@@ -260,6 +261,7 @@ class DistributedContext {
   };
   Arrival arrive(const Call& call, const CollectiveFingerprint& fingerprint,
                  const CollectiveRequest& request);
+  void note(CollectiveFingerprint& fingerprint, const Tensor& x) const;
   struct Issued;
   Work issue(const Call& call, CollectiveFingerprint fingerprint, CollectiveRequest request,
              bool async_op);

@@ -26,12 +26,16 @@ std::string describe_in(int group, const CollectiveFingerprint& fingerprint,
 // What a rank is in, for reports.
 struct Underway {
   const CollectiveFingerprint& fingerprint;
-  int group;
+  const Group& group;
   std::uint64_t sequence;
 
   static std::string text(const void* object) {
     const auto& underway = *static_cast<const Underway*>(object);
-    return describe_in(underway.group, underway.fingerprint, underway.sequence);
+    return describe_in(underway.group.number, underway.fingerprint, underway.sequence);
+  }
+  static std::vector<int> missing_ranks(const void* object) {
+    const auto& underway = *static_cast<const Underway*>(object);
+    return underway.group.ledger.missing(underway.sequence);
   }
 };
 
@@ -43,9 +47,9 @@ class InCollective {
                FlightRecorder::Id flight)
       : simulation_(simulation),
         local_(simulation.local()),
-        underway_{fingerprint, group.number, sequence},
+        underway_{fingerprint, group, sequence},
         flight_(flight) {
-    local_.collective = {&underway_, &Underway::text};
+    local_.collective = {&underway_, &Underway::text, &Underway::missing_ranks};
   }
   ~InCollective() { local_.collective = {}; }
   InCollective(const InCollective&) = delete;
@@ -101,6 +105,22 @@ std::vector<Tensor> tensors_of(const std::vector<Block>& blocks) {
     }
   }
   return tensors;
+}
+
+void check_one_device(std::string_view function, const CollectiveRequest& request) {
+  std::optional<int> device;
+  for (const auto* blocks : {&request.gives, &request.takes}) {
+    for (const Block& block : *blocks) {
+      const int own = block.tensor.device();
+      if (device.value_or(own) != own) {
+        wrong_argument(
+            fmt::format("{}: its tensors lie on devices {} and {}; those of one call must lie on "
+                        "one device",
+                        function, std::min(*device, own), std::max(*device, own)));
+      }
+      device = own;
+    }
+  }
 }
 
 // A rank that is told that others have left, and calls again, for ever, waits for nothing.
@@ -191,6 +211,7 @@ struct DistributedContext::Issued {
 // A rank's collectives of a group run one after the other, as on a stream of their own.
 Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerprint,
                                CollectiveRequest request, bool async_op) {
+  check_one_device(fingerprint.function, request);
   fingerprint.is_async = async_op;
   const Arrival arrival = arrive(call, fingerprint, request);
   std::shared_ptr<Work::State>& last = call.group->last[static_cast<std::size_t>(call.rank)];
@@ -204,19 +225,19 @@ Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerpri
       make_work(describe_in(call.group->number, issued.fingerprint, arrival.call.sequence));
   work->sequence = arrival.call.sequence;
   work->flight = arrival.flight;
-  work->tensors = tensors_of(issued.request.takes);
+  work->group = issued.group;
+  std::vector<Tensor> written = tensors_of(issued.request.takes);
   const bool is_next = last == nullptr || last->is_done;
   last = work;
   if (is_next && changes_nothing(*call.group, issued.request)) {
     run(issued);
     work->finish(nullptr);
-    return Work(work);
+    return Work(work, std::move(written));
   }
-  for (const auto* blocks : {&issued.request.gives, &issued.request.takes}) {
-    for (const Tensor& tensor : tensors_of(*blocks)) work->keep(tensor);
-  }
+  for (const Tensor& tensor : tensors_of(issued.request.gives)) work->keep(tensor, false);
+  for (const Tensor& tensor : written) work->keep(tensor, writes(issued.request, call.rank));
   start(work, [this, issued = std::move(issued)] { run(issued); });
-  return Work(work);
+  return Work(work, std::move(written));
 }
 
 void DistributedContext::run(const Issued& issued) {
@@ -230,6 +251,18 @@ void DistributedContext::run(const Issued& issued) {
     issued.communicator->run(issued.arrival.call, issued.request);
   }
   if (!issued.fingerprint.is_async) in.completed();  // else its Work is
+}
+
+// Enters what ranks compare of a tensor: of a partial one, how it lies when what has been issued
+// before is done, which may have added its summands up.
+void DistributedContext::note(CollectiveFingerprint& fingerprint, const Tensor& x) const {
+  distributed::note(fingerprint, x);
+  if (!is_partial(fingerprint.placement)) return;
+  const auto own = works_.find(local().rank);
+  const bool will_be_summed =
+      own != works_.end() &&
+      std::ranges::any_of(own->second, [&](const auto& work) { return work->will_write(x); });
+  if (will_be_summed) fingerprint.placement = summed(fingerprint.placement);
 }
 
 // Whether the group's only member has what it takes.  (Of PEs that are ranks, a single caller is

@@ -115,8 +115,16 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
       started_ranks_ && static_cast<int>(returned_ranks_.size()) < *started_ranks_;
   if (!is_rank && ranks_run) misuse("destroy_process_group while ranks run: join() them first");
   wait_for_works();  // they use what goes now
-  if (is_rank) initialized_ranks_.erase(local().rank);
-  if (!is_rank) initialized_for_all_ = false;
+  leave_default_group();
+}
+
+// The last to leave takes it down.
+void DistributedContext::leave_default_group() {
+  if (local().kind == FiberLocal::Kind::rank) {
+    initialized_ranks_.erase(local().rank);
+  } else {
+    initialized_for_all_ = false;
+  }
   if (initialized_for_all_ || !initialized_ranks_.empty()) return;
   const std::unique_ptr<Backend> closing = std::move(backend_);
   forget_groups(Forget::all);
@@ -194,10 +202,10 @@ void DistributedContext::rank_ends() {
     fmt::print(stderr, "kernbench: warning: [KB-C010] rank {} ended without waiting for {}\n", rank,
                work->description);
   }
+  if (initialized_ranks_.contains(rank)) leave_default_group();
 }
 
 void DistributedContext::rank_returned(int rank) {
-  initialized_ranks_.erase(rank);
   returned_ranks_.insert(rank);
   const auto leave = [&](Group& group) {
     if (const auto member = group.rank_of(rank)) group.ledger.leave(*member, true);
@@ -207,6 +215,9 @@ void DistributedContext::rank_returned(int rank) {
 }
 
 void DistributedContext::run_abandoned() {
+  const auto abandon = [](const Group& group) {
+    if (group.communicator != nullptr) group.communicator->abandon();
+  };
   initialized_ranks_.clear();
   started_ranks_.reset();
   forget_groups(initialized_for_all_ ? Forget::of_ranks : Forget::all);
@@ -214,7 +225,10 @@ void DistributedContext::run_abandoned() {
     world_.reset();
     backend_.reset();
   }
-  if (world_ != nullptr) begin_anew();
+  if (world_ == nullptr) return;
+  abandon(*world_);
+  for (const auto& [number, group] : groups_) abandon(*group);
+  begin_anew();
 }
 
 // Calls are counted anew.

@@ -34,6 +34,7 @@ class LocalCommunicator : public Communicator {
   void transfer(std::uint64_t, const Block& source, const Block& target) override {
     store(target, load(source));
   }
+  void abandon() override { meetings_.clear(); }
 
  private:
   // Of one collective, those that have called.  They all wait, so their requests live.
@@ -150,12 +151,10 @@ void LocalCommunicator::exchange_blocks(const Requests& ranks) {
   };
   std::vector<Write> writes;  // after all that is read
   for (std::size_t from = 0; from < size_; ++from) {
-    const std::vector<Block>& gives = ranks[from]->gives;
-    for (std::size_t to = 0; to < size_ && !gives.empty(); ++to) {
-      const std::vector<Block>& takes = ranks[to]->takes;
-      if (takes.empty()) continue;
-      const Block& given = gives.size() == 1 ? gives.front() : gives[to];
-      writes.push_back({&(takes.size() == 1 ? takes.front() : takes[from]), load(given)});
+    for (std::size_t to = 0; to < size_; ++to) {
+      const Block* given = block_for(ranks[from]->gives, static_cast<int>(to));
+      const Block* taken = block_for(ranks[to]->takes, static_cast<int>(from));
+      if (given != nullptr && taken != nullptr) writes.push_back({taken, load(*given)});
     }
   }
   for (const Write& write : writes) store(*write.target, write.value);

@@ -54,13 +54,13 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
   message.work = make_work(describe(message));
   message.work->flight = record(wanted, message, call->group->number);
   message.work->peer = message.other;
-  message.work->keep(x);
-  if (!wanted.is_send) message.work->tensors = {x};
+  message.work->keep(x, !wanted.is_send);
+  const Work work(message.work, wanted.is_send ? std::vector<Tensor>() : std::vector{x});
 
   auto match = call->group->mailbox.take_match(message);
   if (!match) {
     call->group->mailbox.put(message);
-    return Work(message.work);
+    return work;
   }
   const Message& send = message.is_send ? message : *match;
   const Message& receive = message.is_send ? *match : message;
@@ -80,7 +80,7 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
           earlier->finish(failure);
           if (failure != nullptr) std::rethrow_exception(failure);
         });
-  return Work(message.work);
+  return work;
 }
 
 void DistributedContext::move(Communicator& communicator, const Message& send,

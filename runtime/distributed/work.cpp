@@ -5,15 +5,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/distributed/group.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {
 
-void Work::State::keep(const Tensor& tensor) {
+void Work::State::keep(const Tensor& tensor, bool writes) {
   tensor.storage()->begin_use();
   tensor.storage()->memory->works.push_back(&description);
-  uses.push_back(tensor);
+  uses.push_back({tensor, writes});
+}
+
+bool Work::State::will_write(const Tensor& tensor) const {
+  return std::ranges::any_of(uses, [&](const Use& use) {
+    return use.writes && use.tensor.storage()->memory == tensor.storage()->memory;
+  });
 }
 
 void Work::State::finish(std::exception_ptr how) {
@@ -30,10 +37,21 @@ void Work::State::finish(std::exception_ptr how) {
 }
 
 void Work::State::release() {
-  for (const Tensor& tensor : std::exchange(uses, {})) {
+  for (const auto& [tensor, writes] : std::exchange(uses, {})) {
     std::erase(tensor.storage()->memory->works, &description);
     tensor.storage()->end_use();
   }
+}
+
+std::string Work::State::describe(const void* state) {
+  return static_cast<const State*>(state)->description;
+}
+
+std::vector<int> Work::State::missing_ranks(const void* object) {
+  const State& state = *static_cast<const State*>(object);
+  if (state.peer) return {*state.peer};
+  const std::shared_ptr<Group> group = state.group.lock();
+  return group == nullptr ? std::vector<int>() : group->ledger.missing(state.sequence);
 }
 
 void Work::State::wait(runtime::DescribeWait describe) {
@@ -48,16 +66,20 @@ void Work::State::wait(runtime::DescribeWait describe) {
   }
 }
 
-// In one turn of its fiber nothing else happens, so the answer cannot change.
-void Work::State::polled() {
+// In one turn of its fiber nothing else happens, so a second look would find what the first did:
+// the next event comes before it.
+void Work::State::poll() {
   constexpr int kMostPolls = 1'000'000;
-  const std::uint64_t turn = simulation.fibers().turn();
-  poll_count = turn == polled_turn ? poll_count + 1 : 1;
-  polled_turn = turn;
+  const auto turn = [&] { return simulation.fibers().turn(); };
+  if (polled_turn == turn() && polled_at == simulation.now()) simulation.yield();
+  if (is_done) return;
+  poll_count = polled_at == simulation.now() ? poll_count + 1 : 1;
+  polled_at = simulation.now();
+  polled_turn = turn();
   if (poll_count < kMostPolls) return;
   throw DeadlockError(
       "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "
-                             "and nothing can complete it meanwhile; call wait()",
+                             "and nothing completes it meanwhile; call wait()",
                              rank, poll_count, to_string(simulation.now()), description));
 }
 
@@ -78,30 +100,32 @@ bool Work::wait(std::optional<std::chrono::milliseconds>) const {
                                                  local.rank, state.rank, state.description));
   }
   state.is_waited_for = true;
-  local.waits_for_rank = state.peer;
+  struct Waiting {
+    runtime::FiberLocal::Activity& work;
+    ~Waiting() { work = {}; }
+  } const waiting{local.work = {&state, &State::describe, &State::missing_ranks}};
   state.wait([&] { return fmt::format("the Work of {}", state.description); });
-  local.waits_for_rank.reset();
   if (state.failure != nullptr) std::rethrow_exception(state.failure);
   return !state.is_aborted;
 }
 
 bool Work::is_completed() const {
-  if (!checked().is_done) state_->polled();
+  if (!checked().is_done) state_->poll();
   return state_->is_done;
 }
 bool Work::is_success() const {
-  return checked().is_done && state_->failure == nullptr && !state_->is_aborted;
+  return is_completed() && state_->failure == nullptr && !state_->is_aborted;
 }
 std::exception_ptr Work::exception() const {
   return checked().failure;
 }
 WorkResult Work::get_future_result() const {
-  if (!checked().is_done) return WorkResult::unknown;
+  if (!is_completed()) return WorkResult::unknown;
   return is_success() ? WorkResult::success : WorkResult::comm_error;
 }
 std::vector<Tensor> Work::result() const {
   wait();
-  return state_->tensors;
+  return written_;
 }
 int Work::source_rank() const {
   return checked().source_rank;

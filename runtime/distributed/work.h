@@ -23,7 +23,9 @@ class Work {
   struct State;
 
   Work() = default;  // what a call without async_op returns: torch's None
-  explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  // `written` are the tensors that it writes.
+  explicit Work(std::shared_ptr<State> state, std::vector<Tensor> written = {})
+      : state_(std::move(state)), written_(std::move(written)) {}
   bool defined() const { return state_ != nullptr; }
   explicit operator bool() const { return defined(); }
 
@@ -34,14 +36,15 @@ class Work {
   bool wait(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
   void synchronize() const { wait(); }
 
-  // Whether it is done, well or not.  A rank that asks for ever, and waits for nothing, gets
-  // DeadlockError KB-D002: meanwhile nothing can be simulated.
+  // Whether it is done, well or not.  Asking takes no simulated time; but a rank that asks again,
+  // and has waited for nothing since, first lets time go on to the next event, so that a loop that
+  // polls ends.  One that asks for ever gets DeadlockError KB-D002.  So with is_success().
   bool is_completed() const;
   bool is_success() const;               // it is done, and well
   std::exception_ptr exception() const;  // what it failed with, or nullptr
-  WorkResult get_future_result() const;
-  std::vector<Tensor> result() const;  // the tensors that it wrote; waits
-  int source_rank() const;             // of a recv that is done: the sender's global rank, else -1
+  WorkResult get_future_result() const;  // unknown: it is not done; as is_completed()
+  std::vector<Tensor> result() const;    // the tensors that it wrote; waits
+  int source_rank() const;  // of a recv that is done: the sender's global rank, else -1
   std::uint64_t get_sequence_number() const;  // of the collective in its group
   Time get_duration() const;                  // simulated, from its issue to its end
 
@@ -49,7 +52,10 @@ class Work {
   State& checked() const;
 
   std::shared_ptr<State> state_;
+  std::vector<Tensor> written_;  // by handles alone: the runtime keeps no tensor of what is done
 };
+
+struct Group;
 
 struct Work::State {
   explicit State(std::shared_ptr<runtime::Simulation> in)
@@ -58,13 +64,18 @@ struct Work::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // Keeps a tensor in use until the work is done.
-  void keep(const Tensor& tensor);
+  // Keeps a tensor in use until the work is done; `writes`: which is to write it.
+  void keep(const Tensor& tensor, bool writes);
+  // Whether it is under way and will write what the tensor, or a view of it, lies in.
+  bool will_write(const Tensor& tensor) const;
   void finish(std::exception_ptr how);
   // Uses no tensor any more: it is done, or the run is over.
   void release();
-  // A look that found it not done.
-  void polled();
+  // A look that finds it not done.
+  void poll();
+  // Of a Work::State: FiberLocal::Activity.
+  static std::string describe(const void* state);
+  static std::vector<int> missing_ranks(const void* state);
   // Blocks the current fiber, or drives the engine, until it is done.
   void wait(runtime::DescribeWait describe);
 
@@ -73,13 +84,18 @@ struct Work::State {
   int rank = 0;             // global
   std::string description;  // "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
   std::uint64_t sequence = 0;
-  std::vector<Tensor> tensors;  // that it writes
-  std::vector<Tensor> uses;     // host reads of them wait until it is done
+  struct Use {
+    Tensor tensor;
+    bool writes = false;
+  };
+  std::vector<Use> uses;  // host reads of them wait until it is done
   int source_rank = -1;
-  std::optional<int> peer;  // of a message: the rank that must call too
+  std::optional<int> peer;     // of a message: the rank that must call too
+  std::weak_ptr<Group> group;  // of a collective
   runtime::FlightRecorder::Id flight = 0;
-  int poll_count = 0;  // looks at is_completed() in turn `polled_turn` of the scheduler
-  std::uint64_t polled_turn = 0;
+  int poll_count = 0;  // looks that found it not done, at time polled_at
+  Time polled_at{0};
+  std::uint64_t polled_turn = 0;  // of the scheduler, when it was looked at last
   Time issued{0};
   Time ended{0};
   bool is_done = false;

@@ -38,6 +38,18 @@ struct DPPolicy {
   friend bool operator==(const DPPolicy&, const DPPolicy&) = default;
 };
 
+// Whether holders have summands.
+constexpr bool is_partial(const DPPolicy& policy) {
+  return policy.cube == Shard::partial || policy.pe == Shard::partial;
+}
+
+// What becomes of it when they are added up: every holder of a summand has the sum.
+constexpr DPPolicy summed(DPPolicy policy) {
+  if (policy.cube == Shard::partial) policy.cube = Shard::replicate;
+  if (policy.pe == Shard::partial) policy.pe = Shard::replicate;
+  return policy;
+}
+
 // "cube=partial, pe=column_wise"
 std::string to_string(const DPPolicy& policy);
 

@@ -43,7 +43,7 @@ bool contributes(const Tensor::Storage& storage, const ShardInfo& shard) {
 }
 
 bool is_sum(const Tensor::Storage& storage) {
-  return storage.dp.cube == Shard::partial || storage.dp.pe == Shard::partial;
+  return is_partial(storage.dp);
 }
 
 std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
@@ -114,10 +114,7 @@ void check_on_device(const Tensor& tensor, std::string_view user) {
 }
 
 void mark_replicated(const Tensor::Storage& storage) {
-  for (Tensor::Storage* tensor : storage.memory->tensors) {
-    if (tensor->dp.cube == Shard::partial) tensor->dp.cube = Shard::replicate;
-    if (tensor->dp.pe == Shard::partial) tensor->dp.pe = Shard::replicate;
-  }
+  for (Tensor::Storage* tensor : storage.memory->tensors) tensor->dp = summed(tensor->dp);
 }
 
 std::uint64_t version_of(const Tensor::Storage& storage) {

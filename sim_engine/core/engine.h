@@ -61,6 +61,9 @@ class Engine {
   // Whether no event is left.
   bool is_idle() const { return queue_.empty(); }
 
+  // When the next event is due.  REQUIRES: !is_idle()
+  Time next_time() const { return queue_.next_time(); }
+
   // Drops what is pending; now() stays.  For the end of a run that failed.
   void clear() { queue_.clear(); }
 

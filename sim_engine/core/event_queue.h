@@ -38,6 +38,12 @@ class EventQueue {
   // The time of the event that was popped last.
   Time now() const { return Time{now_}; }
 
+  // The time of the next event.  REQUIRES: !empty()
+  Time next_time() const {
+    const bool is_due_now = current_.head != kNone || lane_.head != kNone;
+    return Time{is_due_now ? now_ : heap_.front().time};
+  }
+
   // REQUIRES: time >= now()
   void push(Time time, const Event& event);
 

@@ -80,10 +80,6 @@ std::vector<InPlace> in_place() {
   };
 }
 
-bool is_partial(const DPPolicy& dp) {
-  return dp.cube == Shard::partial || dp.pe == Shard::partial;
-}
-
 std::size_t kernels_run(const Member& m) {
   return m.torch.engine().results().size();
 }

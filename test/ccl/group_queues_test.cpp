@@ -83,6 +83,35 @@ TEST_CASE("queues are used again by the next collectives of their group", "[ccl]
   CHECK(counts == std::vector<std::size_t>(9, counts.front()));
 }
 
+TEST_CASE("a run that fails amid collectives leaves nothing of them", "[ccl][groups]") {
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 2, 1, 2, 1));
+  torch.distributed.init_process_group("ahbm");
+  const auto pair = torch.distributed.new_group({0, 1});
+  const auto in_use = [&] {
+    return torch.simulation().allocator(0).allocated() +
+           torch.simulation().allocator(1).allocated();
+  };
+  const auto program = [&](int rank) {
+    torch.ahbm.set_device(rank);
+    const Tensor x = torch.zeros({100'000});
+    const Tensor y = torch.zeros({100'000});
+    torch.distributed.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    torch.distributed.all_reduce(y, ReduceOp::max, {.group = pair, .async_op = true});
+    torch.zeros({10}).copy_(RuntimeContext::tensor(std::vector<float>(10), {10}));
+    CHECK(torch.simulation().fibers().live_count() > 2 + 2 * 2);  // ranks, works, and kernels
+    if (rank == 1) throw std::runtime_error("boom");
+    torch.distributed.barrier();
+  };
+  const Bytes before = in_use();
+  std::vector<std::size_t> queues;
+  for (int i = 0; i < 3; ++i) {
+    CHECK_THROWS_AS(torch.multiprocessing.spawn(program, {}, 2), SpawnException);
+    CHECK(in_use() == before);
+    queues.push_back(torch.simulation().machine().channels().size());
+  }
+  CHECK(queues[2] == queues[0]);
+}
+
 TEST_CASE("an async collective races with a kernel that writes its tensor", "[ccl][overlap]") {
   const std::string text = error_of<Error>([] {
     run_group(round_topology(SipTopology::ring_1d, 2, 1, 1, 1), {0, 1}, [](const Member& m) {

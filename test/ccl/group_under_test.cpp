@@ -13,10 +13,6 @@ namespace {
 
 [[maybe_unused]] const bool kRegistered = ccl::register_ahbm_backend();
 
-bool is_partial(const DPPolicy& dp) {
-  return dp.cube == Shard::partial || dp.pe == Shard::partial;
-}
-
 // Which summand a holder has, and how many there are.
 int summand_of(const DPPolicy& dp, const ShardInfo& shard) {
   return (dp.cube == Shard::partial ? shard.cube : 0) * 2 +

@@ -63,6 +63,22 @@ void groups_that_wait_for_each_other() {
   });
 }
 
+// Of three groups each rank is in two, and calls them in an order of its own.
+void groups_in_a_circle() {
+  LocalRanks world(4);
+  world.spawn([&](int rank) {
+    std::vector<distributed::ProcessGroup> groups;
+    for (int i = 0; i < 3; ++i) {
+      groups.push_back(world.dist.new_group({i, (i + 1) % 3, 3}));
+    }
+    if (rank == 3) world.dist.barrier();
+    const auto own = static_cast<std::size_t>(rank);
+    const auto work = world.dist.all_reduce(world.ones(), ReduceOp::sum,
+                                            {.group = groups[own], .async_op = true});
+    work.wait();
+  });
+}
+
 void no_member() {
   LocalRanks world(2);
   world.spawn([&](int) {
@@ -168,6 +184,7 @@ std::vector<FailureCase> collective_cases() {
           {"A9-members", members},
           {"A9-member-order", member_order},
           {"A9-groups-wait", groups_that_wait_for_each_other},
+          {"A9-groups-circle", groups_in_a_circle},
           {"A9-no-member", no_member},
           {"A10-order", order},
           {"A10-missing", missing},

@@ -42,6 +42,7 @@ const std::vector<Expected> kExpected = {
     {"A9-members", "KB-C001", 21, "KB-C001"},
     {"A9-member-order", "KB-C001", 21, "KB-C001"},
     {"A9-groups-wait", "KB-D001", 20, "KB-D001"},
+    {"A9-groups-circle", "KB-D001", 20, "KB-D001"},
     {"A9-no-member", "", 0},
     {"A10-order", "KB-C001", 21, "KB-C001"},
     {"A10-missing", "KB-C002", 21, "KB-C002"},

@@ -105,6 +105,25 @@ TEST_CASE("critical_pe_exec_ns is the slowest PE's time in the last launch", "[l
   CHECK(torch.engine().results().size() == 8);
 }
 
+TEST_CASE("results of kernels long past are dropped, those of the last operation are not",
+          "[launch]") {
+  constexpr std::size_t kLeast = runtime::Simulation::kLeastResults;
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 1, 1, 8, 8), {.data = false});
+  const Tensor x = torch.zeros({128});
+  const std::size_t pes = x.shards().size();
+  REQUIRE(kLeast % pes == 0);
+  const std::size_t launches = 2 * kLeast / pes;
+  for (std::size_t i = 0; i < launches; ++i)
+    torch.launch(
+        "nothing", [](tl::Context&, tl::Pointer) {}, x);
+  CHECK(torch.engine().results().size() == 2 * kLeast);
+  torch.launch(
+      "nothing", [](tl::Context&, tl::Pointer) {}, x);
+  CHECK(torch.engine().results().size() == kLeast + pes);
+  CHECK(torch.engine().last_results().size() == pes);
+  CHECK(torch.engine().results().back().end == torch.engine().last_results().back().end);
+}
+
 TEST_CASE("launches of two ranks overlap in simulated time", "[launch][timing]") {
   const auto time_with = [](int ranks) {
     RuntimeContext torch(small_topology());

@@ -12,6 +12,20 @@ std::string refusal(Action action) {
   return LocalWorld::refusal(action);
 }
 
+TEST_CASE("tensors of one call lie on one device", "[distributed][texts]") {
+  LocalWorld world(3);
+  world.spawn([&](int rank) {
+    const Tensor own = world.zeros({2});
+    world.torch.ahbm.set_device((rank + 1) % 3);
+    const Tensor other = world.zeros({6});
+    CHECK(refusal([&] { world.dist.all_gather_into_tensor(other, own); }) ==
+          fmt::format("[KB-C020] all_gather_into_tensor: its tensors lie on devices {} and {}; "
+                      "those of one call must lie on one device",
+                      std::min(rank, (rank + 1) % 3), std::max(rank, (rank + 1) % 3)));
+  });
+  world.spawn([&](int) { world.dist.barrier(); });  // nobody has called anything
+}
+
 TEST_CASE("wrong tensors and lists", "[distributed][texts]") {
   LocalWorld world(2);
   world.spawn([&](int) {

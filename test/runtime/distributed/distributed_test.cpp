@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/distributed/local_backend.h"
 #include "test/runtime/distributed/meeting_backend.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -248,6 +249,36 @@ TEST_CASE("sequence numbers begin anew with each spawn", "[distributed]") {
     CHECK(text.starts_with(
         "[KB-C002] rank 0 finished without calling barrier#1, which rank 2 called\n"));
   }
+}
+
+TEST_CASE("ranks that make the group themselves and return leave none behind", "[distributed]") {
+  WorldUnderTest world;
+  distributed::register_local_backend();
+  for (const char* backend : {"meeting", "local"}) {
+    world.spawn([&](int) {
+      CHECK_FALSE(world.torch.distributed.is_initialized());
+      world.torch.distributed.init_process_group(backend);
+      world.torch.distributed.barrier();
+      CHECK(world.torch.distributed.get_backend() == backend);
+    });
+    CHECK_FALSE(world.torch.distributed.is_initialized());
+  }
+  world.torch.distributed.init_process_group("meeting");
+  world.spawn([&](int) { world.torch.distributed.barrier(); });
+}
+
+TEST_CASE("a rank that makes the group when others have returned is told who is not there",
+          "[distributed]") {
+  WorldUnderTest world;
+  const std::string text = error_of<DeadlockError>([&] {
+    world.spawn([&](int rank) {
+      if (rank == 2) world.pass_time(100);
+      world.torch.distributed.init_process_group("meeting");
+      if (rank == 2) world.torch.distributed.barrier();
+    });
+  });
+  CHECK(text.starts_with(
+      "[KB-C002] rank 0 finished without calling barrier#0, which rank 2 called\n"));
 }
 
 TEST_CASE("a monitored barrier names who does not come", "[distributed]") {

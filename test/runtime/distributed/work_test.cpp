@@ -115,25 +115,98 @@ TEST_CASE("after a failed run a tensor may be read and written", "[distributed][
   CHECK(x.item() == 2);
 }
 
+TEST_CASE("a loop that polls lets time go on until the work is done", "[distributed][work]") {
+  LocalWorld world(2);
+  const auto polls_until_done = [&](const auto& is_done) {
+    Time done{0};
+    int polls = 0;
+    world.spawn([&](int rank) {
+      const Tensor x = world.tensor({static_cast<float>(rank)});
+      world.dist.barrier();
+      const Time begin = world.torch.engine().now();
+      if (rank == 1) {
+        world.tensor({1, 2, 3});  // lets time pass
+        world.dist.send(x, 0);
+        done = world.torch.engine().now() - begin;
+        return;
+      }
+      const Work work = world.dist.irecv(x, 1);
+      CHECK_FALSE(work.is_completed());  // once costs nothing
+      CHECK(world.torch.engine().now() == begin);
+      while (!is_done(work)) ++polls;
+      CHECK(world.torch.engine().now() > begin);
+      CHECK(x.item() == 1);
+    });
+    CHECK(done > Time{0});
+    return polls;
+  };
+  CHECK(polls_until_done([](const Work& work) { return work.is_completed(); }) < 100);
+  CHECK(polls_until_done([](const Work& work) { return work.is_success(); }) < 100);
+  CHECK(polls_until_done([](const Work& work) {
+          return work.get_future_result() == WorkResult::success;
+        }) < 100);
+}
+
+TEST_CASE("a rank that polls between what it does is not held up", "[distributed][work]") {
+  LocalWorld world(2);
+  world.spawn([&](int rank) {
+    const Tensor x = world.tensor({1});
+    world.dist.barrier();
+    const Time begin = world.torch.engine().now();
+    if (rank == 1) {
+      world.tensor({1, 2, 3});
+      for (const int tag : {0, 1}) world.dist.send(x, 0, {.tag = tag});
+      return;
+    }
+    const Work work = world.dist.irecv(x, 1);
+    const Work other = world.dist.irecv(x, 1, {.tag = 1});
+    CHECK_FALSE(work.is_completed());
+    CHECK_FALSE(other.is_completed());
+    CHECK(world.torch.engine().now() == begin);
+    world.tensor({1});
+    const Time later = world.torch.engine().now();
+    CHECK(later > begin);
+    CHECK_FALSE(work.is_completed());
+    CHECK(world.torch.engine().now() == later);
+    work.wait();
+    other.wait();
+  });
+}
+
+TEST_CASE("two ranks that poll for each other for ever are told", "[distributed][work]") {
+  LocalWorld world(2);
+  const std::string text = error_of<DeadlockError>([&] {
+    world.spawn([&](int rank) {
+      const Tensor x = world.tensor({1});
+      const Work work = world.dist.irecv(x, 1 - rank);
+      while (!work.is_completed()) {
+      }
+    });
+  });
+  CHECK(text.starts_with("[KB-D002] no progress: rank "));
+  CHECK(text.find(" asked 1000000 times at t=255.4 ns whether recv from rank ") !=
+        std::string::npos);
+}
+
 TEST_CASE("a rank that polls a work for ever is told", "[distributed][work]") {
   LocalWorld world(2);
   std::string text;
-  const auto line = std::source_location::current().line() + 3;
+  const auto line = std::source_location::current().line() + 4;
   world.spawn([&](int rank) {
-    Tensor x = world.tensor({1});
-    const Work work = rank == 0 ? world.dist.irecv(x, 1) : world.dist.isend(x, 0);
-    if (rank == 0) {
-      text = error_of<DeadlockError>([&] {
-        while (!work.is_completed()) {
-        }
-      });
-    }
+    const Tensor x = world.tensor({1});
+    if (rank == 1) return world.dist.recv(x, 0), world.dist.send(x, 0);
+    const Work work = world.dist.irecv(world.zeros({1}), 1);
+    text = error_of<DeadlockError>([&] {
+      while (!work.is_completed()) {
+      }
+    });
+    world.dist.send(x, 1);
     work.wait();
   });
   CHECK(text ==
         fmt::format("[KB-D002] no progress: rank 0 asked 1000000 times at t=255.4 ns whether recv "
-                    "from rank 1 (tag 0) at work_test.cpp:{} is completed, and nothing can "
-                    "complete it meanwhile; call wait()",
+                    "from rank 1 (tag 0) at work_test.cpp:{} is completed, and nothing completes "
+                    "it meanwhile; call wait()",
                     line));
 }
 
@@ -185,6 +258,71 @@ TEST_CASE("a group is destroyed when the works of its ranks have ended", "[distr
   });
   CHECK(tensors[0].item() == 2);
   CHECK(tensors[1].item() == 2);
+}
+
+TEST_CASE("a work that is done keeps no tensor alive, but for its handles", "[distributed][work]") {
+  LocalWorld world(2);
+  const auto in_use = [&] {
+    return world.torch.simulation().allocator(0).allocated() +
+           world.torch.simulation().allocator(1).allocated();
+  };
+  const Bytes before = in_use();
+  std::vector<Work> kept(2);
+  world.spawn([&](int rank) {
+    for (const bool by_message : {false, true}) {
+      Tensor x = world.tensor({1, 2, 3});
+      Work work;
+      if (by_message) {
+        work = rank == 0 ? world.dist.isend(x, 1) : world.dist.irecv(x, 0);
+      } else {
+        work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+      }
+      x = Tensor();
+      work.wait();
+      world.dist.barrier();
+      CHECK(in_use() > before);
+      if (!by_message || rank == 1) CHECK(work.result().front().numel() == 3);
+      world.dist.barrier();
+      work = Work();
+      world.dist.barrier();
+      CHECK(in_use() == before);
+      world.dist.barrier();
+    }
+    kept[static_cast<std::size_t>(rank)] =
+        world.dist.all_reduce(world.tensor({1}), ReduceOp::sum, {.async_op = true});
+    kept[static_cast<std::size_t>(rank)].wait();
+  });
+  CHECK(kept[1].result().front().item() == 2);
+  kept.clear();
+  CHECK(in_use() == before);
+}
+
+TEST_CASE("two async sums of one partial tensor match, however a rank waits between them",
+          "[distributed][work]") {
+  LocalWorld world(2);
+  world.spawn([&](int rank) {
+    Tensor x = world.torch.zeros({2}, {.dp = {.pe = Shard::partial}});
+    for (std::size_t i = 0; i < 2; ++i) {
+      x.copy_shard_(i, RuntimeContext::tensor({1, 2}, {2}));
+    }
+    const Work first = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    if (rank == 1) first.wait();
+    const Work second = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    second.wait();
+    first.wait();
+    CHECK(x.dp() == DPPolicy{.pe = Shard::replicate});
+    CHECK(x.to_vector() == std::vector<float>{8, 16});
+  });
+  // What is read, or reduced to another rank, stays partial.
+  world.spawn([&](int rank) {
+    const Tensor x = world.torch.zeros({2}, {.dp = {.pe = Shard::partial}});
+    const Tensor y = world.zeros({4});
+    const Work gathered = world.dist.all_gather_into_tensor(y, x, {.async_op = true});
+    if (rank == 1) gathered.wait();
+    world.dist.reduce(x, 1);
+    gathered.wait();
+    CHECK(is_partial(x.dp()) == (rank == 0));
+  });
 }
 
 TEST_CASE("a failure that a rank has caught does not hide what comes after it",

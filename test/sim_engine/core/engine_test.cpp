@@ -37,6 +37,24 @@ TEST_CASE("events run in order of time, and equal times in order of scheduling",
   CHECK(engine.event_count() == 4);
 }
 
+TEST_CASE("the time of the next event is known, also while events run", "[engine]") {
+  Engine engine;
+  struct Watcher {
+    Engine& engine;
+    std::vector<std::int64_t> next;
+    void look(std::uint64_t follows) {
+      if (follows != 0) engine.schedule<&Watcher::look>(Time{0}, this);
+      if (!engine.is_idle()) next.push_back(engine.next_time().count());
+    }
+  } watcher{engine, {}};
+  for (const std::int64_t time : {30, 20, 20})
+    engine.schedule<&Watcher::look>(Time{time}, &watcher);
+  engine.schedule<&Watcher::look>(Time{10}, &watcher, 1);
+  CHECK(engine.next_time() == Time{10});
+  engine.run();
+  CHECK(watcher.next == std::vector<std::int64_t>{10, 20, 20, 30});
+}
+
 TEST_CASE("an event scheduled for now runs after those that were already due now", "[engine]") {
   Engine engine;
   Recorder recorder{engine, {}};
