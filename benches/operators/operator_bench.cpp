@@ -172,7 +172,9 @@ void profile(Bench& bench, const Request& request, DType dtype) {
 void run(Bench& bench) {
   const Request request = request_of(bench);
   const std::filesystem::path& folder = bench.output_folder(bench.settings().text("save_path"));
-  for (const DType dtype : request.dtypes) create_output_folder(folder / folder_of(request, dtype));
+  for (const DType dtype : request.dtypes) {
+    if (bench.leads()) create_output_folder(folder / folder_of(request, dtype));
+  }
   bench.note("operator", request.operator_case.summary());
   bench.note("placement", tokens_text(bench.topology()));
   std::vector<Row> checked;
@@ -182,7 +184,7 @@ void run(Bench& bench) {
   bench.print(check_table(checked));
   FigureArtifacts figures(bench);
   for (const DType dtype : request.dtypes) show_times(bench, request, dtype, figures);
-  if (!request.profile) return;
+  if (!request.profile || !bench.leads()) return;
   for (const DType dtype : request.dtypes) profile(bench, request, dtype);
 }
 
