@@ -23,7 +23,7 @@ void check_outputs(std::span<const Value> outputs) {
   });
   if (is_right) return;
   throw Error(
-      "KB-O004", ExitCode::collective_misuse,
+      "KB-O003", ExitCode::collective_misuse,
       "operator graph: forward() returns computed values with rows of tokens, at least one");
 }
 
@@ -46,7 +46,7 @@ void check_columns(const Definition& definition) {
   const auto clash = std::ranges::adjacent_find(
       all, [](const auto& a, const auto& b) { return a.input == b.input && a.column == -1; });
   if (clash == all.end()) return;
-  throw Error("KB-O004", ExitCode::collective_misuse,
+  throw Error("KB-O003", ExitCode::collective_misuse,
               fmt::format("operator graph: input '{}' is used as a whole and by columns",
                           definition.inputs[static_cast<std::size_t>(clash->input)].name));
 }

@@ -36,7 +36,7 @@ struct Definition {
   const Node& node(NodeId id) const { return (*graph)[id]; }
 };
 
-// Throws Error KB-O001 or KB-O004 (exit code 21) if the case's graph is none.
+// Throws Error KB-O001 or KB-O003 (exit code 21) if the case's graph is none.
 Definition define(const OperatorCase& operator_case, const Problem& problem);
 // The same for a part of an operator, as a provider may have one.
 using Forward = std::function<std::vector<Value>(const Inputs&)>;

@@ -95,7 +95,7 @@ TEST_CASE("forward() returns computed rows of tokens, and an input is used in on
   const std::vector<InputSpec> inputs = {token_input("x", kSmall), parameter("w", kSmall, 8, 0, 1)};
   const auto refusal_of = [&](const Forward& forward) { define(inputs, forward, kSmall); };
   const std::string_view outputs =
-      "[KB-O004] operator graph: forward() returns computed values with rows of tokens, at least "
+      "[KB-O003] operator graph: forward() returns computed values with rows of tokens, at least "
       "one";
   using Values = std::vector<Value>;
   CHECK_THROWS_WITH(refusal_of([](const Inputs&) { return Values(); }), std::string(outputs));
@@ -105,7 +105,7 @@ TEST_CASE("forward() returns computed rows of tokens, and an input is used in on
                     std::string(outputs));
   CHECK_THROWS_WITH(
       refusal_of([](const Inputs& in) { return Values{in["x"] * in["w"] * in.column("w", 0)}; }),
-      "[KB-O004] operator graph: input 'w' is used as a whole and by columns");
+      "[KB-O003] operator graph: input 'w' is used as a whole and by columns");
 }
 
 }  // namespace
