@@ -90,26 +90,29 @@ std::vector<Row> simulate(PointContext& context, const StepBench& steps, const S
   return to_rows(result);
 }
 
+// "GPT: ..., f16, sequence parallel"
+std::string describe(const StepBench& steps, const StepInput& input) {
+  return fmt::format("{}, {}{}", steps.model, name_of(input.dtype),
+                     input.sequence_parallel ? ", sequence parallel" : "");
+}
+
 void note_what_runs(Bench& bench, const StepBench& steps, std::span<const StepPoint> points) {
   const Topology& topology = bench.topology();
   const bool is_given = std::ranges::all_of(
       points, [&](const StepPoint& point) { return point.tp == topology.system.sip_count; });
   bench.note("ranks", is_given ? "all SIPs are one tensor parallel group"
-                               : "each point has a ring of tp SIPs like these, a rank on each; "
-                                 "with their number, the topology itself");
-  bench.note("model",
-             fmt::format("{}, {}{}", steps.model, name_of(points.front().input.dtype),
-                         points.front().input.sequence_parallel ? ", sequence parallel" : ""));
+                               : "each point has a ring of tp SIPs like these, a rank on each; if "
+                                 "they are as many, the topology itself");
+  bench.note("model", describe(steps, points.front().input));
   bench.note("step", steps.flops_form);
   if (bench.settings().flag("check")) bench.note("check", steps.check_form);
 }
 
-void add_artifacts(Bench& bench, const StepBench& steps, const StepRows& rows) {
+void add_artifacts(Bench& bench, const std::string& model, const StepRows& rows) {
   if (!bench.wants_artifacts()) return;
   bench.add_artifact("steps.csv", to_csv(rows.steps));
   bench.add_artifact("collectives.csv", to_csv(rows.collectives));
-  const std::string what =
-      fmt::format("{}; SIPs of {}", steps.model, describe_sip(bench.topology()));
+  const std::string what = fmt::format("{}; SIPs of {}", model, describe_sip(bench.topology()));
   FigureArtifacts figures(bench);
   figures.add("strong_scaling", strong_scaling_figure(rows.steps, what));
   figures.add("step_time", step_time_figure(rows.steps, what));
@@ -142,7 +145,7 @@ void run_step_sweep(Bench& bench, const StepBench& steps) {
   }
   const StepRows rows = split_rows(sweep.run());
   print_steps(bench, rows);
-  add_artifacts(bench, steps, rows);
+  add_artifacts(bench, describe(steps, points.front().input), rows);
 }
 
 }  // namespace kernbench::benches

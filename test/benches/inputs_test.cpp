@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "runtime/context/runtime_context.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
 
@@ -45,6 +46,14 @@ TEST_CASE("a topology is described in a line", "[inputs]") {
   CHECK(describe(load_topology("mesh_2d_no_wrap_2x3")) ==
         "6 SIPs in a 2 x 3 mesh without wrap-around, 4 x 4 cubes of 8 PEs each");
   CHECK(describe(load_topology("zero_overhead")) == "4 SIPs in a ring, 1 x 1 cube of 1 PE each");
+}
+
+TEST_CASE("SIPs of a topology are put in a ring of any length", "[inputs]") {
+  const Topology ring = in_ring(load_topology("torus_2d_2x3"), 4);
+  CHECK(describe(ring) == "4 SIPs in a ring, 4 x 4 cubes of 8 PEs each");
+  CHECK(describe_sip(ring) == "4 x 4 cubes of 8 PEs");
+  CHECK_NOTHROW(RuntimeContext(ring));
+  CHECK_NOTHROW(RuntimeContext(in_ring(ring, 1)));
 }
 
 TEST_CASE("a path is a path even if a topology has nearly its name", "[inputs][errors]") {

@@ -48,6 +48,35 @@ TEST_CASE("a bar is as high as its value, from zero", "[figure][bar_chart]") {
   CHECK(five.number("x") + 35 == Approx(75.152 + 796.848 / 6).margin(0.01));
 }
 
+TEST_CASE("stacked bars stand on each other, with their values inside", "[figure][bar_chart]") {
+  BarChart chart = bare({5, 10});
+  chart.series.push_back({.name = "b", .values = {15, 1}});
+  chart.bars = Bars::stacked;
+  const SvgElements elements = read_svg(to_svg(chart));
+  const SvgElement a = bar_of(elements, "a, g0: 5");
+  const SvgElement b = bar_of(elements, "b, g0: 15");
+  CHECK(b.number("x") == a.number("x"));
+  CHECK(b.number("width") == a.number("width"));
+  CHECK(b.number("y") + b.number("height") == Approx(a.number("y")));
+  CHECK(b.number("height") == Approx(3 * a.number("height")));
+  CHECK(test::count_texts(elements, "15") == 2);  // in the bar, and at the axis
+  // A value that has no room in its bar is not written.
+  CHECK(bar_of(elements, "b, g1: 1").number("height") == Approx(19));
+  CHECK(test::count_texts(elements, "1") == 0);
+  CHECK(test::count_texts(elements, "b") == 1);  // in the legend
+}
+
+TEST_CASE("the axis of stacked bars holds their sums", "[figure][bar_chart]") {
+  BarChart chart = bare({5, 10});
+  chart.y.max.reset();
+  chart.series.push_back({.name = "b", .values = {15, 40}});
+  chart.bars = Bars::stacked;
+  const SvgElements elements = read_svg(to_svg(chart));
+  CHECK(test::count_texts(elements, "50") == 1);
+  chart.y.cut = cut_between(20, 400);
+  CHECK_THROWS_AS(to_svg(chart), InternalError);
+}
+
 TEST_CASE("bars of a group stand side by side", "[figure][bar_chart]") {
   BarChart chart = bare({5, 10});
   chart.series.push_back({.name = "b", .values = {6, 11}});

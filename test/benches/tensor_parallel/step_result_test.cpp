@@ -1,0 +1,151 @@
+// What a step comes to, of ranks whose times are made up.
+
+#include "benches/tensor_parallel/step_result.h"
+
+#include <catch2/catch.hpp>
+
+#include "benches/row_cells.h"
+#include "benches/tensor_parallel/step_figures.h"
+#include "benches/tensor_parallel/step_table.h"
+#include "sim_engine/base/check.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr Time kUs{1'000'000};
+
+// A ring of 4 SIPs: 500 ns, 50 GB/s; an array of 2 x 2 cells at 1 GHz: 8 GFLOP/s.
+Topology ring_of_four() {
+  Topology topology = test::link_topology(SipTopology::ring_1d, 4);
+  topology.pe.gemm = {.rows = 2, .columns = 2, .clock = Frequency{1'000'000'000}};
+  return topology;
+}
+
+runtime::FlightEvent collective(std::string_view function, std::int64_t elements, Time started,
+                                Time took) {
+  return {.function = function,
+          .has_tensor = true,
+          .dtype = DType::f16,
+          .shape = {elements},
+          .issued = started,
+          .started = started,
+          .completed = started + took};
+}
+
+// 10 us of forward and 20 of backward, 4 of them with communication, 1 of which is hidden.
+RankStep rank_step() {
+  RankStep step;
+  step.began = 5 * kUs;
+  step.forward_ended = 15 * kUs;
+  step.ended = 35 * kUs;
+  step.activity = {.computing = 24 * kUs, .communicating = 4 * kUs, .overlapped = kUs};
+  step.collectives = {collective("all_gather_into_tensor", 1000, 6 * kUs, 1 * kUs),
+                      collective("all_reduce", 1000, 12 * kUs, 1 * kUs),
+                      collective("all_reduce", 1000, 20 * kUs, 2 * kUs)};
+  return step;
+}
+
+StepResult result_of(const std::vector<RankStep>& ranks, double forward_flops = 32'000) {
+  return summarize(ring_of_four(), ranks, forward_flops, 2);
+}
+
+}  // namespace
+
+TEST_CASE("a step is that of the rank that takes longest", "[tensor_parallel]") {
+  std::vector<RankStep> ranks(4, rank_step());
+  ranks[2].ended = 36 * kUs;
+  ranks[2].activity.computing = 25 * kUs;
+  const StepResult result = result_of(ranks);
+  CHECK(result.world_size == 4);
+  CHECK(result.forward == 10 * kUs);
+  CHECK(result.backward == 21 * kUs);
+  CHECK(result.activity.computing == 25 * kUs);
+  CHECK(result.flops == 96'000);
+  CHECK(result.tflops_per_device() == Approx(96'000 / 4 / 31e-6 / 1e12));
+  CHECK(result.peak_tflops == Approx(0.016));  // 2 PEs
+}
+
+TEST_CASE("collectives of one function and size are counted together", "[tensor_parallel]") {
+  const StepResult result = result_of(std::vector<RankStep>(4, rank_step()));
+  REQUIRE(result.collectives.size() == 2);
+  CHECK(result.collectives[0].function == "all_gather_into_tensor");
+  CHECK(result.collectives[0].size == 4 * 2000);  // of all ranks' blocks
+  CHECK(result.collectives[0].count == 1);
+  CHECK(result.collectives[1].function == "all_reduce");
+  CHECK(result.collectives[1].size == 2000);
+  CHECK(result.collectives[1].count == 2);
+  CHECK(result.collectives[1].time == 3 * kUs);
+}
+
+TEST_CASE("the bound of a step is what arrays and links allow", "[tensor_parallel]") {
+  // Each rank has 8,000 operations of forward: 500 ns at 16 GFLOP/s.  8 directed links carry 3
+  // times 8,000 B: 60 ns.  An all_reduce of 2,000 B cannot beat the ring's diameter: 1000 ns.
+  const StepResult result = result_of(std::vector<RankStep>(4, rank_step()));
+  const Time forward = Time{500'000} + Time{60'000} + Time{1'000'000};
+  const Time backward{1'000'000};  // as long as the products
+  CHECK(result.bound == forward + backward);
+  const StepResult larger = result_of(std::vector<RankStep>(4, rank_step()), 320'000);
+  CHECK(larger.bound == Time{5'000'000} + Time{1'060'000} + Time{10'000'000});
+}
+
+TEST_CASE("a step that is faster than any can be is a bug", "[tensor_parallel]") {
+  CHECK_THROWS_AS(result_of(std::vector<RankStep>(4, rank_step()), 640'000), InternalError);
+  std::vector<RankStep> ranks(4, rank_step());
+  for (RankStep& rank : ranks) rank.ended = rank.forward_ended + Time{900'000};
+  CHECK_THROWS_AS(result_of(ranks), InternalError);
+}
+
+TEST_CASE("the rows of a step have these columns", "[tensor_parallel]") {
+  StepResult result = result_of(std::vector<RankStep>(4, rank_step()));
+  const auto columns_of = [](const Row& row) {
+    std::vector<std::string> columns;
+    for (const auto& [column, cell] : row.cells()) columns.push_back(column);
+    return columns;
+  };
+  const std::vector<Row> rows = to_rows(result);
+  REQUIRE(rows.size() == 3);
+  CHECK(columns_of(rows[0]) ==
+        std::vector<std::string>{"table",       "tp",          "pes",        "forward_ns",
+                                 "backward_ns", "step_ns",     "compute_ns", "communication_ns",
+                                 "exposed_ns",  "idle_ns",     "flops",      "tflops_per_sip",
+                                 "utilization", "bound_ns",    "wrong",      "unequal",
+                                 "checked",     "worst_error", "error",      "error_bound"});
+  CHECK(columns_of(rows[1]) == std::vector<std::string>{"table", "tp", "collective", "size_bytes",
+                                                        "count", "time_ns", "busbw_gbs"});
+  CHECK(number_in(rows[0], "step_ns") == 30'000);
+  CHECK(number_in(rows[0], "communication_ns") == 4'000);
+  CHECK(number_in(rows[0], "exposed_ns") == 3'000);
+  CHECK(number_in(rows[0], "idle_ns") == 30'000 - 24'000 - 3'000);
+  CHECK(number_in(rows[2], "busbw_gbs") == Approx(1.5 * 4000 / 3000));
+  CHECK_FALSE(number_or_null(rows[0], "wrong"));
+  result.check = StepCheck{.checked = 10, .wrong = 2};
+  CHECK(number_in(to_rows(result).front(), "wrong") == 2);
+  const StepRows split = split_rows(rows);
+  CHECK(split.steps.size() == 1);
+  CHECK(split.collectives.size() == 2);
+}
+
+TEST_CASE("the figures of steps show each of them", "[tensor_parallel][figure]") {
+  StepResult first = result_of(std::vector<RankStep>(4, rank_step()));
+  first.world_size = 1;
+  StepResult second = first;
+  second.world_size = 4;
+  second.forward = 5 * kUs;
+  second.backward = 5 * kUs;
+  second.activity = {.computing = 6 * kUs, .communicating = 4 * kUs, .overlapped = 2 * kUs};
+  const std::vector<Row> steps = {to_rows(first).front(), to_rows(second).front()};
+  const std::string scaling = strong_scaling_figure(steps, "what");
+  CHECK_THAT(scaling, Catch::Contains("ideal") && Catch::Contains("speed-up over tp 1"));
+  const std::string shares = step_time_figure(steps, "what");
+  for (const char* bar :
+       {"compute alone, tp 1: 30 µs: 76.7", "communication alone (exposed), tp 1: 30 µs: 10.0",
+        "compute alone, tp 4: 10 µs: 40.0", "compute and communication, tp 4: 10 µs: 20.0",
+        "communication alone (exposed), tp 4: 10 µs: 20.0",
+        "neither (launches), tp 4: 10 µs: 20.0"}) {
+    CHECK_THAT(shares, Catch::Contains(bar));
+  }
+}
+
+}  // namespace kernbench::benches
