@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <span>
 #include <string_view>
@@ -113,7 +114,7 @@ class Graph {
  private:
   using Key = std::tuple<Op, DType, NodeId, NodeId, double, int, int>;
 
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;  // a deque: who reads a node may add others
   std::map<Key, NodeId> known_;
 };
 
