@@ -1,6 +1,9 @@
 # Shared by run.sh and test.sh, which source it: packages and builds.
 # shellcheck shell=bash
 
+# As in CMakePresets.json; ninja is called without cmake here.  The same object serves several builds.
+export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOHASHDIR=1
+
 kernbench_root="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)"
 
 # Messages go to stderr: stdout belongs to the program.
