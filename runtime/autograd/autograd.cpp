@@ -37,7 +37,11 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
   const bool is_needed =
       std::ranges::any_of(inputs, [](const Tensor& input) { return needs_grad(input); });
   if (!is_needed) return output;
-  if (output.storage()->autograd != nullptr) output = output.detach();
+  runtime::check_on_device(output, name);
+  const bool is_input = std::ranges::any_of(inputs, [&](const Tensor& input) {
+    return input.defined() && input.storage() == output.storage();
+  });
+  if (is_input || output.storage()->autograd != nullptr) output = output.detach();
   auto node = output.storage()->simulation->autograd_nodes().make(name);
   for (const Tensor& input : inputs) node->edges.push_back(edge_to(input));
   node->backward = std::move(backward);
@@ -47,11 +51,15 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
 
 // A handle to what is recorded itself, now or later, would keep the graph alive, and be part of a
 // cycle if it is the operator's result.
-SavedTensor::SavedTensor(const Tensor& tensor)
-    : tensor_(tensor.requires_grad() && tensor.is_leaf() ? tensor : tensor.detach()),
-      version_(runtime::version_of(*tensor.storage())) {}
+SavedTensor::SavedTensor(const Tensor& tensor) {
+  if (!tensor.defined()) return;
+  runtime::check_on_device(tensor, "a tensor saved for backward");
+  tensor_ = tensor.requires_grad() && tensor.is_leaf() ? tensor : tensor.detach();
+  version_ = runtime::version_of(*tensor.storage());
+}
 
 const Tensor& SavedTensor::get() const {
+  if (!tensor_.defined()) return tensor_;
   const std::uint64_t writes = runtime::version_of(*tensor_.storage()) - version_;
   if (writes == 0) return tensor_;
   throw CollectiveError(
@@ -62,10 +70,13 @@ const Tensor& SavedTensor::get() const {
                   tensor_.name(), to_string(tensor_.shape()), name_of(tensor_.dtype()), writes));
 }
 
-Tensor writable(const Tensor& tensor) {
+bool is_shared(const Tensor& tensor) {
   const std::shared_ptr<Tensor::Storage>& storage = tensor.storage();
-  const bool is_shared = storage.use_count() > 1 || storage->memory.use_count() > 1;
-  return is_shared ? ops::copy_of(tensor) : tensor;
+  return storage.use_count() > 1 || storage->memory.use_count() > 1;
+}
+
+Tensor writable(const Tensor& tensor) {
+  return is_shared(tensor) ? ops::copy_of(tensor) : tensor;
 }
 
 }  // namespace kernbench::autograd

@@ -29,8 +29,8 @@ using Backward = std::function<std::vector<Tensor>(const Tensor& grad_output)>;
 
 // `output`, which now needs a gradient: `backward` will tell those of `inputs`, of which some may
 // be undefined or need none.  Returns `output` as it is if gradients are disabled or no input needs
-// one.  What already belongs to a graph, as an operator's own input, is left as it is and a view of
-// it returned.
+// one.  What already belongs to a graph, and an operator's own input, is left as it is and a view
+// of it returned.  Throws DeviceError KB-M001, KB-M019 for an output that is not on a device.
 Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& inputs,
               Backward backward);
 
@@ -43,10 +43,11 @@ bool needs_grad(const Tensor& tensor, const Tensors&... others) {
 }
 
 // A tensor that a Backward needs: an input or the output.  Nothing that was recorded is kept alive
-// by it.
+// by it.  An undefined one stands for what is not needed.
 class SavedTensor {
  public:
   SavedTensor() = default;
+  // Throws DeviceError KB-M019 for a host tensor.
   explicit SavedTensor(const Tensor& tensor);
 
   // Throws CollectiveError KB-A005 if elements were written since it was saved.
@@ -57,6 +58,8 @@ class SavedTensor {
   std::uint64_t version_ = 0;
 };
 
+// Whether other handles refer to its elements.
+bool is_shared(const Tensor& tensor);
 // A tensor of these elements that nobody else refers to: `tensor` itself if so, else a copy.
 Tensor writable(const Tensor& tensor);
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/node.h"
@@ -41,12 +44,56 @@ void check_gradient(const Tensor& gradient, const GradientForm& form, std::strin
                   describe(form.shape, form.dtype, form.placement)));
 }
 
-void add_to_leaf(const Tensor& leaf, Tensor gradient) {
-  Tensor& grad = leaf.storage()->autograd->grad;
-  if (grad.defined()) return ops::add_into(grad, gradient);
-  grad = autograd::writable(std::move(gradient));
-  grad.storage()->name = leaf.name() + ".grad";
-}
+// Gradients of leaves, in the order in which the first ones came.  They are added to what the
+// leaves have when all are there: until then that may itself be a gradient under way.
+class LeafGradients {
+ public:
+  void add(const Tensor& leaf, Tensor gradient) {
+    const auto [at, is_new] = places_.try_emplace(leaf.storage().get(), sums_.size());
+    if (is_new) {
+      sums_.push_back({leaf, std::move(gradient)});
+    } else {
+      Tensor& sum = sums_[at->second].gradient;
+      sum = ops::sum_of(sum, gradient);
+    }
+  }
+
+  void give_to_leaves() {
+    std::erase_if(sums_, [](const Sum& sum) { return !sum.leaf.requires_grad(); });
+    for (Sum& sum : sums_) {
+      if (!grad_of(sum).defined() || is_grad_of_leaf(sum.gradient)) {
+        sum.gradient = autograd::writable(std::move(sum.gradient));
+      }
+    }
+    for (Sum& sum : sums_) {
+      Tensor& grad = grad_of(sum);
+      if (grad.defined()) {
+        ops::add_into(grad, sum.gradient);
+      } else {
+        grad = std::move(sum.gradient);
+        grad.storage()->name = sum.leaf.name() + ".grad";
+      }
+    }
+  }
+
+ private:
+  struct Sum {
+    Tensor leaf;
+    Tensor gradient;
+  };
+
+  static Tensor& grad_of(const Sum& sum) { return sum.leaf.storage()->autograd->grad; }
+  // Whether it is what a leaf has already, which is going to be written.
+  bool is_grad_of_leaf(const Tensor& gradient) const {
+    return autograd::is_shared(gradient) && std::ranges::any_of(sums_, [&](const Sum& sum) {
+             const Tensor& grad = grad_of(sum);
+             return grad.defined() && grad.storage()->memory == gradient.storage()->memory;
+           });
+  }
+
+  std::vector<Sum> sums_;
+  std::unordered_map<const Tensor::Storage*, std::size_t> places_;
+};
 
 // Nodes run in descending order of their numbers: a node's number is larger than those of what made
 // its inputs, so that by its turn all that uses its result has run.  The order is that of the
@@ -68,10 +115,11 @@ class BackwardPass {
 
   const bool retain_graph_;
   std::map<std::uint64_t, Turn, std::greater<>> turns_;
+  LeafGradients leaves_;
 };
 
 void BackwardPass::give(const GradientEdge& edge, Tensor gradient) {
-  if (edge.leaf.defined()) return add_to_leaf(edge.leaf, std::move(gradient));
+  if (edge.leaf.defined()) return leaves_.add(edge.leaf, std::move(gradient));
   const auto [at, is_new] = turns_.try_emplace(edge.node->number);
   Turn& turn = at->second;
   turn.node = edge.node;
@@ -91,7 +139,7 @@ std::vector<Tensor> BackwardPass::run(Turn turn) const {
                     node.name));
   }
   const auto& storage = turn.gradient.storage();
-  const bool is_shared = storage.use_count() > 1 || storage->memory.use_count() > 1;
+  const bool is_shared = autograd::is_shared(turn.gradient);
   const std::uint64_t version = runtime::version_of(*storage);
   std::vector<Tensor> gradients = node.backward(turn.gradient);
   if (is_shared && runtime::version_of(*storage) != version) {
@@ -124,6 +172,7 @@ void BackwardPass::run() {
       give(edge, std::move(gradients[i]));
     }
   }
+  leaves_.give_to_leaves();
 }
 
 // What backward() begins with.

@@ -132,12 +132,14 @@ Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
                               b.shape().rank() <= 2};
   Tensor c = product(operands, check_shapes(operands));
   if (!needs_grad(a, b)) return c;
-  const auto backward = [a = SavedTensor(a), b = SavedTensor(b), options,
-                         is_folded = operands.is_folded, of_a = needs_grad(a),
-                         of_b = needs_grad(b)](const Tensor& dc) {
+  const Tensor none;
+  const auto backward = [a = SavedTensor(needs_grad(b) ? a : none),
+                         b = SavedTensor(needs_grad(a) ? b : none), shape_of_a = a.shape(),
+                         shape_of_b = b.shape(), options, is_folded = operands.is_folded,
+                         of_a = needs_grad(a), of_b = needs_grad(b)](const Tensor& dc) {
     const GemmOperands of{a.get(), b.get(), options.transpose_a, options.transpose_b, is_folded};
-    return std::vector{of_a ? gradient_of_a(of, dc, of.a.shape()) : Tensor(),
-                       of_b ? gradient_of_b(of, dc, of.b.shape()) : Tensor()};
+    return std::vector{of_a ? gradient_of_a(of, dc, shape_of_a) : Tensor(),
+                       of_b ? gradient_of_b(of, dc, shape_of_b) : Tensor()};
   };
   return autograd::record("matmul", std::move(c), {a, b}, backward);
 }
