@@ -123,8 +123,9 @@ Sums sums_of_rows(const Tensor& logits, const Tensor& target, const Tensor& larg
 Tensor gradient_of_logits(const Tensor& logits, const Tensor& target, const Tensor& largest,
                           const Tensor& exponentials, const Tensor& dy,
                           const Vocabulary& vocabulary) {
-  const Tensor gradient = ops::make_like(logits, "vocab_parallel_cross_entropy_backward",
-                                         logits.shape(), logits.dtype(), ops::placement_of(logits));
+  const Tensor gradient = ops::make_like(
+      logits, "vocab_parallel_cross_entropy_backward", logits.shape(), logits.dtype(),
+      ops::gradient_placement(ops::placement_of(dy), ops::placement_of(logits)));
   ops::launch("vocab_parallel_cross_entropy_backward", {gradient},
               {logits, target, largest, exponentials, dy}, [&](tl::Context& tl) {
                 const RowsOnPe part(tl, logits);
@@ -144,8 +145,7 @@ Tensor gradient_of_logits(const Tensor& logits, const Tensor& target, const Tens
 
 void check(const Tensor& logits, const Tensor& target,
            const VocabParallelCrossEntropyOptions& options, int world_size) {
-  ops::check_operands("vocab_parallel_cross_entropy", {logits});
-  ops::check_operands("vocab_parallel_cross_entropy", {target});
+  ops::check_holders("vocab_parallel_cross_entropy", {logits, target});
   const Shape& shape = logits.shape();
   const bool has_columns = shape.rank() > 0 && shape[shape.rank() - 1] > 0;
   const auto rows = shape.sizes().first(has_columns ? shape.rank() - 1 : 0);
@@ -187,6 +187,7 @@ Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
   const ProcessGroup group =
       options.tp_group ? *options.tp_group : get_tensor_model_parallel_group(torch);
   const int world_size = torch.distributed.get_world_size(group);
+  torch.check_on_device(logits, "vocab_parallel_cross_entropy");
   check(logits, target, options, world_size);
   const std::int64_t columns = logits.shape()[logits.shape().rank() - 1];
   const auto words = static_cast<double>(columns * world_size);

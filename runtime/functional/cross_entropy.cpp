@@ -14,7 +14,6 @@ namespace kernbench::nn::functional {
 namespace {
 
 using autograd::SavedTensor;
-using ops::Level;
 using ops::LocalPart;
 using ops::RowBlock;
 using Blocks = std::span<const tl::Tensor>;
@@ -37,9 +36,9 @@ tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
 }
 
 tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) {
-  const tl::Tensor& x = classes.x;
-  const tl::Tensor largest = tl.max(x, 1, {.keep_dims = true});
-  const tl::Tensor normalizer = tl.log(sum_of_rows(tl, tl.exp(x - largest))) + largest;
+  // The largest first: what is left has digits to lose, and does not overflow.
+  const tl::Tensor x = classes.x - tl.max(classes.x, 1, {.keep_dims = true});
+  const tl::Tensor normalizer = tl.log(sum_of_rows(tl, tl.exp(x)));
   const tl::Tensor picked = sum_of_rows(tl, tl.where(classes.is_target, x, 0));
   if (smoothing == 0) return normalizer - picked;
   const double of_each = smoothing / static_cast<double>(x.shape()[1]);
@@ -69,12 +68,9 @@ Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const T
                           double smoothing) {
   const Shape column{logits.shape()[0], 1};
   const double of_each = smoothing / static_cast<double>(logits.shape()[1]);
-  const auto placement =
-      ops::by_level(ops::placement_of(gradients), ops::placement_of(logits),
-                    [](const Level& of_gradient, const Level& of_logits) -> std::optional<Level> {
-                      return of_gradient.is_partial() ? of_gradient : of_logits;
-                    });
-  return ops::map_rows("cross_entropy_backward", *placement,
+  const ops::Placement placement =
+      ops::gradient_placement(ops::placement_of(gradients), ops::placement_of(logits));
+  return ops::map_rows("cross_entropy_backward", placement,
                        {logits, reshape(targets, column), reshape(gradients, column)},
                        [&](tl::Context& tl, Blocks of, const RowBlock&) {
                          const Classes classes = Classes::of(tl, of[0], of[1]);

@@ -111,6 +111,12 @@ Placement gradient_placement(const Placement& placement) {
   });
 }
 
+Placement gradient_placement(const Placement& of_dy, const Placement& tensor) {
+  return *by_level(of_dy, gradient_placement(tensor), [](const Level& dy, const Level& own) {
+    return std::optional(dy.is_partial() ? dy : own);
+  });
+}
+
 bool is_gradient_placement(const Placement& gradient, const Placement& tensor) {
   if (!gradient.has_holders_of(tensor)) return false;
   const auto fits = [](Level of_gradient, Level of_tensor) -> std::optional<Level> {

@@ -72,6 +72,9 @@ std::optional<Placement> by_level(const Placement& a, const Placement& b,
 
 // Of the gradient of a tensor: the same, but replicated where the tensor is partial.
 Placement gradient_placement(const Placement& placement);
+// Of a gradient that is made of another one, row by row or element by element, and of what each
+// holder has: where that is a sum of holders, it is one, too.
+Placement gradient_placement(const Placement& of_dy, const Placement& tensor);
 // Whether a gradient may lie so: it may also be partial where the tensor is replicated.
 bool is_gradient_placement(const Placement& gradient, const Placement& tensor);
 

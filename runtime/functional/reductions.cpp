@@ -55,8 +55,10 @@ Tensor sum(const Tensor& x) {
   const auto placement = ops::by_level(of_x, [](Level level) -> std::optional<Level> {
     return level.is_cut() ? ops::kPartial : level;
   });
-  const auto backward = [form = FillForm{x.shape(), ops::gradient_placement(of_x)}](
-                            const Tensor& dy) { return std::vector{filled_with(dy, form)}; };
+  const auto backward = [shape = x.shape(), of_x](const Tensor& dy) {
+    const ops::Placement gradient = ops::gradient_placement(ops::placement_of(dy), of_x);
+    return std::vector{filled_with(dy, {shape, gradient})};
+  };
   return autograd::record("sum", sum_of_elements(x, *placement), {x}, backward);
 }
 

@@ -160,6 +160,27 @@ TEST_CASE("the loss stays finite for large logits", "[tp][cross_entropy]") {
   });
 }
 
+TEST_CASE("the gradient of a loss whose own is a sum of holders is one, too",
+          "[tp][cross_entropy]") {
+  TensorParallelWorld world(2, {.parallel = {.tensor_model_parallel_size = 2}});
+  world.spawn([&](int) {
+    const TensorOptions on_both{.dp = tp::policy_over_pes(Shard::replicate, 1, 2)};
+    const Tensor target = world.tensor({1, 2}, {2}, on_both);
+    const auto gradient = [&](const Tensor& dy) {
+      const Tensor x = world.leaf(Matrix::of_integers(2, 2, 2, 1), on_both);
+      vocab_parallel_cross_entropy(world.torch, x, target).backward(dy);
+      return x.grad();
+    };
+    Tensor dy = world.torch.zeros({2}, {.dp = tp::policy_over_pes(Shard::partial, 1, 2)});
+    dy.copy_shard_(0, RuntimeContext::tensor(Floats{1, 3}, {2}));
+    dy.copy_shard_(1, RuntimeContext::tensor(Floats{1, -1}, {2}));
+    const Tensor of_sum = gradient(dy);
+    CHECK(of_sum.dp().pe == Shard::partial);
+    const Floats expected = gradient(world.tensor({2, 2}, {2}, on_both)).to_vector();
+    check_close(of_sum.to_vector(), {expected.begin(), expected.end()});
+  });
+}
+
 TEST_CASE("what does not fit is refused", "[tp][cross_entropy]") {
   TensorParallelWorld world(2, {.parallel = {.tensor_model_parallel_size = 2}});
   world.spawn([&](int) {

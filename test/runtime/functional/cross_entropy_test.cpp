@@ -93,6 +93,16 @@ TEST_CASE("large logits do not overflow, and those of f16 give a loss in f32", "
   CHECK(x.grad().to_vector() == Floats{1, -1});
 }
 
+// Their difference alone counts; f32 has seven digits of 30000.
+TEST_CASE("the loss of large logits that are close has all its digits", "[cross_entropy]") {
+  OperatorsUnderTest dut;
+  const double smoothing = GENERATE(0.0, 0.1);
+  const Tensor x = dut.tensor({1, 2}, {30'000, 29'999});
+  const double expected = std::log1p(std::exp(-1.0)) + (1 - smoothing) + smoothing / 2;
+  const Tensor loss = F::cross_entropy(x, dut.tensor({1}, {1}), {.label_smoothing = smoothing});
+  CHECK(std::abs(loss.item() - expected) <= std::ldexp(4.0, -24) * 2);
+}
+
 TEST_CASE("cross_entropy refuses what it cannot use", "[cross_entropy]") {
   OperatorsUnderTest dut;
   const auto error = [](const Tensor& x, const Tensor& y, double smoothing = 0) {
