@@ -71,17 +71,24 @@ struct Linear {
 Tensor linear_with_grad_accumulation_and_async_allreduce(RuntimeContext& torch, const Tensor& x,
                                                          const Tensor& weight, const Tensor& bias,
                                                          const LinearCommunication& communication) {
+  torch.check_on_device(x, "linear");
+  torch.check_on_device(weight, "linear");
+  if (bias.defined()) torch.check_on_device(bias, "linear");
   const Linear linear{torch, communication, autograd::needs_grad(x), autograd::needs_grad(weight),
                       autograd::needs_grad(bias)};
   const auto forward = [&] {
     const NoGradGuard no_grad(torch);
     return linear.forward(x, weight, bias);
   };
-  return autograd::record(
-      "linear", forward(), {x, weight, bias},
-      [linear, x = SavedTensor(x), weight = SavedTensor(weight)](const Tensor& dy) {
+  Tensor y = forward();
+  if (!autograd::needs_grad(x, weight, bias)) return y;
+  const Tensor none;
+  const auto backward =
+      [linear, x = SavedTensor(linear.weight_needs_grad ? x : none),
+       weight = SavedTensor(linear.input_needs_grad ? weight : none)](const Tensor& dy) {
         return linear.backward(x.get(), weight.get(), dy);
-      });
+      };
+  return autograd::record("linear", std::move(y), {x, weight, bias}, backward);
 }
 
 }  // namespace kernbench::tp

@@ -23,7 +23,9 @@ struct LinearCommunication {
 //                           sequence_parallel: all_gather(x), beside dy w^T; then reduce_scatter of
 //                           that, beside x^T dy.  The gathered x is not kept from forward.
 // What needs no gradient is not computed: with a frozen weight the input's alone
-// (linear_with_frozen_weight).
+// (linear_with_frozen_weight), and what no gradient needs is not kept.
+// Throws DeviceError KB-M001, KB-M019, KB-M013 for a tensor that is undefined, on the host or of
+// another context.
 Tensor linear_with_grad_accumulation_and_async_allreduce(RuntimeContext& torch, const Tensor& x,
                                                          const Tensor& weight, const Tensor& bias,
                                                          const LinearCommunication& communication);

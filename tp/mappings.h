@@ -21,7 +21,9 @@
 // would be lost for them.  That is what these are for.
 //
 // All throw CollectiveError KB-T001, in Megatron's words, for a size that the group does not
-// divide, KB-T002 without groups, and what torch.distributed throws.
+// divide, KB-T002 without groups, and what torch.distributed throws; DeviceError KB-M001, KB-M019,
+// KB-M013 for a tensor that is undefined, on the host or of another context, KB-F001 for one of no
+// dimensions where there must be rows or columns.
 
 #pragma once
 
