@@ -147,4 +147,10 @@ bool matches(std::string_view text, std::string_view pattern) {
   }
 }
 
+std::string in_this_tree(const std::string& argument) {
+  const std::string installed = "PREFIX/share/kernbench";
+  return argument.starts_with(installed) ? KERNBENCH_ROOT + argument.substr(installed.size())
+                                         : argument;
+}
+
 }  // namespace kernbench::test

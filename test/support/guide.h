@@ -37,4 +37,7 @@ void check_commands(const Guide& guide, std::size_t least_commands, const Output
 
 bool matches(std::string_view text, std::string_view pattern);
 
+// An argument of a command, where PREFIX is where kernbench is installed.
+std::string in_this_tree(const std::string& argument);
+
 }  // namespace kernbench::test

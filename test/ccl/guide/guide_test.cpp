@@ -16,13 +16,6 @@ const Guide kGuide = {KERNBENCH_ROOT "/ccl/writing-a-collective.md",
                        KERNBENCH_ROOT "/test/ccl/guide/command_line.cpp",
                        KERNBENCH_ROOT "/test/ccl/guide/worker.cpp"}};
 
-// PREFIX is where kernbench is installed.
-std::string in_this_tree(const std::string& argument) {
-  const std::string installed = "PREFIX/share/kernbench";
-  return argument.starts_with(installed) ? KERNBENCH_ROOT + argument.substr(installed.size())
-                                         : argument;
-}
-
 std::string output_of(const std::vector<std::string>& words, const TemporaryFolder& folder) {
   const std::string& program = words.front();
   REQUIRE((program == "./my_collectives" || program == "./my_worker"));
