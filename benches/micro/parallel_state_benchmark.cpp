@@ -44,18 +44,17 @@ void model_parallel(benchmark::State& state, void (*run)(RuntimeContext&), const
   const double mean = seconds / static_cast<double>(state.iterations());
   state.counters["over_limit"] = mean / kLimitSeconds;  // at most 1 is wanted, of 64 ranks
 }
-BENCHMARK_CAPTURE(model_parallel, before_spawn_of_64_ranks, before_spawn, "scale_64")
-    ->Unit(benchmark::kMillisecond)
-    ->UseManualTime();
-BENCHMARK_CAPTURE(model_parallel, by_each_of_64_ranks, by_each_rank, "scale_64")
-    ->Unit(benchmark::kMillisecond)
-    ->UseManualTime();
-BENCHMARK_CAPTURE(model_parallel, before_spawn_of_1024_ranks, before_spawn, "scale_1024")
-    ->Unit(benchmark::kMillisecond)
-    ->UseManualTime();
-BENCHMARK_CAPTURE(model_parallel, by_each_of_1024_ranks, by_each_rank, "scale_1024")
-    ->Unit(benchmark::kMillisecond)
-    ->UseManualTime();
+
+// Most of an iteration is the context: their number is fixed.
+#define KERNBENCH_MODEL_PARALLEL_BENCHMARK(run, ranks, topology)             \
+  BENCHMARK_CAPTURE(model_parallel, run##_of_##ranks##_ranks, run, topology) \
+      ->Unit(benchmark::kMillisecond)                                        \
+      ->UseManualTime()                                                      \
+      ->Iterations(20)
+KERNBENCH_MODEL_PARALLEL_BENCHMARK(before_spawn, 64, "scale_64");
+KERNBENCH_MODEL_PARALLEL_BENCHMARK(by_each_rank, 64, "scale_64");
+KERNBENCH_MODEL_PARALLEL_BENCHMARK(before_spawn, 1024, "scale_1024");
+KERNBENCH_MODEL_PARALLEL_BENCHMARK(by_each_rank, 1024, "scale_1024");
 
 }  // namespace
 
