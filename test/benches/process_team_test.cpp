@@ -164,13 +164,25 @@ TEST_CASE("what fails fails as in one process, and the others are dismissed", "[
 }
 
 TEST_CASE("processes with other inputs are refused", "[sweep][team]") {
-  const auto outcomes =
-      run_team(2, [&](int, int) { std::this_thread::sleep_for(std::chrono::milliseconds(5)); },
-               {"files", "edited files"});
-  CHECK(outcomes[0].error ==
-        "[KB-B002] process 1 simulates the sweep 'first' with other inputs: every process needs "
-        "the same build of the program and the same files");
-  CHECK(outcomes[1].was_dismissed);
+  Wires wires;
+  Wire member(wires, 1, 2);
+  member.send(0, "w2 0123456789abcdef first");
+  const auto until_it_is_read = [&](int, int) {
+    for (bool is_read = false; !is_read;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::lock_guard lock(wires.mutex);
+      is_read = wires.to[0].empty();
+    }
+  };
+  {
+    ProcessTeam team(std::make_unique<Wire>(wires, 0, 2));
+    CHECK(run_sweep(&team, until_it_is_read).error ==
+          "[KB-B002] process 1 simulates the sweep 'first' with other inputs: every process needs "
+          "the same build of the program and the same files");
+  }
+  const auto answer = member.receive();
+  REQUIRE(answer);
+  CHECK(answer->text == "d0 ");
 }
 
 TEST_CASE("the points of a process that leaves are done by the first", "[sweep][team]") {
