@@ -216,7 +216,8 @@ class StreamTable {
 };
 
 void measure(Bench& bench, const Stream& stream, StreamTable& table) {
-  const auto torch = bench.make_context();
+  const auto torch = bench.make_context(
+      bench.topology(), {.ccl = bench.ccl(), .op_log_limit = 0});  // measured_gbs() reads it whole
   sim::Machine& machine = torch->simulation().machine();
   const sim::IpcqChannel& channel = machine.connect(stream.ends, stream.params);
   const Limits limits = limits_of(machine, channel, stream);

@@ -58,7 +58,8 @@ Bytes EngineView::hbm_bytes_stored() const {
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(std::move(options)),
       simulation_(std::make_shared<runtime::Simulation>(
-          topology, sim::MachineOptions{options_.data, options_.trace}, options_.replay_threads,
+          topology, sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit},
+          options_.replay_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit})) {}
 
 // Tensors may live on; what runs may not.

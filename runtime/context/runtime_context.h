@@ -30,6 +30,9 @@ struct RuntimeOptions {
   std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;
   bool data = true;    // compute values too; without, runs are faster and have only times
   bool trace = false;  // record spans for Perfetto
+  // Operations that the op log keeps, the last ones (40 bytes each), so that long runs do not fill
+  // the host's memory; 0: all.
+  std::size_t op_log_limit = std::size_t{1} << 20;
   // Threads that a host read may compute on, the caller's among them; 0: as many as there are
   // cores.  The values do not depend on it.
   int replay_threads = 0;
@@ -66,9 +69,7 @@ class EngineView {
 
   // For how long kernels ran on a device, collectives of its rank, and both: from the beginning on.
   // What happened meanwhile is the difference of two of them.
-  runtime::DeviceActivity activity(int device) const {
-    return simulation_->activity().of(device);
-  }
+  runtime::DeviceActivity activity(int device) const { return simulation_->activity().of(device); }
 
   // The unit that has served kernels for longest: the bottleneck, for a share() of the time in
   // which kernels ran (sim::Machine::busiest_unit()).
@@ -81,6 +82,8 @@ class EngineView {
   const std::vector<runtime::KernelResult>& last_results() const {
     return simulation_->last_results();
   }
+  // What has finished on the device, in that order: of the last ones
+  // (RuntimeOptions::op_log_limit).
   const sim::OpLog& op_log() const { return simulation_->machine().op_log(); }
   std::uint64_t event_count() const { return simulation_->machine().engine().event_count(); }
 

@@ -25,6 +25,7 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
       trace_(options.trace ? std::make_unique<TraceRecorder>() : nullptr),
       fabric_(engine_, topology_, trace_.get()),
       memory_(options.data),
+      op_log_(options.op_log_limit),
       launcher_(engine_, fabric_, topology_),
       hbm_(hbm_of(topology_)),
       queue_memory_(topology_, hbm_),

@@ -27,6 +27,7 @@ namespace kernbench::sim {
 struct MachineOptions {
   bool data = true;    // keep what is needed to replay values
   bool trace = false;  // record spans
+  std::size_t op_log_limit = 0;  // records that the op log keeps, the last ones; 0: all
 };
 
 class Machine {

@@ -1,5 +1,7 @@
 #include "sim_engine/data/op_log.h"
 
+#include <utility>
+
 namespace kernbench::sim {
 
 std::string_view name_of(OpKind kind) {
@@ -24,7 +26,14 @@ std::uint64_t digest(const OpRecord& record) {
 }
 
 void OpLog::add_chunk() {
-  chunks_.emplace_back().reserve(kChunk);
+  if (limit_ == 0 || chunks_.size() * kChunk < limit_ + kChunk) {
+    chunks_.emplace_back().reserve(kChunk);
+    return;
+  }
+  chunks_.push_back(std::move(chunks_.front()));
+  chunks_.back().clear();
+  chunks_.pop_front();
+  first_ += kChunk;
 }
 
 }  // namespace kernbench::sim

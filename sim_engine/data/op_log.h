@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -35,9 +36,13 @@ struct OpRecord {
 // A hash of everything in the record, for the engine's fingerprint.
 std::uint64_t digest(const OpRecord& record);
 
-// Append-only.  Records lie in chunks: growing copies none, and references stay valid.
+// Append-only.  Records lie in chunks: growing copies none, and references stay valid as long as
+// their record is kept.
 class OpLog {
  public:
+  // Keeps the last `limit` records at least, and few more; 0: all.
+  explicit OpLog(std::size_t limit = 0) : limit_(limit) {}
+
   class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;
@@ -73,15 +78,17 @@ class OpLog {
     ++counts_[static_cast<std::size_t>(record.kind)];
   }
 
+  // How many there were, and the number of the first that is kept.
   std::size_t size() const { return size_; }
-  // REQUIRES: index < size()
+  std::size_t first() const { return first_; }
+  // REQUIRES: first() <= index < size()
   const OpRecord& operator[](std::size_t index) const {
-    return chunks_[index / kChunk][index % kChunk];
+    return chunks_[(index - first_) / kChunk][index % kChunk];
   }
-  Iterator begin() const { return {this, 0}; }
+  Iterator begin() const { return {this, first_}; }
   Iterator end() const { return {this, size_}; }
 
-  // How many records are of this kind.
+  // How many records were of this kind.
   std::int64_t count(OpKind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
 
  private:
@@ -89,7 +96,9 @@ class OpLog {
 
   void add_chunk();
 
-  std::vector<std::vector<OpRecord>> chunks_;
+  std::size_t limit_;
+  std::deque<std::vector<OpRecord>> chunks_;
+  std::size_t first_ = 0;  // a multiple of kChunk
   std::size_t size_ = 0;
   std::array<std::int64_t, kOpKindCount> counts_{};
 };

@@ -1,5 +1,6 @@
 #include "sim_engine/data/op_log.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <iterator>
 #include <set>
@@ -32,6 +33,24 @@ TEST_CASE("the log keeps its records in order, over any number of chunks", "[op_
   CHECK(next == kCount);
   CHECK(log[2048] == record_number(2048));
   CHECK(std::next(log.begin(), 4095)->element_count == 4095);
+}
+
+TEST_CASE("a log with a limit keeps the last records, under their numbers, and counts all",
+          "[op_log]") {
+  constexpr std::size_t kLimit = 5000;
+  OpLog log(kLimit);
+  for (std::int64_t i = 0; i < 20'000; ++i) {
+    log.append(record_number(i));
+    const auto size = static_cast<std::size_t>(i + 1);
+    REQUIRE(log.first() <= size - std::min(size, kLimit));
+    REQUIRE(size - log.first() < kLimit + 2 * 2048);
+  }
+  CHECK(log.size() == 20'000);
+  CHECK(log.count(OpKind::send) == 20'000);
+  CHECK(log.first() > 10'000);
+  auto next = static_cast<std::int64_t>(log.first());
+  for (const OpRecord& record : log) REQUIRE(record == record_number(next++));
+  CHECK(next == 20'000);
 }
 
 TEST_CASE("the log counts its records by kind", "[op_log]") {
