@@ -40,7 +40,12 @@ CollectiveLedger::CollectiveLedger(std::vector<int> members) {
 CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& fingerprint,
                                         std::span<const Block> gives, std::span<const Block> takes,
                                         std::uint64_t operation) {
-  const std::uint64_t sequence = members_.at(static_cast<std::size_t>(rank)).next_sequence++;
+  std::uint64_t& next_sequence = members_.at(static_cast<std::size_t>(rank)).next_sequence;
+  const std::uint64_t sequence = next_sequence;
+  if (!refused_.empty()) {
+    throw CollectiveError("KB-C015", fmt::format("{}: its group cannot be used since {}",
+                                                 describe(fingerprint, sequence), refused_));
+  }
   const std::size_t index = sequence - first_sequence_;
   if (index == records_.size()) records_.push_back({operation, fingerprint, {}, {}});
   Record& record = records_[index];
@@ -49,11 +54,18 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
     arrival.gives = counts_of(gives);
     arrival.takes = counts_of(takes);
   }
-  if (!record.arrivals.empty()) {
-    check_match(record, rank, fingerprint, sequence);
-    check_sizes(record, arrival, fingerprint, sequence);
+  try {
+    if (!record.arrivals.empty()) {
+      check_match(record, rank, fingerprint, sequence);
+      check_sizes(record, arrival, fingerprint, sequence);
+    }
+    note_device(record, rank, fingerprint);
+  } catch (const Error& error) {
+    refused_ = fmt::format("rank {}'s {} was refused ({})", member(rank).global_rank,
+                           describe(fingerprint, sequence), error.code());
+    throw;
   }
-  note_device(record, rank, fingerprint);
+  ++next_sequence;
   record.arrivals.push_back(std::move(arrival));
   check_nobody_left(record, sequence);
   const CollectiveCall call{rank, sequence, record.operation};

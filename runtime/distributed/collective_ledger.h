@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/distributed/collective.h"
@@ -24,7 +25,9 @@ class CollectiveLedger {
   // to and from each member (the lists of a CollectiveRequest).  `operation` is used if it is the
   // first to arrive.
   // Throws CollectiveMismatchError KB-C001, or DeadlockError KB-C002 if a member has left, or
-  // CollectiveError KB-C011 if two ranks brought tensors of one device.
+  // CollectiveError KB-C011 if two ranks brought tensors of one device, or KB-C015 if a call was
+  // refused before: others may wait in what its caller has not joined, and what comes next would
+  // meet what they have sent.
   CollectiveCall arrive(int rank, const CollectiveFingerprint& fingerprint,
                         std::span<const Block> gives, std::span<const Block> takes,
                         std::uint64_t operation);
@@ -73,6 +76,7 @@ class CollectiveLedger {
 
   std::vector<Member> members_;  // by group rank
   int absent_count_ = 0;
+  std::string refused_;               // "rank 2's all_reduce#0 (...) at x.cpp:9 was refused (...)"
   std::uint64_t first_sequence_ = 0;  // of records_.front()
   std::deque<Record> records_;        // of those that not all have called yet
 };

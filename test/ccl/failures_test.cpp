@@ -1,5 +1,7 @@
 // What a wrong worker gets: an error at once that names the ranks, and never a hang.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "ccl/ahbm_backend.h"
@@ -128,6 +130,33 @@ TEST_CASE("a mismatch is found when the second rank arrives, before it starts an
   });
   CHECK(text.find("Op type: BARRIER vs ALLREDUCE") != std::string::npos);
   CHECK(world.torch.engine().now() == arrived);
+}
+
+TEST_CASE("a group whose mismatch was caught is used no more, and the refused call is named",
+          "[failures]") {
+  WorldUnderTest world;
+  std::uint_least32_t line = 0;
+  const auto run = [&](bool calls_again) {
+    return world.error_of<Error>([&](int rank) {
+      const Tensor x = world.tensor(rank, {rank == 2 ? 5 : 4});
+      line = std::source_location::current().line() + 2;
+      try {
+        world.torch.distributed.all_reduce(x);
+      } catch (const CollectiveMismatchError&) {
+        if (calls_again) world.all_reduce(x);
+      }
+    });
+  };
+  const std::string again = run(true);
+  CHECK(again.find("[KB-C015] all_reduce#0 ([5] Float SUM) at failures_test.cpp:") !=
+        std::string::npos);
+  CHECK(again.find(fmt::format("its group cannot be used since rank 2's all_reduce#0 ([5] Float "
+                               "SUM) at failures_test.cpp:{} was refused (KB-C001)",
+                               line)) != std::string::npos);
+  CHECK(
+      run(false).starts_with("[KB-C002] rank 2 finished without calling all_reduce#0, which "
+                             "ranks 0 and 1 called\n"));
+  world.check_works();
 }
 
 TEST_CASE("a rank that returns while others wait is named", "[failures]") {
