@@ -43,6 +43,14 @@ struct FiberLocal {
 
   int full_depth = 0;  // of the queue whose slots are all in use, while it waits for one
 
+  // How often a rank has looked at works that were not done, at one instant.
+  struct Polls {
+    Time at{0};
+    int looks = 0;
+    int stalls = 0;  // looks before which time could have gone on, and did not
+  };
+  Polls polls;
+
   Activity collective;  // that this rank is in
   Activity work;        // else, the Work that it waits for
 };

@@ -18,10 +18,6 @@ void Completion::signal() {
   if (simulation_.driven_for_ == this) simulation_.stop_ = true;
 }
 
-sim::Event signal_event(Completion& completion) {
-  return sim::Engine::call<&Completion::signal>(&completion);
-}
-
 Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options,
                        int replay_threads, const RunLimits& limits)
     : log_(std::getenv("KERNBENCH_LOG")),
@@ -68,11 +64,8 @@ void Simulation::wait(Completion& completion, DescribeWait describe) {
 }
 
 bool Simulation::yield() {
-  sim::Engine& engine = machine_.engine();
-  if (engine.is_idle() || local().kind == FiberLocal::Kind::kernel) return false;
-  Completion happened(*this);  // an event of a run that is cut short is dropped with it
-  engine.schedule(engine.next_time() - engine.now(), signal_event(happened));
-  wait(happened, [] { return std::string("the next event"); });
+  if (machine_.engine().is_idle() || local().kind == FiberLocal::Kind::kernel) return false;
+  pollers_.wait();
   return true;
 }
 
@@ -139,6 +132,7 @@ void Simulation::abandon() {
   fibers_.cancel_all();
   activity_.abandon();
   machine_.abandon_work_under_way();
+  pollers_.forget_event();
   work_under_way_.clear();
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/context/flight_recorder.h"
 #include "runtime/context/kernel_watchdog.h"
 #include "runtime/context/log.h"
+#include "runtime/context/pollers.h"
 #include "runtime/context/process_guard.h"
 #include "runtime/context/run_limits.h"
 #include "runtime/fiber/fiber_scheduler.h"
@@ -49,9 +50,6 @@ class Completion {
   Fiber* waiter_ = nullptr;
 };
 
-// The engine event that signals a completion.
-sim::Event signal_event(Completion& completion);
-
 // A kernel that ran on a PE.
 struct KernelResult {
   std::uint64_t operation = 0;  // the launch or the collective that it belongs to
@@ -83,8 +81,8 @@ class Simulation {
   // fail() was given.
   void wait(Completion& completion, DescribeWait describe);
 
-  // Lets the next event happen, and time go on to it, as a rank that polls does.  False if none is
-  // left, or in a kernel, where nothing may poll.
+  // Lets what is due next happen, and time go on to it, as a rank that polls does (Pollers).  False
+  // if nothing is left, or in a kernel, where nothing may poll.
   bool yield();
 
   // The run cannot go on: whoever drives the engine stops, unwinds all fibers and throws this.  The
@@ -151,6 +149,7 @@ class Simulation {
   sim::DataExecutor executor_;
   tl::CommandBudget command_budget_;
   FiberLocal main_local_;
+  Pollers pollers_{*this};
   const std::shared_ptr<autograd::NodeList> autograd_nodes_;
   const Completion* driven_for_ = nullptr;  // what the main stack waits for
   std::atomic<bool> stop_ = false;

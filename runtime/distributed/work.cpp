@@ -67,20 +67,28 @@ void Work::State::wait(runtime::DescribeWait describe) {
 }
 
 // In one turn of its fiber nothing else happens, so a second look would find what the first did:
-// the next event comes before it.
+// what is due next comes before it.  So it does when a rank looks at many works at one instant: it
+// may make a new one for each look.
 void Work::State::poll() {
-  constexpr int kMostPolls = 1'000'000;
-  const auto turn = [&] { return simulation.fibers().turn(); };
-  if (polled_turn == turn() && polled_at == simulation.now()) simulation.yield();
-  if (is_done) return;
-  poll_count = polled_at == simulation.now() ? poll_count + 1 : 1;
+  constexpr int kFreeLooks = 1'000;
+  constexpr int kMostStalls = 20'000;
+  runtime::FiberLocal::Polls& polls = simulation.local().polls;
+  if (polls.at != simulation.now()) polls = {.at = simulation.now()};
+  const bool has_looked =
+      polled_turn == simulation.fibers().turn() && polled_at == simulation.now();
+  if (++polls.looks > kFreeLooks || has_looked) {
+    simulation.yield();
+    ++polls.stalls;
+    if (polls.at != simulation.now()) polls = {.at = simulation.now()};
+  }
   polled_at = simulation.now();
-  polled_turn = turn();
-  if (poll_count < kMostPolls) return;
+  polled_turn = simulation.fibers().turn();
+  if (is_done || polls.stalls < kMostStalls) return;
+  polls.stalls = 0;
   throw DeadlockError(
       "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "
                              "and nothing completes it meanwhile; call wait()",
-                             rank, poll_count, to_string(simulation.now()), description));
+                             rank, kMostStalls, to_string(simulation.now()), description));
 }
 
 Work::State& Work::checked() const {

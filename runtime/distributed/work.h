@@ -93,9 +93,8 @@ struct Work::State {
   std::optional<int> peer;     // of a message: the rank that must call too
   std::weak_ptr<Group> group;  // of a collective
   runtime::FlightRecorder::Id flight = 0;
-  int poll_count = 0;  // looks that found it not done, at time polled_at
-  Time polled_at{0};
-  std::uint64_t polled_turn = 0;  // of the scheduler, when it was looked at last
+  Time polled_at{0};              // when it was looked at last and was not done
+  std::uint64_t polled_turn = 0;  // of the scheduler, likewise
   Time issued{0};
   Time ended{0};
   bool is_done = false;
