@@ -38,7 +38,7 @@ Time roofline_of(const Topology& topology, const OperatorRun& run, Direction dir
 }  // namespace
 
 double Measured::share_of_roofline() const {
-  return time > Time{0} ? to_ns(roofline) / to_ns(time) : 0;
+  return to_ns(roofline) / to_ns(time);
 }
 
 MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,

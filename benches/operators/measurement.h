@@ -16,7 +16,7 @@ struct Measured {
   int kernels = 0;
   Bytes bytes = 0;  // from and to HBM
 
-  double share_of_roofline() const;
+  double share_of_roofline() const;  // not finite if nothing takes time
 };
 
 // Exact but for the last bit.

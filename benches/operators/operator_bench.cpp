@@ -57,6 +57,34 @@ std::string file_of(const Request& request, DType dtype, Direction direction,
          sweep_name(request, dtype, fmt::format("{}-{}", name_of(direction), what));
 }
 
+[[noreturn]] void refuse(const OperatorCase& operator_case, std::string_view why) {
+  throw Error("KB-O003", ExitCode::collective_misuse,
+              fmt::format("operator case {}: {}", in_quotes(operator_case.name()), why));
+}
+
+// Tokens are counted in f32 where it matters which expert they are of.
+void check_sizes(const OperatorCase& operator_case, std::span<const ProblemSize> sizes,
+                 std::string_view what) {
+  constexpr std::int64_t kMost = 1 << 24;
+  const auto is_in_range = [](std::int64_t number) { return number >= 1 && number <= kMost; };
+  const auto is_size = [&](const ProblemSize& size) {
+    return is_in_range(size.batch) && is_in_range(size.seq) && is_in_range(size.dim) &&
+           is_in_range(size.tokens());
+  };
+  if (!sizes.empty() && std::ranges::all_of(sizes, is_size)) return;
+  refuse(operator_case, fmt::format("{}() returns sizes, at least one: batch, seq, dim and the "
+                                    "number of tokens from 1 to 2^24",
+                                    what));
+}
+
+void check_case(const OperatorCase& operator_case) {
+  check_sizes(operator_case, operator_case.checked_sizes(), "checked_sizes");
+  check_sizes(operator_case, operator_case.sizes(), "sizes");
+  if (operator_case.providers().empty()) {
+    refuse(operator_case, "providers() returns at least one, naive() first");
+  }
+}
+
 std::vector<Row> check(Bench& bench, const Request& request, DType dtype) {
   Sweep sweep(bench, sweep_name(request, dtype, "check"));
   for (const ProblemSize& size : request.operator_case.checked_sizes()) {
@@ -105,7 +133,9 @@ std::vector<Row> measure_all(PointContext& point, const OperatorCase& operator_c
 
 std::vector<ProblemSize> timed_sizes(const Request& request) {
   std::vector<ProblemSize> sizes = request.operator_case.sizes();
-  if (request.plot) std::erase_if(sizes, [](const ProblemSize& size) { return size.batch != 1; });
+  if (!request.plot) return sizes;
+  std::erase_if(sizes, [](const ProblemSize& size) { return size.batch != 1; });
+  if (sizes.empty()) refuse(request.operator_case, "none of its sizes() to plot has batch 1");
   return sizes;
 }
 
@@ -171,6 +201,7 @@ void profile(Bench& bench, const Request& request, DType dtype) {
 
 void run(Bench& bench) {
   const Request request = request_of(bench);
+  check_case(request.operator_case);
   const std::filesystem::path& folder = bench.output_folder(bench.settings().text("save_path"));
   for (const DType dtype : request.dtypes) {
     if (bench.leads()) create_output_folder(folder / folder_of(request, dtype));

@@ -1,7 +1,7 @@
 // An operator to be measured: one class, one file (ADR-0140; benches/operators/writing-a-case.md).
 //
-// The interface is that of the seed's DiffCase: build_inputs(), forward(), and who computes it.
-// Which gradients there are follows from forward(): of every input that wants one.
+// The interface is that of the Python original's DiffCase: build_inputs(), forward(), and who
+// computes it. Which gradients there are follows from forward(): of every input that wants one.
 
 #pragma once
 
@@ -125,7 +125,7 @@ class OperatorCase {
   // the one that SpeedUp is of.
   virtual std::vector<ProviderInfo> providers() const = 0;
 
-  // What is checked before: the seed's (2, 128, 4096), (8, 4096, 1280), (1, 32768, 1280).
+  // What is checked before: (2, 128, 4096), (8, 4096, 1280), (1, 32768, 1280).
   virtual std::vector<ProblemSize> checked_sizes() const;
 
   // What is timed: batch 1, 2, 4, 8 x seq 1024 to 8192 x dim 2048, 4096.

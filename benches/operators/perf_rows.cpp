@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "benches/figure/line_chart.h"
 #include "benches/row_cells.h"
@@ -13,9 +14,15 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-double rounded(double value, double digits) {
+// Rounded to so many digits; null if it is not finite.
+std::optional<double> rounded(double value, double digits) {
+  if (!std::isfinite(value)) return std::nullopt;
   const double scale = std::pow(10, digits);
   return std::round(value * scale) / scale;
+}
+
+std::string or_dash(const std::optional<double>& number, int digits) {
+  return number ? fmt::format("{:.{}f}", *number, digits) : "-";
 }
 
 std::string share_column(const ProviderInfo& provider) {
@@ -52,10 +59,10 @@ std::string line_of(const Row& row, std::span<const ProviderInfo> providers) {
   for (const ProviderInfo& provider : providers) {
     line += fmt::format(" {:>14.3f}", number_in(row, time_column(provider)));
   }
-  line += fmt::format(" {:>8.2f} {:>10.3f}", number_in(row, "SpeedUp"),
+  line += fmt::format(" {:>8} {:>10.3f}", or_dash(number_or_null(row, "SpeedUp"), 2),
                       number_in(row, "Roofline (us)"));
   for (const ProviderInfo& provider : providers) {
-    line += fmt::format(" {:>14.1f}", number_in(row, share_column(provider)));
+    line += fmt::format(" {:>14}", or_dash(number_or_null(row, share_column(provider)), 1));
   }
   return line + '\n';
 }

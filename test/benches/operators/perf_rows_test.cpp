@@ -88,6 +88,18 @@ TEST_CASE("without a provider named fused the last one's speed-up is shown", "[p
   CHECK(number_in(perf_row(definition, two, Direction::backward, measured), "SpeedUp") == 3);
 }
 
+TEST_CASE("where nothing takes time there is no speed-up and no share", "[perf_rows]") {
+  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const std::vector<ProviderInfo> two = {naive(), compiled()};
+  const std::vector<MeasuredBoth> measured(2);
+  const Row row = perf_row(definition, two, Direction::forward, measured);
+  CHECK(std::holds_alternative<std::nullptr_t>(*row.find("SpeedUp")));
+  CHECK(std::holds_alternative<std::nullptr_t>(*row.find("Naive of roofline (%)")));
+  const std::vector<Row> rows = {row};
+  CHECK_THAT(perf_table("nothing", rows, two),
+             Contains("       0.000          0.000        -      0.000              -"));
+}
+
 TEST_CASE("the table has the rows' figures, and the means below", "[perf_rows]") {
   const std::vector<Row> rows = {row_of(1024), row_of(2048, 4)};
   const std::string table = perf_table("rms, bf16, fwd", rows, kProviders);

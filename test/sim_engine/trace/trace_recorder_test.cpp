@@ -67,6 +67,16 @@ TEST_CASE("a span is written with its SIP, its unit and exact microseconds", "[t
   CHECK_NOTHROW(json::parse(text));
 }
 
+TEST_CASE("a trace may begin later: what started before is left out", "[trace]") {
+  TraceRecorder trace;
+  const auto track = trace.track(0, "unit");
+  for (const std::int64_t start : {1, 2, 3}) {
+    trace.span(track, trace.label("work"), Time{start}, Time{start + 5});
+  }
+  CHECK(events_of(json::parse(trace.to_json(Time{2})), "X").size() == 2);
+  CHECK(events_of(json::parse(trace.to_json(Time{4})), "X").empty());
+}
+
 TEST_CASE("a name with quotes, backslashes and control characters stays JSON", "[trace]") {
   const std::string name = "scale \"2\" \\ by\n\ttwo \x01 \u00b5";
   TraceRecorder trace;
