@@ -11,6 +11,7 @@ namespace kernbench::benches {
 std::unique_ptr<ProcessTeam> join_process_team() {
   const int count = started_processes();
   if (count < 2) return nullptr;
+  if (own_process_number() > 0) throw Dismissed{};  // the first one says why
   throw UsageError("KB-U015",
                    fmt::format("started as one of {} processes, but built without MPI: each would "
                                "do all of the work and write the same files\n  build it with "

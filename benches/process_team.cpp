@@ -5,8 +5,10 @@
 #include <charconv>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
@@ -36,16 +38,26 @@ ProcessTeam::ProcessTeam(std::unique_ptr<TeamTransport> transport)
 }
 
 ProcessTeam::~ProcessTeam() {
+  try {
+    end();
+  } catch (const Dismissed&) {
+  } catch (const Error&) {  // of the transport: there is nobody left to tell
+  }
+}
+
+void ProcessTeam::end() {
+  int present = 0;
   if (leads()) {
     dismiss_all();
-    return;
+    present = size() - 1;
+  } else if (!has_left_) {
+    leave("it has ended");
+    present = 1;
   }
-  leave("it has ended");
-  try {
-    while (!has_left_) {
-      if (!next()) std::this_thread::sleep_for(kPoll);
-    }
-  } catch (const Dismissed&) {
+  while (present > 0) {
+    const std::optional<TeamMessage> message = next();
+    if (!message) std::this_thread::sleep_for(kPoll);
+    if (message && message->kind == TeamMessage::Kind::bye) --present;
   }
 }
 
@@ -59,6 +71,7 @@ std::optional<TeamMessage> ProcessTeam::next() {
   TeamMessage message = parse(received->text, received->from);
   if (message.kind == TeamMessage::Kind::dismiss) {
     has_left_ = true;
+    send(0, {.kind = TeamMessage::Kind::bye});
     throw Dismissed{};
   }
   return message;
@@ -78,7 +91,8 @@ void ProcessTeam::dismiss_all() {
 }
 
 void ProcessTeam::leave(const std::string& reason) {
-  if (!has_left_) send(0, {.kind = TeamMessage::Kind::leave, .text = reason});
+  if (has_left_ || std::exchange(has_said_reason_, true)) return;
+  send(0, {.kind = TeamMessage::Kind::leave, .text = reason});
 }
 
 }  // namespace kernbench::benches

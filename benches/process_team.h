@@ -24,6 +24,7 @@ struct TeamMessage {
     end = 'e',      // from the leader: the sweep is complete
     leave = 'l',    // to the leader: I cannot go on, for the reason `text`
     dismiss = 'd',  // from the leader: there is nothing more to do
+    bye = 'b',      // to the leader, which has dismissed me: my last word
   };
   Kind kind = Kind::want;
   std::uint64_t number = 0;
@@ -51,7 +52,9 @@ struct Dismissed {};
 class ProcessTeam {
  public:
   explicit ProcessTeam(std::unique_ptr<TeamTransport> transport);
-  // Of the leader: dismisses the others.  Of another one: leaves, and waits until it is dismissed.
+  // Of the leader: dismisses the others, and hears them out.  Of another one: leaves, and waits
+  // until it is dismissed.  So nobody waits for ever in the transport's end for a text of his to be
+  // received, as MPI's large ones are only when their receiver asks for them.
   ~ProcessTeam();
   ProcessTeam(const ProcessTeam&) = delete;
   ProcessTeam& operator=(const ProcessTeam&) = delete;
@@ -69,15 +72,17 @@ class ProcessTeam {
   void remove(int member) { members_.erase(member); }
   void dismiss_all();
 
-  // Of another one: it cannot go on.
+  // Of another one: it cannot go on.  The first reason counts.
   void leave(const std::string& reason);
 
  private:
   std::optional<TeamMessage> next();
+  void end();
 
   const std::unique_ptr<TeamTransport> transport_;
   std::set<int> members_;
-  bool has_left_ = false;
+  bool has_left_ = false;  // is dismissed; of the leader: has dismissed the others
+  bool has_said_reason_ = false;
 };
 
 // The team that this process has been started in; none if it is alone.  Throws UsageError KB-U015

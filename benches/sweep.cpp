@@ -8,10 +8,9 @@
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstring>
-#include <list>
 #include <span>
-#include <system_error>
 
+#include "benches/worker_threads.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -23,22 +22,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
 constexpr std::chrono::milliseconds kAskOthers{2};
-
-// One thread each: a pool whose second thread cannot be started never ends.
-using Threads = std::list<asio::thread_pool>;
-
-// So many, or as many as the host lets start.  Throws LimitError KB-L003 if that is none.
-Threads start_threads(std::size_t count, Bench& bench) {
-  Threads threads;
-  try {
-    while (threads.size() < count) threads.emplace_back(1);
-  } catch (const std::system_error& error) {
-    const std::string why = error.code().message();
-    if (threads.empty()) throw LimitError("KB-L003", "cannot start a thread: " + why);
-    bench.note("jobs", fmt::format("{} instead of {}: {}", threads.size(), count, why));
-  }
-  return threads;
-}
 
 }  // namespace
 
@@ -111,11 +94,15 @@ void Sweep::simulate_here() {
   const std::size_t wanted =
       std::min(static_cast<std::size_t>(bench_.jobs()), points_.size() - restored_);
   if (wanted == 0) return;
-  Threads threads = start_threads(wanted, bench_);
-  working_ = threads.size();
-  for (asio::thread_pool& thread : threads) asio::post(thread, [this] { work(); });
+  WorkerThreads threads = start_threads(wanted);
+  working_ = threads.pools.size();
+  if (working_ < wanted) {
+    bench_.note("jobs",
+                fmt::format("{} instead of {}: {}", working_, wanted, threads.why_not_more));
+  }
+  for (asio::thread_pool& thread : threads.pools) asio::post(thread, [this] { work(); });
   show_progress_until_idle();
-  for (asio::thread_pool& thread : threads) thread.join();
+  for (asio::thread_pool& thread : threads.pools) thread.join();
 }
 
 void Sweep::lead(ProcessTeam& team) {
@@ -202,10 +189,10 @@ void Sweep::serve(ProcessTeam& team) {
 void Sweep::show_progress_until_idle() {
   Progress progress(name_, STDERR_FILENO);
   const std::chrono::milliseconds pause = others_ ? kAskOthers : kRedraw;
+  auto drawn = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
-  for (auto drawn = std::chrono::steady_clock::now(); !all_idle_.wait_for(lock, pause, [this] {
-         return working_ == 0;
-       }) || is_waiting_for_others();) {
+  while (working_ > 0 || is_waiting_for_others()) {
+    all_idle_.wait_for(lock, pause);
     const SweepState now = state();
     lock.unlock();
     if (others_) ask_others();

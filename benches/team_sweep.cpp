@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "benches/worker_threads.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -55,9 +56,10 @@ void SweepLeader::take_in(const TeamMessage& message) {
       points_.finish(message.number, named->outcome);
       break;
     }
-    case Kind::failed:
+    case Kind::failed:  // a thread that had no memory for it would give back the next one too
       points_.give_back(message.number);
-      break;
+      given_.erase(message.number);
+      return;
     case Kind::leave:
       return lose(message);
     default:
@@ -129,43 +131,56 @@ namespace {
 // What the threads of a member have done and its main thread has not told yet.
 class Done {
  public:
-  void add(TeamMessage message) {
+  struct Entry {
+    TeamMessage message;
+    asio::thread_pool* thread = nullptr;  // that is idle again
+  };
+
+  void add(Entry entry) {
     const std::lock_guard lock(mutex_);
-    messages_.push_back(std::move(message));
+    entries_.push_back(std::move(entry));
   }
-  std::vector<TeamMessage> take() {
+  std::vector<Entry> take() {
     const std::lock_guard lock(mutex_);
-    return std::exchange(messages_, {});
+    return std::exchange(entries_, {});
   }
 
  private:
   std::mutex mutex_;
-  std::vector<TeamMessage> messages_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace
 
 void SweepMember::serve(std::size_t jobs) {
   Done done;
-  asio::thread_pool threads(jobs);
-  const auto simulate = [&](std::size_t point) {
+  WorkerThreads threads = start_threads(jobs);
+  std::vector<asio::thread_pool*> idle;
+  for (asio::thread_pool& thread : threads.pools) idle.push_back(&thread);
+  const auto simulate = [&](asio::thread_pool* thread, std::size_t point) {
     const std::optional<PointOutcome> outcome = points_.simulate(point);
     std::string line = outcome ? line_of(sweep_, point, *outcome) : "";
     const Kind kind = line.empty() ? Kind::failed : Kind::outcome;
-    done.add({.kind = kind, .number = point, .text = std::move(line)});
+    done.add({{.kind = kind, .number = point, .text = std::move(line)}, thread});
   };
   const auto obey = [&](const TeamMessage& message) {
     if (message.kind == Kind::take) {
-      asio::post(threads, [&simulate, point = message.number] { simulate(point); });
+      KB_CHECK(!idle.empty(), "the leader has given more points than were wanted");
+      asio::thread_pool* const thread = idle.back();
+      idle.pop_back();
+      asio::post(*thread, [=, &simulate] { simulate(thread, message.number); });
     } else if (message.kind == Kind::outcome) {
       points_.finish(message.number, parse_line(message.text).value().outcome);
     }
     return message.kind != Kind::end;
   };
   try {
-    team_.send(0, {.kind = Kind::want, .number = jobs, .text = describe(sweep_)});
+    team_.send(0, {.kind = Kind::want, .number = idle.size(), .text = describe(sweep_)});
     for (bool goes_on = true; goes_on;) {
-      for (const TeamMessage& message : done.take()) team_.send(0, message);
+      for (const auto& [message, thread] : done.take()) {
+        idle.push_back(thread);
+        team_.send(0, message);
+      }
       const std::optional<TeamMessage> message = team_.receive();
       if (message) goes_on = obey(*message);
       if (points_.is_interrupted()) throw Dismissed{};
@@ -175,7 +190,7 @@ void SweepMember::serve(std::size_t jobs) {
     points_.interrupt();
     throw;
   }
-  threads.join();
+  for (asio::thread_pool& thread : threads.pools) thread.join();
 }
 
 }  // namespace kernbench::benches

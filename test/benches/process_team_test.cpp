@@ -34,7 +34,16 @@ constexpr int kPoints = 9;
 struct Wires {
   std::mutex mutex;
   std::array<std::deque<TeamTransport::Received>, 4> to;
+
+  bool is_read(std::size_t rank) {
+    const std::lock_guard lock(mutex);
+    return to[rank].empty();
+  }
 };
+
+void pause() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 class Wire final : public TeamTransport {
  public:
@@ -58,6 +67,28 @@ class Wire final : public TeamTransport {
   Wires& wires_;
   const int rank_;
   const int size_;
+};
+
+// A process that a test plays itself, as its number 1, until it is dismissed.
+class PlayedMember {
+ public:
+  explicit PlayedMember(Wires& wires) : wire_(wires, 1, 2) {}
+
+  void send(const std::string& text) { wire_.send(0, text); }
+  // Waits for the next text.
+  std::string receive() {
+    for (;;) {
+      if (const auto received = wire_.receive()) return received->text;
+      pause();
+    }
+  }
+  void wait_for_dismissal() {
+    while (receive() != "d0 ") {
+    }
+  }
+
+ private:
+  Wire wire_;
 };
 
 // What happens at a point, besides its copy.
@@ -165,44 +196,64 @@ TEST_CASE("what fails fails as in one process, and the others are dismissed", "[
 
 TEST_CASE("processes with other inputs are refused", "[sweep][team]") {
   Wires wires;
-  Wire member(wires, 1, 2);
-  member.send(0, "w2 0123456789abcdef first");
-  const auto until_it_is_read = [&](int, int) {
-    for (bool is_read = false; !is_read;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      const std::lock_guard lock(wires.mutex);
-      is_read = wires.to[0].empty();
-    }
-  };
-  {
+  PlayedMember member(wires);
+  member.send("w2 0123456789abcdef first");
+  Outcome outcome;
+  std::thread leader([&] {
     ProcessTeam team(std::make_unique<Wire>(wires, 0, 2));
-    CHECK(run_sweep(&team, until_it_is_read).error ==
-          "[KB-B002] process 1 simulates the sweep 'first' with other inputs: every process needs "
-          "the same build of the program and the same files");
-  }
-  const auto answer = member.receive();
-  REQUIRE(answer);
-  CHECK(answer->text == "d0 ");
+    outcome = run_sweep(&team, [&](int, int) {
+      while (!wires.is_read(0)) pause();
+    });
+  });
+  CHECK(member.receive() == "d0 ");
+  member.send("b0 ");
+  leader.join();
+  CHECK(outcome.error ==
+        "[KB-B002] process 1 simulates the sweep 'first' with other inputs: every process needs "
+        "the same build of the program and the same files");
 }
 
 TEST_CASE("the points of a process that leaves are done by the first", "[sweep][team]") {
   Wires wires;
+  PlayedMember member(wires);
   Outcome outcome;
+  std::latch has_points(1);
   std::thread leader([&] {
     ProcessTeam team(std::make_unique<Wire>(wires, 0, 2));
-    outcome = run_sweep(&team, nothing);
+    outcome = run_sweep(&team, [&](int, int) { has_points.wait(); });
   });
-  {
-    Wire wire(wires, 1, 2);  // takes two points of the first sweep, and leaves
-    BenchRequest request = BenchUnderTest::request_of(1);
-    request.trace = false;
-    request.inputs = "files";
-    const BenchUnderTest test(request);
-    wire.send(0, fmt::format("w2 {:016x} first", test.bench.inputs_hash()));
-    wire.send(0, "l0 out of memory");
-  }
+  BenchRequest request = BenchUnderTest::request_of(1);
+  request.trace = false;
+  request.inputs = "files";
+  const BenchUnderTest test(request);
+  member.send(fmt::format("w2 {:016x} first", test.bench.inputs_hash()));
+  CHECK(member.receive().starts_with("t"));
+  CHECK(member.receive().starts_with("t"));
+  member.send("l0 out of memory");
+  has_points.count_down();
+  member.wait_for_dismissal();
+  member.send("b0 ");
   leader.join();
   CHECK(outcome.results == run_sweep(nullptr, nothing).results);
+}
+
+TEST_CASE("a process that is dismissed is heard out: a transport may hold large texts back",
+          "[sweep][team]") {
+  Wires wires;
+  PlayedMember member(wires);
+  std::atomic<bool> has_ended = false;
+  std::thread leader([&] {
+    { const ProcessTeam team(std::make_unique<Wire>(wires, 0, 2)); }
+    has_ended = true;
+  });
+  CHECK(member.receive() == "d0 ");
+  member.send("o0 late");
+  member.send("l0 late too");
+  while (!wires.is_read(0)) pause();
+  CHECK_FALSE(has_ended);
+  member.send("b0 ");
+  leader.join();
+  CHECK(wires.is_read(0));
 }
 
 #ifndef KERNBENCH_WITH_MPI
@@ -212,6 +263,9 @@ TEST_CASE("one of several processes that cannot talk does not begin", "[cli][tea
       run_program({"list"}, {.environment = {{"OMPI_COMM_WORLD_SIZE", "4"}}});
   CHECK(result.exit_code == 2);
   CHECK(result.out.empty());
+  const ProgramResult second = run_program(
+      {"list"}, {.environment = {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}}});
+  CHECK(second.err.empty());
   CHECK(result.err ==
         "kernbench: error: [KB-U015] started as one of 4 processes, but built without MPI: each "
         "would do all of the work and write the same files\n  build it with "
