@@ -49,6 +49,14 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
   return output;
 }
 
+Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part) {
+  if (!needs_grad(input)) return output;
+  output =
+      record(name, std::move(output), {input}, [](const Tensor& dy) { return std::vector{dy}; });
+  output.storage()->autograd->recorded->part = part;
+  return output;
+}
+
 // A handle to what is recorded itself, now or later, would keep the graph alive, and be part of a
 // cycle if it is the operator's result.
 SavedTensor::SavedTensor(const Tensor& tensor) {
@@ -60,14 +68,13 @@ SavedTensor::SavedTensor(const Tensor& tensor) {
 
 const Tensor& SavedTensor::get() const {
   if (!tensor_.defined()) return tensor_;
-  const std::uint64_t writes = runtime::version_of(*tensor_.storage()) - version_;
-  if (writes == 0) return tensor_;
+  if (runtime::version_of(*tensor_.storage()) == version_) return tensor_;
   throw CollectiveError(
       "KB-A005",
       fmt::format("one of the variables needed for gradient computation has been modified by an "
-                  "inplace operation: tensor '{}' {} {}, with {} writes since it was used; write "
-                  "it before, or after backward(), or use a clone() of it",
-                  tensor_.name(), to_string(tensor_.shape()), name_of(tensor_.dtype()), writes));
+                  "inplace operation: tensor '{}' {} {} was written since it was used; write it "
+                  "before, or after backward(), or use a clone() of it",
+                  tensor_.name(), to_string(tensor_.shape()), name_of(tensor_.dtype())));
 }
 
 bool is_shared(const Tensor& tensor) {

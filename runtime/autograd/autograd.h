@@ -12,6 +12,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -33,6 +34,17 @@ using Backward = std::function<std::vector<Tensor>(const Tensor& grad_output)>;
 // of it returned.  Throws DeviceError KB-M001, KB-M019 for an output that is not on a device.
 Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& inputs,
               Backward backward);
+
+// Which elements of a tensor an operator's result is: those from `start` on along a dimension.
+struct Part {
+  std::size_t dimension = 0;
+  std::int64_t start = 0;
+};
+
+// record() for an operator whose result has the elements of a part of its input, as narrow().  The
+// gradients of several parts of a tensor are put together by one kernel when all are there, as cat
+// does, and are 0 elsewhere.
+Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part);
 
 // Whether a gradient of any of these may be asked for: gradients are enabled, and it requires one.
 // What is undefined requires none.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/gradient_sum.h"
 #include "runtime/autograd/node.h"
 #include "runtime/functional/device_kernel.h"
 #include "runtime/functional/elements.h"
@@ -22,6 +23,7 @@ namespace {
 
 using autograd::GradientEdge;
 using autograd::GradientForm;
+using autograd::GradientSum;
 using autograd::Node;
 
 std::string describe(const Shape& shape, DType dtype, const ops::Placement& placement) {
@@ -48,18 +50,15 @@ void check_gradient(const Tensor& gradient, const GradientForm& form, std::strin
 // leaves have when all are there: until then that may itself be a gradient under way.
 class LeafGradients {
  public:
-  void add(const Tensor& leaf, Tensor gradient) {
+  GradientSum& of(const Tensor& leaf) {
     const auto [at, is_new] = places_.try_emplace(leaf.storage().get(), sums_.size());
-    if (is_new) {
-      sums_.push_back({leaf, std::move(gradient)});
-    } else {
-      Tensor& sum = sums_[at->second].gradient;
-      sum = ops::sum_of(sum, gradient);
-    }
+    if (is_new) sums_.push_back({leaf, {}, {}});
+    return sums_[at->second].sum;
   }
 
   void give_to_leaves() {
     std::erase_if(sums_, [](const Sum& sum) { return !sum.leaf.requires_grad(); });
+    for (Sum& sum : sums_) sum.gradient = sum.sum.take(sum.leaf.shape());
     for (Sum& sum : sums_) {
       if (!grad_of(sum).defined() || is_grad_of_leaf(sum.gradient)) {
         sum.gradient = autograd::writable(std::move(sum.gradient));
@@ -79,7 +78,8 @@ class LeafGradients {
  private:
   struct Sum {
     Tensor leaf;
-    Tensor gradient;
+    GradientSum sum;
+    Tensor gradient;  // the sum, when it is taken
   };
 
   static Tensor& grad_of(const Sum& sum) { return sum.leaf.storage()->autograd->grad; }
@@ -102,32 +102,33 @@ class BackwardPass {
  public:
   explicit BackwardPass(bool retain_graph) : retain_graph_(retain_graph) {}
 
-  void give(const GradientEdge& edge, Tensor gradient);
+  // What flows along an edge.
+  GradientSum& at(const GradientEdge& edge);
   void run();
 
  private:
   struct Turn {
     std::shared_ptr<Node> node;
-    Tensor gradient;  // of its result
+    Shape shape;  // of its result
+    GradientSum gradient;
   };
 
-  std::vector<Tensor> run(Turn turn) const;
+  std::vector<Tensor> run(Node& node, const Tensor& gradient) const;
+  void give(const Node& node, std::size_t input, Tensor gradient);
 
   const bool retain_graph_;
   std::map<std::uint64_t, Turn, std::greater<>> turns_;
   LeafGradients leaves_;
 };
 
-void BackwardPass::give(const GradientEdge& edge, Tensor gradient) {
-  if (edge.leaf.defined()) return leaves_.add(edge.leaf, std::move(gradient));
-  const auto [at, is_new] = turns_.try_emplace(edge.node->number);
-  Turn& turn = at->second;
-  turn.node = edge.node;
-  turn.gradient = is_new ? std::move(gradient) : ops::sum_of(turn.gradient, gradient);
+GradientSum& BackwardPass::at(const GradientEdge& edge) {
+  if (edge.leaf.defined()) return leaves_.of(edge.leaf);
+  Turn& turn = turns_[edge.node->number];
+  if (turn.node == nullptr) turn = {edge.node, edge.form.shape, {}};
+  return turn.gradient;
 }
 
-std::vector<Tensor> BackwardPass::run(Turn turn) const {
-  Node& node = *turn.node;
+std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const {
   if (node.backward == nullptr) {
     throw CollectiveError(
         "KB-A004",
@@ -138,10 +139,10 @@ std::vector<Tensor> BackwardPass::run(Turn turn) const {
                     "the operator is {}",
                     node.name));
   }
-  const auto& storage = turn.gradient.storage();
-  const bool is_shared = autograd::is_shared(turn.gradient);
+  const auto& storage = gradient.storage();
+  const bool is_shared = autograd::is_shared(gradient);
   const std::uint64_t version = runtime::version_of(*storage);
-  std::vector<Tensor> gradients = node.backward(turn.gradient);
+  std::vector<Tensor> gradients = node.backward(gradient);
   if (is_shared && runtime::version_of(*storage) != version) {
     throw CollectiveError("KB-A007",
                           fmt::format("the backward of {} wrote into the gradient of its result, "
@@ -153,24 +154,28 @@ std::vector<Tensor> BackwardPass::run(Turn turn) const {
   return gradients;
 }
 
+void BackwardPass::give(const Node& node, std::size_t input, Tensor gradient) {
+  const GradientEdge& edge = node.edges[input];
+  if (!edge.wants_gradient() || !gradient.defined()) return;
+  if (node.part) return at(edge).add(std::move(gradient), *node.part);
+  check_gradient(
+      gradient, edge.form,
+      fmt::format("Function {} returned an invalid gradient at index {}", node.name, input));
+  at(edge).add(std::move(gradient));
+}
+
 void BackwardPass::run() {
   while (!turns_.empty()) {
-    const std::shared_ptr<Node> node = turns_.begin()->second.node;
-    std::vector<Tensor> gradients = run(std::move(turns_.extract(turns_.begin()).mapped()));
-    if (gradients.size() != node->edges.size()) {
+    Turn turn = std::move(turns_.extract(turns_.begin()).mapped());
+    Node& node = *turn.node;
+    std::vector<Tensor> gradients = run(node, turn.gradient.take(turn.shape));
+    if (gradients.size() != node.edges.size()) {
       throw CollectiveError("KB-A006",
                             fmt::format("Function {} returned an incorrect number of gradients "
                                         "(expected {}, got {})",
-                                        node->name, node->edges.size(), gradients.size()));
+                                        node.name, node.edges.size(), gradients.size()));
     }
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const GradientEdge& edge = node->edges[i];
-      if (!edge.wants_gradient() || !gradients[i].defined()) continue;
-      check_gradient(
-          gradients[i], edge.form,
-          fmt::format("Function {} returned an invalid gradient at index {}", node->name, i));
-      give(edge, std::move(gradients[i]));
-    }
+    for (std::size_t i = 0; i < gradients.size(); ++i) give(node, i, std::move(gradients[i]));
   }
   leaves_.give_to_leaves();
 }
@@ -208,9 +213,10 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
   const NoGradGuard no_grad(*checked().simulation);
   Tensor first = first_gradient(*this, gradient);
   const auto& meta = checked().autograd;
-  const GradientEdge edge{meta->recorded, meta->recorded == nullptr ? *this : Tensor(), {}};
+  const GradientEdge edge{meta->recorded, meta->recorded == nullptr ? *this : Tensor(),
+                          autograd::gradient_form_of(*this)};
   BackwardPass pass(retain_graph);
-  pass.give(edge, std::move(first));
+  pass.at(edge).add(std::move(first));
   pass.run();
 }
 

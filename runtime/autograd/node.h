@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,7 @@ struct Node {
   std::string name;
   std::vector<GradientEdge> edges;  // one for each input
   Backward backward;                // none once it has run, unless the graph was retained
+  std::optional<Part> part;         // of its only input, of which its result has the elements
   Node* next_dead = nullptr;
 };
 

@@ -180,8 +180,8 @@ TEST_CASE("what was written after its use is found", "[autograd]") {
     x.copy_(RuntimeContext::tensor({3, 4}, {2}));
     CHECK(misuse([&] { y.backward(); }) ==
           "[KB-A005] one of the variables needed for gradient computation has been modified by an "
-          "inplace operation: tensor 'x' [2] f32, with 1 writes since it was used; write it "
-          "before, or after backward(), or use a clone() of it");
+          "inplace operation: tensor 'x' [2] f32 was written since it was used; write it before, "
+          "or after backward(), or use a clone() of it");
   }
   SECTION("through a view") {
     const Tensor y = sum(w * x);

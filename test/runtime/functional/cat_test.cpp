@@ -61,6 +61,102 @@ TEST_CASE("split and cat undo each other, in values and in gradients", "[cat]") 
   CHECK(x.grad().to_vector() == dy);
 }
 
+// How many kernels `action` launches.
+template <class Action>
+std::size_t kernels_of(OperatorsUnderTest& dut, const Action& action) {
+  const std::size_t before = dut.torch.engine().results().size();
+  action();
+  return dut.torch.engine().results().size() - before;
+}
+
+TEST_CASE("the gradients of all parts are put together by one kernel, as cat does", "[cat]") {
+  OperatorsUnderTest dut;
+  const auto time_of = [&](const auto& action) {
+    const Time begin = dut.torch.engine().now();
+    action();
+    return dut.torch.engine().now() - begin;
+  };
+  const int dim = GENERATE(0, 1);
+  const Tensor x = dut.leaf({30, 60}, 1);
+  const Tensor dy = dut.tensor({30, 60}, small_integers(1800, 2));
+  const std::vector<Tensor> parts = split(x, 10, dim);
+  std::vector<Tensor> doubled;
+  for (const Tensor& part : parts) doubled.push_back(part + part);
+  Tensor y;
+  const Time of_cat = time_of([&] { y = cat(doubled, dim); });
+  CHECK(kernels_of(dut, [&] { y.backward(dy, true); }) == parts.size() * 2 + 1);
+  Floats expected = small_integers(1800, 2);
+  for (float& element : expected) element *= 2;
+  CHECK(x.grad().to_vector() == expected);
+
+  const Tensor z = dut.leaf({30, 60}, 1);
+  const Tensor same = cat(split(z, 10, dim), dim);
+  const Time of_narrows = time_of([&] { split(x.detach(), 10, dim); });
+  CHECK(time_of([&] { same.backward(dy); }) == of_narrows + of_cat);
+  CHECK(z.grad().to_vector() == dy.to_vector());
+}
+
+TEST_CASE("gradients of parts that overlap, or lie otherwise, add up", "[cat]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({4, 6}, 1);
+  const Tensor a = narrow(x, 1, 0, 4);
+  const Tensor b = narrow(x, 1, 2, 4);
+  const Tensor c = narrow(x, 0, 1, 2);
+  const Tensor d = narrow(x, 1, 5, 1);
+  const Tensor loss = sum(a) + sum(2 * b) + sum(4 * c) + sum(8 * d) + sum(16 * x);
+  loss.backward();
+  Floats expected;
+  for (int row = 0; row < 4; ++row) {
+    for (int column = 0; column < 6; ++column) {
+      const int of_columns = (column < 4 ? 1 : 0) + (column >= 2 ? 2 : 0) + (column == 5 ? 8 : 0);
+      const int of_rows = row == 1 || row == 2 ? 4 : 0;
+      expected.push_back(static_cast<float>(16 + of_columns + of_rows));
+    }
+  }
+  CHECK(x.grad().to_vector() == expected);
+}
+
+TEST_CASE("parts of a result pass gradients on, and unused ones none", "[cat]") {
+  OperatorsUnderTest dut;
+  const Tensor w = dut.leaf({2, 6}, 1);
+  const std::vector<Tensor> parts = split(3 * w, 2, 1);
+  const Tensor y = sum(parts[0]) + sum(parts[2] + parts[2]);
+  y.backward({}, true);
+  CHECK(w.grad().to_vector() == Floats{3, 3, 0, 0, 6, 6, 3, 3, 0, 0, 6, 6});
+  y.backward();
+  CHECK(w.grad().to_vector() == Floats{6, 6, 0, 0, 12, 12, 6, 6, 0, 0, 12, 12});
+  CHECK(error_of<CollectiveError>([&] { y.backward(); }).starts_with("[KB-A004]"));
+}
+
+TEST_CASE("a part's gradient that is a sum of holders needs others that are, too", "[cat]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({2, 4}, 1, on_pes(kR));
+  const Tensor w = dut.leaf({2, 4}, 2, on_pes(kColumn));
+  const std::vector<Tensor> parts = split(x, 2, 1);
+  sum(matmul(parts[0], w) + matmul(parts[1], w)).backward();
+  CHECK(x.grad().dp() == on_pes(kPartial));
+  const Floats of_w = w.to_vector();
+  const float first = of_w[0] + of_w[1] + of_w[2] + of_w[3];
+  const float second = of_w[4] + of_w[5] + of_w[6] + of_w[7];
+  CHECK(x.grad().to_vector() == Floats{first, second, first, second, first, second, first, second});
+  const std::vector<Tensor> again = split(x, 2, 1);
+  matmul(again[0], w).backward(dut.tensor({2, 4}, Floats(8, 1), on_pes(kColumn)));
+  const Tensor mixed = sum(relu(again[1]));
+  CHECK(x.grad().dp() == on_pes(kPartial));
+  CHECK(error_of<DeviceError>([&] { mixed.backward(); }).find("all_reduce it first") !=
+        std::string::npos);
+}
+
+TEST_CASE("cat computes gradients of those alone that need one", "[cat]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({2, 3}, 1);
+  const Tensor y = cat({x, dut.tensor({1, 3}, {1, 2, 3})});
+  const Tensor dy = dut.tensor({3, 3}, small_integers(9, 1));
+  CHECK(kernels_of(dut, [&] { y.backward(dy); }) == 1);
+  const Floats of_dy = dy.to_vector();
+  CHECK(x.grad().to_vector() == Floats(of_dy.begin(), of_dy.begin() + 6));
+}
+
 TEST_CASE("split by sizes gives tensors of these sizes", "[cat]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.tensor({6}, {1, 2, 3, 4, 5, 6});
