@@ -40,16 +40,19 @@ struct NewPlace {
   std::vector<ShardInfo> shards;
 };
 
+// The ways in which a level may be cut, the wanted one first.
+std::vector<Shard> choices(Shard shard, Shard wanted) {
+  if (!is_sharded(shard)) return {shard};
+  const Shard first = is_sharded(wanted) ? wanted : shard;
+  return {first, first == Shard::row_wise ? Shard::column_wise : Shard::row_wise};
+}
+
 // Where each holder has what it had, in the new shape; what was cut in rows may then be cut in
-// columns, and the reverse.
-std::optional<NewPlace> place_of_view(const Tensor& x, const Shape& shape) {
-  const auto choices = [](Shard shard) -> std::vector<Shard> {
-    if (!is_sharded(shard)) return {shard};
-    return {shard, shard == Shard::row_wise ? Shard::column_wise : Shard::row_wise};
-  };
+// columns, and the reverse.  Where both are right, as of a single row, it is as in `wanted`.
+std::optional<NewPlace> place_of_view(const Tensor& x, const Shape& shape, const DPPolicy& wanted) {
   const Topology& topology = x.storage()->simulation->machine().topology();
-  for (const Shard cube : choices(x.dp().cube)) {
-    for (const Shard pe : choices(x.dp().pe)) {
+  for (const Shard cube : choices(x.dp().cube, wanted.cube)) {
+    for (const Shard pe : choices(x.dp().pe, wanted.pe)) {
       DPPolicy dp = x.dp();
       dp.cube = cube;
       dp.pe = pe;
@@ -62,6 +65,19 @@ std::optional<NewPlace> place_of_view(const Tensor& x, const Shape& shape) {
   return std::nullopt;
 }
 
+Tensor view_of(const Tensor& x, const Shape& shape, const DPPolicy& wanted) {
+  auto placed = place_of_view(x, shape, wanted);
+  if (!placed) {
+    ops::refuse_placement(
+        "reshape", x,
+        fmt::format("as {} its holders would have other elements than now; keep the dimension that "
+                    "is cut, or split_heads() and merge_heads() it",
+                    to_string(shape)));
+  }
+  return Tensor(
+      runtime::make_view_storage(*x.storage(), shape, placed->dp, std::move(placed->shards)));
+}
+
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
@@ -70,19 +86,10 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     ops::refuse_shapes("reshape", fmt::format("shape '{}' is invalid for input of size {}",
                                               to_string(shape), x.numel()));
   }
-  auto placed = place_of_view(x, shape);
-  if (!placed) {
-    ops::refuse_placement(
-        "reshape", x,
-        fmt::format("as {} its holders would have other elements than now; keep the dimension that "
-                    "is cut, or split_heads() and merge_heads() it",
-                    to_string(shape)));
-  }
-  Tensor view(
-      runtime::make_view_storage(*x.storage(), shape, placed->dp, std::move(placed->shards)));
-  return autograd::record("reshape", std::move(view), {x}, [shape = x.shape()](const Tensor& dy) {
-    return std::vector{reshape(dy, shape)};
-  });
+  return autograd::record("reshape", view_of(x, shape, x.dp()), {x},
+                          [shape = x.shape(), dp = x.dp()](const Tensor& dy) {
+                            return std::vector{view_of(dy, shape, dp)};
+                          });
 }
 
 Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {

@@ -64,6 +64,33 @@ TEST_CASE("a view lies as its base does, in rows or in columns", "[reshape]") {
   }
 }
 
+TEST_CASE("the gradient of a view of one row or one column lies as the tensor does", "[reshape]") {
+  struct Case {
+    Shape from;
+    Shape to;
+  };
+  const Case c =
+      GENERATE(Case{{1, 1}, {1}}, Case{{1, 1}, {1, 1, 1}}, Case{{1, 4}, {4}}, Case{{1, 4}, {4, 1}},
+               Case{{4, 1}, {4}}, Case{{1, 4, 1}, {4, 1}}, Case{{1, 4, 1}, {1, 4}},
+               Case{{0, 1}, {0}}, Case{{1, 0}, {0}}, Case{{1}, {1, 1}});
+  const Shard pe = GENERATE(kRow, kColumn);
+  const Shard cube = GENERATE(kR, kRow, kColumn);
+  OperatorsUnderTest dut;
+  INFO(to_string(c.from) << " as " << to_string(c.to) << ", " << name_of(cube) << name_of(pe));
+  const Tensor x = dut.leaf(c.from, 1, on_all(cube, pe));
+  Tensor view;
+  try {
+    view = reshape(x, c.to);
+  } catch (const DeviceError&) {
+    return;  // the holders would have other elements
+  }
+  const Tensor y = 2 * relu(view);  // whose gradients are cut as their kernels say
+  sum(y).backward();
+  Floats expected;
+  for (const float element : x.to_vector()) expected.push_back(element > 0 ? 2 : 0);
+  CHECK(x.grad().to_vector() == expected);
+}
+
 TEST_CASE("what is partial becomes whole for all views at once", "[reshape]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.tensor({4}, {1, 2, 3, 4}, on_pes(kPartial));
