@@ -29,8 +29,13 @@ Tensor product(const Tensor& a, const Tensor& b) {
 }
 
 Tensor scaled(const Tensor& x, double number) {
-  return ops::map("scale", ops::placement_of(x), {x},
-                  [=](tl::Context&, Blocks of) { return of[0] * number; });
+  return ops::map("scale", ops::placement_of(x), {x}, [=](tl::Context& tl, Blocks of) {
+    return tl.cast(tl.cast(of[0], DType::f32) * number, of[0].dtype());
+  });
+}
+
+Tensor negated(const Tensor& x) {
+  return ops::map("neg", ops::placement_of(x), {x}, [](tl::Context&, Blocks of) { return -of[0]; });
 }
 
 // The inner function of gelu, and what it is made of, in f32.
@@ -102,7 +107,7 @@ Tensor operator-(const Tensor& a, const Tensor& b) {
                            {a, b}, [](tl::Context&, Blocks of) { return of[0] - of[1]; });
   const auto backward = [shape = b.shape(), of_a = needs_grad(a),
                          of_b = needs_grad(b)](const Tensor& dy) {
-    return std::vector{of_a ? dy : Tensor(), of_b ? reduced_to(shape, scaled(dy, -1)) : Tensor()};
+    return std::vector{of_a ? dy : Tensor(), of_b ? reduced_to(shape, negated(dy)) : Tensor()};
   };
   return autograd::record("sub", std::move(result), {a, b}, backward);
 }

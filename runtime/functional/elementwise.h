@@ -17,7 +17,8 @@ Tensor operator-(const Tensor& a, const Tensor& b);
 // a b: the same placements, or one partial and the other replicated.
 Tensor operator*(const Tensor& a, const Tensor& b);
 
-// x times a number, which is rounded to the type of x first.  Any placement.
+// x times a number, which is one of f32 whatever the type of x, as torch's: x * 1e-8 of f16 is not
+// 0 for that 1e-8 is none of f16.  Any placement.
 Tensor operator*(const Tensor& x, double number);
 Tensor operator*(double number, const Tensor& x);
 

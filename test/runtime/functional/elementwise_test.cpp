@@ -1,5 +1,6 @@
 #include "runtime/functional/elementwise.h"
 
+#include "sim_engine/data/element_format.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test {
@@ -161,6 +162,35 @@ TEST_CASE("a tensor times a number, from either side", "[elementwise]") {
   CHECK(y.to_vector() == each(x.to_vector(), {2}, kMultiply));
   sum(y).backward();
   CHECK(x.grad().to_vector() == Floats(12, 2));
+}
+
+TEST_CASE("a number is one of f32, and the product is rounded once", "[elementwise]") {
+  OperatorsUnderTest dut;
+  const DType dtype = GENERATE(DType::f16, DType::bf16);
+  const auto scaled = [&](float x, double number) {
+    return (dut.tensor({1}, {x}, DPPolicy::replicated(), dtype) * number).item();
+  };
+  // None of these is a number of f16: beyond it, below it, and between two.
+  CHECK(scaled(std::ldexp(1.0F, -10), 65536) == 64);
+  CHECK(scaled(32768, std::ldexp(1.0, -30)) == std::ldexp(1.0F, -15));
+  Floats elements;
+  for (int i = -100; i <= 100; ++i) {
+    elements.push_back(sim::round_to(dtype, static_cast<float>(i) * 0.37F));
+  }
+  const Shape shape{static_cast<std::int64_t>(elements.size())};
+  for (const double number : {1 / 3.0, 0.1, 1e-3}) {
+    Tensor x = dut.tensor(shape, elements, on_pes(kColumn), dtype);
+    x.requires_grad_();
+    const Tensor y = x * number;
+    y.backward(dut.tensor(shape, elements, on_pes(kColumn), dtype));
+    Floats expected;
+    for (const float element : elements) {
+      expected.push_back(sim::round_to(dtype, element * static_cast<float>(number)));
+    }
+    CHECK(y.dtype() == dtype);
+    CHECK(y.to_vector() == expected);
+    CHECK(x.grad().to_vector() == expected);
+  }
 }
 
 double gelu_of(double x) {
