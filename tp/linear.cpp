@@ -33,8 +33,7 @@ struct Linear {
   Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
     const Tensor all =
         communication.sequence_parallel ? gather_along_first_dim(torch, x, communication.group) : x;
-    const Tensor y = matmul(all, weight);
-    return bias.defined() ? y + bias : y;
+    return addmm(bias, all, weight);
   }
 
   std::vector<Tensor> backward(const Tensor& x, const Tensor& weight, const Tensor& dy) const {

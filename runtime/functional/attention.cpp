@@ -18,11 +18,6 @@ using autograd::SavedTensor;
 using ops::RowBlock;
 using Blocks = std::span<const tl::Tensor>;
 
-struct Scores {
-  double scale = 1;
-  bool is_causal = false;
-};
-
 // -inf where the column's number is above the row's.
 tl::Tensor masked(tl::Context& tl, const tl::Tensor& x, const RowBlock& rows) {
   const tl::Tensor row =
@@ -31,39 +26,35 @@ tl::Tensor masked(tl::Context& tl, const tl::Tensor& x, const RowBlock& rows) {
   return tl.where(column <= row, x, -std::numeric_limits<double>::infinity());
 }
 
-Tensor probabilities(const Tensor& x, const Scores& scores) {
+Tensor probabilities(const Tensor& x, bool is_causal) {
   return ops::map_rows("softmax", ops::placement_of(x), {x},
                        [&](tl::Context& tl, Blocks of, const RowBlock& rows) {
                          tl::Tensor s = tl.cast(of[0], DType::f32);
-                         if (scores.scale != 1) s = s * scores.scale;
-                         if (scores.is_causal) s = masked(tl, s, rows);
+                         if (is_causal) s = masked(tl, s, rows);
                          return tl.cast(tl.softmax(s), x.dtype());
                        });
 }
 
-// scale y (dy - sum(dy y)): where y is 0, behind the mask, the gradient is, too.
-Tensor softmax_gradient(const Tensor& dy, const Tensor& y, double scale) {
+// y (dy - sum(dy y)): where y is 0, behind the mask, the gradient is, too.
+Tensor softmax_gradient(const Tensor& dy, const Tensor& y) {
   return ops::map_rows("softmax_backward",
                        ops::elementwise_placement("softmax_backward", dy, y, ops::Linearity::each),
                        {dy, y}, [&](tl::Context& tl, Blocks of, const RowBlock&) {
                          const tl::Tensor g = tl.cast(of[0], DType::f32);
                          const tl::Tensor p = tl.cast(of[1], DType::f32);
                          const tl::Tensor along = tl.sum(g * p, 1, {.keep_dims = true});
-                         tl::Tensor dx = p * (g - along);
-                         if (scale != 1) dx = dx * scale;
-                         return tl.cast(dx, dy.dtype());
+                         return tl.cast(p * (g - along), dy.dtype());
                        });
 }
 
-Tensor softmax_of(const Tensor& x, const Scores& scores) {
+Tensor softmax_of(const Tensor& x, bool is_causal) {
   ops::check_operands("softmax", {x});
   ops::check_has_whole_rows("softmax", x);
-  Tensor y = probabilities(x, scores);
+  Tensor y = probabilities(x, is_causal);
   if (!needs_grad(x)) return y;
-  return autograd::record("softmax", y, {x},
-                          [y = SavedTensor(y), scale = scores.scale](const Tensor& dy) {
-                            return std::vector{softmax_gradient(dy, y.get(), scale)};
-                          });
+  return autograd::record("softmax", y, {x}, [y = SavedTensor(y)](const Tensor& dy) {
+    return std::vector{softmax_gradient(dy, y.get())};
+  });
 }
 
 }  // namespace
@@ -76,7 +67,7 @@ Tensor softmax(const Tensor& x, int dim) {
                                               "transpose() it there",
                                               dim, to_string(x.shape())));
   }
-  return softmax_of(x, {});
+  return softmax_of(x, false);
 }
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -87,9 +78,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                        fmt::format("query is {}; [..., s, d] is wanted", to_string(query.shape())));
   }
   const auto d = static_cast<double>(query.shape()[query.shape().rank() - 1]);
-  const Tensor scores = matmul(query, key, {.transpose_b = true});
   const double scale = options.scale.value_or(1 / std::sqrt(d));
-  return matmul(softmax_of(scores, {scale, options.is_causal}), value);
+  const Tensor scores = matmul(query, key, {.transpose_b = true, .alpha = scale});
+  return matmul(softmax_of(scores, options.is_causal), value);
 }
 
 }  // namespace kernbench::nn::functional

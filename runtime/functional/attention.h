@@ -18,8 +18,10 @@ struct AttentionOptions {
 };
 
 // softmax(scale query key^T) value, of [..., s, d], [..., t, d] and [..., t, e]: [..., s, e], with
-// the same sizes in front.  Two products and a softmax, each a kernel.  Heads may be shared by PEs:
-// with three dimensions, row_wise cuts heads (split_heads() makes them of a column_wise matrix).
+// the same sizes in front.  Two products and a softmax, each a kernel, and each with one rounding:
+// scores are scaled before they are rounded, so that in f16 only scaled ones need to be finite.
+// Heads may be shared by PEs: with three dimensions, row_wise cuts heads (split_heads() makes them
+// of a column_wise matrix).
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options = {});
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/device_kernel.h"
+#include "runtime/functional/elements.h"
 #include "runtime/functional/matmul_kernel.h"
 
 namespace kernbench {
@@ -64,11 +64,14 @@ Tensor product(const GemmOperands& operands, const Shape& shape) {
                                        });
   if (!placement) {
     ops::refuse_placements(
-        "matmul", operands.a, operands.b,
+        operands.name(), operands.a, operands.b,
         "on each level one operand may be cut along what the other has not, both along what is "
         "summed over or along the batch, or one be partial beside a replicated one");
   }
-  Tensor c = ops::make_like(operands.a, "matmul", shape, operands.a.dtype(), *placement);
+  Tensor c = ops::make_like(operands.a, operands.name(), shape, operands.a.dtype(), *placement);
+  if (operands.bias.defined()) {
+    ops::elementwise_placement(operands.name(), c, operands.bias, ops::Linearity::together);
+  }
   ops::gemm_into(c, operands);
   return c;
 }
@@ -90,11 +93,12 @@ Shape check_shapes(const GemmOperands& operands) {
   const Shape& b = operands.b.shape();
   const auto refuse = [&](std::string_view wanted) {
     ops::refuse_shapes(
-        "matmul", fmt::format("mat1 and mat2 shapes cannot be multiplied: '{}' {}{} and '{}' {}{}; "
-                              "{} is wanted",
-                              operands.a.name(), to_string(a),
-                              operands.transpose_a ? " transposed" : "", operands.b.name(),
-                              to_string(b), operands.transpose_b ? " transposed" : "", wanted));
+        operands.name(),
+        fmt::format("mat1 and mat2 shapes cannot be multiplied: '{}' {}{} and '{}' {}{}; "
+                    "{} is wanted",
+                    operands.a.name(), to_string(a), operands.transpose_a ? " transposed" : "",
+                    operands.b.name(), to_string(b), operands.transpose_b ? " transposed" : "",
+                    wanted));
   };
   const bool is_batched = b.rank() > 2;
   if (a.rank() < 2 || b.rank() < 2) refuse("at least two dimensions");
@@ -114,34 +118,66 @@ Shape check_shapes(const GemmOperands& operands) {
                      size(b, !operands.transpose_b));
 }
 
+// Throws KB-F001 unless the bias is a vector of so many columns.
+void check_bias(const GemmOperands& operands, std::int64_t columns) {
+  if (!operands.bias.defined() || operands.bias.shape() == Shape{columns}) return;
+  ops::refuse_shapes(operands.name(),
+                     fmt::format("input '{}' is {}; beside a product with {} "
+                                 "columns, {} is wanted",
+                                 operands.bias.name(), to_string(operands.bias.shape()), columns,
+                                 to_string(Shape{columns})));
+}
+
 // With op for "transposed or not": the gradient of op(a) is dc op(b)^T, that of op(b) op(a)^T dc.
 Tensor gradient_of_a(const GemmOperands& of, const Tensor& dc, const Shape& shape) {
-  if (of.transpose_a) return product({of.b, dc, of.transpose_b, true, of.is_folded}, shape);
-  return product({dc, of.b, false, !of.transpose_b, of.is_folded}, shape);
+  if (of.transpose_a)
+    return product({of.b, dc, of.transpose_b, true, of.is_folded, of.alpha}, shape);
+  return product({dc, of.b, false, !of.transpose_b, of.is_folded, of.alpha}, shape);
 }
 Tensor gradient_of_b(const GemmOperands& of, const Tensor& dc, const Shape& shape) {
-  if (of.transpose_b) return product({dc, of.a, true, of.transpose_a, of.is_folded}, shape);
-  return product({of.a, dc, !of.transpose_a, false, of.is_folded}, shape);
+  if (of.transpose_b)
+    return product({dc, of.a, true, of.transpose_a, of.is_folded, of.alpha}, shape);
+  return product({of.a, dc, !of.transpose_a, false, of.is_folded, of.alpha}, shape);
+}
+
+// REQUIRES: checked operands
+Tensor multiply(const GemmOperands& operands) {
+  const Tensor& a = operands.a;
+  const Tensor& b = operands.b;
+  const Shape shape = check_shapes(operands);
+  check_bias(operands, shape[shape.rank() - 1]);
+  Tensor c = product(operands, shape);
+  if (!needs_grad(a, b, operands.bias)) return c;
+  const Tensor none;
+  GemmOperands form = operands;  // without tensors
+  form.a = form.b = form.bias = none;
+  const auto backward = [form, a = SavedTensor(needs_grad(b) ? a : none),
+                         b = SavedTensor(needs_grad(a) ? b : none), shape_of_a = a.shape(),
+                         shape_of_b = b.shape(), of_a = needs_grad(a), of_b = needs_grad(b),
+                         of_bias = needs_grad(operands.bias)](const Tensor& dc) {
+    GemmOperands of = form;
+    of.a = a.get();
+    of.b = b.get();
+    return std::vector{of_a ? gradient_of_a(of, dc, shape_of_a) : Tensor(),
+                       of_b ? gradient_of_b(of, dc, shape_of_b) : Tensor(),
+                       of_bias ? ops::sum_of_rows(dc) : Tensor()};
+  };
+  return autograd::record(operands.name(), std::move(c), {a, b, operands.bias}, backward);
 }
 
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   ops::check_operands("matmul", {a, b});
-  const GemmOperands operands{a, b, options.transpose_a, options.transpose_b,
-                              b.shape().rank() <= 2};
-  Tensor c = product(operands, check_shapes(operands));
-  if (!needs_grad(a, b)) return c;
-  const Tensor none;
-  const auto backward = [a = SavedTensor(needs_grad(b) ? a : none),
-                         b = SavedTensor(needs_grad(a) ? b : none), shape_of_a = a.shape(),
-                         shape_of_b = b.shape(), options, is_folded = operands.is_folded,
-                         of_a = needs_grad(a), of_b = needs_grad(b)](const Tensor& dc) {
-    const GemmOperands of{a.get(), b.get(), options.transpose_a, options.transpose_b, is_folded};
-    return std::vector{of_a ? gradient_of_a(of, dc, shape_of_a) : Tensor(),
-                       of_b ? gradient_of_b(of, dc, shape_of_b) : Tensor()};
-  };
-  return autograd::record("matmul", std::move(c), {a, b}, backward);
+  return multiply(
+      {a, b, options.transpose_a, options.transpose_b, b.shape().rank() <= 2, options.alpha});
+}
+
+Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  if (!input.defined()) return matmul(a, b, options);
+  ops::check_operands("addmm", {a, b, input});
+  return multiply({a, b, options.transpose_a, options.transpose_b, b.shape().rank() <= 2,
+                   options.alpha, input});
 }
 
 }  // namespace kernbench

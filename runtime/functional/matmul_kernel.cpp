@@ -46,7 +46,10 @@ class GemmOnPe {
         a_(matrices_of(operands.a, tl, operands.is_folded, operands.transpose_a)),
         b_(matrices_of(operands.b, tl, operands.is_folded, operands.transpose_b)),
         c_(matrices_of(c, tl, operands.is_folded, false)),
-        size_{c_.rows, c_.columns, operands.transpose_a ? a_.rows : a_.columns} {}
+        size_{c_.rows, c_.columns, operands.transpose_a ? a_.rows : a_.columns},
+        alpha_(operands.alpha) {
+    if (operands.bias.defined()) bias_ = local_part(operands.bias, tl).data;
+  }
 
   // So that what is loaded ahead fits beside what a collective uses: a step's products may have
   // another step's operands behind them, and one more on the way.
@@ -56,7 +59,7 @@ class GemmOnPe {
   }
 
   void run(const sim::GemmSize& tile) {
-    tl_.limit_commands_under_way(transposes() ? 6 : 4);
+    tl_.limit_commands_under_way((transposes() ? 6 : 4) + (has_epilogue() ? 2 : 0));
     for (std::int64_t i = 0; i < c_.count; ++i) {
       for_each_block(size_.m, tile.m, [&](std::int64_t row, std::int64_t height) {
         for_each_block(size_.n, tile.n, [&](std::int64_t column, std::int64_t width) {
@@ -69,19 +72,31 @@ class GemmOnPe {
 
  private:
   bool transposes() const { return a_.is_transposed || b_.is_transposed; }
+  bool has_epilogue() const { return alpha_ != 1 || bias_; }
 
   // One tile of c.
   tl::Tensor product(std::int64_t index, std::int64_t row, std::int64_t column,
                      const sim::GemmSize& tile) {
+    if (!has_epilogue()) return sum_of_products(index, row, column, tile, c_.data.dtype());
+    std::optional<tl::Tensor> bias;  // loaded first: beside what the products wait for
+    if (bias_) bias = tl_.load(*bias_ + column, {1, tile.n}, bias_->dtype());
+    const tl::Tensor sum = sum_of_products(index, row, column, tile, DType::f32);
+    return tl_.cast(bias ? tl_.fma(sum, alpha_, tl_.cast(*bias, DType::f32)) : sum * alpha_,
+                    c_.data.dtype());
+  }
+
+  // In f32, and then rounded to a type.
+  tl::Tensor sum_of_products(std::int64_t index, std::int64_t row, std::int64_t column,
+                             const sim::GemmSize& tile, DType dtype) {
     std::optional<tl::Tensor> sum;
     for_each_block(size_.k, tile.k, [&](std::int64_t k, std::int64_t depth) {
       const tl::Tensor a = a_.load(tl_, index, row, k, {tile.m, depth});
       const tl::Tensor b = b_.load(tl_, index, k, column, {depth, tile.n});
       const bool is_last = k + depth == size_.k;
-      const tl::DotOptions options{.out_dtype = is_last ? c_.data.dtype() : DType::f32};
+      const tl::DotOptions options{.out_dtype = is_last ? dtype : DType::f32};
       sum = sum ? tl_.dot(a, b, std::move(*sum), options) : tl_.dot(a, b, options);
     });
-    return sum ? *sum : tl_.zeros({tile.m, tile.n}, c_.data.dtype());
+    return sum ? *sum : tl_.zeros({tile.m, tile.n}, dtype);
   }
 
   tl::Context& tl_;
@@ -89,13 +104,17 @@ class GemmOnPe {
   const Matrices b_;
   const Matrices c_;
   const sim::GemmSize size_;
+  const double alpha_;
+  std::optional<tl::Pointer> bias_;
 };
 
 }  // namespace
 
 void gemm_into(const Tensor& c, const GemmOperands& operands) {
   std::optional<sim::GemmSize> tile;  // the first PE's, for all: its part is no smaller than others
-  launch("matmul", {c}, {operands.a, operands.b}, [&](tl::Context& tl) {
+  std::vector<Tensor> uses = {operands.a, operands.b};
+  if (operands.bias.defined()) uses.push_back(operands.bias);
+  launch(operands.name(), {c}, uses, [&](tl::Context& tl) {
     GemmOnPe gemm(tl, c, operands);
     if (!tile) tile = gemm.choose_tile();
     gemm.run(*tile);

@@ -61,6 +61,16 @@ TEST_CASE("a column-parallel output is x times this rank's columns", "[tp][layer
   });
 }
 
+TEST_CASE("a column-parallel layer adds its bias before the one rounding", "[tp][layers]") {
+  on_ranks(2, [](TensorParallelWorld& world, int) {
+    ColumnParallelLinear layer(world.torch, {.in_features = 2, .out_features = 4});
+    layer.weight.copy_(RuntimeContext::tensor({2048, 60000, 1, 30000}, {2, 2}));
+    layer.bias.copy_(RuntimeContext::tensor({1, -65504}, {2}));
+    const Tensor x = world.torch.ones({1, 2}, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
+    CHECK(layer.forward(x).to_vector() == Floats{2050, 24496});  // not 2048 and infinity
+  });
+}
+
 TEST_CASE("a row-parallel output is all of x times all of the weight", "[tp][layers]") {
   constexpr int kRanks = 3;
   on_ranks(kRanks, [](TensorParallelWorld& world, int rank) {
