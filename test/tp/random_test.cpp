@@ -25,7 +25,7 @@ TEST_CASE("a generator repeats itself, and another seed is another sequence", "[
   }
 }
 
-TEST_CASE("uniform numbers lie in [0, 1) and normal ones have mean 0 and variance 1",
+TEST_CASE("uniform numbers lie from 0 to below 1 and normal ones have mean 0 and variance 1",
           "[tp][random]") {
   constexpr int kCount = 100'000;
   Generator generator(5);
