@@ -101,6 +101,10 @@ std::string describe_sip(const Topology& topology) {
                      cubes == 1 ? "" : "s", pes, pes == 1 ? "" : "s");
 }
 
+int pes_of_sip(const Topology& topology) {
+  return topology.cube_count() * topology.pe_count();
+}
+
 Topology in_ring(Topology topology, int sip_count) {
   topology.system.topology = SipTopology::ring_1d;
   topology.system.sip_count = topology.system.w = sip_count;

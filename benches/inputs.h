@@ -38,6 +38,8 @@ std::string ccl_text(const std::string& path);
 std::string describe(const Topology& topology);
 // "4 x 4 cubes of 8 PEs"
 std::string describe_sip(const Topology& topology);
+// Of all cubes of a SIP.
+int pes_of_sip(const Topology& topology);
 
 // So many of the same SIPs, in a ring.
 Topology in_ring(Topology topology, int sip_count);

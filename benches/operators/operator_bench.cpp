@@ -43,7 +43,7 @@ std::string sweep_name(const Request& request, DType dtype, std::string_view wha
 
 std::string tokens_text(const Topology& topology) {
   return fmt::format("{}: tokens on the {} PEs of SIP 0, row by row; parameters on each",
-                     topology.name, topology.cube_count() * topology.pe_count());
+                     topology.name, pes_of_sip(topology));
 }
 
 // "rms/bf16/"

@@ -38,7 +38,9 @@ std::string strong_scaling_figure(std::span<const Row> steps, const std::string&
             .scale = figure::Scale::log2},
       .series = {{.name = "measured", .points = std::move(measured)},
                  {.name = "ideal", .points = std::move(ideal), .kind = figure::SeriesKind::bound}},
-      .note = "Ideal: ranks share all of a step, and communication takes no time."});
+      .note =
+          "Ideal: ranks share all of a step, and communication takes no time.  Each has as many "
+          "PEs at every tp."});
 }
 
 std::string step_time_figure(std::span<const Row> steps, const std::string& what) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "benches/bus_bandwidth.h"
+#include "benches/inputs.h"
 #include "ccl/lower_bound.h"
 #include "sim_engine/base/check.h"
 
@@ -83,6 +84,7 @@ Row step_row(const StepResult& result) {
   row.set("table", "step")
       .set("tp", result.world_size)
       .set("pes", result.pes)
+      .set("sip_pes", result.sip_pes)
       .set("forward_ns", to_ns(result.forward))
       .set("backward_ns", to_ns(result.backward))
       .set("step_ns", to_ns(step))
@@ -92,8 +94,8 @@ Row step_row(const StepResult& result) {
       .set("idle_ns", to_ns(step - result.activity.busy()))
       .set("flops", result.flops)
       .set("tflops_per_sip", result.tflops_per_device())
-      .set("utilization", result.peak_tflops
-                              ? std::optional(result.tflops_per_device() / *result.peak_tflops)
+      .set("utilization_of_pes",
+           result.peak_tflops ? std::optional(result.tflops_per_device() / *result.peak_tflops)
                               : std::nullopt)
       .set("bound_ns", to_ns(result.bound));
   const auto& check = result.check;
@@ -107,7 +109,12 @@ Row step_row(const StepResult& result) {
 }
 
 Row collective_row(const StepResult& result, const CollectiveUse& use) {
-  const double factor = spec_of(kind_of(use.function)).factor.of(result.world_size);
+  // With one rank it goes on inside the device, and crosses no link.
+  std::optional<double> busbw;
+  if (result.world_size > 1) {
+    busbw = spec_of(kind_of(use.function)).factor.of(result.world_size) *
+            algbw_gbs(use.size * use.count, use.time);
+  }
   return Row()
       .set("table", "collective")
       .set("tp", result.world_size)
@@ -115,7 +122,7 @@ Row collective_row(const StepResult& result, const CollectiveUse& use) {
       .set("size_bytes", use.size)
       .set("count", use.count)
       .set("time_ns", to_ns(use.time))
-      .set("busbw_gbs", factor * algbw_gbs(use.size * use.count, use.time));
+      .set("busbw_gbs", busbw);
 }
 
 }  // namespace
@@ -129,6 +136,7 @@ StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
   const RankStep& slowest = *std::ranges::max_element(ranks, {}, &RankStep::step);
   StepResult result{.world_size = static_cast<int>(ranks.size()),
                     .pes = pes,
+                    .sip_pes = pes_of_sip(topology),
                     .forward = slowest.forward(),
                     .backward = slowest.backward(),
                     .activity = slowest.activity,

@@ -25,7 +25,8 @@ struct CollectiveUse {
 // Of the rank that took longest.
 struct StepResult {
   int world_size = 1;
-  int pes = 1;
+  int pes = 1;      // of each device, that share the rank's part
+  int sip_pes = 1;  // that a device has
   Time forward{0};
   Time backward{0};
   runtime::DeviceActivity activity;
@@ -48,10 +49,12 @@ StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
                      double forward_flops, int pes);
 
 // A row "step", then one for each of its collectives.
-//   step        table, tp, pes, forward_ns, backward_ns, step_ns, compute_ns, communication_ns,
-//               exposed_ns, idle_ns, flops, tflops_per_sip, utilization, bound_ns, wrong, unequal,
-//               checked, worst_error, bound_share
-//   collective  table, tp, collective, size_bytes, count, time_ns, busbw_gbs
+//   step        table, tp, pes, sip_pes, forward_ns, backward_ns, step_ns, compute_ns,
+//               communication_ns, exposed_ns, idle_ns, flops, tflops_per_sip, utilization_of_pes,
+//               bound_ns, wrong, unequal, checked, worst_error, error, error_bound
+//   collective  table, tp, collective, size_bytes, count, time_ns, busbw_gbs (null at tp 1)
+// utilization_of_pes is the share of the peak of the arrays of `pes` PEs, of `sip_pes` that a SIP
+// has.
 std::vector<Row> to_rows(const StepResult& result);
 
 }  // namespace kernbench::benches

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "benches/evaluation/figure_artifacts.h"
 #include "benches/inputs.h"
@@ -26,44 +27,58 @@ constexpr int kMostRanks = 1024;
                                           divisor, of, whole));
 }
 
-// Of the numbers that divide what a rank has, the largest that are so many PEs.
-int most_pes(std::int64_t own, int available) {
-  int most = available;
-  while (own % most != 0) --most;
-  return most;
+// Of the numbers up to `available` the largest that divides `whole`.
+int largest_divisor(std::int64_t whole, int available) {
+  int largest = available;
+  while (whole % largest != 0) --largest;
+  return largest;
 }
 
-StepPoint point_of(const Bench& bench, const StepBench& steps, int tp) {
-  const Settings& settings = bench.settings();
-  StepPoint point{.tp = tp, .input = {}, .overlap = settings.flag("overlap")};
-  point.input = {.tokens = steps.tokens,
-                 .hidden = steps.hidden,
-                 .dtype = settings.choice("dtype", kDTypes),
-                 .pes = 1,
-                 .sequence_parallel = settings.flag("sequence_parallel")};
+// The same on each rank at every point, or the sweep would not scale: tp times as many PEs share a
+// step.
+int pes_of(const Bench& bench, const StepBench& steps, std::span<const std::int64_t> tps) {
+  std::int64_t shared = 0;
+  for (const std::int64_t tp : tps) shared = std::gcd(shared, steps.cut / tp);
+  const int available = bench.topology().pe_count();
+  const int largest = largest_divisor(shared, available);
+  if (!bench.settings().is_set("pes")) return largest;
+  const std::int64_t pes = bench.settings().integer("pes", 1, pes_of_sip(bench.topology()));
+  if (pes > available) {
+    throw UsageError("KB-U012", fmt::format("--set pes: {} are more than the {} of a cube, and a "
+                                            "rank's part lies on PEs of one cube",
+                                            pes, available));
+  }
+  for (const std::int64_t tp : tps) {
+    const std::int64_t own = steps.cut / tp;
+    if (own % pes == 0) continue;
+    throw UsageError("KB-U012", fmt::format("--set pes: {} does not divide {} / tp, which is {} at "
+                                            "tp {}; {} divides it at every tp",
+                                            pes, steps.cut_name, own, tp, largest));
+  }
+  return static_cast<int>(pes);
+}
+
+void check_tp(const Bench& bench, const StepBench& steps, std::int64_t tp) {
   if (steps.cut % tp != 0) does_not_divide("tp", tp, steps.cut_name, steps.cut);
-  if (point.input.sequence_parallel && steps.tokens % tp != 0) {
+  if (bench.settings().flag("sequence_parallel") && steps.tokens % tp != 0) {
     does_not_divide("tp", tp, "the number of tokens", steps.tokens);
   }
-  const std::int64_t own = steps.cut / tp;
-  const int available = bench.topology().pe_count();
-  if (!settings.is_set("pes")) {
-    point.input.pes = most_pes(own, available);
-    return point;
-  }
-  point.input.pes = static_cast<int>(settings.integer("pes", 1, available));
-  if (own % point.input.pes != 0) {
-    does_not_divide("pes", point.input.pes, fmt::format("{} / tp", steps.cut_name), own);
-  }
-  return point;
 }
 
 std::vector<StepPoint> points_of(const Bench& bench, const StepBench& steps) {
+  const Settings& settings = bench.settings();
+  std::vector<std::int64_t> tps = settings.integers("tp", 1, kMostRanks);
+  for (const std::int64_t tp : tps) check_tp(bench, steps, tp);
+  std::ranges::sort(tps);
+  const StepInput input{.tokens = steps.tokens,
+                        .hidden = steps.hidden,
+                        .dtype = settings.choice("dtype", kDTypes),
+                        .pes = pes_of(bench, steps, tps),
+                        .sequence_parallel = settings.flag("sequence_parallel")};
   std::vector<StepPoint> points;
-  for (const std::int64_t tp : bench.settings().integers("tp", 1, kMostRanks)) {
-    points.push_back(point_of(bench, steps, static_cast<int>(tp)));
+  for (const std::int64_t tp : tps) {
+    points.push_back({static_cast<int>(tp), input, settings.flag("overlap")});
   }
-  std::ranges::sort(points, {}, &StepPoint::tp);
   return points;
 }
 
@@ -96,6 +111,12 @@ std::string describe(const StepBench& steps, const StepInput& input) {
                      input.sequence_parallel ? ", sequence parallel" : "");
 }
 
+// "8 of the 128 PEs of each SIP (4 x 4 cubes of 8 PEs)"
+std::string describe_pes(const Topology& topology, int pes) {
+  return fmt::format("{} of the {} PEs of each SIP ({})", pes, pes_of_sip(topology),
+                     describe_sip(topology));
+}
+
 void note_what_runs(Bench& bench, const StepBench& steps, std::span<const StepPoint> points) {
   const Topology& topology = bench.topology();
   const bool is_given = std::ranges::all_of(
@@ -103,16 +124,16 @@ void note_what_runs(Bench& bench, const StepBench& steps, std::span<const StepPo
   bench.note("ranks", is_given ? "all SIPs are one tensor parallel group"
                                : "each point has a ring of tp SIPs like these, a rank on each; if "
                                  "they are as many, the topology itself");
+  bench.note("PEs", describe_pes(bench.topology(), points.front().input.pes));
   bench.note("model", describe(steps, points.front().input));
   bench.note("step", steps.flops_form);
   if (bench.settings().flag("check")) bench.note("check", steps.check_form);
 }
 
-void add_artifacts(Bench& bench, const std::string& model, const StepRows& rows) {
+void add_artifacts(Bench& bench, const std::string& what, const StepRows& rows) {
   if (!bench.wants_artifacts()) return;
   bench.add_artifact("steps.csv", to_csv(rows.steps));
   bench.add_artifact("collectives.csv", to_csv(rows.collectives));
-  const std::string what = fmt::format("{}; SIPs of {}", model, describe_sip(bench.topology()));
   FigureArtifacts figures(bench);
   figures.add("strong_scaling", strong_scaling_figure(rows.steps, what));
   figures.add("step_time", step_time_figure(rows.steps, what));
@@ -124,7 +145,9 @@ std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own) {
   for (const SettingInfo& setting : std::initializer_list<SettingInfo>{
            {"tp", "1,2,4,8", "ranks that share the model, a list: a point for each"},
            {"dtype", "f16", "f16, bf16 or f32"},
-           {"pes", "", "PEs of a SIP that share its part; else as many as divide it"},
+           {"pes", "",
+            "PEs of one cube of a SIP that share its part, the same number at every tp; else the "
+            "most that divide all parts"},
            {"sequence_parallel", "false", "ranks share the tokens between the parallel layers"},
            {"overlap", "true",
             "backward's communication goes on beside the products for the weights"},
@@ -145,7 +168,11 @@ void run_step_sweep(Bench& bench, const StepBench& steps) {
   }
   const StepRows rows = split_rows(sweep.run());
   print_steps(bench, rows);
-  add_artifacts(bench, describe(steps, points.front().input), rows);
+  const StepInput& input = points.front().input;
+  add_artifacts(
+      bench,
+      fmt::format("{}; {}", describe(steps, input), describe_pes(bench.topology(), input.pes)),
+      rows);
 }
 
 }  // namespace kernbench::benches

@@ -28,16 +28,17 @@ std::string step_line(const Row& first, const Row& row) {
       number_in(row, "tp"), number_in(row, "pes"), us("forward_ns"), us("backward_ns"),
       us("step_ns"), number_in(first, "step_ns") / step, share("compute_ns"),
       share("communication_ns"), share("exposed_ns"), share("idle_ns"),
-      number_in(row, "tflops_per_sip"), percent_or_dash(number_or_null(row, "utilization")),
+      number_in(row, "tflops_per_sip"), percent_or_dash(number_or_null(row, "utilization_of_pes")),
       us("bound_ns"), count_or_dash(number_or_null(row, "wrong")));
 }
 
 std::string collective_line(const Row& row) {
   const double count = number_in(row, "count");
   const double us = number_in(row, "time_ns") / 1e3;
-  return fmt::format("{:>6}  {:<24} {:>12.0f} {:>7.0f} {:>12.3f} {:>12.3f} {:>9.2f}\n",
+  const auto busbw = number_or_null(row, "busbw_gbs");
+  return fmt::format("{:>6}  {:<24} {:>12.0f} {:>7.0f} {:>12.3f} {:>12.3f} {:>9}\n",
                      number_in(row, "tp"), text_in(row, "collective"), number_in(row, "size_bytes"),
-                     count, us, us / count, number_in(row, "busbw_gbs"));
+                     count, us, us / count, busbw ? fmt::format("{:.2f}", *busbw) : "-");
 }
 
 double sum_of(std::span<const Row> rows, std::string_view column) {
@@ -70,6 +71,33 @@ void print_verdict(Bench& bench, std::span<const Row> steps) {
   }
 }
 
+void print_step_table(Bench& bench, std::span<const Row> steps) {
+  const Row& first = steps.front();
+  bench.print(fmt::format(
+      "#\n# of the rank that takes longest; comm: a collective is under way, exposed: and no "
+      "kernel computes, idle: neither\n"
+      "# of peak: of the arrays of so many PEs (pes); a SIP has {:.0f}\n"
+      "#{:>5} {:>4} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>11} {:>7}\n"
+      "#{:>5} {:>4} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>11}\n",
+      number_in(first, "sip_pes"), "tp", "pes", "forward", "backward", "step", "speed-up",
+      "compute", "comm", "exposed", "idle", "per SIP", "of peak", "bound", "#wrong", "", "", "(us)",
+      "(us)", "(us)", "", "(%)", "(%)", "(%)", "(%)", "(TFLOP/s)", "(%)", "(us)"));
+  for (const Row& row : steps) bench.print(step_line(first, row));
+}
+
+void print_collective_table(Bench& bench, std::span<const Row> collectives) {
+  if (collectives.empty()) return;
+  bench.print(
+      fmt::format("#\n#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}\n"
+                  "#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}\n",
+                  "tp", "collective", "size", "count", "time", "each", "busbw", "", "", "(B)", "",
+                  "(us)", "(us)", "(GB/s)"));
+  for (const Row& row : collectives) bench.print(collective_line(row));
+  if (number_in(collectives.front(), "tp") == 1) {
+    bench.print("# at tp 1 a collective sums over the PEs of the SIP, and no link is used\n");
+  }
+}
+
 }  // namespace
 
 StepRows split_rows(const std::vector<Row>& rows) {
@@ -81,24 +109,8 @@ StepRows split_rows(const std::vector<Row>& rows) {
 }
 
 void print_steps(Bench& bench, const StepRows& rows) {
-  bench.print(fmt::format(
-      "#\n# of the rank that takes longest; comm: a collective is under way, exposed: and no "
-      "kernel "
-      "computes, idle: neither\n"
-      "#{:>5} {:>4} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>11} {:>7}\n"
-      "#{:>5} {:>4} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>11}\n",
-      "tp", "pes", "forward", "backward", "step", "speed-up", "compute", "comm", "exposed", "idle",
-      "per SIP", "of peak", "bound", "#wrong", "", "", "(us)", "(us)", "(us)", "", "(%)", "(%)",
-      "(%)", "(%)", "(TFLOP/s)", "(%)", "(us)"));
-  for (const Row& row : rows.steps) bench.print(step_line(rows.steps.front(), row));
-  if (!rows.collectives.empty()) {
-    bench.print(
-        fmt::format("#\n#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}\n"
-                    "#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}\n",
-                    "tp", "collective", "size", "count", "time", "each", "busbw", "", "", "(B)", "",
-                    "(us)", "(us)", "(GB/s)"));
-  }
-  for (const Row& row : rows.collectives) bench.print(collective_line(row));
+  print_step_table(bench, rows.steps);
+  print_collective_table(bench, rows.collectives);
   print_verdict(bench, rows.steps);
 }
 

@@ -106,12 +106,27 @@ TEST_CASE("the rows of a step have these columns", "[tensor_parallel]") {
   };
   const std::vector<Row> rows = to_rows(result);
   REQUIRE(rows.size() == 3);
-  CHECK(columns_of(rows[0]) ==
-        std::vector<std::string>{"table",       "tp",          "pes",        "forward_ns",
-                                 "backward_ns", "step_ns",     "compute_ns", "communication_ns",
-                                 "exposed_ns",  "idle_ns",     "flops",      "tflops_per_sip",
-                                 "utilization", "bound_ns",    "wrong",      "unequal",
-                                 "checked",     "worst_error", "error",      "error_bound"});
+  CHECK(columns_of(rows[0]) == std::vector<std::string>{"table",
+                                                        "tp",
+                                                        "pes",
+                                                        "sip_pes",
+                                                        "forward_ns",
+                                                        "backward_ns",
+                                                        "step_ns",
+                                                        "compute_ns",
+                                                        "communication_ns",
+                                                        "exposed_ns",
+                                                        "idle_ns",
+                                                        "flops",
+                                                        "tflops_per_sip",
+                                                        "utilization_of_pes",
+                                                        "bound_ns",
+                                                        "wrong",
+                                                        "unequal",
+                                                        "checked",
+                                                        "worst_error",
+                                                        "error",
+                                                        "error_bound"});
   CHECK(columns_of(rows[1]) == std::vector<std::string>{"table", "tp", "collective", "size_bytes",
                                                         "count", "time_ns", "busbw_gbs"});
   CHECK(number_in(rows[0], "step_ns") == 30'000);
@@ -120,6 +135,9 @@ TEST_CASE("the rows of a step have these columns", "[tensor_parallel]") {
   CHECK(number_in(rows[0], "idle_ns") == 30'000 - 24'000 - 3'000);
   CHECK(number_in(rows[2], "busbw_gbs") == Approx(1.5 * 4000 / 3000));
   CHECK_FALSE(number_or_null(rows[0], "wrong"));
+  StepResult alone = result;
+  alone.world_size = 1;
+  CHECK_FALSE(number_or_null(to_rows(alone)[2], "busbw_gbs"));  // no bus is used
   result.check = StepCheck{.checked = 10, .wrong = 2};
   CHECK(number_in(to_rows(result).front(), "wrong") == 2);
   const StepRows split = split_rows(rows);
