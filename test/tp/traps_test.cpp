@@ -116,7 +116,7 @@ TEST_CASE("5: an input's gradient is reduced once, and with disable_grad_reduce 
   });
 }
 
-TEST_CASE("6: of gathered logits the loss would be log(W) too large; with vocab_size it is refused",
+TEST_CASE("6: of gathered logits the loss would be log(W) too large, with vocab_size it is refused",
           "[tp][traps]") {
   on_ranks(2, [](TensorParallelWorld& world, int) {
     const Tensor gathered = world.tensor({1, 2, 3, 4}, {1, 4});
@@ -158,7 +158,7 @@ TEST_CASE("8: tensor_parallel_output_grad is worth a factor of the group's size"
   });
 }
 
-TEST_CASE("9: sources are ranks of the world, or of the group where it is said; pp varies slowest",
+TEST_CASE("9: sources are ranks of the world, or of the group where it is said, pp varies slowest",
           "[tp][traps]") {
   TensorParallelWorld world(
       8, {.parallel = {.tensor_model_parallel_size = 2, .pipeline_model_parallel_size = 2}});

@@ -39,7 +39,7 @@ constexpr int kFewEvents = 1000;
 
 }  // namespace
 
-TEST_CASE("milestone-1h-gemm leaves all its files; theory and measurement agree",
+TEST_CASE("milestone-1h-gemm leaves all its files, theory and measurement agree",
           "[evaluation][cli]") {
   const TemporaryFolder folder;
   const ProgramResult result =

@@ -144,7 +144,7 @@ TEST_CASE("fused kernels move what must be moved, and r", "[operators]") {
   CHECK(backward.roofline == Time{(3 * n + weights + gradient_of_weights) * 10'000 / 16'384});
 }
 
-TEST_CASE("inputs with one gradient share its tensor; one that is upstream's is upstream's",
+TEST_CASE("inputs with one gradient share its tensor, one that is upstream's is upstream's",
           "[operators]") {
   RuntimeContext torch(small_topology("tiny"));
   const Problem problem{{1, 4, 8}, DType::f32, 0};

@@ -156,7 +156,7 @@ TEST_CASE("depth and size are bounded", "[yaml]") {
   CHECK(error_of(text + '-') == "t.yaml:1:1: [KB-Y015] larger than 1 MiB");
 }
 
-TEST_CASE("at most 20 errors are listed, in file order; the rest is counted", "[yaml]") {
+TEST_CASE("at most 20 errors are listed, in file order, the rest is counted", "[yaml]") {
   std::string text;
   for (int i = 0; i < 25; ++i) text += "a: 1\n";
   const std::string errors = error_of(text);

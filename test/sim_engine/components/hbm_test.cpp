@@ -35,7 +35,7 @@ Time load_time(const Topology& topology, const std::vector<int>& pes,
 
 }  // namespace
 
-TEST_CASE("channels are divided into a slice per PE; several PEs share one where they are fewer",
+TEST_CASE("channels are divided into a slice per PE, several PEs share one where they are fewer",
           "[hbm][timing]") {
   // 8000 B at 8 GB/s are 1000 ns.
   CHECK(load_time(hbm_topology(4, 4), {0}, {0}) == ns(10 + 1000));  // a channel each

@@ -206,7 +206,7 @@ TEST_CASE("work that is abandoned at any moment leaves an idle machine", "[machi
   }
 }
 
-TEST_CASE("two PEs that write the same elements at once race; afterwards the machine still works",
+TEST_CASE("two PEs that write the same elements at once race, afterwards the machine still works",
           "[machine][errors]") {
   MachineUnderTest dut(overhead_topology());
   ExchangeProgram::connect(dut.machine);

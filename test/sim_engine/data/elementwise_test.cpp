@@ -133,7 +133,7 @@ TEST_CASE("clamp is the minimum of the maximum", "[executor][elementwise]") {
   CHECK(std::isnan(dut.math(DType::f32, MathOp::clamp, {0}, {-1}, nan)[0]));
 }
 
-TEST_CASE("select takes the first where the mask is not zero; the mask may have another type",
+TEST_CASE("select takes the first where the mask is not zero, the mask may have another type",
           "[executor][elementwise]") {
   ExecutorUnderTest dut;
   const Value mask = dut.store.literal(DType::f16, Elements{1, 0, -0.0F, NAN, 0x1p-24F, 5});

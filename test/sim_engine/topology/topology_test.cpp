@@ -144,7 +144,7 @@ TEST_CASE("w*h must be the number of SIPs", "[topology]") {
   }
 }
 
-TEST_CASE("a ring needs no w and h; a grid needs both", "[topology]") {
+TEST_CASE("a ring needs no w and h, a grid needs both", "[topology]") {
   const auto with_sips = [](const std::string& sips) {
     std::string text = complete_topology();
     const std::string old = "{count: 6, w: 3, h: 2, topology: torus_2d}";
