@@ -74,6 +74,21 @@ std::vector<RankGroups> make_groups_of_all(RuntimeContext& torch, const Parallel
   return groups;
 }
 
+// What make_groups_of_all() has made, but for what the caller has destroyed by itself since.
+void destroy_groups_of_all(RuntimeContext& torch, const SharedParallelState& state) {
+  for (std::size_t rank = 0; rank < state.groups.size(); ++rank) {
+    for (std::size_t i = 0; i < kGroupKindCount; ++i) {
+      const auto kind = static_cast<GroupKind>(i);
+      const std::vector<int> ranks = state.layout->group_of(kind, static_cast<int>(rank));
+      if (ranks.empty() || ranks.front() != static_cast<int>(rank)) continue;  // one of its members
+      try {
+        torch.distributed.destroy_process_group(state.groups[rank][i]);
+      } catch (const CollectiveError&) {  // KB-R002: it is gone
+      }
+    }
+  }
+}
+
 }  // namespace
 
 ParallelState& own_state(RuntimeContext& torch) {
@@ -124,8 +139,10 @@ void destroy_model_parallel(RuntimeContext& torch) {
   const int count = own.initialization_count;
   own = {};
   if (is_driver(torch)) {
-    shared_state(torch).layout.reset();
-    shared_state(torch).groups.clear();
+    SharedParallelState& shared = shared_state(torch);
+    if (shared.layout != nullptr) destroy_groups_of_all(torch, shared);
+    shared.layout.reset();
+    shared.groups.clear();
   } else {
     own.has_destroyed = true;
     own.initialization_count = count;

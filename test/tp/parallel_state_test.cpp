@@ -4,7 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/distributed/group.h"
 #include "test/runtime/distributed/local_world.h"
+#include "tp/parallel_groups.h"
 
 namespace kernbench::test {
 namespace {
@@ -111,6 +113,33 @@ TEST_CASE("a second initialization is refused until the state is destroyed",
   tp::destroy_model_parallel(world.torch);
   CHECK_FALSE(tp::is_initialized(world.torch));
   CHECK(initialize() == "no error");
+}
+
+TEST_CASE("what a driver initializes is gone when it destroys it, groups and all",
+          "[tp][parallel_state]") {
+  LocalWorld world(4);
+  for (int round = 0; round < 3; ++round) {
+    tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 2});
+    std::vector<std::weak_ptr<distributed::Group>> allocated;
+    world.spawn([&](int) {
+      const tp::RankGroups* groups = tp::find_groups(world.torch);
+      REQUIRE(groups != nullptr);
+      for (const distributed::ProcessGroup& group : *groups) {
+        if (group.group() != nullptr) allocated.push_back(group.group());
+      }
+    });
+    CHECK(allocated.size() >= 4 * 2);
+    if (round == 1) {  // the caller may have destroyed one by itself
+      world.dist.destroy_process_group(tp::get_tensor_model_parallel_group(world.torch));
+    }
+    tp::destroy_model_parallel(world.torch);
+    CHECK(std::ranges::all_of(allocated, [](const auto& group) { return group.expired(); }));
+    CHECK(world.dist.get_pg_count() == 1);
+  }
+  tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 2});
+  world.dist.destroy_process_group();
+  tp::destroy_model_parallel(world.torch);  // after all of them have gone
+  CHECK_FALSE(tp::is_initialized(world.torch));
 }
 
 TEST_CASE("16 ranks in 4 stages of 2: groups, ranks and sizes", "[tp][parallel_state]") {
