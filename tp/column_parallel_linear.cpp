@@ -4,21 +4,30 @@
 
 #include "tp/linear.h"
 #include "tp/misuse.h"
-#include "tp/parallel_state.h"
 #include "tp/partition.h"
+#include "tp/warnings.h"
 
 namespace kernbench::tp {
+
+namespace {
+
+[[noreturn]] void refuse_to_gather() {
+  wrong_layer(
+      "ColumnParallelLinear: gather_output with sequence_parallel: the next layer takes "
+      "a part of the output, so there is nothing to gather");
+}
+
+}  // namespace
 
 ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
                                            ColumnParallelLinearOptions options)
     : torch_(torch),
       options_(std::move(options)),
-      group_(options_.tp_group ? *options_.tp_group : get_tensor_model_parallel_group(torch)),
+      group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
       world_size_(torch.distributed.get_world_size(group_)) {
-  if (options_.sequence_parallel && options_.gather_output) {
-    wrong_layer(
-        "ColumnParallelLinear: gather_output with sequence_parallel: the next layer takes "
-        "a part of the output, so there is nothing to gather");
+  if (options_.sequence_parallel) {
+    if (options_.gather_output) refuse_to_gather();
+    warn_if_not_sequence_parallel(torch, options_.name, world_size_);
   }
   const WeightPartition columns{.dim = 1,
                                 .rank = torch.distributed.get_rank(group_),
@@ -28,9 +37,12 @@ ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
       .dtype = options_.dtype,
       .dp = policy_over_pes(Shard::column_wise, options_.num_cubes, options_.num_pes),
       .name = options_.name + ".weight",
+      .cut_option = "out_features",
       .perform_initialization = options_.perform_initialization};
-  divide(options_.out_features, world_size_);
-  if (!options_.skip_weight_param_allocation) {
+  if (options_.skip_weight_param_allocation) {
+    divide(options_.out_features, world_size_,
+           fmt::format("out_features of '{}', the ranks of its group", options_.name));
+  } else {
     weight = make_weight(torch, {options_.in_features, options_.out_features}, columns,
                          options_.init_method, made);
     set_tensor_model_parallel_attributes(weight, true, 1, options_.stride);
@@ -77,13 +89,15 @@ std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(
   const Tensor& own_bias = bias;
   // Within one rank there is nothing to cut a sequence for.
   const bool is_sequence_parallel = options_.sequence_parallel && world_size_ > 1;
+  const bool gathers = gather_output.value_or(options_.gather_output);
+  if (is_sequence_parallel && gathers) refuse_to_gather();
   Tensor y = linear_with_grad_accumulation_and_async_allreduce(
       torch_, x, checked_weight(given_weight), options_.skip_bias_add ? none : own_bias,
       {.group = group_,
        .allreduce_dgrad = !options_.disable_grad_reduce,
        .sequence_parallel = is_sequence_parallel,
        .overlap = options_.async_tensor_model_parallel_allreduce});
-  if (gather_output.value_or(options_.gather_output)) {
+  if (gathers) {
     y = gather_from_tensor_model_parallel_region(torch_, y, group_);
   }
   return {y, options_.skip_bias_add ? own_bias : none};

@@ -55,8 +55,7 @@ std::vector<float> elements_of(std::span<const std::string> keys, const TensorDi
 TensorDict broadcast_data(RuntimeContext& torch, std::span<const std::string> keys,
                           const TensorDict& data, DType dtype,
                           const std::optional<distributed::ProcessGroup>& tp_group) {
-  const distributed::ProcessGroup group =
-      tp_group ? *tp_group : get_tensor_model_parallel_group(torch);
+  const ProcessGroup group = group_or_tensor_model_parallel(torch, tp_group);
   const bool is_source = torch.distributed.get_rank(group) == 0;
   const distributed::SourceOptions from{.group = group, .group_src = 0};
   std::vector<Shape> shapes = is_source ? shapes_of(keys, data, dtype) : std::vector<Shape>{};

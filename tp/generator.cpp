@@ -15,11 +15,12 @@ float Generator::uniform() {
 }
 
 float Generator::normal() {
+  Generator own(bits());
   float u = 0;
   float square = 0;
   while (square == 0 || square >= 1) {
-    u = 2 * uniform() - 1;
-    const float v = 2 * uniform() - 1;
+    u = 2 * own.uniform() - 1;
+    const float v = 2 * own.uniform() - 1;
     square = u * u + v * v;
   }
   float factor = square;

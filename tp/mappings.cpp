@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "tp/parallel_state.h"
+#include "tp/partition.h"
 #include "tp/primitives.h"
 #include "tp/slices.h"
 
@@ -15,10 +15,6 @@ namespace {
 
 using Primitive = Tensor (*)(RuntimeContext&, const Tensor&, const ProcessGroup&);
 
-ProcessGroup group_or_default(RuntimeContext& torch, const OptionalGroup& group) {
-  return group ? *group : get_tensor_model_parallel_group(torch);
-}
-
 // What each mapping along a dimension begins with.
 void check_has_dimensions(const RuntimeContext& torch, std::string_view name, const Tensor& x) {
   torch.check_on_device(x, name);
@@ -27,15 +23,40 @@ void check_has_dimensions(const RuntimeContext& torch, std::string_view name, co
   }
 }
 
-// A mapping of one input whose gradient is mapped by another primitive.
+// A mapping of one input whose gradient is mapped by another primitive, and lies as the input does.
 Tensor mapped(std::string_view name, RuntimeContext& torch, const Tensor& x,
               const OptionalGroup& given, Primitive forward, Primitive backward) {
   check_has_dimensions(torch, name, x);
-  const ProcessGroup group = group_or_default(torch, given);
-  return autograd::record(name, forward(torch, x, group), {x},
-                          [&torch, group, backward](const Tensor& dy) {
-                            return std::vector{backward(torch, dy, group)};
-                          });
+  const ProcessGroup group = group_or_tensor_model_parallel(torch, given);
+  const auto gradient = [&torch, group, backward, of_x = ops::placement_of(x)](const Tensor& dy) {
+    return std::vector{gradient_like(backward(torch, dy, group), of_x)};
+  };
+  return autograd::record(name, forward(torch, x, group), {x}, gradient);
+}
+
+// All ranks' x, of which each computes the same: the gradient is this rank's part of that.
+Tensor gathered(std::string_view name, RuntimeContext& torch, const Tensor& x,
+                const OptionalGroup& given, bool is_first_dim) {
+  check_has_dimensions(torch, name, x);
+  const ProcessGroup group = group_or_tensor_model_parallel(torch, given);
+  const std::size_t dim = is_first_dim ? 0 : x.shape().rank() - 1;
+  const std::int64_t size = x.shape()[dim];
+  const std::int64_t begin = torch.distributed.get_rank(group) * size;
+  const auto gradient = [dim, begin, size, of_x = ops::placement_of(x)](const Tensor& dy) {
+    return std::vector{slice_of_gradient(dy, dim, begin, size, of_x)};
+  };
+  return autograd::record(name,
+                          is_first_dim ? gather_whole_along_first_dim(torch, x, group)
+                                       : gather_along_last_dim(torch, x, group),
+                          {x}, gradient);
+}
+
+// The columns of which this rank has taken its own.  What a rank has alone is not moved, and may be
+// cut over its PEs.
+Tensor all_columns(RuntimeContext& torch, const Tensor& dy, const ProcessGroup& group) {
+  const bool is_alone = torch.distributed.get_world_size(group) == 1;
+  if (is_alone && !ops::placement_of(dy).is_partial()) return dy;
+  return gather_along_last_dim(torch, dy, group);
 }
 
 }  // namespace
@@ -45,7 +66,8 @@ Tensor copy_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor&
   constexpr std::string_view kName = "copy_to_tensor_model_parallel_region";
   torch.check_on_device(x, kName);
   return autograd::record(
-      kName, x, {x}, [&torch, group = group_or_default(torch, group)](const Tensor& dy) {
+      kName, x, {x},
+      [&torch, group = group_or_tensor_model_parallel(torch, group)](const Tensor& dy) {
         return std::vector{reduce_consumed(torch, dy, group, Issue::blocking).tensor};
       });
 }
@@ -54,31 +76,39 @@ Tensor reduce_from_tensor_model_parallel_region(RuntimeContext& torch, Tensor x,
                                                 const OptionalGroup& group) {
   constexpr std::string_view kName = "reduce_from_tensor_model_parallel_region";
   torch.check_on_device(x, kName);
+  const ops::Placement of_x = ops::placement_of(x);
   const Tensor sum =
-      reduce_consumed(torch, x, group_or_default(torch, group), Issue::blocking).tensor;
-  return autograd::record(kName, sum, {x}, [](const Tensor& dy) { return std::vector{dy}; });
+      reduce_consumed(torch, x, group_or_tensor_model_parallel(torch, group), Issue::blocking)
+          .tensor;
+  return autograd::record(
+      kName, sum, {x}, [of_x](const Tensor& dy) { return std::vector{gradient_like(dy, of_x)}; });
 }
 
 Tensor scatter_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
                                                const OptionalGroup& group) {
   return mapped("scatter_to_tensor_model_parallel_region", torch, x, group, split_along_last_dim,
-                gather_along_last_dim);
+                all_columns);
 }
 
-// The gradient lies as x does, of which each PE may have had a part of the columns.
+Tensor scatter_columns_over_holders(RuntimeContext& torch, const Tensor& x,
+                                    const ops::Placement& placement, const OptionalGroup& given) {
+  constexpr std::string_view kName = "scatter_to_tensor_model_parallel_region";
+  check_has_dimensions(torch, kName, x);
+  const ProcessGroup group = group_or_tensor_model_parallel(torch, given);
+  const ops::Placement of_x = ops::placement_of(x);
+  if (of_x == placement) return scatter_to_tensor_model_parallel_region(torch, x, group);
+  const std::size_t last = x.shape().rank() - 1;
+  const std::int64_t size = divide(x.shape()[last], torch.distributed.get_world_size(group));
+  const std::int64_t begin = torch.distributed.get_rank(group) * size;
+  return autograd::record(
+      kName, slice(x, last, begin, size, placement), {x}, [&torch, group, of_x](const Tensor& dy) {
+        return std::vector{gradient_like(gather_along_last_dim(torch, dy, group), of_x)};
+      });
+}
+
 Tensor gather_from_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
                                                 const OptionalGroup& group) {
-  constexpr std::string_view kName = "gather_from_tensor_model_parallel_region";
-  check_has_dimensions(torch, kName, x);
-  const ProcessGroup members = group_or_default(torch, group);
-  const std::size_t last = x.shape().rank() - 1;
-  const std::int64_t size = x.shape()[last];
-  const std::int64_t begin = torch.distributed.get_rank(members) * size;
-  const ops::Placement placement = ops::gradient_placement(ops::placement_of(x));
-  return autograd::record(kName, gather_along_last_dim(torch, x, members), {x},
-                          [last, begin, size, placement](const Tensor& dy) {
-                            return std::vector{slice(dy, last, begin, size, placement)};
-                          });
+  return gathered("gather_from_tensor_model_parallel_region", torch, x, group, false);
 }
 
 Tensor scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
@@ -90,9 +120,9 @@ Tensor scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& 
 Tensor gather_from_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
                                             bool tensor_parallel_output_grad,
                                             const OptionalGroup& group) {
-  return mapped("gather_from_sequence_parallel_region", torch, x, group, gather_along_first_dim,
-                tensor_parallel_output_grad ? Primitive(reduce_scatter_along_first_dim)
-                                            : Primitive(split_along_first_dim));
+  constexpr std::string_view kName = "gather_from_sequence_parallel_region";
+  if (!tensor_parallel_output_grad) return gathered(kName, torch, x, group, true);
+  return mapped(kName, torch, x, group, gather_along_first_dim, reduce_scatter_along_first_dim);
 }
 
 Tensor reduce_scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
@@ -110,7 +140,7 @@ Tensor all_gather_last_dim_from_tensor_parallel_region(RuntimeContext& torch, co
 Tensor reduce_scatter_last_dim_to_tensor_parallel_region(RuntimeContext& torch, const Tensor& x,
                                                          const OptionalGroup& group) {
   return mapped("reduce_scatter_last_dim_to_tensor_parallel_region", torch, x, group,
-                reduce_scatter_along_last_dim, gather_along_last_dim);
+                reduce_scatter_along_last_dim, all_columns);
 }
 
 Tensor all_to_all(RuntimeContext& torch, const ProcessGroup& group, const Tensor& x,
@@ -119,11 +149,13 @@ Tensor all_to_all(RuntimeContext& torch, const ProcessGroup& group, const Tensor
   check_has_dimensions(torch, "all_to_all", x);
   const std::vector<std::int64_t> outputs(output_split_sizes.begin(), output_split_sizes.end());
   const std::vector<std::int64_t> inputs(input_split_sizes.begin(), input_split_sizes.end());
-  return autograd::record(
-      "all_to_all", exchange_along_first_dim(torch, x, group, outputs, inputs), {x},
-      [&torch, group, outputs, inputs](const Tensor& dy) {
-        return std::vector{exchange_along_first_dim(torch, dy, group, inputs, outputs)};
-      });
+  const auto gradient = [&torch, group, outputs, inputs,
+                         of_x = ops::placement_of(x)](const Tensor& dy) {
+    return std::vector{
+        gradient_like(exchange_along_first_dim(torch, dy, group, inputs, outputs), of_x)};
+  };
+  return autograd::record("all_to_all", exchange_along_first_dim(torch, x, group, outputs, inputs),
+                          {x}, gradient);
 }
 
 Tensor all_to_all_sp2hp(RuntimeContext& torch, const Tensor& x, const OptionalGroup& group) {

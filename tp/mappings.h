@@ -17,6 +17,10 @@
 // parallel group.  With one rank nothing is sent; a tensor that is a sum of holders inside the
 // device (partial) is made whole where a sum is formed (ADR-0133).
 //
+// Inside the device the gradient of x lies as x does.  KB-F003: a scatter, or an exchange, among
+// several ranks along a dimension that is cut over PEs; and in backward a gradient that is a sum
+// of PEs' summands where each has a part of x, or a summand.
+//
 // A collective of torch.distributed has no gradient: what a rank computes with other ranks' numbers
 // would be lost for them.  That is what these are for.
 //
@@ -27,14 +31,13 @@
 
 #pragma once
 
-#include <optional>
 #include <span>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/functional/placement.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
-
-using OptionalGroup = std::optional<distributed::ProcessGroup>;
 
 Tensor copy_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
                                             const OptionalGroup& group = std::nullopt);
@@ -43,6 +46,10 @@ Tensor reduce_from_tensor_model_parallel_region(RuntimeContext& torch, Tensor x,
                                                 const OptionalGroup& group = std::nullopt);
 Tensor scatter_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
                                                const OptionalGroup& group = std::nullopt);
+// The same of an x that all holders have, with a result that lies so, and may be cut.
+Tensor scatter_columns_over_holders(RuntimeContext& torch, const Tensor& x,
+                                    const ops::Placement& placement,
+                                    const OptionalGroup& group = std::nullopt);
 // The result is not cut along its columns inside the device either.
 Tensor gather_from_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
                                                 const OptionalGroup& group = std::nullopt);
@@ -51,7 +58,8 @@ Tensor scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& 
                                            const OptionalGroup& group = std::nullopt);
 // `tensor_parallel_output_grad`: whether ranks compute different things from the result, so that
 // its gradients are summands (as in front of a ColumnParallelLinear).  If all compute the same, it
-// is false: a wrong value is wrong by a factor of the group's size.
+// is false: a wrong value is wrong by a factor of the group's size.  Then the result is not cut
+// along its rows inside the device either.
 Tensor gather_from_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
                                             bool tensor_parallel_output_grad = true,
                                             const OptionalGroup& group = std::nullopt);

@@ -77,6 +77,10 @@ ProcessGroup get_model_parallel_group(RuntimeContext& torch) {
 ProcessGroup get_tensor_model_parallel_group(RuntimeContext& torch) {
   return group_of(torch, GroupKind::tensor);
 }
+ProcessGroup group_or_tensor_model_parallel(RuntimeContext& torch, const OptionalGroup& group) {
+  return group ? *group : get_tensor_model_parallel_group(torch);
+}
+
 ProcessGroup get_pipeline_model_parallel_group(RuntimeContext& torch) {
   return group_of(torch, GroupKind::pipeline);
 }

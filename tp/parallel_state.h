@@ -20,6 +20,7 @@
 namespace kernbench::tp {
 
 using distributed::ProcessGroup;
+using OptionalGroup = std::optional<ProcessGroup>;
 
 // Makes the groups, collectively over the world: Megatron's initialize_model_parallel().
 // torch.distributed must be initialized (CollectiveError KB-R002).  Nothing is sent, and no time
@@ -41,6 +42,8 @@ bool model_parallel_is_initialized(RuntimeContext& torch);
 
 ProcessGroup get_model_parallel_group(RuntimeContext& torch);  // tensor and pipeline
 ProcessGroup get_tensor_model_parallel_group(RuntimeContext& torch);
+// `group`, or if there is none the one above.
+ProcessGroup group_or_tensor_model_parallel(RuntimeContext& torch, const OptionalGroup& group);
 ProcessGroup get_pipeline_model_parallel_group(RuntimeContext& torch);
 ProcessGroup get_data_parallel_group(RuntimeContext& torch, bool with_context_parallel = false);
 ProcessGroup get_context_parallel_group(RuntimeContext& torch);

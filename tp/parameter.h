@@ -17,7 +17,9 @@ struct TensorModelParallelAttributes {
                          const TensorModelParallelAttributes&) = default;
 };
 
-// A leaf of a layer; a handle, as a Tensor is.
+// A leaf of a layer; a handle, as a Tensor is.  What is beside the tensor belongs to the handle:
+// of a copy, and `for (Parameter p : layer.parameters())` makes copies, it changes nothing for
+// others.
 class Parameter : public Tensor {
  public:
   Parameter() = default;

@@ -6,9 +6,10 @@
 
 namespace kernbench::tp {
 
-std::int64_t divide(std::int64_t numerator, std::int64_t denominator) {
+std::int64_t divide(std::int64_t numerator, std::int64_t denominator, std::string_view what) {
   if (denominator == 0 || numerator % denominator != 0) {
-    not_divisible(fmt::format("{} is not divisible by {}", numerator, denominator));
+    not_divisible(fmt::format("{} is not divisible by {}{}{}", numerator, denominator,
+                              what.empty() ? "" : ": ", what));
   }
   return numerator / denominator;
 }

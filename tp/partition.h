@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace kernbench::tp {
 
 // numerator / denominator, which must be exact (Megatron's divide()).
-// Throws CollectiveError KB-T001, in Megatron's words: "12 is not divisible by 5".
-std::int64_t divide(std::int64_t numerator, std::int64_t denominator);
+// Throws CollectiveError KB-T001, in Megatron's words, "12 is not divisible by 5", and if it is
+// given what they are: "12 is not divisible by 5: out_features of 'fc1', the ranks of its group".
+std::int64_t divide(std::int64_t numerator, std::int64_t denominator, std::string_view what = {});
 
 // Rows [begin, end) of a vocabulary.
 struct VocabRange {

@@ -34,7 +34,7 @@ Shape with_size(const Tensor& x, std::size_t dim, std::int64_t size) {
   return Shape(sizes);
 }
 
-// Like x, of another first dimension, and no sum of holders.
+// Like x, of another shape, and no sum of holders.
 Tensor result_like(const Tensor& x, std::string_view name, const Shape& shape) {
   return ops::make_like(x, name, shape, x.dtype(), ops::gradient_placement(ops::placement_of(x)));
 }
@@ -101,9 +101,20 @@ Pending gather_along_first_dim(RuntimeContext& torch, const Tensor& x, const Pro
   return {all, torch.distributed.all_gather_into_tensor(all, x, {group, issue == Issue::async})};
 }
 
+Tensor gather_whole_along_first_dim(RuntimeContext& torch, const Tensor& x,
+                                    const ProcessGroup& group) {
+  const int world_size = torch.distributed.get_world_size(group);
+  const ops::Placement placement = uncut_along(x, 0);
+  if (world_size == 1 && placement == ops::placement_of(x)) return x;
+  const Tensor all =
+      ops::make_like(x, "gather", with_size(x, 0, x.shape()[0] * world_size), x.dtype(), placement);
+  torch.distributed.all_gather_into_tensor(all, x, {group});
+  return all;
+}
+
 Tensor gather_along_last_dim(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group) {
   const int world_size = torch.distributed.get_world_size(group);
-  const ops::Placement placement = uncut_along_last_dim(x);
+  const ops::Placement placement = uncut_along(x, last_dim(x));
   if (world_size == 1 && placement == ops::placement_of(x)) return x;
   std::vector<Tensor> parts;
   for (int rank = 0; rank < world_size; ++rank) {
@@ -141,7 +152,7 @@ Tensor reduce_scatter_along_last_dim(RuntimeContext& torch, const Tensor& x,
 Tensor exchange_along_first_dim(RuntimeContext& torch, const Tensor& x, const ProcessGroup& group,
                                 std::span<const std::int64_t> output_split_sizes,
                                 std::span<const std::int64_t> input_split_sizes) {
-  if (torch.distributed.get_world_size(group) == 1) return x;
+  if (is_whole(torch, x, group)) return x;
   const std::int64_t rows =
       output_split_sizes.empty()
           ? x.shape()[0]
@@ -164,21 +175,21 @@ Tensor gather_split_1d_tensor(RuntimeContext& torch, const Tensor& x, const Proc
 
 Tensor exchange_rows_for_columns(RuntimeContext& torch, const Tensor& x,
                                  const ProcessGroup& group) {
+  if (is_whole(torch, x, group)) return x;
   const int world_size = torch.distributed.get_world_size(group);
-  if (world_size == 1) return x;
   const std::vector<Tensor> parts = parts_along_last_dim(x, world_size);
   std::vector<Tensor> received;
   for (int rank = 0; rank < world_size; ++rank) {
     received.push_back(result_like(x, "all_to_all", parts.front().shape()));
   }
   torch.distributed.all_to_all(received, parts, {group});
-  return cat(received, 0);
+  return world_size == 1 ? received.front() : cat(received, 0);
 }
 
 Tensor exchange_columns_for_rows(RuntimeContext& torch, const Tensor& x,
                                  const ProcessGroup& group) {
+  if (is_whole(torch, x, group)) return x;
   const int world_size = torch.distributed.get_world_size(group);
-  if (world_size == 1) return x;
   const std::int64_t size = part_of_first_dim(x, world_size);
   std::vector<Tensor> parts;
   std::vector<Tensor> received;
@@ -187,7 +198,7 @@ Tensor exchange_columns_for_rows(RuntimeContext& torch, const Tensor& x,
     received.push_back(result_like(x, "all_to_all", parts.back().shape()));
   }
   torch.distributed.all_to_all(received, parts, {group});
-  return cat(received, -1);
+  return world_size == 1 ? received.front() : cat(received, -1);
 }
 
 }  // namespace kernbench::tp

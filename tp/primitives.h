@@ -2,9 +2,9 @@
 // used in forward and in backward (the functions with an underscore of
 // megatron.core.tensor_parallel.mappings).
 //
-// "First" and "last" are dimensions of the tensor.  In a group of one rank all give x itself; but a
-// sum over holders inside the device (partial) is made whole there too.  Sizes that the group does
-// not divide are refused in Megatron's words (CollectiveError KB-T001).
+// "First" and "last" are dimensions of the tensor.  In a group of one rank all give x itself; but
+// what communicates makes a sum over holders inside the device (partial) whole there too.  Sizes
+// that the group does not divide are refused in Megatron's words (CollectiveError KB-T001).
 
 #pragma once
 
@@ -46,6 +46,9 @@ Tensor gather_along_first_dim(RuntimeContext& torch, const Tensor& x,
                               const distributed::ProcessGroup& group);
 Pending gather_along_first_dim(RuntimeContext& torch, const Tensor& x,
                                const distributed::ProcessGroup& group, Issue issue);
+// Likewise, and not cut along that dimension inside the device either.
+Tensor gather_whole_along_first_dim(RuntimeContext& torch, const Tensor& x,
+                                    const distributed::ProcessGroup& group);
 Tensor gather_along_last_dim(RuntimeContext& torch, const Tensor& x,
                              const distributed::ProcessGroup& group);
 

@@ -3,18 +3,21 @@
 #include "runtime/functional/functional.h"
 #include "tp/linear.h"
 #include "tp/misuse.h"
-#include "tp/parallel_state.h"
+#include "tp/warnings.h"
 
 namespace kernbench::tp {
 
 RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOptions options)
     : torch_(torch),
       options_(std::move(options)),
-      group_(options_.tp_group ? *options_.tp_group : get_tensor_model_parallel_group(torch)),
+      group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
       is_sequence_parallel_(options_.sequence_parallel &&
                             torch.distributed.get_world_size(group_) > 1) {
   if (options_.sequence_parallel && !options_.input_is_parallel) {
     wrong_layer("To enable `sequence_parallel`, `input_is_parallel` must be `True`");
+  }
+  if (options_.sequence_parallel) {
+    warn_if_not_sequence_parallel(torch, options_.name, torch.distributed.get_world_size(group_));
   }
   const WeightPartition rows{.dim = 0,
                              .rank = torch.distributed.get_rank(group_),
@@ -25,6 +28,7 @@ RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOpt
                   {.dtype = options_.dtype,
                    .dp = policy_over_pes(Shard::row_wise, options_.num_cubes, options_.num_pes),
                    .name = options_.name + ".weight",
+                   .cut_option = "in_features",
                    .perform_initialization = options_.perform_initialization});
   set_tensor_model_parallel_attributes(weight, true, 0, options_.stride);
   if (!options_.bias) return;
@@ -40,13 +44,21 @@ std::vector<Parameter> RowParallelLinear::parameters() const {
   return bias.defined() ? std::vector{weight, bias} : std::vector{weight};
 }
 
+// The PEs that share the weight's rows share the columns of x likewise.
+Tensor RowParallelLinear::own_columns(const Tensor& x) const {
+  torch_.check_on_device(x, options_.name);
+  const auto columns = ops::by_level(ops::placement_of(weight), [&](const ops::Level& level) {
+    return std::optional(level.is_cut() ? ops::cut(x.shape().rank() - 1) : level);
+  });
+  return scatter_columns_over_holders(torch_, x, *columns, group_);
+}
+
 Tensor RowParallelLinear::forward(const Tensor& x) const {
   return forward_with_bias(x).first;
 }
 
 std::pair<Tensor, Tensor> RowParallelLinear::forward_with_bias(const Tensor& x) const {
-  const Tensor own =
-      options_.input_is_parallel ? x : scatter_to_tensor_model_parallel_region(torch_, x, group_);
+  const Tensor own = options_.input_is_parallel ? x : own_columns(x);
   Tensor summand = linear_with_grad_accumulation_and_async_allreduce(torch_, own, weight, {}, {});
   Tensor y = is_sequence_parallel_
                  ? reduce_scatter_to_sequence_parallel_region(torch_, summand, group_)
@@ -58,7 +70,7 @@ std::pair<Tensor, Tensor> RowParallelLinear::forward_with_bias(const Tensor& x) 
 void allreduce_sequence_parallel_gradients(RuntimeContext& torch,
                                            const std::vector<Parameter>& parameters,
                                            const OptionalGroup& group) {
-  const ProcessGroup members = group ? *group : get_tensor_model_parallel_group(torch);
+  const ProcessGroup members = group_or_tensor_model_parallel(torch, group);
   for (const Parameter& parameter : parameters) {
     if (!parameter.sequence_parallel || !parameter.grad().defined()) continue;
     torch.distributed.all_reduce(parameter.grad(), ReduceOp::sum, {members});

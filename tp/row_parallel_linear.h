@@ -26,7 +26,7 @@ struct RowParallelLinearOptions {
   DType dtype = DType::f16;
   // The PEs of the device that share the rank's part, row-wise: the first so many of the first so
   // many cubes.  The input is column-wise on them, as a ColumnParallelLinear's output is
-  // (ADR-0133).
+  // (ADR-0133); input_is_parallel = false: replicated.
   int num_cubes = 1;
   int num_pes = 1;
   OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
@@ -62,6 +62,8 @@ class RowParallelLinear {
   Parameter bias;  // undefined if there is none
 
  private:
+  Tensor own_columns(const Tensor& x) const;
+
   RuntimeContext& torch_;
   const RowParallelLinearOptions options_;
   const distributed::ProcessGroup group_;

@@ -46,9 +46,19 @@ Corner corner_of(const LocalPart& part) {
   return corner;
 }
 
-bool can_slice(const Level& x, const Level& result, std::size_t dim) {
+// `takes_all`: of that dimension.
+bool can_slice(const Level& x, const Level& result, std::size_t dim, bool takes_all) {
   if (x.is_partial() || result.is_partial()) return x == result;
-  return x.is_replicate() || (x == result && x.dimension != dim);
+  return x.is_replicate() || (x == result && (takes_all || x.dimension != dim));
+}
+
+ops::Placement placement_of_gradient(const Tensor& gradient, const ops::Placement& tensor) {
+  const ops::Placement placement = ops::gradient_placement(ops::placement_of(gradient), tensor);
+  if (ops::is_gradient_placement(placement, tensor)) return placement;
+  ops::refuse_placement(
+      "backward of a mapping", gradient,
+      "its holders have summands, and each needs its part of the sum: behind the mapping use "
+      "copy_to_tensor_model_parallel_region over a group of this rank alone");
 }
 
 }  // namespace
@@ -56,8 +66,10 @@ bool can_slice(const Level& x, const Level& result, std::size_t dim) {
 Tensor slice(const Tensor& x, std::size_t dim, std::int64_t begin, std::int64_t length,
              const ops::Placement& placement) {
   const ops::Placement of_x = ops::placement_of(x);
-  if (!of_x.has_holders_of(placement) || !can_slice(of_x.cube, placement.cube, dim) ||
-      !can_slice(of_x.pe, placement.pe, dim)) {
+  const bool takes_all = length == x.shape()[dim];
+  if (takes_all && placement == of_x) return x;
+  if (!of_x.has_holders_of(placement) || !can_slice(of_x.cube, placement.cube, dim, takes_all) ||
+      !can_slice(of_x.pe, placement.pe, dim, takes_all)) {
     ops::refuse_placement("slice", x,
                           "each PE's part of the result must be in its part of the tensor, which "
                           "is so if it is replicated, or cut along another dimension");
@@ -83,10 +95,20 @@ Tensor slice(const Tensor& x, std::size_t dim, std::int64_t begin, std::int64_t 
   return result;
 }
 
-ops::Placement uncut_along_last_dim(const Tensor& x) {
-  const std::size_t last = x.shape().rank() - 1;
+Tensor slice_of_gradient(const Tensor& gradient, std::size_t dim, std::int64_t begin,
+                         std::int64_t length, const ops::Placement& tensor) {
+  return slice(gradient, dim, begin, length, placement_of_gradient(gradient, tensor));
+}
+
+Tensor gradient_like(const Tensor& gradient, const ops::Placement& tensor) {
+  const ops::Placement placement = placement_of_gradient(gradient, tensor);
+  if (placement == ops::placement_of(gradient)) return gradient;
+  return slice(gradient, 0, 0, gradient.shape()[0], placement);
+}
+
+ops::Placement uncut_along(const Tensor& x, std::size_t dim) {
   return *ops::by_level(ops::placement_of(x), [&](const Level& level) -> std::optional<Level> {
-    const bool is_uncut = level.is_cut() && level.dimension != last;
+    const bool is_uncut = level.is_cut() && level.dimension != dim;
     return is_uncut ? level : ops::kReplicate;
   });
 }

@@ -9,7 +9,6 @@
 #include "runtime/functional/device_kernel.h"
 #include "runtime/functional/elements.h"
 #include "tp/misuse.h"
-#include "tp/parallel_state.h"
 #include "tp/partition.h"
 
 namespace kernbench::tp {
@@ -40,11 +39,9 @@ class RowsOnPe {
   // As many rows at a time as a block has.
   template <class Visit>
   void for_each_block(Visit visit) const {
-    const std::int64_t most = ops::block_elements(tl_) / std::max(logits_.columns, std::int64_t{1});
-    ops::for_each_block(logits_.rows, std::max(most, std::int64_t{1}),
-                        [&](std::int64_t first, std::int64_t count) {
-                          visit(Rows{first, count});
-                        });
+    ops::for_each_row_block(tl_, logits_, [&](std::int64_t first, std::int64_t count) {
+      visit(Rows{first, count});
+    });
   }
 
   // [count, V / W], in f32.
@@ -184,8 +181,7 @@ void check(const Tensor& logits, const Tensor& target,
 Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
                                     const Tensor& target,
                                     const VocabParallelCrossEntropyOptions& options) {
-  const ProcessGroup group =
-      options.tp_group ? *options.tp_group : get_tensor_model_parallel_group(torch);
+  const ProcessGroup group = group_or_tensor_model_parallel(torch, options.tp_group);
   const int world_size = torch.distributed.get_world_size(group);
   torch.check_on_device(logits, "vocab_parallel_cross_entropy");
   check(logits, target, options, world_size);

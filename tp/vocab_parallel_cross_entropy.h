@@ -27,9 +27,11 @@ struct VocabParallelCrossEntropyOptions {
 //   loss    [...]         f32, the same on all ranks
 //
 // Communication: forward three all_reduces of [...]: of the maxima, of x[target] with what
-// smoothing adds, of the sums of exponentials.  Backward none. Inside the device each token's
-// logits are on one PE; tokens may be cut along the first dimension. Throws CollectiveError KB-T006
-// for shapes, types or a vocabulary that do not fit, DeviceError KB-F003 for other placements.
+// smoothing adds, of the sums of exponentials.  Backward none.
+//
+// Inside the device each token's logits are on one PE, in its scratch as a whole; tokens may be cut
+// along the first dimension.  Throws CollectiveError KB-T006 for shapes, types or a vocabulary that
+// do not fit, DeviceError KB-F003 for other placements.
 Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
                                     const Tensor& target,
                                     const VocabParallelCrossEntropyOptions& options = {});

@@ -1,9 +1,10 @@
 #include "tp/vocab_parallel_embedding.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "runtime/functional/functional.h"
-#include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 
@@ -11,10 +12,11 @@ VocabParallelEmbedding::VocabParallelEmbedding(RuntimeContext& torch,
                                                VocabParallelEmbeddingOptions options)
     : torch_(torch),
       options_(std::move(options)),
-      group_(options_.tp_group ? *options_.tp_group : get_tensor_model_parallel_group(torch)),
-      words_(vocab_range_from_global_vocab_size(options_.num_embeddings,
-                                                torch.distributed.get_rank(group_),
-                                                torch.distributed.get_world_size(group_))) {
+      group_(group_or_tensor_model_parallel(torch, options_.tp_group)),
+      words_(vocab_range_from_per_partition_vocab_size(
+          divide(options_.num_embeddings, torch.distributed.get_world_size(group_),
+                 fmt::format("num_embeddings of '{}', the ranks of its group", options_.name)),
+          torch.distributed.get_rank(group_))) {
   weight =
       make_weight(torch, {options_.num_embeddings, options_.embedding_dim},
                   {.dim = 0,

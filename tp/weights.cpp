@@ -1,10 +1,13 @@
 #include "tp/weights.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <utility>
 
 #include "runtime/tensor/logical_value.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "tp/misuse.h"
 #include "tp/partition.h"
 #include "tp/random.h"
 
@@ -12,39 +15,33 @@ namespace kernbench::tp {
 
 namespace {
 
-template <class Draw>
-std::vector<float> drawn(const Shape& shape, Draw draw) {
-  std::vector<float> elements(static_cast<std::size_t>(shape.numel()));
-  for (float& element : elements) element = draw();
-  return elements;
-}
-
-Shape shape_of_part(const Shape& whole, const WeightPartition& partition) {
+Shape shape_of_part(const Shape& whole, const WeightPartition& partition,
+                    const WeightOptions& options) {
   std::vector<std::int64_t> sizes(whole.begin(), whole.end());
   std::int64_t& size = sizes.at(static_cast<std::size_t>(partition.dim));
-  size = divide(size, partition.world_size);
-  divide(size, partition.stride);
+  const std::string what =
+      options.cut_option.empty() ? std::string() : fmt::format("{} of ", options.cut_option);
+  size = divide(size, partition.world_size,
+                fmt::format("{}'{}', the ranks of its group", what, options.name));
+  divide(size, partition.stride, fmt::format("a rank's {}'{}', its stride", what, options.name));
   return Shape(sizes);
 }
 
 // The rank's chunks, one after the other.
-std::vector<float> part_of(const std::vector<float>& elements, const Shape& whole,
-                           const WeightPartition& partition) {
+std::vector<ElementRun> runs_of(const Shape& whole, const WeightPartition& partition) {
   const auto dim = static_cast<std::size_t>(partition.dim);
   const std::int64_t chunks = std::int64_t{partition.world_size} * partition.stride;
   std::int64_t outer = 1;
   for (std::size_t i = 0; i < dim; ++i) outer *= whole[i];
   const std::int64_t row = outer == 0 ? 0 : whole.numel() / outer;
   const std::int64_t chunk = row / chunks;
-  std::vector<float> part;
-  part.reserve(elements.size() / static_cast<std::size_t>(partition.world_size));
+  std::vector<ElementRun> runs;
   for (std::int64_t i = 0; i < outer; ++i) {
     for (std::int64_t c = partition.rank; c < chunks; c += partition.world_size) {
-      const auto begin = elements.begin() + i * row + c * chunk;
-      part.insert(part.end(), begin, begin + chunk);
+      runs.push_back({i * row + c * chunk, chunk});
     }
   }
-  return part;
+  return runs;
 }
 
 Tensor make_tensor(RuntimeContext& torch, const Shape& shape, const WeightOptions& options) {
@@ -58,10 +55,49 @@ void set_elements(RuntimeContext& torch, const Tensor& tensor, const std::vector
 
 }  // namespace
 
+InitMethod InitMethod::by_element(std::function<Next(const Shape&)> next, int numbers) {
+  InitMethod method;
+  method.next_ = std::move(next);
+  method.numbers_ = numbers;
+  return method;
+}
+
+std::vector<float> InitMethod::operator()(const Shape& shape, Generator& generator) const {
+  const ElementRun all{0, shape.numel()};
+  return (*this)(shape, generator, {&all, 1});
+}
+
+std::vector<float> InitMethod::operator()(const Shape& shape, Generator& generator,
+                                          std::span<const ElementRun> runs) const {
+  std::vector<float> elements;
+  if (next_) {
+    const Next next = next_(shape);
+    for (const ElementRun& run : runs) {
+      Generator own = generator;
+      own.skip(numbers_ * run.begin);
+      for (std::int64_t i = 0; i < run.size; ++i) elements.push_back(next(own));
+    }
+    generator.skip(numbers_ * shape.numel());
+    return elements;
+  }
+  const std::vector<float> whole = whole_(shape, generator);
+  if (static_cast<std::int64_t>(whole.size()) != shape.numel()) {
+    wrong_layer(
+        fmt::format("init_method gave {} elements for a weight {}, which has {}: it gives "
+                    "those of the whole weight, of which each rank takes its part",
+                    whole.size(), to_string(shape), shape.numel()));
+  }
+  for (const ElementRun& run : runs) {
+    elements.insert(elements.end(), whole.begin() + run.begin,
+                    whole.begin() + run.begin + run.size);
+  }
+  return elements;
+}
+
 InitMethod init_method_normal(double sigma) {
-  return [scale = static_cast<float>(sigma)](const Shape& shape, Generator& generator) {
-    return drawn(shape, [&] { return scale * generator.normal(); });
-  };
+  return InitMethod::by_element([scale = static_cast<float>(sigma)](const Shape&) {
+    return [scale](Generator& generator) { return scale * generator.normal(); };
+  });
 }
 
 InitMethod scaled_init_method_normal(double sigma, int num_layers) {
@@ -69,25 +105,27 @@ InitMethod scaled_init_method_normal(double sigma, int num_layers) {
 }
 
 InitMethod xavier_uniform() {
-  return [](const Shape& shape, Generator& generator) {
+  return InitMethod::by_element([](const Shape& shape) {
     const auto bound =
         static_cast<float>(std::sqrt(6.0 / static_cast<double>(shape[0] + shape[1])));
-    return drawn(shape, [&] { return bound * (2 * generator.uniform() - 1); });
-  };
+    return [bound](Generator& generator) { return bound * (2 * generator.uniform() - 1); };
+  });
 }
 
 InitMethod init_method_constant(double value) {
-  return [element = static_cast<float>(value)](const Shape& shape, Generator&) {
-    return std::vector<float>(static_cast<std::size_t>(shape.numel()), element);
-  };
+  return InitMethod::by_element(
+      [element = static_cast<float>(value)](const Shape&) {
+        return [element](Generator&) { return element; };
+      },
+      0);
 }
 
 Parameter make_weight(RuntimeContext& torch, const Shape& whole, const WeightPartition& partition,
                       const InitMethod& init_method, const WeightOptions& options) {
-  Parameter weight(make_tensor(torch, shape_of_part(whole, partition), options));
+  Parameter weight(make_tensor(torch, shape_of_part(whole, partition, options), options));
   if (options.perform_initialization && torch.options().data) {
     set_elements(torch, weight,
-                 part_of(init_method(whole, default_generator(torch)), whole, partition));
+                 init_method(whole, default_generator(torch), runs_of(whole, partition)));
   }
   weight.requires_grad_();
   return weight;
@@ -95,7 +133,7 @@ Parameter make_weight(RuntimeContext& torch, const Shape& whole, const WeightPar
 
 Parameter make_bias(RuntimeContext& torch, const Shape& whole, const WeightPartition& partition,
                     const WeightOptions& options) {
-  Parameter bias(make_tensor(torch, shape_of_part(whole, partition), options));
+  Parameter bias(make_tensor(torch, shape_of_part(whole, partition, options), options));
   runtime::fill(*bias.storage(), 0);
   bias.requires_grad_();
   return bias;

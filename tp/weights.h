@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/context/runtime_context.h"
@@ -13,8 +17,42 @@
 
 namespace kernbench::tp {
 
-// The elements of a whole weight of this shape, row by row, drawn from a generator.
-using InitMethod = std::function<std::vector<float>(const Shape& shape, Generator& generator)>;
+// A stretch of the elements of a weight, row by row.
+struct ElementRun {
+  std::int64_t begin = 0;
+  std::int64_t size = 0;
+};
+
+// How the first elements of a weight are drawn from a generator.
+class InitMethod {
+ public:
+  // All elements of a whole weight of this shape, row by row, whatever part of it a rank has.
+  using Whole = std::function<std::vector<float>(const Shape& shape, Generator& generator)>;
+  // The next element, of one number of the generator or of none.
+  using Next = std::function<float(Generator& generator)>;
+
+  // A callable as Whole says.
+  template <class Function>
+  requires std::is_invocable_r_v < std::vector<float>, Function,
+  const Shape&, Generator& > InitMethod(Function whole)
+      : whole_(std::move(whole)) {}  // NOLINT(google-explicit-constructor)
+  // Each element by itself: a rank draws its own alone.  `numbers`: of the generator, 0 or 1.
+  static InitMethod by_element(std::function<Next(const Shape& shape)> next, int numbers = 1);
+
+  // The elements of a whole weight of this shape.  Throws CollectiveError KB-T006 if a Whole gives
+  // another number of them.
+  std::vector<float> operator()(const Shape& shape, Generator& generator) const;
+  // Those of the runs alone; the generator goes on as if all were drawn.
+  std::vector<float> operator()(const Shape& shape, Generator& generator,
+                                std::span<const ElementRun> runs) const;
+
+ private:
+  InitMethod() = default;
+
+  Whole whole_;
+  std::function<Next(const Shape&)> next_;
+  int numbers_ = 1;
+};
 
 // Of mean 0 and standard deviation sigma.
 InitMethod init_method_normal(double sigma);
@@ -39,14 +77,16 @@ struct WeightOptions {
   DType dtype = DType::f16;
   DPPolicy dp = DPPolicy::replicated();
   std::string name = {};
+  std::string_view cut_option = {};    // of the layer, that says the size that is cut
   bool perform_initialization = true;  // else its elements are NaN until they are written
 };
 
-// The rank's part of a weight of shape `whole`, which requires a gradient.  Every rank draws the
-// whole from its default generator (random.h) and keeps its part: if ranks' generators are equal,
+// The rank's part of a weight of shape `whole`, which requires a gradient: those elements that its
+// default generator (random.h) has for them in the whole weight.  If ranks' generators are equal,
 // the weights do not depend on how many ranks share them, bit for bit (ADR-0134).  In no simulated
 // time.
-// Throws CollectiveError KB-T001 if the dimension cannot be cut so.
+// Throws CollectiveError KB-T001 if the dimension cannot be cut so, KB-T006 if the method gives
+// another number of elements than the whole has.
 Parameter make_weight(RuntimeContext& torch, const Shape& whole, const WeightPartition& partition,
                       const InitMethod& init_method, const WeightOptions& options);
 

@@ -11,19 +11,27 @@
 namespace kernbench::test {
 namespace {
 
-constexpr std::int64_t kTokens = 12;
 constexpr std::int64_t kIn = 8;
-constexpr std::int64_t kHidden = 24;
 constexpr std::int64_t kOut = 6;
 
-// y = relu(x w1 + b1) w2 + b2 and its gradients, in whole numbers below 2048.
+// That ranks share.
+struct Sizes {
+  std::int64_t tokens = 12;
+  std::int64_t hidden = 24;
+};
+
+// y = relu(x w1 + b1) w2 + b2 and its gradients, in whole numbers: with the default sizes below
+// 2048, which f16 has exactly, and below 2^24 with any that a test uses.
 struct DenseMlp {
-  Matrix x = Matrix::of_integers(kTokens, kIn, 3, 1);
-  Matrix w1 = Matrix::of_integers(kIn, kHidden, 1, 2);
-  Matrix b1 = Matrix::of_integers(1, kHidden, 2, 3);
-  Matrix w2 = Matrix::of_integers(kHidden, kOut, 1, 4);
+  explicit DenseMlp(const Sizes& given) : sizes(given) {}
+
+  Sizes sizes;
+  Matrix x = Matrix::of_integers(sizes.tokens, kIn, 3, 1);
+  Matrix w1 = Matrix::of_integers(kIn, sizes.hidden, 1, 2);
+  Matrix b1 = Matrix::of_integers(1, sizes.hidden, 2, 3);
+  Matrix w2 = Matrix::of_integers(sizes.hidden, kOut, 1, 4);
   Matrix b2 = Matrix::of_integers(1, kOut, 3, 5);
-  Matrix dy = Matrix::of_integers(kTokens, kOut, 2, 6);
+  Matrix dy = Matrix::of_integers(sizes.tokens, kOut, 2, 6);
 
   Matrix before = (x * w1).plus_row(b1);
   Matrix h = before.zipped(before, [](float a, float) { return a > 0 ? a : 0; });
@@ -45,10 +53,11 @@ struct Case {
   bool sequence_parallel;
   bool overlap;
   DType dtype;
+  Sizes sizes = {};
 };
 
 void check_rank(TensorParallelWorld& world, const Case& of, int rank) {
-  const DenseMlp dense;
+  const DenseMlp dense(of.sizes);
   const int ranks = of.ranks;
   const DPPolicy everywhere = tp::policy_over_pes(Shard::replicate, of.cubes, of.pes);
   const TensorOptions whole{.dtype = of.dtype, .dp = everywhere};
@@ -56,13 +65,13 @@ void check_rank(TensorParallelWorld& world, const Case& of, int rank) {
     return of.sequence_parallel ? m.rows_of(rank, ranks) : m;
   };
   tp::ColumnParallelLinear fc1(world.torch, {.in_features = kIn,
-                                             .out_features = kHidden,
+                                             .out_features = of.sizes.hidden,
                                              .sequence_parallel = of.sequence_parallel,
                                              .async_tensor_model_parallel_allreduce = of.overlap,
                                              .dtype = of.dtype,
                                              .num_cubes = of.cubes,
                                              .num_pes = of.pes});
-  tp::RowParallelLinear fc2(world.torch, {.in_features = kHidden,
+  tp::RowParallelLinear fc2(world.torch, {.in_features = of.sizes.hidden,
                                           .out_features = kOut,
                                           .sequence_parallel = of.sequence_parallel,
                                           .dtype = of.dtype,
@@ -114,6 +123,16 @@ TEST_CASE("column, relu, row on several PEs of each device", "[tp][layers][exact
       for (const bool sequence_parallel : {false, true}) {
         check_case({backend, ranks, 1, 2, sequence_parallel, true, DType::f16});
         check_case({backend, ranks, 3, 2, sequence_parallel, true, DType::f16});
+      }
+    }
+  }
+}
+
+TEST_CASE("column, relu, row on 16 and on 64 ranks", "[tp][layers][exact]") {
+  for (const char* backend : {"local", "ahbm"}) {
+    for (const int ranks : {16, 64}) {
+      for (const bool sequence_parallel : {false, true}) {
+        check_case({backend, ranks, 1, 1, sequence_parallel, true, DType::f32, {64, 128}});
       }
     }
   }

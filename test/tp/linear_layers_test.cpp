@@ -84,34 +84,50 @@ TEST_CASE("a row-parallel output is all of x times all of the weight", "[tp][lay
   });
 }
 
-TEST_CASE("gather_output and input_is_parallel = false: whole tensors outside, cut ones inside",
-          "[tp][layers]") {
-  constexpr int kRanks = 2;
-  on_ranks(kRanks, [](TensorParallelWorld& world, int rank) {
-    const Matrix w = Matrix::of_integers(8, 4, 2, 1);
-    const Matrix x = Matrix::of_integers(3, 8, 2, 2);
-    const Matrix dy = Matrix::of_integers(3, 4, 2, 3);
-    ColumnParallelLinear column(
-        world.torch,
-        {.in_features = 8, .out_features = 4, .gather_output = true, .dtype = DType::f32});
-    RowParallelLinear row(
-        world.torch,
-        {.in_features = 8, .out_features = 4, .input_is_parallel = false, .dtype = DType::f32});
-    set(column.weight, w.columns_of(rank, kRanks));
-    set(row.weight, w.rows_of(rank, kRanks));
-    const auto check = [&](const auto& layer, const Matrix& dw) {
-      const Tensor input = world.leaf(x);
+// Both layers on `ranks` ranks with `pes` PEs each, forward and backward, of whole tensors.
+void check_whole_outside(const std::string& backend, int ranks, int pes) {
+  TensorParallelWorld world(
+      ranks, {.backend = backend, .parallel = {.tensor_model_parallel_size = ranks}});
+  const Matrix w = Matrix::of_integers(12, 12, 2, 1);
+  const Matrix x = Matrix::of_integers(3, 12, 2, 2);
+  const Matrix dy = Matrix::of_integers(3, 12, 2, 3);
+  const Matrix dw = x.transposed() * dy;
+  const TensorOptions everywhere{.dp = tp::policy_over_pes(Shard::replicate, 1, pes)};
+  world.spawn([&](int rank) {
+    CAPTURE(backend, ranks, pes, rank);
+    ColumnParallelLinear column(world.torch, {.in_features = 12,
+                                              .out_features = 12,
+                                              .gather_output = true,
+                                              .dtype = DType::f32,
+                                              .num_pes = pes});
+    RowParallelLinear row(world.torch, {.in_features = 12,
+                                        .out_features = 12,
+                                        .input_is_parallel = false,
+                                        .dtype = DType::f32,
+                                        .num_pes = pes});
+    set(column.weight, w.columns_of(rank, ranks));
+    set(row.weight, w.rows_of(rank, ranks));
+    const auto check = [&](const auto& layer, const Matrix& expected) {
+      const Tensor input = world.leaf(x, everywhere);
       const Tensor y = layer.forward(input);
       CHECK(y.to_vector() == (x * w).elements);
-      y.backward(world.tensor(dy));
+      y.backward(world.tensor(dy, everywhere));
       CHECK(input.grad().to_vector() == (dy * w.transposed()).elements);
-      CHECK(layer.weight.grad().to_vector() == dw.elements);
+      CHECK(layer.weight.grad().to_vector() == expected.elements);
     };
-    const Matrix dw = x.transposed() * dy;
-    check(column, dw.columns_of(rank, kRanks));
-    check(row, dw.rows_of(rank, kRanks));
-    CHECK(column.forward(world.tensor(x), {}, false).shape() == Shape{3, 2});
+    check(column, dw.columns_of(rank, ranks));
+    check(row, dw.rows_of(rank, ranks));
+    CHECK(column.forward(world.tensor(x, everywhere), {}, false).shape() == Shape{3, 12 / ranks});
   });
+}
+
+TEST_CASE("gather_output and input_is_parallel = false: whole tensors outside, cut ones inside",
+          "[tp][layers]") {
+  for (const char* backend : {"local", "ahbm"}) {
+    for (const int ranks : {1, 2, 3}) {
+      for (const int pes : {1, 2}) check_whole_outside(backend, ranks, pes);
+    }
+  }
 }
 
 TEST_CASE("skip_bias_add hands the bias out, of a gathered output this rank's part",
@@ -184,11 +200,24 @@ TEST_CASE("options that do not go together are refused", "[tp][layers]") {
           "[KB-T006] ColumnParallelLinear: gather_output with sequence_parallel: the next layer "
           "takes a part of the output, so there is nothing to gather");
     CHECK(error_of<CollectiveError>([&] {
-            ColumnParallelLinear(world.torch, {.in_features = 4, .out_features = 5});
-          }) == "[KB-T001] 5 is not divisible by 2");
+            ColumnParallelLinear(world.torch, {.in_features = 4, .out_features = 5, .name = "fc"});
+          }) ==
+          "[KB-T001] 5 is not divisible by 2: out_features of 'fc.weight', the ranks of its group");
     CHECK(error_of<CollectiveError>([&] {
-            RowParallelLinear(world.torch, {.in_features = 5, .out_features = 4});
-          }) == "[KB-T001] 5 is not divisible by 2");
+            RowParallelLinear(world.torch, {.in_features = 5, .out_features = 4, .name = "fc"});
+          }) ==
+          "[KB-T001] 5 is not divisible by 2: in_features of 'fc.weight', the ranks of its group");
+    CHECK(error_of<CollectiveError>([&] {
+            RowParallelLinear(world.torch,
+                              {.in_features = 6, .out_features = 4, .stride = 2, .name = "fc"});
+          }) ==
+          "[KB-T001] 3 is not divisible by 2: a rank's in_features of 'fc.weight', its stride");
+    const ColumnParallelLinear sequence(
+        world.torch, {.in_features = 4, .out_features = 4, .sequence_parallel = true});
+    const Tensor part = world.torch.zeros({2, 4}, {.dtype = DType::f16, .dp = world.kOne.dp});
+    CHECK(error_of<CollectiveError>([&] {
+            sequence.forward(part, {}, true);
+          }).starts_with("[KB-T006] ColumnParallelLinear: gather_output with sequence_parallel"));
   });
   TensorParallelWorld world(2, {});
   tp::destroy_model_parallel(world.torch);

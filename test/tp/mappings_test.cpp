@@ -237,6 +237,55 @@ TEST_CASE("sizes that the group does not divide are refused in Megatron's words"
   });
 }
 
+using MapOne = Tensor (*)(RuntimeContext&, const Tensor&);
+constexpr MapOne kAtOneRank[] = {
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::copy_to_tensor_model_parallel_region(t, x);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::reduce_from_tensor_model_parallel_region(t, x);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::scatter_to_tensor_model_parallel_region(t, x);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::gather_from_tensor_model_parallel_region(t, x);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::scatter_to_sequence_parallel_region(t, x);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::gather_from_sequence_parallel_region(t, x, true);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::gather_from_sequence_parallel_region(t, x, false);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::reduce_scatter_to_sequence_parallel_region(t, x);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::all_gather_last_dim_from_tensor_parallel_region(t, x);
+    },
+    [](RuntimeContext& t, const Tensor& x) {
+      return tp::reduce_scatter_last_dim_to_tensor_parallel_region(t, x);
+    },
+    [](RuntimeContext& t, const Tensor& x) { return tp::all_to_all_sp2hp(t, x); },
+    [](RuntimeContext& t, const Tensor& x) { return tp::all_to_all_hp2sp(t, x); },
+};
+
+// Of a mapping of a leaf, or of the leaf alone; its gradient is what it is given.
+Time backward_time(TensorParallelWorld& world, MapOne map) {
+  Tensor leaf = world.tensor(kRandom);
+  leaf.requires_grad_();
+  const Tensor y = map == nullptr ? leaf : map(world.torch, leaf);
+  const Tensor dy = world.tensor(kRandom);
+  const Time before = world.torch.engine().now();
+  y.backward(dy);
+  const Time took = world.torch.engine().now() - before;
+  CHECK(leaf.grad().to_vector() == kRandom.elements);
+  return took;
+}
+
 TEST_CASE("with one rank nothing is sent, and a sum of holders is made whole", "[tp][mappings]") {
   for (const char* backend : {"local", "ahbm"}) {
     TensorParallelWorld world(1, {.backend = backend});
@@ -251,6 +300,11 @@ TEST_CASE("with one rank nothing is sent, and a sum of holders is made whole", "
       CHECK(tp::reduce_scatter_to_sequence_parallel_region(torch, x).storage() == x.storage());
       CHECK(tp::all_to_all_sp2hp(torch, x).storage() == x.storage());
       CHECK(torch.engine().now() == before);
+
+      // Nor in backward: it takes as long as that of y = x, whatever the leaf does with its
+      // gradient.
+      const Time of_leaf = backward_time(world, nullptr);
+      for (const MapOne map : kAtOneRank) CHECK(backward_time(world, map) == of_leaf);
 
       const DPPolicy sum = tp::policy_over_pes(Shard::partial, 1, 2);
       Tensor summands = torch.zeros({2}, {.dp = sum});

@@ -10,6 +10,7 @@
 #include "tp/partition.h"
 #include "tp/row_parallel_linear.h"
 #include "tp/vocab_parallel_cross_entropy.h"
+#include "tp/vocab_parallel_embedding.h"
 
 namespace kernbench::test {
 namespace {
@@ -94,6 +95,32 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("4: and so are those of a layer norm, which must be said of the parameters themselves",
+          "[tp][traps]") {
+  on_ranks(2, [](TensorParallelWorld& world, int rank) {
+    // Rows -1, 1 are their own norm: the gradient of the weight is dy x, that of the bias dy.
+    const Tensor x = world.tensor({-1, 1, -1, 1}, {2, 2});
+    const auto dy = static_cast<float>(rank + 1);
+    const auto summed = [&](bool marks_copies) {
+      std::vector<tp::Parameter> norm;
+      for (const float value : {1.0F, 0.0F}) {
+        norm.emplace_back(world.filled({2}, value).requires_grad_());
+      }
+      if (marks_copies) {
+        for (tp::Parameter parameter : norm) parameter.sequence_parallel = true;
+      } else {
+        for (tp::Parameter& parameter : norm) parameter.sequence_parallel = true;
+      }
+      const Tensor y = nn::functional::layer_norm(x, {2}, norm[0], norm[1], 0);
+      y.backward(world.filled({2, 2}, dy));
+      tp::allreduce_sequence_parallel_gradients(world.torch, norm);
+      return std::pair(norm[0].grad().to_vector(), norm[1].grad().to_vector());
+    };
+    CHECK(summed(false) == std::pair(Floats{-6, 6}, Floats{6, 6}));
+    CHECK(summed(true) == std::pair(Floats{-2 * dy, 2 * dy}, Floats{2 * dy, 2 * dy}));
+  });
+}
+
 TEST_CASE("5: an input's gradient is reduced once, and with disable_grad_reduce not at all",
           "[tp][traps]") {
   on_ranks(4, [](TensorParallelWorld& world, int rank) {
@@ -144,6 +171,25 @@ TEST_CASE("7: a collective has no gradient, a mapping has", "[tp][traps]") {
   });
 }
 
+TEST_CASE("7: a collective that writes what backward needs is found in backward", "[tp][traps]") {
+  for (const char* backend : {"local", "ahbm"}) {
+    TensorParallelWorld world(2,
+                              {.backend = backend, .parallel = {.tensor_model_parallel_size = 2}});
+    world.spawn([&](int rank) {
+      Tensor x = world.filled({2}, static_cast<float>(rank + 1));
+      x.requires_grad_();
+      const Tensor factor = world.filled({2}, 1);
+      const Tensor y = x * factor;
+      world.torch.distributed.all_reduce(factor);
+      CHECK(y.to_vector() == Floats(2, static_cast<float>(rank + 1)));
+      CHECK(error_of<CollectiveError>([&] {
+              y.backward(world.filled({2}, 1));
+            }).starts_with("[KB-A005] "));
+      CHECK_FALSE(x.grad().defined());
+    });
+  }
+}
+
 TEST_CASE("8: tensor_parallel_output_grad is worth a factor of the group's size", "[tp][traps]") {
   on_ranks(3, [](TensorParallelWorld& world, int) {
     const auto gradient = [&](bool is_summand) {
@@ -191,6 +237,49 @@ TEST_CASE("10: a vocabulary is padded to a multiple of what divides it over rank
   CHECK(tp::padded_vocab_size(50'257, 4, 1) == 50'260);
   CHECK(tp::padded_vocab_size(1, 1, 128) == 128);
   CHECK(tp::vocab_range_from_global_vocab_size(50'688, 3, 4).end == 50'688);
+}
+
+// A vocabulary of 5 words, padded with zeros to 6 for two ranks.
+TEST_CASE("10: words of the padding take part in the loss unless their logits are masked",
+          "[tp][traps]") {
+  constexpr int kWords = 5;
+  const std::int64_t padded = tp::padded_vocab_size(kWords, 2, 1);
+  REQUIRE(padded == 6);
+  on_ranks(2, [&](TensorParallelWorld& world, int rank) {
+    tp::VocabParallelEmbedding table(
+        world.torch, {.num_embeddings = padded, .embedding_dim = 2, .dtype = DType::f32});
+    Matrix rows = Matrix::of_integers(padded, 2, 2, 1);
+    rows.at(kWords, 0) = rows.at(kWords, 1) = 0;
+    table.weight.copy_(RuntimeContext::tensor(rows.rows_of(rank, 2).elements, {3, 2}));
+    const Tensor ids = world.tensor({0, 4, 2}, {3});
+    const Tensor x = table.forward(ids);
+    CHECK(x.to_vector() == Floats{rows.at(0, 0), rows.at(0, 1), rows.at(4, 0), rows.at(4, 1),
+                                  rows.at(2, 0), rows.at(2, 1)});
+    x.backward(world.filled({3, 2}, 1));
+    Matrix gradient(padded, 2);
+    for (const int id : {0, 4, 2}) gradient.at(id, 0) = gradient.at(id, 1) = 1;
+    CHECK(table.weight.grad().to_vector() == gradient.rows_of(rank, 2).elements);
+
+    // Logits 0: the loss is the log of how many words there are.
+    const auto loss = [&](float of_padding) {
+      Floats own(3, 0);
+      if (rank == 1) own[2] = of_padding;
+      Tensor logits = world.tensor(own, {1, 3});
+      logits.requires_grad_();
+      const Tensor of_token = tp::vocab_parallel_cross_entropy(
+          world.torch, logits, world.tensor({1}, {1}), {.vocab_size = padded});
+      of_token.backward(world.filled({1}, 1));
+      return std::pair(of_token.item(), logits.grad().to_vector().back());
+    };
+    const auto [unmasked, unmasked_gradient] = loss(0);
+    CHECK(unmasked == Approx(std::log(6.0)));
+    const auto [masked, masked_gradient] = loss(-10'000);
+    CHECK(masked == Approx(std::log(5.0)));
+    if (rank == 1) {
+      CHECK(unmasked_gradient == Approx(1 / 6.0));
+      CHECK(masked_gradient == 0);
+    }
+  });
 }
 
 }  // namespace

@@ -116,7 +116,10 @@ TEST_CASE("a vocabulary that ranks cannot share is refused", "[tp][embedding]") 
   TensorParallelWorld world(2, {.parallel = {.tensor_model_parallel_size = 2}});
   CHECK(error_of<CollectiveError>([&] {
           VocabParallelEmbedding(world.torch, {.num_embeddings = 5, .embedding_dim = 4});
-        }) == "[KB-T001] 5 is not divisible by 2");
+        }) ==
+        "[KB-T001] 5 is not divisible by 2: num_embeddings of 'vocab_parallel_embedding', the "
+        "ranks of "
+        "its group");
 }
 
 }  // namespace

@@ -70,6 +70,44 @@ TEST_CASE("with a stride a rank has a chunk of each part", "[tp][weights]") {
   });
 }
 
+TEST_CASE("a part of a weight is drawn alone, and is that of the whole", "[tp][weights]") {
+  const Shape shape{6, 10};
+  const auto count = static_cast<std::size_t>(shape.numel());
+  for (const tp::InitMethod& method :
+       {tp::init_method_normal(1), tp::xavier_uniform(), tp::init_method_constant(2),
+        tp::InitMethod([](const Shape&whole, tp::Generator&from) {
+          Floats all(static_cast<std::size_t>(whole.numel()));
+          for (float& element : all) element = from.uniform();
+          return all;
+        })}) {
+    tp::Generator of_whole(7);
+    tp::Generator of_part(7);
+    const Floats whole = method(shape, of_whole);
+    CHECK(whole.size() == count);
+    const std::vector<tp::ElementRun> runs = {{2, 3}, {20, 1}, {57, 3}};
+    CHECK(method(shape, of_part, runs) ==
+          Floats{whole[2], whole[3], whole[4], whole[20], whole[57], whole[58], whole[59]});
+    CHECK(of_part == of_whole);  // what is drawn next is the same
+  }
+}
+
+TEST_CASE("a method that gives a rank's part is told that the whole is wanted",
+          "[tp][weights][errors]") {
+  on_seeded_ranks(2, [](TensorParallelWorld& world, int) {
+    CHECK(error_of<CollectiveError>([&] {
+            const ColumnParallelLinear layer(world.torch,
+                                             {.in_features = 2,
+                                              .out_features = 4,
+                                              .init_method = [](const Shape&, tp::Generator&) {
+                                                return Floats{1, 2, 3, 4};
+                                              }});
+          }) ==
+          "[KB-T006] init_method gave 4 elements for a weight "
+          "[2, 4], which has 8: it gives those of the whole weight, of which each rank takes its "
+          "part");
+  });
+}
+
 TEST_CASE("inside a fork ranks draw different weights", "[tp][weights]") {
   std::vector<Floats> of_ranks(2);
   on_seeded_ranks(2, [&](TensorParallelWorld& world, int rank) {

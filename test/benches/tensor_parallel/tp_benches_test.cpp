@@ -166,6 +166,17 @@ TEST_CASE("the table of steps is for people", "[cli][tensor_parallel]") {
   }
 }
 
+TEST_CASE("one rank is told once that it is not sequence parallel", "[cli][tensor_parallel]") {
+  const ProgramResult result =
+      run_bench("tp-mlp", {"tp=1", "sequence_parallel=true", "check=false"});
+  CHECK(result.exit_code == 0);
+  const std::string code = "[KB-T007] `sequence_parallel` of";
+  CHECK_THAT(result.err, Contains(code));
+  CHECK(result.err.find(code) == result.err.rfind(code));
+  CHECK_THAT(run_bench("tp-mlp", {"tp=2", "sequence_parallel=true", "check=false"}).err,
+             !Contains(code));
+}
+
 TEST_CASE("a step refuses what cannot be", "[cli][tensor_parallel][errors]") {
   const auto [bench, setting, text] = GENERATE(table<std::string, std::string, std::string>({
       {"tp-mlp", "tp=3", "[KB-U012] --set tp: 3 does not divide ffn, which is 256"},

@@ -1,0 +1,289 @@
+// Every mapping of tensors that lie in every way inside the device, forward and backward, beside
+// plain loops over the ranks' matrices.
+
+#include <catch2/catch.hpp>
+
+#include "runtime/functional/placement.h"
+#include "test/tp/tensor_parallel_world.h"
+#include "tp/mappings.h"
+
+namespace kernbench::test {
+namespace {
+
+using Matrices = std::vector<Matrix>;  // by rank
+
+constexpr std::int64_t kSize = 24;  // of what is cut: ranks and PEs divide it
+
+// How a rank's result, or gradient, comes out of all ranks'.
+using Loops = Matrix (*)(const Matrices& all, int rank);
+
+Matrix own(const Matrices& all, int rank) {
+  return all[static_cast<std::size_t>(rank)];
+}
+Matrix sum(const Matrices& all, int) {
+  Matrix total = all.front();
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    total = total.zipped(all[i], [](float a, float b) { return a + b; });
+  }
+  return total;
+}
+Matrix rows(const Matrices& all, int) {
+  Matrix whole(0, all.front().columns);
+  for (const Matrix& part : all) {
+    whole.rows += part.rows;
+    whole.elements.insert(whole.elements.end(), part.elements.begin(), part.elements.end());
+  }
+  return whole;
+}
+Matrix columns(const Matrices& all, int rank) {
+  Matrices transposed;
+  for (const Matrix& part : all) transposed.push_back(part.transposed());
+  return rows(transposed, rank).transposed();
+}
+Matrix rows_of_own(const Matrices& all, int rank) {
+  return own(all, rank).rows_of(rank, static_cast<int>(all.size()));
+}
+Matrix columns_of_own(const Matrices& all, int rank) {
+  return own(all, rank).columns_of(rank, static_cast<int>(all.size()));
+}
+Matrix rows_of_sum(const Matrices& all, int rank) {
+  return sum(all, rank).rows_of(rank, static_cast<int>(all.size()));
+}
+Matrix columns_of_sum(const Matrices& all, int rank) {
+  return sum(all, rank).columns_of(rank, static_cast<int>(all.size()));
+}
+// Part r of every rank's.
+Matrix exchanged(const Matrices& all, int rank) {
+  Matrices parts;
+  for (const Matrix& x : all) parts.push_back(x.rows_of(rank, static_cast<int>(all.size())));
+  return rows(parts, rank);
+}
+Matrix rows_for_columns(const Matrices& all, int rank) {
+  Matrices parts;
+  for (const Matrix& x : all) parts.push_back(x.columns_of(rank, static_cast<int>(all.size())));
+  return rows(parts, rank);
+}
+Matrix columns_for_rows(const Matrices& all, int rank) {
+  Matrices parts;
+  for (const Matrix& x : all) parts.push_back(x.rows_of(rank, static_cast<int>(all.size())));
+  return columns(parts, rank);
+}
+
+// A dimension that must not be cut over PEs when there are several ranks.
+enum class Cut : std::uint8_t { any, no_rows, no_columns, nothing };
+
+struct Mapping {
+  std::string name;
+  std::function<Tensor(RuntimeContext&, const Tensor&)> map;
+  Loops forward;
+  Loops backward;
+  Cut cut = Cut::any;
+  bool sends_back = true;  // backward communicates, and so makes a sum of holders whole
+};
+
+std::vector<Mapping> mappings() {
+  using namespace tp;  // NOLINT(google-build-using-namespace)
+  return {
+      {"copy",
+       [](RuntimeContext& t, const Tensor& x) {
+         return copy_to_tensor_model_parallel_region(t, x);
+       },
+       own, sum},
+      {"reduce",
+       [](RuntimeContext& t, const Tensor& x) {
+         return reduce_from_tensor_model_parallel_region(t, x);
+       },
+       sum, own, Cut::any, false},
+      {"scatter columns",
+       [](RuntimeContext& t, const Tensor& x) {
+         return scatter_to_tensor_model_parallel_region(t, x);
+       },
+       columns_of_own, columns, Cut::no_columns},
+      {"gather columns",
+       [](RuntimeContext& t, const Tensor& x) {
+         return gather_from_tensor_model_parallel_region(t, x);
+       },
+       columns, columns_of_own, Cut::any, false},
+      {"scatter rows",
+       [](RuntimeContext& t, const Tensor& x) { return scatter_to_sequence_parallel_region(t, x); },
+       rows_of_own, rows, Cut::no_rows},
+      {"gather rows of summands",
+       [](RuntimeContext& t, const Tensor& x) {
+         return gather_from_sequence_parallel_region(t, x, true);
+       },
+       rows, rows_of_sum},
+      {"gather rows",
+       [](RuntimeContext& t, const Tensor& x) {
+         return gather_from_sequence_parallel_region(t, x, false);
+       },
+       rows, rows_of_own, Cut::any, false},
+      {"reduce-scatter rows",
+       [](RuntimeContext& t, const Tensor& x) {
+         return reduce_scatter_to_sequence_parallel_region(t, x);
+       },
+       rows_of_sum, rows},
+      {"gather columns of summands",
+       [](RuntimeContext& t, const Tensor& x) {
+         return all_gather_last_dim_from_tensor_parallel_region(t, x);
+       },
+       columns, columns_of_sum},
+      {"reduce-scatter columns",
+       [](RuntimeContext& t, const Tensor& x) {
+         return reduce_scatter_last_dim_to_tensor_parallel_region(t, x);
+       },
+       columns_of_sum, columns, Cut::no_columns},
+      {"all_to_all",
+       [](RuntimeContext& t, const Tensor& x) {
+         return all_to_all(t, get_tensor_model_parallel_group(t), x);
+       },
+       exchanged, exchanged},
+      {"sp2hp", [](RuntimeContext& t, const Tensor& x) { return all_to_all_sp2hp(t, x); },
+       rows_for_columns, columns_for_rows, Cut::nothing},
+      {"hp2sp", [](RuntimeContext& t, const Tensor& x) { return all_to_all_hp2sp(t, x); },
+       columns_for_rows, rows_for_columns, Cut::nothing},
+  };
+}
+
+bool is_cut(const DPPolicy& dp, Shard shard) {
+  return dp.cube == shard || dp.pe == shard;
+}
+
+bool is_refused(Cut cut, const DPPolicy& dp, int ranks) {
+  if (ranks == 1 || cut == Cut::any) return false;
+  const bool rows = cut != Cut::no_columns && is_cut(dp, Shard::row_wise);
+  const bool columns = cut != Cut::no_rows && is_cut(dp, Shard::column_wise);
+  return rows || columns;
+}
+
+// A tensor that lies so.  Of a sum of holders all but the first have a 3 everywhere.
+Tensor placed(TensorParallelWorld& world, const Matrix& matrix, const DPPolicy& dp) {
+  Tensor made = world.torch.empty({matrix.rows, matrix.columns}, {.dp = dp});
+  const int cubes = dp.cube == Shard::partial ? dp.num_cubes : 1;
+  const int pes = dp.pe == Shard::partial ? dp.num_pes : 1;
+  const std::vector<ShardInfo>& shards = made.shards();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const ShardInfo& shard = shards[i];
+    const bool is_first =
+        (cubes == 1 || shard.cube == shards[0].cube) && (pes == 1 || shard.pe == shards[0].pe);
+    Matrix part = matrix.rows_from(shard.offset[0], shard.shape[0])
+                      .columns_from(shard.offset[1], shard.shape[1]);
+    for (float& e : part.elements)
+      e = is_first ? e - 3.0F * static_cast<float>(cubes * pes - 1) : 3;
+    made.copy_shard_(i, RuntimeContext::tensor(part.elements, shard.shape));
+  }
+  return made;
+}
+
+// What every holder has is the part of the matrix that its placement says.
+bool is_placed(const Tensor& found, const Matrix& expected) {
+  if (found.to_vector() != expected.elements) return false;
+  if (is_partial(found.dp())) return true;
+  for (std::size_t i = 0; i < found.shards().size(); ++i) {
+    const ShardInfo& shard = found.shards()[i];
+    const Matrix part = expected.rows_from(shard.offset[0], shard.shape[0])
+                            .columns_from(shard.offset[1], shard.shape[1]);
+    if (found.shard_to_vector(i) != part.elements) return false;
+  }
+  return true;
+}
+
+// A gradient for y: that of its placement, or partial where y is replicated.
+DPPolicy gradient_policy(const DPPolicy& y, bool is_summand) {
+  const auto level = [&](Shard shard) {
+    if (shard == Shard::partial) return Shard::replicate;
+    return is_summand && shard == Shard::replicate ? Shard::partial : shard;
+  };
+  return {level(y.cube), level(y.pe), y.num_cubes, y.num_pes};
+}
+
+// Whether a summand of the gradient meets a holder that has a part, or a summand, of x.
+bool meets_a_part(const DPPolicy& dy, const DPPolicy& x) {
+  const auto meets = [](Shard gradient, Shard tensor) {
+    return gradient == Shard::partial && tensor != Shard::replicate;
+  };
+  return meets(dy.cube, x.cube) || meets(dy.pe, x.pe);
+}
+
+struct Point {
+  TensorParallelWorld& world;
+  const Mapping& mapping;
+  const DPPolicy dp;
+  const int rank;
+};
+
+void check_backward(const Point& point, const Tensor& y, const Tensor& x, bool is_summand) {
+  const auto& [world, mapping, dp, rank] = point;
+  Matrices gradients;
+  for (int r = 0; r < world.size; ++r) {
+    gradients.push_back(Matrix::of_integers(y.shape()[0], y.shape()[1], 9, 7 + r));
+  }
+  const DPPolicy policy = gradient_policy(y.dp(), is_summand);
+  const Tensor dy = placed(world, own(gradients, rank), policy);
+  const std::string refusal = error_of<DeviceError>([&] { y.backward(dy); });
+  if (!mapping.sends_back && meets_a_part(policy, dp)) {
+    CHECK_THAT(refusal, Catch::StartsWith("[KB-F003] backward of a mapping: ") &&
+                            Catch::Contains("copy_to_tensor_model_parallel_region"));
+    return;
+  }
+  REQUIRE(refusal == "no error");
+  CHECK(is_placed(x.grad(), mapping.backward(gradients, rank)));
+  CHECK(ops::is_gradient_placement(ops::placement_of(x.grad()), ops::placement_of(x)));
+}
+
+void check(const Point& point) {
+  const auto& [world, mapping, dp, rank] = point;
+  Matrices inputs;
+  for (int r = 0; r < world.size; ++r) inputs.push_back(Matrix::of_integers(kSize, kSize, 9, r));
+  for (const bool is_summand : {false, true}) {
+    Tensor x = placed(world, own(inputs, rank), dp);
+    x.requires_grad_();
+    Tensor y;
+    const std::string refusal = error_of<DeviceError>([&] { y = mapping.map(world.torch, x); });
+    if (is_refused(mapping.cut, dp, world.size)) {
+      CHECK_THAT(refusal, Catch::StartsWith("[KB-F003] "));
+      continue;
+    }
+    REQUIRE(refusal == "no error");
+    CHECK(is_placed(y, mapping.forward(inputs, rank)));
+    check_backward(point, y, x, is_summand);
+  }
+}
+
+void check_all(const std::string& backend, int ranks, int cubes, const std::vector<DPPolicy>& dps) {
+  TensorParallelWorld world(
+      ranks,
+      {.backend = backend, .parallel = {.tensor_model_parallel_size = ranks}, .cubes = cubes});
+  const std::vector<Mapping> all = mappings();
+  world.spawn([&](int rank) {
+    for (const Mapping& mapping : all) {
+      for (const DPPolicy& dp : dps) {
+        CAPTURE(backend, ranks, rank, mapping.name, to_string(dp));
+        check({world, mapping, dp, rank});
+      }
+    }
+  });
+}
+
+constexpr std::array kShards = {Shard::replicate, Shard::row_wise, Shard::column_wise,
+                                Shard::partial};
+
+TEST_CASE("what a mapping takes lies in any way on PEs, and its gradient lies so, too",
+          "[tp][mappings]") {
+  std::vector<DPPolicy> dps;
+  for (const Shard pe : kShards) dps.push_back({Shard::replicate, pe, 1, 2});
+  const std::string backend = GENERATE("local", "ahbm");
+  const int ranks = GENERATE(1, 2, 3);
+  check_all(backend, ranks, 1, dps);
+}
+
+TEST_CASE("what a mapping takes lies in any way on cubes and their PEs", "[tp][mappings]") {
+  std::vector<DPPolicy> dps;
+  for (const Shard cube : kShards) {
+    for (const Shard pe : kShards) dps.push_back({cube, pe, 2, 2});
+  }
+  const int ranks = GENERATE(1, 2);
+  check_all("local", ranks, 2, dps);
+}
+
+}  // namespace
+}  // namespace kernbench::test

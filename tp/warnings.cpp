@@ -1,0 +1,29 @@
+#include "tp/warnings.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace kernbench::tp {
+
+namespace {
+
+struct Warned : runtime::Attachment {
+  void forget_ranks() override {}
+
+  bool of_sequence_parallel = false;
+};
+
+}  // namespace
+
+void warn_if_not_sequence_parallel(RuntimeContext& torch, std::string_view layer, int world_size) {
+  bool& has_warned = torch.attachments().get<Warned>().of_sequence_parallel;
+  if (world_size > 1 || has_warned) return;
+  has_warned = true;
+  fmt::print(stderr,
+             "kernbench: warning: [KB-T007] `sequence_parallel` of '{}' is set to `True`, but "
+             "tensor model parallel size is {}. Disabling sequence parallel.\n",
+             layer, world_size);
+}
+
+}  // namespace kernbench::tp

@@ -1,0 +1,15 @@
+// What users of the layers are warned of, on standard error.
+
+#pragma once
+
+#include <string_view>
+
+#include "runtime/context/runtime_context.h"
+
+namespace kernbench::tp {
+
+// KB-T007, in Megatron's words: that a layer's sequence_parallel is off, in a group of one rank.
+// Once in a context.
+void warn_if_not_sequence_parallel(RuntimeContext& torch, std::string_view layer, int world_size);
+
+}  // namespace kernbench::tp
