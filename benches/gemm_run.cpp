@@ -5,6 +5,7 @@
 
 #include "benches/exact_product.h"
 #include "runtime/context/kernel_launch.h"
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/composite_plan.h"
@@ -19,10 +20,6 @@ using sim::PeLocation;
 
 __extension__ using Wide = __int128;
 constexpr Wide kPicosecondsPerSecond = 1'000'000'000'000;
-
-std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // How many holders a level has, and how they cut c.
 struct Level {
@@ -51,7 +48,7 @@ Levels levels_of(const Topology& topology, const GemmPlacement& placement, const
   const auto cut = [&](Level& level, const std::optional<Shard>& wanted) {
     level.cut = wanted.value_or(left.m >= left.n ? Shard::row_wise : Shard::column_wise);
     std::int64_t& side = level.cut == Shard::row_wise ? left.m : left.n;
-    side = ceil_divide(side, level.holders);
+    side = sim::ceil_divide(side, level.holders);
   };
   cut(levels.sips, placement.sip);
   cut(levels.cubes, placement.cube);
@@ -80,7 +77,7 @@ Part part_of_sip(const Levels& levels, const GemmSize& size, int sip) {
   const bool by_rows = levels.sips.cut == Shard::row_wise;
   std::int64_t& begin = by_rows ? part.row : part.column;
   std::int64_t& count = by_rows ? part.rows : part.columns;
-  const std::int64_t chunk = ceil_divide(count, levels.sips.holders);
+  const std::int64_t chunk = sim::ceil_divide(count, levels.sips.holders);
   begin = std::min(count, chunk * sip);
   count = std::min(chunk, count - begin);
   return part;
@@ -109,7 +106,7 @@ Wide bytes_on_slice(const Topology& topology, const Levels& levels, const GemmIn
   GemmSize share = input.size;
   for (const Level* level : {&levels.sips, &levels.cubes, &levels.pes}) {
     std::int64_t& side = level->cut == Shard::row_wise ? share.m : share.n;
-    side = ceil_divide(side, level->holders);
+    side = sim::ceil_divide(side, level->holders);
   }
   const int per_slice = topology.pe_count() / sim::Routing::hbm_slice_count(topology);
   const Wide elements = Wide{share.m} * share.k + Wide{share.k} * share.n + Wide{share.m} * share.n;
@@ -267,7 +264,7 @@ Wide products_of(const GemmSize& size) {
 int slice_count(const Topology& topology, const Levels& levels) {
   const int per_slice = topology.pe_count() / sim::Routing::hbm_slice_count(topology);
   return levels.sips.holders * levels.cubes.holders *
-         static_cast<int>(ceil_divide(levels.pes.holders, per_slice));
+         static_cast<int>(sim::ceil_divide(levels.pes.holders, per_slice));
 }
 
 // What the hardware allows: nothing beyond is possible.  Rounded down.

@@ -15,6 +15,7 @@
 #include "ccl/algorithms/tree_allreduce.h"
 #include "ccl/layout.h"
 #include "ccl/ring_order.h"
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::ccl {
@@ -140,7 +141,7 @@ std::optional<Cut> UniformCase::cut(int chunk_count, int parts) const {
     return std::nullopt;
   }
   const std::int64_t chunk = n / chunk_count;
-  const auto pieces = static_cast<int>((chunk + slot - 1) / slot);
+  const auto pieces = static_cast<int>(sim::ceil_divide(chunk, slot));
   if (chunk % (pieces * parts) != 0) return std::nullopt;
   return Cut{pieces, chunk / pieces * size_of(collective_.dtype)};
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/routing.h"
@@ -14,10 +15,6 @@ namespace kernbench::benches {
 namespace {
 
 using sim::GemmSize;
-
-std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // A server on the way: ADR-0033.
 struct Hop {
@@ -61,9 +58,9 @@ class Pipeline {
   Pipeline(const Topology& topology, const GemmProblem& problem)
       : pe_(topology.pe),
         problem_(problem),
-        counts_{ceil_divide(problem.size.m, problem.tile.m),
-                ceil_divide(problem.size.n, problem.tile.n),
-                ceil_divide(problem.size.k, problem.tile.k)},
+        counts_{sim::ceil_divide(problem.size.m, problem.tile.m),
+                sim::ceil_divide(problem.size.n, problem.tile.n),
+                sim::ceil_divide(problem.size.k, problem.tile.k)},
         steps_(static_cast<std::size_t>(counts_.m * counts_.n * counts_.k)),
         stored_(static_cast<std::size_t>(counts_.m * counts_.n)) {
     const int slices = sim::Routing::hbm_slice_count(topology);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim_engine/base/ceil_divide.h"
+
 namespace kernbench::ccl {
 
 std::vector<Piece> cut(std::int64_t begin, std::int64_t total, int count) {
@@ -20,7 +22,7 @@ std::vector<Chunk> cut_in_chunks(std::int64_t begin, std::int64_t total, int cou
                                  std::int64_t slot_elements) {
   std::vector<Chunk> chunks;
   for (const Piece& chunk : cut(begin, total, count)) {
-    const std::int64_t pieces = (chunk.count + slot_elements - 1) / slot_elements;
+    const std::int64_t pieces = sim::ceil_divide(chunk.count, slot_elements);
     chunks.push_back(pieces == 0 ? Chunk{}
                                  : cut(chunk.begin, chunk.count, static_cast<int>(pieces)));
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim_engine/base/ceil_divide.h"
+
 namespace kernbench::ccl {
 
 void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, std::int64_t most) {
@@ -11,8 +13,8 @@ void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, std::i
   }
   // Rows as long as they are, as many as fit; of longer ones, each by itself.
   const std::int64_t together = std::max<std::int64_t>(most / whole.columns, 1);
-  const std::int64_t count =
-      whole.rows > 1 ? (whole.rows + together - 1) / together : (whole.columns + most - 1) / most;
+  const std::int64_t count = whole.rows > 1 ? sim::ceil_divide(whole.rows, together)
+                                            : sim::ceil_divide(whole.columns, most);
   for (int i = 0; i < count; ++i) {
     append_in_parts(parts, part_of(whole, i, static_cast<int>(count)), most);
   }

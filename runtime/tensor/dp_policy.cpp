@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench {
@@ -22,7 +23,7 @@ Part share_of(const Part& whole, Shard shard, int index, int count) {
   if (!is_sharded(shard) || whole.sizes.empty()) return part;
   const std::size_t dimension = shard == Shard::row_wise ? 0 : whole.sizes.size() - 1;
   const std::int64_t size = whole.sizes[dimension];
-  const std::int64_t chunk = (size + count - 1) / count;
+  const std::int64_t chunk = sim::ceil_divide(size, count);
   const std::int64_t first = std::min(chunk * index, size);
   part.offset[dimension] += first;
   part.sizes[dimension] = std::min(chunk, size - first);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/components/gemm_array.h"
 
 namespace kernbench::sim {
@@ -17,10 +18,6 @@ constexpr Wide kPicosecondsPerSecond = 1'000'000'000'000;
 
 // Times of tilings count as equal up to a 64th: what is promised is not more exact.
 constexpr Wide kTolerance = 64;
-
-std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // One dimension as it is cut: so many whole tiles, and what is left.
 struct Cut {

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::sim {
@@ -16,10 +17,6 @@ struct Folds {
   std::int64_t steps;   // T of each fold
   std::int64_t fill;    // what it takes besides
 };
-
-std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
-  return a / b + (a % b != 0);
-}
 
 Folds folds_of(const GemmSpec& array, const GemmSize& size) {
   const std::int64_t skew = std::int64_t{array.rows} + array.columns - 2;

@@ -1,5 +1,7 @@
 #include "sim_engine/components/ipcq_params.h"
 
+#include "sim_engine/base/ceil_divide.h"
+
 namespace kernbench::sim {
 
 std::string_view name_of(BufferKind kind) {
@@ -15,7 +17,7 @@ Time IpcqParams::noticed(Time began, Time there) const {
   if (there <= began) return began;
   if (wait == WaitPolicy::sleep) return there;
   const std::int64_t interval = poll_interval.count();
-  const std::int64_t looks = ((there - began).count() + interval - 1) / interval;
+  const std::int64_t looks = ceil_divide((there - began).count(), interval);
   return began + looks * poll_interval;
 }
 

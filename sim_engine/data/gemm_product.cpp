@@ -5,6 +5,7 @@
 #include <new>
 #include <span>
 
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/data/element_format.h"
 
 namespace kernbench::sim {
@@ -28,10 +29,6 @@ void pin_cache_sizes() {
     Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 4 << 20);
     return true;
   }();
-}
-
-std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
 }
 
 // A rectangle of a matrix, as f32; every row begins at a cache line.

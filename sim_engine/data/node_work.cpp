@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/data/axis_math.h"
 #include "sim_engine/data/element_format.h"
 #include "sim_engine/data/elementwise.h"
@@ -228,7 +229,7 @@ std::int64_t part_count(const ValueNode& node) {
   if (is_cut_by_elements(node)) return (node.count + kPartElements - 1) / kPartElements;
   if (node.kind != ValueKind::along_axis) return 1;
   const std::int64_t each = stretches_per_part(node.form);
-  return (node.form.outer + each - 1) / each;
+  return ceil_divide(node.form.outer, each);
 }
 
 std::int64_t part_cost(const ValueNode& node) {
