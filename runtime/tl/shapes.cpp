@@ -24,20 +24,30 @@ std::int64_t largest_count(DType dtype) {
   return 1 << 24;
 }
 
-}  // namespace
-
-std::int64_t cdiv(std::int64_t a, std::int64_t b) {
+// `where` makes the words that name who divides.
+template <class Where>
+std::int64_t divide_up(std::int64_t a, std::int64_t b, const Where& where) {
   if (b <= 0) {
     throw DeviceError("KB-K022",
-                      fmt::format("tl.cdiv: {} / {}; the divisor must be positive", a, b));
+                      fmt::format("{}: {} / {}; the divisor must be positive", where(), a, b));
   }
   return a / b + (a % b > 0 ? 1 : 0);
 }
 
-Tensor Context::full(const Shape& shape, double value, DType dtype) {
-  make_room("tl.full", shape.numel() * size_of(dtype));
+}  // namespace
+
+std::int64_t cdiv(std::int64_t a, std::int64_t b) {
+  return divide_up(a, b, [] { return "tl.cdiv"; });
+}
+
+std::int64_t Context::cdiv(std::int64_t a, std::int64_t b) const {
+  return divide_up(a, b, [this] { return where("tl.cdiv"); });
+}
+
+Tensor Context::filled(std::string_view operation, const Shape& shape, double value, DType dtype) {
+  make_room(operation, shape.numel() * size_of(dtype));
   const std::array number{sim::MathOperand{{}, value}};
-  return {*this, shape, run_.math(sim::MathOp::convert, dtype, shape.numel(), number), "tl.full"};
+  return {*this, shape, run_.math(sim::MathOp::convert, dtype, shape.numel(), number), operation};
 }
 
 Tensor Context::arange(std::int64_t start, std::int64_t end, DType dtype) {

@@ -110,7 +110,7 @@ class Context {
   // Which of the PEs of this launch this is (tl.program_id).  Only axis 0 has more than one.
   int program_id(int axis = 0) const { return axis == 0 ? program_id_ : 0; }
   int num_programs(int axis = 0) const { return axis == 0 ? program_count_ : 1; }
-  static std::int64_t cdiv(std::int64_t a, std::int64_t b) { return tl::cdiv(a, b); }
+  std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return run_.pe().location(); }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
@@ -187,8 +187,10 @@ class Context {
   Tensor softmax(const Tensor& x, int axis = -1);
 
   // New values, which PE_MATH writes.
-  Tensor full(const Shape& shape, double value, DType dtype);
-  Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+  Tensor full(const Shape& shape, double value, DType dtype) {
+    return filled("tl.full", shape, value, dtype);
+  }
+  Tensor zeros(const Shape& shape, DType dtype) { return filled("tl.zeros", shape, 0, dtype); }
   // The numbers from start to below end.  KB-K022 if end is below start, or `dtype` has not all of
   // these numbers.
   Tensor arange(std::int64_t start, std::int64_t end, DType dtype = DType::f32);
@@ -307,6 +309,7 @@ class Context {
   [[noreturn]] void refuse(const sim::IpcqChannel& channel, const sim::IpcqMessage& message,
                            const sim::Tile& expected) const;
   std::string where(std::string_view operation) const;
+  Tensor filled(std::string_view operation, const Shape& shape, double value, DType dtype);
 
   static constexpr int kMostUnderWay = 1024;
   int most_under_way_ = kMostUnderWay;

@@ -83,13 +83,13 @@ TEST_CASE("of many holders five are listed, equal ones as one", "[tl][life_time]
     held.push_back(tl.reshape(held[1], {5, 4}));
     const tl::Tensor all = tl.cat(std::array{held[2], held[3]});
     tl.zeros({10'000}, f32);
-  }) == "[KB-M010] out of TCM: tl.full in kernel 'k' on sip0.cube0.pe0 requested 40000 B, 7280 B "
+  }) == "[KB-M010] out of TCM: tl.zeros in kernel 'k' on sip0.cube0.pe0 requested 40000 B, 7280 B "
         "of 10000 B are free; values are held until their last handle is gone, the largest now:\n"
         "  1600 B: 4 times tl.arange [100] f32, 400 B each\n"
-        "  280 B: tl.full [70] f32\n"
-        "  240 B: tl.full [60] f32\n"
-        "  200 B: tl.full [50] f32\n"
-        "  160 B: tl.full [40] f32\n"
+        "  280 B: tl.zeros [70] f32\n"
+        "  240 B: tl.zeros [60] f32\n"
+        "  200 B: tl.zeros [50] f32\n"
+        "  160 B: tl.zeros [40] f32\n"
         "  240 B: others");
 }
 
@@ -106,9 +106,9 @@ TEST_CASE("scratch is filled to the last byte and no further", "[tl][life_time][
   CHECK(holds(99) == "no error");
   CHECK(holds(100) == "no error");
   CHECK(holds(101) ==
-        "[KB-M010] out of TCM: tl.full in kernel 'k' on sip0.cube0.pe0 requested 202 B, 200 B of "
+        "[KB-M010] out of TCM: tl.zeros in kernel 'k' on sip0.cube0.pe0 requested 202 B, 200 B of "
         "1000 B are free; values are held until their last handle is gone, the largest now:\n"
-        "  800 B: tl.full [200] f32");
+        "  800 B: tl.zeros [200] f32");
   CHECK(holds(100) == "no error");  // the context works on
 }
 

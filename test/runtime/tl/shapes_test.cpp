@@ -88,6 +88,8 @@ TEST_CASE("cdiv rounds up", "[tl][shape]") {
         "[KB-K022] tl.cdiv: 5 / 0; the divisor must be positive");
   CHECK(error_of<DeviceError>([] { tl::cdiv(5, -1); }) ==
         "[KB-K022] tl.cdiv: 5 / -1; the divisor must be positive");
+  CHECK(k.error([](tl::Context& tl) { tl.cdiv(5, 0); }) ==
+        "[KB-K022] tl.cdiv in kernel 'k' on sip0.cube0.pe0: 5 / 0; the divisor must be positive");
 }
 
 TEST_CASE("shapes that do not fit are refused", "[tl][shape][error]") {
