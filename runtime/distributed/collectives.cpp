@@ -18,10 +18,6 @@ std::string DistributedContext::backend_class() const {
 }
 
 void DistributedContext::check_tensor(std::string_view function, const Tensor& x) const {
-  if (x.is_host()) {
-    misuse(fmt::format("{}: a host tensor cannot take part; make it by torch.zeros, full, ...",
-                       function));
-  }
   torch_.check_on_device(x, function);
 }
 

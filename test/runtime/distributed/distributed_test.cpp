@@ -191,11 +191,12 @@ TEST_CASE("a host tensor cannot take part", "[distributed]") {
   WorldUnderTest world;
   world.torch.distributed.init_process_group("meeting");
   Tensor host = RuntimeContext::tensor({1}, {1});
-  CHECK(world.misuse_of([&] { world.torch.distributed.all_reduce(host); }) ==
-        "[KB-R002] all_reduce: a host tensor cannot take part; make it by torch.zeros, full, ...");
+  CHECK(error_of<DeviceError>([&] { world.torch.distributed.all_reduce(host); }) ==
+        "[KB-M019] all_reduce: a host tensor cannot take part; copy_ it into one made by zeros, "
+        "full, ...");
   Tensor none;
   CHECK(error_of<DeviceError>([&] { world.torch.distributed.all_reduce(none); }) ==
-        "[KB-M001] the tensor is not defined");
+        "[KB-M001] all_reduce: a tensor is not defined");
 }
 
 TEST_CASE("a rank beyond the group is no member of it", "[distributed]") {
