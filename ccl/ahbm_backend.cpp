@@ -71,8 +71,10 @@ void WorldCommunicator::check_rank_is_sip(std::string_view what) const {
 
 // The first group is the default one, which has the queues that ccl.yaml describes.
 std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vector<int>& ranks) {
-  if (std::exchange(has_world_, true)) return std::make_unique<GroupCommunicator>(torch_, ranks);
-  return std::make_unique<WorldCommunicator>(torch_, launcher_, ranks);
+  if (std::exchange(has_world_, true)) {
+    return std::make_unique<GroupCommunicator>(torch_, ranks, cuts_);
+  }
+  return std::make_unique<WorldCommunicator>(torch_, launcher_, ranks, cuts_);
 }
 
 void WorldCommunicator::all_reduce(const distributed::CollectiveCall& call, const Tensor& x) {

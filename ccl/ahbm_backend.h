@@ -20,7 +20,9 @@ class AhbmBackend : public distributed::Backend {
  public:
   // Makes the queues.  Errors as of KernelLauncher.
   AhbmBackend(RuntimeContext& torch, const Config& config)
-      : torch_(torch), launcher_(torch, config) {}
+      : torch_(torch),
+        launcher_(torch, config),
+        cuts_(std::make_shared<CutCache>(torch.topology())) {}
 
   std::string_view name() const override { return "ahbm"; }
   int world_size() const override { return launcher_.layout().world_size(); }
@@ -35,6 +37,7 @@ class AhbmBackend : public distributed::Backend {
  private:
   RuntimeContext& torch_;
   const KernelLauncher launcher_;
+  const std::shared_ptr<CutCache> cuts_;
   bool has_world_ = false;
 };
 
@@ -42,13 +45,13 @@ class AhbmBackend : public distributed::Backend {
 // ccl.yaml describes; everything else as in any group.
 class WorldCommunicator : public distributed::Communicator {
  public:
-  // Of these members: global ranks, by group rank.
+  // Of these members: global ranks, by group rank.  `cuts` are those of all groups.
   WorldCommunicator(RuntimeContext& torch, const KernelLauncher& launcher,
-                    const std::vector<int>& ranks)
+                    const std::vector<int>& ranks, std::shared_ptr<CutCache> cuts)
       : torch_(torch),
         launcher_(launcher),
         caller_count_(static_cast<int>(ranks.size())),
-        others_(torch, ranks) {}
+        others_(torch, ranks, std::move(cuts)) {}
 
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
   // a tensor that lies so, KB-C014 if one of the program's own was faster than any can be, KB-C023

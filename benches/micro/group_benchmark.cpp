@@ -133,11 +133,23 @@ void all_gather(RuntimeContext& torch, int) {
   const Tensor all = torch.zeros({ranks, 16}, {.dp = DPPolicy::replicated()});
   torch.distributed.all_gather_into_tensor(all, x);
 }
+void all_to_all(RuntimeContext& torch, int) {
+  const int ranks = torch.distributed.get_world_size();
+  const Tensor x = torch.zeros({ranks, 16}, {.dp = DPPolicy::replicated()});
+  const Tensor y = torch.zeros({ranks, 16}, {.dp = DPPolicy::replicated()});
+  torch.distributed.all_to_all_single(y, x);
+}
 void objects(RuntimeContext& torch, int rank) {
   std::vector<int> all;
   torch.distributed.all_gather_object(all, rank);
 }
 BENCHMARK_CAPTURE(per_rank, all_gather, all_gather)
+    ->ArgName("ranks")
+    ->Arg(8)
+    ->Arg(64)
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(per_rank, all_to_all, all_to_all)
     ->ArgName("ranks")
     ->Arg(8)
     ->Arg(64)

@@ -20,24 +20,24 @@ void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, std::i
   }
 }
 
-BlockLayout CutCache::layout_of(const distributed::Block& block) {
-  const Shape& shape = block.tensor.shape();
-  const DPPolicy& dp = block.tensor.dp();
+std::shared_ptr<const TensorLayout> CutCache::layout_of(const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  const DPPolicy& dp = tensor.dp();
   std::shared_ptr<const TensorLayout>& layout =
       layouts_[{{shape.begin(), shape.end()}, dp.cube, dp.pe, dp.num_cubes, dp.num_pes}];
   if (layout == nullptr) {
     layout = std::make_shared<const TensorLayout>(ccl::layout_of(shape, dp, topology_));
   }
-  return {layout, block.first};
+  return layout;
 }
 
 std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts,
                                          std::int64_t count, DType dtype, int parts) {
   CutKey key{{}, count, dtype, parts};
+  key.blocks.reserve(layouts.size());
   for (const BlockLayout& layout : layouts) {
-    std::get<0>(key).emplace_back(layout.tensor.get(), layout.first);
+    key.blocks.emplace_back(layout.tensor.get(), layout.first);
   }
-  if (cuts_.size() >= kMostCuts) cuts_.clear();
   std::shared_ptr<const Cut>& known = cuts_[key];
   if (known != nullptr) return known;
 

@@ -21,8 +21,8 @@ Tensor barrier_token(RuntimeContext& torch, int device);
 // it, since the last one's launch is what the others would wait for.
 class GroupCommunicator : public distributed::Communicator {
  public:
-  // Of these members: global ranks, by group rank.
-  GroupCommunicator(RuntimeContext& torch, std::vector<int> ranks);
+  // Of these members: global ranks, by group rank.  `cuts` are those of all groups.
+  GroupCommunicator(RuntimeContext& torch, std::vector<int> ranks, std::shared_ptr<CutCache> cuts);
 
   // Throws CollectiveError KB-C013 if a tensor lies on several SIPs, or a message fills but a part
   // of a partial tensor.
@@ -39,10 +39,12 @@ class GroupCommunicator : public distributed::Communicator {
 
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
                                 const distributed::CollectiveRequest& request);
+  void prepare(Meeting& meeting);
   void plan(Meeting& meeting);
-  SharedCut shared_cut(const Meeting& meeting, int of, int parts);
-  LaneSteps steps_of(const Meeting& meeting, int self);
-  std::shared_ptr<const Cut> pair_cut(const Meeting& meeting, int giver, int taker);
+  BlockLayout layout_of(Meeting& meeting, int member, bool gives, int of);
+  SharedCut shared_cut(Meeting& meeting, int of, int parts);
+  LaneSteps steps_of(Meeting& meeting, int self);
+  std::shared_ptr<const Cut> pair_cut(Meeting& meeting, int giver, int taker);
   // For one collective or message: nobody else's messages come between.
   std::shared_ptr<LaneQueues> take_queues();
   std::int64_t launch(std::shared_ptr<Launch> launch, std::uint64_t operation);
@@ -51,7 +53,7 @@ class GroupCommunicator : public distributed::Communicator {
 
   RuntimeContext& torch_;
   const std::vector<int> ranks_;
-  CutCache cuts_;
+  const std::shared_ptr<CutCache> cuts_;
   std::vector<std::shared_ptr<LaneQueues>> idle_queues_;
   std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;  // by operation
 };

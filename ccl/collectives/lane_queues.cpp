@@ -3,23 +3,26 @@
 namespace kernbench::ccl {
 
 LaneQueues::~LaneQueues() {
-  for (const auto& [pes, queue] : queues_) {
+  for (const Queue& queue : queues_) {
     // The backend may have taken all queues away already.
-    const bool is_there = machine().pe(pes.first).ipcq().out(queue.out) == queue.channel;
-    if (is_there) machine().disconnect(*queue.channel);
+    sim::IpcqChannel* const there = machine().pe(queue.from).ipcq().out(queue.out);
+    if (there == queue.channel) machine().disconnect(*there);
   }
 }
 
 const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& from, const sim::PeLocation& to) {
-  Queue& queue = queues_[{from, to}];
-  if (queue.channel == nullptr) {
+  const Topology& topology = machine().topology();
+  const std::uint64_t ends =
+      std::uint64_t{sim::pe_number(topology, from)} << 32 | sim::pe_number(topology, to);
+  const auto [found, is_new] = of_ends_.try_emplace(ends, queues_.size());
+  if (is_new) {
     // Ports that no queue of anyone's has: there is no neighbour that they could be confused with.
-    queue.out = machine().pe(from).ipcq().unused_port(sim::Direction::global_east);
-    queue.channel = &machine().connect(
-        {from, queue.out, to, machine().pe(to).ipcq().unused_port(sim::Direction::global_west)},
-        {.depth = 1, .slot_bytes = 0});
+    const sim::Port out = machine().pe(from).ipcq().unused_port(sim::Direction::global_east);
+    const sim::Port in = machine().pe(to).ipcq().unused_port(sim::Direction::global_west);
+    queues_.push_back(
+        {&machine().connect({from, out, to, in}, {.depth = 1, .slot_bytes = 0}), from, out});
   }
-  return *queue.channel;
+  return *queues_[found->second].channel;
 }
 
 }  // namespace kernbench::ccl

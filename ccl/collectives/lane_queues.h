@@ -3,9 +3,11 @@
 
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "runtime/context/simulation.h"
 
@@ -26,14 +28,16 @@ class LaneQueues {
 
  private:
   struct Queue {
-    sim::IpcqChannel* channel = nullptr;
-    sim::Port out = sim::Direction::global_east;  // on the PE that it comes from
+    const sim::IpcqChannel* channel = nullptr;
+    sim::PeLocation from;
+    sim::Port out;  // on the PE that it comes from
   };
 
   sim::Machine& machine() { return simulation_->machine(); }
 
-  const std::shared_ptr<runtime::Simulation> simulation_;  // groups may outlive a context
-  std::map<std::pair<sim::PeLocation, sim::PeLocation>, Queue> queues_;
+  const std::shared_ptr<runtime::Simulation> simulation_;   // groups may outlive a context
+  std::vector<Queue> queues_;                               // in the order in which they were made
+  std::unordered_map<std::uint64_t, std::size_t> of_ends_;  // asked, never listed
 };
 
 }  // namespace kernbench::ccl

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "runtime/context/fiber_local.h"
 #include "sim_engine/base/error.h"
@@ -22,6 +24,8 @@ bool may_differ_in_size(CollectiveKind kind) {
 std::vector<std::int64_t> counts_of(std::span<const Block> blocks) {
   std::vector<std::int64_t> counts;
   for (const Block& block : blocks) counts.push_back(block.count);
+  const bool are_equal = std::ranges::adjacent_find(counts, std::not_equal_to()) == counts.end();
+  if (are_equal && !counts.empty()) counts.resize(1);
   return counts;
 }
 
@@ -47,7 +51,7 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
                                                  describe(fingerprint, sequence), refused_));
   }
   const std::size_t index = sequence - first_sequence_;
-  if (index == records_.size()) records_.push_back({operation, fingerprint, {}, {}});
+  if (index == records_.size()) records_.push_back({operation, fingerprint, {}, true, {}});
   Record& record = records_[index];
   Arrival arrival{rank, {}, {}};
   if (may_differ_in_size(fingerprint.kind)) {
@@ -97,8 +101,9 @@ void CollectiveLedger::check_match(const Record& record, int rank, const Collect
           fmt::join(aspects, "; "), first, describe(a, sequence), later, describe(b, sequence)));
 }
 
-// What one gives another must be what the other takes.
-void CollectiveLedger::check_sizes(const Record& record, const Arrival& later,
+// What one gives another must be what the other takes.  Of members that are all alike, what is so
+// between two of them is so between all.
+void CollectiveLedger::check_sizes(Record& record, const Arrival& later,
                                    const CollectiveFingerprint& fingerprint,
                                    std::uint64_t sequence) const {
   if (!may_differ_in_size(fingerprint.kind)) return;
@@ -117,9 +122,13 @@ void CollectiveLedger::check_sizes(const Record& record, const Arrival& later,
                     describe(record.first, sequence), member(later.rank).global_rank,
                     describe(fingerprint, sequence)));
   };
+  const Arrival& first = record.arrivals.front();
+  record.is_uniform = record.is_uniform && later.gives.size() <= 1 && later.takes.size() <= 1 &&
+                      later.gives == first.gives && later.takes == first.takes;
   for (const Arrival& earlier : record.arrivals) {
     compare(earlier, later);
     compare(later, earlier);
+    if (record.is_uniform) break;
   }
 }
 

@@ -51,21 +51,23 @@ class CollectiveLedger {
   };
   struct Arrival {
     int rank = 0;
-    std::vector<std::int64_t> gives;  // elements; only where members may differ
+    // Elements; only where members may differ.  One entry if they are equal, else for each member.
+    std::vector<std::int64_t> gives;
     std::vector<std::int64_t> takes;
   };
   struct Record {
     std::uint64_t operation = 0;
     CollectiveFingerprint first;      // what the first to arrive runs
     std::vector<Arrival> arrivals;    // in their order
+    bool is_uniform = true;           // all of them give and take alike
     std::vector<int> rank_of_device;  // global ranks; -1: nobody brought a tensor on it
   };
 
   const Member& member(int rank) const { return members_.at(static_cast<std::size_t>(rank)); }
   void check_match(const Record& record, int rank, const CollectiveFingerprint& later,
                    std::uint64_t sequence) const;
-  void check_sizes(const Record& record, const Arrival& later,
-                   const CollectiveFingerprint& fingerprint, std::uint64_t sequence) const;
+  void check_sizes(Record& record, const Arrival& later, const CollectiveFingerprint& fingerprint,
+                   std::uint64_t sequence) const;
   void note_device(Record& record, int rank, const CollectiveFingerprint& later) const;
   void check_nobody_left(const Record& record, std::uint64_t sequence) const;
   bool cannot_call(const Member& member, std::uint64_t sequence) const {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "sim_engine/base/check.h"
@@ -69,6 +69,7 @@ IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& p
            params.slot_bytes);
   queue_memory_.take(receiver, params);
   IpcqChannel& channel = channels_.emplace_back(engine_, fabric_, ends, params);
+  places_.emplace(&channel, std::prev(channels_.end()));
   pe(ends.from).ipcq().connect_out(ends.out, &channel);
   receiver.ipcq().connect_in(ends.in, &channel);
   return channel;
@@ -80,15 +81,17 @@ void Machine::disconnect_all() {
   // The event of a credit that somebody waited for may be pending still.
   if (engine_.is_idle()) disconnected_.clear();
   disconnected_.splice(disconnected_.end(), channels_);
+  places_.clear();
 }
 
 void Machine::disconnect(IpcqChannel& channel) {
   KB_CHECK(channel.params().slot_bytes == 0, "{} has slots", channel.name());
+  const auto found = places_.find(&channel);
+  KB_CHECK(found != places_.end(), "{} is not connected", channel.name());
   leave_tables(channel);
-  const auto found = std::ranges::find(channels_, &channel, [](auto& other) { return &other; });
-  KB_CHECK(found != channels_.end(), "{} is not connected", channel.name());
   if (engine_.is_idle()) disconnected_.clear();
-  disconnected_.splice(disconnected_.end(), channels_, found);
+  disconnected_.splice(disconnected_.end(), channels_, found->second);
+  places_.erase(found);
 }
 
 void Machine::leave_tables(const IpcqChannel& channel) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "sim_engine/components/fabric.h"
@@ -91,6 +92,7 @@ class Machine {
   std::deque<ProcessingElement> pes_;  // by SIP, cube, PE; addresses stay
   PeServices services_;                // goes before pes_: its tiles give scratch back
   std::list<IpcqChannel> channels_;
+  std::unordered_map<const IpcqChannel*, std::list<IpcqChannel>::iterator> places_;  // in channels_
   std::list<IpcqChannel> disconnected_;  // until nothing can refer to them
 };
 

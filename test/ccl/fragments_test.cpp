@@ -142,5 +142,37 @@ TEST_CASE("parts of a fragment differ by one row or column", "[ccl][fragments]")
   CHECK(ccl::part_of(rows, 1, 6).at.front() == FragmentAt{0, 3 + 1, 9});
 }
 
+TEST_CASE("what was asked for lately is remembered, and no more than twice as much",
+          "[ccl][cuts]") {
+  ccl::RecentMap<int, int, 4> recent;
+  for (int key = 0; key < 100; ++key) {
+    CHECK(recent[key] == 0);  // is new
+    recent[key] = key + 1000;
+    for (int back = 0; back < 4 && back <= key; ++back)
+      CHECK(recent[key - back] == key - back + 1000);
+    CHECK(recent.size() <= 8);
+  }
+  CHECK(recent[0] == 0);  // forgotten
+}
+
+TEST_CASE("equal blocks are cut once, and old cuts are forgotten", "[ccl][cuts]") {
+  ccl::CutCache cache(kTopology);
+  RuntimeContext torch(kTopology);
+  const Tensor x = torch.zeros({64, 8});
+  const Tensor like_x = torch.zeros({64, 8});
+  const auto cut = [&](const Tensor& tensor, std::int64_t first) {
+    return cache.cut({{cache.layout_of(tensor), first}}, 8, DType::f32, 1);
+  };
+  CHECK(cut(x, 8) == cut(like_x, 8));
+  CHECK(cut(x, 8) != cut(x, 16));
+  const std::shared_ptr<const ccl::Cut> kept = cut(x, 8);
+  for (std::int64_t count = 1; count < 50'000; ++count) {
+    cache.cut({{kept->layouts.front().tensor, 0}}, count % 512, DType::f32,
+              static_cast<int>(count));
+  }
+  CHECK(cache.size() <= 2 * (16384 + 1024));
+  CHECK(cut(x, 8) != kept);
+}
+
 }  // namespace
 }  // namespace kernbench::test
