@@ -26,29 +26,6 @@ struct RankTensors {
   std::vector<Tensor> takes;
 };
 
-CollectiveKind kind_of(MeasuredCollective collective) {
-  switch (collective) {
-    case MeasuredCollective::all_reduce:
-      return CollectiveKind::all_reduce;
-    case MeasuredCollective::all_gather:
-      return CollectiveKind::all_gather;
-    case MeasuredCollective::reduce_scatter:
-      return CollectiveKind::reduce_scatter;
-    case MeasuredCollective::broadcast:
-      return CollectiveKind::broadcast;
-    case MeasuredCollective::reduce:
-      return CollectiveKind::reduce;
-    case MeasuredCollective::gather:
-      return CollectiveKind::gather;
-    case MeasuredCollective::scatter:
-      return CollectiveKind::scatter;
-    case MeasuredCollective::all_to_all:
-    case MeasuredCollective::sendrecv:  // in which a rank has a block for the next one alone
-      break;
-  }
-  return CollectiveKind::all_to_all;
-}
-
 // A collective on the tensors of its ranks.
 class Exchange {
  public:
@@ -82,7 +59,6 @@ class Exchange {
   void send_and_receive(int rank, const RankTensors& own) const;
   CollectiveRequest request_of(int rank) const;
   std::vector<Block> blocks_of(const std::vector<Tensor>& tensors) const;
-  bool is_world() const { return input_.blocks.ranks == torch_.distributed.get_world_size(); }
   bool is_root(int rank) const { return rank == input_.blocks.root; }
 
   RuntimeContext& torch_;
@@ -297,15 +273,33 @@ CollectiveRequest Exchange::request_of(int rank) const {
 Time Exchange::lower_bound() const {
   std::vector<CollectiveRequest> requests;
   for (int rank = 0; rank < input_.blocks.ranks; ++rank) requests.push_back(request_of(rank));
-  const Topology& topology = torch_.topology();
-  const Time of_group =
-      ccl::collective_lower_bound(topology, members_, requests.front().kind, requests);
-  if (input_.blocks.collective != MeasuredCollective::all_reduce || !is_world()) return of_group;
-  const Bytes bytes = input_.blocks.count * size_of(input_.blocks.dtype);
-  return std::max(of_group, ccl::all_reduce_lower_bound(topology, bytes));
+  return ccl::collective_lower_bound(torch_.topology(), members_, requests.front().kind, requests);
 }
 
 }  // namespace
+
+CollectiveKind kind_of(MeasuredCollective collective) {
+  switch (collective) {
+    case MeasuredCollective::all_reduce:
+      return CollectiveKind::all_reduce;
+    case MeasuredCollective::all_gather:
+      return CollectiveKind::all_gather;
+    case MeasuredCollective::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    case MeasuredCollective::broadcast:
+      return CollectiveKind::broadcast;
+    case MeasuredCollective::reduce:
+      return CollectiveKind::reduce;
+    case MeasuredCollective::gather:
+      return CollectiveKind::gather;
+    case MeasuredCollective::scatter:
+      return CollectiveKind::scatter;
+    case MeasuredCollective::all_to_all:
+    case MeasuredCollective::sendrecv:  // in which a rank has a block for the next one alone
+      break;
+  }
+  return CollectiveKind::all_to_all;
+}
 
 Measurement measure(RuntimeContext& torch, const MeasuredInput& input) {
   const bool has_data = torch.options().data;

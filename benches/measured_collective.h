@@ -9,8 +9,12 @@
 
 #include "benches/exact_blocks.h"
 #include "runtime/context/runtime_context.h"
+#include "runtime/distributed/collective.h"
 
 namespace kernbench::benches {
+
+// What torch.distributed runs for it.
+distributed::CollectiveKind kind_of(MeasuredCollective collective);
 
 struct MeasuredInput {
   BlocksInput blocks;     // ranks and root are those of the group

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "sim_engine/components/grid.h"
 
@@ -67,39 +69,39 @@ Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
   return block == nullptr ? 0 : block->count * size_of(block->tensor.dtype());
 }
 
-// Whether member `to` depends on member `from`, and what it must get from it if nobody else has it.
+// What member `to` must get from member `from` if nobody else has it; 0 if it does not need it.
 class Needs {
  public:
-  Needs(CollectiveKind kind, std::span<const CollectiveRequest> requests)
-      : kind_(kind), requests_(requests) {}
+  explicit Needs(std::span<const CollectiveRequest> requests) : requests_(requests) {}
 
-  Bytes bytes(std::size_t from, std::size_t to) const {
-    const auto root = static_cast<std::size_t>(requests_[from].root);
-    switch (kind_) {
+  Bytes operator()(std::size_t from, std::size_t to) const {
+    const CollectiveRequest& request = requests_[from];
+    const auto root = static_cast<std::size_t>(request.root);
+    switch (request.kind) {
       case CollectiveKind::broadcast:
       case CollectiveKind::scatter:
-        return from == root ? bytes_of(requests_[from].gives, to) : 0;
+        return from == root ? bytes_of(request.gives, to) : 0;
       case CollectiveKind::reduce:
       case CollectiveKind::gather:
-        return to == root ? bytes_of(requests_[from].gives, to) : 0;
+        return to == root ? bytes_of(request.gives, to) : 0;
       default:
-        return bytes_of(requests_[from].gives, to);
+        return bytes_of(request.gives, to);
     }
-  }
-  // What is for all is sent once; what is added up is received once.
-  bool sends_once() const {
-    return kind_ == CollectiveKind::all_reduce || kind_ == CollectiveKind::broadcast ||
-           kind_ == CollectiveKind::all_gather || kind_ == CollectiveKind::reduce;
-  }
-  bool receives_once() const {
-    return kind_ == CollectiveKind::all_reduce || kind_ == CollectiveKind::reduce ||
-           kind_ == CollectiveKind::reduce_scatter || kind_ == CollectiveKind::broadcast;
   }
 
  private:
-  const CollectiveKind kind_;
   const std::span<const CollectiveRequest> requests_;
 };
+
+// What is for all is sent once; what is added up is received once.
+bool sends_once(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ||
+         kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce;
+}
+bool receives_once(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce ||
+         kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::broadcast;
+}
 
 // All that one member must send, or receive.
 struct Traffic {
@@ -115,13 +117,12 @@ struct Traffic {
   }
 };
 
-}  // namespace
-
-Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
-                            CollectiveKind kind, std::span<const CollectiveRequest> requests) {
+// `needs(from, to)` is as of Needs.
+template <class BytesOf>
+Time bound_of_members(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
+                      const BytesOf& needs) {
   const sim::Grid grid = sim::sip_grid(topology);
   const LinkSpec& link = topology.system.sip_link;
-  const Needs needs(kind, requests);
   Time bound{0};
   for (std::size_t own = 0; own < sips.size(); ++own) {
     Traffic out;
@@ -129,8 +130,8 @@ Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
     for (std::size_t other = 0; other < sips.size(); ++other) {
       if (other == own) continue;
       const int way = distance(grid, sips[own], sips[other]);
-      out.add(needs.bytes(own, other), way, needs.sends_once());
-      in.add(needs.bytes(other, own), way, needs.receives_once());
+      out.add(needs(own, other), way, sends_once(kind));
+      in.add(needs(other, own), way, receives_once(kind));
     }
     for (const Traffic& traffic : {out, in}) {
       if (traffic.bytes == 0) continue;
@@ -140,6 +141,24 @@ Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
     }
   }
   return bound;
+}
+
+}  // namespace
+
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            CollectiveKind kind, std::span<const CollectiveRequest> requests) {
+  const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
+  if (kind == CollectiveKind::all_reduce && are_all) {
+    return all_reduce_lower_bound(topology, bytes_of(requests.front().gives, 0));
+  }
+  return bound_of_members(topology, sips, kind, Needs(requests));
+}
+
+Time collective_lower_bound(const Topology& topology, CollectiveKind kind, Bytes block) {
+  if (kind == CollectiveKind::all_reduce) return all_reduce_lower_bound(topology, block);
+  std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
+  std::iota(sips.begin(), sips.end(), 0);
+  return bound_of_members(topology, sips, kind, [&](std::size_t, std::size_t) { return block; });
 }
 
 int directed_link_count(const Topology& topology) {
@@ -155,19 +174,19 @@ Time all_reduce_lower_bound(const Topology& topology, Bytes bytes) {
   const LinkSpec& link = topology.system.sip_link;
   const int cut =
       std::min(cut_width(sips.w, sips.h, sips.wraps), cut_width(sips.h, sips.w, sips.wraps));
-  return std::max({
+  const Time busy = std::max({
       at_least(bytes, 2 * (sips.count() - 1), directed_link_count(topology), link.bandwidth),
       at_least(bytes, 1, least_degree(sips), link.bandwidth),
       at_least(bytes, 1, cut, link.bandwidth),
-      link.latency * diameter(sips),
   });
+  return std::max(link.latency + busy, link.latency * diameter(sips));
 }
 
 Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes bytes) {
   if (world_size < 2 || bytes == 0) return Time{0};
   const Bandwidth port = std::min(topology.cube.noc.bandwidth, topology.pe.tcm.bandwidth);
   const Time news = 2 * (topology.cube.noc.latency + topology.pe.tcm.latency);
-  return std::max(at_least(bytes, 2 * (world_size - 1), world_size, port), news);
+  return news + at_least(bytes, 2 * (world_size - 1), world_size, port);
 }
 
 }  // namespace kernbench::ccl

@@ -4,6 +4,7 @@
 
 #include "benches/bus_bandwidth.h"
 #include "benches/inputs.h"
+#include "benches/measured_collective.h"
 #include "ccl/lower_bound.h"
 #include "sim_engine/base/check.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr double kBackwardOverForward = 2;
 
-MeasuredCollective kind_of(std::string_view function) {
+MeasuredCollective collective_of(std::string_view function) {
   const auto kind = std::ranges::find_if(kMeasuredCollectives, [&](MeasuredCollective collective) {
     return function.starts_with(name_of(collective));
   });
@@ -21,21 +22,12 @@ MeasuredCollective kind_of(std::string_view function) {
   return *kind;
 }
 
-Bytes size_of_collective(const runtime::FlightEvent& event, int world_size) {
-  const Bytes block = event.shape.numel() * size_of(event.dtype);
-  return block * spec_of(kind_of(event.function)).blocks_in_size(world_size);
+Bytes block_of(const runtime::FlightEvent& event) {
+  return event.shape.numel() * size_of(event.dtype);
 }
 
-// What of others a rank must receive passes a link.
-Time lower_bound(const Topology& topology, const runtime::FlightEvent& event) {
-  const int ranks = topology.system.sip_count;
-  const Bytes size = size_of_collective(event, ranks);
-  if (kind_of(event.function) == MeasuredCollective::all_reduce) {
-    return ccl::all_reduce_lower_bound(topology, size);
-  }
-  if (ranks == 1) return Time{0};
-  return transfer_time(size * (ranks - 1) / ccl::directed_link_count(topology),
-                       topology.system.sip_link.bandwidth);
+Bytes size_of_collective(const runtime::FlightEvent& event, int world_size) {
+  return block_of(event) * spec_of(collective_of(event.function)).blocks_in_size(world_size);
 }
 
 // 2 operations for each cell and cycle.
@@ -64,7 +56,8 @@ void add_bound(StepResult& result, const Topology& topology, const RankStep& slo
   Time forward{0};
   Time backward{0};
   for (const runtime::FlightEvent& event : slowest.collectives) {
-    (event.issued < slowest.forward_ended ? forward : backward) += lower_bound(topology, event);
+    (event.issued < slowest.forward_ended ? forward : backward) += ccl::collective_lower_bound(
+        topology, kind_of(collective_of(event.function)), block_of(event));
   }
   if (result.peak_tflops) {
     const double ps = forward_flops / result.world_size / *result.peak_tflops;
@@ -112,7 +105,7 @@ Row collective_row(const StepResult& result, const CollectiveUse& use) {
   // With one rank it goes on inside the device, and crosses no link.
   std::optional<double> busbw;
   if (result.world_size > 1) {
-    busbw = spec_of(kind_of(use.function)).factor.of(result.world_size) *
+    busbw = spec_of(collective_of(use.function)).factor.of(result.world_size) *
             algbw_gbs(use.size * use.count, use.time);
   }
   return Row()

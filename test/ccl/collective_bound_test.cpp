@@ -2,6 +2,7 @@
 // f32 is 327,680 ps; every SIP has two links.
 
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "ccl/lower_bound.h"
 #include "runtime/context/runtime_context.h"
@@ -76,6 +77,45 @@ TEST_CASE("large blocks are bound by links, small ones by the way", "[ccl][bound
   CHECK(bound(CollectiveKind::reduce, 1, 1) == 3 * kAlpha + bytes / 2);
   CHECK(bound(CollectiveKind::gather, 1, 3) == 2 * kAlpha + 2 * bytes / 2);
   CHECK(bound(CollectiveKind::scatter, 3, 1) == 2 * kAlpha + 2 * bytes / 2);
+}
+
+TEST_CASE("an all_reduce of all SIPs has the bound that probe shows", "[ccl][bound]") {
+  for (const Topology& topology :
+       {link_topology(SipTopology::ring_1d, 2), link_topology(SipTopology::ring_1d, 6),
+        link_topology(SipTopology::torus_2d, 3, 2),
+        link_topology(SipTopology::mesh_2d_no_wrap, 4)}) {
+    RuntimeContext torch(topology);
+    std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
+    std::iota(sips.begin(), sips.end(), 0);
+    for (const std::int64_t count : {0, 1, 1 << 20}) {
+      const Block block = distributed::whole(torch.zeros({count}, {.dp = DPPolicy::replicated()}));
+      const CollectiveRequest request{CollectiveKind::all_reduce, {block}, {block}, ReduceOp::max};
+      CHECK(ccl::collective_lower_bound(topology, sips, CollectiveKind::all_reduce,
+                                        std::vector(sips.size(), request)) ==
+            ccl::all_reduce_lower_bound(topology, 4 * count));
+    }
+  }
+}
+
+TEST_CASE("blocks of one size on all SIPs have the bound of any request of that size",
+          "[ccl][bound]") {
+  Bounds ring({0, 1, 2, 3, 4, 5});
+  const Topology topology = link_topology(SipTopology::ring_1d, 6);
+  const auto bound = [&](CollectiveKind kind, Bytes block) {
+    return ccl::collective_lower_bound(topology, kind, block);
+  };
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                    CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
+    const bool gives_each =
+        kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_to_all;
+    const bool takes_each =
+        kind == CollectiveKind::all_gather || kind == CollectiveKind::all_to_all;
+    CHECK(bound(kind, 4096 * 4) == ring.of(kind, gives_each ? 6 : 1, takes_each ? 6 : 1));
+    CHECK(bound(kind, 0) == Time{0});
+  }
+  constexpr Bytes kBytes = 1 << 22;
+  CHECK(bound(CollectiveKind::all_gather, kBytes) == kAlpha + Time{5 * kBytes * 20 / 2});
+  CHECK(bound(CollectiveKind::all_reduce, kBytes) == kAlpha + Time{2 * 5 * kBytes * 20 / 12});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Bounds by hand (TIMING 3.1), for a latency of 500 ns and 20 ps per byte: n = 1 MiB takes
+// Bounds by hand (TIMING 3.1), for a latency alpha of 500 ns and 20 ps per byte: n = 1 MiB takes
 // n beta = 20 971 520 ps on one link.
 
 #include "ccl/lower_bound.h"
@@ -13,6 +13,7 @@ namespace kernbench::test {
 namespace {
 
 constexpr Bytes kMiB = 1 << 20;
+constexpr Time kAlpha{500'000};
 
 Time bound(SipTopology kind, int w, int h, Bytes bytes) {
   return ccl::all_reduce_lower_bound(link_topology(kind, w, h), bytes);
@@ -38,36 +39,44 @@ TEST_CASE("directed links: two per pair of neighbours, also where a dimension of
 }
 
 TEST_CASE("a ring of 8 must move 7/8 n over each link", "[ccl][bound]") {
-  CHECK(bound(SipTopology::ring_1d, 8, 1, kMiB) == Time{18'350'080});
+  CHECK(bound(SipTopology::ring_1d, 8, 1, kMiB) == kAlpha + Time{18'350'080});
 }
 
 TEST_CASE("two SIPs must exchange everything over one link each way", "[ccl][bound]") {
-  CHECK(bound(SipTopology::ring_1d, 2, 1, kMiB) == Time{20'971'520});
-  CHECK(bound(SipTopology::mesh_2d_no_wrap, 1, 2, kMiB) == Time{20'971'520});
+  CHECK(bound(SipTopology::ring_1d, 2, 1, kMiB) == kAlpha + Time{20'971'520});
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 1, 2, kMiB) == kAlpha + Time{20'971'520});
 }
 
 TEST_CASE("a line must let everything through each of its links", "[ccl][bound]") {
-  CHECK(bound(SipTopology::mesh_2d_no_wrap, 4, 1, kMiB) == Time{20'971'520});
-  CHECK(bound(SipTopology::mesh_2d_no_wrap, 1, 7, kMiB) == Time{20'971'520});
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 4, 1, kMiB) == kAlpha + Time{20'971'520});
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 1, 7, kMiB) == kAlpha + Time{20'971'520});
 }
 
 TEST_CASE("4 x 4: a torus must move 15/32 n over each link, a mesh 30/48 n", "[ccl][bound]") {
-  CHECK(bound(SipTopology::torus_2d, 4, 4, kMiB) == Time{9'830'400});
-  CHECK(bound(SipTopology::mesh_2d_no_wrap, 4, 4, kMiB) == Time{13'107'200});
+  CHECK(bound(SipTopology::torus_2d, 4, 4, kMiB) == kAlpha + Time{9'830'400});
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 4, 4, kMiB) == kAlpha + Time{13'107'200});
 }
 
 TEST_CASE("a dimension of two has one link each way, not two", "[ccl][bound]") {
   // 3 x 2: 18 links, 2 * 5/18 n beta = 11 650 844.4 ps, rounded down.
-  CHECK(bound(SipTopology::torus_2d, 3, 2, kMiB) == Time{11'650'844});
-  CHECK(bound(SipTopology::torus_2d, 2, 3, kMiB) == Time{11'650'844});
-  CHECK(bound(SipTopology::torus_2d, 2, 2, kMiB) == Time{15'728'640});  // 6/8
+  CHECK(bound(SipTopology::torus_2d, 3, 2, kMiB) == kAlpha + Time{11'650'844});
+  CHECK(bound(SipTopology::torus_2d, 2, 3, kMiB) == kAlpha + Time{11'650'844});
+  CHECK(bound(SipTopology::torus_2d, 2, 2, kMiB) == kAlpha + Time{15'728'640});  // 6/8
+}
+
+TEST_CASE("between few bytes and many: the longer of the way and of the busiest link",
+          "[ccl][bound]") {
+  // A ring of 8: the way takes 4 alpha, 7/8 n beta and alpha are as long for n beta = 24/7 alpha.
+  constexpr Bytes kEven = 24 * 500'000 / 7 / 20;
+  CHECK(bound(SipTopology::ring_1d, 8, 1, kEven) == 4 * kAlpha);
+  CHECK(bound(SipTopology::ring_1d, 8, 1, kEven + 8) == kAlpha + Time{(kEven + 8) * 20 * 7 / 8});
 }
 
 TEST_CASE("few bytes are bound by the diameter", "[ccl][bound]") {
-  CHECK(bound(SipTopology::ring_1d, 8, 1, 1) == Time{4 * 500'000});
-  CHECK(bound(SipTopology::ring_1d, 7, 1, 1) == Time{3 * 500'000});
-  CHECK(bound(SipTopology::torus_2d, 5, 4, 1) == Time{4 * 500'000});
-  CHECK(bound(SipTopology::mesh_2d_no_wrap, 5, 4, 1) == Time{7 * 500'000});
+  CHECK(bound(SipTopology::ring_1d, 8, 1, 1) == 4 * kAlpha);
+  CHECK(bound(SipTopology::ring_1d, 7, 1, 1) == 3 * kAlpha);
+  CHECK(bound(SipTopology::torus_2d, 5, 4, 1) == 4 * kAlpha);
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 5, 4, 1) == 7 * kAlpha);
 }
 
 TEST_CASE("one SIP, or no bytes, have no bound", "[ccl][bound]") {
@@ -90,16 +99,16 @@ TEST_CASE("a PE that is a rank must send 2 (P - 1)/P n through its one port", "[
   const auto pe_bound = [&](int ranks, Bytes bytes) {
     return ccl::pe_all_reduce_lower_bound(topology, ranks, bytes);
   };
-  CHECK(pe_bound(2, kMiB) == Time{20'971'520});
-  CHECK(pe_bound(8, kMiB) == Time{36'700'160});
-  CHECK(pe_bound(3, 1000) == Time{50'000});  // news, out of one port and into another
-  CHECK(pe_bound(3, 10'000) == Time{266'666});
+  constexpr Time kWay{50'000};  // out of one port and into another
+  CHECK(pe_bound(2, kMiB) == kWay + Time{20'971'520});
+  CHECK(pe_bound(8, kMiB) == kWay + Time{36'700'160});
+  CHECK(pe_bound(3, 10'000) == kWay + Time{266'666});
   CHECK(pe_bound(1, kMiB) == Time{0});
   CHECK(pe_bound(8, 0) == Time{0});
   topology.pe.tcm.bandwidth = Bandwidth{25'000'000'000};  // the slower port counts
   topology.pe.tcm.latency = Time{1'000};
-  CHECK(pe_bound(2, kMiB) == Time{41'943'040});
-  CHECK(pe_bound(2, 4) == Time{52'000});
+  CHECK(pe_bound(2, kMiB) == Time{52'000 + 41'943'040});
+  CHECK(pe_bound(2, 4) == Time{52'000 + 160});
 }
 
 TEST_CASE("no simulated time is under the bound", "[ccl][bound]") {
