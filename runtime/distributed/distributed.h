@@ -198,15 +198,27 @@ class DistributedContext {
   template <class T>
   void all_gather_object(std::vector<T>& objects, const std::type_identity_t<T>& object,
                          const ProcessGroup& group = {}, Location location = Location::current());
+  // `objects` is given on dst alone, and becomes all ranks' objects.
   template <class T>
-  void gather_object(const T& object, std::vector<T>* objects, const DestinationOptions& options,
+  void gather_object(const T& object, std::vector<T>* objects = nullptr,
+                     const DestinationOptions& options = {.dst = 0},
                      Location location = Location::current());
   template <class T>
-  void broadcast_object_list(std::vector<T>& objects, const SourceOptions& options,
+  void broadcast_object_list(std::vector<T>& objects, const SourceOptions& options = {.src = 0},
                              Location location = Location::current());
+  // `input` is given on src: an object for each rank.
   template <class T>
-  void scatter_object_list(std::vector<T>& output, const std::vector<T>* input,
-                           const SourceOptions& options, Location location = Location::current());
+  void scatter_object_list(std::vector<T>& output, const std::vector<T>* input = nullptr,
+                           const SourceOptions& options = {.src = 0},
+                           Location location = Location::current());
+  // They match each other, and no send or recv of tensors; both return when both have called.
+  // recv_object_list() returns the sender's global rank.
+  template <class T>
+  void send_object_list(const std::vector<T>& objects, std::optional<int> dst,
+                        const SendOptions& options = {}, Location location = Location::current());
+  template <class T>
+  int recv_object_list(std::vector<T>& objects, std::optional<int> src = std::nullopt,
+                       const RecvOptions& options = {}, Location location = Location::current());
 
  private:
   friend class multiprocessing::Multiprocessing;
@@ -283,13 +295,16 @@ class DistributedContext {
     int tag = 0;
     Location location;
   };
-  Work post(const MessageCall& wanted, const Tensor& x);
+  // `objects` instead of a tensor, if it is not null: what is sent, or where it goes.
+  Work post(const MessageCall& wanted, const Tensor& x,
+            std::shared_ptr<std::any> objects = nullptr);
   runtime::FlightRecorder::Id record(const MessageCall& wanted, const Message& message, int group);
   void move(Communicator& communicator, const Message& send, const Message& receive);
 
-  // Every member's object, by group rank, once all have called.
-  std::vector<std::any> exchange(std::string_view function, const Call& call, std::any own,
-                                 const std::optional<int>& root, Location location);
+  // Every member's object, by group rank, once all have called: the same for all of them.
+  using Objects = std::shared_ptr<const std::vector<std::any>>;
+  Objects exchange(std::string_view function, const Call& call, std::any own,
+                   const std::optional<int>& root, Location location);
 
   // A group that ranks are making: until all that are to call have called.
   struct NewGroup {

@@ -322,9 +322,10 @@ std::exception_ptr DistributedContext::unnoticed_failure() const {
 }
 
 // REQUIRES: the caller is a member of the group
-std::vector<std::any> DistributedContext::exchange(std::string_view function, const Call& call,
-                                                   std::any own, const std::optional<int>& root,
-                                                   Location location) {
+DistributedContext::Objects DistributedContext::exchange(std::string_view function,
+                                                         const Call& call, std::any own,
+                                                         const std::optional<int>& root,
+                                                         Location location) {
   const CollectiveFingerprint fingerprint{
       .function = function, .kind = CollectiveKind::objects, .root = root, .location = location};
   const auto [arrived, flight] = arrive(call, fingerprint, {});
@@ -338,7 +339,7 @@ std::vector<std::any> DistributedContext::exchange(std::string_view function, co
     object_exchanges_.erase(arrived.operation);
     for (runtime::Completion* waiter : std::exchange(meeting->waiters, {})) waiter->signal();
     in.completed();
-    return meeting->objects;
+    return Objects(meeting, &meeting->objects);
   }
   runtime::Completion done(torch_.simulation());
   meeting->waiters.push_back(&done);
@@ -349,7 +350,7 @@ std::vector<std::any> DistributedContext::exchange(std::string_view function, co
     throw;
   }
   in.completed();
-  return meeting->objects;
+  return Objects(meeting, &meeting->objects);
 }
 
 }  // namespace kernbench::distributed

@@ -11,7 +11,8 @@ namespace kernbench::distributed {
 namespace {
 
 bool fit(const Message& send, const Message& receive) {
-  return send.is_send && !receive.is_send && send.tag == receive.tag &&
+  const bool is_alike = (send.objects == nullptr) == (receive.objects == nullptr);
+  return send.is_send && !receive.is_send && is_alike && send.tag == receive.tag &&
          *send.other == receive.own && (!receive.other || *receive.other == send.own);
 }
 

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <any>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -23,6 +24,7 @@ struct Message {
   std::optional<int> other = std::nullopt;  // of a receive: any
   int tag = 0;
   Block block = {};
+  std::shared_ptr<std::any> objects = nullptr;  // instead of a block: what the receive gets
   std::source_location location = {};
   std::shared_ptr<Work::State> work = nullptr;  // finishes when the message is there
 };

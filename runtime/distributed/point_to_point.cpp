@@ -25,36 +25,41 @@ runtime::FlightRecorder::Id DistributedContext::record(const MessageCall& wanted
                                                        const Message& message, int group) {
   runtime::Simulation& simulation = torch_.simulation();
   simulation.log(runtime::LogTopic::distributed, [&] { return describe(message) + " issued"; });
-  return simulation.flight_recorder().issue(message.own, {.function = wanted.function,
-                                                          .location = wanted.location,
-                                                          .group = group,
-                                                          .peer = message.other.value_or(-1),
-                                                          .tag = message.tag,
-                                                          .has_tensor = true,
-                                                          .is_async = !wanted.is_blocking,
-                                                          .dtype = message.block.tensor.dtype(),
-                                                          .shape = message.block.tensor.shape(),
-                                                          .issued = simulation.now()});
+  const bool has_tensor = message.objects == nullptr;
+  return simulation.flight_recorder().issue(
+      message.own, {.function = wanted.function,
+                    .location = wanted.location,
+                    .group = group,
+                    .peer = message.other.value_or(-1),
+                    .tag = message.tag,
+                    .has_tensor = has_tensor,
+                    .is_async = !wanted.is_blocking,
+                    .dtype = has_tensor ? message.block.tensor.dtype() : DType::f32,
+                    .shape = has_tensor ? message.block.tensor.shape() : Shape(),
+                    .issued = simulation.now()});
 }
 
 // Sends and receives meet in the group's mailbox; whoever comes second moves the elements, on a
 // fiber of its own, since its rank need not wait.
-Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
+Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
+                              std::shared_ptr<std::any> objects) {
   const auto call = begin(wanted.function, wanted.group);
   if (!call) return {};
-  check_tensor(wanted.function, x);
+  if (objects == nullptr) check_tensor(wanted.function, x);
   Message message{.is_send = wanted.is_send, .own = local().rank, .tag = wanted.tag};
   if (wanted.is_send || wanted.peer || wanted.group_peer) {
     const int peer = root_of(wanted.function, *call, wanted.peer, wanted.group_peer);
     message.other = call->group->ranks[static_cast<std::size_t>(peer)];
     if (*message.other == message.own && wanted.is_blocking) refuse_self(wanted.is_send);
   }
-  message.block = whole(x);
+  if (objects == nullptr) message.block = whole(x);
+  message.objects = std::move(objects);
   message.location = wanted.location;
   message.work = make_work(describe(message));
   message.work->flight = record(wanted, message, call->group->number);
   message.work->peer = message.other;
-  message.work->keep(x, !wanted.is_send);
+  message.work->group = call->group->weak_from_this();
+  if (message.objects == nullptr) message.work->keep(x, !wanted.is_send);
   const Work work(message.work, wanted.is_send ? std::vector<Tensor>() : std::vector{x});
 
   auto match = call->group->mailbox.take_match(message);
@@ -67,6 +72,12 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x) {
   for (const Message* side : {&send, &receive}) {
     torch_.simulation().flight_recorder().start(side->own, side->work->flight,
                                                 torch_.simulation().now());
+  }
+  if (message.objects != nullptr) {
+    *receive.objects = *send.objects;
+    receive.work->source_rank = send.own;
+    for (const Message* side : {&send, &receive}) side->work->finish(nullptr);
+    return work;
   }
   start(message.work,
         [this, communicator = communicator_of(*call->group), send, receive, earlier = match->work] {
