@@ -66,6 +66,9 @@ Elements reference(const Step& step, const std::vector<int>& members, int rank) 
     std::ranges::transform(sum, given[i], sum.begin(),
                            [&](float a, float b) { return reduced(step.op, a, b); });
   }
+  for (float& element : sum) {
+    if (step.op == ReduceOp::avg) element /= static_cast<float>(size);
+  }
   Elements all;
   switch (step.kind) {
     case Kind::all_reduce:
@@ -229,8 +232,9 @@ RandomProgram make_program(std::mt19937& random, int ranks, const ProgramOptions
     const std::vector<int>& members = program.groups[step.group];
     const int size = static_cast<int>(members.size());
     if (step.kind == Kind::message && size < 2) step.kind = Kind::barrier;
-    constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::product, ReduceOp::min, ReduceOp::max};
-    step.op = kOps[below(random, 4)];
+    constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::avg, ReduceOp::product, ReduceOp::min,
+                                 ReduceOp::max};
+    step.op = kOps[below(random, 5)];
     const int root = below(random, size);
     step.root = members[static_cast<std::size_t>(root)];
     if (size > 1) {
@@ -246,20 +250,16 @@ RandomProgram make_program(std::mt19937& random, int ranks, const ProgramOptions
   return program;
 }
 
-namespace {
-
-bool takes_part(const RandomProgram& program, const Step& step, int rank) {
+bool RandomProgram::takes_part(const Step& step, int rank) const {
   if (step.kind == Kind::message) return rank == step.root || rank == step.peer;
-  return program.is_member(step.group, rank);
+  return is_member(step.group, rank);
 }
-
-}  // namespace
 
 History expected_history(const RandomProgram& program, int rank) {
   History history;
   for (const Step& step : program.steps) {
     history.emplace_back();
-    if (takes_part(program, step, rank)) {
+    if (program.takes_part(step, rank)) {
       history.back() = reference(step, program.groups[step.group], rank);
     }
   }
@@ -276,7 +276,7 @@ History run_rank(RuntimeContext& torch, const RandomProgram& program,
   std::vector<std::vector<Tensor>> results;
   for (const Step& step : steps) {
     results.emplace_back();
-    if (!takes_part(program, step, rank)) continue;
+    if (!program.takes_part(step, rank)) continue;
     results.back() = runner.run(step, program.groups[step.group], groups[step.group]);
   }
   runner.wait();

@@ -43,6 +43,7 @@ struct RandomProgram {
   std::vector<Step> steps;
 
   bool is_member(std::size_t group, int rank) const;
+  bool takes_part(const Step& step, int rank) const;
 };
 
 struct ProgramOptions {
