@@ -53,10 +53,13 @@ std::string nccl_foot(std::int64_t wrong, std::span<const double> busbw_gbs,
                       std::string_view factor, const Console& console) {
   const std::string verdict = wrong == 0 ? "OK" : console.alarming("FAILED");
   const double sum = std::accumulate(busbw_gbs.begin(), busbw_gbs.end(), 0.0);
+  const std::string average =
+      busbw_gbs.empty() ? "N/A"
+                        : fmt::format("{:.4g} GB/s", sum / static_cast<double>(busbw_gbs.size()));
   return fmt::format(
       "# Out of bounds values : {} {}\n"
-      "# Avg bus bandwidth    : {:.4g} GB/s  (busbw = algbw * {})\n",
-      wrong, verdict, busbw_gbs.empty() ? 0 : sum / static_cast<double>(busbw_gbs.size()), factor);
+      "# Avg bus bandwidth    : {}  (busbw = algbw * {})\n",
+      wrong, verdict, average, factor);
 }
 
 void CollectiveTable::begin() {

@@ -26,7 +26,8 @@ struct MeasuredInput {
 };
 
 struct Measurement {
-  Time time{0};                          // from the first rank's call to the last rank's return
+  Time time{0};                          // from the first rank's call to the last rank's return;
+                                         // without an algorithm it means nothing
   std::optional<std::string> algorithm;  // nullopt: not on a device, so not timed
   std::optional<Time> lower_bound;       // of one repetition; likewise
   std::optional<std::int64_t> wrong;     // elements; nullopt: the context has no data

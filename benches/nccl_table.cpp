@@ -36,7 +36,7 @@ void set_place(Row& cells, std::string_view place, const NcclRow& row,
   std::optional<double> time;
   std::optional<double> algbw;
   std::optional<double> busbw;
-  if (measured) {
+  if (measured && measured->algorithm) {
     time = to_ns(measured->time);
     algbw = algbw_gbs(row.size(), measured->time);
     busbw = *algbw * spec_of(row.input.blocks.collective).factor.of(row.input.blocks.ranks);
