@@ -36,19 +36,20 @@ std::string place_of(const std::source_location& location) {
   return distributed::call_site(location);
 }
 
-// Whether two are the same, where a difference says nothing: NaNs, infinities.
-bool are_same(double actual, double expected) {
-  return actual == expected || (std::isnan(actual) && std::isnan(expected));
+bool are_nan(double actual, double expected) {
+  return std::isnan(actual) && std::isnan(expected);
 }
 
 // As torch.testing.assert_close reports it.
 void compare(const Tensor& tensor, const Elements& actual, const std::vector<double>& expected,
-             const Bound& bound, std::string_view what, const std::source_location& location) {
+             const Bound& bound, bool equal_nan, std::string_view what,
+             const std::source_location& location) {
   std::size_t mismatched = 0;
   std::size_t worst = 0;
   double worst_excess = -1;
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    if (are_same(actual[i], expected[i])) continue;
+    if (actual[i] == expected[i]) continue;  // infinities, too
+    if (equal_nan && are_nan(actual[i], expected[i])) continue;
     const double difference = std::abs(static_cast<double>(actual[i]) - expected[i]);
     if (std::isfinite(difference) && difference <= bound(i)) continue;
     ++mismatched;
@@ -63,13 +64,16 @@ void compare(const Tensor& tensor, const Elements& actual, const std::vector<dou
       "KB-N030",
       fmt::format("Tensor-likes are not {}! at {}\n  Mismatched elements: {} / {} ({:.1f}%)\n"
                   "  tensor '{}' {} {}\n  worst at index {}: {} is not {}, off by {:.3g} (up to "
-                  "{:.3g} allowed)",
+                  "{:.3g} allowed){}",
                   what, place_of(location), mismatched, actual.size(),
                   100.0 * static_cast<double>(mismatched) / static_cast<double>(actual.size()),
                   tensor.name(), to_string(tensor.shape()), name_of(tensor.dtype()),
                   index_text(static_cast<std::int64_t>(worst), tensor.shape()), actual[worst],
                   expected[worst], std::abs(static_cast<double>(actual[worst]) - expected[worst]),
-                  bound(worst)));
+                  bound(worst),
+                  are_nan(actual[worst], expected[worst])
+                      ? "\n  NaN is close to nothing, unless equal_nan is asked for"
+                      : ""));
 }
 
 double unit_roundoff(DType dtype) {
@@ -89,13 +93,13 @@ double unit_roundoff(DType dtype) {
 Tolerance default_tolerance(DType dtype) {
   switch (dtype) {
     case DType::f16:
-      return {1e-3, 1e-5};
+      return {.relative = 1e-3, .absolute = 1e-5};
     case DType::bf16:
-      return {1.6e-2, 1e-5};
+      return {.relative = 1.6e-2, .absolute = 1e-5};
     case DType::f32:
       break;
   }
-  return {1.3e-6, 1e-5};
+  return {.relative = 1.3e-6, .absolute = 1e-5};
 }
 
 void assert_close(const Tensor& actual, std::span<const float> expected,
@@ -107,7 +111,7 @@ void assert_close(const Tensor& actual, std::span<const float> expected,
       [&](std::size_t i) {
         return tolerance.absolute + tolerance.relative * std::abs(static_cast<double>(expected[i]));
       },
-      "close", location);
+      tolerance.equal_nan, "close", location);
 }
 
 void assert_equal(const Tensor& actual, std::span<const float> expected,
@@ -115,8 +119,7 @@ void assert_equal(const Tensor& actual, std::span<const float> expected,
   check_count(actual, expected.size());
   const Elements elements = actual.to_vector();
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    const bool both_nan = std::isnan(elements[i]) && std::isnan(expected[i]);
-    if (both_nan ||
+    if (are_nan(elements[i], expected[i]) ||
         std::bit_cast<std::uint32_t>(elements[i]) == std::bit_cast<std::uint32_t>(expected[i])) {
       continue;
     }
@@ -148,7 +151,7 @@ void assert_is_sum(const Tensor& actual, const std::vector<Elements>& contributi
   const double unit = unit_roundoff(actual.dtype());
   compare(
       actual, actual.to_vector(), sums,
-      [&](std::size_t i) { return additions * unit * magnitudes[i]; },
+      [&](std::size_t i) { return additions * unit * magnitudes[i]; }, true,
       "the sum of what was contributed", location);
 }
 

@@ -15,13 +15,15 @@ namespace kernbench::testing {
 struct Tolerance {
   double relative = 0;
   double absolute = 0;
+  bool equal_nan = false;  // whether NaN is close to NaN
 };
 
 // torch.testing.assert_close's: f16 1e-3 and 1e-5, bf16 1.6e-2 and 1e-5, f32 1.3e-6 and 1e-5.
 Tolerance default_tolerance(DType dtype);
 
-// |actual - expected| <= absolute + relative |expected|, for every element.
-// Throws DeviceError KB-M015 if there are not as many.
+// |actual - expected| <= absolute + relative |expected|, for every element.  An infinity is close
+// to itself alone; NaN to nothing, as in torch, or to NaN with equal_nan. Throws DeviceError
+// KB-M015 if there are not as many.
 void assert_close(const Tensor& actual, std::span<const float> expected,
                   const std::optional<Tolerance>& tolerance = std::nullopt,
                   std::source_location location = std::source_location::current());
@@ -32,7 +34,8 @@ void assert_equal(const Tensor& actual, std::span<const float> expected,
 
 // `actual` is the sum of what the ranks contributed, each addition rounded to its type, in any
 // order: off by at most (P - 1) u S, where S is the sum of the magnitudes and u the unit roundoff
-// of the type (Jeannerod and Rump).  A bound, not a guess: it grows with the number of ranks.
+// of the type (Jeannerod and Rump).  A bound, not a guess: it grows with the number of ranks. Where
+// a rank contributed NaN, the sum is NaN.
 void assert_is_sum(const Tensor& actual, const std::vector<std::vector<float>>& contributions,
                    std::source_location location = std::source_location::current());
 

@@ -29,8 +29,9 @@ TEST_CASE("assert_close has PyTorch's tolerances", "[testing]") {
   CHECK_FALSE(passes(DType::f16, 1, 1.0012F));
   CHECK(passes(DType::bf16, 1, 1.016F));
   CHECK_FALSE(passes(DType::bf16, 1, 1.017F));
-  CHECK(passes(DType::f32, NAN, NAN));
+  CHECK_FALSE(passes(DType::f32, NAN, NAN));
   CHECK_FALSE(passes(DType::f32, NAN, 1));
+  CHECK_FALSE(passes(DType::f32, 1, NAN));
   CHECK(passes(DType::f32, INFINITY, INFINITY));
   CHECK_FALSE(passes(DType::f32, INFINITY, -INFINITY));
 }
@@ -51,6 +52,23 @@ TEST_CASE("a failed assertion says how many differ, where and by how much", "[te
   CHECK(error_of<DeviceError>([&] {
           assert_close(x, Elements{1});
         }).ends_with("[4] has 4 elements, 1 are expected"));
+}
+
+TEST_CASE("NaN is close to NaN if it is asked for, and to nothing else", "[testing]") {
+  LocalWorld world(1);
+  testing::Tolerance tolerance = testing::default_tolerance(DType::f32);
+  CHECK(
+      error_of<NumericsError>([&] {
+        assert_close(world.tensor({1, NAN}), Elements{1, NAN});
+      })
+          .ends_with("worst at index [1]: nan is not nan, off by nan (up to nan allowed)\n  NaN is "
+                     "close to nothing, unless equal_nan is asked for"));
+  tolerance.equal_nan = true;
+  CHECK_NOTHROW(assert_close(world.tensor({1, NAN}), Elements{1, NAN}, tolerance));
+  CHECK_THROWS_AS(assert_close(world.tensor({1, NAN}), Elements{1, 2}, tolerance), NumericsError);
+  CHECK_THROWS_AS(assert_close(world.tensor({1, 2}), Elements{1, NAN}, tolerance), NumericsError);
+  CHECK_NOTHROW(assert_is_sum(world.tensor({NAN}), {{1}, {NAN}}));
+  CHECK_THROWS_AS(assert_is_sum(world.tensor({1}), {{1}, {NAN}}), NumericsError);
 }
 
 TEST_CASE("assert_equal compares bits", "[testing]") {
