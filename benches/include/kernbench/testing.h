@@ -12,15 +12,29 @@
 //     });
 //   }
 //
-// What a rank throws or asserts fails the test with the rank's number and the others' states; a
-// deadlock fails it at once.
+// What a rank throws fails the test with the rank's number and the others' states; a deadlock fails
+// it at once.  CHECK_THROWS_AS(world.run(...), kernbench::DeadlockError) and the like see the
+// error's own type.
+//
+// REQUIRE and CHECK work in ranks, but name none; what a rank throws does, so the assertions of
+// this header do.  INFO and CAPTURE do not work in ranks: Catch2 keeps them by thread, and all
+// ranks have one, so that a failure on one rank shows those of all.
 
 #pragma once
 
+#if !defined(TEST_CASE) && !defined(CATCH_TEST_CASE)
+#error "include <catch2/catch.hpp>, or Catch2 3's headers, before <kernbench/testing.h>"
+#endif
+
+#if __has_include(<catch2/internal/catch_test_failure_exception.hpp>)  // of Catch2 3
+#include <catch2/internal/catch_test_failure_exception.hpp>
+#endif
+
+#include <exception>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "benches/inputs.h"
 #include "kernbench/kernbench.h"
@@ -32,7 +46,8 @@ namespace kernbench::testing {
 class World {
  public:
   // A ring of `ranks` small devices, and the values of `local`: what tests of values want.
-  explicit World(int ranks) : World(ring_of(ranks), "local") {}
+  // Throws CollectiveError KB-R010 if there are less than one.
+  explicit World(int ranks, std::string_view backend = "local") : World(ring_of(ranks), backend) {}
   // Any topology, and a backend: with "ahbm" collectives also take their time.
   explicit World(const Topology& topology, std::string_view backend = "ahbm",
                  RuntimeOptions options = {})
@@ -42,9 +57,10 @@ class World {
 
   int size() const { return torch.distributed.get_world_size(); }
 
-  // Runs body(rank) on every rank.
+  // Runs body(rank) on every rank.  Throws what multiprocessing.spawn() does: SpawnException with
+  // the first rank that threw, or the error of the program as a whole, as DeadlockError.  A REQUIRE
+  // that failed in a rank ends the test as one outside of ranks does.
   void run(const std::function<void(int rank)>& body) {
-    std::string failure;
     try {
       torch.multiprocessing.spawn(
           [&](int rank) {
@@ -52,16 +68,29 @@ class World {
             body(rank);
           },
           {}, size());
-    } catch (const std::exception& error) {
-      failure = error.what();
+    } catch (const SpawnException& error) {
+      rethrow_if_reported(error.nested());
+      throw;
     }
-    if (!failure.empty()) FAIL(failure);
   }
 
   RuntimeContext torch;
 
  private:
+  // What ends a test whose assertion has failed, and has been reported.
+  static void rethrow_if_reported(const std::exception_ptr& exception) {
+    try {
+      std::rethrow_exception(exception);
+    } catch (const Catch::TestFailureException&) {
+      throw;
+    } catch (...) {
+      return;
+    }
+  }
   static Topology ring_of(int ranks) {
+    if (ranks < 1) {
+      throw CollectiveError("KB-R010", "World: of " + std::to_string(ranks) + " ranks");
+    }
     return benches::in_ring(benches::load_topology("tiny"), ranks);
   }
 };
