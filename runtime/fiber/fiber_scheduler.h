@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/fiber/fault_watch.h"
 #include "runtime/fiber/fiber.h"
 #include "runtime/fiber/function_ref.h"
-#include "runtime/fiber/stack_overflow.h"
 #include "runtime/fiber/stack_pool.h"
 #include "sim_engine/core/engine.h"
 
@@ -120,7 +120,7 @@ class FiberScheduler {
   Fiber* youngest_ = nullptr;
   std::size_t live_count_ = 0;
   std::vector<Fiber*> abandoned_;
-  OverflowWatch overflow_watch_{stacks_, current_};
+  FaultWatch fault_watch_{stacks_, current_};
 };
 
 }  // namespace kernbench::runtime

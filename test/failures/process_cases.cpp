@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -65,6 +66,19 @@ int depth_of(int n) {
   return n < 0 ? 0 : depth_of(n + 1) + large[0];
 }
 
+void use_nullptr() {
+  volatile std::uintptr_t nowhere = 0;
+  *reinterpret_cast<volatile int*>(nowhere) = 1;
+}
+
+void fault_in_kernel() {
+  Ranks world(1);
+  world.spawn([&](int) {
+    world.torch.launch(
+        "k", [](tl::Context&, tl::Pointer) { use_nullptr(); }, world.ones());
+  });
+}
+
 }  // namespace
 
 std::vector<FailureCase> process_cases() {
@@ -79,6 +93,8 @@ std::vector<FailureCase> process_cases() {
           {"B4-not-joined", not_joined},
           {"B4-thrown-before-join", thrown_before_join},
           {"B5-stack", [] { in_rank_1([] { depth_of(0); }); }},
+          {"B5-fault", [] { in_rank_1(use_nullptr); }},
+          {"B5-fault-kernel", fault_in_kernel},
           {"X-bug", bug_of_ours}};
 }
 

@@ -24,7 +24,7 @@ inline Ended run_in_child(FunctionRef<void()> body) {
   const pid_t child = fork();
   if (child == 0) {
     dup2(pipe_ends[1], STDERR_FILENO);
-    std::signal(SIGSEGV, SIG_DFL);
+    for (const int signal : {SIGSEGV, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
     body();
     _exit(0);
   }

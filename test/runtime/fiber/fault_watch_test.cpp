@@ -79,17 +79,90 @@ TEST_CASE("a frame far larger than the stack cannot jump over the guard page", "
   CHECK(ended.exit_code == 71);
 }
 
-TEST_CASE("other faults keep their meaning", "[stack_overflow]") {
+namespace {
+
+void write_to_address_16() {
+  volatile std::uintptr_t nowhere = 16;
+  *reinterpret_cast<volatile int*>(nowhere) = 1;
+}
+
+}  // namespace
+
+TEST_CASE("a fault in a fiber names it, and ends the process by its signal", "[faults]") {
   const Ended ended = run_in_child([] {
     FibersUnderTest dut;
-    dut.spawn("rank 0", [] {
-      volatile std::uintptr_t nowhere = 16;
+    dut.spawn("rank 0", [&] { dut.park(); });
+    dut.spawn("rank 1", write_to_address_16);
+    dut.engine.run();
+  });
+  CHECK(ended.exit_code == -SIGSEGV);
+  CHECK(ended.standard_error ==
+        "kernbench: fatal: [KB-R014] segmentation fault in rank 1, at address 0x10 (a null or "
+        "dangling pointer, or an index out of range)\n");
+}
+
+TEST_CASE("an address that no pointer can have has none in the report", "[faults]") {
+  const Ended ended = run_in_child([] {
+    FibersUnderTest dut;
+    dut.spawn("rank 1", [] {
+      volatile std::uintptr_t nowhere = std::uintptr_t{1} << 62;
       *reinterpret_cast<volatile int*>(nowhere) = 1;
     });
     dut.engine.run();
   });
   CHECK(ended.exit_code == -SIGSEGV);
-  CHECK(ended.standard_error.empty());
+  CHECK_THAT(ended.standard_error, Catch::Contains("segmentation fault in rank 1 (a null or"));
+}
+
+TEST_CASE("a division by zero and a trap in a fiber name it", "[faults]") {
+  const Ended division = run_in_child([] {
+    FibersUnderTest dut;
+    dut.spawn("rank 2", [] {
+      volatile int number = 7;
+      volatile int zero = 0;
+      number = number / zero;
+    });
+    dut.engine.run();
+  });
+  CHECK(division.exit_code == -SIGFPE);
+  CHECK_THAT(division.standard_error,
+             Catch::StartsWith("kernbench: fatal: [KB-R014] arithmetic fault in rank 2 ("));
+  const Ended trap = run_in_child([] {
+    FibersUnderTest dut;
+    dut.spawn("rank 3", [] { __builtin_trap(); });
+    dut.engine.run();
+  });
+  CHECK(trap.exit_code == -SIGILL);
+  CHECK_THAT(trap.standard_error,
+             Catch::StartsWith("kernbench: fatal: [KB-R014] illegal instruction in rank 3 ("));
+}
+
+TEST_CASE("a fault outside of fibers, and a signal that somebody sent, keep their meaning",
+          "[faults]") {
+  const Ended outside = run_in_child([] {
+    const FibersUnderTest dut;
+    write_to_address_16();
+  });
+  CHECK(outside.exit_code == -SIGSEGV);
+  CHECK(outside.standard_error.empty());
+  const Ended sent = run_in_child([] {
+    FibersUnderTest dut;
+    dut.spawn("rank 0", [] { kill(getpid(), SIGSEGV); });
+    dut.engine.run();
+  });
+  CHECK(sent.exit_code == -SIGSEGV);
+  CHECK(sent.standard_error.empty());
+}
+
+TEST_CASE("a handler that was there before is called, behind the report", "[faults]") {
+  const Ended ended = run_in_child([] {
+    std::signal(SIGSEGV, [](int) { _exit(7); });
+    FibersUnderTest dut;
+    dut.spawn("rank 4", write_to_address_16);
+    dut.engine.run();
+  });
+  CHECK(ended.exit_code == 7);
+  CHECK_THAT(ended.standard_error, Catch::Contains("segmentation fault in rank 4, at"));
 }
 
 #endif

@@ -1,0 +1,38 @@
+// Tells the user in which rank or kernel a fault is, instead of a bare "Segmentation fault".
+//
+// Process-wide, as signals are: while a FaultWatch is made, a handler for SIGSEGV, SIGBUS, SIGFPE
+// and SIGILL is installed, on an alternate stack of the making thread (kept to the end of the
+// process).  A fault on a guard page of a watched pool ends the process with KB-R005 and exit code
+// 71.  Any other fault of code on a fiber is named (KB-R014, once), and then, as one outside of
+// fibers at once, goes to the handler that was there before, or ends the process by its signal.
+// AddressSanitizer builds leave this to the sanitizer.
+
+#pragma once
+
+#include <atomic>
+
+namespace kernbench::runtime {
+
+class Fiber;
+class StackPool;
+
+class FaultWatch {
+ public:
+  // `current` is the fiber that uses the pool's stacks at present.
+  // REQUIRES: pool and current outlive this
+  FaultWatch(const StackPool& pool, const std::atomic<Fiber*>& current);
+  ~FaultWatch();
+  FaultWatch(const FaultWatch&) = delete;
+  FaultWatch& operator=(const FaultWatch&) = delete;
+
+  const StackPool& pool() const { return pool_; }
+  const Fiber* current() const { return current_.load(std::memory_order_relaxed); }
+  const FaultWatch* next() const { return next_; }
+
+ private:
+  const StackPool& pool_;
+  const std::atomic<Fiber*>& current_;
+  FaultWatch* next_ = nullptr;  // all watches of the process
+};
+
+}  // namespace kernbench::runtime
