@@ -128,15 +128,20 @@ std::string describe_depth(const std::vector<Fiber*>& fibers) {
                      depth + 1);
 }
 
+// "1 rank", "2 ranks"
+std::string plural(std::ptrdiff_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 // "2 ranks, 1 async call and 0 kernels"
 std::string count(const std::vector<Fiber*>& fibers) {
   const auto count_of = [&](FiberLocal::Kind kind) {
     return std::ranges::count(fibers, kind, [](const Fiber* f) { return local_of(*f).kind; });
   };
   const auto works = count_of(FiberLocal::Kind::work);
-  return fmt::format("{} ranks{} and {} kernels", count_of(FiberLocal::Kind::rank),
-                     works == 0 ? "" : fmt::format(", {} async calls", works),
-                     count_of(FiberLocal::Kind::kernel));
+  return fmt::format("{}{} and {}", plural(count_of(FiberLocal::Kind::rank), "rank"),
+                     works == 0 ? "" : ", " + plural(works, "async call"),
+                     plural(count_of(FiberLocal::Kind::kernel), "kernel"));
 }
 
 }  // namespace

@@ -161,13 +161,33 @@ void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t seq
     std::ranges::sort(waiting);
     throw DeadlockError(
         "KB-C002",
-        fmt::format("rank {} {} {}#{}, which {} called\n  {}", absent.global_rank,
+        fmt::format("rank {} {} {}#{}, which {} called\n  {}{}", absent.global_rank,
                     absent.absence == Absence::returned ? "finished without calling"
                                                         : "was never started, so it cannot call",
                     record.first.function, sequence, runtime::name_ranks(waiting),
-                    fmt::format("rank {} called {}", first, describe(record.first, sequence))),
+                    fmt::format("rank {} called {}", first, describe(record.first, sequence)),
+                    describe_others(absent, sequence)),
         ExitCode::collective_misuse);
   }
+}
+
+// Those that have not called it either: a line for those that may, and for those that cannot.
+std::string CollectiveLedger::describe_others(const Member& absent, std::uint64_t sequence) const {
+  std::vector<int> may_call;
+  std::vector<int> cannot;
+  for (const Member& other : members_) {
+    if (&other == &absent || other.next_sequence > sequence) continue;
+    (other.absence == Absence::present ? may_call : cannot).push_back(other.global_rank);
+  }
+  std::string text;
+  for (const auto& [ranks, state] : {std::pair(&may_call, "not called it yet"),
+                                     std::pair(&cannot, "not called it either, and will not")}) {
+    if (ranks->empty()) continue;
+    std::ranges::sort(*ranks);
+    text += fmt::format("\n  {} {} {}", runtime::name_ranks(*ranks),
+                        ranks->size() == 1 ? "has" : "have", state);
+  }
+  return text;
 }
 
 // As gloo's monitoredBarrier says it; all are named with wait_all_ranks, else the first.
@@ -187,6 +207,18 @@ void CollectiveLedger::report_monitored_barrier(const Record& record,
                   fmt::join(missing, ", "), record.first.timeout_ms, first,
                   describe(record.first, sequence)),
       ExitCode::collective_misuse);
+}
+
+std::string_view CollectiveLedger::absence_of(int rank) const {
+  switch (member(rank).absence) {
+    case Absence::returned:
+      return "had returned";
+    case Absence::never_started:
+      return "was never started";
+    case Absence::present:
+      break;
+  }
+  return "";
 }
 
 std::vector<int> CollectiveLedger::missing(std::uint64_t sequence) const {

@@ -9,6 +9,7 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/distributed/collective.h"
@@ -38,6 +39,9 @@ class CollectiveLedger {
 
   // Those that have not called it: global ranks, ascending.
   std::vector<int> missing(std::uint64_t sequence) const;
+
+  // "had returned", "was never started"; empty: it is there.
+  std::string_view absence_of(int rank) const;
 
   // How many collectives it has called.
   std::uint64_t next_sequence(int rank) const { return member(rank).next_sequence; }
@@ -70,6 +74,7 @@ class CollectiveLedger {
                    std::uint64_t sequence) const;
   void note_device(Record& record, int rank, const CollectiveFingerprint& later) const;
   void check_nobody_left(const Record& record, std::uint64_t sequence) const;
+  std::string describe_others(const Member& absent, std::uint64_t sequence) const;
   bool cannot_call(const Member& member, std::uint64_t sequence) const {
     return member.absence != Absence::present && member.next_sequence <= sequence;
   }

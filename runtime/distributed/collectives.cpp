@@ -45,6 +45,19 @@ void DistributedContext::check_list(std::string_view function, std::string_view 
 }
 
 // The group rank of what is given as a global rank or as one in the group.
+namespace {
+
+// What the rank is that a call names.
+std::string_view role_of_rank(std::string_view function) {
+  if (function == "send" || function == "isend" || function == "send_object_list") {
+    return "destination";
+  }
+  if (function == "recv" || function == "irecv" || function == "recv_object_list") return "source";
+  return "root";
+}
+
+}  // namespace
+
 int DistributedContext::root_of(std::string_view function, const Call& call,
                                 const std::optional<int>& global,
                                 const std::optional<int>& in_group) const {
@@ -57,8 +70,8 @@ int DistributedContext::root_of(std::string_view function, const Call& call,
   }
   if (const auto rank = call.group->rank_of(*global)) return *rank;
   if (call.group == world_.get()) {
-    wrong_argument(
-        fmt::format("{}::{}: invalid root rank: {}", backend_class(), function, *global));
+    wrong_argument(fmt::format("{}::{}: invalid {} rank: {}", backend_class(), function,
+                               role_of_rank(function), *global));
   }
   wrong_argument(
       fmt::format("Global rank {} is not part of group <{}>", *global, call.group->name));

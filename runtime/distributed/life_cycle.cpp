@@ -186,7 +186,7 @@ void DistributedContext::ranks_start(int nprocs) {
 // The caller's, whether they end well or not.
 void DistributedContext::wait_for_works() {
   for (const auto& work : std::vector(works_[local().rank])) {
-    work->wait([&] { return fmt::format("the Work of {}", work->description); });
+    work->wait([&] { return work->describe_wait(); });
   }
 }
 
@@ -196,7 +196,7 @@ void DistributedContext::rank_ends() {
   while (!works_[rank].empty()) {
     const std::shared_ptr<Work::State> work = std::move(works_[rank].back());
     works_[rank].pop_back();
-    work->wait([&] { return fmt::format("the Work of {}", work->description); });
+    work->wait([&] { return work->describe_wait(); });
     if (work->is_waited_for) continue;
     if (work->failure != nullptr) std::rethrow_exception(work->failure);
     fmt::print(stderr, "kernbench: warning: [KB-C010] rank {} ended without waiting for {}\n", rank,

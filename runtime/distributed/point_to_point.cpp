@@ -57,6 +57,7 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
   message.location = wanted.location;
   message.work = make_work(describe(message));
   message.work->flight = record(wanted, message, call->group->number);
+  message.work->is_message = true;
   message.work->peer = message.other;
   message.work->group = call->group->weak_from_this();
   if (message.objects == nullptr) message.work->keep(x, !wanted.is_send);

@@ -27,6 +27,9 @@ void Work::State::finish(std::exception_ptr how) {
   is_done = true;
   failure = std::move(how);
   ended = simulation.now();
+  const bool is_read = std::ranges::any_of(
+      uses, [](const Use& use) { return !use.tensor.storage()->memory->waiters.empty(); });
+  is_waited_for = is_waited_for || (is_read && failure == nullptr);
   if (failure == nullptr && !simulation.has_failed()) {  // and is not just unwound
     simulation.flight_recorder().complete(rank, flight, ended);
     simulation.log(runtime::LogTopic::distributed,
@@ -49,9 +52,18 @@ std::string Work::State::describe(const void* state) {
 
 std::vector<int> Work::State::missing_ranks(const void* object) {
   const State& state = *static_cast<const State*>(object);
-  if (state.peer) return {*state.peer};
+  if (state.is_message) return state.peer ? std::vector{*state.peer} : std::vector<int>();
   const std::shared_ptr<Group> group = state.group.lock();
   return group == nullptr ? std::vector<int>() : group->ledger.missing(state.sequence);
+}
+
+std::string Work::State::describe_wait() const {
+  std::string text = "the Work of " + description;
+  const std::shared_ptr<Group> in = group.lock();
+  if (!peer || in == nullptr) return text;
+  const std::string_view absence = in->ledger.absence_of(*in->rank_of(*peer));
+  if (!absence.empty()) text += fmt::format(" (rank {} {})", *peer, absence);
+  return text;
 }
 
 void Work::State::wait(runtime::DescribeWait describe) {
@@ -112,13 +124,14 @@ bool Work::wait(std::optional<std::chrono::milliseconds>) const {
     runtime::FiberLocal::Activity& work;
     ~Waiting() { work = {}; }
   } const waiting{local.work = {&state, &State::describe, &State::missing_ranks}};
-  state.wait([&] { return fmt::format("the Work of {}", state.description); });
+  state.wait([&] { return state.describe_wait(); });
   if (state.failure != nullptr) std::rethrow_exception(state.failure);
   return !state.is_aborted;
 }
 
 bool Work::is_completed() const {
   if (!checked().is_done) state_->poll();
+  if (state_->failure == nullptr) state_->is_waited_for |= state_->is_done;
   return state_->is_done;
 }
 bool Work::is_success() const {

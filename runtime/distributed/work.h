@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/context/simulation.h"
@@ -73,6 +74,8 @@ struct Work::State {
   void release();
   // A look that finds it not done.
   void poll();
+  // What its rank waits for, for reports.
+  std::string describe_wait() const;
   // Of a Work::State: FiberLocal::Activity.
   static std::string describe(const void* state);
   static std::vector<int> missing_ranks(const void* state);
@@ -90,16 +93,17 @@ struct Work::State {
   };
   std::vector<Use> uses;  // host reads of them wait until it is done
   int source_rank = -1;
-  std::optional<int> peer;     // of a message: the rank that must call too
-  std::weak_ptr<Group> group;  // of a collective
+  bool is_message = false;     // else a collective
+  std::optional<int> peer;     // of a message: the rank that must call too; nullopt: any
+  std::weak_ptr<Group> group;  // that it is of
   runtime::FlightRecorder::Id flight = 0;
   Time polled_at{0};              // when it was looked at last and was not done
   std::uint64_t polled_turn = 0;  // of the scheduler, likewise
   Time issued{0};
   Time ended{0};
   bool is_done = false;
-  bool is_aborted = false;  // done, because the run ended before
-  bool is_waited_for = false;
+  bool is_aborted = false;     // done, because the run ended before
+  bool is_waited_for = false;  // or its end was seen otherwise: by a look, or a host read
   std::exception_ptr failure;
   std::vector<runtime::Completion*> waiters;
 };

@@ -100,6 +100,7 @@ class World {
   void given_up(const Rank& rank) const;
   std::string state_of(const Rank& rank) const;
   void fail_with(std::exception_ptr failure);
+  std::string others() const;
   std::string suppressed() const;
 
   RuntimeContext& torch_;
@@ -178,16 +179,25 @@ void World::fail(std::uint64_t) {
     fail_with(exception);
     return;
   }
-  std::string text =
+  const std::string text =
       fmt::format("-- Process {} terminated with the following error:\n  rank {}: {}\n  at t={}",
                   number, number, failure.text, to_string(simulation.now()));
-  for (const Rank& other : ranks_) {
-    const bool has_raised = std::ranges::find(raised_, &other, &Raised::rank) != raised_.end();
-    if (has_raised) continue;
-    text += fmt::format("\n  rank {} {}", other.local.rank, state_of(other));
-  }
   fail_with(std::make_exception_ptr(
-      SpawnException(number, exception, failure.exit_code, text + suppressed())));
+      SpawnException(number, exception, failure.exit_code, text + others() + suppressed())));
+}
+
+// A line for each rank that has not raised, of many for the first ones.
+std::string World::others() const {
+  constexpr std::size_t kMost = 24;
+  std::string text;
+  std::size_t count = 0;
+  for (const Rank& rank : ranks_) {
+    const bool has_raised = std::ranges::find(raised_, &rank, &Raised::rank) != raised_.end();
+    if (has_raised || ++count > kMost) continue;
+    text += fmt::format("\n  rank {} {}", rank.local.rank, state_of(rank));
+  }
+  if (count > kMost) text += fmt::format("\n  and {} ranks more", count - kMost);
+  return text;
 }
 
 // Whoever drives the engine throws it, which need not be join(); that throws it too.
@@ -196,16 +206,20 @@ void World::fail_with(std::exception_ptr failure) {
   torch_.simulation().fail(std::move(failure));
 }
 
-// "suppressed: 2 more (rank 2: boom (std::runtime_error), rank 3: ...)"; of each its first line.
+// "suppressed: 9 more (rank 2: boom (std::runtime_error), rank 3: ..., and 7 more)"; of the first
+// ones their first lines.
 std::string World::suppressed() const {
   if (raised_.size() == 1) return {};
+  constexpr std::size_t kMost = 3;
+  const std::span<const Raised> all = std::span(raised_).subspan(1);
   std::vector<std::string> others;
-  for (const Raised& raised : std::span(raised_).subspan(1)) {
+  for (const Raised& raised : all.first(std::min(kMost, all.size()))) {
     const std::string& text = raised.failure.text;
     others.push_back(
         fmt::format("rank {}: {}", raised.rank->local.rank, text.substr(0, text.find('\n'))));
   }
-  return fmt::format("\n  suppressed: {} more ({})", others.size(), fmt::join(others, ", "));
+  if (all.size() > kMost) others.push_back(fmt::format("and {} more", all.size() - kMost));
+  return fmt::format("\n  suppressed: {} more ({})", all.size(), fmt::join(others, ", "));
 }
 
 void World::given_up(const Rank& rank) const {

@@ -176,7 +176,8 @@ TEST_CASE("a rank that returns while others wait is named", "[failures]") {
                     line));
   CHECK(error(0) ==
         fmt::format("[KB-C002] rank 0 finished without calling all_reduce#0, which rank 1 called\n"
-                    "  rank 1 called all_reduce#0 ([4] Float SUM) at failures_test.cpp:{}",
+                    "  rank 1 called all_reduce#0 ([4] Float SUM) at failures_test.cpp:{}\n"
+                    "  rank 2 has not called it yet",
                     line));
   world.check_works();
 }

@@ -173,6 +173,27 @@ void one_device() {
   });
 }
 
+void seen_to_be_done() {
+  LocalRanks world(2);
+  world.spawn([&](int) {
+    const auto polled = world.dist.barrier({.async_op = true});
+    while (!polled.is_completed()) {
+    }
+    const Tensor x = world.ones();
+    const auto read = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    if (x.at({0}) != 2) throw std::logic_error("it does not wait");
+  });
+}
+
+void send_to_one_who_returned() {
+  LocalRanks world(3);
+  world.spawn([&](int rank) {
+    if (rank == 0) return;
+    if (rank == 1) world.dist.send(world.ones(), 0);
+    if (rank == 2) world.dist.isend(world.ones(), 1);
+  });
+}
+
 }  // namespace
 
 std::vector<FailureCase> collective_cases() {
@@ -189,10 +210,12 @@ std::vector<FailureCase> collective_cases() {
           {"A10-order", order},
           {"A10-missing", missing},
           {"A12-returns-early", returns_early},
+          {"A12-message", send_to_one_who_returned},
           {"A4-async", async_and_not},
           {"A23-kernel", inside_a_kernel},
           {"A22-never-waited", never_waited_for},
           {"A22-another-waits", waited_for_by_another},
+          {"A22-seen", seen_to_be_done},
           {"G2-host-read", host_read},
           {"G3-host-write", host_write},
           {"B10-one-device", one_device}};

@@ -1,4 +1,21 @@
-// Every row of PYTORCH.md 1.3 that can be written in C++: what misuse is told, word for word.
+// What misuse is told, word for word: the rows of PYTORCH.md 1.3 that are about arguments.
+//
+// Tested elsewhere:
+//   distributed_test.cpp    before init; init twice; unknown backend; bad URL; rank >= world;
+//                           destroy before init, or twice
+//   groups_test.cpp         destroy of an unknown group; a group that is not registered
+//   messages_test.cpp       send or recv to oneself; dst out of range; P2POp with a wrong op;
+//                           batches that mix groups, or are empty
+//   test/golden/failures.txt  A4 to A10: ranks that differ in operation, shape, type, reduction,
+//                           root or order
+//
+// Not there to be misused:
+//   a timeout of another type, what is no tensor         do not compile
+//   a store, env:// without its variables                one process needs none, and reads none
+//   types that cannot be reduced                         f16, bf16 and f32 are all there are
+//   ReduceOp.AVG, all_gather_into_tensor,
+//   reduce_scatter, all_to_all                           are there: local_backend_test.cpp
+//   barrier(device_ids), a coalescing manager            there is no such argument, no such class
 
 #include <catch2/catch.hpp>
 

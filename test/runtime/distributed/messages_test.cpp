@@ -103,6 +103,28 @@ TEST_CASE("send and recv are a rendezvous: two that send first wait for ever",
   CHECK(text.find("\n  wait-for cycle: rank 0 -> rank 1 -> rank 0") != std::string::npos);
 }
 
+TEST_CASE("who waits for a rank that has returned, or never was there, is told so",
+          "[distributed][messages]") {
+  LocalWorld world(3);
+  const auto text = [&](int ranks) {
+    return error_of<DeadlockError>([&] {
+      world.torch.multiprocessing.spawn(
+          [&](int rank) {
+            world.torch.ahbm.set_device(rank);
+            if (rank == 1) world.dist.recv(world.zeros({1}), ranks == 3 ? 0 : 2);
+          },
+          std::tuple<>(), ranks);
+    });
+  };
+  const std::string returned = text(3);
+  CHECK(
+      returned.starts_with("[KB-D001] deadlock: 1 rank and 0 kernels blocked, no event pending at "
+                           "t=0 ns\n  rank 1 waits for the Work of recv from rank 0 (tag 0) at "
+                           "messages_test.cpp:"));
+  CHECK(returned.ends_with(" (rank 0 had returned) since t=0 ns"));
+  CHECK(text(2).ends_with(" (rank 2 was never started) since t=0 ns"));
+}
+
 TEST_CASE("a ring of batch_isend_irecv does not wait for itself", "[distributed][messages]") {
   for (const int size : {2, 3, 5}) {
     LocalWorld world(size);
@@ -161,7 +183,9 @@ TEST_CASE("what wrong messages are told", "[distributed][messages]") {
           "[KB-C020] Invalid source rank: source rank should not be the same as the rank of the "
           "current process.");
     CHECK(refusal([&] { world.dist.send(x, 7); }) ==
-          "[KB-C020] ProcessGroupLocal::send: invalid root rank: 7");
+          "[KB-C020] ProcessGroupLocal::send: invalid destination rank: 7");
+    CHECK(refusal([&] { world.dist.irecv(x, -1); }) ==
+          "[KB-C020] ProcessGroupLocal::irecv: invalid source rank: -1");
     CHECK(refusal([&] { world.dist.send(x, {.dst = 1, .group_dst = 1}); }) ==
           "[KB-C020] Can't specify both group_rank and global_rank");
     CHECK(refusal([&] { world.dist.send(x, distributed::SendOptions{}); }) ==

@@ -32,6 +32,28 @@ TEST_CASE("of ranks that fail at one instant the lowest is the cause, the others
                      "(std::runtime_error))"));
 }
 
+TEST_CASE("of many ranks the first ones are listed, and how many more there are",
+          "[spawn][error]") {
+  LocalWorld world(100);
+  CHECK(text_of(world,
+                [&](int rank) {
+                  world.dist.barrier();
+                  throw std::runtime_error(fmt::format("boom {}", rank));
+                }) ==
+        "[KB-R001] -- Process 0 terminated with the following error:\n"
+        "  rank 0: boom 0 (std::runtime_error)\n"
+        "  at t=0 ns\n"
+        "  suppressed: 99 more (rank 1: boom 1 (std::runtime_error), rank 2: boom 2 "
+        "(std::runtime_error), rank 3: boom 3 (std::runtime_error), and 96 more)");
+  const std::string waiting = text_of(world, [&](int rank) {
+    if (rank == 50) throw std::runtime_error("boom");
+    world.dist.barrier();
+  });
+  CHECK_THAT(waiting, Catch::Contains("\n  rank 23 waited for barrier#0 at ") &&
+                          Catch::EndsWith("\n  and 75 ranks more") &&
+                          !Catch::Contains("\n  rank 24 "));
+}
+
 TEST_CASE("a rank that fails later is not suppressed, it is unwound", "[spawn][error]") {
   LocalWorld world(2);
   const std::string text = text_of(world, [&](int rank) {
