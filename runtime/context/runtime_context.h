@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -128,8 +129,9 @@ class RuntimeContext {
   static Tensor from_eigen(const Matrix& matrix);
 
   // Runs kernel(tl, arguments...) on every PE that holds a part of the first tensor, and waits
-  // until all have finished.  A Tensor arrives as tl::Pointer to that PE's shard; anything else as
-  // it is. What a kernel throws is thrown here: an Error unchanged, else DeviceError KB-K001.
+  // until all have finished.  A Tensor, or what is derived from it (a layer's parameter), arrives
+  // as tl::Pointer to that PE's shard; anything else as it is.  What a kernel throws is thrown
+  // here: an Error unchanged, else DeviceError KB-K001.
   template <class Kernel, class... Arguments>
   void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments);
 
@@ -183,7 +185,8 @@ inline tl::Pointer kernel_argument(const Tensor& tensor, const sim::PeLocation& 
   return RuntimeContext::pointer_to(tensor, pe);
 }
 template <class Value>
-const Value& kernel_argument(const Value& value, const sim::PeLocation&) {
+requires(!std::derived_from<Value, Tensor>) const Value& kernel_argument(const Value& value,
+                                                                         const sim::PeLocation&) {
   return value;
 }
 
@@ -191,7 +194,8 @@ inline void collect_tensor(std::vector<Tensor>& tensors, const Tensor& tensor) {
   tensors.push_back(tensor);
 }
 template <class Value>
-void collect_tensor(std::vector<Tensor>&, const Value&) {}
+requires(!std::derived_from<Value, Tensor>) void collect_tensor(std::vector<Tensor>&,
+                                                                const Value&) {}
 
 }  // namespace runtime
 
@@ -200,7 +204,7 @@ void RuntimeContext::launch(std::string_view name, const Kernel& kernel,
                             const Arguments&... arguments) {
   std::vector<Tensor> tensors;
   (runtime::collect_tensor(tensors, arguments), ...);
-  static_assert((std::is_same_v<Arguments, Tensor> || ...), "launch() needs a tensor");
+  static_assert((std::derived_from<Arguments, Tensor> || ...), "launch() needs a tensor");
   const Tensor first = tensors.front();
   launch_on_holders(name, first, std::move(tensors), [&](tl::Context& tl) {
     kernel(tl, runtime::kernel_argument(arguments, tl.location())...);

@@ -226,6 +226,32 @@ TEST_CASE("options that do not go together are refused", "[tp][layers]") {
         }) == "[KB-T002] tensor model parallel group is not initialized");
 }
 
+// weight -= gradient / 2, of a PE's part.
+void descend(tl::Context& tl, tl::Pointer weight, tl::Pointer gradient, std::int64_t elements) {
+  const tl::Tensor step = tl.load(gradient, {elements}, weight.dtype()) * 0.5;
+  tl.store(weight, tl.load(weight, {elements}, weight.dtype()) - step);
+}
+
+TEST_CASE("a kernel of the user's takes a step of SGD on a layer's parameters", "[tp][layers]") {
+  on_ranks(2, [](TensorParallelWorld& world, int rank) {
+    ColumnParallelLinear layer(world.torch,
+                               {.in_features = 4, .out_features = 6, .dtype = DType::f32});
+    const Matrix x = Matrix::of_integers(4, 4, 2, 1);
+    const Matrix w = Matrix::of_integers(4, 6, 2, 2);
+    const Matrix dy = Matrix::of_integers(4, 6, 2, 3);
+    set(layer.weight, w.columns_of(rank, 2));
+    layer.forward(world.tensor(x)).backward(world.tensor(dy.columns_of(rank, 2)));
+    for (const tp::Parameter& parameter : layer.parameters()) {
+      world.torch.launch("sgd", descend, parameter, parameter.grad(), parameter.numel());
+    }
+    const auto descended = [](float value, float gradient) { return value - gradient / 2; };
+    CHECK(layer.weight.to_vector() ==
+          w.zipped(x.transposed() * dy, descended).columns_of(rank, 2).elements);
+    CHECK(layer.bias.to_vector() ==
+          Matrix(1, 6).zipped(dy.sum_of_rows(), descended).columns_of(rank, 2).elements);
+  });
+}
+
 TEST_CASE("inputs of three dimensions", "[tp][layers]") {
   constexpr int kRanks = 2;
   on_ranks(kRanks, [](TensorParallelWorld& world, int rank) {
