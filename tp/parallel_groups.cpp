@@ -91,15 +91,17 @@ void destroy_groups_of_all(RuntimeContext& torch, const SharedParallelState& sta
 
 }  // namespace
 
-ParallelState& own_state(RuntimeContext& torch) {
+const FiberLocal& caller_outside_kernels(RuntimeContext& torch, std::string_view what) {
   const FiberLocal& caller = torch.simulation().local();
-  if (caller.kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError(
-        "KB-R012",
-        fmt::format("the model parallel state is used inside kernel '{}'; pass what the kernel "
-                    "needs as its arguments",
-                    caller.kernel));
-  }
+  if (caller.kind != FiberLocal::Kind::kernel) return caller;
+  throw CollectiveError("KB-R012",
+                        fmt::format("{} used inside kernel '{}'; pass what the kernel needs as its "
+                                    "arguments",
+                                    what, caller.kernel));
+}
+
+ParallelState& own_state(RuntimeContext& torch) {
+  const FiberLocal& caller = caller_outside_kernels(torch, "the model parallel state is");
   return torch.attachments().get<runtime::PerRank<ParallelState>>().of(caller);
 }
 

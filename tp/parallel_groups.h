@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "runtime/context/runtime_context.h"
@@ -47,6 +48,8 @@ struct SharedParallelState : runtime::Attachment {
   std::vector<Initialization> of_ranks;          // a rank's n-th is compared with entry n
 };
 
+// The caller.  Throws CollectiveError KB-R012 inside a kernel, where `what` cannot be used.
+const runtime::FiberLocal& caller_outside_kernels(RuntimeContext& torch, std::string_view what);
 // The caller's own state.  Throws CollectiveError KB-R012 inside a kernel.
 ParallelState& own_state(RuntimeContext& torch);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tp/misuse.h"
+#include "tp/parallel_groups.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::tp {
@@ -19,7 +20,9 @@ struct RankRandom {
 };
 
 RankRandom& random_of(RuntimeContext& torch) {
-  return torch.attachments().get<runtime::PerRank<RankRandom>>().of(torch.simulation().local());
+  const runtime::FiberLocal& caller =
+      caller_outside_kernels(torch, "random numbers of the host are");
+  return torch.attachments().get<runtime::PerRank<RankRandom>>().of(caller);
 }
 
 }  // namespace

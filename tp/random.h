@@ -1,7 +1,8 @@
 // megatron.core.tensor_parallel.random: named states of the random numbers, of which some are equal
 // on all ranks of a tensor parallel group and some are not.  State is kept for each rank by itself.
 //
-// Random numbers are drawn by the host, to initialize weights.
+// Random numbers are drawn by the host, to initialize weights: not inside a kernel (CollectiveError
+// KB-R012).
 
 #pragma once
 

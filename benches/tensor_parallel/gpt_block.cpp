@@ -1,5 +1,7 @@
 #include "benches/tensor_parallel/gpt_block.h"
 
+#include <fmt/format.h>
+
 #include "runtime/functional/functional.h"
 #include "tp/parallel_state.h"
 #include "tp/partition.h"
@@ -29,7 +31,8 @@ Tensor LayerNorm::forward(const Tensor& x) const {
 }
 
 GptBlock::GptBlock(RuntimeContext& torch, const GptBlockOptions& options)
-    : own_heads_(tp::divide(options.heads, tp::get_tensor_model_parallel_world_size(torch))),
+    : own_heads_(tp::divide(options.heads, tp::get_tensor_model_parallel_world_size(torch),
+                            fmt::format("heads of '{}', the tensor parallel ranks", options.name))),
       norm_(torch, options, ".norm"),
       qkv_(torch, {.in_features = options.hidden,
                    .out_features = 3 * options.hidden,

@@ -144,5 +144,21 @@ TEST_CASE("a rank's random numbers do not depend on what others draw", "[tp][ran
   }
 }
 
+TEST_CASE("a kernel draws no numbers of the host", "[tp][random][errors]") {
+  RuntimeContext torch(round_topology());
+  const Tensor x = torch.zeros({1}, {.dp = DPPolicy::replicated()});
+  const auto refused = [&](const std::function<void()>& use) {
+    return error_of<CollectiveError>([&] {
+      torch.launch(
+          "draw", [&](tl::Context&, tl::Pointer) { use(); }, x);
+    });
+  };
+  const std::string expected =
+      "[KB-R012] random numbers of the host are used inside kernel 'draw'; pass what the kernel "
+      "needs as its arguments";
+  CHECK(refused([&] { tp::default_generator(torch).uniform(); }) == expected);
+  CHECK(refused([&] { tp::get_rng_tracker(torch).reset(); }) == expected);
+}
+
 }  // namespace
 }  // namespace kernbench::test

@@ -57,16 +57,23 @@ TEST_CASE("weights do not depend on how many ranks share them", "[tp][weights]")
 
 TEST_CASE("with a stride a rank has a chunk of each part", "[tp][weights]") {
   Matrix row(16, 16);
+  Matrix column(16, 16);
   on_seeded_ranks(1, [&](TensorParallelWorld& world, int) {
     row = whole_weight<RowParallelLinear>(world.torch, 1);
+    column = whole_weight<ColumnParallelLinear>(world.torch, 1);
   });
-  on_seeded_ranks(2, [&](TensorParallelWorld& world, int rank) {
-    Floats expected;  // of chunks 0 1 0 1 of 4 rows
-    for (const int chunk : {rank, rank + 2}) {
-      const Floats part = row.rows_from(4 * chunk, 4).elements;
-      expected.insert(expected.end(), part.begin(), part.end());
+  // Of chunks 0 1 0 1 of 4 rows.
+  const auto rows_of = [](const Matrix& whole, int rank) {
+    Matrix made(8, 16);
+    for (int i = 0; i < 8; ++i) {
+      for (int j = 0; j < 16; ++j) made.at(i, j) = whole.at(4 * rank + i + (i < 4 ? 0 : 4), j);
     }
-    CHECK(whole_weight<RowParallelLinear>(world.torch, 2).elements == expected);
+    return made;
+  };
+  on_seeded_ranks(2, [&](TensorParallelWorld& world, int rank) {
+    CHECK(whole_weight<RowParallelLinear>(world.torch, 2).elements == rows_of(row, rank).elements);
+    CHECK(whole_weight<ColumnParallelLinear>(world.torch, 2).elements ==
+          rows_of(column.transposed(), rank).transposed().elements);
   });
 }
 
