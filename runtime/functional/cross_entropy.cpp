@@ -49,7 +49,7 @@ tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) 
 Tensor losses(const Tensor& logits, const Tensor& targets, double smoothing) {
   Tensor result =
       ops::make_like(logits, kName, targets.shape(), DType::f32, ops::placement_of(targets));
-  ops::launch(kName, {result}, {logits, targets}, [&](tl::Context& tl) {
+  const auto body = [&](tl::Context& tl) {
     const LocalPart source = ops::local_part(logits, tl);
     const LocalPart of_targets = ops::local_part(targets, tl);
     const LocalPart target = ops::local_part(result, tl);
@@ -59,7 +59,8 @@ Tensor losses(const Tensor& logits, const Tensor& targets, double smoothing) {
           tl.load(of_targets.data + row, {height, 1}, DType::f32));
       tl.store(target.data + row, losses_of(tl, classes, smoothing));
     });
-  });
+  };
+  ops::launch_on_rows(kName, {result}, {logits, targets}, logits.shape()[1], body);
   return result;
 }
 

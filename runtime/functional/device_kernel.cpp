@@ -1,5 +1,7 @@
 #include "runtime/functional/device_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "runtime/context/runtime_context.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::ops {
 
@@ -33,6 +36,23 @@ void launch(std::string_view name, const std::vector<Tensor>& results,
                             tl.limit_commands_under_way(kCommandsAhead);
                             body(tl);
                           });
+}
+
+void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
+                    const std::vector<Tensor>& operands, std::int64_t columns,
+                    std::function<void(tl::Context&)> body) {
+  try {
+    launch(name, results, operands, std::move(body));
+  } catch (const DeviceError& error) {
+    if (error.code() != "KB-M010") throw;
+    throw DeviceError(
+        "KB-M010",
+        fmt::format(
+            "{}: a row of {} elements is needed whole in scratch, in f32 and several times; "
+            "share columns among ranks (of logits: tp::vocab_parallel_cross_entropy), make "
+            "rows shorter, or use a topology with a larger pe.tcm.capacity\n  {}",
+            name, columns, error.what()));
+  }
 }
 
 LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {

@@ -10,28 +10,8 @@ namespace kernbench::ops {
 
 namespace {
 
-// A rectangle of a shard's matrix.
-struct Block {
-  std::int64_t row = 0;
-  std::int64_t column = 0;
-  Shape shape;
-};
-
-// Blocks of a shard as a matrix; along columns first, so that a vector's part serves many rows.
-template <class Visit>
-void for_each_rectangle(const tl::Context& tl, std::int64_t rows, std::int64_t columns,
-                        Visit visit) {
-  const std::int64_t most = block_elements(tl);
-  for_each_block(columns, most, [&](std::int64_t column, std::int64_t width) {
-    for_each_block(rows, std::max<std::int64_t>(most / width, 1),
-                   [&](std::int64_t row, std::int64_t height) {
-                     visit(Block{row, column, {height, width}});
-                   });
-  });
-}
-
-tl::Tensor load_block(tl::Context& tl, const LocalPart& part, const Block& block) {
-  return tl.load(part.data + block.row * part.columns + block.column, block.shape,
+tl::Tensor load_block(tl::Context& tl, const LocalPart& part, const MatrixBlock& block) {
+  return tl.load(part.data + block.row * part.columns + block.column, {block.height, block.width},
                  part.data.dtype(), part.columns);
 }
 
@@ -50,14 +30,14 @@ class Operand {
   Operand(const Tensor& tensor, const Tensor& result, const tl::Context& tl)
       : part_(local_part(tensor, tl)), extent_(extent_of(tensor, result)) {}
 
-  tl::Tensor block(tl::Context& tl, const Block& block) {
+  tl::Tensor block(tl::Context& tl, const MatrixBlock& block) {
     if (extent_ == Extent::all) return load_block(tl, part_, block);
     if (extent_ == Extent::along_rows) {
-      return tl.load(part_.data + block.row, {block.shape[0], 1}, part_.data.dtype());
+      return tl.load(part_.data + block.row, {block.height, 1}, part_.data.dtype());
     }
     if (!kept_ || block.column != column_) {
       kept_.reset();
-      kept_ = load_block(tl, part_, {0, block.column, {1, block.shape[1]}});
+      kept_ = load_block(tl, part_, {0, block.column, 1, block.width});
       column_ = block.column;
     }
     return *kept_;
@@ -76,7 +56,7 @@ bool has_vector(const Tensor& result, const std::vector<Tensor>& operands) {
 }
 
 std::vector<tl::Tensor> load_blocks(tl::Context& tl, std::vector<Operand>& sources,
-                                    const Block& block) {
+                                    const MatrixBlock& block) {
   std::vector<tl::Tensor> blocks;
   for (Operand& source : sources) blocks.push_back(source.block(tl, block));
   return blocks;
@@ -97,7 +77,7 @@ void map_part(tl::Context& tl, const Tensor& result, const std::vector<Tensor>& 
     target.columns *= target.rows;
     target.rows = 1;
   }
-  for_each_rectangle(tl, target.rows, target.columns, [&](const Block& block) {
+  for_each_matrix_block(tl, target.rows, target.columns, [&](const MatrixBlock& block) {
     tl.store(target.data + block.row * target.columns + block.column,
              function(tl, load_blocks(tl, sources, block)), target.columns);
   });
@@ -113,7 +93,7 @@ void map_rows_of_part(tl::Context& tl, const Tensor& result, const std::vector<T
   const std::int64_t most = std::max<std::int64_t>(block_elements(tl) / target.columns, 1);
   for_each_block(target.rows, height, [&](std::int64_t matrix, std::int64_t) {
     for_each_block(height, most, [&](std::int64_t row, std::int64_t count) {
-      const Block block{matrix + row, 0, {count, target.columns}};
+      const MatrixBlock block{matrix + row, 0, count, target.columns};
       tl.store(target.data + block.row * target.columns,
                function(tl, load_blocks(tl, sources, block), {first + row, count}), target.columns);
     });
@@ -169,8 +149,9 @@ Tensor map(std::string_view name, const Placement& placement, const std::vector<
 
 void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
                    const RowFunction& function) {
-  launch(name, {result}, operands,
-         [&](tl::Context& tl) { map_rows_of_part(tl, result, operands, function); });
+  const std::int64_t columns = result.shape()[result.shape().rank() - 1];
+  launch_on_rows(name, {result}, operands, columns,
+                 [&](tl::Context& tl) { map_rows_of_part(tl, result, operands, function); });
 }
 
 Tensor map_rows(std::string_view name, const Placement& placement,
@@ -233,7 +214,7 @@ Tensor sum_of_rows(const Tensor& x) {
       for_each_block(
           source.rows, std::max<std::int64_t>(most / width, 1),
           [&](std::int64_t row, std::int64_t height) {
-            const tl::Tensor block = load_block(tl, source, {row, column, {height, width}});
+            const tl::Tensor block = load_block(tl, source, {row, column, height, width});
             sum = sum + tl.sum(tl.cast(block, DType::f32), 0, {.keep_dims = true});
           });
       tl.store(target.data + column, tl.cast(sum, x.dtype()));

@@ -26,14 +26,14 @@ HeadForm form_of(const LocalPart& heads) {
   return {heads.shape[1], heads.shape[0], heads.shape[2]};
 }
 
-// Visits a head's rows in blocks: where they lie in [s, h d], and in [h, s, d].
+// Visits each head's elements in blocks: where they lie in [s, h d], and in [h, s, d].
 template <class Visit>
 void for_each_head_block(const tl::Context& tl, const HeadForm& form, Visit visit) {
-  const std::int64_t most = std::max<std::int64_t>(ops::block_elements(tl) / form.width, 1);
   for (std::int64_t head = 0; head < form.heads; ++head) {
-    ops::for_each_block(form.rows, most, [&](std::int64_t row, std::int64_t height) {
-      visit(row * form.heads * form.width + head * form.width,
-            (head * form.rows + row) * form.width, Shape{height, form.width});
+    ops::for_each_matrix_block(tl, form.rows, form.width, [&](const ops::MatrixBlock& block) {
+      visit((block.row * form.heads + head) * form.width + block.column,
+            (head * form.rows + block.row) * form.width + block.column,
+            Shape{block.height, block.width});
     });
   }
 }
@@ -72,11 +72,12 @@ Tensor with_split_heads(const Tensor& x, std::int64_t heads) {
   ops::launch("split_heads", {result}, {x}, [&](tl::Context& tl) {
     const LocalPart source = ops::local_part(x, tl);
     const LocalPart target = ops::local_part(result, tl);
-    for_each_head_block(
-        tl, form_of(target), [&](std::int64_t in_rows, std::int64_t in_heads, const Shape& block) {
-          tl.store(target.data + in_heads,
-                   tl.load(source.data + in_rows, block, x.dtype(), source.columns));
-        });
+    for_each_head_block(tl, form_of(target),
+                        [&](std::int64_t in_rows, std::int64_t in_heads, const Shape& block) {
+                          tl.store(target.data + in_heads,
+                                   tl.load(source.data + in_rows, block, x.dtype(), source.columns),
+                                   target.columns);
+                        });
   });
   return result;
 }
@@ -90,7 +91,8 @@ Tensor with_merged_heads(const Tensor& x) {
     const LocalPart target = ops::local_part(result, tl);
     for_each_head_block(
         tl, form_of(source), [&](std::int64_t in_rows, std::int64_t in_heads, const Shape& block) {
-          tl.store(target.data + in_rows, tl.load(source.data + in_heads, block, x.dtype()),
+          tl.store(target.data + in_rows,
+                   tl.load(source.data + in_heads, block, x.dtype(), source.columns),
                    target.columns);
         });
   });

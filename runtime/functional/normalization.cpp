@@ -91,23 +91,24 @@ ParameterGradients gradients_of_parameters(const Norm& norm, const Tensor& dy, c
   ParameterGradients result;
   result.weight = ops::make_like(x, "weight.grad", {n}, x.dtype(), *placement);
   result.bias = ops::make_like(x, "bias.grad", {n}, x.dtype(), *placement);
-  ops::launch(fmt::format("{}_backward_parameters", norm.name), {result.weight, result.bias},
-              {dy, x}, [&](tl::Context& tl) {
-                const ops::LocalPart of_dy = ops::local_part(dy, tl);
-                const ops::LocalPart of_x = ops::local_part(x, tl);
-                tl::Tensor of_weight = tl.zeros({1, n}, DType::f32);
-                tl::Tensor of_bias = tl.zeros({1, n}, DType::f32);
-                ops::for_each_row_block(tl, of_x, [&](std::int64_t row, std::int64_t height) {
-                  const Shape shape{height, n};
-                  const tl::Tensor g = in_f32(tl, tl.load(of_dy.data + row * n, shape, dy.dtype()));
-                  const tl::Tensor block = tl.load(of_x.data + row * n, shape, x.dtype());
-                  const tl::Tensor rows = Normalized::of(tl, block, norm).rows;
-                  of_weight = of_weight + tl.sum(g * rows, 0, {.keep_dims = true});
-                  of_bias = of_bias + tl.sum(g, 0, {.keep_dims = true});
-                });
-                tl.store(ops::local_part(result.weight, tl).data, tl.cast(of_weight, x.dtype()));
-                tl.store(ops::local_part(result.bias, tl).data, tl.cast(of_bias, x.dtype()));
-              });
+  const auto body = [&](tl::Context& tl) {
+    const ops::LocalPart of_dy = ops::local_part(dy, tl);
+    const ops::LocalPart of_x = ops::local_part(x, tl);
+    tl::Tensor of_weight = tl.zeros({1, n}, DType::f32);
+    tl::Tensor of_bias = tl.zeros({1, n}, DType::f32);
+    ops::for_each_row_block(tl, of_x, [&](std::int64_t row, std::int64_t height) {
+      const Shape shape{height, n};
+      const tl::Tensor g = in_f32(tl, tl.load(of_dy.data + row * n, shape, dy.dtype()));
+      const tl::Tensor block = tl.load(of_x.data + row * n, shape, x.dtype());
+      const tl::Tensor rows = Normalized::of(tl, block, norm).rows;
+      of_weight = of_weight + tl.sum(g * rows, 0, {.keep_dims = true});
+      of_bias = of_bias + tl.sum(g, 0, {.keep_dims = true});
+    });
+    tl.store(ops::local_part(result.weight, tl).data, tl.cast(of_weight, x.dtype()));
+    tl.store(ops::local_part(result.bias, tl).data, tl.cast(of_bias, x.dtype()));
+  };
+  ops::launch_on_rows(fmt::format("{}_backward_parameters", norm.name),
+                      {result.weight, result.bias}, {dy, x}, n, body);
   return result;
 }
 

@@ -26,36 +26,22 @@ Rows rows_of(const Tensor& tensor, std::size_t dimension, const tl::Context& tl)
   return rows;
 }
 
-// Calls visit(row, height, column, width) for blocks of `columns` columns of all rows.
-template <class Visit>
-void for_each_part(const tl::Context& tl, std::int64_t rows, std::int64_t columns, Visit visit) {
-  const std::int64_t most = block_elements(tl);
-  for_each_block(columns, most, [&](std::int64_t column, std::int64_t width) {
-    for_each_block(
-        rows, std::max<std::int64_t>(most / width, 1),
-        [&](std::int64_t row, std::int64_t height) { visit(row, height, column, width); });
-  });
-}
-
 // Columns [from, from + columns) of `source` to those of `target` from `to` on.
 void copy_columns(tl::Context& tl, const Rows& source, std::int64_t from, const Rows& target,
                   std::int64_t to, std::int64_t columns) {
-  for_each_part(
-      tl, target.count, columns,
-      [&](std::int64_t row, std::int64_t height, std::int64_t column, std::int64_t width) {
-        const tl::Tensor block = tl.load(source.data + row * source.width + from + column,
-                                         {height, width}, source.data.dtype(), source.width);
-        tl.store(target.data + row * target.width + to + column, block, target.width);
-      });
+  for_each_matrix_block(tl, target.count, columns, [&](const MatrixBlock& block) {
+    const tl::Tensor elements =
+        tl.load(source.data + block.row * source.width + from + block.column,
+                {block.height, block.width}, source.data.dtype(), source.width);
+    tl.store(target.data + block.row * target.width + to + block.column, elements, target.width);
+  });
 }
 
 void fill_columns(tl::Context& tl, const Rows& target, std::int64_t to, std::int64_t columns) {
-  for_each_part(
-      tl, target.count, columns,
-      [&](std::int64_t row, std::int64_t height, std::int64_t column, std::int64_t width) {
-        tl.store(target.data + row * target.width + to + column,
-                 tl.zeros({height, width}, target.data.dtype()), target.width);
-      });
+  for_each_matrix_block(tl, target.count, columns, [&](const MatrixBlock& block) {
+    tl.store(target.data + block.row * target.width + to + block.column,
+             tl.zeros({block.height, block.width}, target.data.dtype()), target.width);
+  });
 }
 
 }  // namespace

@@ -38,14 +38,10 @@ void transpose_matrix(tl::Context& tl, const Form& form, const tl::Pointer& sour
                       const tl::Pointer& target) {
   const std::int64_t source_pitch = form.middle * form.b;
   const std::int64_t target_pitch = form.middle * form.a;
-  const std::int64_t most = ops::block_elements(tl);
-  ops::for_each_block(form.b, most, [&](std::int64_t column, std::int64_t width) {
-    const std::int64_t rows = std::max<std::int64_t>(most / width, 1);
-    ops::for_each_block(form.a, rows, [&](std::int64_t row, std::int64_t height) {
-      const tl::Tensor block = tl.load(source + row * source_pitch + column, {height, width},
-                                       source.dtype(), source_pitch);
-      tl.store(target + column * target_pitch + row, tl.trans(block), target_pitch);
-    });
+  ops::for_each_matrix_block(tl, form.a, form.b, [&](const ops::MatrixBlock& block) {
+    const tl::Tensor elements = tl.load(source + block.row * source_pitch + block.column,
+                                        {block.height, block.width}, source.dtype(), source_pitch);
+    tl.store(target + block.column * target_pitch + block.row, tl.trans(elements), target_pitch);
   });
 }
 
@@ -59,15 +55,17 @@ void move_rows(tl::Context& tl, const Form& form, const tl::Pointer& source,
   const std::int64_t target_b = form.middle * form.a * form.inner;
   const std::int64_t source_pitch = by_a ? form.inner : source_a;
   const std::int64_t target_pitch = by_a ? target_b : form.inner;
-  const std::int64_t rows = std::max<std::int64_t>(ops::block_elements(tl) / form.inner, 1);
+  const auto move = [&](std::int64_t from, std::int64_t to, const ops::MatrixBlock& block) {
+    tl.store(target + to + block.row * target_pitch + block.column,
+             tl.load(source + from + block.row * source_pitch + block.column,
+                     {block.height, block.width}, source.dtype(), source_pitch),
+             target_pitch);
+  };
   for (std::int64_t i = 0; i < std::min(form.a, form.b); ++i) {
-    const tl::Pointer from = source + i * (by_a ? source_a : form.inner);
-    const tl::Pointer to = target + i * (by_a ? form.inner : target_b);
-    ops::for_each_block(std::max(form.a, form.b), rows, [&](std::int64_t row, std::int64_t height) {
-      const tl::Tensor block =
-          tl.load(from + row * source_pitch, {height, form.inner}, source.dtype(), source_pitch);
-      tl.store(to + row * target_pitch, block, target_pitch);
-    });
+    const std::int64_t from = i * (by_a ? source_a : form.inner);
+    const std::int64_t to = i * (by_a ? form.inner : target_b);
+    ops::for_each_matrix_block(tl, std::max(form.a, form.b), form.inner,
+                               [&](const ops::MatrixBlock& block) { move(from, to, block); });
   }
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/functional/attention.h"
 
+#include "runtime/functional/cross_entropy.h"
+#include "runtime/functional/normalization.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test {
@@ -162,6 +164,23 @@ TEST_CASE("what is behind the mask gets no gradient", "[attention]") {
   CHECK(v.grad().to_vector() == Floats{1, 1, 0, 0, 0, 0});
   CHECK(q.grad().to_vector() == Floats(6, 0));
   CHECK(k.grad().to_vector() == Floats(6, 0));
+}
+
+TEST_CASE("of rows that do not fit scratch the error says what helps", "[attention]") {
+  Topology topology = six_pe_topology();
+  topology.pe.tcm.capacity = 2048;  // 512 numbers of f32
+  OperatorsUnderTest dut(topology);
+  const std::string error = error_of<DeviceError>([&] { F::softmax(dut.leaf({2, 400}, 1)); });
+  CHECK(error.starts_with(
+      "[KB-M010] softmax: a row of 400 elements is needed whole in scratch, in f32 and several "
+      "times; share columns among ranks (of logits: tp::vocab_parallel_cross_entropy), make rows "
+      "shorter, or use a topology with a larger pe.tcm.capacity\n  [KB-M010] out of TCM: tl."));
+  CHECK(error_of<DeviceError>([&] {
+          F::layer_norm(dut.leaf({2, 400}, 1), {400});
+        }).starts_with("[KB-M010] layer_norm: a row of 400 elements"));
+  CHECK(error_of<DeviceError>([&] {
+          F::cross_entropy(dut.leaf({2, 400}, 1), dut.tensor({2}, {0, 1}));
+        }).starts_with("[KB-M010] cross_entropy: a row of 400 elements"));
 }
 
 TEST_CASE("softmax refuses rows that no PE has whole", "[attention]") {

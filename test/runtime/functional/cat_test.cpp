@@ -215,6 +215,23 @@ TEST_CASE("heads are split off columns, and merged again", "[heads]") {
   CHECK(x.grad().to_vector() == dz);
 }
 
+TEST_CASE("heads may be wider than scratch", "[heads]") {
+  Topology topology = six_pe_topology();
+  topology.pe.tcm.capacity = 2048;  // 512 numbers of f32
+  OperatorsUnderTest dut(topology);
+  const Tensor x = dut.leaf({3, 2 * 600}, 1);
+  const Tensor y = split_heads(x, 2);
+  const Floats of_x = x.to_vector();
+  Floats expected;
+  for (std::size_t head = 0; head < 2; ++head) {
+    for (std::size_t row = 0; row < 3; ++row) {
+      for (std::size_t i = 0; i < 600; ++i) expected.push_back(of_x[row * 1200 + head * 600 + i]);
+    }
+  }
+  CHECK(y.to_vector() == expected);
+  CHECK(merge_heads(y).to_vector() == of_x);
+}
+
 TEST_CASE("heads that its holders cannot share are refused", "[heads]") {
   OperatorsUnderTest dut;
   const auto error = [](const auto& action) { return error_of<DeviceError>(action); };

@@ -151,8 +151,9 @@ TEST_CASE("transpose exchanges two dimensions, and those of the gradient back", 
   Topology topology = six_pe_topology();
   topology.pe.tcm.capacity = GENERATE(2048, 1 << 21);
   OperatorsUnderTest dut(topology);
-  for (const Shape& shape : {Shape{3, 5}, Shape{1, 4}, Shape{2, 3, 5}, Shape{4, 1, 3, 2},
-                             Shape{2, 3, 2, 3}, Shape{40, 30}, Shape{0, 3}}) {
+  for (const Shape& shape :
+       {Shape{3, 5}, Shape{1, 4}, Shape{2, 3, 5}, Shape{4, 1, 3, 2}, Shape{2, 3, 2, 3},
+        Shape{40, 30}, Shape{0, 3}, Shape{2, 3, 600}}) {  // rows that are more than all of scratch
     for (int d0 = 0; d0 < static_cast<int>(shape.rank()); ++d0) {
       for (int d1 = 0; d1 < static_cast<int>(shape.rank()); ++d1) {
         const Tensor x = dut.leaf(shape, 1);
