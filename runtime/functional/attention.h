@@ -9,7 +9,9 @@
 namespace kernbench::nn::functional {
 
 // exp(x - max) / sum of these, of each row: `dim` must be the last dimension (KB-F001), whole on
-// each PE (KB-F003).  In f32, with one rounding to the type.
+// each PE (KB-F003).  In f32, with one rounding to the type.  Rows must fit scratch several times
+// (KB-M010): with 2 MiB they have up to 174,000 elements of f16, 95,000 with gradients; of f32
+// 262,000 and 131,000.
 Tensor softmax(const Tensor& x, int dim = -1);
 
 struct AttentionOptions {

@@ -1,5 +1,8 @@
 // Normalization of rows: over the last dimension, which must be whole on each PE (KB-F003).  In
 // f32, with one rounding to the type of x.
+//
+// A kernel has several whole rows' worth of f32 in scratch (KB-M010): with 2 MiB and nothing beside
+// it, rows of up to 104,000 elements, and up to 65,000 if gradients are computed.
 
 #pragma once
 

@@ -3,6 +3,7 @@
 #include "runtime/functional/cross_entropy.h"
 #include "runtime/functional/normalization.h"
 #include "test/runtime/functional/operators_under_test.h"
+#include "test/runtime/functional/reference_operators.h"
 
 namespace kernbench::test {
 namespace {
@@ -14,31 +15,6 @@ constexpr Shard kRow = Shard::row_wise;
 constexpr Shard kColumn = Shard::column_wise;
 constexpr Shard kPartial = Shard::partial;
 
-// Rows of `columns`, each exp(x - max) / sum, of those that `sees` allows.
-std::vector<double> softmax(const std::vector<double>& x, std::size_t columns,
-                            const std::function<bool(std::size_t, std::size_t)>& sees) {
-  std::vector<double> y(x.size(), 0);
-  for (std::size_t row = 0; row < x.size() / columns; ++row) {
-    double total = 0;
-    for (std::size_t i = 0; i < columns; ++i) {
-      if (sees(row, i)) total += y[row * columns + i] = std::exp(x[row * columns + i]);
-    }
-    for (std::size_t i = 0; i < columns; ++i) y[row * columns + i] /= total;
-  }
-  return y;
-}
-
-bool all(std::size_t, std::size_t) {
-  return true;
-}
-
-void check_near(const Floats& computed, const std::vector<double>& expected, double bound) {
-  REQUIRE(computed.size() == expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    CHECK(std::abs(computed[i] - expected[i]) <= bound);
-  }
-}
-
 TEST_CASE("softmax of rows, however other dimensions are cut", "[attention]") {
   OperatorsUnderTest dut;
   const Shard pe = GENERATE(kR, kRow);
@@ -48,9 +24,10 @@ TEST_CASE("softmax of rows, however other dimensions are cut", "[attention]") {
     const Tensor y = F::softmax(dut.tensor(shape, x, on_pes(pe)));
     CHECK(y.dp() == on_pes(pe));
     const auto columns = static_cast<std::size_t>(shape[shape.rank() - 1]);
-    // exp, a sum and a quotient: a few units of 2^-24 below 1, and as many more as the sum has.
-    const double bound = (6 + static_cast<double>(columns) / 16) * std::ldexp(1.0, -24);
-    check_near(y.to_vector(), softmax({x.begin(), x.end()}, columns, all), bound);
+    Numbers expected;
+    for_each_row(exactly(x), columns,
+                 [&](const Numbers& row) { append(expected, softmax_of_row(row, columns)); });
+    check_within(y.to_vector(), expected);
   }
 }
 
@@ -63,13 +40,6 @@ TEST_CASE("the gradient of softmax is its slope", "[attention]") {
                   {.third_derivative = 1, .rounding = 8});
 }
 
-TEST_CASE("softmax of f16 is rounded once", "[attention]") {
-  OperatorsUnderTest dut;
-  const Tensor x = dut.tensor({1, 3}, {0, 1, 2}, DPPolicy::replicated(), DType::f16);
-  const std::vector<double> expected = softmax({0, 1, 2}, 3, all);
-  check_near(F::softmax(x).to_vector(), expected, std::ldexp(1.0, -12) * 1.01);
-}
-
 struct Sizes {
   std::int64_t heads;
   std::int64_t s;
@@ -78,33 +48,18 @@ struct Sizes {
   std::int64_t e;
 };
 
-std::vector<double> attention(const Floats& q, const Floats& k, const Floats& v, const Sizes& sizes,
-                              double scale, bool is_causal) {
+// Head by head.
+Numbers attention(const Floats& q, const Floats& k, const Floats& v, const Sizes& sizes,
+                  double scale, bool is_causal) {
+  const auto size = [](std::int64_t of) { return static_cast<std::size_t>(of); };
   const auto [heads, s, t, d, e] = sizes;
-  std::vector<double> scores;
-  const auto at = [](const Floats& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; };
-  for (std::int64_t row = 0; row < heads * s; ++row) {
-    for (std::int64_t column = 0; column < t; ++column) {
-      double sum = 0;
-      for (std::int64_t i = 0; i < d; ++i) {
-        sum += static_cast<double>(at(q, row * d + i)) * at(k, (row / s * t + column) * d + i);
-      }
-      scores.push_back(scale * sum);
-    }
-  }
-  const auto sees = [&](std::size_t row, std::size_t column) {
-    return !is_causal || column <= row % static_cast<std::size_t>(s);
-  };
-  const std::vector<double> p = softmax(scores, static_cast<std::size_t>(t), sees);
-  std::vector<double> result;
-  for (std::int64_t row = 0; row < heads * s; ++row) {
-    for (std::int64_t column = 0; column < e; ++column) {
-      double sum = 0;
-      for (std::int64_t i = 0; i < t; ++i) {
-        sum += p[static_cast<std::size_t>(row * t + i)] * at(v, (row / s * t + i) * e + column);
-      }
-      result.push_back(sum);
-    }
+  const Attention of_head{size(s), size(t), size(d), size(e), scale, is_causal};
+  Numbers result;
+  for (std::size_t head = 0; head < size(heads); ++head) {
+    const Inputs inputs = {row_of(exactly(q), head, size(s * d)),
+                           row_of(exactly(k), head, size(t * d)),
+                           row_of(exactly(v), head, size(t * e))};
+    append(result, of_head.forward(inputs, DType::f32));
   }
   return result;
 }
@@ -124,7 +79,7 @@ TEST_CASE("attention is a softmax of scaled products, times values", "[attention
     CHECK(y.shape() == Shape{heads, s, e});
     CHECK(y.dp() == on_pes(pe));
     const double scale = 1 / std::sqrt(static_cast<double>(d));
-    check_near(y.to_vector(), attention(q, k, v, sizes, scale, is_causal), std::ldexp(40.0, -24));
+    check_within(y.to_vector(), attention(q, k, v, sizes, scale, is_causal));
   }
 }
 
@@ -136,22 +91,25 @@ TEST_CASE("the scale of attention may be given", "[attention]") {
   const Floats v = sixteenths(6, 3);
   const Tensor y = F::scaled_dot_product_attention(dut.tensor({2, 4}, q), dut.tensor({3, 4}, k),
                                                    dut.tensor({3, 2}, v), {.scale = 0.25});
-  check_near(y.to_vector(), attention(q, k, v, sizes, 0.25, false), std::ldexp(40.0, -24));
+  check_within(y.to_vector(), attention(q, k, v, sizes, 0.25, false));
 }
 
-TEST_CASE("the gradients of attention are its slopes", "[attention]") {
+TEST_CASE("heads that PEs share have the same bits as on one", "[attention]") {
   OperatorsUnderTest dut;
   const bool is_causal = GENERATE(false, true);
-  const auto tensor = [&](int seed) {
-    return dut.tensor({2, 3, 2}, sixteenths(12, seed), on_pes(kRow));
+  const auto gradients = [&](const DPPolicy& dp) {
+    std::vector<Tensor> leaves;
+    for (int i = 0; i < 3; ++i) {
+      leaves.push_back(dut.tensor({3, 4, 2}, sixteenths(24, i), dp).requires_grad_());
+    }
+    const Tensor y =
+        F::scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], {.is_causal = is_causal});
+    y.backward(dut.tensor({3, 4, 2}, sixteenths(24, 5), dp));
+    std::vector<Floats> all = {y.to_vector()};
+    for (const Tensor& leaf : leaves) all.push_back(leaf.grad().to_vector());
+    return all;
   };
-  // Scores move by at most 2 / sqrt(2) times a step, and values are at most 2.
-  check_gradients(dut,
-                  [=](const std::vector<Tensor>& in) {
-                    return F::scaled_dot_product_attention(in[0], in[1], in[2],
-                                                           {.is_causal = is_causal});
-                  },
-                  {tensor(1), tensor(2), tensor(3)}, {.third_derivative = 6, .rounding = 40});
+  CHECK(gradients(on_pes(kRow)) == gradients(DPPolicy::replicated()));
 }
 
 TEST_CASE("what is behind the mask gets no gradient", "[attention]") {

@@ -1,6 +1,7 @@
 #include "runtime/functional/normalization.h"
 
 #include "test/runtime/functional/operators_under_test.h"
+#include "test/runtime/functional/reference_operators.h"
 
 namespace kernbench::test {
 namespace {
@@ -11,20 +12,6 @@ constexpr Shard kR = Shard::replicate;
 constexpr Shard kRow = Shard::row_wise;
 constexpr Shard kColumn = Shard::column_wise;
 constexpr Shard kPartial = Shard::partial;
-
-std::vector<double> normalized(const Floats& x, std::int64_t columns, bool centers, double eps) {
-  std::vector<double> y;
-  const auto n = static_cast<std::size_t>(columns);
-  for (std::size_t row = 0; row < x.size() / n; ++row) {
-    double mean = 0;
-    for (std::size_t i = 0; i < n && centers; ++i) mean += x[row * n + i] / static_cast<double>(n);
-    double square = 0;
-    for (std::size_t i = 0; i < n; ++i) square += std::pow(x[row * n + i] - mean, 2);
-    const double scale = 1 / std::sqrt(square / static_cast<double>(n) + eps);
-    for (std::size_t i = 0; i < n; ++i) y.push_back((x[row * n + i] - mean) * scale);
-  }
-  return y;
-}
 
 TEST_CASE("layer_norm and rms_norm against plain loops", "[normalization]") {
   OperatorsUnderTest dut;
@@ -42,14 +29,13 @@ TEST_CASE("layer_norm and rms_norm against plain loops", "[normalization]") {
     const Tensor y = centers ? F::layer_norm(on_device, {n}, weight, bias, 0.5)
                              : F::rms_norm(on_device, {n}, weight, 0.5);
     CHECK(y.dp() == on_device.dp());
-    const std::vector<double> expected = normalized(x, n, centers, 0.5);
-    const Floats computed = y.to_vector();
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const std::size_t column = i % w.size();
-      const double element = expected[i] * w[column] + (centers ? b[column] : 0);
-      // Two means of up to 9001 numbers below 4, a dozen roundings.
-      CHECK(std::abs(computed[i] - element) <= std::ldexp(600.0, -24));
-    }
+    Numbers expected;
+    for_each_row(exactly(x), w.size(), [&](const Numbers& row) {
+      Numbers elements = products(NormalizedRow(row, centers, 0.5).elements, exactly(w));
+      for (std::size_t i = 0; i < w.size() && centers; ++i) elements[i] = elements[i] + b[i];
+      append(expected, elements);
+    });
+    check_within(y.to_vector(), expected);
   }
 }
 
@@ -62,23 +48,19 @@ TEST_CASE("without parameters rows are only normalized, with PyTorch's eps", "[n
         Approx(1e-4 / std::sqrt(1e-8 + std::ldexp(1.0, -23))).epsilon(1e-6));
 }
 
-// For a row of four and eps = 1/2, derivatives of x / sqrt(mean square + eps) are at most a few
-// units: each brings a factor of at most 1 / sqrt(eps).
-TEST_CASE("the gradients of normalization are its slopes", "[normalization]") {
+TEST_CASE("rows that PEs share have the same bits as on one", "[normalization]") {
   OperatorsUnderTest dut;
-  const Shard pe = GENERATE(kR, kRow);
-  const Tensor x = dut.tensor({3, 4}, sixteenths(12, 1), on_pes(pe));
-  const Tensor w = dut.tensor({4}, sixteenths(4, 2), on_pes(kR));
-  const Tensor b = dut.tensor({4}, sixteenths(4, 3), on_pes(kR));
-  const Difference difference{.third_derivative = 12, .rounding = 16};
-  check_gradients(
-      dut,
-      [](const std::vector<Tensor>& in) { return F::layer_norm(in[0], {4}, in[1], in[2], 0.5); },
-      {x, w, b}, difference);
-  for (Tensor t : {x, w, b}) t.zero_grad();
-  check_gradients(
-      dut, [](const std::vector<Tensor>& in) { return F::rms_norm(in[0], {4}, in[1], 0.5); },
-      {x, w}, difference);
+  const bool centers = GENERATE(true, false);
+  const auto results = [&](const DPPolicy& rows, const DPPolicy& whole) {
+    const Tensor x = dut.tensor({3, 4}, sixteenths(12, 1), rows).requires_grad_();
+    const Tensor w = dut.tensor({4}, sixteenths(4, 2), whole);
+    const Tensor b = dut.tensor({4}, sixteenths(4, 3), whole);
+    const Tensor y = centers ? F::layer_norm(x, {4}, w, b) : F::rms_norm(x, {4}, w);
+    y.backward(dut.tensor({3, 4}, sixteenths(12, 5), rows));
+    return std::pair(y.to_vector(), x.grad().to_vector());
+  };
+  CHECK(results(on_pes(kRow), on_pes(kR)) ==
+        results(DPPolicy::replicated(), DPPolicy::replicated()));
 }
 
 TEST_CASE("gradients of parameters are partial where rows are cut", "[normalization]") {
@@ -125,7 +107,7 @@ TEST_CASE("only what needs a gradient is computed", "[normalization]") {
   CHECK_FALSE(w.grad().defined());
 }
 
-TEST_CASE("normalization of f16 is in f32, and rounded once", "[normalization]") {
+TEST_CASE("normalization of f16 is in f32", "[normalization]") {
   OperatorsUnderTest dut;
   // The sum of the squares of these is beyond f16.
   const Tensor x = dut.tensor({1, 2}, {512, -512}, DPPolicy::replicated(), DType::f16);

@@ -4,14 +4,13 @@
 #include "runtime/functional/functional.h"
 #include "sim_engine/data/element_format.h"
 #include "test/runtime/functional/operators_under_test.h"
-#include "test/runtime/functional/running_error.h"
+#include "test/runtime/functional/reference_operators.h"
 
 namespace kernbench::test {
 namespace {
 
 namespace F = nn::functional;
 using Tensors = std::vector<Tensor>;
-using Inputs = std::vector<Numbers>;
 
 // An operator with the formulas of its kernels.
 struct Operator {
@@ -23,139 +22,53 @@ struct Operator {
   std::function<Inputs(const Inputs&, const Numbers& dy, const Numbers& y, DType)> backward;
 };
 
-Numbers exactly(const Floats& elements) {
-  return {elements.begin(), elements.end()};
-}
-
 constexpr std::size_t kColumns = 4;
-
-// Calls visit(begin) for each row of four.
-template <class Visit>
-void for_each_row(std::size_t size, Visit visit) {
-  for (std::size_t begin = 0; begin < size; begin += kColumns) visit(begin);
-}
-
-Numbers row_of(const Numbers& x, std::size_t begin, std::size_t count = kColumns) {
-  const auto first = x.begin() + static_cast<std::ptrdiff_t>(begin);
-  return {first, first + static_cast<std::ptrdiff_t>(count)};
-}
-
-Numbers products(const Numbers& a, const Numbers& b) {
-  Numbers result;
-  for (std::size_t i = 0; i < a.size(); ++i) result.push_back(a[i] * b[i]);
-  return result;
-}
-
-// softmax
-
-// Of the first `count` of a row; the rest is 0.
-Numbers softmax_of_row(const Numbers& x, std::size_t count) {
-  Bounded most = x[0];
-  for (std::size_t i = 1; i < count; ++i) {
-    most = {std::max(most.value, x[i].value), std::max(most.error, x[i].error)};
-  }
-  Numbers y;
-  for (std::size_t i = 0; i < count; ++i) y.push_back(exp(x[i] - most));
-  const Bounded total = sum(y);
-  for (Bounded& element : y) element = element / total;
-  y.resize(x.size());
-  return y;
-}
-
-Numbers softmax_gradient_of_row(const Numbers& dy, const Numbers& y) {
-  const Bounded along = sum(products(dy, y));
-  Numbers dx;
-  for (std::size_t i = 0; i < y.size(); ++i) dx.push_back(y[i] * (dy[i] - along));
-  return dx;
-}
 
 Operator softmax() {
   const auto forward = [](const Inputs& in, DType dtype) {
     Numbers y;
-    for_each_row(in[0].size(), [&](std::size_t begin) {
-      for (const Bounded& element : softmax_of_row(row_of(in[0], begin), kColumns)) {
-        y.push_back(rounded(element, dtype));
-      }
-    });
+    for_each_row(in[0], kColumns,
+                 [&](const Numbers& x) { append(y, rounded(softmax_of_row(x, kColumns), dtype)); });
     return y;
   };
   const auto backward = [](const Inputs&, const Numbers& dy, const Numbers& y, DType dtype) {
     Numbers dx;
-    for_each_row(y.size(), [&](std::size_t begin) {
-      for (const Bounded& element : softmax_gradient_of_row(row_of(dy, begin), row_of(y, begin))) {
-        dx.push_back(rounded(element, dtype));
-      }
-    });
+    for (std::size_t row = 0; row < y.size() / kColumns; ++row) {
+      append(dx,
+             rounded(softmax_gradient_of_row(row_of(dy, row, kColumns), row_of(y, row, kColumns)),
+                     dtype));
+    }
     return Inputs{dx};
   };
   return {
       "softmax", {{5, 4}}, [](const Tensors& in) { return F::softmax(in[0]); }, forward, backward};
 }
 
-// gelu
-
-struct Gelu {
-  Bounded square;
-  Bounded gate;
-  Bounded value;
-
-  explicit Gelu(const Bounded& x)
-      : square(x * x),
-        gate(sigmoid(fma(square, Bounded::number(0.044715), 1) * x * scale())),
-        value(x * gate) {}
-
-  static Bounded scale() { return Bounded::number(2 * std::sqrt(2 / std::acos(-1.0))); }
-  Bounded slope() const {
-    const Bounded inner = fma(square, Bounded::number(3 * 0.044715), 1) * scale();
-    return fma(value * (Bounded(1) - gate), inner, gate);
-  }
-};
-
-Operator gelu() {
+template <class Form>
+Operator gelu(const std::string& name, const Function& on_device) {
   const auto forward = [](const Inputs& in, DType dtype) {
     Numbers y;
-    for (const Bounded& x : in[0]) y.push_back(rounded(Gelu(x).value, dtype));
+    for (const Bounded& x : in[0]) y.push_back(rounded(Form(x).value, dtype));
     return y;
   };
   const auto backward = [](const Inputs& in, const Numbers& dy, const Numbers&, DType dtype) {
     Numbers dx;
     for (std::size_t i = 0; i < dy.size(); ++i) {
-      dx.push_back(rounded(dy[i] * Gelu(in[0][i]).slope(), dtype));
+      dx.push_back(rounded(dy[i] * Form(in[0][i]).slope(), dtype));
     }
     return Inputs{dx};
   };
-  return {"gelu", {{5, 4}}, [](const Tensors& in) { return F::gelu(in[0]); }, forward, backward};
+  return {name, {{5, 13}}, on_device, forward, backward};
 }
-
-// layer_norm and rms_norm
 
 constexpr double kEps = 0.5;
 
-struct Normalized {
-  Numbers rows;
-  Bounded scale;
-
-  Normalized(Numbers x, bool centers) : rows(std::move(x)) {
-    if (centers) subtract_mean(rows);
-    scale = rsqrt(mean(products(rows, rows)) + kEps);
-    for (Bounded& element : rows) element = element * scale;
-  }
-
-  static Bounded mean(const Numbers& x) { return sum(x) * Bounded(1.0 / kColumns); }
-  static void subtract_mean(Numbers& x) {
-    const Bounded of_all = mean(x);
-    for (Bounded& element : x) element = element - of_all;
-  }
-};
-
 Numbers normalized(const Inputs& in, bool centers, DType dtype) {
   Numbers y;
-  for_each_row(in[0].size(), [&](std::size_t begin) {
-    const Numbers rows = Normalized(row_of(in[0], begin), centers).rows;
-    for (std::size_t i = 0; i < kColumns; ++i) {
-      const Bounded weighted = rows[i] * in[1][i];
-      y.push_back(rounded(centers ? weighted + in[2][i] : weighted, dtype));
-    }
+  for_each_row(in[0], kColumns, [&](const Numbers& x) {
+    Numbers row = products(NormalizedRow(x, centers, kEps).elements, in[1]);
+    for (std::size_t i = 0; i < kColumns && centers; ++i) row[i] = row[i] + in[2][i];
+    append(y, rounded(row, dtype));
   });
   return y;
 }
@@ -164,17 +77,18 @@ Inputs normalization_gradients(const Inputs& in, const Numbers& dy, bool centers
   Numbers dx;
   std::vector<Numbers> of_weight(kColumns);
   std::vector<Numbers> of_bias(kColumns);
-  for_each_row(in[0].size(), [&](std::size_t begin) {
-    const Normalized x(row_of(in[0], begin), centers);
-    Numbers g = products(row_of(dy, begin), in[1]);
-    const Bounded along = Normalized::mean(products(g, x.rows));
-    if (centers) Normalized::subtract_mean(g);
+  for (std::size_t row = 0; row < dy.size() / kColumns; ++row) {
+    const NormalizedRow x(row_of(in[0], row, kColumns), centers, kEps);
+    const Numbers of_row = row_of(dy, row, kColumns);
+    Numbers g = products(of_row, in[1]);
+    const Bounded along = NormalizedRow::mean(products(g, x.elements));
+    if (centers) NormalizedRow::subtract_mean(g);
     for (std::size_t i = 0; i < kColumns; ++i) {
-      dx.push_back(rounded((g[i] - x.rows[i] * along) * x.scale, dtype));
-      of_weight[i].push_back(dy[begin + i] * x.rows[i]);
-      of_bias[i].push_back(dy[begin + i]);
+      dx.push_back(rounded((g[i] - x.elements[i] * along) * x.scale, dtype));
+      of_weight[i].push_back(of_row[i] * x.elements[i]);
+      of_bias[i].push_back(of_row[i]);
     }
-  });
+  }
   Numbers dw;
   Numbers db;
   for (std::size_t i = 0; i < kColumns; ++i) {
@@ -199,87 +113,10 @@ Operator normalization(bool centers) {
           }};
 }
 
-// Attention of 3 rows over 4, with d = 2 and e = 3.
-
-constexpr std::size_t kRows = 3;
-constexpr std::size_t kDepth = 2;
-constexpr std::size_t kWidth = 3;
-
-// Rows of a product of PE_GEMM, times a factor: [rows, depth] x [depth, columns].
-using Element = std::function<const Bounded&(std::size_t row, std::size_t column)>;
-struct ProductSize {
-  std::size_t rows;
-  std::size_t columns;
-  std::size_t depth;
-};
-Numbers product(const ProductSize& size, const Element& a, const Element& b, double factor,
-                DType dtype) {
-  Numbers result;
-  for (std::size_t row = 0; row < size.rows; ++row) {
-    for (std::size_t column = 0; column < size.columns; ++column) {
-      Numbers terms;
-      for (std::size_t i = 0; i < size.depth; ++i) terms.push_back(a(row, i) * b(i, column));
-      const Bounded total = sum_in_any_order(terms);
-      result.push_back(rounded(factor == 1 ? total : total * Bounded::number(factor), dtype));
-    }
-  }
-  return result;
-}
-
-Element at(const Numbers& x, std::size_t columns) {
-  return [&x, columns](std::size_t row, std::size_t column) -> const Bounded& {
-    return x[row * columns + column];
-  };
-}
-Element transposed(const Numbers& x, std::size_t columns) {
-  return [&x, columns](std::size_t row, std::size_t column) -> const Bounded& {
-    return x[column * columns + row];
-  };
-}
-
-struct Attention {
-  const double scale = 1 / std::sqrt(static_cast<double>(kDepth));
-  bool is_causal;
-
-  Numbers probabilities(const Inputs& in, DType dtype) const {
-    const Numbers scores = product({kRows, kColumns, kDepth}, at(in[0], kDepth),
-                                   transposed(in[1], kDepth), scale, dtype);
-    Numbers p;
-    for (std::size_t row = 0; row < kRows; ++row) {
-      const std::size_t seen = is_causal ? row + 1 : kColumns;
-      for (const Bounded& element : softmax_of_row(row_of(scores, row * kColumns), seen)) {
-        p.push_back(element.value == 0 ? element : rounded(element, dtype));  // the mask is exact
-      }
-    }
-    return p;
-  }
-
-  Numbers forward(const Inputs& in, DType dtype) const {
-    const Numbers p = probabilities(in, dtype);
-    return product({kRows, kWidth, kColumns}, at(p, kColumns), at(in[2], kWidth), 1, dtype);
-  }
-
-  Inputs backward(const Inputs& in, const Numbers& dy, DType dtype) const {
-    const Numbers p = probabilities(in, dtype);
-    const Numbers dp =
-        product({kRows, kColumns, kWidth}, at(dy, kWidth), transposed(in[2], kWidth), 1, dtype);
-    Numbers ds;
-    for_each_row(p.size(), [&](std::size_t begin) {
-      for (const Bounded& element : softmax_gradient_of_row(row_of(dp, begin), row_of(p, begin))) {
-        ds.push_back(element.magnitude() == 0 ? element : rounded(element, dtype));
-      }
-    });
-    return {product({kRows, kDepth, kColumns}, at(ds, kColumns), at(in[1], kDepth), scale, dtype),
-            product({kColumns, kDepth, kRows}, transposed(ds, kColumns), at(in[0], kDepth), scale,
-                    dtype),
-            product({kColumns, kWidth, kRows}, transposed(p, kColumns), at(dy, kWidth), 1, dtype)};
-  }
-};
-
 Operator attention(bool is_causal) {
-  const Attention reference{.is_causal = is_causal};
+  const Attention reference{3, 4, 2, 3, 1 / std::sqrt(2.0), is_causal};
   return {is_causal ? "causal attention" : "attention",
-          {{kRows, kDepth}, {kColumns, kDepth}, {kColumns, kWidth}},
+          {{3, 2}, {4, 2}, {4, 3}},
           [=](const Tensors& in) {
             return F::scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = is_causal});
           },
@@ -290,8 +127,10 @@ Operator attention(bool is_causal) {
 }
 
 std::vector<Operator> operators() {
-  return {softmax(),        gelu(),         normalization(true), normalization(false),
-          attention(false), attention(true)};
+  return {
+      softmax(),           gelu<TanhGelu>("gelu", [](const Tensors& in) { return F::gelu(in[0]); }),
+      normalization(true), normalization(false),
+      attention(false),    attention(true)};
 }
 
 Inputs inputs_of(const Operator& tested) {
@@ -375,12 +214,13 @@ TEST_CASE("a second rounding is beyond the bounds", "[rounding]") {
     const Inputs inputs = inputs_of(tested);
     const Numbers once = tested.forward(inputs, dtype);
     int found = 0;
-    for_each_row(once.size(), [&](std::size_t begin) {
-      const Numbers rows = Normalized(row_of(inputs[0], begin), true).rows;
-      for (std::size_t i = 0; i < kColumns; ++i) {
+    std::size_t at = 0;
+    for_each_row(inputs[0], kColumns, [&](const Numbers& x) {
+      const Numbers rows = NormalizedRow(x, true, kEps).elements;
+      for (std::size_t i = 0; i < kColumns; ++i, ++at) {
         const float row = sim::round_to(dtype, rows[i].value);
         const double twice = sim::round_to(dtype, row * inputs[1][i].value + inputs[2][i].value);
-        if (std::abs(twice - once[begin + i].value) > once[begin + i].error) ++found;
+        if (std::abs(twice - once[at].value) > once[at].error) ++found;
       }
     });
     CHECK(found > 0);
