@@ -26,7 +26,8 @@ ParallelMlp::ParallelMlp(RuntimeContext& torch, const ParallelMlpOptions& option
 
 Tensor ParallelMlp::forward(const Tensor& x) const {
   const Tensor h = up_.forward(x);
-  return down_.forward(activation_ == Activation::relu ? relu(h) : F::gelu(h));
+  return down_.forward(activation_ == Activation::relu ? relu(h)
+                                                       : F::gelu(h, F::Approximate::tanh));
 }
 
 std::vector<tp::Parameter> ParallelMlp::parameters() const {

@@ -1,5 +1,7 @@
 #include "runtime/functional/elementwise.h"
 
+#include <array>
+
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/elements.h"
 
@@ -38,8 +40,8 @@ Tensor negated(const Tensor& x) {
   return ops::map("neg", ops::placement_of(x), {x}, [](tl::Context&, Blocks of) { return -of[0]; });
 }
 
-// The inner function of gelu, and what it is made of, in f32.
-struct Gelu {
+// gelu by a sigmoid, and what it is made of, in f32.
+struct TanhGelu {
   tl::Tensor x;
   tl::Tensor square;
   tl::Tensor gate;  // sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3)
@@ -47,7 +49,7 @@ struct Gelu {
   static constexpr double kScale = 2 * 0.7978845608028654;  // 2 sqrt(2 / pi)
   static constexpr double kCubic = 0.044715;
 
-  static Gelu of(tl::Context& tl, const tl::Tensor& block) {
+  static TanhGelu of(tl::Context& tl, const tl::Tensor& block) {
     tl::Tensor x = tl.cast(block, DType::f32);
     tl::Tensor square = x * x;
     tl::Tensor gate = tl.sigmoid(tl.fma(square, kCubic, 1) * x * kScale);
@@ -62,12 +64,48 @@ struct Gelu {
   }
 };
 
-Tensor gelu_gradient(const Tensor& dy, const Tensor& x) {
+// gelu itself.  Phi(-|x|) is a polynomial of t = 1 / (1 + p |x| / sqrt(2)) times exp(-x^2 / 2),
+// with half of the coefficients that Abramowitz and Stegun 7.1.26 has for erfc.  Phi(x) of a
+// negative x is that, and not 1 less something, so that it loses no digits.
+struct ErfGelu {
+  tl::Tensor x;
+  tl::Tensor bell;  // exp(-x^2 / 2)
+  tl::Tensor phi;
+
+  static constexpr double kP = 0.3275911 * 0.7071067811865476;
+  static constexpr double kDensity = 0.3989422804014327;  // 1 / sqrt(2 pi)
+  static constexpr std::array kHalves = {1.061405429 / 2, -1.453152027 / 2, 1.421413741 / 2,
+                                         -0.284496736 / 2, 0.254829592 / 2};
+
+  static ErfGelu of(tl::Context& tl, const tl::Tensor& block) {
+    tl::Tensor x = tl.cast(block, DType::f32);
+    tl::Tensor bell = tl.exp(x * x * -0.5);
+    const tl::Tensor t = 1 / tl.fma(tl.abs(x), kP, 1);
+    tl::Tensor sum = tl.fma(t, kHalves[0], kHalves[1]);
+    for (std::size_t i = 2; i < kHalves.size(); ++i) sum = tl.fma(sum, t, kHalves[i]);
+    const tl::Tensor tail = sum * t * bell;
+    tl::Tensor phi = tl.where(x < 0, tail, 1 - tail);
+    return {std::move(x), std::move(bell), std::move(phi)};
+  }
+
+  tl::Tensor value() const { return x * phi; }
+  tl::Tensor slope(tl::Context& tl) const { return tl.fma(x * bell, kDensity, phi); }
+};
+
+template <class Form>
+Tensor gelu_by(const Tensor& x) {
+  return ops::map("gelu", ops::placement_of(x), {x}, [](tl::Context& tl, Blocks of) {
+    return tl.cast(Form::of(tl, of[0]).value(), of[0].dtype());
+  });
+}
+
+template <class Form>
+Tensor gelu_gradient_by(const Tensor& dy, const Tensor& x) {
   return ops::map("gelu_backward",
                   ops::elementwise_placement("gelu_backward", dy, x, Linearity::each), {dy, x},
                   [](tl::Context& tl, Blocks of) {
                     const tl::Tensor dy_block = tl.cast(of[0], DType::f32);
-                    return tl.cast(dy_block * Gelu::of(tl, of[1]).slope(tl), of[0].dtype());
+                    return tl.cast(dy_block * Form::of(tl, of[1]).slope(tl), of[0].dtype());
                   });
 }
 
@@ -141,16 +179,17 @@ Tensor clone(const Tensor& x) {
 
 namespace nn::functional {
 
-Tensor gelu(const Tensor& x) {
+Tensor gelu(const Tensor& x, Approximate approximate) {
   ops::check_operands("gelu", {x});
   ops::check_is_whole("gelu", x);
-  Tensor y = ops::map("gelu", ops::placement_of(x), {x}, [](tl::Context& tl, Blocks of) {
-    return tl.cast(Gelu::of(tl, of[0]).value(), of[0].dtype());
-  });
+  const bool is_tanh = approximate == Approximate::tanh;
+  Tensor y = is_tanh ? gelu_by<TanhGelu>(x) : gelu_by<ErfGelu>(x);
   if (!needs_grad(x)) return y;
-  return autograd::record("gelu", std::move(y), {x}, [x = SavedTensor(x)](const Tensor& dy) {
-    return std::vector{gelu_gradient(dy, x.get())};
-  });
+  const auto gradient = is_tanh ? gelu_gradient_by<TanhGelu> : gelu_gradient_by<ErfGelu>;
+  return autograd::record("gelu", std::move(y), {x},
+                          [gradient, x = SavedTensor(x)](const Tensor& dy) {
+                            return std::vector{gradient(dy, x.get())};
+                          });
 }
 
 }  // namespace nn::functional

@@ -6,6 +6,8 @@
 
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
@@ -30,10 +32,16 @@ Tensor clone(const Tensor& x);
 
 namespace nn::functional {
 
-// x Phi(x) by x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)): torch's approximate='tanh', as
-// Megatron's fused bias_gelu and tl.composite's (there is no erf on PE_MATH, which torch's default
-// needs).  In f32, with one rounding to the type.  Not of a partial tensor.
-Tensor gelu(const Tensor& x);
+enum class Approximate : std::uint8_t { none, tanh };
+
+// x Phi(x), of the standard normal distribution (torch.nn.functional.gelu).  In f32, with one
+// rounding to the type.  Not of a partial tensor.
+//   none  Phi(x) = erfc(-x / sqrt(2)) / 2, which PE_MATH has not: by Abramowitz and Stegun 7.1.26,
+//         a polynomial times exp(-x^2 / 2), off Phi by at most 0.75e-7 and, with what f32 rounds,
+//         6e-7 (ADR-0137).
+//   tanh  x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), as Megatron's fused bias_gelu and
+//         tl.composite's: about two thirds of the time of the other in forward.
+Tensor gelu(const Tensor& x, Approximate approximate = Approximate::none);
 
 }  // namespace nn::functional
 

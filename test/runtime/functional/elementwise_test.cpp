@@ -198,13 +198,43 @@ double gelu_of(double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
+TEST_CASE("gelu is torch's, by default with erf", "[elementwise]") {
+  OperatorsUnderTest dut;
+  Floats x = sixteenths(65, 1);
+  for (const float far : {-30.0F, -13.5F, -6.0F, -4.0F, 4.0F, 6.0F, 30.0F}) {
+    x.push_back(far);
+  }
+  const Shape shape{static_cast<std::int64_t>(x.size())};
+  const Floats y = nn::functional::gelu(dut.tensor(shape, x, on_pes(kColumn))).to_vector();
+  Numbers expected;
+  for (const float element : x) {
+    const ErfGelu gelu(element);
+    CHECK(gelu.formula_error <= 0.75e-7);
+    CHECK(gelu.phi.error <= 6e-7);  // as the header says
+    expected.push_back(gelu.value);
+  }
+  check_within(y, expected);
+  CHECK(y.back() == 30);
+  CHECK(y[65] == 0);
+  CHECK(nn::functional::gelu(dut.tensor({2}, {1e30F, -1e30F})).to_vector() == Floats{1e30F, 0});
+  // PyTorch: 0.8413447, -0.1586553 and 1.9544997; by tanh 0.8411920, -0.1588080 and 1.9545977.
+  const Tensor some = dut.tensor({3}, {1, -1, 2});
+  const Floats exact = nn::functional::gelu(some).to_vector();
+  const Floats by_tanh = nn::functional::gelu(some, nn::functional::Approximate::tanh).to_vector();
+  CHECK(std::abs(exact[0] - 0.8413447) <= 3e-7);
+  CHECK(std::abs(exact[1] + 0.1586553) <= 3e-7);
+  CHECK(std::abs(exact[2] - 1.9544997) <= 6e-7);
+  CHECK(std::abs(by_tanh[0] - 0.8411920) <= 3e-7);
+}
+
 TEST_CASE("gelu is torch's with approximate='tanh'", "[elementwise]") {
   OperatorsUnderTest dut;
   const Floats x = sixteenths(65, 1);
-  const Floats y = nn::functional::gelu(dut.tensor({65}, x, on_pes(kColumn))).to_vector();
+  const Tensor y =
+      nn::functional::gelu(dut.tensor({65}, x, on_pes(kColumn)), nn::functional::Approximate::tanh);
   Numbers expected;
   for (const float element : x) expected.push_back(TanhGelu(element).value);
-  check_within(y, expected);
+  check_within(y.to_vector(), expected);
   for (std::size_t i = 0; i < x.size(); ++i) {
     CHECK(std::abs(expected[i].value - gelu_of(x[i])) <= 1e-15);  // the same, by a sigmoid
   }

@@ -20,6 +20,9 @@ std::vector<Operator> operators_on_elements() {
   return {
       {"relu", {{3, 4}}, [](const Tensors& in) { return relu(in[0]); }},
       {"gelu", {{3, 4}}, [](const Tensors& in) { return F::gelu(in[0]); }},
+      {"gelu by tanh",
+       {{3, 4}},
+       [](const Tensors& in) { return F::gelu(in[0], F::Approximate::tanh); }},
       {"clone", {{3, 4}}, [](const Tensors& in) { return clone(in[0]); }},
       {"scale", {{3, 4}}, [](const Tensors& in) { return 3 * in[0]; }},
       {"add", {{3, 4}, {4}}, [](const Tensors& in) { return in[0] + in[1]; }},

@@ -81,6 +81,35 @@ struct TanhGelu {
   }
 };
 
+// gelu itself.  Abramowitz and Stegun 7.1.26 is off erfc, as numbers of mathematics, by 1.5e-7.
+struct ErfGelu {
+  Bounded bell;
+  Bounded phi;
+  Bounded value;
+  double formula_error;  // of Phi(-|x|)
+  Bounded at;
+
+  explicit ErfGelu(const Bounded& x) : bell(exp(x * x * Bounded(-0.5))), at(x) {
+    const double root = std::sqrt(0.5);
+    const Bounded magnitude(std::abs(x.value), x.error);
+    const Bounded t = Bounded(1) / fma(magnitude, Bounded::number(0.3275911 * root), 1);
+    Bounded total = Bounded::number(1.061405429 / 2);
+    for (const double a : {-1.453152027, 1.421413741, -0.284496736, 0.254829592}) {
+      total = fma(total, t, Bounded::number(a / 2));
+    }
+    const Bounded tail = total * t * bell;
+    const double exact = std::erfc(magnitude.value * root) / 2;
+    formula_error = std::abs(tail.value - exact);
+    const Bounded in_exact(exact, tail.error + 0.75e-7);
+    phi = x.value < 0 ? in_exact : Bounded(1) - in_exact;
+    value = x * phi;
+  }
+
+  Bounded slope() const {
+    return fma(at * bell, Bounded::number(1 / std::sqrt(2 * std::acos(-1.0))), phi);
+  }
+};
+
 // A row with mean 0, if it is centered, and a mean square of 1 or so.
 struct NormalizedRow {
   Numbers elements;

@@ -127,10 +127,14 @@ Operator attention(bool is_causal) {
 }
 
 std::vector<Operator> operators() {
-  return {
-      softmax(),           gelu<TanhGelu>("gelu", [](const Tensors& in) { return F::gelu(in[0]); }),
-      normalization(true), normalization(false),
-      attention(false),    attention(true)};
+  return {softmax(),
+          gelu<ErfGelu>("gelu", [](const Tensors& in) { return F::gelu(in[0]); }),
+          gelu<TanhGelu>("gelu by tanh",
+                         [](const Tensors& in) { return F::gelu(in[0], F::Approximate::tanh); }),
+          normalization(true),
+          normalization(false),
+          attention(false),
+          attention(true)};
 }
 
 Inputs inputs_of(const Operator& tested) {
