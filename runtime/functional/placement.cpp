@@ -164,6 +164,9 @@ void check_has_whole_rows(std::string_view name, const Tensor& x) {
 
 std::size_t dimension_of(std::string_view name, const Tensor& x, int dim) {
   const auto rank = static_cast<int>(x.shape().rank());
+  if (rank == 0) {
+    refuse_shapes(name, fmt::format("Dimension specified as {} but tensor has no dimensions", dim));
+  }
   if (dim < -rank || dim >= rank) {
     refuse_shapes(name, fmt::format("Dimension out of range (expected to be in range of [{}, {}], "
                                     "but got {})",

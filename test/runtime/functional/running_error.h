@@ -27,8 +27,8 @@ struct Bounded {
   double magnitude() const { return std::abs(value) + error; }
 };
 
-// The result of an operation of f32, that is off by `error` before it is rounded.  exp, rsqrt and
-// sigmoid are off by 0.500001 units of the last place, all others by half a unit.
+// The result of an operation of f32, that is off by `error` before it is rounded.  exp, log, rsqrt
+// and sigmoid are off by 0.500001 units of the last place, all others by half a unit.
 inline Bounded in_f32(double value, double error) {
   constexpr double kUnit = 1.00001 / (1 << 24);
   return {value, error + kUnit * (std::abs(value) + error)};
@@ -55,6 +55,9 @@ inline Bounded fma(const Bounded& a, const Bounded& b, const Bounded& c) {
 }
 inline Bounded exp(const Bounded& x) {
   return in_f32(std::exp(x.value), std::exp(x.value) * std::expm1(x.error));
+}
+inline Bounded log(const Bounded& x) {
+  return in_f32(std::log(x.value), std::log1p(x.error / (x.value - x.error)));
 }
 inline Bounded rsqrt(const Bounded& x) {
   const double exact = 1 / std::sqrt(x.value);

@@ -180,6 +180,8 @@ TEST_CASE("transpose of a cut tensor is cut along the other dimension", "[transp
   const Tensor batch = dut.leaf({4, 3, 5}, 1, on_pes(kRow));
   CHECK(transpose(batch, 1, 2).dp() == on_pes(kRow));
   CHECK(error_of<DeviceError>([&] { transpose(batch, 0, 1); }).starts_with("[KB-F003]"));
+  CHECK(error_of<DeviceError>([&] { transpose(dut.leaf({}, 1), 0, 0); }) ==
+        "[KB-F001] transpose: Dimension specified as 0 but tensor has no dimensions");
   CHECK(error_of<DeviceError>([&] { transpose(batch, 0, 3); }) ==
         "[KB-F001] transpose: Dimension out of range (expected to be in range of [-3, 2], but got "
         "3)");
