@@ -46,9 +46,10 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
                                         std::uint64_t operation) {
   std::uint64_t& next_sequence = members_.at(static_cast<std::size_t>(rank)).next_sequence;
   const std::uint64_t sequence = next_sequence;
-  if (!refused_.empty()) {
-    throw CollectiveError("KB-C015", fmt::format("{}: its group cannot be used since {}",
-                                                 describe(fingerprint, sequence), refused_));
+  if (const auto refused = refused_.find(rank); refused != refused_.end()) {
+    throw CollectiveError("KB-C015", fmt::format("{}: rank {} cannot use this group since its {}",
+                                                 describe(fingerprint, sequence),
+                                                 member(rank).global_rank, refused->second));
   }
   const std::size_t index = sequence - first_sequence_;
   if (index == records_.size()) records_.push_back({operation, fingerprint, {}, true, {}});
@@ -65,8 +66,8 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
     }
     note_device(record, rank, fingerprint);
   } catch (const Error& error) {
-    refused_ = fmt::format("rank {}'s {} was refused ({})", member(rank).global_rank,
-                           describe(fingerprint, sequence), error.code());
+    refused_[rank] =
+        fmt::format("{} was refused ({})", describe(fingerprint, sequence), error.code());
     throw;
   }
   ++next_sequence;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,9 +27,9 @@ class CollectiveLedger {
   // to and from each member (the lists of a CollectiveRequest).  `operation` is used if it is the
   // first to arrive.
   // Throws CollectiveMismatchError KB-C001, or DeadlockError KB-C002 if a member has left, or
-  // CollectiveError KB-C011 if two ranks brought tensors of one device, or KB-C015 if a call was
-  // refused before: others may wait in what its caller has not joined, and what comes next would
-  // meet what they have sent.
+  // CollectiveError KB-C011 if two ranks brought tensors of one device, or KB-C015 if the
+  // member's last call was refused: others may wait in what it has not joined, and what it calls
+  // next would meet what they have sent.
   CollectiveCall arrive(int rank, const CollectiveFingerprint& fingerprint,
                         std::span<const Block> gives, std::span<const Block> takes,
                         std::uint64_t operation);
@@ -83,9 +84,9 @@ class CollectiveLedger {
 
   std::vector<Member> members_;  // by group rank
   int absent_count_ = 0;
-  std::string refused_;               // "rank 2's all_reduce#0 (...) at x.cpp:9 was refused (...)"
-  std::uint64_t first_sequence_ = 0;  // of records_.front()
-  std::deque<Record> records_;        // of those that not all have called yet
+  std::map<int, std::string> refused_;  // "all_reduce#0 (...) at x.cpp:9 was refused (KB-C001)"
+  std::uint64_t first_sequence_ = 0;    // of records_.front()
+  std::deque<Record> records_;          // of those that not all have called yet
 };
 
 }  // namespace kernbench::distributed

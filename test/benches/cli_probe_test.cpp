@@ -92,10 +92,10 @@ TEST_CASE("probe bound is the lower bound of TIMING.md", "[cli][probe]") {
     CHECK(json.size() == 1);
     return json["lower_bound_ns"].get<double>();
   };
-  // 2 SIPs: one link each way carries all bytes.
-  CHECK(bound("default", "64000") == 1000);
-  // A ring of 6 used both ways: (P-1)/P n beta.
-  CHECK(bound("ring_1d_6", "6400000") == Approx(6400000 / 64.0 * 5 / 6).epsilon(1e-6));
+  // 2 SIPs: one link each way carries all bytes, and the last one takes its latency.
+  CHECK(bound("default", "64000") == 300 + 1000);
+  // A ring of 6 used both ways: alpha + (P-1)/P n beta.
+  CHECK(bound("ring_1d_6", "6400000") == Approx(300 + 6400000 / 64.0 * 5 / 6).epsilon(1e-6));
   // Few bytes: the diameter of 3.
   CHECK(bound("ring_1d_6", "2") == 900);
   CHECK(bound("ring_1d_6", "0") == 0);

@@ -150,7 +150,7 @@ TEST_CASE("a group whose mismatch was caught is used no more, and the refused ca
   const std::string again = run(true);
   CHECK(again.find("[KB-C015] all_reduce#0 ([5] Float SUM) at failures_test.cpp:") !=
         std::string::npos);
-  CHECK(again.find(fmt::format("its group cannot be used since rank 2's all_reduce#0 ([5] Float "
+  CHECK(again.find(fmt::format("rank 2 cannot use this group since its all_reduce#0 ([5] Float "
                                "SUM) at failures_test.cpp:{} was refused (KB-C001)",
                                line)) != std::string::npos);
   CHECK(
