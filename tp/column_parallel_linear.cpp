@@ -79,12 +79,14 @@ Tensor ColumnParallelLinear::checked_weight(const Tensor& given) const {
 }
 
 Tensor ColumnParallelLinear::forward(const Tensor& x, const Tensor& given_weight,
-                                     std::optional<bool> gather_output) const {
-  return forward_with_bias(x, given_weight, gather_output).first;
+                                     std::optional<bool> gather_output, Location location) const {
+  return forward_with_bias(x, given_weight, gather_output, location).first;
 }
 
-std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(
-    const Tensor& x, const Tensor& given_weight, std::optional<bool> gather_output) const {
+std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(const Tensor& x,
+                                                                  const Tensor& given_weight,
+                                                                  std::optional<bool> gather_output,
+                                                                  Location location) const {
   const Tensor none;
   const Tensor& own_bias = bias;
   // Within one rank there is nothing to cut a sequence for.
@@ -93,12 +95,12 @@ std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(
   if (is_sequence_parallel && gathers) refuse_to_gather();
   Tensor y = linear_with_grad_accumulation_and_async_allreduce(
       torch_, x, checked_weight(given_weight), options_.skip_bias_add ? none : own_bias,
-      {.group = group_,
+      {.group = {group_, location},
        .allreduce_dgrad = !options_.disable_grad_reduce,
        .sequence_parallel = is_sequence_parallel,
        .overlap = options_.async_tensor_model_parallel_allreduce});
   if (gathers) {
-    y = gather_from_tensor_model_parallel_region(torch_, y, group_);
+    y = gather_from_tensor_model_parallel_region(torch_, y, {group_, location});
   }
   return {y, options_.skip_bias_add ? own_bias : none};
 }

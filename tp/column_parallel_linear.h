@@ -58,11 +58,12 @@ class ColumnParallelLinear {
   // y.  `given_weight` as skip_weight_param_allocation says (KB-T006 in Megatron's words if it is
   // missing or of another shape); `gather_output` in the place of the option.
   Tensor forward(const Tensor& x, const Tensor& given_weight = {},
-                 std::optional<bool> gather_output = std::nullopt) const;
+                 std::optional<bool> gather_output = std::nullopt,
+                 Location location = Location::current()) const;
   // y, and with skip_bias_add the bias that it lacks: this rank's part, even if y is gathered.
-  std::pair<Tensor, Tensor> forward_with_bias(
-      const Tensor& x, const Tensor& given_weight = {},
-      std::optional<bool> gather_output = std::nullopt) const;
+  std::pair<Tensor, Tensor> forward_with_bias(const Tensor& x, const Tensor& given_weight = {},
+                                              std::optional<bool> gather_output = std::nullopt,
+                                              Location location = Location::current()) const;
 
   const ColumnParallelLinearOptions& options() const { return options_; }
   std::vector<Parameter> parameters() const;

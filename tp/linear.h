@@ -2,12 +2,12 @@
 
 #pragma once
 
-#include "runtime/context/runtime_context.h"
+#include "tp/call_group.h"
 
 namespace kernbench::tp {
 
 struct LinearCommunication {
-  distributed::ProcessGroup group = {};
+  CallGroup group = distributed::ProcessGroup();
   bool allreduce_dgrad = false;    // the gradient of the input is a sum over ranks
   bool sequence_parallel = false;  // each rank has a part of the input's first dimension
   // Whether the communication of the input's gradient goes on beside the product that makes the

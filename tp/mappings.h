@@ -35,50 +35,50 @@
 
 #include "runtime/context/runtime_context.h"
 #include "runtime/functional/placement.h"
-#include "tp/parallel_state.h"
+#include "tp/call_group.h"
 
 namespace kernbench::tp {
 
 Tensor copy_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
-                                            const OptionalGroup& group = std::nullopt);
+                                            const OptionalCallGroup& group = Location::current());
 // The sum is written into x if the caller moves it in and nobody else refers to it; else x stays.
-Tensor reduce_from_tensor_model_parallel_region(RuntimeContext& torch, Tensor x,
-                                                const OptionalGroup& group = std::nullopt);
-Tensor scatter_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
-                                               const OptionalGroup& group = std::nullopt);
+Tensor reduce_from_tensor_model_parallel_region(
+    RuntimeContext& torch, Tensor x, const OptionalCallGroup& group = Location::current());
+Tensor scatter_to_tensor_model_parallel_region(
+    RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
 // The same of an x that all holders have, with a result that lies so, and may be cut.
 Tensor scatter_columns_over_holders(RuntimeContext& torch, const Tensor& x,
                                     const ops::Placement& placement,
-                                    const OptionalGroup& group = std::nullopt);
+                                    const OptionalCallGroup& group = Location::current());
 // The result is not cut along its columns inside the device either.
-Tensor gather_from_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
-                                                const OptionalGroup& group = std::nullopt);
+Tensor gather_from_tensor_model_parallel_region(
+    RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
 
 Tensor scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
-                                           const OptionalGroup& group = std::nullopt);
+                                           const OptionalCallGroup& group = Location::current());
 // `tensor_parallel_output_grad`: whether ranks compute different things from the result, so that
 // its gradients are summands (as in front of a ColumnParallelLinear).  If all compute the same, it
 // is false: a wrong value is wrong by a factor of the group's size.  Then the result is not cut
 // along its rows inside the device either.
 Tensor gather_from_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
                                             bool tensor_parallel_output_grad = true,
-                                            const OptionalGroup& group = std::nullopt);
-Tensor reduce_scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
-                                                  const OptionalGroup& group = std::nullopt);
+                                            const OptionalCallGroup& group = Location::current());
+Tensor reduce_scatter_to_sequence_parallel_region(
+    RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
 
-Tensor all_gather_last_dim_from_tensor_parallel_region(RuntimeContext& torch, const Tensor& x,
-                                                       const OptionalGroup& group = std::nullopt);
-Tensor reduce_scatter_last_dim_to_tensor_parallel_region(RuntimeContext& torch, const Tensor& x,
-                                                         const OptionalGroup& group = std::nullopt);
+Tensor all_gather_last_dim_from_tensor_parallel_region(
+    RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
+Tensor reduce_scatter_last_dim_to_tensor_parallel_region(
+    RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
 
 // Parts of the first dimension, of these sizes, or equal ones: part r of x goes to rank r.
-Tensor all_to_all(RuntimeContext& torch, const distributed::ProcessGroup& group, const Tensor& x,
+Tensor all_to_all(RuntimeContext& torch, const CallGroup& group, const Tensor& x,
                   std::span<const std::int64_t> output_split_sizes = {},
                   std::span<const std::int64_t> input_split_sizes = {});
 // [tokens / W, hidden] -> [tokens, hidden / W], and back.
 Tensor all_to_all_sp2hp(RuntimeContext& torch, const Tensor& x,
-                        const OptionalGroup& group = std::nullopt);
+                        const OptionalCallGroup& group = Location::current());
 Tensor all_to_all_hp2sp(RuntimeContext& torch, const Tensor& x,
-                        const OptionalGroup& group = std::nullopt);
+                        const OptionalCallGroup& group = Location::current());
 
 }  // namespace kernbench::tp

@@ -45,35 +45,38 @@ std::vector<Parameter> RowParallelLinear::parameters() const {
 }
 
 // The PEs that share the weight's rows share the columns of x likewise.
-Tensor RowParallelLinear::own_columns(const Tensor& x) const {
+Tensor RowParallelLinear::own_columns(const Tensor& x, Location location) const {
   torch_.check_on_device(x, options_.name);
   const auto columns = ops::by_level(ops::placement_of(weight), [&](const ops::Level& level) {
     return std::optional(level.is_cut() ? ops::cut(x.shape().rank() - 1) : level);
   });
-  return scatter_columns_over_holders(torch_, x, *columns, group_);
+  return scatter_columns_over_holders(torch_, x, *columns, {group_, location});
 }
 
-Tensor RowParallelLinear::forward(const Tensor& x) const {
-  return forward_with_bias(x).first;
+Tensor RowParallelLinear::forward(const Tensor& x, Location location) const {
+  return forward_with_bias(x, location).first;
 }
 
-std::pair<Tensor, Tensor> RowParallelLinear::forward_with_bias(const Tensor& x) const {
-  const Tensor own = options_.input_is_parallel ? x : own_columns(x);
+std::pair<Tensor, Tensor> RowParallelLinear::forward_with_bias(const Tensor& x,
+                                                               Location location) const {
+  const Tensor own = options_.input_is_parallel ? x : own_columns(x, location);
   Tensor summand = linear_with_grad_accumulation_and_async_allreduce(torch_, own, weight, {}, {});
   Tensor y = is_sequence_parallel_
-                 ? reduce_scatter_to_sequence_parallel_region(torch_, summand, group_)
-                 : reduce_from_tensor_model_parallel_region(torch_, std::move(summand), group_);
+                 ? reduce_scatter_to_sequence_parallel_region(torch_, summand, {group_, location})
+                 : reduce_from_tensor_model_parallel_region(torch_, std::move(summand),
+                                                            {group_, location});
   if (options_.skip_bias_add) return {y, bias};
   return {bias.defined() ? y + bias : y, Tensor()};
 }
 
 void allreduce_sequence_parallel_gradients(RuntimeContext& torch,
                                            const std::vector<Parameter>& parameters,
-                                           const OptionalGroup& group) {
-  const ProcessGroup members = group_or_tensor_model_parallel(torch, group);
+                                           const OptionalCallGroup& group) {
+  const CallGroup members = group.get(torch);
   for (const Parameter& parameter : parameters) {
     if (!parameter.sequence_parallel || !parameter.grad().defined()) continue;
-    torch.distributed.all_reduce(parameter.grad(), ReduceOp::sum, {members});
+    torch.distributed.all_reduce(parameter.grad(), ReduceOp::sum, {members.group},
+                                 members.location);
   }
 }
 

@@ -51,9 +51,10 @@ class RowParallelLinear {
   RowParallelLinear(RuntimeContext& torch, RowParallelLinearOptions options);
 
   // y.
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, Location location = Location::current()) const;
   // y, and with skip_bias_add the bias that it lacks.
-  std::pair<Tensor, Tensor> forward_with_bias(const Tensor& x) const;
+  std::pair<Tensor, Tensor> forward_with_bias(const Tensor& x,
+                                              Location location = Location::current()) const;
 
   const RowParallelLinearOptions& options() const { return options_; }
   std::vector<Parameter> parameters() const;
@@ -62,7 +63,7 @@ class RowParallelLinear {
   Parameter bias;  // undefined if there is none
 
  private:
-  Tensor own_columns(const Tensor& x) const;
+  Tensor own_columns(const Tensor& x, Location location) const;
 
   RuntimeContext& torch_;
   const RowParallelLinearOptions options_;
@@ -76,6 +77,6 @@ class RowParallelLinear {
 // `group`: none: the caller's tensor model parallel group.
 void allreduce_sequence_parallel_gradients(RuntimeContext& torch,
                                            const std::vector<Parameter>& parameters,
-                                           const OptionalGroup& group = std::nullopt);
+                                           const OptionalCallGroup& group = Location::current());
 
 }  // namespace kernbench::tp

@@ -180,7 +180,8 @@ void check(const Tensor& logits, const Tensor& target,
 
 Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
                                     const Tensor& target,
-                                    const VocabParallelCrossEntropyOptions& options) {
+                                    const VocabParallelCrossEntropyOptions& options,
+                                    Location location) {
   const ProcessGroup group = group_or_tensor_model_parallel(torch, options.tp_group);
   const int world_size = torch.distributed.get_world_size(group);
   torch.check_on_device(logits, "vocab_parallel_cross_entropy");
@@ -193,10 +194,10 @@ Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
       smoothing, smoothing / words};
 
   const Tensor largest = largest_logits(logits, target);
-  torch.distributed.all_reduce(largest, ReduceOp::max, {group});
+  torch.distributed.all_reduce(largest, ReduceOp::max, {group}, location);
   const Sums sums = sums_of_rows(logits, target, largest, vocabulary);
-  torch.distributed.all_reduce(sums.picked, ReduceOp::sum, {group});
-  torch.distributed.all_reduce(sums.exponentials, ReduceOp::sum, {group});
+  torch.distributed.all_reduce(sums.picked, ReduceOp::sum, {group}, location);
+  torch.distributed.all_reduce(sums.exponentials, ReduceOp::sum, {group}, location);
   const Tensor loss = ops::map(
       "vocab_parallel_cross_entropy", ops::placement_of(target), {sums.exponentials, sums.picked},
       [](tl::Context& tl, std::span<const tl::Tensor> of) { return tl.log(of[0]) - of[1]; });

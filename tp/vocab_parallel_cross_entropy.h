@@ -34,6 +34,7 @@ struct VocabParallelCrossEntropyOptions {
 // do not fit, DeviceError KB-F003 for other placements.
 Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
                                     const Tensor& target,
-                                    const VocabParallelCrossEntropyOptions& options = {});
+                                    const VocabParallelCrossEntropyOptions& options = {},
+                                    Location location = Location::current());
 
 }  // namespace kernbench::tp

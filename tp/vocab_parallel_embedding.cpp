@@ -30,12 +30,13 @@ VocabParallelEmbedding::VocabParallelEmbedding(RuntimeContext& torch,
   set_tensor_model_parallel_attributes(weight, true, 0, 1);
 }
 
-Tensor VocabParallelEmbedding::forward(const Tensor& ids) const {
+Tensor VocabParallelEmbedding::forward(const Tensor& ids, Location location) const {
   Tensor own = nn::functional::embedding(ids, weight, {.first_index = words_.begin});
   if (options_.reduce_scatter_embeddings) {
-    return reduce_scatter_to_sequence_parallel_region(torch_, transpose(own, 0, 1), group_);
+    return reduce_scatter_to_sequence_parallel_region(torch_, transpose(own, 0, 1),
+                                                      {group_, location});
   }
-  return reduce_from_tensor_model_parallel_region(torch_, std::move(own), group_);
+  return reduce_from_tensor_model_parallel_region(torch_, std::move(own), {group_, location});
 }
 
 }  // namespace kernbench::tp

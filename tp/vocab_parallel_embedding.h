@@ -45,7 +45,7 @@ class VocabParallelEmbedding {
   // KB-T002 without groups.
   VocabParallelEmbedding(RuntimeContext& torch, VocabParallelEmbeddingOptions options);
 
-  Tensor forward(const Tensor& ids) const;
+  Tensor forward(const Tensor& ids, Location location = Location::current()) const;
 
   const VocabParallelEmbeddingOptions& options() const { return options_; }
   const VocabRange& vocab_range() const { return words_; }

@@ -20,7 +20,7 @@ struct Use {
 };
 
 Use mapping(const std::string& name,
-            Tensor (*function)(RuntimeContext&, const Tensor&, const tp::OptionalGroup&)) {
+            Tensor (*function)(RuntimeContext&, const Tensor&, const tp::OptionalCallGroup&)) {
   return {name, [=](RuntimeContext& torch, const Tensor& x) { function(torch, x, std::nullopt); }};
 }
 
@@ -117,6 +117,58 @@ TEST_CASE("mappings along a dimension refuse a tensor that has none", "[tp][misu
           error_of<DeviceError>([&] { use.call(world.torch, scalar); }).starts_with("[KB-F001] "));
     }
   });
+}
+
+// What is said of a rank 0 that calls alone.
+std::string report_of(const std::function<void(TensorParallelWorld&)>& call) {
+  TensorParallelWorld world(2, {.parallel = {.tensor_model_parallel_size = 2}});
+  return error_of<DeadlockError>([&] {
+    world.spawn([&](int rank) {
+      if (rank == 0) call(world);
+    });
+  });
+}
+
+TEST_CASE("a rank that calls a mapping or a layer alone is told its own line",
+          "[tp][misuse][errors]") {
+  const auto check_line = [](const std::string& text, int line) {
+    CHECK_THAT(text, Catch::StartsWith("[KB-C002] rank 1 finished without calling "));
+    CHECK_THAT(text, Catch::Contains(fmt::format("misuse_test.cpp:{}", line)));
+  };
+  int line = 0;
+  std::string report;
+  report = report_of([&](TensorParallelWorld& world) {
+    const Tensor x = world.filled({2, 2}, 1);
+    line = __LINE__ + 1;
+    tp::gather_from_tensor_model_parallel_region(world.torch, x);
+  });
+  check_line(report, line);
+  report = report_of([&](TensorParallelWorld& world) {
+    const Tensor x = world.filled({2, 2}, 1);
+    const auto group = tp::get_tensor_model_parallel_group(world.torch);
+    line = __LINE__ + 1;
+    tp::all_to_all(world.torch, group, x);
+  });
+  check_line(report, line);
+  report = report_of([&](TensorParallelWorld& world) {
+    const tp::RowParallelLinear layer(world.torch,
+                                      {.in_features = 4, .out_features = 2, .dtype = DType::f32});
+    const Tensor x = world.filled({2, 2}, 1);
+    line = __LINE__ + 1;
+    layer.forward(x);
+  });
+  check_line(report, line);
+  // Backward alone: the line of forward.
+  report = report_of([&](TensorParallelWorld& world) {
+    const tp::ColumnParallelLinear layer(
+        world.torch, {.in_features = 2, .out_features = 4, .dtype = DType::f32});
+    Tensor x = world.filled({2, 2}, 1);
+    x.requires_grad_();
+    line = __LINE__ + 1;
+    const Tensor y = layer.forward(x);
+    y.backward(world.filled({2, 2}, 1));
+  });
+  check_line(report, line);
 }
 
 }  // namespace
