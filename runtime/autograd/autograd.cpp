@@ -9,6 +9,7 @@
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/node.h"
 #include "runtime/functional/elements.h"
+#include "runtime/functional/pieces.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -23,6 +24,26 @@ GradientEdge edge_to(const Tensor& input) {
   if (edge.node == nullptr) edge.leaf = input;
   edge.form = gradient_form_of(input);
   return edge;
+}
+
+// Throws KB-F001, KB-F002, KB-F003 unless `output` may be that part of the input.
+void check_part(std::string_view name, const Tensor& output, const Tensor& input,
+                const Part& part) {
+  ops::check_operands(name, {input, output});
+  const Shape& whole = input.shape();
+  const Shape& shape = output.shape();
+  const std::size_t dimension = part.dimension;
+  const bool fits = shape.rank() == whole.rank() && dimension < whole.rank() &&
+                    ops::with_size(shape, dimension, whole[dimension]) == whole &&
+                    part.start >= 0 && part.start <= whole[dimension] - shape[dimension];
+  if (!fits) {
+    ops::refuse_shapes(name,
+                       fmt::format("a result {} is no part of {} from {} on along dimension "
+                                   "{}",
+                                   to_string(shape), to_string(whole), part.start, dimension));
+  }
+  if (ops::placement_of(output) == ops::placement_of(input)) return;
+  ops::refuse_placements(name, input, output, "a part lies as the whole does");
 }
 
 }  // namespace
@@ -51,6 +72,7 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
 
 Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part) {
   if (!needs_grad(input)) return output;
+  check_part(name, output, input, part);
   output =
       record(name, std::move(output), {input}, [](const Tensor& dy) { return std::vector{dy}; });
   output.storage()->autograd->recorded->part = part;

@@ -43,7 +43,8 @@ struct Part {
 
 // record() for an operator whose result has the elements of a part of its input, as narrow().  The
 // gradients of several parts of a tensor are put together by one kernel when all are there, as cat
-// does, and are 0 elsewhere.
+// does, and are 0 elsewhere.  Throws DeviceError KB-F001, KB-F002, KB-F003 if the output's shape,
+// type or placement is not that of the part.
 Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part);
 
 // Whether a gradient of any of these may be asked for: gradients are enabled, and it requires one.

@@ -147,6 +147,26 @@ TEST_CASE("a part's gradient that is a sum of holders needs others that are, too
         std::string::npos);
 }
 
+TEST_CASE("an operator of one's own may have a part of its input as its result", "[cat]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({4, 2}, 1, on_pes(kColumn));
+  const auto part = [&](const Tensor& output, const autograd::Part& of) {
+    return autograd::record_part("rows", output, x, of);
+  };
+  const Tensor rows = dut.tensor({2, 2}, Floats(4), on_pes(kColumn));
+  sum(part(rows, {0, 1})).backward();
+  CHECK(x.grad().to_vector() == Floats{0, 0, 1, 1, 1, 1, 0, 0});
+  const auto error = [&](const Tensor& output, const autograd::Part& of) {
+    return error_of<DeviceError>([&] { part(output, of); });
+  };
+  CHECK(error(rows, {0, 3}) ==
+        "[KB-F001] rows: a result [2, 2] is no part of [4, 2] from 3 on along dimension 0");
+  CHECK(error(rows, {1, 0}).starts_with("[KB-F001] rows: "));
+  CHECK(error(rows, {2, 0}).starts_with("[KB-F001] rows: "));
+  CHECK(error(dut.leaf({2, 2}, 1, on_pes(kR)), {0, 0}).starts_with("[KB-F003] rows: "));
+  CHECK(error(dut.leaf({2, 2}, 1, on_pes(kColumn), DType::f16), {0, 0}).starts_with("[KB-F002]"));
+}
+
 TEST_CASE("cat computes gradients of those alone that need one", "[cat]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.leaf({2, 3}, 1);
