@@ -8,24 +8,29 @@
 
 namespace kernbench::distributed {
 
-namespace {
-
-bool fit(const Message& send, const Message& receive) {
-  const bool is_alike = (send.objects == nullptr) == (receive.objects == nullptr);
-  return send.is_send && !receive.is_send && is_alike && send.tag == receive.tag &&
-         *send.other == receive.own && (!receive.other || *receive.other == send.own);
+Mailbox::Address Mailbox::address_of(const Message& message) {
+  return {message.is_send ? *message.other : message.own, message.tag, message.objects != nullptr};
 }
 
-}  // namespace
-
 std::optional<Message> Mailbox::take_match(const Message& message) {
-  const auto found = std::ranges::find_if(waiting_, [&](const Message& other) {
-    return message.is_send ? fit(message, other) : fit(other, message);
+  const auto at = waiting_.find(address_of(message));
+  if (at == waiting_.end()) return std::nullopt;
+  std::deque<Message>& others = message.is_send ? at->second.receives : at->second.sends;
+  const auto found = std::ranges::find_if(others, [&](const Message& other) {
+    const Message& receive = message.is_send ? other : message;
+    const Message& send = message.is_send ? message : other;
+    return !receive.other || *receive.other == send.own;
   });
-  if (found == waiting_.end()) return std::nullopt;
+  if (found == others.end()) return std::nullopt;
   Message match = std::move(*found);
-  waiting_.erase(found);
+  others.erase(found);
+  if (at->second.sends.empty() && at->second.receives.empty()) waiting_.erase(at);
   return match;
+}
+
+void Mailbox::put(Message message) {
+  Waiting& waiting = waiting_[address_of(message)];
+  (message.is_send ? waiting.sends : waiting.receives).push_back(std::move(message));
 }
 
 std::string describe(const Message& message) {

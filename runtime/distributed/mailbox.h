@@ -6,8 +6,10 @@
 #pragma once
 
 #include <any>
+#include <compare>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -33,13 +35,24 @@ class Mailbox {
  public:
   // The earliest that `message` fits, taken out; nullopt if there is none.
   std::optional<Message> take_match(const Message& message);
-  void put(Message message) { waiting_.push_back(std::move(message)); }
-
-  // In the order of their calls.
-  const std::deque<Message>& waiting() const { return waiting_; }
+  void put(Message message);
 
  private:
-  std::deque<Message> waiting_;
+  // What messages must agree on to meet, but for the sender.
+  struct Address {
+    int receiver = 0;
+    int tag = 0;
+    bool is_of_objects = false;
+    auto operator<=>(const Address&) const = default;
+  };
+  struct Waiting {  // in the order of their calls
+    std::deque<Message> sends;
+    std::deque<Message> receives;
+  };
+
+  static Address address_of(const Message& message);
+
+  std::map<Address, Waiting> waiting_;
 };
 
 // "send to rank 1 (tag 0) at ddp.cpp:41"
