@@ -66,7 +66,7 @@ void add_bench(CLI::App& app, OperatorArguments& arguments) {
   bench->add_option("--case", arguments.operator_case, "The operator; `kernbench list` shows all")
       ->type_name("NAME")
       ->required();
-  bench->add_option("--dtype", arguments.dtype, "f16, bf16, f32 or all")
+  bench->add_option("--dtype", arguments.dtype, "f16, bf16 and f32, separated by commas, or all")
       ->type_name("TYPE")
       ->capture_default_str();
   bench

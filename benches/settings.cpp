@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "benches/split_list.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
@@ -105,18 +106,20 @@ Bytes Settings::bytes(std::string_view key, Bytes min, Bytes max) const {
 }
 
 std::vector<std::string_view> Settings::list(std::string_view key) const {
+  return split_list(fmt::format("--set {}={}", key, text(key)), text(key));
+}
+
+std::vector<std::string_view> split_list(std::string_view option, std::string_view text) {
   std::vector<std::string_view> parts;
-  std::string_view rest = text(key);
   while (true) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view part = rest.substr(0, comma);
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
     if (std::ranges::find(parts, part) != parts.end()) {
-      throw UsageError("KB-U012",
-                       fmt::format("--set {}={}: '{}' is given twice", key, text(key), part));
+      throw UsageError("KB-U012", fmt::format("{}: '{}' is given twice", option, part));
     }
     parts.push_back(part);
     if (comma == std::string_view::npos) return parts;
-    rest.remove_prefix(comma + 1);
+    text.remove_prefix(comma + 1);
   }
 }
 

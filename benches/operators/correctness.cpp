@@ -7,6 +7,8 @@
 
 #include "benches/operators/operator_run.h"
 #include "benches/operators/reference.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::operators {
@@ -34,6 +36,14 @@ std::vector<Result> results_of(const Definition& definition) {
     results.push_back({Direction::backward, i, node, std::move(name), column});
   }
   return results;
+}
+
+std::vector<std::uint64_t> versions_of(const std::vector<Tensor>& tensors) {
+  std::vector<std::uint64_t> versions;
+  for (const Tensor& tensor : tensors) {
+    versions.push_back(runtime::version_of(*tensor.storage()));
+  }
+  return versions;
 }
 
 // The largest shares so far.
@@ -75,6 +85,8 @@ class Check {
   void compare_sums();
   // What is found of an element, by provider, with the reference's value and bound.
   void compare(const Where& where, double value, double bound);
+  void check_bound(const Where& where, double value, double bound) const;
+  void check_inputs_unwritten(const ProviderInfo& info) const;
   [[noreturn]] void refuse(const Where& where, const Checked& provider, double found,
                            std::string_view instead) const;
 
@@ -85,6 +97,7 @@ class Check {
   const std::vector<Result> results_;
   const ContextSet::Context torch_;
   const std::vector<Tensor> inputs_;
+  const std::vector<std::uint64_t> versions_;  // of the inputs, before anybody has run
   std::vector<Checked> providers_;
   std::optional<Reference> reference_;
   std::vector<double> found_;  // an element, by provider
@@ -97,17 +110,32 @@ Check::Check(PointContext& point, const OperatorCase& operator_case, const Probl
       definition_(define(operator_case, problem)),
       results_(results_of(definition_)),
       torch_(point.make_context(point.bench().topology(), {.data = true})),
-      inputs_(make_inputs(*torch_, definition_)) {}
+      inputs_(make_inputs(*torch_, definition_)),
+      versions_(versions_of(inputs_)) {}
 
 void Check::run_providers() {
   for (const ProviderInfo& info : infos_) {
     auto run = std::make_unique<OperatorRun>(*torch_, definition_, inputs_);
-    const std::unique_ptr<Provider> provider = info.make(*run);
-    provider->forward();
-    provider->backward();
+    const std::unique_ptr<Provider> provider = make_provider(info, *run);
+    for (const Direction direction : directions_of(definition_)) {
+      compute(*provider, info, definition_, direction);
+    }
+    check_inputs_unwritten(info);
     providers_.push_back({.info = &info, .run = std::move(run)});
   }
   found_.resize(providers_.size());
+}
+
+// Others read them too: whoever writes one makes the others wrong, and the reference.
+void Check::check_inputs_unwritten(const ProviderInfo& info) const {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (runtime::version_of(*inputs_[i].storage()) == versions_[i]) continue;
+    throw Error("KB-O005", ExitCode::collective_misuse,
+                fmt::format("{}, {}: {} writes into {}, which is an input; results go to output() "
+                            "and gradient(), what is on its way to saved()",
+                            case_.name(), describe(definition_.problem), info.name,
+                            in_quotes(inputs_[i].name())));
+  }
 }
 
 void Check::compare() {
@@ -204,7 +232,23 @@ void Check::compare_sums() {
   }
 }
 
+void Check::check_bound(const Where& where, double value, double bound) const {
+  if (std::isfinite(value) && std::isfinite(bound)) return;
+  const std::optional<NodeId> node = reference_->unbounded();
+  throw NumericsError(
+      "KB-N041",
+      fmt::format(
+          "{}, {}: {} at [{}, {}] is {} in f64, and has no bound on its roundings: {}; add "
+          "an eps, or if tokens that are 0 are none of the operator's, set has_small_rows "
+          "of its inputs to false",
+          case_.name(), describe(definition_.problem), where.result.name, where.row, where.column,
+          value,
+          node ? fmt::format("node {} of the graph is an rsqrt of what may be 0 or less", *node)
+               : "it is too large"));
+}
+
 void Check::compare(const Where& where, double value, double bound) {
+  check_bound(where, value, bound);
   const double first = found_.front();
   const double gate = kAtol + kRtol * std::abs(first);
   for (std::size_t p = 0; p < providers_.size(); ++p) {
@@ -239,7 +283,7 @@ void Check::refuse(const Where& where, const Checked& provider, double found,
 std::vector<Row> Check::rows() {
   const auto& [batch, seq, dim] = definition_.problem.size;
   std::vector<Row> rows;
-  for (const Direction direction : kDirections) {
+  for (const Direction direction : directions_of(definition_)) {
     for (Checked& provider : providers_) {
       const Errors& errors = provider.errors_of(direction);
       rows.push_back(Row()
@@ -258,17 +302,30 @@ std::vector<Row> Check::rows() {
 
 }  // namespace
 
+Bytes checked_bytes(const Definition& definition, std::size_t providers) {
+  const auto bytes_of = [&](NodeId id) {
+    const Node& node = definition.node(id);
+    if (!node.is_per_token()) return Bytes{0};
+    return definition.problem.size.tokens() * node.extents.columns * size_of(node.dtype);
+  };
+  Bytes bytes = 0;
+  for (NodeId id = 0; id < definition.graph->size(); ++id) {
+    if (definition.node(id).op == Op::input) bytes += bytes_of(id);
+  }
+  for (const Direction direction : kDirections) {
+    for (const NodeId id : definition.results(direction)) {
+      bytes += static_cast<Bytes>(providers) * bytes_of(id);
+    }
+  }
+  return bytes;
+}
+
 std::vector<Row> check_providers(PointContext& point, const OperatorCase& operator_case,
                                  const Problem& problem) {
   Check check(point, operator_case, problem);
   check.run_providers();
   check.compare();
   return check.rows();
-}
-
-std::string describe(const Problem& problem) {
-  const auto& [batch, seq, dim] = problem.size;
-  return fmt::format("{} ({}, {}, {})", name_of(problem.dtype), batch, seq, dim);
 }
 
 }  // namespace kernbench::benches::operators

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "benches/operators/derivative.h"
+#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::operators {
@@ -15,6 +16,69 @@ std::vector<NodeId> ids_of(std::span<const Value> values) {
   std::vector<NodeId> ids;
   for (const Value& value : values) ids.push_back(value.id());
   return ids;
+}
+
+[[noreturn]] void refuse_input(const InputSpec& spec, std::string_view why) {
+  throw Error("KB-O003", ExitCode::collective_misuse,
+              fmt::format("operator case: input {}: {}", in_quotes(spec.name), why));
+}
+
+void check_elements(const InputSpec& spec) {
+  if (spec.elements.empty()) return;
+  if (spec.extents.rows == Rows::tokens) {
+    refuse_input(spec, "elements are given of parameters and offsets; those of tokens are drawn");
+  }
+  const std::int64_t rows = spec.extents.rows == Rows::experts ? spec.experts : 1;
+  const auto wanted = static_cast<std::size_t>(rows * spec.extents.columns);
+  if (spec.elements.size() != wanted) {
+    refuse_input(spec,
+                 fmt::format("it has {} elements, and {} are given", wanted, spec.elements.size()));
+  }
+  const bool is_offsets = spec.extents.rows == Rows::one && spec.experts > 0;
+  if (is_offsets && !std::ranges::is_sorted(spec.elements)) {
+    refuse_input(spec, "an expert's offset is not below that of the one before");
+  }
+}
+
+void check_inputs(std::span<const InputSpec> inputs) {
+  const std::int64_t experts = expert_count(inputs);
+  for (const InputSpec& spec : inputs) {
+    if (spec.name.empty()) refuse_input(spec, "inputs have names");
+    if (std::ranges::count(inputs, spec.name, &InputSpec::name) > 1) {
+      refuse_input(spec, "there are two of that name");
+    }
+    if (spec.extents.columns < 1) refuse_input(spec, "inputs have columns, at least one");
+    const bool is_of_experts = spec.experts > 0 || spec.extents.rows == Rows::experts;
+    if (is_of_experts && (spec.experts < 1 || spec.experts != experts)) {
+      refuse_input(spec, fmt::format("it is of {} experts, another input of {}; an operator has "
+                                     "one set of experts",
+                                     spec.experts, experts));
+    }
+    check_elements(spec);
+  }
+}
+
+// The kernels, the derivative and the reference have one set of experts.
+void check_offsets(const Graph& graph, std::int64_t experts) {
+  std::optional<NodeId> offsets;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (node.op != Op::per_token && node.op != Op::expert_sums) continue;
+    const NodeId own = node.operands[1];
+    if (graph[own].extents.columns != experts + 1) {
+      throw Error("KB-O001", ExitCode::collective_misuse,
+                  fmt::format("operator graph: {} with offsets [1, {}] and {} experts; offsets are "
+                              "[1, experts + 1]",
+                              name_of(node.op), graph[own].extents.columns, experts));
+    }
+    if (offsets && *offsets != own) {
+      throw Error("KB-O001", ExitCode::collective_misuse,
+                  fmt::format("operator graph: {} with other offsets than before; an operator has "
+                              "one set of experts, and one tensor of offsets",
+                              name_of(node.op)));
+    }
+    offsets = own;
+  }
 }
 
 void check_outputs(std::span<const Value> outputs) {
@@ -72,25 +136,19 @@ void add_gradients(Definition& definition, std::span<const Value> outputs) {
   check_columns(definition);
 }
 
-std::int64_t element_count(const Definition& definition, const Node& node, std::int64_t tokens) {
-  const auto rows = [&]() -> std::int64_t {
-    switch (node.extents.rows) {
-      case Rows::tokens:
-        return tokens;
-      case Rows::experts:
-        return expert_count(definition.inputs);
-      case Rows::one:
-        break;
-    }
-    return 1;
-  };
-  return rows() * node.extents.columns;
-}
-
 }  // namespace
 
 std::string_view name_of(Direction direction) {
   return direction == Direction::forward ? "fwd" : "bwd";
+}
+
+std::string describe(const Problem& problem) {
+  const auto& [batch, seq, dim] = problem.size;
+  return fmt::format("{} ({}, {}, {})", name_of(problem.dtype), batch, seq, dim);
+}
+
+std::span<const Direction> directions_of(const Definition& definition) {
+  return std::span(kDirections).first(definition.gradients.empty() ? 1 : 2);
 }
 
 std::vector<NodeId> Definition::results(Direction direction) const {
@@ -113,35 +171,14 @@ Definition define(std::vector<InputSpec> inputs, const Forward& forward, const P
                         .outputs = {},
                         .upstream = {},
                         .gradients = {}};
+  check_inputs(definition.inputs);
   const std::vector<Value> outputs = forward(Inputs(*definition.graph, definition.inputs));
   check_outputs(outputs);
+  check_offsets(*definition.graph, expert_count(definition.inputs));
   definition.outputs = ids_of(outputs);
   definition.forward_end = definition.graph->size();
   add_gradients(definition, outputs);
   return definition;
-}
-
-Bytes least_bytes(const Definition& definition, Direction direction, std::int64_t tokens) {
-  const Graph& graph = *definition.graph;
-  std::vector<NodeId> results = definition.results(direction);
-  std::ranges::sort(results);
-  const auto repeated = std::ranges::unique(results);
-  results.erase(repeated.begin(), repeated.end());
-  std::vector<bool> given(static_cast<std::size_t>(graph.size()), false);
-  if (direction == Direction::backward) {
-    for (const NodeId id : definition.outputs) given[static_cast<std::size_t>(id)] = true;
-  }
-  const std::vector<bool> reached = reachable(graph, results, given);
-  Bytes bytes = 0;
-  const auto bytes_of = [&](NodeId id) {
-    return element_count(definition, graph[id], tokens) * size_of(graph[id].dtype);
-  };
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const auto at = static_cast<std::size_t>(id);
-    if (reached[at] && (graph[id].op == Op::input || given[at])) bytes += bytes_of(id);
-  }
-  for (const NodeId id : results) bytes += bytes_of(id);
-  return bytes;
 }
 
 }  // namespace kernbench::benches::operators

@@ -4,6 +4,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "benches/operators/graph.h"
@@ -36,14 +38,16 @@ struct Definition {
   const Node& node(NodeId id) const { return (*graph)[id]; }
 };
 
-// Throws Error KB-O001 or KB-O003 (exit code 21) if the case's graph is none.
+// "bf16 (8, 4096, 1280)": type, batch, seq, dim.
+std::string describe(const Problem& problem);
+
+// An operator none of whose inputs wants a gradient has no backward.
+std::span<const Direction> directions_of(const Definition& definition);
+
+// Throws Error KB-O001 or KB-O003 (exit code 21) if the case's inputs or its graph are none.
 Definition define(const OperatorCase& operator_case, const Problem& problem);
 // The same for a part of an operator, as a provider may have one.
 using Forward = std::function<std::vector<Value>(const Inputs&)>;
 Definition define(std::vector<InputSpec> inputs, const Forward& forward, const Problem& problem);
-
-// What must be moved from and to HBM, whoever computes it, on each PE with so many tokens: what the
-// results depend on is loaded once, they are stored once.  Backward may use what forward returned.
-Bytes least_bytes(const Definition& definition, Direction direction, std::int64_t tokens);
 
 }  // namespace kernbench::benches::operators

@@ -27,6 +27,11 @@ class Backward {
   void pass(const Node& node, NodeId operand, Value gradient);
   void visit(NodeId id, const Value& gradient);
   void visit_product(const Node& node, const Value& gradient);
+  // A factor of a gradient, which has rows of tokens: of what experts have, each token's.
+  Value factor(NodeId id) {
+    const Value value = graph_.value(id);
+    return value.extents().rows == Rows::experts ? per_token(value, *offsets_) : value;
+  }
 
   Graph& graph_;
   std::vector<std::optional<Value>> gradients_;  // by node
@@ -56,18 +61,17 @@ void Backward::pass(const Node& node, NodeId operand, Value gradient) {
 }
 
 void Backward::visit_product(const Node& node, const Value& gradient) {
-  const Value a = graph_.value(node.operands[0]);
-  const Value b = graph_.value(node.operands[1]);
-  if (a.id() == b.id()) return pass(node, a.id(), gradient * a * 2);
-  pass(node, a.id(), gradient * b);
-  pass(node, b.id(), gradient * a);
+  const auto [a, b] = node.operands;
+  if (a == b) return pass(node, a, gradient * factor(a) * 2);
+  pass(node, a, gradient * factor(b));
+  pass(node, b, gradient * factor(a));
 }
 
 void Backward::visit(NodeId id, const Value& gradient) {
   const Node node = graph_[id];  // a copy: the graph grows
   const auto [first, second] = node.operands;
-  const auto operand = [&] { return graph_.value(node.operands[0]); };
-  const Value result = graph_.value(id);
+  const auto operand = [&] { return factor(node.operands[0]); };
+  const auto result = [&] { return factor(id); };
   switch (node.op) {
     case Op::input:
       return;
@@ -77,9 +81,9 @@ void Backward::visit(NodeId id, const Value& gradient) {
       return pass(node, first,
                   gradient * (node.number == 2 ? operand() * 2 : power(operand(), 2) * 3));
     case Op::rsqrt:
-      return pass(node, first, gradient * (power(result, 3) * -0.5));
+      return pass(node, first, gradient * (power(result(), 3) * -0.5));
     case Op::sigmoid:
-      return pass(node, first, gradient * (result - power(result, 2)));
+      return pass(node, first, gradient * (result() - power(result(), 2)));
     case Op::scale:
     case Op::row_sum:
       return pass(node, first, gradient * node.number);

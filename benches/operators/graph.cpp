@@ -26,14 +26,18 @@ std::string describe(const Value& value) {
               fmt::format("operator graph: {} of {}; {}", name_of(op), operands, what_is_right));
 }
 
-// Each PE has but a summand of it.
-void check_whole(Op op, const Value& x) {
-  if (!x.node().is_sum_of_tokens()) return;
-  refuse(op, describe(x), "a sum over tokens is the end: each PE has a summand of it, and no more");
+void check_operand(Op op, const Value& x) {
+  if (x.node().is_sum_of_tokens()) {
+    refuse(op, describe(x),
+           "a sum over tokens is the end: each PE has a summand of it, and no more");
+  }
+  if (x.extents().rows == Rows::experts && x.extents().columns > 1) {
+    refuse(op, describe(x), "what experts have is used by columns: inputs.column(name, number)");
+  }
 }
 
 Value unary(Op op, const Value& x, double number = 0) {
-  check_whole(op, x);
+  check_operand(op, x);
   return x.graph().add({.op = op,
                         .extents = x.extents(),
                         .dtype = x.dtype(),
@@ -50,12 +54,16 @@ std::optional<Extents> common(const Extents& a, const Extents& b) {
 }
 
 Value binary(Op op, const Value& a, const Value& b) {
-  check_whole(op, a);
-  check_whole(op, b);
+  check_operand(op, a);
+  check_operand(op, b);
   const auto extents = common(a.extents(), b.extents());
   if (!extents) {
     refuse(op, fmt::format("{} and {}", describe(a), describe(b)),
            "rows and columns must agree, or be 1");
+  }
+  if (extents->rows == Rows::experts && extents->columns > 1) {
+    refuse(op, fmt::format("{} and {}", describe(a), describe(b)),
+           "what experts have is [experts, 1]; per_token() first");
   }
   const DType dtype = a.dtype() == b.dtype() ? a.dtype() : DType::f32;
   return a.graph().add(
@@ -95,7 +103,7 @@ Value Graph::add(const Node& node) {
 
 Value cast(const Value& x, DType dtype) {
   if (x.dtype() == dtype) return x;
-  check_whole(Op::cast, x);
+  check_operand(Op::cast, x);
   return x.graph().add(
       {.op = Op::cast, .extents = x.extents(), .dtype = dtype, .operands = {x.id(), -1}});
 }
@@ -116,7 +124,7 @@ Value sigmoid(const Value& x) {
 }
 
 Value row_sum(const Value& x, double factor) {
-  check_whole(Op::row_sum, x);
+  check_operand(Op::row_sum, x);
   if (x.extents().columns == 1) return x * factor;
   return x.graph().add({.op = Op::row_sum,
                         .extents = {x.extents().rows, 1},
@@ -130,14 +138,14 @@ Value mean(const Value& x) {
 }
 
 Value token_sum(const Value& x) {
-  check_whole(Op::token_sum, x);
+  check_operand(Op::token_sum, x);
   if (!x.node().is_per_token()) refuse(Op::token_sum, describe(x), "rows of tokens are wanted");
   return x.graph().add(
       {.op = Op::token_sum, .extents = {Rows::one, x.extents().columns}, .operands = {x.id(), -1}});
 }
 
 Value per_token(const Value& of_experts, const Value& offsets) {
-  check_whole(Op::per_token, of_experts);
+  check_operand(Op::per_token, of_experts);
   check_offsets(Op::per_token, offsets);
   if (of_experts.extents() != Extents{Rows::experts, 1}) {
     refuse(Op::per_token, describe(of_experts), "[experts, 1] is wanted");
@@ -148,7 +156,7 @@ Value per_token(const Value& of_experts, const Value& offsets) {
 }
 
 Value expert_sums(const Value& x, const Value& offsets) {
-  check_whole(Op::expert_sums, x);
+  check_operand(Op::expert_sums, x);
   check_offsets(Op::expert_sums, offsets);
   if (x.extents() != Extents{Rows::tokens, 1}) {
     refuse(Op::expert_sums, describe(x), "[tokens, 1] is wanted");

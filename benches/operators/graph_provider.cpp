@@ -1,5 +1,7 @@
 #include "benches/operators/graph_provider.h"
 
+#include <algorithm>
+
 #include "benches/operators/operator_run.h"
 
 namespace kernbench::benches::operators {
@@ -24,7 +26,9 @@ Places places_of(const OperatorRun& run) {
   for (std::size_t i = 0; i < definition.gradients.size(); ++i) {
     const auto& [input, column, node] = definition.gradients[i];
     std::vector<Place>& all = places[index_of(node)];
-    const bool is_shared = column < 0 && !all.empty();  // with another input's gradient
+    // With the gradient of another whole input, which is there already.
+    const bool is_shared =
+        column < 0 && std::ranges::any_of(all, [](const Place& place) { return place.column < 0; });
     if (!is_shared) all.push_back({run.result(Direction::backward, i), column});
   }
   return places;

@@ -1,5 +1,7 @@
 #include "benches/operators/input_elements.h"
 
+#include <span>
+
 namespace kernbench::benches::operators {
 
 namespace {
@@ -32,6 +34,21 @@ std::vector<float> ElementSource::rows(std::int64_t begin, std::int64_t count) c
   std::vector<float> elements(static_cast<std::size_t>(count * columns_));
   std::uint64_t place = static_cast<std::uint64_t>(begin * columns_);
   for (float& element : elements) element = mean_ + spread_ * bell(mix(key_ ^ ++place));
+  return elements;
+}
+
+std::vector<float> ElementSource::rows_with_small_ones(std::int64_t begin,
+                                                       std::int64_t count) const {
+  std::vector<float> elements = rows(begin, count);
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::int64_t number = begin + row;
+    const float factor = number % 64 == 7 ? 0.0F : number % 16 == 3 ? 0x1p-10F : 1.0F;
+    if (factor == 1.0F) continue;
+    for (float& element : std::span(elements).subspan(static_cast<std::size_t>(row * columns_),
+                                                      static_cast<std::size_t>(columns_))) {
+      element *= factor;
+    }
+  }
   return elements;
 }
 

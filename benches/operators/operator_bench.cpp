@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "benches/evaluation/figure_artifacts.h"
 #include "benches/inputs.h"
+#include "benches/operators/case_check.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/measurement.h"
+#include "benches/operators/memory_budget.h"
 #include "benches/operators/perf_rows.h"
 #include "benches/output_file.h"
 #include "benches/row_cells.h"
+#include "benches/split_list.h"
 #include "benches/sweep.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
@@ -57,39 +61,17 @@ std::string file_of(const Request& request, DType dtype, Direction direction,
          sweep_name(request, dtype, fmt::format("{}-{}", name_of(direction), what));
 }
 
-[[noreturn]] void refuse(const OperatorCase& operator_case, std::string_view why) {
-  throw Error("KB-O003", ExitCode::collective_misuse,
-              fmt::format("operator case {}: {}", in_quotes(operator_case.name()), why));
-}
-
-// Tokens are counted in f32 where it matters which expert they are of.
-void check_sizes(const OperatorCase& operator_case, std::span<const ProblemSize> sizes,
-                 std::string_view what) {
-  constexpr std::int64_t kMost = 1 << 24;
-  const auto is_in_range = [](std::int64_t number) { return number >= 1 && number <= kMost; };
-  const auto is_size = [&](const ProblemSize& size) {
-    return is_in_range(size.batch) && is_in_range(size.seq) && is_in_range(size.dim) &&
-           is_in_range(size.tokens());
-  };
-  if (!sizes.empty() && std::ranges::all_of(sizes, is_size)) return;
-  refuse(operator_case, fmt::format("{}() returns sizes, at least one: batch, seq, dim and the "
-                                    "number of tokens from 1 to 2^24",
-                                    what));
-}
-
-void check_case(const OperatorCase& operator_case) {
-  check_sizes(operator_case, operator_case.checked_sizes(), "checked_sizes");
-  check_sizes(operator_case, operator_case.sizes(), "sizes");
-  if (operator_case.providers().empty()) {
-    refuse(operator_case, "providers() returns at least one, naive() first");
-  }
-}
-
 std::vector<Row> check(Bench& bench, const Request& request, DType dtype) {
   Sweep sweep(bench, sweep_name(request, dtype, "check"));
+  MemoryBudget budget(kMostCheckedBytes);
+  const std::size_t providers = request.operator_case.providers().size();
+  std::uint64_t seed = bench.seed();  // other elements for each: two sizes may be one matrix
   for (const ProblemSize& size : request.operator_case.checked_sizes()) {
-    const Problem problem{size, dtype, bench.seed()};
-    sweep.add(describe(problem), [&request, problem](PointContext& point) {
+    const Problem problem{size, dtype, seed++};
+    sweep.add(describe(problem), [&request, &budget, providers, problem](PointContext& point) {
+      const MemoryBudget::Share share(
+          budget, checked_bytes(define(request.operator_case, problem), providers),
+          [&] { point.throw_if_interrupted(); });
       return check_providers(point, request.operator_case, problem);
     });
   }
@@ -125,41 +107,37 @@ std::vector<Row> measure_all(PointContext& point, const OperatorCase& operator_c
     measured.push_back(measure(*torch, definition, provider));
   }
   std::vector<Row> rows;
-  for (const Direction direction : kDirections) {
+  for (const Direction direction : directions_of(definition)) {
     rows.push_back(perf_row(definition, providers, direction, measured));
   }
   return rows;
 }
 
-std::vector<ProblemSize> timed_sizes(const Request& request) {
-  std::vector<ProblemSize> sizes = request.operator_case.sizes();
-  if (!request.plot) return sizes;
-  std::erase_if(sizes, [](const ProblemSize& size) { return size.batch != 1; });
-  if (sizes.empty()) refuse(request.operator_case, "none of its sizes() to plot has batch 1");
-  return sizes;
-}
+using RowsByDirection = std::map<Direction, std::vector<Row>>;
 
-// Rows of all sizes, by direction.
-std::array<std::vector<Row>, kDirections.size()> time_all(Bench& bench, const Request& request,
-                                                          DType dtype) {
+// Rows of all sizes.
+RowsByDirection time_all(Bench& bench, const Request& request, DType dtype) {
   Sweep sweep(bench, sweep_name(request, dtype, "perf"));
-  for (const ProblemSize& size : timed_sizes(request)) {
+  const auto sizes = timed_sizes(request.operator_case, request.plot);
+  for (const ProblemSize& size : sizes) {
     const Problem problem{size, dtype, bench.seed()};
     sweep.add(describe(problem), [&request, problem](PointContext& point) {
       return measure_all(point, request.operator_case, problem);
     });
   }
-  std::array<std::vector<Row>, kDirections.size()> rows;
+  const std::span<const Direction> directions =
+      directions_of(define(request.operator_case, {sizes.front(), dtype, bench.seed()}));
+  RowsByDirection rows;
   std::size_t next = 0;
-  for (Row& row : sweep.run()) rows[next++ % rows.size()].push_back(std::move(row));
+  for (Row& row : sweep.run()) {
+    rows[directions[next++ % directions.size()]].push_back(std::move(row));
+  }
   return rows;
 }
 
 void show_times(Bench& bench, const Request& request, DType dtype, FigureArtifacts& figures) {
   const std::vector<ProviderInfo> providers = request.operator_case.providers();
-  const auto rows_of = time_all(bench, request, dtype);
-  for (const Direction direction : kDirections) {
-    const std::vector<Row>& rows = rows_of[static_cast<std::size_t>(direction)];
+  for (const auto& [direction, rows] : time_all(bench, request, dtype)) {
     const std::string title =
         fmt::format("{}, {}, {}", request.operator_case.name(), name_of(dtype), name_of(direction));
     bench.print(perf_table(title, rows, providers));
@@ -178,10 +156,10 @@ void add_traces(Bench& bench, const Request& request, const Problem& problem) {
     RuntimeContext torch(bench.topology(), {.data = false, .trace = true});
     const std::vector<Tensor> inputs = make_inputs(torch, definition);
     OperatorRun run(torch, definition, inputs);
-    const std::unique_ptr<Provider> provider = info.make(run);
-    for (const Direction direction : kDirections) {
+    const std::unique_ptr<Provider> provider = make_provider(info, run);
+    for (const Direction direction : directions_of(definition)) {
       const Time start = torch.engine().now();
-      direction == Direction::forward ? provider->forward() : provider->backward();
+      compute(*provider, info, definition, direction);
       bench.add_artifact(
           fmt::format("{}traces/trace_{}_{}_N{}.json", folder_of(request, problem.dtype),
                       name_of(direction), info.name, problem.size.tokens()),
@@ -191,17 +169,19 @@ void add_traces(Bench& bench, const Request& request, const Problem& problem) {
 }
 
 void profile(Bench& bench, const Request& request, DType dtype) {
-  std::vector<ProblemSize> sizes = request.operator_case.sizes();
-  const std::int64_t dim = std::ranges::max(sizes, {}, &ProblemSize::dim).dim;
+  std::vector<ProblemSize> sizes = timed_sizes(request.operator_case, true);
+  const std::int64_t dim = sizes.empty() ? 0 : std::ranges::max(sizes, {}, &ProblemSize::dim).dim;
   std::erase_if(sizes, [&](const ProblemSize& size) {
-    return size.batch != 1 || size.dim != dim || size.tokens() > kMostTracedTokens;
+    return size.dim != dim || size.tokens() > kMostTracedTokens;
   });
   for (const ProblemSize& size : sizes) add_traces(bench, request, {size, dtype, bench.seed()});
+  bench.print(fmt::format("# traces of {} sizes: batch 1, the largest dim, up to {} tokens\n",
+                          sizes.size(), kMostTracedTokens));
 }
 
 void run(Bench& bench) {
   const Request request = request_of(bench);
-  check_case(request.operator_case);
+  check_case(request.operator_case, request.dtypes, bench.seed(), request.plot);
   const std::filesystem::path& folder = bench.output_folder(bench.settings().text("save_path"));
   for (const DType dtype : request.dtypes) {
     if (bench.leads()) create_output_folder(folder / folder_of(request, dtype));
@@ -225,7 +205,7 @@ BenchInfo bench_of(std::string_view case_name) {
   return {.name = fmt::format("operator {}", case_name),
           .summary = "an operator, checked, then timed",
           .settings = {{"case", std::string(case_name), "the operator"},
-                       {"dtype", "bf16", "f16, bf16, f32 or all"},
+                       {"dtype", "bf16", "f16, bf16 and f32, separated by commas, or all"},
                        {"save_path", "configs", "the folder of its files"},
                        {"plot", "false", "true: batch 1, and speed-ups over the length as figures"},
                        {"profile", "false", "true: Chrome traces"}},
@@ -234,10 +214,17 @@ BenchInfo bench_of(std::string_view case_name) {
 
 std::vector<DType> parse_dtypes(std::string_view option, std::string_view text) {
   if (text == "all") return {kDTypes.begin(), kDTypes.end()};
-  if (const auto dtype = parse_dtype(text)) return {*dtype};
-  constexpr std::array<std::string_view, 4> kNames = {"f16", "bf16", "f32", "all"};
-  throw UsageError("KB-U012", fmt::format("{} {}: not known{}", option, in_quotes(text),
-                                          suggestion(text, kNames)));
+  std::vector<DType> dtypes;
+  for (const std::string_view name : split_list(fmt::format("{} {}", option, text), text)) {
+    const auto dtype = parse_dtype(name);
+    if (!dtype) {
+      constexpr std::array<std::string_view, 4> kNames = {"f16", "bf16", "f32", "all"};
+      throw UsageError("KB-U012", fmt::format("{} {}: not known{}", option, in_quotes(name),
+                                              suggestion(name, kNames)));
+    }
+    dtypes.push_back(*dtype);
+  }
+  return dtypes;
 }
 
 }  // namespace kernbench::benches::operators

@@ -10,7 +10,8 @@
 
 namespace kernbench::benches::operators {
 
-// The case as a bench.  Its settings: case, dtype (f16, bf16, f32 or all), save_path, plot,
+// The case as a bench.  Its settings: case, dtype (f16, bf16, f32, several
+// with commas, or all), save_path, plot,
 // profile. In save_path/CASE/DTYPE:
 //   CASE-DTYPE-{fwd,bwd}-perf.csv           a line for each size (perf_rows.h)
 //   CASE-DTYPE-{fwd,bwd}-speedup.{csv,svg,png}    with `plot`, instead: batch 1 only
@@ -20,7 +21,7 @@ namespace kernbench::benches::operators {
 // folder cannot be written.
 BenchInfo bench_of(std::string_view case_name);
 
-// Throws UsageError KB-U012 that names `option`.
+// "all", "f32", "f16,bf16".  Throws UsageError KB-U012 that names `option`.
 std::vector<DType> parse_dtypes(std::string_view option, std::string_view text);
 
 }  // namespace kernbench::benches::operators

@@ -55,7 +55,9 @@ InputSpec expert_offsets(std::string name, std::vector<float> offsets) {
 }
 
 std::int64_t expert_count(std::span<const InputSpec> specs) {
-  return std::ranges::max(specs, {}, &InputSpec::experts).experts;
+  std::int64_t most = 0;
+  for (const InputSpec& spec : specs) most = std::max(most, spec.experts);
+  return most;
 }
 
 int Inputs::index_of(std::string_view name) const {

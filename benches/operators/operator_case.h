@@ -44,6 +44,9 @@ struct InputSpec {
   double spread = 1;
   std::vector<float> elements = {};
   std::int64_t experts = 0;  // of inputs that have something for each
+  // Of tokens with mean 0: some rows are nearly 0, where an eps counts, and some are 0 (KB-N041 if
+  // the operator has no value there; then false).
+  bool has_small_rows = true;
 };
 
 // [tokens, dim] of the problem's type, its rows spread over all PEs of a SIP.
@@ -92,10 +95,13 @@ class Provider {
 };
 
 struct ProviderInfo {
-  std::string name;   // in names of files: "compiled_fused"
+  std::string name;   // in names of files, as a case's: "compiled_fused"
   std::string title;  // of columns: "Compiled Fused"
   std::function<std::unique_ptr<Provider>(OperatorRun&)> make;
 };
+
+// info.make(run).  Throws Error KB-O003 (exit code 21) if that is none.
+std::unique_ptr<Provider> make_provider(const ProviderInfo& info, OperatorRun& run);
 
 // A kernel for each node of forward()'s graph and of its derivative, through HBM.
 ProviderInfo naive();
@@ -112,7 +118,8 @@ class OperatorCase {
   OperatorCase& operator=(const OperatorCase&) = delete;
   virtual ~OperatorCase() = default;
 
-  virtual std::string_view name() const = 0;     // of `kernbench bench --case NAME`
+  // Of `kernbench bench --case NAME`, and in names of files: letters, digits, '_' and '-'.
+  virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;  // its formula
 
   virtual std::vector<InputSpec> build_inputs(const Problem& problem) const = 0;
@@ -121,7 +128,7 @@ class OperatorCase {
   // of tokens.
   virtual std::vector<Value> forward(const Inputs& inputs) const = 0;
 
-  // The first is the one that others are compared with, the one named "fused" (or else the last)
+  // The first is naive(), which others are compared with; the one named "fused" (or else the last)
   // the one that SpeedUp is of.
   virtual std::vector<ProviderInfo> providers() const = 0;
 

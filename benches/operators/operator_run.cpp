@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "benches/operators/input_elements.h"
+#include "benches/settings.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 
@@ -29,18 +30,24 @@ std::int64_t row_count(const Definition& definition, Rows rows) {
 }
 
 // Shard by shard, so that the host never has all elements.
-void fill_tokens(const Tensor& tensor, const ElementSource& source) {
+void fill_tokens(const Tensor& tensor, const ElementSource& source, bool has_small_rows) {
   Tensor target = tensor;
   for (std::size_t i = 0; i < tensor.shards().size(); ++i) {
     const ShardInfo& shard = tensor.shards()[i];
     if (shard.shape.numel() == 0) continue;
+    const std::int64_t begin = shard.offset[0];
+    const std::int64_t count = shard.shape[0];
     target.copy_shard_(
-        i, RuntimeContext::tensor(source.rows(shard.offset[0], shard.shape[0]), shard.shape));
+        i, RuntimeContext::tensor(has_small_rows ? source.rows_with_small_ones(begin, count)
+                                                 : source.rows(begin, count),
+                                  shard.shape));
   }
 }
 
 void fill(const Tensor& tensor, const InputSpec& spec, const ElementSource& source) {
-  if (spec.extents.rows == Rows::tokens) return fill_tokens(tensor, source);
+  if (spec.extents.rows == Rows::tokens) {
+    return fill_tokens(tensor, source, spec.has_small_rows && spec.mean == 0);
+  }
   Tensor target = tensor;
   target.copy_(RuntimeContext::tensor(
       spec.elements.empty() ? source.rows(0, tensor.shape()[0]) : spec.elements, tensor.shape()));
@@ -58,7 +65,10 @@ std::vector<Tensor> make_inputs(RuntimeContext& torch, const Definition& definit
   std::vector<InputSpec> specs = definition.inputs;
   for (std::size_t i = 0; i < definition.upstream.size(); ++i) {
     const Node& node = definition.node(definition.upstream[i]);
-    specs.push_back({.name = fmt::format("dy{}", i), .extents = node.extents, .dtype = node.dtype});
+    specs.push_back({.name = fmt::format("dy{}", i),
+                     .extents = node.extents,
+                     .dtype = node.dtype,
+                     .has_small_rows = false});
   }
   std::vector<Tensor> tensors;
   for (const InputSpec& spec : specs) {
@@ -132,8 +142,11 @@ std::size_t OperatorRun::input_index(std::string_view name) const {
   const auto& inputs = definition_.inputs;
   const auto found = std::ranges::find(inputs, name, &InputSpec::name);
   if (found != inputs.end()) return static_cast<std::size_t>(found - inputs.begin());
+  std::vector<std::string_view> names;
+  for (const InputSpec& spec : inputs) names.push_back(spec.name);
   throw Error("KB-O002", ExitCode::collective_misuse,
-              fmt::format("operator case: no input is named {}", in_quotes(name)));
+              fmt::format("operator case: no input is named {}{}", in_quotes(name),
+                          suggestion(name, names)));
 }
 
 const Tensor& OperatorRun::input(std::string_view name) const {
@@ -141,7 +154,12 @@ const Tensor& OperatorRun::input(std::string_view name) const {
 }
 
 const Tensor& OperatorRun::gradient(std::string_view input) const {
-  return gradients_[input_index(input)];
+  const Tensor& gradient = gradients_[input_index(input)];
+  if (gradient.defined()) return gradient;
+  throw Error("KB-O002", ExitCode::collective_misuse,
+              fmt::format("operator case: input {} has no gradient: it wants none, or no output "
+                          "depends on it",
+                          in_quotes(input)));
 }
 
 void OperatorRun::place_gradient(std::string_view input, const Tensor& tensor) {
@@ -185,6 +203,20 @@ void OperatorRun::launch_on_pes(std::string_view name, std::vector<Tensor> uses,
   work.in_kernels += makespan(engine.last_results());
   work.loaded += engine.hbm_bytes_loaded();
   work.stored += engine.hbm_bytes_stored();
+}
+
+void compute(Provider& provider, const ProviderInfo& info, const Definition& definition,
+             Direction direction) {
+  try {
+    direction == Direction::forward ? provider.forward() : provider.backward();
+  } catch (const Error& error) {
+    if (error.exit_code() == ExitCode::interrupted) throw;
+    const std::string_view text = error.what();
+    throw Error(
+        error.code(), error.exit_code(),
+        fmt::format("{} {}, {}: {}", info.name, name_of(direction), describe(definition.problem),
+                    text.substr(fmt::formatted_size("[{}] ", error.code()))));
+  }
 }
 
 }  // namespace kernbench::benches::operators

@@ -18,7 +18,7 @@
 namespace kernbench::benches::operators {
 
 // Inputs and gradients of outputs, by their numbers in the graph.  Without data in the context
-// their elements are left out.
+// their elements are left out.  Gradients of outputs have no small rows.
 std::vector<Tensor> make_inputs(RuntimeContext& torch, const Definition& definition);
 
 class OperatorRun {
@@ -34,7 +34,7 @@ class OperatorRun {
   std::int64_t dim() const { return problem().size.dim; }
 
   // For hand-written kernels.  Inputs whose gradients are the same value share one tensor, as in
-  // PyTorch.  Throw Error KB-O002 for a name that is none.
+  // PyTorch.  Throw Error KB-O002 for a name that is none, and for an input without a gradient.
   const Tensor& input(std::string_view name) const;
   const Tensor& gradient(std::string_view input) const;  // what backward is to write
   const Tensor& output(std::size_t index = 0) const { return outputs_[index]; }
@@ -93,5 +93,10 @@ class OperatorRun {
   OperatorRun* whole_ = nullptr;
   Work work_;
 };
+
+// Runs provider.forward() or backward().  An Error of it says whose, in which direction and of
+// which size it is.
+void compute(Provider& provider, const ProviderInfo& info, const Definition& definition,
+             Direction direction);
 
 }  // namespace kernbench::benches::operators

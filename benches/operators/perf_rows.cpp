@@ -67,11 +67,68 @@ std::string line_of(const Row& row, std::span<const ProviderInfo> providers) {
   return line + '\n';
 }
 
+// "Compiled 2.00, Fused -"; empty if there is nobody but the first.
 std::string means(std::span<const Row> rows, std::span<const ProviderInfo> providers) {
   std::string text;
   for (const ProviderInfo& provider : providers.subspan(1)) {
-    text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", provider.title,
-                        mean_speed_up(rows, providers, provider));
+    const double mean = mean_speed_up(rows, providers, provider);
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", provider.title,
+                        or_dash(rounded(mean, 2), 2));
+  }
+  return text;
+}
+
+std::string kernels_column(const ProviderInfo& provider) {
+  return fmt::format("{} kernels", provider.title);
+}
+
+std::string in_kernels_column(const ProviderInfo& provider) {
+  return fmt::format("{} in kernels (us)", provider.title);
+}
+
+// Of a row, the time that a provider's launches take.
+double launching(const Row& row, const ProviderInfo& provider) {
+  return number_in(row, time_column(provider)) - number_in(row, in_kernels_column(provider));
+}
+
+// Whether `more` is slower than `fewer` by nothing but launches.
+bool is_slower_by_launches(const Row& row, const ProviderInfo& more, const ProviderInfo& fewer) {
+  const double slower = number_in(row, time_column(more)) - number_in(row, time_column(fewer));
+  return number_in(row, kernels_column(more)) > number_in(row, kernels_column(fewer)) &&
+         slower > 0 && launching(row, more) - launching(row, fewer) >= slower;
+}
+
+// Why one that should be faster is not.
+std::string notes_on_launches(std::span<const Row> rows, std::span<const ProviderInfo> providers) {
+  std::string text;
+  for (const ProviderInfo& more : providers.subspan(1)) {
+    for (const ProviderInfo& fewer : providers.subspan(1)) {
+      const auto row = std::ranges::find_if(
+          rows, [&](const Row& one) { return is_slower_by_launches(one, more, fewer); });
+      if (row == rows.end()) continue;
+      const double kernels = number_in(*row, kernels_column(more));
+      text += fmt::format(
+          "# {} launches {} kernels, {} {}: where that costs more ({:.1f} us each) than they save, "
+          "it is slower\n",
+          more.title, kernels, fewer.title, number_in(*row, kernels_column(fewer)),
+          launching(*row, more) / kernels);
+    }
+  }
+  return text;
+}
+
+// A kernel by hand may do with fewer bytes than any that computes with forward()'s values.
+std::string notes_on_rooflines(std::span<const Row> rows, std::span<const ProviderInfo> providers) {
+  std::string text;
+  for (const ProviderInfo& provider : providers) {
+    const auto beyond = std::ranges::count_if(rows, [&](const Row& row) {
+      return number_in(row, in_kernels_column(provider)) < number_in(row, "Roofline (us)");
+    });
+    if (beyond == 0) continue;
+    text += fmt::format(
+        "# {}: {} of {} sizes take less time in kernels than the roofline: it moves fewer bytes "
+        "than the values of forward() have, or leaves out work\n",
+        provider.title, beyond, rows.size());
   }
   return text;
 }
@@ -99,8 +156,8 @@ Row perf_row(const Definition& definition, std::span<const ProviderInfo> provide
     row.set(share_column(providers[i]), rounded(100 * of(i).share_of_roofline(), 2));
   }
   for (std::size_t i = 0; i < providers.size(); ++i) {
-    row.set(fmt::format("{} kernels", providers[i].title), of(i).kernels)
-        .set(fmt::format("{} in kernels (us)", providers[i].title), microseconds(of(i).in_kernels));
+    row.set(kernels_column(providers[i]), of(i).kernels)
+        .set(in_kernels_column(providers[i]), microseconds(of(i).in_kernels));
   }
   return row;
 }
@@ -121,8 +178,13 @@ std::string perf_table(std::string_view title, std::span<const Row> rows,
                        std::span<const ProviderInfo> providers) {
   std::string text = fmt::format("#\n# {}\n", title) + head(providers);
   for (const Row& row : rows) text += line_of(row, providers);
-  return text + fmt::format("# geometric mean of the speed-up over {}: {}\n",
-                            providers.front().title, means(rows, providers));
+  text += fmt::format("# SpeedUp: {} / {}\n", providers.front().title,
+                      providers[index_of_fused(providers)].title);
+  if (providers.size() > 1) {
+    text += fmt::format("# geometric mean of the speed-up over {}: {}\n", providers.front().title,
+                        means(rows, providers));
+  }
+  return text + notes_on_launches(rows, providers) + notes_on_rooflines(rows, providers);
 }
 
 std::string speed_up_figure(std::string_view title, std::string_view subtitle,
@@ -134,7 +196,8 @@ std::string speed_up_figure(std::string_view title, std::string_view subtitle,
       curves[number_in(row, "dim")].push_back(
           {number_in(row, "seq_len"), speed_up(row, providers, provider)});
     }
-    for (const auto& [dim, points] : curves) {
+    for (auto& [dim, points] : curves) {
+      std::ranges::sort(points, {}, &figure::Point::x);
       series.push_back({.name = fmt::format("{}, dim {}", provider.title, dim), .points = points});
     }
   }

@@ -1,10 +1,12 @@
 // The providers that every case has: its graph, node by node or fused, and kernels by hand.
 
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "benches/operators/fusion.h"
 #include "benches/operators/graph_provider.h"
 #include "benches/operators/operator_run.h"
+#include "sim_engine/base/config_errors.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::benches::operators {
 
@@ -26,6 +28,14 @@ class HandWritten : public Provider {
 
 }  // namespace
 
+std::unique_ptr<Provider> make_provider(const ProviderInfo& info, OperatorRun& run) {
+  std::unique_ptr<Provider> provider = info.make(run);
+  if (provider != nullptr) return provider;
+  throw Error(
+      "KB-O003", ExitCode::collective_misuse,
+      fmt::format("operator case: make() of provider {} returns none", in_quotes(info.name)));
+}
+
 ProviderInfo naive() {
   return {"naive", "Naive", [](OperatorRun& run) {
             return std::make_unique<GraphProvider>(run, plan_node_by_node(run.definition()));
@@ -39,8 +49,12 @@ ProviderInfo compiled() {
 }
 
 ProviderInfo fused(LaunchKernels forward, LaunchKernels backward) {
-  return {"fused", "Fused",
-          [=](OperatorRun& run) { return std::make_unique<HandWritten>(run, forward, backward); }};
+  ProviderInfo info{"fused", "Fused", {}};
+  if (forward == nullptr || backward == nullptr) return info;
+  info.make = [=](OperatorRun& run) {
+    return std::make_unique<HandWritten>(run, forward, backward);
+  };
+  return info;
 }
 
 }  // namespace kernbench::benches::operators

@@ -168,7 +168,8 @@ void Reference::compute(NodeId id, std::int64_t token) {
     case Op::power:
       return map(x, result, [&](const Element& e) { return power(e, node.number, rounding); });
     case Op::rsqrt:
-      return map_one(rsqrt_of);
+      map_one(rsqrt_of);
+      return find_unbounded(id);
     case Op::sigmoid:
       return map_one(sigmoid_of);
     case Op::scale:
@@ -199,6 +200,11 @@ void Reference::compute(NodeId id, std::int64_t token) {
       break;
   }
   KB_CHECK(false, "{} is not computed for a token", name_of(node.op));
+}
+
+void Reference::find_unbounded(NodeId id) {
+  const auto is_finite = [](double bound) { return std::isfinite(bound); };
+  if (!unbounded_ && !std::ranges::all_of(of(id).bound, is_finite)) unbounded_ = id;
 }
 
 void Reference::compute_row_sum(const Node& node, Estimate& result) const {

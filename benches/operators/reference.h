@@ -44,9 +44,14 @@ class Reference {
   const Estimate& of(NodeId id) const { return estimates_[static_cast<std::size_t>(id)]; }
   Estimate sum_of(NodeId id) const;
 
+  // The first rsqrt so far of a value that may be 0 or less, as far as its bound says: what depends
+  // on it has no bound.
+  std::optional<NodeId> unbounded() const { return unbounded_; }
+
  private:
   void compute(NodeId id, std::int64_t token);
   void compute_row_sum(const Node& node, Estimate& result) const;
+  void find_unbounded(NodeId id);
   void pick_expert(const Node& node, std::int64_t token, Estimate& result) const;
   void add_to_sum(NodeId id, std::int64_t token);
   std::optional<std::size_t> expert_of(const Node& node, std::int64_t token) const;
@@ -60,6 +65,7 @@ class Reference {
   std::vector<NodeId> once_for_all_;  // computed nodes without rows of tokens
   std::vector<NodeId> for_each_token_;
   std::vector<NodeId> sums_;
+  std::optional<NodeId> unbounded_;
   bool is_ready_ = false;                        // once_for_all_ are computed
   std::vector<Estimate> estimates_;              // by node
   std::vector<std::vector<double>> magnitudes_;  // of the summands with their bounds; by node

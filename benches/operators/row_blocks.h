@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#include "sim_engine/base/error.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::benches::operators {
@@ -22,8 +25,17 @@ struct TokenShare {
 // Rows of a block, if each takes `bytes_per_row` of scratch, with what is loaded ahead, beside
 // `fixed` bytes that the kernel holds all the time.  A block has half of the scratch at most: what
 // the block before still uses is there beside it.  Of few rows there are a few blocks all the same,
-// so that loads and work overlap.
+// so that loads and work overlap.  At least 1.
+//
+// Throws Error KB-O004 (exit code 21) if a row takes no bytes.
 inline std::int64_t rows_per_block(const TokenShare& share, Bytes bytes_per_row, Bytes fixed = 0) {
+  if (bytes_per_row < 1) {
+    throw Error("KB-O004", ExitCode::collective_misuse,
+                fmt::format("rows_per_block() with {} bytes of scratch for each row; they are "
+                            "those of all tensors that a row has at once",
+                            bytes_per_row));
+  }
+  if (share.count < 1) return 1;
   constexpr std::int64_t kFewBlocks = 4;
   constexpr Bytes kSmallBlock = 16 * 1024;  // below, a command costs more than it moves
   const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
@@ -36,9 +48,11 @@ inline std::int64_t rows_per_block(const TokenShare& share, Bytes bytes_per_row,
 }
 
 // For each block: work(begin, count, load(begin, count)), rows counted from the share's first.
+// REQUIRES: rows >= 1
 template <class Load, class Work>
 void for_each_block(const TokenShare& share, std::int64_t rows, const Load& load,
                     const Work& work) {
+  if (share.count < 1) return;
   const auto count_at = [&](std::int64_t begin) { return std::min(rows, share.count - begin); };
   std::optional next(load(0, count_at(0)));
   for (std::int64_t begin = 0; begin < share.count; begin += rows) {

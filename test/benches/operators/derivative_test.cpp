@@ -98,6 +98,19 @@ TEST_CASE("a gradient of a row's value that is used in all of its columns is the
   CHECK(check_gradients_of(forward, {token_input("x", kSmall)}, kSmall) == 5 * 6);
 }
 
+TEST_CASE("what experts have may be computed before it is looked up for each token",
+          "[derivative]") {
+  const auto forward = [](const Inputs& inputs) -> std::vector<Value> {
+    const Value w = inputs.column("w", 1);
+    const Value gate = sigmoid(w) * power(w, 3) * rsqrt(power(w, 2) + 1) + w * w;
+    return {inputs["x"] * per_token(gate, inputs["offsets"])};
+  };
+  CHECK(check_gradients_of(forward,
+                           {token_input("x", kSmall), expert_parameter("w", kSmall, 3, 2, 1, 0.25),
+                            expert_offsets("offsets", {0, 2, 2, 5})},
+                           kSmall) == 5 * 6 + 3);
+}
+
 TEST_CASE("inputs without a gradient and inputs that nothing depends on have none",
           "[derivative]") {
   InputSpec fixed = token_input("fixed", kSmall);

@@ -81,6 +81,13 @@ TEST_CASE("a graph that is none is refused with what would be right", "[operator
   CHECK_THROWS_WITH(per_token(some.inputs["w"], offsets), Contains("[experts, 1] is wanted"));
   CHECK_THROWS_WITH(per_token(some.inputs.column("e", 0), x), Contains("offsets are [1, experts"));
   CHECK_THROWS_WITH(expert_sums(x, offsets), Contains("[tokens, 1] is wanted"));
+  CHECK_THROWS_WITH(mean(some.inputs["e"]),
+                    "[KB-O001] operator graph: row_sum of [experts, 2] bf16; what experts have is "
+                    "used by columns: inputs.column(name, number)");
+  CHECK_THROWS_WITH(sigmoid(some.inputs["e"]), Contains("is used by columns"));
+  CHECK_THROWS_WITH(some.inputs["e"] * 2, Contains("is used by columns"));
+  CHECK_THROWS_WITH(some.inputs.column("e", 0) * some.inputs["w"],
+                    Contains("what experts have is [experts, 1]; per_token() first"));
   CHECK_THROWS_WITH(some.inputs["y"],
                     "[KB-O002] operator case: no input is named 'y'; there are: "
                     "x, w, v, e, offsets");
@@ -106,6 +113,63 @@ TEST_CASE("forward() returns computed rows of tokens, and an input is used in on
   CHECK_THROWS_WITH(
       refusal_of([](const Inputs& in) { return Values{in["x"] * in["w"] * in.column("w", 0)}; }),
       "[KB-O003] operator graph: input 'w' is used as a whole and by columns");
+}
+
+Forward times_expert(std::string_view parameter, std::string_view offsets) {
+  return [=](const Inputs& in) {
+    return std::vector<Value>{in["x"] * per_token(in.column(parameter, 0), in[offsets])};
+  };
+}
+
+TEST_CASE("an operator has one set of experts, and one tensor of offsets",
+          "[operator_graph][errors]") {
+  const InputSpec x = token_input("x", kSmall);
+  const InputSpec e = expert_parameter("e", kSmall, 4, 2, 0, 1);
+  const InputSpec offsets = expert_offsets("offsets", {0, 1, 2, 2, 6});
+  CHECK_NOTHROW(define({x, e, offsets}, times_expert("e", "offsets"), kSmall));
+  CHECK_THROWS_WITH(define(
+                        {x, e, offsets, expert_offsets("others", {0, 0, 0, 0, 6})},
+                        [](const Inputs& in) {
+                          return std::vector<Value>{in["x"] *
+                                                    per_token(in.column("e", 0), in["offsets"]) *
+                                                    per_token(in.column("e", 1), in["others"])};
+                        },
+                        kSmall),
+                    "[KB-O001] operator graph: per_token with other offsets than before; an "
+                    "operator has one set of experts, and one tensor of offsets");
+  CHECK_THROWS_WITH(
+      define({x, e, parameter("w", {kSmall.size, DType::f32, 0}, 3, 0, 1)}, times_expert("e", "w"),
+             kSmall),
+      "[KB-O001] operator graph: per_token with offsets [1, 3] and 4 experts; offsets are "
+      "[1, experts + 1]");
+  CHECK_THROWS_WITH(
+      define({x, e, expert_offsets("offsets", {0, 1, 6})}, times_expert("e", "offsets"), kSmall),
+      "[KB-O003] operator case: input 'offsets': it is of 2 experts, another input of 4; an "
+      "operator has one set of experts");
+}
+
+TEST_CASE("inputs that are none are refused", "[operator_graph][errors]") {
+  const InputSpec x = token_input("x", kSmall);
+  const auto refusal_of = [&](std::vector<InputSpec> inputs) {
+    define(
+        std::move(inputs), [](const Inputs& in) { return std::vector<Value>{in["x"] * 2}; },
+        kSmall);
+  };
+  CHECK_THROWS_WITH(refusal_of({x, x}),
+                    "[KB-O003] operator case: input 'x': there are two of that name");
+  CHECK_THROWS_WITH(refusal_of({x, parameter("", kSmall, 8, 0, 1)}), Contains("inputs have names"));
+  CHECK_THROWS_WITH(refusal_of({x, parameter("w", kSmall, 0, 0, 1)}),
+                    Contains("input 'w': inputs have columns, at least one"));
+  CHECK_THROWS_WITH(
+      refusal_of({x, expert_offsets("offsets", {0, 4, 3, 6})}),
+      Contains("input 'offsets': an expert's offset is not below that of the one before"));
+  InputSpec given = parameter("w", kSmall, 8, 0, 1);
+  given.elements = {1, 2, 3};
+  CHECK_THROWS_WITH(refusal_of({x, given}),
+                    Contains("input 'w': it has 8 elements, and 3 are given"));
+  InputSpec drawn = x;
+  drawn.elements = {1};
+  CHECK_THROWS_WITH(refusal_of({drawn}), Contains("those of tokens are drawn"));
 }
 
 }  // namespace

@@ -55,6 +55,14 @@ TEST_CASE("the same bench writes the same bytes, with any number of jobs",
   }
 }
 
+TEST_CASE("several types are given with commas", "[operator_command]") {
+  const TemporaryFolder folder;
+  REQUIRE(my_bench(folder, {"--case", "swiglu", "--dtype", "f16,f32"}).exit_code == 0);
+  CHECK(std::filesystem::exists(folder.path("configs/swiglu/f16/swiglu-f16-fwd-perf.csv")));
+  CHECK(std::filesystem::exists(folder.path("configs/swiglu/f32/swiglu-f32-bwd-perf.csv")));
+  CHECK_FALSE(std::filesystem::exists(folder.path("configs/swiglu/bf16")));
+}
+
 TEST_CASE("a wrong provider ends the run with 23 before any time is shown",
           "[operator_command][errors]") {
   const TemporaryFolder folder;
@@ -112,6 +120,10 @@ TEST_CASE("wrong arguments of bench are told with what would be right",
       {{"--case", "rsm"}, "[KB-U007] no operator case is named 'rsm'; did you mean 'rms'?\n"},
       {{"--case", "rms", "--dtype", "bf17"},
        "[KB-U012] --dtype 'bf17': not known; did you mean 'bf16'?\n"},
+      {{"--case", "rms", "--dtype", "f32,"},
+       "[KB-U012] --dtype '': not known; there are: f16, bf16, f32, all\n"},
+      {{"--case", "rms", "--dtype", "f32,f32"},
+       "[KB-U012] --dtype f32,f32: 'f32' is given twice\n"},
       {{"--case", "rms", "--save-path", ""},
        "[KB-U012] --save-path '': expected the name of a folder\n"},
       {{"--case", "rms", "--plott"},

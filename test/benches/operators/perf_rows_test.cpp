@@ -97,7 +97,9 @@ TEST_CASE("where nothing takes time there is no speed-up and no share", "[perf_r
   CHECK(std::holds_alternative<std::nullptr_t>(*row.find("Naive of roofline (%)")));
   const std::vector<Row> rows = {row};
   CHECK_THAT(perf_table("nothing", rows, two),
-             Contains("       0.000          0.000        -      0.000              -"));
+             Contains("       0.000          0.000        -      0.000              -") &&
+                 Contains("over Naive: Compiled -\n") && !Contains("nan"));
+  CHECK_THAT(speed_up_figure("nothing", "", rows, two), !Contains("nan"));
 }
 
 TEST_CASE("the table has the rows' figures, and the means below", "[perf_rows]") {
@@ -109,6 +111,48 @@ TEST_CASE("the table has the rows' figures, and the means below", "[perf_rows]")
                              "           50.0           25.0\n"));
   CHECK_THAT(table, Contains("# geometric mean of the speed-up over Naive: Compiled 2.00, Fused "
                              "8.00, Compiled Fused 2.00\n"));
+}
+
+TEST_CASE("the table says what SpeedUp is of, and of one provider has no means", "[perf_rows]") {
+  const std::vector<Row> rows = {row_of(1024)};
+  CHECK_THAT(perf_table("t", rows, kProviders), Contains("# SpeedUp: Naive / Fused\n"));
+  const std::vector<ProviderInfo> one = {naive()};
+  CHECK_THAT(perf_table("t", rows, one), !Contains("geometric mean"));
+}
+
+Measured of(Time time, Time in_kernels, int kernels) {
+  return {.time = time,
+          .in_kernels = in_kernels,
+          .roofline = Time{1'000'000},
+          .kernels = kernels,
+          .bytes = 0};
+}
+
+std::string table_of(const Measured& compiled_one, const Measured& fused_one) {
+  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const std::vector<ProviderInfo> providers = {naive(), compiled(), fused(nullptr, nullptr)};
+  const Measured first = of(Time{9'000'000}, Time{5'000'000}, 4);
+  const std::vector<MeasuredBoth> measured = {
+      {first, first}, {compiled_one, compiled_one}, {fused_one, fused_one}};
+  const std::vector<Row> rows = {perf_row(definition, providers, Direction::forward, measured)};
+  return perf_table("t", rows, providers);
+}
+
+TEST_CASE("where a further launch costs more than it saves, a line says so", "[perf_rows]") {
+  const Measured compiled_one = of(Time{4'000'000}, Time{3'000'000}, 1);
+  CHECK_THAT(table_of(compiled_one, of(Time{4'500'000}, Time{2'500'000}, 2)),
+             Contains("# Fused launches 2 kernels, Compiled 1: where that costs more (1.0 us each) "
+                      "than they save, it is slower\n"));
+  // Its kernels are slower themselves.
+  CHECK_THAT(table_of(compiled_one, of(Time{5'500'000}, Time{3'500'000}, 2)),
+             !Contains("launches"));
+}
+
+TEST_CASE("a provider that is faster than the roofline is named", "[perf_rows]") {
+  const Measured other = of(Time{2'000'000}, Time{1'000'000}, 1);
+  CHECK_THAT(table_of(other, other), !Contains("less time in kernels than the roofline"));
+  CHECK_THAT(table_of(other, of(Time{1'900'000}, Time{900'000}, 1)),
+             Contains("# Fused: 1 of 1 sizes take less time in kernels than the roofline"));
 }
 
 TEST_CASE("the figure has a line for each provider and dim, and the means", "[perf_rows]") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "benches/operators/correctness.h"
+#include "benches/operators/least_bytes.h"
 #include "benches/operators/measurement.h"
 #include "benches/row_cells.h"
 #include "sim_engine/base/error.h"
@@ -86,11 +87,16 @@ TEST_CASE("fusion changes no bit of a row", "[operators]") {
   }
 }
 
+Measured measured(const OperatorCase& operator_case, const ProviderInfo& provider,
+                  Direction direction, const Problem& problem) {
+  RuntimeContext torch(small_topology("tiny"), {.data = false});
+  const Definition definition = define(operator_case, problem);
+  return measure(torch, definition, provider)[static_cast<std::size_t>(direction)];
+}
+
 Measured measured(std::string_view name, const ProviderInfo& provider, Direction direction,
                   const Problem& problem) {
-  RuntimeContext torch(small_topology("tiny"), {.data = false});
-  const Definition definition = define(find_operator_case(name), problem);
-  return measure(torch, definition, provider)[static_cast<std::size_t>(direction)];
+  return measured(find_operator_case(name), provider, direction, problem);
 }
 
 // With T tokens, N = T dim elements of s bytes, W = dim weights on each of 2 PEs.
@@ -160,7 +166,50 @@ TEST_CASE("inputs with one gradient share its tensor, one that is upstream's is 
   const OperatorRun sum_run(torch, sum, of_sum);
   CHECK(sum_run.gradient("z").storage() == sum_run.upstream().storage());
   CHECK(sum_run.gradient("x").storage() != sum_run.upstream().storage());
-  CHECK_THROWS_WITH(run.input("y"), "[KB-O002] operator case: no input is named 'y'");
+  CHECK_THROWS_WITH(run.input("y"),
+                    "[KB-O002] operator case: no input is named 'y'; there are: x, residual, "
+                    "weight");
+}
+
+TEST_CASE("kernels of values of the graph are never faster than the roofline", "[operators]") {
+  const DType dtype = GENERATE(DType::bf16, DType::f32);
+  for (const OperatorCase* operator_case : operator_cases()) {
+    for (const ProviderInfo& info : operator_case->providers()) {
+      for (const Direction direction : kDirections) {
+        CAPTURE(operator_case->name(), info.name, direction);
+        const Measured one = measured(*operator_case, info, direction, {{1, 96, 40}, dtype, 0});
+        CHECK(one.roofline > Time{0});
+        CHECK(one.in_kernels >= one.roofline);
+      }
+    }
+  }
+}
+
+// Of T tokens, dim n, f32.  Upstream gradients and gradients, and besides:
+TEST_CASE("backward must be given the least of what forward may leave, by hand", "[operators]") {
+  const Problem problem{{1, 10, 8}, DType::f32, 0};
+  const Bytes n = 10 * 8 * 4;
+  const auto backward_of = [&](const Forward& forward) {
+    return least_bytes(
+        define({token_input("x", problem), token_input("z", problem)}, forward, problem),
+        Direction::backward, 10);
+  };
+  // dx = dz = 2 (x + z) dy: the sum that forward may leave, instead of x and z.
+  CHECK(backward_of([](const Inputs& in) {
+          return std::vector<Value>{power(in["x"] + in["z"], 2)};
+        }) == n + n + n);
+  // dx = z dy, dz = x dy.
+  CHECK(backward_of([](const Inputs& in) { return std::vector<Value>{in["x"] * in["z"]}; }) ==
+        2 * n + n + 2 * n);
+  // dz = dy, which is there; dx = 2 dy.
+  CHECK(backward_of([](const Inputs& in) { return std::vector<Value>{in["x"] * 2 + in["z"]}; }) ==
+        0 + n + n);
+  // Nothing is computed, nothing is moved.
+  CHECK(backward_of([](const Inputs& in) { return std::vector<Value>{in["x"] + in["z"]}; }) == 0);
+  // dx = sum(z^2) dy wants a column, but dz = 2 z sum(dy x) wants z and x.
+  CHECK(backward_of([](const Inputs& in) {
+          return std::vector<Value>{in["x"] * row_sum(power(in["z"], 2))};
+        }) == 2 * n + n + 2 * n);
 }
 
 }  // namespace
