@@ -331,7 +331,7 @@ class DistributedContext {
   std::map<std::vector<int>, LocalGroups> local_groups_;  // by ranks
   int group_count_ = 0;                                   // for names
   std::map<std::uint64_t, std::shared_ptr<ObjectExchange>> object_exchanges_;
-  std::map<int, std::vector<std::shared_ptr<Work::State>>> works_;  // under way, by global rank
+  std::map<int, WorkList> works_;  // by global rank
   bool initialized_for_all_ = false;
   std::set<int> initialized_ranks_;   // those that called init_process_group() themselves
   std::optional<int> started_ranks_;  // by the spawn() that is or was the last to run

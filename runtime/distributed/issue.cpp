@@ -261,7 +261,7 @@ void DistributedContext::note(CollectiveFingerprint& fingerprint, const Tensor& 
   const auto own = works_.find(local().rank);
   const bool will_be_summed =
       own != works_.end() &&
-      std::ranges::any_of(own->second, [&](const auto& work) { return work->will_write(x); });
+      std::ranges::any_of(own->second.all(), [&](const auto& work) { return work->will_write(x); });
   if (will_be_summed) fingerprint.placement = summed(fingerprint.placement);
 }
 
@@ -287,11 +287,7 @@ std::shared_ptr<Work::State> DistributedContext::make_work(std::string descripti
   auto work = std::make_shared<Work::State>(torch_.shared_simulation());
   work->rank = local().rank;
   work->description = std::move(description);
-  std::vector<std::shared_ptr<Work::State>>& own = works_[work->rank];
-  std::erase_if(own, [](const auto& earlier) {
-    return earlier->is_done && (earlier->is_waited_for || earlier->failure == nullptr);
-  });
-  own.push_back(work);
+  works_[work->rank].add(work);
   return work;
 }
 
@@ -314,7 +310,7 @@ void DistributedContext::start(const std::shared_ptr<Work::State>& work,
 // The failure of a work that nobody has waited for, which may be why others wait for ever.
 std::exception_ptr DistributedContext::unnoticed_failure() const {
   for (const auto& [rank, works] : works_) {
-    for (const std::shared_ptr<Work::State>& work : works) {
+    for (const std::shared_ptr<Work::State>& work : works.all()) {
       if (work->failure != nullptr && !work->is_waited_for) return work->failure;
     }
   }

@@ -185,7 +185,7 @@ void DistributedContext::ranks_start(int nprocs) {
 
 // The caller's, whether they end well or not.
 void DistributedContext::wait_for_works() {
-  for (const auto& work : std::vector(works_[local().rank])) {
+  for (const auto& work : std::vector(works_[local().rank].all())) {
     work->wait([&] { return work->describe_wait(); });
   }
 }
@@ -193,9 +193,7 @@ void DistributedContext::wait_for_works() {
 // A rank may leave works behind: they end, as torch's do, but it should have waited for them.
 void DistributedContext::rank_ends() {
   const int rank = local().rank;
-  while (!works_[rank].empty()) {
-    const std::shared_ptr<Work::State> work = std::move(works_[rank].back());
-    works_[rank].pop_back();
+  while (const std::shared_ptr<Work::State> work = works_[rank].take_last()) {
     work->wait([&] { return work->describe_wait(); });
     if (work->is_waited_for) continue;
     if (work->failure != nullptr) std::rethrow_exception(work->failure);
@@ -234,7 +232,7 @@ void DistributedContext::run_abandoned() {
 // Calls are counted anew.
 void DistributedContext::begin_anew() {
   for (const auto& [rank, works] : works_) {
-    for (const std::shared_ptr<Work::State>& work : works) work->release();
+    for (const std::shared_ptr<Work::State>& work : works.all()) work->release();
   }
   works_.clear();
   object_exchanges_.clear();

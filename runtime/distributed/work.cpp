@@ -103,6 +103,32 @@ void Work::State::poll() {
                              rank, kMostStalls, to_string(simulation.now()), description));
 }
 
+namespace {
+
+bool may_be_forgotten(const std::shared_ptr<Work::State>& work) {
+  return work->is_done && (work->is_waited_for || work->failure == nullptr);
+}
+
+}  // namespace
+
+void WorkList::add(std::shared_ptr<Work::State> work) {
+  constexpr std::size_t kLeast = 16;
+  if (works_.size() >= forget_at_) {
+    std::erase_if(works_, may_be_forgotten);
+    forget_at_ = std::max(kLeast, 2 * works_.size());
+  }
+  works_.push_back(std::move(work));
+}
+
+std::shared_ptr<Work::State> WorkList::take_last() {
+  while (!works_.empty()) {
+    std::shared_ptr<Work::State> last = std::move(works_.back());
+    works_.pop_back();
+    if (!may_be_forgotten(last)) return last;
+  }
+  return nullptr;
+}
+
 Work::State& Work::checked() const {
   if (state_ == nullptr) {
     throw CollectiveError("KB-R002",

@@ -108,4 +108,18 @@ struct Work::State {
   std::vector<runtime::Completion*> waiters;
 };
 
+// A rank's works that are not done, or have failed without being waited for; in the order of their
+// issue.
+class WorkList {
+ public:
+  void add(std::shared_ptr<Work::State> work);
+  std::shared_ptr<Work::State> take_last();  // null: there is none
+  // With some that are done.
+  const std::vector<std::shared_ptr<Work::State>>& all() const { return works_; }
+
+ private:
+  std::vector<std::shared_ptr<Work::State>> works_;
+  std::size_t forget_at_ = 0;  // of this size: so that each is looked at a few times only
+};
+
 }  // namespace kernbench::distributed
