@@ -48,6 +48,7 @@ Bench::Bench(BenchRequest request, Settings settings, Console& console)
 
 Bench::Context Bench::make_context(const Topology& topology, RuntimeOptions options) {
   throw_if_interrupted();
+  console_.open();
   return contexts_.make(topology, std::move(options));
 }
 

@@ -39,6 +39,7 @@ struct BenchInfo {
   // What the bench's settings make of ccl.yaml, for all that asks for Bench::ccl(); nullptr: they
   // leave it as it is.
   ccl::Config (*configure)(const Bench& bench) = nullptr;
+  bool is_on_one_device = false;  // SIP 0, however many there are
 };
 
 // What `kernbench run` was asked for.

@@ -40,6 +40,8 @@ Console Console::silent() {
 }
 
 void Console::print(std::string_view text) {
+  const std::string opening = std::exchange(opening_, {});
+  if (failure_ == 0) failure_ = write_all(descriptor_, opening);
   if (failure_ == 0) failure_ = write_all(descriptor_, text);
 }
 

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace kernbench::benches {
 
@@ -13,6 +14,10 @@ class Console {
   explicit Console(int descriptor);
   // Prints nothing.
   static Console silent();
+
+  // `text` goes before what is printed next, or open().
+  void begin_with(std::string text) { opening_ = std::move(text); }
+  void open() { print({}); }
 
   // Writes at once.  A failure is kept for finish(), and silences what follows.
   void print(std::string_view text);
@@ -31,7 +36,8 @@ class Console {
 
   int descriptor_;
   bool colour_;
-  int failure_ = 0;  // errno of the first write that failed
+  std::string opening_;  // that is yet to be printed
+  int failure_ = 0;      // errno of the first write that failed
 };
 
 // All of `text`; returns 0 or the errno of the write that failed.

@@ -64,7 +64,8 @@ BenchRequest request_of(const RunArguments& arguments, ProcessTeam* team) {
           .team = team};
 }
 
-std::string describe_ranks(const Bench& bench) {
+std::string describe_ranks(const BenchInfo& info, const Bench& bench) {
+  if (info.is_on_one_device) return "1 rank, on SIP 0";
   const int ranks = bench.world_size();
   const std::string_view each = bench.ccl().world_size() ? "PE, from the first on" : "SIP";
   return fmt::format("{} rank{}, one on each {}", ranks, ranks == 1 ? "" : "s", each);
@@ -74,7 +75,7 @@ std::string head(const BenchInfo& info, const Bench& bench) {
   const Topology& topology = bench.topology();
   std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
   text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
-  text += note_line("world size", describe_ranks(bench));
+  text += note_line("world size", describe_ranks(info, bench));
   return text + note_line("seed", fmt::format("{}", bench.seed()));
 }
 
@@ -125,6 +126,11 @@ Report report_of(const BenchInfo& info, const Bench& bench, double wall_s) {
   return report;
 }
 
+bool has_done_something(const Bench& bench) {
+  return bench.is_interrupted() || bench.statistics().events > 0 || !bench.rows().empty() ||
+         !bench.artifacts().empty();
+}
+
 // What is known of a run that failed: its trace, its foot, and if it was interrupted also its rows.
 // That it failed matters more than what cannot be written.
 void keep_the_finished(Report report, const Bench& bench, Outputs& outputs,
@@ -155,7 +161,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   Bench bench(std::move(request), std::move(settings), console);
   bench.configure(info);
 
-  console.print(head(info, bench));
+  console.begin_with(head(info, bench));  // unless it ends before it has done anything
   const auto start = std::chrono::steady_clock::now();
   const auto wall_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -165,7 +171,8 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
     info.run(bench);
     bench.check_contract(info.name);
   } catch (...) {
-    if (leads) keep_the_finished(report_of(info, bench, wall_s()), bench, outputs, console);
+    if (leads && has_done_something(bench))
+      keep_the_finished(report_of(info, bench, wall_s()), bench, outputs, console);
     throw;
   }
   if (!leads) return 0;

@@ -24,11 +24,11 @@ int number_in(std::initializer_list<const char*> variables, int otherwise) {
 }  // namespace
 
 int started_processes() {
-  return number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, 1);
+  return number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1);
 }
 
 int own_process_number() {
-  return number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK"}, 0);
+  return number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
 }
 
 }  // namespace kernbench::benches

@@ -50,6 +50,7 @@ std::vector<Row> Sweep::run() {
   KB_CHECK(!has_run_, "the sweep '{}' runs twice", name_);
   has_run_ = true;
   end_ = points_.size();
+  bench_.console_.open();
   if (bench_.leads() && !bench_.output_folder().empty()) restore();
   simulate_all();
   if (journal_ && journal_->failure() != 0) {

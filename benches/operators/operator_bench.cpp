@@ -209,7 +209,8 @@ BenchInfo bench_of(std::string_view case_name) {
                        {"save_path", "configs", "the folder of its files"},
                        {"plot", "false", "true: batch 1, and speed-ups over the length as figures"},
                        {"profile", "false", "true: Chrome traces"}},
-          .run = run};
+          .run = run,
+          .is_on_one_device = true};
 }
 
 std::vector<DType> parse_dtypes(std::string_view option, std::string_view text) {

@@ -43,6 +43,18 @@ Json without_wall(Json report) {
   return report;
 }
 
+TEST_CASE("what ends before it has done anything prints its error alone", "[cli][errors]") {
+  using Words = std::vector<std::string>;
+  for (const Words& more : {Words{"tp-mlp", "tp=0"}, Words{"collectives", "begin=0"},
+                            Words{"ipcq", "messages=0"}, Words{"gemm", "m=0"}}) {
+    const ProgramResult result = run_program({"run", "--bench", more[0], "--set", more[1]});
+    CAPTURE(more[0]);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, Catch::Contains("kernbench: error: [KB-U01"));
+    CHECK(result.out.empty());
+  }
+}
+
 }  // namespace
 
 TEST_CASE("the report has exactly the agreed keys", "[cli][run]") {

@@ -266,6 +266,10 @@ TEST_CASE("one of several processes that cannot talk does not begin", "[cli][tea
   const ProgramResult second = run_program(
       {"list"}, {.environment = {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}}});
   CHECK(second.err.empty());
+  // Started by srun.
+  const ProgramResult task =
+      run_program({"list"}, {.environment = {{"SLURM_STEP_NUM_TASKS", "4"}}});
+  CHECK(task.err == result.err);
   CHECK(result.err ==
         "kernbench: error: [KB-U015] started as one of 4 processes, but built without MPI: each "
         "would do all of the work and write the same files\n  build it with "

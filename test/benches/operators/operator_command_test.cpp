@@ -37,6 +37,7 @@ TEST_CASE("bench checks an operator, shows its times, and writes them", "[operat
   CHECK_THAT(csv, StartsWith("dim,batch_size,seq_len,Naive (us),Compiled (us),Fused (us),SpeedUp,"
                              "Roofline (us),Naive of roofline (%),"));
   CHECK(std::ranges::count(csv, '\n') == 3);
+  CHECK_THAT(result.out, Contains("#   world size    1 rank, on SIP 0\n"));
   CHECK_THAT(csv, Contains("\n2048,1,4096,"));
 }
 
@@ -150,7 +151,7 @@ TEST_CASE("a folder that cannot be written is found before anything is simulated
   const ProgramResult result = bench({"--case", "rms", "--save-path", file + "/x"});
   CHECK(result.exit_code == 4);
   CHECK_THAT(result.err, Contains("[KB-I010] cannot create '" + file + "/x/rms/bf16"));
-  CHECK_THAT(result.out, !Contains("checked"));
+  CHECK(result.out.empty());
 }
 
 TEST_CASE("list names the operators", "[operator_command][list]") {
