@@ -43,11 +43,11 @@ struct FiberLocal {
 
   int full_depth = 0;  // of the queue whose slots are all in use, while it waits for one
 
-  // How often a rank has looked at works that were not done, at one instant.
+  // How often a rank has looked at works that were not done, and waited for nothing else meanwhile.
   struct Polls {
-    Time at{0};
+    Time at{0};  // of the last one
     int looks = 0;
-    int stalls = 0;  // looks before which time could have gone on, and did not
+    int stalls = 0;  // the last ones before which time could have gone on, and did not
   };
   Polls polls;
 

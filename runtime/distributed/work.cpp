@@ -79,8 +79,8 @@ void Work::State::wait(runtime::DescribeWait describe) {
 }
 
 // In one turn of its fiber nothing else happens, so a second look would find what the first did:
-// what is due next comes before it.  So it does when a rank looks at many works at one instant: it
-// may make a new one for each look.
+// what is due next comes before it.  So it does when a rank has looked at many works and
+// waited for nothing else: it may make a new one for each look.
 void Work::State::poll() {
   constexpr int kFreeLooks = 1'000;
   constexpr int kMostStalls = 20'000;
@@ -90,8 +90,8 @@ void Work::State::poll() {
       polled_turn == simulation.fibers().turn() && polled_at == simulation.now();
   if (++polls.looks > kFreeLooks || has_looked) {
     simulation.yield();
-    ++polls.stalls;
-    if (polls.at != simulation.now()) polls = {.at = simulation.now()};
+    polls.stalls = polls.at == simulation.now() ? polls.stalls + 1 : 0;
+    polls.at = simulation.now();
   }
   polled_at = simulation.now();
   polled_turn = simulation.fibers().turn();
