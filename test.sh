@@ -127,7 +127,7 @@ else
 fi
 
 # Unlike the suite's queues between threads: real processes, and MPI's own start and end.
-step "mpi: the same bytes from one process and from three"
+step "mpi: the same bytes from one process and from several, and errors that end"
 must build mpi kernbench
 for check in evaluation_over_mpi operators_over_mpi fail_over_mpi; do
   if "$check"; then

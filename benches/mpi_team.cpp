@@ -31,6 +31,7 @@ class MpiTransport final : public TeamTransport {
     int provided = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
     if (provided < MPI_THREAD_FUNNELED) {
+      MPI_Finalize();
       throw LimitError("KB-L005", "MPI_Init_thread: this MPI allows no threads beside it");
     }
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -92,8 +93,14 @@ class MpiTransport final : public TeamTransport {
 }  // namespace
 
 std::unique_ptr<ProcessTeam> join_process_team() {
-  if (started_processes() < 2) return nullptr;
-  return std::make_unique<ProcessTeam>(std::make_unique<MpiTransport>());
+  const int count = started_processes();
+  if (count < 2) return nullptr;
+  auto transport = std::make_unique<MpiTransport>();
+  if (transport->size() == count) return std::make_unique<ProcessTeam>(std::move(transport));
+  const int size = transport->size();
+  transport.reset();
+  refuse_to_start(fmt::format("MPI knows of {}", size),
+                  "start it with the mpirun of the MPI that it was built with");
 }
 
 }  // namespace kernbench::benches

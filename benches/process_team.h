@@ -47,7 +47,9 @@ class TeamTransport {
 };
 
 // Thrown in a process that the leader has dismissed: it ends, and has nothing to say.
-struct Dismissed {};
+struct Dismissed {
+  int exit_code = 0;
+};
 
 class ProcessTeam {
  public:

@@ -67,8 +67,8 @@ int run_command(int argc, const char* const* argv) {
     team = join_process_team();
     return std::visit([&](const auto& arguments) { return dispatch(arguments, team.get()); },
                       parse_command_line(argc, argv));
-  } catch (const Dismissed&) {
-    return 0;
+  } catch (const Dismissed& dismissed) {
+    return dismissed.exit_code;
   } catch (...) {
     const runtime::Failure failure =
         runtime::describe_failure(std::current_exception(), command_of(argc, argv));

@@ -64,9 +64,13 @@ BenchRequest request_of(const RunArguments& arguments, ProcessTeam* team) {
           .team = team};
 }
 
+int rank_count(const BenchInfo& info, const Bench& bench) {
+  return info.is_on_one_device ? 1 : bench.world_size();
+}
+
 std::string describe_ranks(const BenchInfo& info, const Bench& bench) {
   if (info.is_on_one_device) return "1 rank, on SIP 0";
-  const int ranks = bench.world_size();
+  const int ranks = rank_count(info, bench);
   const std::string_view each = bench.ccl().world_size() ? "PE, from the first on" : "SIP";
   return fmt::format("{} rank{}, one on each {}", ranks, ranks == 1 ? "" : "s", each);
 }
@@ -117,7 +121,7 @@ Report report_of(const BenchInfo& info, const Bench& bench, double wall_s) {
   Report report{.bench = info.name,
                 .ok = bench.ok(),
                 .topology = bench.topology().name,
-                .world_size = bench.world_size(),
+                .world_size = rank_count(info, bench),
                 .seed = bench.seed(),
                 .rows = bench.rows(),
                 .artifacts = {},

@@ -1,9 +1,14 @@
 #include "benches/started_processes.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <initializer_list>
 #include <string_view>
+
+#include "benches/process_team.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
@@ -27,8 +32,13 @@ int started_processes() {
   return number_in({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1);
 }
 
-int own_process_number() {
-  return number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
+void refuse_to_start(std::string_view why, std::string_view remedy) {
+  const int own_number = number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
+  if (own_number > 0) throw Dismissed{.exit_code = static_cast<int>(ExitCode::usage)};
+  throw UsageError("KB-U015",
+                   fmt::format("started as one of {} processes, but {}: each would do all of the "
+                               "work and write the same files\n  {}, or start it alone",
+                               started_processes(), why, remedy));
 }
 
 }  // namespace kernbench::benches

@@ -2,11 +2,15 @@
 
 #pragma once
 
+#include <string_view>
+
 namespace kernbench::benches {
 
 // What mpirun says in the environment: Open MPI, MPICH and its kin; 1 without any.
 int started_processes();
-// Which of them it is, from 0.
-int own_process_number();
+
+// They cannot talk to each other: throws UsageError KB-U015 in the first of them, and Dismissed in
+// the others.
+[[noreturn]] void refuse_to_start(std::string_view why, std::string_view remedy);
 
 }  // namespace kernbench::benches

@@ -154,15 +154,15 @@ class Done {
 
 void SweepMember::serve(std::size_t jobs) {
   Done done;
-  WorkerThreads threads = start_threads(jobs);
-  std::vector<asio::thread_pool*> idle;
-  for (asio::thread_pool& thread : threads.pools) idle.push_back(&thread);
   const auto simulate = [&](asio::thread_pool* thread, std::size_t point) {
     const std::optional<PointOutcome> outcome = points_.simulate(point);
     std::string line = outcome ? line_of(sweep_, point, *outcome) : "";
     const Kind kind = line.empty() ? Kind::failed : Kind::outcome;
     done.add({{.kind = kind, .number = point, .text = std::move(line)}, thread});
   };
+  WorkerThreads threads = start_threads(jobs);  // ends before what it uses
+  std::vector<asio::thread_pool*> idle;
+  for (asio::thread_pool& thread : threads.pools) idle.push_back(&thread);
   const auto obey = [&](const TeamMessage& message) {
     if (message.kind == Kind::take) {
       KB_CHECK(!idle.empty(), "the leader has given more points than were wanted");

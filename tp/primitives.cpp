@@ -8,6 +8,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/device_kernel.h"
+#include "runtime/functional/pieces.h"
 #include "runtime/functional/shape_operators.h"
 #include "tp/misuse.h"
 #include "tp/partition.h"
@@ -24,12 +25,6 @@ bool is_whole(RuntimeContext& torch, const Tensor& x, const CallGroup& group) {
 
 std::size_t last_dim(const Tensor& x) {
   return x.shape().rank() - 1;
-}
-
-Shape with_size(const Tensor& x, std::size_t dim, std::int64_t size) {
-  std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
-  sizes.at(dim) = size;
-  return Shape(sizes);
 }
 
 // Like x, of another shape, and no sum of holders.
@@ -96,7 +91,8 @@ Pending gather_along_first_dim(RuntimeContext& torch, const Tensor& x, const Cal
                                Issue issue) {
   if (is_whole(torch, x, group)) return {x};
   const int world_size = torch.distributed.get_world_size(group.group);
-  const Tensor all = result_like(x, "gather", with_size(x, 0, x.shape()[0] * world_size));
+  const Tensor all =
+      result_like(x, "gather", ops::with_size(x.shape(), 0, x.shape()[0] * world_size));
   return {all, torch.distributed.all_gather_into_tensor(
                    all, x, {group.group, issue == Issue::async}, group.location)};
 }
@@ -106,8 +102,8 @@ Tensor gather_whole_along_first_dim(RuntimeContext& torch, const Tensor& x,
   const int world_size = torch.distributed.get_world_size(group.group);
   const ops::Placement placement = uncut_along(x, 0);
   if (world_size == 1 && placement == ops::placement_of(x)) return x;
-  const Tensor all =
-      ops::make_like(x, "gather", with_size(x, 0, x.shape()[0] * world_size), x.dtype(), placement);
+  const Tensor all = ops::make_like(
+      x, "gather", ops::with_size(x.shape(), 0, x.shape()[0] * world_size), x.dtype(), placement);
   torch.distributed.all_gather_into_tensor(all, x, {group.group}, group.location);
   return all;
 }
@@ -133,8 +129,8 @@ Pending reduce_scatter_along_first_dim(RuntimeContext& torch, const Tensor& x,
                                        const CallGroup& group, Issue issue) {
   if (is_whole(torch, x, group)) return {x};
   const int world_size = torch.distributed.get_world_size(group.group);
-  const Tensor part =
-      result_like(x, "reduce_scatter", with_size(x, 0, part_of_first_dim(x, world_size)));
+  const Tensor part = result_like(x, "reduce_scatter",
+                                  ops::with_size(x.shape(), 0, part_of_first_dim(x, world_size)));
   return {part, torch.distributed.reduce_scatter_tensor(
                     part, x, ReduceOp::sum, {group.group, issue == Issue::async}, group.location)};
 }
@@ -157,7 +153,7 @@ Tensor exchange_along_first_dim(RuntimeContext& torch, const Tensor& x, const Ca
       output_split_sizes.empty()
           ? x.shape()[0]
           : std::accumulate(output_split_sizes.begin(), output_split_sizes.end(), std::int64_t{0});
-  const Tensor received = result_like(x, "all_to_all", with_size(x, 0, rows));
+  const Tensor received = result_like(x, "all_to_all", ops::with_size(x.shape(), 0, rows));
   torch.distributed.all_to_all_single(received, x, output_split_sizes, input_split_sizes,
                                       {group.group}, group.location);
   return received;

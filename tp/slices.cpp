@@ -21,14 +21,11 @@ struct Rows {
 
 void copy_rows(tl::Context& tl, const Rows& target, const Rows& source, std::int64_t rows,
                std::int64_t columns) {
-  const std::int64_t most = ops::block_elements(tl);
-  ops::for_each_block(columns, most, [&](std::int64_t column, std::int64_t width) {
-    const std::int64_t at_once = std::max<std::int64_t>(most / width, 1);
-    ops::for_each_block(rows, at_once, [&](std::int64_t row, std::int64_t height) {
-      const tl::Tensor block = tl.load(source.begin + row * source.pitch + column, {height, width},
-                                       source.begin.dtype(), source.pitch);
-      tl.store(target.begin + row * target.pitch + column, block, target.pitch);
-    });
+  ops::for_each_matrix_block(tl, rows, columns, [&](const ops::MatrixBlock& block) {
+    const tl::Tensor elements =
+        tl.load(source.begin + block.row * source.pitch + block.column, {block.height, block.width},
+                source.begin.dtype(), source.pitch);
+    tl.store(target.begin + block.row * target.pitch + block.column, elements, target.pitch);
   });
 }
 

@@ -17,9 +17,10 @@ Wide hbm_bytes_per_s(const Topology& topology, const std::vector<sim::PeLocation
   const HbmSpec& hbm = topology.cube.hbm;
   if (hbm.bandwidth.is_unlimited()) return 0;
   const int slices_per_cube = sim::Routing::hbm_slice_count(topology);
-  const int pes_per_slice = topology.pe_count() / slices_per_cube;
   std::set<std::pair<int, int>> slices;
-  for (const sim::PeLocation& pe : pes) slices.emplace(pe.cube, pe.pe / pes_per_slice);
+  for (const sim::PeLocation& pe : pes) {
+    slices.emplace(pe.cube, sim::Routing::hbm_slice_of(topology, pe.pe));
+  }
   return Wide{hbm.bandwidth.per_second} * (hbm.channels / slices_per_cube) *
          static_cast<int>(slices.size());
 }

@@ -211,11 +211,12 @@ void compute(Provider& provider, const ProviderInfo& info, const Definition& def
     direction == Direction::forward ? provider.forward() : provider.backward();
   } catch (const Error& error) {
     if (error.exit_code() == ExitCode::interrupted) throw;
-    const std::string_view text = error.what();
-    throw Error(
-        error.code(), error.exit_code(),
-        fmt::format("{} {}, {}: {}", info.name, name_of(direction), describe(definition.problem),
-                    text.substr(fmt::formatted_size("[{}] ", error.code()))));
+    std::string_view text = error.what();
+    const std::string code = fmt::format("[{}] ", error.code());
+    if (text.starts_with(code)) text.remove_prefix(code.size());
+    throw Error(error.code(), error.exit_code(),
+                fmt::format("{} {}, {}: {}", info.name, name_of(direction),
+                            describe(definition.problem), text));
   }
 }
 

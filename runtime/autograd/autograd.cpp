@@ -42,6 +42,7 @@ void check_part(std::string_view name, const Tensor& output, const Tensor& input
                                    "{}",
                                    to_string(shape), to_string(whole), part.start, dimension));
   }
+  ops::check_is_uncut(name, input, dimension);
   if (ops::placement_of(output) == ops::placement_of(input)) return;
   ops::refuse_placements(name, input, output, "a part lies as the whole does");
 }

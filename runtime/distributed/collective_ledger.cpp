@@ -47,9 +47,10 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
   std::uint64_t& next_sequence = members_.at(static_cast<std::size_t>(rank)).next_sequence;
   const std::uint64_t sequence = next_sequence;
   if (const auto refused = refused_.find(rank); refused != refused_.end()) {
+    ++refused->second.calls;
     throw CollectiveError("KB-C015", fmt::format("{}: rank {} cannot use this group since its {}",
                                                  describe(fingerprint, sequence),
-                                                 member(rank).global_rank, refused->second));
+                                                 member(rank).global_rank, refused->second.what));
   }
   const std::size_t index = sequence - first_sequence_;
   if (index == records_.size()) records_.push_back({operation, fingerprint, {}, true, {}});
@@ -66,7 +67,7 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
     }
     note_device(record, rank, fingerprint);
   } catch (const Error& error) {
-    refused_[rank] =
+    refused_[rank].what =
         fmt::format("{} was refused ({})", describe(fingerprint, sequence), error.code());
     throw;
   }
@@ -76,6 +77,11 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
   const CollectiveCall call{rank, sequence, record.operation};
   forget_complete_records();
   return call;
+}
+
+int CollectiveLedger::futile_calls(int rank) const {
+  const auto refused = refused_.find(rank);
+  return refused == refused_.end() ? 0 : refused->second.calls;
 }
 
 void CollectiveLedger::forget_complete_records() {

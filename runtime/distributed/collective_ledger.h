@@ -44,6 +44,9 @@ class CollectiveLedger {
   // "had returned", "was never started"; empty: it is there.
   std::string_view absence_of(int rank) const;
 
+  // How often it has called since it was refused.
+  int futile_calls(int rank) const;
+
   // How many collectives it has called.
   std::uint64_t next_sequence(int rank) const { return member(rank).next_sequence; }
 
@@ -84,9 +87,13 @@ class CollectiveLedger {
 
   std::vector<Member> members_;  // by group rank
   int absent_count_ = 0;
-  std::map<int, std::string> refused_;  // "all_reduce#0 (...) at x.cpp:9 was refused (KB-C001)"
-  std::uint64_t first_sequence_ = 0;    // of records_.front()
-  std::deque<Record> records_;          // of those that not all have called yet
+  struct Refusal {
+    std::string what;  // "all_reduce#0 (...) at x.cpp:9 was refused (KB-C001)"
+    int calls = 0;     // since then
+  };
+  std::map<int, Refusal> refused_;    // by group rank
+  std::uint64_t first_sequence_ = 0;  // of records_.front()
+  std::deque<Record> records_;        // of those that not all have called yet
 };
 
 }  // namespace kernbench::distributed

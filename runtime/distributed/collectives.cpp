@@ -44,7 +44,6 @@ void DistributedContext::check_list(std::string_view function, std::string_view 
                   backend_class(), function, list, expected, tensors.size()));
 }
 
-// The group rank of what is given as a global rank or as one in the group.
 namespace {
 
 // What the rank is that a call names.
@@ -58,6 +57,7 @@ std::string_view role_of_rank(std::string_view function) {
 
 }  // namespace
 
+// The group rank of what is given as a global rank or as one in the group.
 int DistributedContext::root_of(std::string_view function, const Call& call,
                                 const std::optional<int>& global,
                                 const std::optional<int>& in_group) const {

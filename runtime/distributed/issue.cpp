@@ -123,18 +123,23 @@ void check_one_device(std::string_view function, const CollectiveRequest& reques
   }
 }
 
-// A rank that is told that others have left, and calls again, for ever, waits for nothing.
+// A rank that is told that others have left, or that its call was refused, and calls again, for
+// ever, waits for nothing.
 void stop_if_endless(runtime::Simulation& simulation, const Group& group, int rank) {
   constexpr std::uint64_t kMostCalls = 10'000;
   std::uint64_t least = group.ledger.next_sequence(rank);
   const std::uint64_t own = least;
   for (int i = 0; i < group.size(); ++i) least = std::min(least, group.ledger.next_sequence(i));
-  if (own - least < kMostCalls || simulation.fibers().current() == nullptr) return;
+  const auto refused = static_cast<std::uint64_t>(group.ledger.futile_calls(rank));
+  const bool is_endless = own - least >= kMostCalls || refused >= kMostCalls;
+  if (!is_endless || simulation.fibers().current() == nullptr) return;
   simulation.fail(std::make_exception_ptr(DeadlockError(
       "KB-D002",
-      fmt::format("no progress: rank {} has called {} collectives by t={} that others have left, "
-                  "and caught the error each time",
-                  simulation.local().rank, own - least, to_string(simulation.now())))));
+      fmt::format("no progress: rank {} has called {} collectives by t={} that {}, and caught the "
+                  "error each time",
+                  simulation.local().rank, std::max(own - least, refused),
+                  to_string(simulation.now()),
+                  refused > 0 ? "were refused" : "others have left"))));
   simulation.fibers().park([] { return std::string("the end of the run"); });
 }
 
@@ -192,7 +197,7 @@ DistributedContext::Arrival DistributedContext::arrive(const Call& call,
         call.rank, fingerprint, request.gives, request.takes, simulation.next_operation());
     simulation.begin(arrived.operation);
     return {arrived, flight};
-  } catch (const DeadlockError&) {
+  } catch (const Error&) {
     stop_if_endless(simulation, *call.group, call.rank);
     throw;
   }

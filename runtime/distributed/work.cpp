@@ -95,7 +95,8 @@ void Work::State::poll() {
   }
   polled_at = simulation.now();
   polled_turn = simulation.fibers().turn();
-  if (is_done || polls.stalls < kMostStalls) return;
+  if (is_done) polls = {.at = polled_at};
+  if (polls.stalls < kMostStalls) return;
   polls.stalls = 0;
   throw DeadlockError(
       "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "

@@ -72,6 +72,7 @@ const Fiber* fiber_at_fault(const void* context) {
   static_cast<void>(machine);
 #endif
   for (const FaultWatch* watch = watches; watch != nullptr; watch = watch->next()) {
+    if (!watch->pool().contains(frame)) continue;  // fibers of others may end meanwhile
     const Fiber* fiber = watch->current();
     if (fiber != nullptr && fiber->has_on_stack(frame)) return fiber;
   }
@@ -127,6 +128,7 @@ bool is_fault(const siginfo_t& info) {
 // Returning executes the access again, then under the default action; what was sent comes again.
 void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& previous = fault_of(signal).previous;
+  if (!is_fault(*info) && previous.sa_handler == SIG_IGN) return;
   const bool is_handler = previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN;
   if (!is_handler || chained != 0) {
     ::signal(signal, SIG_DFL);

@@ -49,6 +49,8 @@ class StackPool {
 
   // Whether an access to `address` ran over the end of one of these stacks.  Async-signal-safe.
   bool is_guard(const void* address) const noexcept;
+  // Whether it lies in the place of one of these stacks.  Async-signal-safe.
+  bool contains(const void* address) const noexcept { return slab_of(address) != nullptr; }
 
   // At least as many are in each stack.
   std::size_t stack_bytes() const { return stack_bytes_; }

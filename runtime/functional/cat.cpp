@@ -14,19 +14,10 @@ namespace kernbench {
 
 namespace {
 
-void check_is_uncut(std::string_view name, const Tensor& x, std::size_t dimension) {
-  const ops::Placement placement = ops::placement_of(x);
-  if (placement.cube != ops::cut(dimension) && placement.pe != ops::cut(dimension)) return;
-  ops::refuse_placement(name, x,
-                        fmt::format("along dimension {}, which is cut, PEs would have to exchange "
-                                    "elements",
-                                    dimension));
-}
-
 // Sizes along the dimension.
 std::vector<std::int64_t> check_cat(const std::vector<Tensor>& tensors, std::size_t dimension) {
   const Tensor& first = tensors.front();
-  check_is_uncut("cat", first, dimension);
+  ops::check_is_uncut("cat", first, dimension);
   std::vector<std::int64_t> sizes;
   for (const Tensor& tensor : tensors) {
     const bool fits =
@@ -90,7 +81,7 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length)
     ops::refuse_shapes("narrow", fmt::format("start ({}) + length ({}) exceeds dimension size ({})",
                                              start, length, size));
   }
-  check_is_uncut("narrow", x, dimension);
+  ops::check_is_uncut("narrow", x, dimension);
   return autograd::record_part("narrow", ops::narrowed(x, dimension, start, length), x,
                                {dimension, start});
 }

@@ -49,8 +49,8 @@ void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
         "KB-M010",
         fmt::format(
             "{}: a row of {} elements is needed whole in scratch, in f32 and several times; "
-            "share columns among ranks (of logits: tp::vocab_parallel_cross_entropy), make "
-            "rows shorter, or use a topology with a larger pe.tcm.capacity\n  {}",
+            "share columns among ranks (of logits: a vocabulary parallel loss), make rows "
+            "shorter, or use a topology with a larger pe.tcm.capacity\n  {}",
             name, columns, error.what()));
   }
 }

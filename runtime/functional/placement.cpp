@@ -162,6 +162,15 @@ void check_has_whole_rows(std::string_view name, const Tensor& x) {
   refuse_placement(name, x, "its rows are needed whole: only other dimensions may be cut");
 }
 
+void check_is_uncut(std::string_view name, const Tensor& x, std::size_t dimension) {
+  const Placement placement = placement_of(x);
+  if (placement.cube != cut(dimension) && placement.pe != cut(dimension)) return;
+  refuse_placement(name, x,
+                   fmt::format("along dimension {}, which is cut, PEs would have to exchange "
+                               "elements",
+                               dimension));
+}
+
 std::size_t dimension_of(std::string_view name, const Tensor& x, int dim) {
   const auto rank = static_cast<int>(x.shape().rank());
   if (rank == 0) {

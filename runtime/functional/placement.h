@@ -88,6 +88,8 @@ void check_operands(std::string_view name, const std::vector<Tensor>& operands);
 // cannot be computed, or if its last dimension is cut, where a function works along it.
 void check_is_whole(std::string_view name, const Tensor& x);
 void check_has_whole_rows(std::string_view name, const Tensor& x);
+// The same, if this dimension is cut.
+void check_is_uncut(std::string_view name, const Tensor& x, std::size_t dimension);
 
 // A dimension, of which negative ones count from the last.  Throws DeviceError KB-F001 if there is
 // no such.

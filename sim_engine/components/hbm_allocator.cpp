@@ -28,7 +28,7 @@ HbmAllocator::HbmAllocator(const Topology& topology, int sip)
       slice_bytes_(topology.cube.hbm.capacity / slices_per_cube_ / kAlignment * kAlignment) {}
 
 int HbmAllocator::slice_of(int cube, int pe) const {
-  return cube * slices_per_cube_ + pe / (topology_.pe_count() / slices_per_cube_);
+  return cube * slices_per_cube_ + Routing::hbm_slice_of(topology_, pe);
 }
 
 Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, Holder holder) {

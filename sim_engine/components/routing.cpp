@@ -12,6 +12,10 @@ int Routing::hbm_slice_count(const Topology& topology) {
   return std::min(topology.cube.hbm.channels, topology.pe_count());
 }
 
+int Routing::hbm_slice_of(const Topology& topology, int pe) {
+  return pe / (topology.pe_count() / hbm_slice_count(topology));
+}
+
 Routing::Routing(const Topology& topology)
     : topology_(topology),
       cubes_(cube_grid(topology)),
@@ -61,8 +65,7 @@ std::string Routing::name(LinkId link) const {
 }
 
 LinkId Routing::hbm_link(const PeLocation& at) const {
-  const int pes_per_slice = topology_.pe_count() / static_cast<int>(hbm_slices_);
-  return cube_link(at.sip, at.cube, kHbm + static_cast<LinkId>(at.pe / pes_per_slice));
+  return cube_link(at.sip, at.cube, kHbm + static_cast<LinkId>(hbm_slice_of(topology_, at.pe)));
 }
 
 // From the endpoint to its cube's network, or to the IO chiplet.

@@ -63,8 +63,9 @@ class Routing {
            static_cast<unsigned>(end.kind);
   }
 
-  // The slices that a cube's HBM is divided into, and the bandwidth of each.
+  // The slices that a cube's HBM is divided into, and which of them is next to a PE.
   static int hbm_slice_count(const Topology& topology);
+  static int hbm_slice_of(const Topology& topology, int pe);
 
  private:
   enum SipLink : LinkId { kHostDown, kHostUp, kSipOut, kCubes = kSipOut + kCompassCount };

@@ -159,6 +159,23 @@ TEST_CASE("a group whose mismatch was caught is used no more, and the refused ca
   world.check_works();
 }
 
+TEST_CASE("a rank that calls again for ever, whatever it is told, ends the run", "[failures]") {
+  WorldUnderTest world;
+  const std::string text = world.error_of<DeadlockError>([&](int rank) {
+    const Tensor x = world.tensor(rank, {rank == 2 ? 5 : 4});
+    for (;;) {
+      try {
+        return world.all_reduce(x);
+      } catch (const CollectiveError&) {
+      }
+    }
+  });
+  CHECK(text ==
+        "[KB-D002] no progress: rank 2 has called 10000 collectives by t=0 ns that were refused, "
+        "and caught the error each time");
+  world.check_works();
+}
+
 TEST_CASE("a rank that returns while others wait is named", "[failures]") {
   WorldUnderTest world;
   std::uint_least32_t line = 0;

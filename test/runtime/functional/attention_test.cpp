@@ -131,7 +131,7 @@ TEST_CASE("of rows that do not fit scratch the error says what helps", "[attenti
   const std::string error = error_of<DeviceError>([&] { F::softmax(dut.leaf({2, 400}, 1)); });
   CHECK(error.starts_with(
       "[KB-M010] softmax: a row of 400 elements is needed whole in scratch, in f32 and several "
-      "times; share columns among ranks (of logits: tp::vocab_parallel_cross_entropy), make rows "
+      "times; share columns among ranks (of logits: a vocabulary parallel loss), make rows "
       "shorter, or use a topology with a larger pe.tcm.capacity\n  [KB-M010] out of TCM: tl."));
   CHECK(error_of<DeviceError>([&] {
           F::layer_norm(dut.leaf({2, 400}, 1), {400});
