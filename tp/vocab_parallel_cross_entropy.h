@@ -26,6 +26,9 @@ struct VocabParallelCrossEntropyOptions {
 //   target  [...]         numbers of words in f32, the same on all ranks
 //   loss    [...]         f32, the same on all ranks
 //
+// A target that is no word picks nothing of x - max(x), as in Megatron: without smoothing its loss
+// is log(sum(exp(x - max(x)))).  Callers mask it.
+//
 // Communication: forward three all_reduces of [...]: of the maxima, of x[target] with what
 // smoothing adds, of the sums of exponentials.  Backward none.
 //

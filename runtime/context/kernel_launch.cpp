@@ -274,12 +274,27 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request) {
   return launch->message_balance().between_sips;
 }
 
+namespace {
+
+// What a Work is to write is before and after it another value, and nothing says which is meant.
+void check_is_settled(std::string_view name, const Tensor& tensor) {
+  const auto& writers = tensor.storage()->memory->writers;
+  if (writers.empty()) return;
+  throw CollectiveError("KB-G003",
+                        fmt::format("kernel '{}' uses tensor '{}', which {} is to write; wait for "
+                                    "its Work first",
+                                    name, tensor.name(), *writers.front()));
+}
+
+}  // namespace
+
 void run_on_holders(std::string_view name, const Tensor& first, std::vector<Tensor> uses,
                     std::function<void(tl::Context&)> body) {
   Simulation& simulation = *first.storage()->simulation;
   if (simulation.local().kind == FiberLocal::Kind::kernel) {
     throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", name));
   }
+  for (const Tensor& tensor : uses) check_is_settled(name, tensor);
   LaunchRequest request{
       std::string(name), {}, std::move(body), std::move(uses), simulation.next_operation()};
   simulation.begin(request.operation);

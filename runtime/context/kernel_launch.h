@@ -32,7 +32,8 @@ struct LaunchRequest {
 std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
 
 // Runs a user's kernel on every PE that holds an element of `first`, as run_kernel() does.
-// Throws CollectiveError KB-R012 inside a kernel.  REQUIRES: `first` and `uses` are on a device of
+// Throws CollectiveError KB-R012 inside a kernel, KB-G003 if a Work is to write one of `uses`.
+// REQUIRES: `first` and `uses` are on a device of
 // one context
 void run_on_holders(std::string_view name, const Tensor& first, std::vector<Tensor> uses,
                     std::function<void(tl::Context&)> body);

@@ -159,6 +159,7 @@ void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t seq
   if (absent_count_ == 0) return;
   for (const Member& absent : members_) {
     if (!cannot_call(absent, sequence)) continue;
+    const auto refused = refused_.find(static_cast<int>(&absent - members_.data()));
     if (record.first.timeout_ms > 0) report_monitored_barrier(record, sequence);
     std::vector<int> waiting;
     for (const Arrival& arrival : record.arrivals) {
@@ -168,10 +169,11 @@ void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t seq
     std::ranges::sort(waiting);
     throw DeadlockError(
         "KB-C002",
-        fmt::format("rank {} {} {}#{}, which {} called\n  {}{}", absent.global_rank,
+        fmt::format("rank {} {} {}#{}, which {} called{}\n  {}{}", absent.global_rank,
                     absent.absence == Absence::returned ? "finished without calling"
                                                         : "was never started, so it cannot call",
                     record.first.function, sequence, runtime::name_ranks(waiting),
+                    refused == refused_.end() ? "" : "; its " + refused->second.what,
                     fmt::format("rank {} called {}", first, describe(record.first, sequence)),
                     describe_others(absent, sequence)),
         ExitCode::collective_misuse);

@@ -14,6 +14,7 @@ namespace kernbench::distributed {
 void Work::State::keep(const Tensor& tensor, bool writes) {
   tensor.storage()->begin_use();
   tensor.storage()->memory->works.push_back(&description);
+  if (writes) tensor.storage()->memory->writers.push_back(&description);
   uses.push_back({tensor, writes});
 }
 
@@ -42,6 +43,7 @@ void Work::State::finish(std::exception_ptr how) {
 void Work::State::release() {
   for (const auto& [tensor, writes] : std::exchange(uses, {})) {
     std::erase(tensor.storage()->memory->works, &description);
+    std::erase(tensor.storage()->memory->writers, &description);
     tensor.storage()->end_use();
   }
 }

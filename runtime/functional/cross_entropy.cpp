@@ -37,9 +37,10 @@ tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
 
 tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) {
   // The largest first: what is left has digits to lose, and does not overflow.
-  const tl::Tensor x = classes.x - tl.max(classes.x, 1, {.keep_dims = true});
+  const tl::Tensor largest = tl.max(classes.x, 1, {.keep_dims = true});
+  const tl::Tensor x = classes.x - largest;
   const tl::Tensor normalizer = tl.log(sum_of_rows(tl, tl.exp(x)));
-  const tl::Tensor picked = sum_of_rows(tl, tl.where(classes.is_target, x, 0));
+  const tl::Tensor picked = sum_of_rows(tl, tl.where(classes.is_target, classes.x, 0)) - largest;
   if (smoothing == 0) return normalizer - picked;
   const double of_each = smoothing / static_cast<double>(x.shape()[1]);
   return normalizer - picked * (1 - smoothing) - sum_of_rows(tl, x) * of_each;

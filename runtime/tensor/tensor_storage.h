@@ -35,7 +35,8 @@ struct TensorMemory {
   // Launches, copies and collectives under way that use it, and who waits for their end.
   int pending = 0;
   std::vector<Completion*> waiters;
-  std::vector<const std::string*> works;  // what was issued with async_op and uses it
+  std::vector<const std::string*> works;    // what was issued with async_op and uses it
+  std::vector<const std::string*> writers;  // those of them that are to write it
 };
 
 }  // namespace runtime

@@ -64,6 +64,23 @@ Numbers times(const Numbers& x, const Bounded& factor) {
   return result;
 }
 
+TEST_CASE("a target that is no class picks nothing, in the loss as in its gradient",
+          "[cross_entropy]") {
+  OperatorsUnderTest dut;
+  const double smoothing = GENERATE(0.0, 0.25);
+  const Floats logits = {1, 2, 5};
+  const double all = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(5.0));
+  const Tensor x = dut.tensor({1, 3}, logits).requires_grad_();
+  const Tensor loss = F::cross_entropy(x, dut.tensor({1}, {9}), {.label_smoothing = smoothing});
+  // As above, of numbers below 8.
+  CHECK(std::abs(loss.item() - (all - smoothing * 8 / 3)) <= std::ldexp(8 * 8.0, -24));
+  loss.backward();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const double slope = std::exp(logits[i] - all) - smoothing / 3;
+    CHECK(std::abs(x.grad().to_vector()[i] - slope) <= std::ldexp(8 * 1.0, -24));
+  }
+}
+
 TEST_CASE("cross_entropy and its gradient against plain loops, with each reduction",
           "[cross_entropy]") {
   OperatorsUnderTest dut;
