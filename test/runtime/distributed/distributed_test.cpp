@@ -232,8 +232,16 @@ TEST_CASE("a collective inside a kernel is refused", "[distributed]") {
 TEST_CASE("one rank alone is a world", "[distributed]") {
   WorldUnderTest world(1);
   world.torch.distributed.init_process_group("meeting");
+  CHECK(world.torch.distributed.get_world_size() == 1);
   world.torch.distributed.barrier();  // the single driver is all there is
-  world.spawn([&](int) { world.torch.distributed.barrier(); }, 1);
+  std::vector<int> passed;
+  world.spawn(
+      [&](int rank) {
+        world.torch.distributed.barrier();
+        passed.push_back(rank);
+      },
+      1);
+  CHECK(passed == std::vector<int>{0});
 }
 
 TEST_CASE("sequence numbers begin anew with each spawn", "[distributed]") {

@@ -102,7 +102,10 @@ void check_gradient_of_a_sum(OperatorsUnderTest& dut, const Operator& tested) {
   };
   const std::vector<Floats> expected = gradients(dut, tested, whole);
   const std::vector<Floats> got = gradients(dut, tested, parts);
+  REQUIRE_FALSE(expected.empty());
+  REQUIRE(got.size() == expected.size());
   for (std::size_t k = 0; k < expected.size(); ++k) {
+    REQUIRE(got[k].size() == expected[k].size());
     const double bound = tested.is_exact ? 0 : std::ldexp(1.0, -16);
     for (std::size_t i = 0; i < expected[k].size(); ++i) {
       CHECK(std::abs(got[k][i] - expected[k][i]) <= bound);
