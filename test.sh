@@ -1,30 +1,49 @@
 #!/usr/bin/env bash
-# Runs everything: the suite in release and under AddressSanitizer, the golden file in debug, and the
-# acceptance programs against an installed copy.  The last line is "N passed, M failed"; exits 1 if anything failed.
+# Runs the tests.  The last line is "N passed, M failed"; exits with 1 if anything failed.
+#   ./test.sh           everything: the suite in release and under AddressSanitizer, the golden file in
+#                       debug, sweeps over mpirun, and the acceptance programs against an installed copy
+#   ./test.sh fast      after an edit: the preset dev, the cases of the folders that git says are changed
+#   ./test.sh fast all  the preset dev, all cases
 set -euo pipefail
 
 # shellcheck source=cmake/setup.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/cmake/setup.sh"
+# shellcheck source=cmake/steps.sh
+source "$kernbench_root/cmake/steps.sh"
 cd "$kernbench_root"
 
-readonly jobs=2
+jobs="$(nproc)"
+readonly jobs
 readonly acceptance=../shared/acceptance
 readonly prefix="$kernbench_root/build/install"
 passed=0
 failed=0
 
+# The executables with test cases, by the folder that they test, without "_test".
+declare -A suites=(
+  [sim_engine]=test/sim_engine/sim_engine
+  [runtime]=test/runtime/runtime
+  [ccl]="test/ccl/ccl test/ccl/golden test/ccl/guide/guide"
+  [tp]="test/tp/tp test/tp/guide/tensor_parallel_guide"
+  [benches]="test/benches/benches test/benches/operators/guide/operator_guide"
+  [failures]=test/failures/failures
+  [testing]=test/testing/testing
+  [records]=test/records/records
+  [runner]=test/runner/runner
+  [tidy]=test/tidy/tidy
+)
+
+usage() {
+  sed -nE '2,/^set /s/^# ?//p' "${BASH_SOURCE[0]}"
+}
+
 finish() {
   local status=$?
   if ((status != 0 && failed == 0)); then failed=1; fi
+  print_steps
   printf '%d passed, %d failed\n' "$passed" "$failed"
   ((failed == 0)) || exit 1
   exit 0
-}
-trap finish EXIT
-trap 'exit 130' INT TERM
-
-step() {
-  printf '== %s\n' "$*"
 }
 
 # must COMMAND...: without it nothing further makes sense, so its failure ends the run.
@@ -35,31 +54,111 @@ must() {
   exit 1
 }
 
-# run_suite PRESET: ctest, whose cases are counted.
-run_suite() {
-  local preset="$1" log="build/$1/ctest.log" summary
-  ctest --preset "$preset" --parallel "$jobs" </dev/null 2>&1 | tee "$log" || true
-  summary="$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/\1 \2/p' "$log")"
-  if [[ -z "$summary" ]]; then  # no test at all is a failure
+# count COMMAND...: one more test.
+count() {
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+  fi
+}
+
+# suite_targets FOLDER...: the executables of these folders, as targets of ninja.
+suite_targets() {
+  local folder suite
+  for folder in "$@"; do
+    for suite in ${suites[$folder]}; do printf '%s_test\n' "${suite##*/}"; done
+  done
+}
+
+# run_cases PRESET TAG FOLDER...: the cases of these folders; with TAG, those that Catch2 selects by it.
+# The JUnit file is counted.
+run_cases() {
+  local preset="$1" tag="$2" folder suite
+  local -a programs=() select=()
+  shift 2
+  [[ -z "$tag" ]] || select=(--tag "$tag")
+  for folder in "$@"; do
+    for suite in ${suites[$folder]}; do programs+=("build/$preset/${suite}_test"); done
+  done
+  local cases="build/$preset/cases"
+  rm -f "$cases/junit.xml"
+  "build/$preset/test/runner/kernbench_run_tests" --jobs "$jobs" --folder "$cases" "${select[@]}" \
+    "${programs[@]}" </dev/null || true
+  if [[ ! -e "$cases/junit.xml" ]]; then
     failed=$((failed + 1))
     return
   fi
+  local tests failures
+  read -r tests failures < <(sed -nE 's/.*<testsuite name=.* tests="([0-9]+)" failures="([0-9]+)".*/\1 \2/p' \
+    "$cases/junit.xml" | awk '{ tests += $1; failures += $2 } END { print tests + 0, failures + 0 }')
+  passed=$((passed + tests - failures))
+  failed=$((failed + failures))
+}
+
+# The folders of `suites` in which git sees a change: of the work tree, or, if it is clean, of the last commit.
+changed_folders() {
+  local files file folder
+  files="$(git status --porcelain --untracked-files=all | cut -c4- | sed 's/.* -> //')"
+  [[ -n "$files" ]] || files="$(git diff --name-only HEAD~1 HEAD)"
+  while read -r file; do
+    folder="${file#test/}"
+    case "${folder%%/*}" in
+      adr | adr-ko) echo records ;;
+      golden) echo ccl failures ;;
+      topologies) echo sim_engine ccl ;;
+      *) [[ -z "${suites[${folder%%/*}]:-}" ]] || echo "${folder%%/*}" ;;
+    esac
+  done <<<"$files" | tr ' ' '\n'
+  echo tidy
+}
+
+# Tests that are no cases of Catch2: what the compiler says of wrong programs.
+run_compiler_tests() {
+  local summary
+  summary="$(ctest --test-dir "build/$1" --label-exclude cases --output-on-failure </dev/null |
+    tee "build/$1/ctest.log" | sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests? failed out of ([0-9]+)$/\1 \2/p')"
+  if [[ -z "$summary" || "${summary% *}" != 0 ]]; then cat "build/$1/ctest.log"; fi
   failed=$((failed + ${summary% *}))
   passed=$((passed + ${summary#* } - ${summary% *}))
 }
 
+run_fast() {
+  local -a folders
+  if [[ "${1:-}" == all ]]; then
+    folders=("${!suites[@]}")
+  else
+    mapfile -t folders < <(changed_folders | sort -u)
+  fi
+  say "kernbench: cases of ${folders[*]}"
+  step "dev: build"
+  local -a targets
+  mapfile -t targets < <(suite_targets "${folders[@]}")
+  must build dev kernbench_run_tests "${targets[@]}"
+  step "dev: tests"
+  run_cases dev "" "${folders[@]}"
+}
+
 # run_acceptance PROGRAM TOPOLOGY
 run_acceptance() {
-  local log="build/acceptance/$1-$2.log"
-  if timeout 120 "build/acceptance/$1" "$prefix/share/kernbench/topologies/$2.yaml" \
-    </dev/null >"$log" 2>&1; then
+  local log="build/acceptance/$1-$2.log" status=0
+  timeout 120 "build/acceptance/$1" "$prefix/share/kernbench/topologies/$2.yaml" \
+    </dev/null >"$log" 2>&1 || status=$?
+  if ((status == 0)); then
     printf '%s on %s: passed\n' "$1" "$2"
-    passed=$((passed + 1))
   else
-    printf '%s on %s: FAILED (exit code %d)\n' "$1" "$2" "$?"
+    printf '%s on %s: FAILED (exit code %d)\n' "$1" "$2" "$status"
     cat "$log"
-    failed=$((failed + 1))
   fi
+  return "$status"
+}
+
+build_acceptance() {
+  local log=build/acceptance/build.log
+  mkdir -p build/acceptance
+  { cmake -S "$acceptance" -B build/acceptance -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$prefix" &&
+    cmake --build build/acceptance --target "$@"; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
 }
 
 # --oversubscribe and the variables let mpirun start as many processes as it is told, and as root.
@@ -71,7 +170,7 @@ mpi_run() {
 
 # What a command of the program leaves behind, of one process and of so many.
 same_over_mpi() {
-  local program="$PWD/build/mpi/benches/kernbench" folder=build/mpi/bytes processes="$1" count
+  local program="$PWD/build/release/benches/kernbench_over_mpi" folder=build/mpi/bytes processes="$1" count
   shift
   rm -rf "$folder"
   for count in 1 "$processes"; do
@@ -90,66 +189,81 @@ operators_over_mpi() { same_over_mpi 2 bench --case rms --dtype f16 --plot --sav
 # Every process finds many errors, has much to say of them, and ends.
 fail_over_mpi() {
   local topology=build/mpi/wrong.yaml status=0
+  mkdir -p build/mpi
   seq -f 'unknown_%g: 1' 200 >"$topology"
-  mpi_run 3 build/mpi/benches/kernbench run --bench ipcq --topology "$topology" >build/mpi/wrong.log \
-    2>&1 || status=$?
+  mpi_run 3 build/release/benches/kernbench_over_mpi run --bench ipcq --topology "$topology" \
+    >build/mpi/wrong.log 2>&1 || status=$?
   [[ "$status" == 3 ]] || { cat build/mpi/wrong.log; return 1; }
 }
 
-build_acceptance() {
-  local log=build/acceptance/build.log
-  mkdir -p build/acceptance
-  { cmake -S "$acceptance" -B build/acceptance -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$prefix" &&
-    cmake --build build/acceptance --target "$@"; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+run_everything() {
+  step "release: build"
+  must build release
+  step "release: tests"
+  run_cases release "" "${!suites[@]}"
+  run_compiler_tests release
+
+  step "headers: each compiles alone"
+  must build release kernbench_headers_alone
+
+  # Sweeps over numbers have nothing for a sanitizer to find that a few of them have not. The program as a whole
+  # (benches, failures) runs in release: its signals, limits of memory and child processes are no sanitizer's.
+  step "asan: build"
+  local -a folders=(sim_engine runtime ccl tp testing)
+  local -a targets
+  mapfile -t targets < <(suite_targets "${folders[@]}")
+  must build asan kernbench_run_tests "${targets[@]}"
+  step "asan: tests"
+  run_cases asan "~[exhaustive]" "${folders[@]}"
+
+  # What the golden file holds is the same in every build: without optimisation too.
+  step "debug: golden fingerprints"
+  must build golden golden_test
+  count build/golden/test/ccl/golden_test </dev/null
+
+  # Unlike the suite's queues between threads: real processes, and MPI's own start and end.
+  step "mpi: the same bytes from one process and from several, and errors that end"
+  count evaluation_over_mpi
+  count operators_over_mpi
+  count fail_over_mpi
+
+  step "install"
+  must cmake --install build/release --prefix "$prefix" >build/install.log
+
+  step "acceptance: programs of a user, against the installed copy"
+  if [[ ! -d "$acceptance" ]]; then
+    printf '%s is not here: skipped\n' "$acceptance"
+    return
+  fi
+  local program topology
+  must build_acceptance allreduce_worker failures own_collective custom_kernel tp_mlp
+  count run_acceptance own_collective ring_1d_6  # its algorithm is a ring's
+  for topology in default ring_1d_6; do count run_acceptance custom_kernel "$topology"; done
+  for topology in default ring_1d_6 torus_2d_2x3; do count run_acceptance tp_mlp "$topology"; done
+  for topology in ring_1d_6 torus_2d_2x3 mesh_2d_no_wrap_2x3; do
+    for program in allreduce_worker failures; do count run_acceptance "$program" "$topology"; done
+  done
 }
+
+case "${1:-}" in
+  "" | fast) ;;
+  --help | -h)
+    usage
+    exit 0
+    ;;
+  *)
+    say "kernbench: '$1' is nothing that test.sh knows"
+    usage >&2
+    exit 2
+    ;;
+esac
+trap finish EXIT
+trap 'exit 130' INT TERM
 
 step "packages"
 must install_packages
-
-step "release: build"
-must build release
-step "release: tests"
-run_suite release
-
-step "asan: build"
-must build asan
-step "asan: tests"
-run_suite asan
-
-# What the golden file holds is the same in every build: without optimisation too.
-step "debug: golden fingerprints"
-must build debug ccl_test
-if build/debug/test/ccl/ccl_test "[golden]" </dev/null; then
-  passed=$((passed + 1))
+if [[ "${1:-}" == fast ]]; then
+  run_fast "${2:-}"
 else
-  failed=$((failed + 1))
-fi
-
-# Unlike the suite's queues between threads: real processes, and MPI's own start and end.
-step "mpi: the same bytes from one process and from several, and errors that end"
-must build mpi kernbench
-for check in evaluation_over_mpi operators_over_mpi fail_over_mpi; do
-  if "$check"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-  fi
-done
-
-step "install"
-must cmake --install build/release --prefix "$prefix" >build/install.log
-
-step "acceptance: programs of a user, against the installed copy"
-if [[ -d "$acceptance" ]]; then
-  programs=(allreduce_worker failures)
-  must build_acceptance "${programs[@]}" own_collective custom_kernel tp_mlp
-  run_acceptance own_collective ring_1d_6  # its algorithm is a ring's
-  for topology in default ring_1d_6; do run_acceptance custom_kernel "$topology"; done
-  for topology in default ring_1d_6 torus_2d_2x3; do run_acceptance tp_mlp "$topology"; done
-  for topology in ring_1d_6 torus_2d_2x3 mesh_2d_no_wrap_2x3; do
-    for program in "${programs[@]}"; do run_acceptance "$program" "$topology"; done
-  done
-else
-  printf '%s is not here: skipped\n' "$acceptance"
+  run_everything
 fi

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "benches/bench_request.h"
+#include "benches/bench_state.h"
 #include "benches/content_hash.h"
+#include "benches/process_team.h"
 #include "benches/sweep_journal.h"
+#include "benches/sweep_run.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
@@ -44,12 +49,98 @@ const BenchInfo& find_bench(std::string_view name) {
 }
 
 Bench::Bench(BenchRequest request, Settings settings, Console& console)
-    : request_(std::move(request)), settings_(std::move(settings)), console_(console) {}
+    : state_(std::make_unique<State>(std::move(request), std::move(settings), console)) {}
+
+Bench::~Bench() = default;
+
+const Topology& Bench::topology() const {
+  return state_->request.topology;
+}
+
+const ccl::Config& Bench::ccl() const {
+  return state_->request.ccl;
+}
+
+std::uint64_t Bench::seed() const {
+  return state_->request.seed;
+}
+
+const Settings& Bench::settings() const {
+  return state_->settings;
+}
+
+int Bench::jobs() const {
+  return state_->request.jobs;
+}
+
+ProcessTeam* Bench::team() const {
+  return state_->request.team;
+}
+
+bool Bench::leads() const {
+  return team() == nullptr || team()->leads();
+}
+
+bool Bench::wants_trace() const {
+  return state_->request.trace;
+}
+
+const std::filesystem::path& Bench::output_folder() const {
+  return state_->output_folder;
+}
+
+bool Bench::wants_artifacts() const {
+  return !state_->output_folder.empty();
+}
+
+Console& Bench::console() {
+  return state_->console;
+}
+
+void Bench::interrupt(ExitCode reason) {
+  state_->contexts.interrupt(reason);
+}
+
+ExitCode Bench::interruption() const {
+  return state_->contexts.reason();
+}
+
+bool Bench::is_interrupted() const {
+  return state_->contexts.is_interrupted();
+}
+
+const std::vector<Row>& Bench::rows() const {
+  return state_->rows;
+}
+
+const std::vector<Bench::Artifact>& Bench::artifacts() const {
+  return state_->artifacts;
+}
+
+const std::vector<std::string>& Bench::dropped_artifacts() const {
+  return state_->dropped_artifacts;
+}
+
+bool Bench::ok() const {
+  return state_->ok;
+}
+
+bool Bench::has_printed() const {
+  return state_->has_printed;
+}
+
+std::vector<std::string> Bench::traces() const {
+  return state_->contexts.traces();
+}
+
+Bench::Context Bench::make_context() {
+  return make_context(topology(), {.ccl = ccl()});
+}
 
 Bench::Context Bench::make_context(const Topology& topology, RuntimeOptions options) {
   throw_if_interrupted();
-  console_.open();
-  return contexts_.make(topology, std::move(options));
+  state_->console.open();
+  return state_->contexts.make(topology, std::move(options));
 }
 
 void Bench::submit_sentinel() {
@@ -70,11 +161,11 @@ void Bench::check_rank_is_sip() const {
 }
 
 void Bench::configure(const BenchInfo& info) {
-  if (info.configure != nullptr) request_.ccl = info.configure(*this);
+  if (info.configure != nullptr) state_->request.ccl = info.configure(*this);
 }
 
 void Bench::check_contract(std::string_view name) const {
-  const auto& systems = contexts_.statistics();
+  const auto systems = state_->contexts.statistics();
   if (std::ranges::any_of(systems, [](const auto& system) { return system.events > 0; })) return;
   throw Error("KB-B001", ExitCode::worker_failed,
               fmt::format("the bench '{}' has submitted no work: {}\n  a bench runs something on a "
@@ -85,65 +176,102 @@ void Bench::check_contract(std::string_view name) const {
                                           : "nothing ran on the contexts that it made"));
 }
 
+std::optional<std::string> Bench::unused_algorithm() const {
+  if (!state_->request.ccl_is_given && !settings().is_set("algorithm")) return std::nullopt;
+  if (!ccl().names_algorithm()) return std::nullopt;
+  const std::vector<AlgorithmRun> runs = statistics().algorithms;
+  if (std::ranges::any_of(runs, &AlgorithmRun::is_configured)) return std::nullopt;
+  std::string instead;
+  for (const AlgorithmRun& run : runs) {
+    instead +=
+        fmt::format("{}{} by {}", instead.empty() ? "" : ", ", run.collective, run.algorithm);
+  }
+  return fmt::format(
+      "the algorithm '{}' that {} names ran no collective of this run: {}; it is for "
+      "sums over all SIPs, by all_reduce in the default group: leave it out, or run "
+      "such a bench",
+      ccl().algorithm_name(), settings().is_set("algorithm") ? "--set algorithm=" : "--ccl",
+      instead.empty() ? "there was none" : "what ran was " + instead);
+}
+
 void Bench::add_row(Row row, bool ok) {
-  rows_.push_back(std::move(row));
-  ok_ = ok_ && ok;
+  {
+    const std::lock_guard lock(state_->results_mutex);
+    state_->rows.push_back(std::move(row));
+    state_->ok = state_->ok && ok;
+  }
   throw_if_interrupted();
 }
 
-std::uint64_t Bench::inputs_hash() const {
-  if (!inputs_hash_) {
-    inputs_hash_ =
-        content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}", program_hash(), topology().name,
-                                 request_.inputs, seed(), settings().to_text()));
+std::vector<Row> Bench::finished_rows() const {
+  const std::lock_guard lock(state_->results_mutex);
+  std::vector<Row> rows = state_->rows;
+  if (state_->sweep != nullptr) {
+    const std::vector<Row> of_sweep = state_->sweep->finished_rows();
+    rows.insert(rows.end(), of_sweep.begin(), of_sweep.end());
   }
-  return *inputs_hash_;
+  return rows;
+}
+
+void Bench::set_sweep(const SweepRun* sweep) {
+  const std::lock_guard lock(state_->results_mutex);
+  state_->sweep = sweep;
+}
+
+std::uint64_t Bench::inputs_hash() const {
+  if (!state_->inputs_hash) {
+    state_->inputs_hash =
+        content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}", program_hash(), topology().name,
+                                 state_->request.inputs, seed(), settings().to_text()));
+  }
+  return *state_->inputs_hash;
 }
 
 const std::filesystem::path& Bench::output_folder(std::string_view otherwise) {
-  if (output_folder_.empty()) output_folder_ = otherwise;
-  return output_folder_;
+  if (state_->output_folder.empty()) state_->output_folder = otherwise;
+  return state_->output_folder;
 }
 
 void Bench::drop_artifact(std::string_view file_name) {
-  dropped_artifacts_.emplace_back(file_name);
+  state_->dropped_artifacts.emplace_back(file_name);
 }
 
 void Bench::add_artifact(std::string_view file_name, std::string content) {
-  const bool is_new = std::ranges::find(artifacts_, file_name, &Artifact::name) == artifacts_.end();
+  const bool is_new =
+      std::ranges::find(state_->artifacts, file_name, &Artifact::name) == state_->artifacts.end();
   KB_CHECK(is_new, "the bench has two artifacts '{}'", file_name);
-  if (wants_artifacts()) artifacts_.push_back({std::string(file_name), std::move(content)});
+  if (wants_artifacts()) state_->artifacts.push_back({std::string(file_name), std::move(content)});
   throw_if_interrupted();
 }
 
 void Bench::remove_journals() {
-  for (const std::filesystem::path& journal : journals_) {
+  for (const std::filesystem::path& journal : state_->journals) {
     SweepJournal::forget(journal, inputs_hash());
   }
-  journals_.clear();
+  state_->journals.clear();
 }
 
 void Bench::print(std::string_view text) {
-  has_printed_ = true;
-  console_.print(text);
+  state_->has_printed = true;
+  state_->console.print(text);
 }
 
 void Bench::note(std::string_view what, std::string_view text) {
-  console_.print(note_line(what, text));
+  state_->console.print(note_line(what, text));
 }
 
 std::string note_line(std::string_view what, std::string_view text) {
-  return fmt::format("#   {:<12}  {}\n", what, text);
+  return fmt::format("#   {:<12}  {}\n", what, visible(text));
 }
 
 void Bench::throw_if_interrupted() const {
   if (!is_interrupted()) return;
-  throw Error("KB-S001", ExitCode::interrupted,
-              fmt::format("interrupted after {} rows", rows_.size()));
+  throw Error("KB-S001", interruption(),
+              fmt::format("interrupted after {} rows", state_->rows.size()));
 }
 
 EngineStatistics Bench::statistics() const {
-  const std::vector<EngineStatistics>& all = contexts_.statistics();
+  const std::vector<EngineStatistics> all = state_->contexts.statistics();
   if (all.size() == 1) return all.front();
   EngineStatistics sum{.system_count = all.size()};
   for (const EngineStatistics& one : all) {
@@ -151,7 +279,11 @@ EngineStatistics Bench::statistics() const {
     sum.events += one.events;
     sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;
     if (one.busiest.kernel_time > sum.busiest.kernel_time) sum.busiest = one.busiest;
+    sum.algorithms.insert(sum.algorithms.end(), one.algorithms.begin(), one.algorithms.end());
   }
+  std::ranges::sort(sum.algorithms);
+  const auto again = std::ranges::unique(sum.algorithms);
+  sum.algorithms.erase(again.begin(), again.end());
   return sum;
 }
 

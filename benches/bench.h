@@ -14,22 +14,25 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "benches/collected_context.h"
 #include "benches/console.h"
-#include "benches/context_set.h"
-#include "benches/process_team.h"
 #include "benches/report.h"
 #include "benches/settings.h"
 #include "ccl/config.h"
+#include "sim_engine/base/path_declaration.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
 
 class Bench;
+class ProcessTeam;
+class SweepRun;
 
 struct BenchInfo {
   std::string name;
@@ -42,17 +45,7 @@ struct BenchInfo {
   bool is_on_one_device = false;  // SIP 0, however many there are
 };
 
-// What `kernbench run` was asked for.
-struct BenchRequest {
-  Topology topology;
-  ccl::Config ccl;
-  std::uint64_t seed = 0;
-  bool trace = false;
-  std::filesystem::path output_folder = {};  // --out; empty if it is not given
-  int jobs = 1;                              // points of a sweep that are simulated at once
-  std::string inputs = {};                   // the texts of all files that were read
-  ProcessTeam* team = nullptr;               // that simulates the points of sweeps; null: alone
-};
+struct BenchRequest;
 
 // What a bench is given.  It submits work, adds rows and returns; what it throws ends the run with
 // that error's exit code.  For one thread, except for interrupt(); the points of a sweep (sweep.h)
@@ -60,31 +53,32 @@ struct BenchRequest {
 class Bench {
  public:
   Bench(BenchRequest request, Settings settings, Console& console);
+  ~Bench();
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  const Topology& topology() const { return request_.topology; }
-  const ccl::Config& ccl() const { return request_.ccl; }
+  const Topology& topology() const;
+  const ccl::Config& ccl() const;
   int world_size() const;  // of ccl(): PEs that are ranks, else SIPs
   // For a bench of SIPs that are ranks.  Throws ConfigError KB-Y043 if ccl() has PEs as ranks.
   void check_rank_is_sip() const;
-  std::uint64_t seed() const { return request_.seed; }
-  const Settings& settings() const { return settings_; }
-  int jobs() const { return request_.jobs; }
-  ProcessTeam* team() const { return request_.team; }
+  std::uint64_t seed() const;
+  const Settings& settings() const;
+  int jobs() const;
+  ProcessTeam* team() const;
   // Whether this process prints and writes: all but the first one of a team do neither.
-  bool leads() const { return team() == nullptr || team()->leads(); }
-  bool wants_trace() const { return request_.trace; }
+  bool leads() const;
+  bool wants_trace() const;
 
   // A hash of all that results depend on: this build of the program, the files it was given, the
   // seed, the settings.  Results that were saved under another hash are stale.
   std::uint64_t inputs_hash() const;
 
   // A RuntimeContext that enters the run's statistics and its trace when it goes out of scope.
-  using Context = ContextSet::Context;
+  using Context = CollectedContext;
 
   // One of the run's topology and ccl.yaml; or of the bench's own.  A bench may make many.
-  Context make_context() { return make_context(topology(), {.ccl = ccl()}); }
+  Context make_context();
   Context make_context(const Topology& topology, RuntimeOptions options);
 
   // A small tensor, copied to device 0 of the run's topology and read back.  For an evaluation
@@ -98,12 +92,12 @@ class Bench {
   // A bench that does not ask has its artifacts dropped unless --out is given.  The folder is
   // created when there is something to write.
   const std::filesystem::path& output_folder(std::string_view otherwise);
-  const std::filesystem::path& output_folder() const { return output_folder_; }
+  const std::filesystem::path& output_folder() const;
 
   // A file of results, text or binary, written into the output folder when the bench has ended, as
   // a whole or not at all.  `file_name` is unique in its bench and may name a folder in that one.
   // As add_row(), throws Error KB-S001 if the run is interrupted, with what was added kept.
-  bool wants_artifacts() const { return !output_folder_.empty(); }
+  bool wants_artifacts() const;
   void add_artifact(std::string_view file_name, std::string content);
 
   // There is none of that name this time: one that an earlier run has left is removed when the
@@ -114,12 +108,13 @@ class Bench {
   void print(std::string_view text);
   // A line of the head: "#   algorithm    intercube_allreduce".
   void note(std::string_view what, std::string_view text);
-  Console& console() { return console_; }
+  Console& console();
 
   // For the program, from another thread: stops what is being simulated, and what is begun later,
-  // with KB-S001.
-  void interrupt() { contexts_.interrupt(); }
-  bool is_interrupted() const { return contexts_.is_interrupted(); }
+  // with KB-S001 and this exit code.
+  void interrupt(ExitCode reason = ExitCode::interrupted);
+  bool is_interrupted() const;
+  ExitCode interruption() const;  // ok: there is none
 
   // For the program, before the bench runs.
   void configure(const BenchInfo& info);
@@ -127,6 +122,10 @@ class Bench {
   // For the program, when the bench has returned.  Throws Error KB-B001 if it has submitted no
   // work.
   void check_contract(std::string_view name) const;
+
+  // For the program, when the bench has returned: what is wrong if the algorithm that --set, or the
+  // defaults of a given --ccl, name has run none of its collectives.
+  std::optional<std::string> unused_algorithm() const;
 
   // For the program, when all results are written: what was kept for the case of an interruption is
   // not needed any more.
@@ -136,32 +135,25 @@ class Bench {
     std::string name;
     std::string content;
   };
-  const std::vector<Row>& rows() const { return rows_; }
-  const std::vector<Artifact>& artifacts() const { return artifacts_; }
-  const std::vector<std::string>& dropped_artifacts() const { return dropped_artifacts_; }
-  bool ok() const { return ok_; }
-  bool has_printed() const { return has_printed_; }
+  const std::vector<Row>& rows() const;
+  // From any thread: what is finished so far, points of a sweep that runs among it.
+  std::vector<Row> finished_rows() const;
+  const std::vector<Artifact>& artifacts() const;
+  const std::vector<std::string>& dropped_artifacts() const;
+  bool ok() const;
+  bool has_printed() const;
   EngineStatistics statistics() const;  // without wall time
   // Of each context, as JSON for Perfetto.
-  std::vector<std::string> traces() const { return contexts_.traces(); }
+  std::vector<std::string> traces() const;
 
  private:
-  friend class Sweep;
+  friend class SweepRun;
+  struct State;
 
   void throw_if_interrupted() const;
+  void set_sweep(const SweepRun* sweep);  // that runs; null: none
 
-  BenchRequest request_;
-  const Settings settings_;
-  Console& console_;
-  std::filesystem::path output_folder_ = request_.output_folder;
-  std::vector<Row> rows_;
-  std::vector<Artifact> artifacts_;
-  std::vector<std::string> dropped_artifacts_;
-  mutable std::optional<std::uint64_t> inputs_hash_;  // once somebody has asked
-  std::vector<std::filesystem::path> journals_;       // of sweeps
-  bool ok_ = true;
-  bool has_printed_ = false;
-  ContextSet contexts_{request_.trace};
+  const std::unique_ptr<State> state_;
 };
 
 // A line of the head.

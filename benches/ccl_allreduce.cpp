@@ -14,9 +14,9 @@ namespace kernbench::benches {
 
 namespace {
 
-constexpr std::array kShards = {Shard::replicate, Shard::row_wise, Shard::column_wise,
-                                Shard::partial};
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 32;
+constexpr std::array kPlacements = {Shard::replicate, Shard::row_wise, Shard::column_wise,
+                                    Shard::partial};
+constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
 constexpr int kMaxWorldSize = 1 << 20;
 
 ccl::Config config_of(const Bench& bench) {
@@ -36,8 +36,8 @@ ccl::Config config_of(const Bench& bench) {
 DPPolicy placement_of(const Bench& bench, const ccl::Config& ccl) {
   const Settings& settings = bench.settings();
   DPPolicy placement = default_placement(ccl);
-  if (settings.is_set("cube")) placement.cube = settings.choice("cube", kShards);
-  if (settings.is_set("pe")) placement.pe = settings.choice("pe", kShards);
+  if (settings.is_set("cube")) placement.cube = settings.choice("cube", kPlacements);
+  if (settings.is_set("pe")) placement.pe = settings.choice("pe", kPlacements);
   return placement;
 }
 
@@ -62,11 +62,11 @@ void note_what_runs(Bench& bench, const ccl::Config& ccl, const CollectiveInput&
   }
 }
 
-void run(Bench& bench) {
+void run_ccl_allreduce(Bench& bench) {
   const Settings& settings = bench.settings();
   const ccl::Config& ccl = bench.ccl();
   const std::vector<std::int64_t> sizes =
-      settings.is_set("n_elem") ? settings.integers("n_elem", 0, kMaxElements) : ccl.n_elem();
+      settings.is_set("n_elem") ? settings.integers("n_elem", 0, kMostElements) : ccl.n_elem();
   CollectiveInput input{0, settings.choice("dtype", kDTypes), placement_of(bench, ccl),
                         bench.seed()};
   note_what_runs(bench, ccl, input);
@@ -94,7 +94,7 @@ bool register_ccl_allreduce() {
         {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
         {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
         {"pe", "", "over the PEs of a cube, likewise"}},
-       run,
+       run_ccl_allreduce,
        config_of});
 }
 

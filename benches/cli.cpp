@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <sstream>
 
 #include "benches/report.h"
 #include "benches/settings.h"
+#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
@@ -58,7 +60,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "folder goes on from there when the same command is given again.\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
       "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 23 numerics, 24 replay,\n"
-      "70 our bug, 71 a limit of the host, 130 interrupted.");
+      "70 our bug, 71 a limit of the host, 130, 143 and 129 ended by SIGINT, SIGTERM and SIGHUP.");
 }
 
 void add_bench(CLI::App& app, OperatorArguments& arguments) {
@@ -183,12 +185,28 @@ std::string describe_unknown(const CLI::App& app, const std::string& word) {
   const std::string plain = word.substr(0, word.find('='));
   const std::vector<std::string_view> views(names.begin(), names.end());
   const char* kind = word.starts_with('-') ? "option" : commands.empty() ? "argument" : "command";
-  return fmt::format("unknown {} '{}'{}", kind, plain,
+  return fmt::format("unknown {} {}{}", kind, in_quotes(plain),
                      views.empty() ? "" : suggestion(plain, views));
 }
 
 [[noreturn]] void refuse(const CLI::App& app, std::string_view why) {
   throw UsageError("KB-U001", fmt::format("{}\n  see: {} --help", why, full_name(deepest(&app))));
+}
+
+// No option means anything without a value: what is not wanted is left out.
+void check_values(const CLI::App& app) {
+  for (const CLI::App* at = &app; at != nullptr;) {
+    for (const CLI::Option* option : at->get_options()) {
+      const auto& values = option->results();
+      if (option->get_type_size() == 0) continue;  // a flag
+      if (std::ranges::find(values, "") == values.end()) continue;
+      throw UsageError("KB-U012",
+                       fmt::format("{} '': expected {}, got nothing; leave the option out if it is "
+                                   "not wanted",
+                                   option->get_name(), option->get_type_name()));
+    }
+    at = at->get_subcommands().empty() ? nullptr : at->get_subcommands().front();
+  }
 }
 
 std::string help_of(const CLI::App& app, const CLI::ParseError& error) {
@@ -235,6 +253,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
     const std::vector<std::string> unknown = app.remaining(true);
     refuse(app, unknown.empty() ? error.what() : describe_unknown(app, unknown.front()));
   }
+  check_values(app);
   if (app.got_subcommand("list")) return list;
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("bench")) return bench;

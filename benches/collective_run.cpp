@@ -8,6 +8,7 @@
 #include "ccl/auto_choice.h"
 #include "ccl/kernel_launcher.h"
 #include "ccl/lower_bound.h"
+#include "runtime/context/simulation.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
@@ -140,7 +141,9 @@ class Shift {
     outcome.tensors = make_tensors();
     for (Tensor& x : outcome.tensors) bring_values(x);
     outcome.first_call = torch_.engine().now();
-    launcher_.launch(config_.algorithm(), outcome.tensors);
+    const ccl::Algorithm& algorithm = config_.algorithm();
+    torch_.simulation().note_algorithm({algorithm.collective, algorithm.name, true});
+    launcher_.launch(algorithm, outcome.tensors);
     outcome.last_return = torch_.engine().now();
     CollectiveRow row =
         row_of(torch_, config_, input_, config_.algorithm(), outcome, layout_.world_size());

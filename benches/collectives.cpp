@@ -180,7 +180,7 @@ void note_what_runs(Bench& bench, const Plan& plan) {
                                     to_string(input.placement)));
 }
 
-void run(Bench& bench) {
+void run_collectives(Bench& bench) {
   bench.check_rank_is_sip();
   const Plan plan = plan_of(bench);
   note_what_runs(bench, plan);
@@ -225,7 +225,7 @@ bool register_collectives() {
         {"check_end", "4Mi", "larger sizes are timed only"},
         {"cube", "column_wise", "over cubes a tensor lies replicate, row_wise or column_wise"},
         {"pe", "column_wise", "over the PEs of a cube, likewise"}},
-       run,
+       run_collectives,
        nullptr});
 }
 

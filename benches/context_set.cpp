@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/context/simulation.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {
@@ -9,7 +10,14 @@ namespace kernbench::benches {
 namespace {
 
 EngineStatistics statistics_of(const EngineView& engine) {
-  return {engine.now(), engine.event_count(), 0, engine.fingerprint(), engine.busiest_unit()};
+  EngineStatistics statistics{engine.now(), engine.event_count(), 0, engine.fingerprint(),
+                              engine.busiest_unit()};
+  for (const runtime::AlgorithmUse& use : engine.algorithms_used()) {
+    statistics.algorithms.push_back(
+        {std::string(use.collective), std::string(use.algorithm), use.is_configured});
+  }
+  std::ranges::sort(statistics.algorithms);
+  return statistics;
 }
 
 template <class Value>
@@ -23,7 +31,7 @@ void make_room(std::vector<Value>& values, std::size_t count) {
 ContextSet::ContextSet(ContextSet& whole) : trace_(whole.trace_), whole_(&whole) {
   const std::lock_guard lock(whole.mutex_);
   whole.parts_.push_back(this);
-  interrupted_ = whole.interrupted_;
+  reason_ = whole.reason_;
 }
 
 ContextSet::~ContextSet() {
@@ -32,18 +40,18 @@ ContextSet::~ContextSet() {
   std::erase(whole_->parts_, this);
 }
 
-ContextSet::Context ContextSet::make(const Topology& topology, RuntimeOptions options) {
+CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions options) {
   options.trace = options.trace || trace_;
-  Context torch(new RuntimeContext(topology, std::move(options)), Collector{this});
+  CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
   live_.push_back(torch.get());
-  if (interrupted_) torch->simulation().interrupt();
+  if (reason_ != ExitCode::ok) torch->simulation().interrupt(reason_);
   make_room(statistics_, live_.size());  // the collector must not fail
   make_room(traced_, live_.size());
   return torch;
 }
 
-void ContextSet::Collector::operator()(RuntimeContext* torch) const {
+void ContextCollector::operator()(RuntimeContext* torch) const {
   {
     const std::lock_guard lock(set->mutex_);
     std::erase(set->live_, torch);
@@ -53,16 +61,21 @@ void ContextSet::Collector::operator()(RuntimeContext* torch) const {
   delete torch;
 }
 
-void ContextSet::interrupt() {
+void ContextSet::interrupt(ExitCode reason) {
   const std::lock_guard lock(mutex_);
-  interrupted_ = true;
-  for (RuntimeContext* torch : live_) torch->simulation().interrupt();
-  for (ContextSet* part : parts_) part->interrupt();
+  reason_ = reason;
+  for (RuntimeContext* torch : live_) torch->simulation().interrupt(reason);
+  for (ContextSet* part : parts_) part->interrupt(reason);
 }
 
-bool ContextSet::is_interrupted() const {
+ExitCode ContextSet::reason() const {
   const std::lock_guard lock(mutex_);
-  return interrupted_;
+  return reason_;
+}
+
+std::vector<EngineStatistics> ContextSet::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
 }
 
 bool ContextSet::all_ended() const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "benches/collected_context.h"
 #include "benches/report.h"
 #include "runtime/context/runtime_context.h"
 #include "sim_engine/topology/topology.h"
@@ -27,24 +28,22 @@ class ContextSet {
   ContextSet(const ContextSet&) = delete;
   ContextSet& operator=(const ContextSet&) = delete;
 
-  // A RuntimeContext that enters its statistics and its trace here when it goes out of scope.
-  struct Collector {
-    ContextSet* set;
-    void operator()(RuntimeContext* torch) const;
-  };
-  using Context = std::unique_ptr<RuntimeContext, Collector>;
+  using Context = CollectedContext;
 
   Context make(const Topology& topology, RuntimeOptions options);
 
-  // From any thread: stops what is being simulated, and what is begun later, with KB-S001.
-  void interrupt();
-  bool is_interrupted() const;
+  // From any thread: stops what is being simulated, and what is begun later, with KB-S001 and this
+  // exit code.
+  void interrupt(ExitCode reason = ExitCode::interrupted);
+  bool is_interrupted() const { return reason() != ExitCode::ok; }
+  // The reason of the interruption; ok if there is none.
+  ExitCode reason() const;
 
   // Whether none is alive.
   bool all_ended() const;
 
   // Of those that have ended.
-  const std::vector<EngineStatistics>& statistics() const { return statistics_; }
+  std::vector<EngineStatistics> statistics() const;
   std::vector<std::string> traces() const;  // as JSON for Perfetto
 
   // Enters statistics of contexts that another process had, or that a part has.
@@ -53,6 +52,8 @@ class ContextSet {
   void append(const ContextSet& part);
 
  private:
+  friend struct ContextCollector;
+
   const bool trace_;
   ContextSet* const whole_ = nullptr;
   std::vector<EngineStatistics> statistics_;  // without wall time
@@ -60,7 +61,7 @@ class ContextSet {
   mutable std::mutex mutex_;  // of what follows
   std::vector<RuntimeContext*> live_;
   std::vector<ContextSet*> parts_;
-  bool interrupted_ = false;
+  ExitCode reason_ = ExitCode::ok;
 };
 
 }  // namespace kernbench::benches

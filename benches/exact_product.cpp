@@ -1,5 +1,6 @@
 #include "benches/exact_product.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>

@@ -9,11 +9,6 @@ namespace kernbench::benches {
 
 namespace {
 
-// DPPolicy's counts: 0 means all.
-int holders(int wanted, int all) {
-  return wanted == 0 ? all : wanted;
-}
-
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(a, b, {}, std::bit_cast<std::uint32_t, float>,
                             std::bit_cast<std::uint32_t, float>);
@@ -24,11 +19,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 ExactSummands::ExactSummands(const Topology& topology, const DPPolicy& placement, DType dtype,
                              std::int64_t n_elem, std::uint64_t seed)
     : seed_(scrambled_seed(seed)),
-      cube_holders_(placement.cube == Shard::partial
-                        ? holders(placement.num_cubes, topology.cube_count())
-                        : 1),
-      pe_holders_(placement.pe == Shard::partial ? holders(placement.num_pes, topology.pe_count())
-                                                 : 1),
+      cube_holders_(placement.cube == Shard::partial ? placement.cube_holders(topology) : 1),
+      pe_holders_(placement.pe == Shard::partial ? placement.pe_holders(topology) : 1),
       holder_count_(topology.system.sip_count * cube_holders_ * pe_holders_),
       largest_(std::clamp<std::int64_t>(exact_limit(dtype) / holder_count_, 1, 1000)),
       stride_((holder_count_ + exact_limit(dtype) - 1) / exact_limit(dtype)) {

@@ -5,9 +5,11 @@
 
 #include "benches/exact_product.h"
 #include "runtime/context/kernel_launch.h"
+#include "runtime/context/simulation.h"
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/wide.h"
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/routing.h"
 
@@ -18,9 +20,6 @@ namespace {
 using sim::GemmSize;
 using sim::PeLocation;
 
-__extension__ using Wide = __int128;
-constexpr Wide kPicosecondsPerSecond = 1'000'000'000'000;
-
 // How many holders a level has, and how they cut c.
 struct Level {
   std::string_view name;
@@ -28,7 +27,7 @@ struct Level {
   Shard cut = Shard::row_wise;
 };
 
-struct Levels {
+struct GemmLevels {
   Level sips{.name = "sip"};
   Level cubes{.name = "cube"};
   Level pes{.name = "pe"};
@@ -37,10 +36,11 @@ struct Levels {
 };
 
 // Cuts the longer side of what is left, unless the placement says otherwise.
-Levels levels_of(const Topology& topology, const GemmPlacement& placement, const GemmSize& size) {
+GemmLevels levels_of(const Topology& topology, const GemmPlacement& placement,
+                     const GemmSize& size) {
   const GemmOn on = placement.on;
   const int pes = placement.pes == 0 ? topology.pe_count() : placement.pes;
-  Levels levels;
+  GemmLevels levels;
   levels.sips.holders = on == GemmOn::all ? topology.system.sip_count : 1;
   levels.cubes.holders = on == GemmOn::all || on == GemmOn::sip ? topology.cube_count() : 1;
   levels.pes.holders = on == GemmOn::pe ? 1 : pes;
@@ -56,7 +56,7 @@ Levels levels_of(const Topology& topology, const GemmPlacement& placement, const
   return levels;
 }
 
-std::string describe(const Levels& levels) {
+std::string describe(const GemmLevels& levels) {
   std::vector<std::string> texts;
   for (const Level* level : {&levels.sips, &levels.cubes, &levels.pes}) {
     if (level->holders > 1) texts.push_back(fmt::format("{}={}", level->name, name_of(level->cut)));
@@ -65,15 +65,15 @@ std::string describe(const Levels& levels) {
 }
 
 // What a SIP has: rows and columns of c.
-struct Part {
+struct Block {
   std::int64_t row = 0;
   std::int64_t column = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
 
-Part part_of_sip(const Levels& levels, const GemmSize& size, int sip) {
-  Part part{0, 0, size.m, size.n};
+Block part_of_sip(const GemmLevels& levels, const GemmSize& size, int sip) {
+  Block part{0, 0, size.m, size.n};
   const bool by_rows = levels.sips.cut == Shard::row_wise;
   std::int64_t& begin = by_rows ? part.row : part.column;
   std::int64_t& count = by_rows ? part.rows : part.columns;
@@ -84,7 +84,7 @@ Part part_of_sip(const Levels& levels, const GemmSize& size, int sip) {
 }
 
 // Where an operand lies: c cut both ways, a only as rows are, b only as columns are.
-DPPolicy policy_of(const Levels& levels, std::optional<Shard> only = {}) {
+DPPolicy policy_of(const GemmLevels& levels, std::optional<Shard> only = {}) {
   const auto cut = [&](const Level& level) {
     return !only || *only == level.cut ? level.cut : Shard::replicate;
   };
@@ -95,14 +95,14 @@ DPPolicy policy_of(const Levels& levels, std::optional<Shard> only = {}) {
 }
 
 struct OnSip {
-  Part part;
+  Block part;
   Tensor a;
   Tensor b;
   Tensor c;
 };
 
 // HBM that the operands of a PE with a whole share need, with those of all PEs of its slice.
-Wide bytes_on_slice(const Topology& topology, const Levels& levels, const GemmInput& input) {
+Wide bytes_on_slice(const Topology& topology, const GemmLevels& levels, const GemmInput& input) {
   GemmSize share = input.size;
   for (const Level* level : {&levels.sips, &levels.cubes, &levels.pes}) {
     std::int64_t& side = level->cut == Shard::row_wise ? share.m : share.n;
@@ -114,7 +114,7 @@ Wide bytes_on_slice(const Topology& topology, const Levels& levels, const GemmIn
 }
 
 // Before anything is taken.
-void check_capacity(const Topology& topology, const Levels& levels, const GemmInput& input) {
+void check_capacity(const Topology& topology, const GemmLevels& levels, const GemmInput& input) {
   const Bytes capacity = topology.cube.hbm.capacity / sim::Routing::hbm_slice_count(topology);
   const Wide needed = bytes_on_slice(topology, levels, input);
   if (needed <= capacity) return;
@@ -140,7 +140,7 @@ class DistributedGemm {
     find_shares();
   }
 
-  const Levels& levels() const { return levels_; }
+  const GemmLevels& levels() const { return levels_; }
   const std::vector<GemmShare>& shares() const { return shares_; }
 
   void bring(const ExactProduct& product);
@@ -158,14 +158,14 @@ class DistributedGemm {
 
   RuntimeContext& torch_;
   const GemmInput& input_;
-  const Levels levels_;
+  const GemmLevels levels_;
   std::vector<OnSip> sips_;  // by SIP
   std::vector<GemmShare> shares_;
 };
 
 // On the device memory is taken; on the host none is.
 void DistributedGemm::make_tensors(int sip) {
-  const Part part = part_of_sip(levels_, input_.size, sip);
+  const Block part = part_of_sip(levels_, input_.size, sip);
   torch_.ahbm.set_device(sip);
   const auto make = [&](const Shape& shape, const DPPolicy& dp, const char* name) {
     return torch_.empty(shape, {.dtype = input_.dtype, .dp = dp, .name = name});
@@ -209,7 +209,7 @@ GemmSize DistributedGemm::tile_of(const PeLocation& pe, const GemmSize& size) co
 void DistributedGemm::bring(const ExactProduct& product) {
   const std::int64_t k = input_.size.k;
   for (OnSip& on : sips_) {
-    const Part& part = on.part;
+    const Block& part = on.part;
     if (part.rows == 0 || part.columns == 0) continue;
     on.a.copy_(RuntimeContext::tensor(product.rows_of_a(part.row, part.rows), {part.rows, k}));
     on.b.copy_(
@@ -261,14 +261,14 @@ Wide products_of(const GemmSize& size) {
 }
 
 // Slices of HBM that belong to the PEs of a placement.
-int slice_count(const Topology& topology, const Levels& levels) {
+int slice_count(const Topology& topology, const GemmLevels& levels) {
   const int per_slice = topology.pe_count() / sim::Routing::hbm_slice_count(topology);
   return levels.sips.holders * levels.cubes.holders *
          static_cast<int>(sim::ceil_divide(levels.pes.holders, per_slice));
 }
 
 // What the hardware allows: nothing beyond is possible.  Rounded down.
-void add_bounds(GemmRow& row, const Topology& topology, const Levels& levels) {
+void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels) {
   const GemmSpec& array = topology.pe.gemm;
   if (!array.clock.is_unlimited()) {
     const Wide rate = Wide{array.rows} * array.columns * row.pes * array.clock.per_second;

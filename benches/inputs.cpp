@@ -16,16 +16,9 @@ namespace kernbench::benches {
 
 namespace {
 
-constexpr Bytes kMaxBytes = Bytes{1} << 40;  // 1 TiB
+constexpr Bytes kMaxQuantity = Bytes{1} << 40;  // 1 TiB
 
 constexpr Bytes kMaxInputBytes = Bytes{1} << 30;
-
-// Null if none is of that name.
-const EmbeddedFile* find_shipped(std::string_view name) {
-  const auto shipped = shipped_topologies();
-  const auto found = std::ranges::find(shipped, name, &EmbeddedFile::name);
-  return found == shipped.end() ? nullptr : &*found;
-}
 
 bool looks_like_path(const std::string& text) {
   std::error_code ignored;
@@ -69,19 +62,18 @@ std::string first_sentence(std::string_view yaml) {
 }
 
 Topology load_topology(const std::string& name_or_path) {
-  if (const EmbeddedFile* shipped = find_shipped(name_or_path)) {
-    return Topology::parse(shipped->text, fmt::format("{}.yaml", shipped->name));
+  if (find_shipped_topology(name_or_path) != nullptr || looks_like_path(name_or_path)) {
+    return Topology::load(name_or_path);
   }
-  if (looks_like_path(name_or_path)) return Topology::load(name_or_path);
   std::vector<std::string_view> names;
-  for (const EmbeddedFile& file : shipped_topologies()) names.push_back(file.name);
+  for (const ShippedTopology& topology : shipped_topologies()) names.push_back(topology.name);
   throw UsageError("KB-U004",
                    fmt::format("no topology is named {}, and there is no such file{}",
                                in_quotes(name_or_path), suggestion(name_or_path, names)));
 }
 
 std::string topology_text(const std::string& name_or_path) {
-  const EmbeddedFile* shipped = find_shipped(name_or_path);
+  const ShippedTopology* shipped = find_shipped_topology(name_or_path);
   return shipped != nullptr ? std::string(shipped->text)
                             : read_input_file(name_or_path, kMaxInputBytes);
 }
@@ -125,7 +117,13 @@ Bytes parse_bytes(std::string_view option, std::string_view text) {
   } else if (unit > 0 && text[unit] != ' ') {
     spaced.insert(unit, 1, ' ');
   }
-  const ParsedScalar parsed = parse_quantity(spaced, bytes_quantity(0, kMaxBytes));
+  const bool is_negative = text.starts_with('-') && text.find_first_of("0123456789") == 1;
+  if (is_negative) {
+    throw UsageError("KB-U012", fmt::format("{} {}: expected a size from 0 to 1 TiB, such as 65536 "
+                                            "or 64KiB",
+                                            option, in_quotes(text)));
+  }
+  const ParsedScalar parsed = parse_quantity(spaced, bytes_quantity(0, kMaxQuantity));
   if (!parsed.code.empty()) {
     throw UsageError("KB-U012", fmt::format("{} {}: {}", option, in_quotes(text), parsed.fault));
   }

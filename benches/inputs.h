@@ -2,23 +2,17 @@
 
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "ccl/config.h"
 #include "sim_engine/base/units.h"
+#include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
 
-struct EmbeddedFile {
-  std::string_view name;  // of a topology without ".yaml"
-  std::string_view text;
-};
-
-// topologies/*.yaml and ccl/ccl.yaml as they were when the program was built.
-std::span<const EmbeddedFile> shipped_topologies();
+// ccl/ccl.yaml as it was when the program was built.
 std::string_view shipped_ccl_config();
 // benches/evaluation/fsim_reference.yaml, likewise.
 std::string_view shipped_fsim_reference_text();

@@ -1,52 +1,56 @@
 #include "benches/interrupt.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <csignal>
-#include <cstdlib>
-#include <thread>
+#include <unistd.h>
 
-#include "sim_engine/base/error.h"
+#include <atomic>
+#include <exception>
+#include <utility>
+
+#include "runtime/context/process_watch.h"
+#include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::benches {
 
-namespace asio = boost::asio;
+using runtime::ProcessWatch;
 
-class InterruptWatch::Listener {
- public:
-  explicit Listener(std::function<void()> on_signal)
-      : on_signal_(std::move(on_signal)), signals_(io_, SIGINT, SIGTERM) {
-    listen();
-    thread_ = std::thread([this] { io_.run(); });
-  }
-  ~Listener() {
-    io_.stop();
-    thread_.join();
-  }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
+// The two ways in which a run ends after a signal: by itself, or in the middle of what it does.
+struct InterruptWatch::End {
+  explicit End(Action action) : keep_finished(std::move(action)) {}
 
- private:
-  void listen() {
-    signals_.async_wait([this](const boost::system::error_code& error, int) {
-      if (error) return;
-      if (is_second_) std::_Exit(static_cast<int>(ExitCode::interrupted));
-      is_second_ = true;
-      on_signal_();
-      listen();
-    });
+  // True for the one caller that may write the results.
+  bool claim() { return !is_claimed.test_and_set(); }
+
+  // The thread of the run goes on meanwhile: what it has finished is all that may be looked at.
+  void by_force(ExitCode reason) {
+    if (!claim()) return;
+    try {
+      keep_finished(reason);
+    } catch (const std::exception&) {  // that it ends matters more
+    }
+    ProcessWatch::instance().print_running(STDERR_FILENO);
+    end_process(static_cast<int>(reason));
   }
 
-  const std::function<void()> on_signal_;
-  asio::io_context io_;
-  asio::signal_set signals_;
-  bool is_second_ = false;
-  std::thread thread_;
+  const Action keep_finished;
+  std::atomic_flag is_claimed;
 };
 
-InterruptWatch::InterruptWatch(std::function<void()> on_signal)
-    : listener_(std::make_unique<Listener>(std::move(on_signal))) {}
+InterruptWatch::InterruptWatch(Action interrupt, Action keep_finished)
+    : end_(std::make_shared<End>(std::move(keep_finished))) {
+  ProcessWatch::instance().set_stop_handler(
+      {.begin = [interrupt =
+                     std::move(interrupt)](int signal) { interrupt(exit_code_of_signal(signal)); },
+       .end = [end = end_](int signal) { end->by_force(exit_code_of_signal(signal)); }});
+}
 
-InterruptWatch::~InterruptWatch() = default;
+InterruptWatch::~InterruptWatch() {
+  ProcessWatch::instance().set_stop_handler({});
+}
+
+void InterruptWatch::run_ended() {
+  if (has_ended_) return;
+  has_ended_ = end_->claim();
+  while (!has_ended_) ::pause();
+}
 
 }  // namespace kernbench::benches

@@ -14,6 +14,7 @@
 
 #include "benches/bench.h"
 #include "runtime/context/kernel_launch.h"
+#include "runtime/context/simulation.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/direction.h"

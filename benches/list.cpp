@@ -38,7 +38,7 @@ Json all_as_json() {
                           {"closed_form", algorithm->form}});
   }
   Json topologies = Json::array();
-  for (const EmbeddedFile& file : shipped_topologies()) {
+  for (const ShippedTopology& file : shipped_topologies()) {
     topologies.push_back({{"name", file.name}, {"summary", first_sentence(file.text)}});
   }
   Json cases = Json::array();
@@ -78,7 +78,7 @@ std::string all_as_text(const Console& console) {
   }
   text += entry(ccl::kAuto, "all_reduce: the fastest of them by the model, for each size");
   text += "\ntopologies (--topology NAME)\n";
-  for (const EmbeddedFile& file : shipped_topologies()) {
+  for (const ShippedTopology& file : shipped_topologies()) {
     text += entry(file.name, first_sentence(file.text));
   }
   return text;

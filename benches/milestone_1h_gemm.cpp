@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <variant>
 
 #include "benches/bench.h"
 #include "benches/evaluation/figure_artifacts.h"

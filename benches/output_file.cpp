@@ -20,7 +20,13 @@ namespace {
 constexpr std::string_view kStdout = "-";
 
 [[noreturn]] void fail_to_create(std::string_view name, int error) {
-  throw IoError("KB-I010", fmt::format("cannot create '{}': {}", name, std::strerror(error)));
+  if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+    throw LimitError("KB-L003", fmt::format("cannot create '{}': {}; close files, or raise "
+                                            "`ulimit -n`",
+                                            visible(name), std::strerror(error)));
+  }
+  throw IoError("KB-I010",
+                fmt::format("cannot create '{}': {}", visible(name), std::strerror(error)));
 }
 
 // A new name is only worth something once its folder has been written too.
@@ -55,12 +61,16 @@ OutputFile::OutputFile(const std::string& name) : name_(name) {
 }
 
 void OutputFile::open_temporary() {
+  process_ = getpid();
   temporary_ =
-      path_.parent_path() / fmt::format(".{}.{}.part", path_.filename().string(), getpid());
+      path_.parent_path() / fmt::format(".{}.{}.part", path_.filename().string(), process_);
+  unfinished_ = UnfinishedFile(temporary_.string());
+  is_regular_ = true;
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
     const int error = errno;
     temporary_.clear();
+    unfinished_.forget();
     cannot_create(error);
   }
 }
@@ -68,12 +78,16 @@ void OutputFile::open_temporary() {
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : name_(std::move(other.name_)),
       path_(std::move(other.path_)),
+      is_regular_(other.is_regular_),
       temporary_(std::exchange(other.temporary_, {})),
+      unfinished_(std::move(other.unfinished_)),
+      process_(other.process_),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
+// What a process was forked off with is its parent's.
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0 && descriptor_ != STDOUT_FILENO) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty() && process_ == getpid()) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::cannot_create(int error) const {
@@ -82,8 +96,9 @@ void OutputFile::cannot_create(int error) const {
 
 void OutputFile::check(std::string_view text, int error) const {
   if (error == 0) return;
-  throw IoError("KB-I011", fmt::format("writing {} B to '{}' failed: {}", text.size(),
-                                       name_ == kStdout ? "stdout" : name_, std::strerror(error)));
+  throw IoError("KB-I011",
+                fmt::format("writing {} B to '{}' failed: {}", text.size(),
+                            name_ == kStdout ? "stdout" : visible(name_), std::strerror(error)));
 }
 
 void OutputFile::commit(std::string_view text) {
@@ -93,6 +108,7 @@ void OutputFile::commit(std::string_view text) {
   check(text, ::close(std::exchange(descriptor_, -1)) == 0 ? 0 : errno);
   check(text, ::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno);
   temporary_.clear();
+  unfinished_.forget();
   check(text, sync_folder(path_.parent_path()));
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "sim_engine/base/unfinished_files.h"
+
 namespace kernbench::benches {
 
 class OutputFile {
@@ -22,6 +24,10 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) = delete;
 
   const std::string& name() const { return name_; }
+  // Where it will be, without symbolic links; empty if that is no regular file.
+  std::filesystem::path regular_file() const {
+    return is_regular_ ? path_ : std::filesystem::path();
+  }
 
   // Throws IoError KB-I011 if the text cannot be written.  Call it once.
   void commit(std::string_view text);
@@ -32,8 +38,11 @@ class OutputFile {
   void check(std::string_view text, int error) const;
 
   std::string name_;
-  std::filesystem::path path_;       // without symbolic links
+  std::filesystem::path path_;  // without symbolic links
+  bool is_regular_ = false;
   std::filesystem::path temporary_;  // empty if written directly, or done
+  UnfinishedFile unfinished_;        // the temporary one
+  int process_ = 0;                  // that has made it
   int descriptor_ = -1;
 };
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "sim_engine/base/error.h"
 
@@ -22,9 +24,6 @@ std::string numbered(const fs::path& path, std::size_t number) {
 }  // namespace
 
 Outputs::Outputs(const RunArguments& arguments) {
-  const bool clash =
-      (arguments.json == "-") + (arguments.csv == "-") + (arguments.trace == "-") > 1;
-  if (clash) throw UsageError("KB-U001", "only one of --json, --csv and --trace may be -");
   if (const fs::path folder = arguments.output_folder; !folder.empty()) {
     create_output_folder(folder);
     json_.emplace_back((folder / "report.json").string());
@@ -33,6 +32,46 @@ Outputs::Outputs(const RunArguments& arguments) {
   if (!arguments.json.empty()) json_.emplace_back(arguments.json);
   if (!arguments.csv.empty()) csv_.emplace_back(arguments.csv);
   if (!arguments.trace.empty()) trace_.emplace(arguments.trace);
+  check_all_differ();
+}
+
+std::vector<const OutputFile*> Outputs::all() const {
+  std::vector<const OutputFile*> files;
+  for (const OutputFile& file : json_) files.push_back(&file);
+  for (const OutputFile& file : csv_) files.push_back(&file);
+  if (trace_) files.push_back(&*trace_);
+  return files;
+}
+
+// Whichever is written last would be all that there is.
+void Outputs::check_all_differ() const {
+  std::map<fs::path, std::string> names;
+  for (const OutputFile* file : all()) {
+    if (file->name() == "-" && names.contains("-")) {
+      throw UsageError("KB-U001", "only one of --json, --csv and --trace may be -");
+    }
+    const fs::path key = file->name() == "-" ? fs::path("-") : file->regular_file();
+    if (key.empty()) continue;  // a device or a pipe takes any number of texts
+    const auto [known, is_new] = names.emplace(key, file->name());
+    if (is_new) continue;
+    throw UsageError("KB-U001",
+                     fmt::format("two results are to be written to '{}'{}: give --json, "
+                                 "--csv, --trace and --out names that differ",
+                                 visible(file->name()),
+                                 known->second == file->name()
+                                     ? ""
+                                     : fmt::format(", which is '{}' too", visible(known->second))));
+  }
+}
+
+// For a file that is to be written beside them.
+void Outputs::check_is_free(const OutputFile& added) const {
+  for (const OutputFile* file : all()) {
+    if (added.regular_file().empty() || file->regular_file() != added.regular_file()) continue;
+    throw UsageError("KB-U001", fmt::format("'{}' is also the name of a file that the bench "
+                                            "writes; give another one",
+                                            visible(file->name())));
+  }
 }
 
 bool Outputs::uses_stdout() const {
@@ -45,6 +84,7 @@ void Outputs::write_traces(const std::vector<std::string>& traces, Report& repor
   if (!trace_ || traces.empty()) return;
   for (std::size_t i = 1; i < traces.size(); ++i) {
     OutputFile next(numbered(trace_->name(), i + 1));
+    check_is_free(next);
     next.commit(traces[i]);
     report.artifacts.push_back(next.name());
   }
@@ -59,6 +99,7 @@ void Outputs::write_artifacts(const Bench& bench, Report& report) {
     const fs::path path = bench.output_folder() / artifact.name;
     create_output_folder(path.parent_path());
     OutputFile file(path.string());
+    check_is_free(file);
     file.commit(artifact.content);
     report.artifacts.push_back(file.name());
   }

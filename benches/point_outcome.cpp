@@ -27,11 +27,16 @@ std::optional<std::uint64_t> parse_hex(std::string_view text) {
   return error == std::errc() && is_whole ? std::optional(number) : std::nullopt;
 }
 
-Json json_of(const NamedOutcome& named) {
+Json outcome_json(const NamedOutcome& named) {
   Json systems = Json::array();
   for (const EngineStatistics& one : named.outcome.systems) {
+    Json algorithms = Json::array();
+    for (const AlgorithmRun& run : one.algorithms) {
+      algorithms.push_back(Json::array({run.collective, run.algorithm, run.is_configured}));
+    }
     systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
-                       one.busiest.busy.count(), one.busiest.kernel_time.count()});
+                       one.busiest.busy.count(), one.busiest.kernel_time.count(),
+                       std::move(algorithms)});
   }
   return {{"inputs", hex(named.inputs)},
           {"point", named.point},
@@ -47,11 +52,14 @@ NamedOutcome outcome_of(const Json& json) {
       .outcome = {.ok = json.at("ok"), .rows = rows_from_json(json.at("rows")), .systems = {}}};
   for (const Json& system : json.at("systems")) {
     const auto time_at = [&](std::size_t i) { return Time{system.at(i).get<std::int64_t>()}; };
-    named.outcome.systems.push_back(
-        {.simulated = time_at(0),
-         .events = system.at(1).get<std::uint64_t>(),
-         .fingerprint = parse_hex(system.at(2).get<std::string>()).value(),
-         .busiest = {system.at(3).get<std::string>(), time_at(4), time_at(5)}});
+    EngineStatistics one{.simulated = time_at(0),
+                         .events = system.at(1).get<std::uint64_t>(),
+                         .fingerprint = parse_hex(system.at(2).get<std::string>()).value(),
+                         .busiest = {system.at(3).get<std::string>(), time_at(4), time_at(5)}};
+    for (const Json& run : system.at(6)) {
+      one.algorithms.push_back({run.at(0), run.at(1), run.at(2)});
+    }
+    named.outcome.systems.push_back(std::move(one));
   }
   return named;
 }
@@ -60,7 +68,7 @@ NamedOutcome outcome_of(const Json& json) {
 
 std::optional<std::string> to_line(const NamedOutcome& named) {
   try {
-    const std::string json = json_of(named).dump();
+    const std::string json = outcome_json(named).dump();
     return hex(content_hash(json)) + ' ' + json;
   } catch (const Json::type_error&) {
     return std::nullopt;

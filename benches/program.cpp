@@ -2,19 +2,27 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
+#include <new>
 #include <string>
+#include <variant>
 
 #include "benches/commands.h"
 #include "benches/console.h"
 #include "benches/process_team.h"
 #include "ccl/ahbm_backend.h"
 #include "runtime/context/failure.h"
+#include "runtime/context/process_guard.h"
 #include "runtime/distributed/local_backend.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::benches {
 
@@ -56,10 +64,27 @@ std::string command_of(int argc, const char* const* argv) {
   return text;
 }
 
+// Freed when memory is out for the first time, so that what then happens has some: exceptions on
+// their way, results that are finished, the message.
+std::atomic<void*> reserve = nullptr;
+
+void keep_memory_in_reserve() {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  reserve = std::malloc(kBytes);
+  std::set_new_handler([] {
+    std::set_new_handler(nullptr);
+    std::free(reserve.exchange(nullptr));
+    throw std::bad_alloc();
+  });
+}
+
 int run_command(int argc, const char* const* argv) {
   // A reader that leaves and a size limit are errors of a write, not reasons to die.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGUSR1, SIG_IGN);  // asks for the state of ranks, of which there are none yet
+  remove_unfinished_files_on_signals();
+  keep_memory_in_reserve();
   ccl::register_ahbm_backend();
   distributed::register_local_backend();
   std::unique_ptr<ProcessTeam> team;
@@ -91,15 +116,47 @@ void reserve_standard_streams() {
   }
 }
 
+struct CommandLine {
+  int argc;
+  const char* const* argv;
+  int exit_code = 0;
+};
+
+void* run_command_line(void* object) noexcept {
+  auto& line = *static_cast<CommandLine*>(object);
+  try {
+    line.exit_code = run_command(line.argc, line.argv);
+  } catch (...) {  // there is no memory even for the message
+    runtime::end_out_of_memory();
+  }
+  return nullptr;
+}
+
+// Matrix products take 128 KiB of stack, which `ulimit -s` may not leave: then the command runs on
+// a thread that has as much as usual, and so have all that it starts.
+void run_with_enough_stack(CommandLine& line) noexcept {
+  constexpr std::size_t kLeast = std::size_t{2} << 20;
+  constexpr std::size_t kUsual = std::size_t{8} << 20;
+  rlimit limit{};
+  pthread_attr_t attributes;
+  pthread_t thread;
+  const bool is_small = ::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < kLeast;
+  if (!is_small || ::pthread_attr_init(&attributes) != 0) return void(run_command_line(&line));
+  ::pthread_attr_setstacksize(&attributes, kUsual);
+  ::pthread_setattr_default_np(&attributes);
+  const int error = ::pthread_create(&thread, &attributes, run_command_line, &line);
+  ::pthread_attr_destroy(&attributes);
+  if (error != 0) return void(run_command_line(&line));
+  ::pthread_join(thread, nullptr);
+}
+
 }  // namespace
 
 int main(int argc, const char* const* argv) noexcept {
   reserve_standard_streams();
-  try {
-    return run_command(argc, argv);
-  } catch (...) {  // there is no memory even for the message
-    return static_cast<int>(ExitCode::host_limit);
-  }
+  CommandLine line{argc, argv};
+  run_with_enough_stack(line);
+  return line.exit_code;
 }
 
 }  // namespace kernbench::benches

@@ -61,6 +61,31 @@ std::string csv_field(const std::string& text) {
 
 }  // namespace
 
+Row& Row::set(std::string_view column, Cell cell) {
+  cells_.emplace_back(column, std::move(cell));
+  return *this;
+}
+
+Row& Row::set_flag(std::string_view column, bool value) {
+  return set(column, Cell(value));
+}
+
+Row& Row::set_integer(std::string_view column, std::int64_t value) {
+  return set(column, Cell(value));
+}
+
+Row& Row::set_number(std::string_view column, double value) {
+  return set(column, Cell(value));
+}
+
+Row& Row::set_text(std::string_view column, std::string_view value) {
+  return set(column, Cell(std::string(value)));
+}
+
+Row& Row::set_nothing(std::string_view column) {
+  return set(column, Cell(nullptr));
+}
+
 const Cell* Row::find(std::string_view column) const {
   const auto found = std::ranges::find(
       cells_, column, [](const auto& cell) { return std::string_view(cell.first); });

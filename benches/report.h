@@ -26,31 +26,41 @@ class Row {
   // A number, a text, a bool, or an optional of one of them.  A column is set once.
   template <class Value>
   Row& set(std::string_view column, const Value& value) {
-    cells_.emplace_back(column, cell_of(value));
-    return *this;
+    if constexpr (std::same_as<Value, bool>) {
+      return set_flag(column, value);
+    } else if constexpr (std::integral<Value>) {
+      return set_integer(column, static_cast<std::int64_t>(value));
+    } else if constexpr (std::floating_point<Value>) {
+      return set_number(column, static_cast<double>(value));
+    } else if constexpr (std::convertible_to<const Value&, std::string_view>) {
+      return set_text(column, value);
+    } else {
+      return value ? set(column, *value) : set_nothing(column);
+    }
   }
 
-  Row& set(std::string_view column, Cell cell) {
-    cells_.emplace_back(column, std::move(cell));
-    return *this;
-  }
+  Row& set(std::string_view column, Cell cell);
 
   const std::vector<std::pair<std::string, Cell>>& cells() const { return cells_; }
   const Cell* find(std::string_view column) const;
 
  private:
-  static Cell cell_of(std::integral auto value) {
-    if constexpr (std::same_as<decltype(value), bool>) return value;
-    return static_cast<std::int64_t>(value);
-  }
-  static Cell cell_of(double value) { return value; }
-  static Cell cell_of(std::string_view value) { return std::string(value); }
-  template <class Value>
-  static Cell cell_of(const std::optional<Value>& value) {
-    return value ? cell_of(*value) : Cell(nullptr);
-  }
+  Row& set_flag(std::string_view column, bool value);
+  Row& set_integer(std::string_view column, std::int64_t value);
+  Row& set_number(std::string_view column, double value);
+  Row& set_text(std::string_view column, std::string_view value);
+  Row& set_nothing(std::string_view column);
 
   std::vector<std::pair<std::string, Cell>> cells_;
+};
+
+// A collective that ran, and by which algorithm.
+struct AlgorithmRun {
+  std::string collective;
+  std::string algorithm;
+  bool is_configured = false;  // as ccl.yaml, or --set algorithm=, has it
+
+  friend auto operator<=>(const AlgorithmRun&, const AlgorithmRun&) = default;
 };
 
 // Sums over all systems that a bench simulated.
@@ -61,6 +71,7 @@ struct EngineStatistics {
   std::uint64_t fingerprint = 0;  // of a single system its own; else a hash of all in their order
   sim::UnitUse busiest = {};      // of the system whose kernels ran longest, of equals the first
   std::size_t system_count = 1;
+  std::vector<AlgorithmRun> algorithms = {};  // each once, sorted
 
   double events_per_s() const;
 };

@@ -1,5 +1,7 @@
 #include "benches/row_cells.h"
 
+#include <variant>
+
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 namespace kernbench::benches {
 
@@ -12,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // JSON knows no infinity and no NaN: {"real": "inf"}.
-Json json_of(const Cell& cell) {
+Json lossless_json(const Cell& cell) {
   if (const double* real = std::get_if<double>(&cell); real != nullptr && !std::isfinite(*real)) {
     return {{"real", fmt::format("{}", *real)}};
   }
@@ -43,7 +44,7 @@ Json rows_to_json(std::span<const Row> rows) {
   Json json = Json::array();
   for (const Row& row : rows) {
     Json cells = Json::object();
-    for (const auto& [column, cell] : row.cells()) cells[column] = json_of(cell);
+    for (const auto& [column, cell] : row.cells()) cells[column] = lossless_json(cell);
     json.push_back(std::move(cells));
   }
   return json;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "benches/bench.h"
+#include "benches/bench_request.h"
 #include "benches/commands.h"
 #include "benches/inputs.h"
 #include "benches/interrupt.h"
@@ -55,6 +56,7 @@ int parse_jobs(const std::string& text) {
 BenchRequest request_of(const RunArguments& arguments, ProcessTeam* team) {
   return {.topology = load_topology(arguments.topology),
           .ccl = load_ccl(arguments.ccl),
+          .ccl_is_given = !arguments.ccl.empty(),
           .seed = parse_seed(arguments.seed),
           .trace = !arguments.trace.empty(),
           .output_folder = arguments.output_folder,
@@ -79,6 +81,10 @@ std::string head(const BenchInfo& info, const Bench& bench) {
   const Topology& topology = bench.topology();
   std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
   text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
+  for (const std::string& name : bench.ccl().unused_entries()) {
+    text += note_line("not used", fmt::format("the entry {} of ccl.yaml, which nothing chooses",
+                                              in_quotes(name)));
+  }
   text += note_line("world size", describe_ranks(info, bench));
   return text + note_line("seed", fmt::format("{}", bench.seed()));
 }
@@ -148,6 +154,25 @@ void keep_the_finished(Report report, const Bench& bench, Outputs& outputs,
   }
 }
 
+// The same of a run that goes on: its rows alone.
+void keep_finished_rows(const BenchInfo& info, const Bench& bench, double wall_s,
+                        Outputs& outputs) {
+  Report report{.bench = info.name,
+                .ok = false,
+                .topology = bench.topology().name,
+                .world_size = rank_count(info, bench),
+                .seed = bench.seed(),
+                .rows = bench.finished_rows(),
+                .artifacts = {},
+                .engine = bench.statistics()};
+  report.engine.wall_s = wall_s;
+  outputs.write_report(report);
+  Console(STDERR_FILENO)
+      .print(fmt::format("kernbench: error: [KB-S001] interrupted after {} rows, while the host "
+                         "computed\n",
+                         report.rows.size()));
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments, ProcessTeam* team) {
@@ -170,11 +195,16 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   const auto wall_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  const InterruptWatch watch([&] { bench.interrupt(); });  // also while files are written
+  InterruptWatch watch([&](ExitCode reason) { bench.interrupt(reason); },  // also while it writes
+                       [&](ExitCode) {
+                         if (leads) keep_finished_rows(info, bench, wall_s(), outputs);
+                       });
   try {
     info.run(bench);
+    watch.run_ended();
     bench.check_contract(info.name);
   } catch (...) {
+    watch.run_ended();
     if (leads && has_done_something(bench))
       keep_the_finished(report_of(info, bench, wall_s()), bench, outputs, console);
     throw;
@@ -190,7 +220,9 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   }
   bench.remove_journals();
   console.finish();
-  return static_cast<int>(report.ok ? ExitCode::ok : ExitCode::worker_failed);
+  if (!report.ok) return static_cast<int>(ExitCode::worker_failed);
+  if (const auto unused = bench.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
+  return static_cast<int>(ExitCode::ok);
 }
 
 }  // namespace kernbench::benches

@@ -58,6 +58,10 @@ Settings::Settings(std::span<const SettingInfo> known, std::span<const std::stri
   }
 }
 
+bool Settings::is_set(std::string_view key) const {
+  return given_.contains(key);
+}
+
 const std::string& Settings::text(std::string_view key) const {
   if (const auto given = given_.find(key); given != given_.end()) return given->second;
   const auto fallback = fallbacks_.find(key);
@@ -106,17 +110,20 @@ Bytes Settings::bytes(std::string_view key, Bytes min, Bytes max) const {
 }
 
 std::vector<std::string_view> Settings::list(std::string_view key) const {
-  return split_list(fmt::format("--set {}={}", key, text(key)), text(key));
+  return split_list(fmt::format("--set {}={}", key, shown(text(key))), text(key));
 }
 
 std::vector<std::string_view> split_list(std::string_view option, std::string_view text) {
   std::vector<std::string_view> parts;
+  const auto refuse = [&](std::string_view why) {
+    throw UsageError("KB-U012", fmt::format("{}: {}", option, why));
+  };
   while (true) {
     const std::size_t comma = text.find(',');
     const std::string_view part = text.substr(0, comma);
-    if (std::ranges::find(parts, part) != parts.end()) {
-      throw UsageError("KB-U012", fmt::format("{}: '{}' is given twice", option, part));
-    }
+    const bool is_alone = parts.empty() && comma == std::string_view::npos;
+    if (part.empty() && !is_alone) refuse("there is no value beside a comma");
+    if (std::ranges::find(parts, part) != parts.end()) refuse(in_quotes(part) + " is given twice");
     parts.push_back(part);
     if (comma == std::string_view::npos) return parts;
     text.remove_prefix(comma + 1);

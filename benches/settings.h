@@ -31,7 +31,7 @@ class Settings {
                     std::span<const std::string> assignments = {});
 
   // Whether --set gave it.
-  bool is_set(std::string_view key) const { return given_.contains(key); }
+  bool is_set(std::string_view key) const;
 
   const std::string& text(std::string_view key) const;
   // All of them as they are in force, "key=value" in lines, by key.

@@ -8,8 +8,14 @@
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <mutex>
 #include <span>
 
+#include "benches/bench_state.h"
+#include "benches/context_set.h"
+#include "benches/process_team.h"
+#include "benches/sweep_run.h"
 #include "benches/worker_threads.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -25,34 +31,54 @@ constexpr std::chrono::milliseconds kAskOthers{2};
 
 }  // namespace
 
-ContextSet::Context PointContext::make_context() {
+CollectedContext PointContext::make_context() {
   return make_context(bench_.topology(), {.ccl = bench_.ccl()});
 }
 
-ContextSet::Context PointContext::make_context(const Topology& topology, RuntimeOptions options) {
+CollectedContext PointContext::make_context(const Topology& topology, RuntimeOptions options) {
   throw_if_interrupted();
   if (options.replay_threads == 0) options.replay_threads = 1;  // the points take the cores
   return contexts_.make(topology, std::move(options));
 }
 
 void PointContext::throw_if_interrupted() const {
-  if (contexts_.is_interrupted()) throw Error("KB-S001", ExitCode::interrupted, "interrupted");
+  if (contexts_.is_interrupted()) throw Error("KB-S001", contexts_.reason(), "interrupted");
 }
 
-Sweep::Sweep(Bench& bench, std::string name) : bench_(bench), name_(std::move(name)) {}
+Sweep::Sweep(Bench& bench, std::string name)
+    : run_(std::make_unique<SweepRun>(bench, std::move(name))) {}
+
+Sweep::~Sweep() = default;
 
 void Sweep::add_point(std::string key, PointFunction simulate) {
+  run_->add_point(std::move(key), std::move(simulate));
+}
+
+std::vector<Row> Sweep::run() {
+  return run_->run();
+}
+
+SweepRun::SweepRun(Bench& bench, std::string name) : bench_(bench), name_(std::move(name)) {}
+
+void SweepRun::add_point(std::string key, Sweep::PointFunction simulate) {
   KB_CHECK(keys_.insert(key).second, "the sweep '{}' has two points '{}'", name_, key);
   points_.push_back({.key = std::move(key), .simulate = std::move(simulate)});
 }
 
-std::vector<Row> Sweep::run() {
+std::vector<Row> SweepRun::run() {
   KB_CHECK(!has_run_, "the sweep '{}' runs twice", name_);
   has_run_ = true;
   end_ = points_.size();
-  bench_.console_.open();
+  bench_.state_->console.open();
   if (bench_.leads() && !bench_.output_folder().empty()) restore();
-  simulate_all();
+  bench_.set_sweep(this);
+  try {
+    simulate_all();
+  } catch (...) {
+    bench_.set_sweep(nullptr);
+    throw;
+  }
+  bench_.set_sweep(nullptr);
   if (journal_ && journal_->failure() != 0) {
     bench_.note("journal", fmt::format("{} cannot be written: {}", journal_->path().string(),
                                        std::strerror(journal_->failure())));
@@ -61,11 +87,12 @@ std::vector<Row> Sweep::run() {
 }
 
 // A point that is not simulated has no trace, so with --trace all of them are.
-void Sweep::restore() {
+void SweepRun::restore() {
   const std::filesystem::path path = bench_.output_folder() / (name_ + ".journal");
-  const bool is_new = std::ranges::find(bench_.journals_, path) == bench_.journals_.end();
+  const bool is_new =
+      std::ranges::find(bench_.state_->journals, path) == bench_.state_->journals.end();
   KB_CHECK(is_new, "the bench has two sweeps '{}'", name_);
-  bench_.journals_.push_back(path);
+  bench_.state_->journals.push_back(path);
   journal_.emplace(path, bench_.inputs_hash());
   if (const int damaged = journal_->damaged_count(); damaged > 0) {
     bench_.note("journal", fmt::format("{}: damaged; {} of its points {} not used", path.string(),
@@ -85,13 +112,13 @@ void Sweep::restore() {
                                      restored_, points_.size(), name_));
 }
 
-void Sweep::simulate_all() {
+void SweepRun::simulate_all() {
   ProcessTeam* const team = bench_.team();
   if (team == nullptr) return simulate_here();
   team->leads() ? lead(*team) : serve(*team);
 }
 
-void Sweep::simulate_here() {
+void SweepRun::simulate_here() {
   const std::size_t wanted =
       std::min(static_cast<std::size_t>(bench_.jobs()), points_.size() - restored_);
   if (wanted == 0) return;
@@ -106,7 +133,7 @@ void Sweep::simulate_here() {
   for (asio::thread_pool& thread : threads.pools) thread.join();
 }
 
-void Sweep::lead(ProcessTeam& team) {
+void SweepRun::lead(ProcessTeam& team) {
   others_.emplace(
       team, TeamSweep{name_, bench_.inputs_hash()},
       SweepLeader::Points{
@@ -133,14 +160,14 @@ void Sweep::lead(ProcessTeam& team) {
 }
 
 // A trace is of one process.
-std::optional<std::size_t> Sweep::point_for_others() {
+std::optional<std::size_t> SweepRun::point_for_others() {
   const std::lock_guard lock(mutex_);
   if (bench_.wants_trace() || bench_.is_interrupted()) return std::nullopt;
   const Point* const point = next_fresh_point();
   return point == nullptr ? std::nullopt : std::optional(index_of(*point));
 }
 
-void Sweep::ask_others() {
+void SweepRun::ask_others() {
   try {
     others_->poll();
   } catch (...) {
@@ -154,13 +181,13 @@ void Sweep::ask_others() {
 }
 
 // REQUIRES: mutex_ is locked
-bool Sweep::is_waiting_for_others() const {
+bool SweepRun::is_waiting_for_others() const {
   if (!others_ || team_failure_ != nullptr || !given_back_.empty()) return false;
   const bool has_wanted = !others_->given().empty() && others_->given().begin()->first < end_;
   return has_wanted && !bench_.is_interrupted();
 }
 
-void Sweep::tell_results(ProcessTeam& team) {
+void SweepRun::tell_results(ProcessTeam& team) {
   std::vector<std::pair<std::size_t, const PointOutcome*>> outcomes;
   for (const Point& point : points_) {
     if (!point.outcome) return team.dismiss_all();  // this process tells why, and the run ends
@@ -169,7 +196,7 @@ void Sweep::tell_results(ProcessTeam& team) {
   others_->end(outcomes);
 }
 
-void Sweep::serve(ProcessTeam& team) {
+void SweepRun::serve(ProcessTeam& team) {
   SweepMember(team, TeamSweep{name_, bench_.inputs_hash()},
               {.simulate =
                    [this](std::size_t point) {
@@ -187,7 +214,7 @@ void Sweep::serve(ProcessTeam& team) {
 }
 
 // Drawn outside the lock: a terminal may be stopped.
-void Sweep::show_progress_until_idle() {
+void SweepRun::show_progress_until_idle() {
   Progress progress(name_, STDERR_FILENO);
   const std::chrono::milliseconds pause = others_ ? kAskOthers : kRedraw;
   auto drawn = std::chrono::steady_clock::now();
@@ -205,7 +232,7 @@ void Sweep::show_progress_until_idle() {
   }
 }
 
-SweepState Sweep::state() const {
+SweepState SweepRun::state() const {
   SweepState state{.total = points_.size(), .restored = restored_, .finished = 0, .running = {}};
   for (const Point& point : points_) {
     if (point.outcome && !point.is_restored) ++state.finished;
@@ -215,13 +242,13 @@ SweepState Sweep::state() const {
   return state;
 }
 
-void Sweep::work() {
+void SweepRun::work() {
   while (Point* point = next_point()) simulate(*point);
   const std::lock_guard lock(mutex_);
   if (--working_ == 0) all_idle_.notify_all();
 }
 
-Sweep::Point* Sweep::next_point() {
+SweepRun::Point* SweepRun::next_point() {
   const std::lock_guard lock(mutex_);
   if (bench_.is_interrupted()) return nullptr;
   while (!given_back_.empty()) {
@@ -232,12 +259,12 @@ Sweep::Point* Sweep::next_point() {
   return next_fresh_point();
 }
 
-Sweep::Point* Sweep::next_fresh_point() {
+SweepRun::Point* SweepRun::next_fresh_point() {
   while (next_ < end_ && points_[next_].outcome) ++next_;
   return next_ < end_ ? &points_[next_++] : nullptr;
 }
 
-void Sweep::simulate(Point& point) {
+void SweepRun::simulate(Point& point) {
   try {
     PointContext context(bench_, begin(point));
     std::vector<Row> rows = point.simulate(context);
@@ -249,21 +276,21 @@ void Sweep::simulate(Point& point) {
   }
 }
 
-ContextSet& Sweep::begin(Point& point) {
+ContextSet& SweepRun::begin(Point& point) {
   const std::lock_guard lock(mutex_);
-  point.contexts = std::make_unique<ContextSet>(bench_.contexts_);
+  point.contexts = std::make_unique<ContextSet>(bench_.state_->contexts);
   if (index_of(point) > end_) point.contexts->interrupt();
   return *point.contexts;
 }
 
-void Sweep::finish(Point& point, PointOutcome outcome) {
+void SweepRun::finish(Point& point, PointOutcome outcome) {
   const std::lock_guard lock(mutex_);
   point.outcome = std::move(outcome);
   if (journal_) journal_->append(point.key, *point.outcome);
 }
 
 // Points before this one have begun, and decide; those behind it do not matter any more.
-void Sweep::fail(Point& point, std::exception_ptr failure) {
+void SweepRun::fail(Point& point, std::exception_ptr failure) {
   const std::lock_guard lock(mutex_);
   if (point.contexts && point.contexts->is_interrupted()) return;
   point.failure = std::move(failure);
@@ -273,7 +300,7 @@ void Sweep::fail(Point& point, std::exception_ptr failure) {
   }
 }
 
-std::vector<Row> Sweep::settle() {
+std::vector<Row> SweepRun::settle() {
   const auto missing =
       std::ranges::find_if(points_, [](const Point& point) { return !point.outcome; });
   const bool failed = missing != points_.end() && missing->failure;
@@ -288,24 +315,36 @@ std::vector<Row> Sweep::settle() {
   return rows;
 }
 
-void Sweep::enter(const Point& point) {
+std::vector<Row> SweepRun::finished_rows() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Row> rows;
+  for (const Point& point : points_) {
+    if (!point.outcome) continue;
+    rows.insert(rows.end(), point.outcome->rows.begin(), point.outcome->rows.end());
+  }
+  return rows;
+}
+
+void SweepRun::enter(const Point& point) {
   const PointOutcome& outcome = *point.outcome;
-  bench_.rows_.insert(bench_.rows_.end(), outcome.rows.begin(), outcome.rows.end());
-  bench_.ok_ = bench_.ok_ && outcome.ok;
+  const std::lock_guard lock(bench_.state_->results_mutex);
+  bench_.state_->rows.insert(bench_.state_->rows.end(), outcome.rows.begin(), outcome.rows.end());
+  bench_.state_->ok = bench_.state_->ok && outcome.ok;
   if (point.contexts) {
-    bench_.contexts_.append(*point.contexts);
+    bench_.state_->contexts.append(*point.contexts);
   } else {
-    bench_.contexts_.append(outcome.systems);
+    bench_.state_->contexts.append(outcome.systems);
   }
 }
 
-void Sweep::throw_failure(const Point& point) {
-  if (point.contexts && point.contexts->all_ended()) bench_.contexts_.append(*point.contexts);
+void SweepRun::throw_failure(const Point& point) {
+  if (point.contexts && point.contexts->all_ended())
+    bench_.state_->contexts.append(*point.contexts);
   bench_.note("failed", fmt::format("{}: {}", name_, point.key));
   std::rethrow_exception(point.failure);
 }
 
-void Sweep::throw_interrupted() {
+void SweepRun::throw_interrupted() {
   KB_CHECK(bench_.is_interrupted(), "the sweep '{}' has left out points", name_);
   const auto finished =
       std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); });
@@ -320,7 +359,7 @@ void Sweep::throw_interrupted() {
     text += fmt::format("\n  they are kept in '{}': the same command goes on from there",
                         journal_->path().string());
   }
-  throw Error("KB-S001", ExitCode::interrupted, text);
+  throw Error("KB-S001", bench_.interruption(), text);
 }
 
 }  // namespace kernbench::benches

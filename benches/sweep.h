@@ -20,27 +20,21 @@
 #pragma once
 
 #include <concepts>
-#include <condition_variable>
-#include <cstddef>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "benches/bench.h"
-#include "benches/context_set.h"
-#include "benches/point_outcome.h"
-#include "benches/progress.h"
+#include "benches/collected_context.h"
 #include "benches/report.h"
-#include "benches/sweep_journal.h"
-#include "benches/team_sweep.h"
 
 namespace kernbench::benches {
+
+class ContextSet;
+class SweepRun;
 
 // What the function of a point is given.  It runs on a thread of its own beside other points, so it
 // must not write to anything that it shares with them.
@@ -52,8 +46,8 @@ class PointContext {
   const Bench& bench() const { return bench_; }
 
   // As Bench::make_context().
-  ContextSet::Context make_context();
-  ContextSet::Context make_context(const Topology& topology, RuntimeOptions options);
+  CollectedContext make_context();
+  CollectedContext make_context(const Topology& topology, RuntimeOptions options);
 
   // If one has not passed, the run ends with exit code 1.
   void check(bool passed) { ok_ = ok_ && passed; }
@@ -75,6 +69,7 @@ class Sweep {
 
   // `name` is unique in its bench, and part of a file's name.
   Sweep(Bench& bench, std::string name);
+  ~Sweep();
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
 
@@ -94,58 +89,9 @@ class Sweep {
   std::vector<Row> run();
 
  private:
-  struct Point {
-    std::string key;
-    PointFunction simulate;
-    std::unique_ptr<ContextSet> contexts = {};  // from when it begins in this process
-    bool is_restored = false;                   // what the journal had of it
-    std::optional<PointOutcome> outcome = {};   // when it is finished
-    std::exception_ptr failure = {};            // of its own: not that it was interrupted
-  };
-
   void add_point(std::string key, PointFunction simulate);
-  void restore();
-  void simulate_all();
-  void simulate_here();
-  void show_progress_until_idle();
-  // With other processes: hands points out to them, or takes them from the first one.
-  void lead(ProcessTeam& team);
-  std::optional<std::size_t> point_for_others();
-  void ask_others();
-  bool is_waiting_for_others() const;
-  void tell_results(ProcessTeam& team);
-  void serve(ProcessTeam& team);
-  SweepState state() const;
-  void work();
-  Point* next_point();
-  Point* next_fresh_point();  // REQUIRES: mutex_ is locked
-  void simulate(Point& point);
-  ContextSet& begin(Point& point);
-  void finish(Point& point, PointOutcome outcome);
-  void fail(Point& point, std::exception_ptr failure);
-  std::vector<Row> settle();
-  void enter(const Point& point);
-  [[noreturn]] void throw_failure(const Point& point);
-  [[noreturn]] void throw_interrupted();
-  std::size_t index_of(const Point& point) const {
-    return static_cast<std::size_t>(&point - points_.data());
-  }
 
-  Bench& bench_;
-  const std::string name_;
-  std::set<std::string> keys_;
-  std::vector<Point> points_;
-  bool has_run_ = false;
-  std::optional<SweepJournal> journal_;
-  std::size_t restored_ = 0;
-  mutable std::mutex mutex_;  // of what follows, of the journal, and of what points become
-  std::condition_variable all_idle_;
-  std::size_t next_ = 0;  // point to begin
-  std::size_t end_ = 0;   // points from here on are not wanted
-  std::size_t working_ = 0;
-  std::vector<std::size_t> given_back_;  // points that another process could not simulate
-  std::optional<SweepLeader> others_;
-  std::exception_ptr team_failure_;
+  const std::unique_ptr<SweepRun> run_;
 };
 
 template <class Function>

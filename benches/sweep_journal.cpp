@@ -18,16 +18,28 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr Bytes kMaxBytes = Bytes{1} << 30;  // a larger one is not ours
+constexpr Bytes kMaxJournal = Bytes{1} << 30;  // a larger one is not ours
+
+// What is there is an output that cannot be written, if it is no file that can be read.
+std::string read_journal(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return {};
+  try {
+    return read_input_file(path, kMaxJournal);
+  } catch (const ConfigError& error) {
+    const std::string text = error.what();
+    throw IoError("KB-I010", fmt::format("the journal cannot be used: {}; remove it, or give "
+                                         "another output folder",
+                                         text.substr(text.find(' ') + 1)));
+  }
+}
 
 }  // namespace
 
 SweepJournal::SweepJournal(fs::path path, std::uint64_t inputs)
     : path_(std::move(path)), inputs_(inputs) {
   create_output_folder(path_.parent_path());
-  std::error_code ignored;
-  const std::string text =
-      fs::exists(path_, ignored) ? read_input_file(path_, kMaxBytes) : std::string();
+  const std::string text = read_journal(path_);
   const std::string whole = whole_lines(text);
   if (whole != text) OutputFile(path_.string()).commit(whole);
   is_empty_ = whole.empty();
@@ -45,7 +57,7 @@ SweepJournal::~SweepJournal() {
 void SweepJournal::forget(const fs::path& path, std::uint64_t inputs) {
   std::error_code ignored;  // at worst it is found stale, or of use
   if (!fs::exists(path, ignored)) return;
-  const std::string text = read_input_file(path, kMaxBytes);
+  const std::string text = read_journal(path);
   std::string others;
   for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos;
        begin = end + 1) {

@@ -19,7 +19,7 @@ namespace kernbench::benches {
 class SweepJournal {
  public:
   // Creates the file and its folder, or reads what is there.  Throws IoError KB-I010 if it cannot
-  // be written, ConfigError KB-I001 if it cannot be read.
+  // be written or read.
   SweepJournal(std::filesystem::path path, std::uint64_t inputs);
   // A journal without any point does not stay.
   ~SweepJournal();

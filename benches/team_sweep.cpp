@@ -21,7 +21,7 @@ namespace {
 
 using Kind = TeamMessage::Kind;
 
-constexpr std::chrono::milliseconds kPoll{1};
+constexpr std::chrono::milliseconds kMessagePoll{1};
 
 // As the text of a `want`.
 std::string describe(const TeamSweep& sweep) {
@@ -184,7 +184,7 @@ void SweepMember::serve(std::size_t jobs) {
       const std::optional<TeamMessage> message = team_.receive();
       if (message) goes_on = obey(*message);
       if (points_.is_interrupted()) throw Dismissed{};
-      if (!message) std::this_thread::sleep_for(kPoll);
+      if (!message) std::this_thread::sleep_for(kMessagePoll);
     }
   } catch (...) {
     points_.interrupt();

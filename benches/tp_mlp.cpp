@@ -24,7 +24,7 @@ RankModel build(RuntimeContext& torch, const StepPoint& point, std::int64_t ffn)
   return {[mlp](const Tensor& x) { return mlp->forward(x); }, mlp->parameters()};
 }
 
-void run(Bench& bench) {
+void run_tp_mlp(Bench& bench) {
   const Settings& settings = bench.settings();
   const std::int64_t hidden = settings.integer("hidden", 1, kMostFeatures);
   const MlpSize size{
@@ -51,12 +51,12 @@ void run(Bench& bench) {
                     const StepPoint& point) { return dense_mlp_step(model, point.input.dtype); }});
 }
 
-[[maybe_unused]] const bool kIsRegistered =
+[[maybe_unused]] const bool kMlpIsRegistered =
     register_bench({"tp-mlp", "a training step of a tensor parallel MLP, every element checked",
                     with_step_settings({{"tokens", "256", "rows of x"},
                                         {"hidden", "512", "columns of x and y"},
                                         {"ffn", "", "features in between; else 4 hidden"}}),
-                    run, nullptr});
+                    run_tp_mlp, nullptr});
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace kernbench::benches {
 
 namespace {
 
-constexpr std::int64_t kMostFeatures = std::int64_t{1} << 16;
+constexpr std::int64_t kMostHidden = std::int64_t{1} << 16;
 constexpr std::int64_t kMostLayers = 100;
 
 RankModel build(RuntimeContext& torch, const StepPoint& point, const GptSize& size) {
@@ -40,9 +40,9 @@ RankModel build(RuntimeContext& torch, const StepPoint& point, const GptSize& si
 }
 
 GptSize size_of(const Settings& settings) {
-  const GptSize size{.sequence = settings.integer("seq", 1, kMostFeatures),
-                     .hidden = settings.integer("hidden", 1, kMostFeatures),
-                     .heads = settings.integer("heads", 1, kMostFeatures),
+  const GptSize size{.sequence = settings.integer("seq", 1, kMostHidden),
+                     .hidden = settings.integer("hidden", 1, kMostHidden),
+                     .heads = settings.integer("heads", 1, kMostHidden),
                      .layers = settings.integer("layers", 1, kMostLayers)};
   if (size.hidden % size.heads == 0) return size;
   throw UsageError("KB-U012", fmt::format("--set heads: {} do not divide hidden, which is {}",
@@ -58,7 +58,7 @@ double forward_flops(const GptSize& size) {
          (12 * hidden * hidden + 2 * sequence * hidden);
 }
 
-void run(Bench& bench) {
+void run_tp_transformer(Bench& bench) {
   const GptSize size = size_of(bench.settings());
   const std::uint64_t seed = bench.seed();
   run_step_sweep(
@@ -89,13 +89,13 @@ void run(Bench& bench) {
            }});
 }
 
-[[maybe_unused]] const bool kIsRegistered = register_bench(
+[[maybe_unused]] const bool kTransformerIsRegistered = register_bench(
     {"tp-transformer", "a training step of tensor parallel blocks of GPT, every element checked",
      with_step_settings({{"seq", "128", "tokens"},
                          {"hidden", "256", "features of a token"},
                          {"heads", "8", "of the attention"},
                          {"layers", "1", "blocks, one after the other"}}),
-     run, nullptr});
+     run_tp_transformer, nullptr});
 
 }  // namespace
 

@@ -9,6 +9,8 @@
 #include "ccl/algorithms/intercube_allreduce.h"
 #include "ccl/lower_bound.h"
 #include "runtime/context/queue_residue.h"
+#include "runtime/context/simulation.h"
+#include "runtime/distributed/backend.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -55,6 +57,18 @@ void WorldCommunicator::run(const distributed::CollectiveCall& call,
   others_.run(call, request);
 }
 
+distributed::Communicator::RunsBy WorldCommunicator::runs_by(
+    const distributed::CollectiveRequest& request) {
+  using distributed::CollectiveKind;
+  if (request.kind == CollectiveKind::barrier) {
+    return caller_count_ == 1 ? RunsBy{} : RunsBy{kIntercubeAllReduce.name};
+  }
+  if (request.kind == CollectiveKind::all_reduce && request.op == ReduceOp::sum) {
+    return {algorithm_for(request.takes.front().tensor).name, true};
+  }
+  return others_.runs_by(request);
+}
+
 void WorldCommunicator::transfer(std::uint64_t operation, const distributed::Block& source,
                                  const distributed::Block& target) {
   check_rank_is_sip("messages");
@@ -69,9 +83,11 @@ void WorldCommunicator::check_rank_is_sip(std::string_view what) const {
                              what, launcher_.layout().world_size()));
 }
 
-// The first group is the default one, which has the queues that ccl.yaml describes.
+// The first group is the default one, which has the queues that ccl.yaml describes, if it has all
+// SIPs: those queues lead through all of them.
 std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vector<int>& ranks) {
-  if (std::exchange(has_world_, true)) {
+  const bool is_first = !std::exchange(has_world_, true);
+  if (!is_first || static_cast<int>(ranks.size()) < caller_count()) {
     return std::make_unique<GroupCommunicator>(torch_, ranks, cuts_);
   }
   return std::make_unique<WorldCommunicator>(torch_, launcher_, ranks, cuts_);

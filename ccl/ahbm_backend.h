@@ -8,11 +8,13 @@
 #include <tuple>
 #include <vector>
 
+#include "ccl/ahbm_registration.h"
 #include "ccl/auto_choice.h"
 #include "ccl/collectives/group_communicator.h"
 #include "ccl/config.h"
 #include "ccl/kernel_launcher.h"
 #include "runtime/context/runtime_context.h"
+#include "runtime/distributed/backend.h"
 
 namespace kernbench::ccl {
 
@@ -60,6 +62,7 @@ class WorldCommunicator : public distributed::Communicator {
            const distributed::CollectiveRequest& request) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
                 const distributed::Block& target) override;
+  RunsBy runs_by(const distributed::CollectiveRequest& request) override;
   void abandon() override {
     under_way_.clear();
     others_.abandon();
@@ -91,8 +94,5 @@ class WorldCommunicator : public distributed::Communicator {
   std::map<std::uint64_t, UnderWay> under_way_;  // by operation
   std::map<ChoiceKey, Choice> choices_;
 };
-
-// Makes init_process_group("ahbm") work.  The umbrella header calls it.
-bool register_ahbm_backend();
 
 }  // namespace kernbench::ccl

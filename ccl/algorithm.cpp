@@ -12,6 +12,7 @@
 #include "ccl/algorithms/mesh_allreduce.h"
 #include "ccl/algorithms/ring_allreduce.h"
 #include "ccl/algorithms/tree_allreduce.h"
+#include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::ccl {
@@ -46,7 +47,7 @@ const Structure& joined(const std::optional<Structure>& place, Neighbours as) {
 
 std::string_view name_of(Neighbours neighbours) {
   constexpr std::array<std::string_view, 3> kNames = {"grid", "ring", "tree"};
-  return kNames.at(static_cast<std::size_t>(neighbours));
+  return name_in(kNames, neighbours);
 }
 
 const GridPlace& KernelArgs::grid() const {

@@ -17,6 +17,10 @@
 #include "runtime/tl/tl.h"
 #include "sim_engine/components/grid.h"
 
+namespace kernbench::sim {
+struct IpcqParams;
+}
+
 namespace kernbench::ccl {
 
 // What a kernel of a collective is told.  It runs on the PEs whose shards make up the tensor; of

@@ -24,10 +24,6 @@ namespace {
 
 constexpr Bytes kCreditBytes = 16;
 
-int holders(int wanted, int all) {
-  return wanted == 0 ? all : wanted;
-}
-
 // Of a way: its latency and its slowest link.
 struct Way {
   Time alpha{0};
@@ -96,7 +92,7 @@ UniformCase::UniformCase(const CollectiveCase& collective, Layout layout)
     : collective_(collective), ipcq_(collective.config.ipcq()), layout_(std::move(layout)) {
   const Topology& topology = collective_.topology;
   if (!is_rank_pe()) {
-    cube_count_ = holders(collective_.placement.num_cubes, topology.cube_count());
+    cube_count_ = collective_.placement.cube_holders(topology);
   }
   const int root = root_of(sim::cube_grid(topology), cube_count_, collective_.config.root());
   if (world_size() < 2) return;
@@ -124,8 +120,8 @@ std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
     }
     return UniformCase(collective, std::move(layout));
   }
-  const int cubes = holders(placement.num_cubes, topology.cube_count());
-  const int pes = holders(placement.num_pes, topology.pe_count());
+  const int cubes = placement.cube_holders(topology);
+  const int pes = placement.pe_holders(topology);
   if ((is_sharded(placement.cube) && cubes > 1) || (is_sharded(placement.pe) && pes > 1)) {
     return std::nullopt;
   }

@@ -7,10 +7,34 @@
 #include <array>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/config_errors.h"
+#include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/yaml_reader.h"
 
 namespace kernbench::ccl {
+
+// Settings as they are written: what is not there is inherited.
+struct Settings {
+  std::optional<sim::BufferKind> buffer_kind;
+  std::optional<int> depth;
+  std::optional<Bytes> slot_bytes;
+  std::optional<sim::WaitPolicy> wait;
+  std::optional<Time> poll_interval;
+  std::optional<std::vector<std::int64_t>> n_elem;
+  std::optional<int> world_size;
+  std::optional<Participants> participants;
+  std::optional<Root> root;
+  std::optional<Neighbours> neighbours;
+  // Where slot, depth or buffer_kind is written, the first of them that is: "ccl.yaml:5:9: [...]".
+  std::optional<TextMark> queues_mark;
+};
+
+struct AlgorithmEntry {
+  std::string name;
+  std::string kernel;
+  Settings settings;
+};
 
 namespace {
 
@@ -36,8 +60,9 @@ void add_name(std::vector<std::string_view>& names, std::string_view name) {
 // "unknown algorithm 'x'; there are: ..."
 std::string unknown_algorithm(std::string_view name, const std::vector<std::string_view>& known) {
   const std::string_view meant = nearest(name, known);
-  if (!meant.empty()) return fmt::format("unknown algorithm '{}'; did you mean '{}'?", name, meant);
-  return fmt::format("unknown algorithm '{}'; there are: {}", name, fmt::join(known, ", "));
+  const std::string unknown = fmt::format("unknown algorithm {}", in_quotes(name));
+  if (!meant.empty()) return fmt::format("{}; did you mean {}?", unknown, in_quotes(meant));
+  return fmt::format("{}; there are: {}", unknown, fmt::join(known, ", "));
 }
 
 // What `defaults.algorithm` may be: a kernel, an entry, or auto.
@@ -65,6 +90,9 @@ Settings settings_of(YamlMap& map, const Settings& inherited) {
   if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
   if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
   if (map.has("slot")) settings.slot_bytes = map.bytes("slot", 4, kMaxSlot);
+  for (const std::string_view key : {"buffer_kind", "depth", "slot"}) {
+    if (const auto mark = map.mark_of(key)) settings.queues_mark = mark;
+  }
   read_wait(map, inherited, settings);
   if (map.has("n_elem")) settings.n_elem = map.integers("n_elem", 0, kMaxElements);
   if (map.has("world_size")) {
@@ -83,7 +111,16 @@ Settings settings_of(YamlMap& map, const Settings& inherited) {
   return settings;
 }
 
-std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults) {
+// The algorithm that an entry of its own name was meant for: one that differs by a slip.  A longer
+// name is one of its own, such as ring_allreduce_hbm.
+std::string_view meant_by(const AlgorithmEntry& entry, std::string_view chosen) {
+  if (entry.name == chosen || find_algorithm(entry.name) != nullptr) return {};
+  const std::string_view meant = nearest(entry.name, kernel_names());
+  return entry.name.starts_with(meant) ? std::string_view() : meant;
+}
+
+std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults,
+                                       std::string_view chosen) {
   std::vector<AlgorithmEntry> entries;
   for (const YamlNode* node : map.entries()) {
     YamlMap entry = map.map(*node);
@@ -95,6 +132,9 @@ std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults) {
       entry.fail("KB-Y040", "'auto' is no algorithm of its own; set what it runs with in defaults");
     } else if (find_algorithm(added.kernel) == nullptr) {
       entry.fail("KB-Y040", unknown_algorithm(added.kernel, kernel_names()));
+    } else if (const std::string_view meant = meant_by(added, chosen); !meant.empty()) {
+      entry.fail("KB-Y040", fmt::format("nothing chooses an algorithm {}; did you mean '{}'?",
+                                        in_quotes(added.name), meant));
     }
   }
   return entries;
@@ -104,65 +144,105 @@ std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults) {
 
 std::string_view name_of(Participants participants) {
   constexpr std::array<std::string_view, 2> kNames = {"shard_holders", "one_pe_per_sip"};
-  return kNames.at(static_cast<std::size_t>(participants));
+  return name_in(kNames, participants);
 }
 
 std::string_view name_of(Root root) {
-  return root == Root::center ? "center" : "corner";
+  constexpr std::array<std::string_view, 2> kNames = {"center", "corner"};
+  return name_in(kNames, root);
 }
 
-Config::Config() : algorithm_(kDefaultAlgorithm) {}
+struct Config::State {
+  std::string file_name = {};  // empty: it is of no file
+  std::string algorithm{kDefaultAlgorithm};
+  bool names_algorithm = false;
+  Settings overrides = {};
+  Settings defaults = {};
+  std::vector<AlgorithmEntry> entries = {};
+
+  const AlgorithmEntry* entry() const {
+    const auto found = std::ranges::find(entries, algorithm, &AlgorithmEntry::name);
+    return found == entries.end() ? nullptr : &*found;
+  }
+  bool is_known(std::string_view name) const {
+    return name == kAuto || find_algorithm(name) != nullptr ||
+           std::ranges::find(entries, name, &AlgorithmEntry::name) != entries.end();
+  }
+  // The setting that is in force.
+  template <class Value>
+  std::optional<Value> setting(std::optional<Value> Settings::*member) const {
+    if (overrides.*member) return overrides.*member;
+    if (entry() != nullptr && entry()->settings.*member) return entry()->settings.*member;
+    return defaults.*member;
+  }
+};
+
+Config::Config() : state_(std::make_shared<const State>()) {}
+
+const std::string& Config::algorithm_name() const {
+  return state_->algorithm;
+}
+
+bool Config::names_algorithm() const {
+  return state_->names_algorithm;
+}
+
+Config::operator std::shared_ptr<const distributed::BackendConfig>() const {
+  return std::make_shared<const Config>(*this);
+}
+
+template <class Change>
+Config Config::with(const Change& change) const {
+  auto state = std::make_shared<State>(*state_);
+  change(*state);
+  Config changed;
+  changed.state_ = std::move(state);
+  return changed;
+}
 
 Config Config::parse(std::string_view text, const std::string& name) {
   return read(YamlDocument::parse(text, name));
 }
 
-Config Config::load(const std::filesystem::path& path) {
+Config Config::load(const std::string& path) {
   return read(YamlDocument::load(path));
 }
 
 Config Config::read(const YamlDocument& document) {
   YamlReader reader(document);
-  Config config;
+  State state;
+  state.file_name = document.errors().file_name();
   {
     YamlMap root = reader.map(document.root());
     const auto read_entries = [&] {
       if (!root.has("algorithms")) return;
-      config.entries_ = entries_of(root.map("algorithms"), config.defaults_);
+      state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
     if (!root.has("defaults")) {
       read_entries();
     } else {
       YamlMap defaults = root.map("defaults");
       if (defaults.has("algorithm")) {
-        config.algorithm_ = defaults.text("algorithm", kDefaultAlgorithm);
+        state.algorithm = defaults.text("algorithm", kDefaultAlgorithm);
+        state.names_algorithm = true;
       }
-      config.defaults_ = settings_of(defaults, {});
+      state.defaults = settings_of(defaults, {});
       read_entries();
-      if (!config.is_known(config.algorithm_)) {
+      if (!state.is_known(state.algorithm)) {
         defaults.fail("algorithm", "KB-Y040",
-                      unknown_algorithm(config.algorithm_, algorithm_names(config.entries_)));
+                      unknown_algorithm(state.algorithm, algorithm_names(state.entries)));
       }
     }
   }
   reader.finish();
-  return config;
-}
-
-const AlgorithmEntry* Config::entry() const {
-  const auto found = std::ranges::find(entries_, algorithm_, &AlgorithmEntry::name);
-  return found == entries_.end() ? nullptr : &*found;
+  return Config().with([&](State& read) { read = std::move(state); });
 }
 
 const Algorithm& Config::algorithm() const {
-  const Algorithm* found = find_algorithm(entry() == nullptr ? algorithm_ : entry()->kernel);
-  KB_CHECK(found != nullptr, "algorithm '{}'", algorithm_);
+  const Algorithm* found =
+      find_algorithm(state_->entry() == nullptr ? state_->algorithm : state_->entry()->kernel);
+  KB_CHECK(found != nullptr, "algorithm '{}'", state_->algorithm);
   return *found;
-}
-
-bool Config::is_known(std::string_view name) const {
-  return name == kAuto || find_algorithm(name) != nullptr ||
-         std::ranges::find(entries_, name, &AlgorithmEntry::name) != entries_.end();
 }
 
 std::vector<const Algorithm*> Config::candidates() const {
@@ -172,71 +252,97 @@ std::vector<const Algorithm*> Config::candidates() const {
   return all;
 }
 
-template <class Value>
-std::optional<Value> Config::setting(std::optional<Value> Settings::*member) const {
-  if (overrides_.*member) return overrides_.*member;
-  if (entry() != nullptr && entry()->settings.*member) return entry()->settings.*member;
-  return defaults_.*member;
-}
-
 sim::IpcqParams Config::ipcq() const {
-  return {setting(&Settings::buffer_kind).value_or(kDefaultQueue.buffer_kind),
-          setting(&Settings::depth).value_or(kDefaultQueue.depth),
-          setting(&Settings::slot_bytes).value_or(kDefaultQueue.slot_bytes),
-          setting(&Settings::wait).value_or(kDefaultQueue.wait),
-          setting(&Settings::poll_interval).value_or(kDefaultQueue.poll_interval)};
+  return {state_->setting(&Settings::buffer_kind).value_or(kDefaultQueue.buffer_kind),
+          state_->setting(&Settings::depth).value_or(kDefaultQueue.depth),
+          state_->setting(&Settings::slot_bytes).value_or(kDefaultQueue.slot_bytes),
+          state_->setting(&Settings::wait).value_or(kDefaultQueue.wait),
+          state_->setting(&Settings::poll_interval).value_or(kDefaultQueue.poll_interval)};
 }
 
 std::vector<std::int64_t> Config::n_elem() const {
-  return setting(&Settings::n_elem)
+  return state_->setting(&Settings::n_elem)
       .value_or(std::vector(kDefaultElements.begin(), kDefaultElements.end()));
 }
 
 std::optional<int> Config::world_size() const {
-  return setting(&Settings::world_size);
+  return state_->setting(&Settings::world_size);
 }
 
 Participants Config::participants() const {
-  return setting(&Settings::participants).value_or(Participants::shard_holders);
+  return state_->setting(&Settings::participants).value_or(Participants::shard_holders);
 }
 
 Root Config::root() const {
-  return setting(&Settings::root).value_or(Root::center);
+  return state_->setting(&Settings::root).value_or(Root::center);
 }
 
 std::set<Neighbours> Config::neighbours() const {
-  const auto chosen = setting(&Settings::neighbours);
+  const auto chosen = state_->setting(&Settings::neighbours);
   if (chosen && !is_auto()) return {*chosen};
   std::set<Neighbours> wanted;
   for (const Algorithm* candidate : candidates()) wanted.insert(candidate->neighbours);
   return wanted;
 }
 
-Config Config::with_algorithm(std::string_view name) const {
-  if (!is_known(name)) {
-    throw UsageError("KB-U003", unknown_algorithm(name, algorithm_names(entries_)));
+std::vector<std::string> Config::unused_entries() const {
+  std::vector<std::string> names;
+  for (const AlgorithmEntry& entry : state_->entries) {
+    const bool is_own = entry.kernel != entry.name;
+    if (is_own && entry.name != state_->algorithm) names.push_back(entry.name);
   }
-  Config changed = *this;
-  changed.algorithm_ = name;
-  return changed;
+  return names;
 }
 
+void Config::refuse_queues(std::string_view why) const {
+  std::optional<TextMark> mark = state_->defaults.queues_mark;
+  const AlgorithmEntry* const entry = state_->entry();
+  if (entry != nullptr && entry->settings.queues_mark) mark = entry->settings.queues_mark;
+  if (!mark || state_->overrides.buffer_kind) return;
+  ConfigErrors errors(state_->file_name);
+  errors.add(*mark, "KB-Y044", std::string(why));
+  errors.throw_if_any();
+}
+
+Config Config::with_algorithm(std::string_view name) const {
+  if (!state_->is_known(name)) {
+    throw UsageError("KB-U003", unknown_algorithm(name, algorithm_names(state_->entries)));
+  }
+  return with([&](State& state) {
+    state.algorithm = name;
+    state.names_algorithm = true;
+  });
+}
+
+namespace {
+
+template <class Enum, std::size_t n>
+void check_choice(std::string_view key, Enum value, const std::array<Enum, n>& values) {
+  if (is_enumerator(value, n)) return;
+  std::vector<std::string_view> names;
+  for (const Enum one : values) names.push_back(name_of(one));
+  throw ConfigError("KB-Y020", fmt::format("{}: there is no value {}; there are: {}", key,
+                                           number_of(value), fmt::join(names, ", ")));
+}
+
+}  // namespace
+
 Config Config::with_buffer_kind(sim::BufferKind kind) const {
-  Config changed = *this;
-  changed.overrides_.buffer_kind = kind;
-  return changed;
+  check_choice("buffer_kind", kind, sim::kBufferKinds);
+  return with([&](State& state) { state.overrides.buffer_kind = kind; });
 }
 
 Config Config::with_world_size(int world_size) const {
-  Config changed = *this;
-  changed.overrides_.world_size = world_size;
-  return changed;
+  if (world_size < 1 || world_size > kMaxWorldSize) {
+    throw ConfigError("KB-Y020",
+                      fmt::format("world_size: {} not in [1, {}]", world_size, kMaxWorldSize));
+  }
+  return with([&](State& state) { state.overrides.world_size = world_size; });
 }
 
 Config Config::with_root(Root root) const {
-  Config changed = *this;
-  changed.overrides_.root = root;
-  return changed;
+  check_choice("root", root, kRoots);
+  return with([&](State& state) { state.overrides.root = root; });
 }
 
 }  // namespace kernbench::ccl

@@ -28,8 +28,8 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -39,7 +39,7 @@
 
 #include "ccl/algorithm.h"
 #include "runtime/distributed/backend.h"
-#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/ipcq_params.h"
 
 namespace kernbench {
 class YamlDocument;
@@ -59,26 +59,6 @@ std::string_view name_of(Root root);
 // The algorithm that stands for the fastest one.
 inline constexpr std::string_view kAuto = "auto";
 
-// Settings as they are written: what is not there is inherited.
-struct Settings {
-  std::optional<sim::BufferKind> buffer_kind;
-  std::optional<int> depth;
-  std::optional<Bytes> slot_bytes;
-  std::optional<sim::WaitPolicy> wait;
-  std::optional<Time> poll_interval;
-  std::optional<std::vector<std::int64_t>> n_elem;
-  std::optional<int> world_size;
-  std::optional<Participants> participants;
-  std::optional<Root> root;
-  std::optional<Neighbours> neighbours;
-};
-
-struct AlgorithmEntry {
-  std::string name;
-  std::string kernel;
-  Settings settings;
-};
-
 class Config : public distributed::BackendConfig {
  public:
   // The built-in defaults.
@@ -86,11 +66,14 @@ class Config : public distributed::BackendConfig {
 
   // ConfigError lists all errors at once (KB-Y...); KB-Y040 for an algorithm that is not there.
   static Config parse(std::string_view text, const std::string& name = "ccl.yaml");
-  static Config load(const std::filesystem::path& path);
+  static Config load(const std::string& path);
+  static Config load(std::same_as<std::string_view> auto path) { return load(std::string(path)); }
 
   // What is in force.
-  const std::string& algorithm_name() const { return algorithm_; }
-  bool is_auto() const { return algorithm_ == kAuto; }
+  const std::string& algorithm_name() const;
+  // True if the file's defaults, or with_algorithm(), name the algorithm.
+  bool names_algorithm() const;
+  bool is_auto() const { return algorithm_name() == kAuto; }
   const Algorithm& algorithm() const;                // REQUIRES: !is_auto()
   std::vector<const Algorithm*> candidates() const;  // that auto chooses from; else the one
   sim::IpcqParams ipcq() const;
@@ -99,6 +82,12 @@ class Config : public distributed::BackendConfig {
   Participants participants() const;
   Root root() const;
   std::set<Neighbours> neighbours() const;  // of all candidates
+  // Names of entries with a kernel of their own that are not the algorithm.
+  std::vector<std::string> unused_entries() const;
+
+  // For queues that do not fit the device: ConfigError KB-Y044 at the place in the file that says
+  // how large they are.  Returns if no file does.
+  void refuse_queues(std::string_view why) const;
 
   // The same with one thing changed, over what the file says.  UsageError KB-U003 if there is no
   // algorithm of that name.
@@ -108,21 +97,17 @@ class Config : public distributed::BackendConfig {
   Config with_root(Root root) const;
 
   // Into RuntimeOptions::ccl.
-  operator std::shared_ptr<const distributed::BackendConfig>() const {
-    return std::make_shared<const Config>(*this);
-  }
+  operator std::shared_ptr<const distributed::BackendConfig>() const;
 
  private:
-  static Config read(const YamlDocument& document);
-  const AlgorithmEntry* entry() const;
-  bool is_known(std::string_view name) const;
-  template <class Value>
-  std::optional<Value> setting(std::optional<Value> Settings::*member) const;
+  struct State;
 
-  std::string algorithm_;
-  Settings overrides_;
-  Settings defaults_;
-  std::vector<AlgorithmEntry> entries_;
+  static Config read(const YamlDocument& document);
+  // The same with a copy of the state that may be changed.
+  template <class Change>
+  Config with(const Change& change) const;
+
+  std::shared_ptr<const State> state_;
 };
 
 }  // namespace kernbench::ccl

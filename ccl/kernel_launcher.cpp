@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "runtime/context/kernel_launch.h"
 #include "runtime/context/queue_residue.h"
+#include "runtime/context/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -31,10 +33,6 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
   return pes;
 }
 
-int holders(int wanted, int all) {
-  return wanted == 0 ? all : wanted;
-}
-
 [[noreturn]] void misplaced(const Tensor& x, std::string_view why) {
   throw CollectiveError("KB-C013", fmt::format("tensor '{}' ({}) lies on {} PEs: {}", x.name(),
                                                to_string(x.dp()), x.shards().size(), why));
@@ -58,12 +56,22 @@ void check_pe_shards(const Layout& layout, const Tensor& x) {
                         layout.world_size(), to_string(wanted.dp), wanted.num_sips));
 }
 
+// "out of TCM ..." of "[KB-M010] out of TCM ..."
+std::string text_without_code(const Error& error) {
+  const std::string text = error.what();
+  return text.substr(text.find(' ') + 1);
+}
+
 }  // namespace
 
 KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
     : torch_(torch), config_(config), ipcq_(config.ipcq()), layout_(torch.topology(), config) {
   try {
     layout_.install(torch.simulation().machine(), ipcq_);
+  } catch (const DeviceError& error) {
+    torch.simulation().machine().disconnect_all();
+    if (error.code() == "KB-M010") config_.refuse_queues(text_without_code(error));
+    throw;
   } catch (...) {
     torch.simulation().machine().disconnect_all();
     throw;
@@ -72,11 +80,12 @@ KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
   if (scratch_elements(torch.topology(), ipcq_, layout_.most_queues(), DType::f32) <
       2 * layout_.world_size()) {
     torch.simulation().machine().disconnect_all();
-    throw DeviceError(
-        "KB-M010", fmt::format("{} queues of {} x {} B leave no room for values in a TCM of {} B; "
-                               "use fewer or smaller slots, or buffer_kind sram or hbm",
-                               layout_.most_queues(), ipcq_.depth, ipcq_.slot_bytes,
-                               torch.topology().pe.tcm.capacity));
+    const std::string why = fmt::format(
+        "{} queues of {} x {} B leave no room for values in a TCM of {} B; use fewer "
+        "or smaller slots, or buffer_kind sram or hbm",
+        layout_.most_queues(), ipcq_.depth, ipcq_.slot_bytes, torch.topology().pe.tcm.capacity);
+    config_.refuse_queues(why);
+    throw DeviceError("KB-M010", why);
   }
 }
 
@@ -95,8 +104,8 @@ void KernelLauncher::check_placement(const Algorithm& algorithm, const Tensor& x
     misplaced(x, "ccl.yaml says participants: one_pe_per_sip; use DPPolicy::replicated()");
   }
   if (algorithm.reduces_in_sip) return;
-  const int cubes = holders(x.dp().num_cubes, torch_.topology().cube_count());
-  const int pes = holders(x.dp().num_pes, torch_.topology().pe_count());
+  const int cubes = x.dp().cube_holders(torch_.topology());
+  const int pes = x.dp().pe_holders(torch_.topology());
   if ((cubes > 1 && !is_sharded(x.dp().cube)) || (pes > 1 && !is_sharded(x.dp().pe))) {
     misplaced(x, fmt::format("{} does not add up or copy between the PEs of a SIP; use row_wise or "
                              "column_wise, or DPPolicy::replicated(), or another algorithm",
@@ -113,7 +122,7 @@ KernelArgs KernelLauncher::arguments(const Tensor& x, const sim::PeLocation& pe)
   args.world_size = layout_.world_size();
   args.place = &layout_.place(args.rank);
   args.cubes = sim::cube_grid(topology);
-  args.cube_count = holders(x.dp().num_cubes, topology.cube_count());
+  args.cube_count = x.dp().cube_holders(topology);
   args.root = config_.root();
   args.placement = x.dp();
   args.slot_elements = std::max<std::int64_t>(ipcq_.slot_bytes / size_of(x.dtype()), 1);

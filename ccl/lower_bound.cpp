@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "sim_engine/base/wide.h"
 #include "sim_engine/components/grid.h"
 
 namespace kernbench::ccl {
@@ -45,7 +46,6 @@ int diameter(const sim::Grid& sips) {
 // bytes * numerator / denominator at a bandwidth, rounded down: a bound must not be too high.
 Time at_least(Bytes bytes, std::int64_t numerator, std::int64_t denominator, Bandwidth bandwidth) {
   if (bandwidth.is_unlimited()) return Time{0};
-  __extension__ using Wide = __int128;
   return Time{static_cast<std::int64_t>(static_cast<Wide>(bytes) * 1'000'000'000'000 * numerator /
                                         denominator / bandwidth.per_second)};
 }

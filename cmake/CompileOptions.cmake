@@ -23,3 +23,9 @@ if(KERNBENCH_SANITIZE)
     target_compile_options(kernbench_options INTERFACE -Wno-tsan)
   endif()
 endif()
+
+# A linker that takes a tenth of the time, where it is installed.
+find_program(KERNBENCH_MOLD mold)
+if(KERNBENCH_MOLD)
+  target_link_options(kernbench_options INTERFACE -fuse-ld=mold)
+endif()

@@ -25,6 +25,7 @@ function(kernbench_library folder)
   target_link_libraries(kernbench_${folder}
     PUBLIC ${arg_USES} ${arg_LINKS}
     PRIVATE ${arg_HIDES} $<BUILD_INTERFACE:kernbench_options>)
+  kernbench_compile_quickly(kernbench_${folder} kernbench_precompiled)
 endfunction()
 
 # kernbench_sources(<folder> HEADERS ... SOURCES ...), with paths relative to the calling directory.
@@ -33,4 +34,6 @@ function(kernbench_sources folder)
   list(TRANSFORM arg_HEADERS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   target_sources(kernbench_${folder} PRIVATE ${arg_SOURCES} ${arg_HEADERS})
+  kernbench_group(kernbench_${folder} ${arg_SOURCES})
+  set_property(GLOBAL APPEND PROPERTY kernbench_headers ${arg_HEADERS})
 endfunction()

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "runtime/context/attachments.h"
+#include "runtime/context/simulation.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 

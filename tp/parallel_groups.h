@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/context/attachments.h"
 #include "runtime/context/runtime_context.h"
 #include "tp/global_memory_buffer.h"
 #include "tp/parallel_layout.h"

@@ -14,13 +14,13 @@ using ops::Level;
 using ops::LocalPart;
 
 // A rectangle of rows that lie `pitch` apart.
-struct Rows {
+struct PitchedRows {
   tl::Pointer begin;
   std::int64_t pitch = 0;
 };
 
-void copy_rows(tl::Context& tl, const Rows& target, const Rows& source, std::int64_t rows,
-               std::int64_t columns) {
+void copy_rows(tl::Context& tl, const PitchedRows& target, const PitchedRows& source,
+               std::int64_t rows, std::int64_t columns) {
   ops::for_each_matrix_block(tl, rows, columns, [&](const ops::MatrixBlock& block) {
     const tl::Tensor elements =
         tl.load(source.begin + block.row * source.pitch + block.column, {block.height, block.width},

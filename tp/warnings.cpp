@@ -4,6 +4,9 @@
 
 #include <cstdio>
 
+#include "runtime/context/attachments.h"
+#include "sim_engine/base/visible_text.h"
+
 namespace kernbench::tp {
 
 namespace {
@@ -23,7 +26,7 @@ void warn_if_not_sequence_parallel(RuntimeContext& torch, std::string_view layer
   fmt::print(stderr,
              "kernbench: warning: [KB-T007] `sequence_parallel` of '{}' is set to `True`, but "
              "tensor model parallel size is {}. Disabling sequence parallel.\n",
-             layer, world_size);
+             visible(layer), world_size);
 }
 
 }  // namespace kernbench::tp

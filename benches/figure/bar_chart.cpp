@@ -17,10 +17,9 @@ namespace {
 constexpr double kWidestBar = 72;
 constexpr double kFilled = 0.78;  // of a group's width, by its bars
 constexpr double kBelowAxis = 6;
-constexpr double kLine = kTextSize * kLineHeight;
-constexpr double kBetween = 8;    // at least between two names
-constexpr double kTurn = -35;     // degrees, of group names that are too wide
-constexpr double kUpright = -90;  // of those that have no room even so
+constexpr double kBetweenNames = 8;  // at least between two names
+constexpr double kTurn = -35;        // degrees, of group names that are too wide
+constexpr double kUpright = -90;     // of those that have no room even so
 
 void check(const BarChart& chart) {
   KB_CHECK(chart.y.scale == Scale::linear && chart.y.min.value_or(0) == 0,
@@ -76,11 +75,11 @@ class GroupNames {
     double middle = first;
     for (const std::string& name : names) {
       const double width = text_width(name, kTextSize);
-      lines_.push_back(balanced(name, kTextSize, group - kBetween));
+      lines_.push_back(balanced(name, kTextSize, group - kBetweenNames));
       most_lines_ = std::max(most_lines_, lines_.back().size());
       widest_ = std::max(widest_, width);
       for (const std::string& line : lines_.back()) {
-        is_turned_ |= text_width(line, kTextSize) > group - kBetween;
+        is_turned_ |= text_width(line, kTextSize) > group - kBetweenNames;
       }
       if (width * std::cos(radians(kTurn)) + kTextSize > middle) turn_ = kUpright;
       middle += group;
@@ -90,8 +89,8 @@ class GroupNames {
   }
 
   double height() const {
-    if (!is_turned_) return static_cast<double>(most_lines_) * kLine;
-    return widest_ * std::sin(-radians(turn_)) + kLine;
+    if (!is_turned_) return static_cast<double>(most_lines_) * kTextLine;
+    return widest_ * std::sin(-radians(turn_)) + kTextLine;
   }
 
   void draw(SvgWriter& svg, std::size_t group, Position top) const {
@@ -104,7 +103,7 @@ class GroupNames {
     }
     for (const std::string& line : lines_[group]) {
       svg.text({top.x, top.y + kTextSize + 1}, line, {.size = kTextSize, .anchor = Anchor::middle});
-      top.y += kLine;
+      top.y += kTextLine;
     }
   }
 
@@ -204,10 +203,10 @@ FrameContent content_of(const BarChart& chart) {
   return content;
 }
 
-class Drawing {
+class BarDrawing {
  public:
-  Drawing(const BarChart& chart, const ChartFrame& frame, const GroupNames& names,
-          const ValueTexts& values)
+  BarDrawing(const BarChart& chart, const ChartFrame& frame, const GroupNames& names,
+             const ValueTexts& values)
       : chart_(chart),
         frame_(frame),
         names_(names),
@@ -234,7 +233,7 @@ class Drawing {
   std::vector<MarginLabel> margin_labels_;
 };
 
-Box Drawing::bar_at(std::size_t series, std::size_t group) const {
+Box BarDrawing::bar_at(std::size_t series, std::size_t group) const {
   const Box& plot = frame_.plot();
   const double value = finite_or_zero(chart_.series[series].values[group]);
   const double base = base_of(chart_, series, group);
@@ -248,7 +247,7 @@ Box Drawing::bar_at(std::size_t series, std::size_t group) const {
   return {left + widths_.bar * before + 1, top, widths_.bar - 2, bottom - top};
 }
 
-void Drawing::draw_bar(std::size_t series, std::size_t group) {
+void BarDrawing::draw_bar(std::size_t series, std::size_t group) {
   const Box bar = bar_at(series, group);
   const double value = chart_.series[series].values[group];
   if (!std::isfinite(value)) return;
@@ -262,7 +261,7 @@ void Drawing::draw_bar(std::size_t series, std::size_t group) {
   if (cut && value >= cut->to) crossings_.push_back({bar.x - 4, bar.right() + 4});
 }
 
-void Drawing::draw_x_axis() {
+void BarDrawing::draw_x_axis() {
   const Box& plot = frame_.plot();
   svg_.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, kAxisStroke);
   for (std::size_t group = 0; group < chart_.groups.size(); ++group) {
@@ -272,7 +271,7 @@ void Drawing::draw_x_axis() {
 }
 
 // What the values of bars that end below the gap of a cut take of it.
-std::vector<Stretch> Drawing::values_in_gap() const {
+std::vector<Stretch> BarDrawing::values_in_gap() const {
   std::vector<Stretch> taken;
   if (!frame_.y().range().cut) return taken;
   const Box gap = frame_.gap_of_cut();
@@ -287,7 +286,7 @@ std::vector<Stretch> Drawing::values_in_gap() const {
   return taken;
 }
 
-std::string Drawing::finish() && {
+std::string BarDrawing::finish() && {
   frame_.draw(svg_);
   for (std::size_t series = 0; series < chart_.series.size(); ++series) {
     for (std::size_t group = 0; group < chart_.groups.size(); ++group) draw_bar(series, group);
@@ -321,7 +320,7 @@ std::string to_svg(const BarChart& chart) {
   content.x_labels_height = names.height();
   content.value_label_height = values.height();
   const ChartFrame frame(content, y);
-  return Drawing(chart, frame, names, values).finish();
+  return BarDrawing(chart, frame, names, values).finish();
 }
 
 }  // namespace kernbench::benches::figure

@@ -13,10 +13,9 @@ namespace kernbench::benches::figure {
 namespace {
 
 constexpr double kPlotHeight = 380;
-constexpr double kEdge = 16;         // of the page
+constexpr double kPageEdge = 16;     // of the page
 constexpr double kRightMargin = 28;  // without labels
 constexpr double kTickLength = 6;
-constexpr double kLine = kTextSize * kLineHeight;
 
 double widest_label(const AxisRange& range) {
   double widest = 0;
@@ -60,7 +59,8 @@ void draw_sample(SvgWriter& svg, Position at, const LegendEntry& entry) {
 double ChartFrame::place_lines(const std::string& text, double top, const TextStyle& style,
                                double x) {
   if (text.empty()) return top;
-  for (const std::string& line : wrapped(text, style.size, kPageWidth - x - kEdge, style.bold)) {
+  for (const std::string& line :
+       wrapped(text, style.size, kPageWidth - x - kPageEdge, style.bold)) {
     top += style.size * kLineHeight;
     texts_.push_back({{x, top - style.size * 0.3}, line, style});
   }
@@ -69,23 +69,24 @@ double ChartFrame::place_lines(const std::string& text, double top, const TextSt
 
 double ChartFrame::place_legend(const std::vector<LegendEntry>& entries, double top) {
   if (entries.empty()) return top;
-  Position at{plot_.x, top + 8 + kLine / 2};
+  Position at{plot_.x, top + 8 + kTextLine / 2};
   for (const LegendEntry& entry : entries) {
     const double width = sample_width(entry.sample) + 8 + text_width(entry.name, kTextSize);
-    if (at.x > plot_.x && at.x + width > kPageWidth - kEdge) at = {plot_.x, at.y + kLine + 4};
+    if (at.x > plot_.x && at.x + width > kPageWidth - kPageEdge)
+      at = {plot_.x, at.y + kTextLine + 4};
     legend_.push_back({at, entry});
     at.x += width + 28;
   }
-  return at.y + kLine / 2;
+  return at.y + kTextLine / 2;
 }
 
 ChartFrame::ChartFrame(const FrameContent& content, const AxisRange& y) : y_(y, 1, 0) {
   const double margin = margin_width(content.margin_texts);
-  plot_.x = kEdge + kLine + 8 + widest_label(y) + kTickLength + 4;
+  plot_.x = kPageEdge + kTextLine + 8 + widest_label(y) + kTickLength + 4;
   plot_.w = kPageWidth - plot_.x - std::max(margin, kRightMargin);
 
-  double top = place_lines(content.title, 12, {.size = kTitleSize, .bold = true}, kEdge);
-  top = place_lines(content.subtitle, top + 4, {.size = kTextSize, .colour = kFaintInk}, kEdge);
+  double top = place_lines(content.title, 12, {.size = kTitleSize, .bold = true}, kPageEdge);
+  top = place_lines(content.subtitle, top + 4, {.size = kTextSize, .colour = kFaintInk}, kPageEdge);
   plot_.y = place_legend(content.legend, top) + content.value_label_height + 8;
   plot_.h = kPlotHeight;
   y_ = AxisMap(y, plot_.bottom(), plot_.y);
@@ -93,14 +94,14 @@ ChartFrame::ChartFrame(const FrameContent& content, const AxisRange& y) : y_(y, 
   const TextStyle axis_title{.size = kTextSize, .anchor = Anchor::middle};
   TextStyle turned = axis_title;
   turned.turn = -90;
-  texts_.push_back({{kEdge + kLine * 0.7, plot_.centre().y}, content.y_title, turned});
+  texts_.push_back({{kPageEdge + kTextLine * 0.7, plot_.centre().y}, content.y_title, turned});
   double bottom = plot_.bottom() + kTickLength + content.x_labels_height;
   if (!content.x_title.empty()) {
-    bottom += kLine + 4;
+    bottom += kTextLine + 4;
     texts_.push_back({{plot_.centre().x, bottom - 5}, content.x_title, axis_title});
   }
-  bottom =
-      place_lines(note_of(content, y), bottom + 8, {.size = kNoteSize, .colour = kFaintInk}, kEdge);
+  bottom = place_lines(note_of(content, y), bottom + 8, {.size = kNoteSize, .colour = kFaintInk},
+                       kPageEdge);
   page_height_ = std::ceil(bottom + 12);
 }
 

@@ -15,9 +15,8 @@ namespace kernbench::benches::figure {
 
 namespace {
 
-constexpr double kInset = 16;  // of the x axis' limits, so that no marker lies on the y axis
-constexpr double kTickLength = 6;
-constexpr double kLine = kTextSize * kLineHeight;
+constexpr double kAxisInset = 16;  // of the x axis' limits, so that no marker lies on the y axis
+constexpr double kXTickLength = 6;
 constexpr std::size_t kMostMarkers = 48;
 
 // A series with its look, and its points in pixels.
@@ -76,7 +75,7 @@ FrameContent content_of(const LineChart& chart, const std::vector<Curve>& curves
                        .note = chart.note,
                        .x_title = chart.x.title,
                        .y_title = chart.y.title,
-                       .x_labels_height = kLine};
+                       .x_labels_height = kTextLine};
   for (const Curve& curve : curves) {
     const Series& series = *curve.series;
     if (is_named_beside(chart, series)) {
@@ -94,13 +93,13 @@ FrameContent content_of(const LineChart& chart, const std::vector<Curve>& curves
   return content;
 }
 
-class Drawing {
+class LineDrawing {
  public:
-  explicit Drawing(const LineChart& chart)
+  explicit LineDrawing(const LineChart& chart)
       : chart_(chart),
         curves_(curves_of(chart)),
         frame_(content_of(chart, curves_), y_range_of(chart)),
-        x_(x_range_of(chart), frame_.plot().x + kInset, frame_.plot().right() - kInset),
+        x_(x_range_of(chart), frame_.plot().x + kAxisInset, frame_.plot().right() - kAxisInset),
         svg_(kPageWidth, frame_.page_height(), chart.title, chart.subtitle) {
     KB_CHECK(!chart.x.cut, "'{}': the x axis has a cut", chart.title);
     for (Curve& curve : curves_) place(curve);
@@ -133,7 +132,7 @@ class Drawing {
   std::vector<Segment> leaders_;  // from the ends of lines to the margin
 };
 
-void Drawing::place(Curve& curve) const {
+void LineDrawing::place(Curve& curve) const {
   bool goes_on = false;
   for (const Point& point : curve.series->points) {
     const bool shown = is_shown(chart_, point);
@@ -147,7 +146,7 @@ void Drawing::place(Curve& curve) const {
   }
 }
 
-void Drawing::draw_x_axis() {
+void LineDrawing::draw_x_axis() {
   const Box& plot = frame_.plot();
   const std::vector<Tick>& ticks = x_.range().ticks;
   std::vector<double> centres;
@@ -163,14 +162,14 @@ void Drawing::draw_x_axis() {
   const std::vector<bool> fits = labels_that_fit(centres, widths, 8);
   for (std::size_t i = 0; i < ticks.size(); ++i) {
     if (ticks[i].label.empty()) continue;
-    svg_.line({centres[i], plot.bottom()}, {centres[i], plot.bottom() + kTickLength}, kAxisStroke);
+    svg_.line({centres[i], plot.bottom()}, {centres[i], plot.bottom() + kXTickLength}, kAxisStroke);
     if (!fits[i]) continue;
-    svg_.text({centres[i], plot.bottom() + kTickLength + kTextSize + 1}, ticks[i].label,
+    svg_.text({centres[i], plot.bottom() + kXTickLength + kTextSize + 1}, ticks[i].label,
               {.size = kTextSize, .anchor = Anchor::middle});
   }
 }
 
-void Drawing::draw_lines(const Curve& curve) {
+void LineDrawing::draw_lines(const Curve& curve) {
   svg_.begin_group(curve.series->name);
   const bool is_bound = curve.series->kind == SeriesKind::bound;
   for (const auto& piece : curve.pieces) {
@@ -180,7 +179,7 @@ void Drawing::draw_lines(const Curve& curve) {
   svg_.end_group();
 }
 
-void Drawing::draw_markers(const Curve& curve) {
+void LineDrawing::draw_markers(const Curve& curve) {
   const Series& series = *curve.series;
   if (series.kind == SeriesKind::bound) return;
   if (series.kind == SeriesKind::line && series.points.size() > kMostMarkers) {
@@ -200,7 +199,7 @@ void Drawing::draw_markers(const Curve& curve) {
   }
 }
 
-void Drawing::name_beside(const Curve& curve) {
+void LineDrawing::name_beside(const Curve& curve) {
   if (!is_named_beside(chart_, *curve.series)) return;
   std::optional<Position> end;
   if (!curve.pieces.empty()) {
@@ -216,7 +215,7 @@ void Drawing::name_beside(const Curve& curve) {
   labels_.push_back({curve.series->name, end->y, leader});
 }
 
-void Drawing::draw_labels_of_points(const Box& text) {
+void LineDrawing::draw_labels_of_points(const Box& text) {
   std::vector<PointLabel> labels;
   Obstacles obstacles{.leaders = leaders_, .text = text};
   for (const ReferenceLine& reference : chart_.references) {
@@ -238,7 +237,7 @@ void Drawing::draw_labels_of_points(const Box& text) {
   draw_point_labels(svg_, labels, obstacles, frame_.plot());
 }
 
-std::vector<Stretch> Drawing::crossings_of_cut() const {
+std::vector<Stretch> LineDrawing::crossings_of_cut() const {
   constexpr double kRoom = 8;  // beside the line
   std::vector<Stretch> crossings;
   if (!frame_.y().range().cut) return crossings;
@@ -254,7 +253,7 @@ std::vector<Stretch> Drawing::crossings_of_cut() const {
   return crossings;
 }
 
-std::string Drawing::finish() && {
+std::string LineDrawing::finish() && {
   frame_.draw(svg_);
   draw_x_axis();
   frame_.clear_gap(svg_);
@@ -281,7 +280,7 @@ std::string Drawing::finish() && {
 }  // namespace
 
 std::string to_svg(const LineChart& chart) {
-  return Drawing(chart).finish();
+  return LineDrawing(chart).finish();
 }
 
 }  // namespace kernbench::benches::figure

@@ -10,13 +10,12 @@ namespace kernbench::benches::figure {
 
 namespace {
 
-constexpr double kWidest = 180;
+constexpr double kWidestLabel = 180;
 constexpr double kLeader = 22;
-constexpr double kEdge = 12;  // to the edge of the page
-constexpr double kLine = kTextSize * kLineHeight;
+constexpr double kLabelEdge = 12;  // to the edge of the page
 
 std::vector<std::string> lines_of(const std::string& text) {
-  return balanced(text, kTextSize, kWidest);
+  return balanced(text, kTextSize, kWidestLabel);
 }
 
 // Intervals that touch and move as one.
@@ -36,10 +35,10 @@ void draw(SvgWriter& svg, const MarginLabel& label, double centre, const Box& pl
   const std::vector<std::string> lines = lines_of(label.text);
   const double x = plot.right() + kLeader;
   svg.line({plot.right(), label.y}, {x - 4, centre}, label.leader);
-  double y = centre - kLine * static_cast<double>(lines.size() - 1) / 2;
+  double y = centre - kTextLine * static_cast<double>(lines.size() - 1) / 2;
   for (const std::string& line : lines) {
     svg.text({x, baseline(y, kTextSize)}, line, {.size = kTextSize, .colour = kInk});
-    y += kLine;
+    y += kTextLine;
   }
 }
 
@@ -52,7 +51,7 @@ double margin_width(std::span<const std::string> texts) {
       widest = std::max(widest, text_width(line, kTextSize));
     }
   }
-  return widest > 0 ? kLeader + widest + kEdge : 0;
+  return widest > 0 ? kLeader + widest + kLabelEdge : 0;
 }
 
 void draw_margin_labels(SvgWriter& svg, std::vector<MarginLabel> labels, const Box& plot) {
@@ -61,10 +60,10 @@ void draw_margin_labels(SvgWriter& svg, std::vector<MarginLabel> labels, const B
   std::vector<double> heights;
   for (const MarginLabel& label : labels) {
     wishes.push_back(label.y);
-    heights.push_back(kLine * static_cast<double>(lines_of(label.text).size()) + 3);
+    heights.push_back(kTextLine * static_cast<double>(lines_of(label.text).size()) + 3);
   }
   const std::vector<double> centres =
-      moved_apart(wishes, heights, plot.y - kLine, plot.bottom() + kLine);
+      moved_apart(wishes, heights, plot.y - kTextLine, plot.bottom() + kTextLine);
   for (std::size_t i = 0; i < labels.size(); ++i) draw(svg, labels[i], centres[i], plot);
 }
 

@@ -6,11 +6,11 @@ namespace kernbench::benches::figure {
 
 namespace {
 
-constexpr double kEdge = 16;  // of the page
-constexpr double kTop = 70;   // below the heading
-constexpr double kBetween = 16;
-constexpr double kWidth = (kPageWidth - 2 * kEdge - kBetween) / 2;
-constexpr double kHeight = 392;
+constexpr double kPanelEdge = 16;  // of the page
+constexpr double kTop = 70;        // below the heading
+constexpr double kBetweenPanels = 16;
+constexpr double kPanelWidth = (kPageWidth - 2 * kPanelEdge - kBetweenPanels) / 2;
+constexpr double kPanelHeight = 392;
 constexpr double kKeyLine = 22;
 
 }  // namespace
@@ -29,14 +29,16 @@ std::string text_of(const LinkSpec& link) {
 }
 
 std::array<Panel, 4> Panel::two_by_two() {
-  const double right = kEdge + kWidth + kBetween;
-  const double below = kTop + kHeight + kBetween;
-  return {Panel({kEdge, kTop, kWidth, kHeight}), Panel({right, kTop, kWidth, kHeight}),
-          Panel({kEdge, below, kWidth, kHeight}), Panel({right, below, kWidth, kHeight})};
+  const double right = kPanelEdge + kPanelWidth + kBetweenPanels;
+  const double below = kTop + kPanelHeight + kBetweenPanels;
+  return {Panel({kPanelEdge, kTop, kPanelWidth, kPanelHeight}),
+          Panel({right, kTop, kPanelWidth, kPanelHeight}),
+          Panel({kPanelEdge, below, kPanelWidth, kPanelHeight}),
+          Panel({right, below, kPanelWidth, kPanelHeight})};
 }
 
 double Panel::page_height() {
-  return kTop + 2 * kHeight + kBetween + kEdge;
+  return kTop + 2 * kPanelHeight + kBetweenPanels + kPanelEdge;
 }
 
 Box Panel::inside(int keys) const {

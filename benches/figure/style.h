@@ -16,6 +16,7 @@ inline constexpr double kTextSize = 16;   // axes, legends, labels
 inline constexpr double kNoteSize = 15;   // what may be skipped, and values beside bars and points
 inline constexpr double kSmallSize = 14;  // in boxes
 inline constexpr double kLineHeight = 1.3;  // of the font size
+inline constexpr double kTextLine = kTextSize * kLineHeight;
 inline constexpr double kThin = 1.5;
 inline constexpr double kThick = 2.5;
 

@@ -13,7 +13,7 @@ namespace kernbench::benches::figure {
 
 namespace {
 
-constexpr double kLine = kSmallSize * kLineHeight;
+constexpr double kSmallLine = kSmallSize * kLineHeight;
 
 std::string text_of(Frequency clock) {
   if (clock.is_unlimited()) return "unlimited";
@@ -27,13 +27,13 @@ std::string capacity_text(Bytes bytes) {
 // A box with centred lines, the first of them bold.
 void draw_box(SvgWriter& svg, const Box& box, const std::vector<std::string>& lines) {
   svg.rectangle(box, kUnitFill, {.colour = kFaintInk}, 3);
-  double y = box.centre().y - kLine * static_cast<double>(lines.size() - 1) / 2;
+  double y = box.centre().y - kSmallLine * static_cast<double>(lines.size() - 1) / 2;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const bool is_name = i == 0;
     const double size = fitting_size(lines[i], kSmallSize, box.w - 6, is_name);
     svg.text({box.centre().x, baseline(y, size)}, lines[i],
              {.size = size, .anchor = Anchor::middle, .bold = is_name});
-    y += kLine;
+    y += kSmallLine;
   }
 }
 

@@ -4,6 +4,7 @@
 // noisy machine treats them alike.
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <vector>
 
 #include "benches/micro/micro.h"

@@ -5,6 +5,7 @@
 // products, "product" a large one, "sums" element-wise work on shards of an all-reduce, "small" a
 // great many values of a few elements.
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 

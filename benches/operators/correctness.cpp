@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "benches/context_set.h"
 #include "benches/operators/operator_run.h"
 #include "benches/operators/reference.h"
 #include "runtime/tensor/tensor_storage.h"

@@ -11,9 +11,9 @@ namespace {
 
 // A gradient has the columns of its value, or one that stands for all; it has the rows of tokens
 // that it was found for also where its value has none: those are added up at the inputs only.
-class Backward {
+class Gradients {
  public:
-  explicit Backward(Graph& graph)
+  explicit Gradients(Graph& graph)
       : graph_(graph), gradients_(static_cast<std::size_t>(graph.size())) {}
 
   void seed(const Value& output, const Value& upstream) { add(output.id(), upstream); }
@@ -38,17 +38,17 @@ class Backward {
   std::optional<Value> offsets_;                 // of the experts, once they are needed
 };
 
-void Backward::run() {
+void Gradients::run() {
   for (NodeId id = static_cast<NodeId>(gradients_.size()) - 1; id >= 0; --id) {
     if (of(id)) visit(id, *of(id));
   }
 }
 
-void Backward::add(NodeId id, const Value& gradient) {
+void Gradients::add(NodeId id, const Value& gradient) {
   of(id) = of(id) ? *of(id) + gradient : gradient;
 }
 
-void Backward::pass(const Node& node, NodeId operand, Value gradient) {
+void Gradients::pass(const Node& node, NodeId operand, Value gradient) {
   const Node& target = graph_[operand];
   if (target.extents.columns < node.extents.columns) {
     const bool stands_for_all = gradient.extents().columns < node.extents.columns;
@@ -60,14 +60,14 @@ void Backward::pass(const Node& node, NodeId operand, Value gradient) {
   add(operand, gradient);
 }
 
-void Backward::visit_product(const Node& node, const Value& gradient) {
+void Gradients::visit_product(const Node& node, const Value& gradient) {
   const auto [a, b] = node.operands;
   if (a == b) return pass(node, a, gradient * factor(a) * 2);
   pass(node, a, gradient * factor(b));
   pass(node, b, gradient * factor(a));
 }
 
-void Backward::visit(NodeId id, const Value& gradient) {
+void Gradients::visit(NodeId id, const Value& gradient) {
   const Node node = graph_[id];  // a copy: the graph grows
   const auto [first, second] = node.operands;
   const auto operand = [&] { return factor(node.operands[0]); };
@@ -107,7 +107,7 @@ void Backward::visit(NodeId id, const Value& gradient) {
   KB_CHECK(false, "a sum over tokens is no output");
 }
 
-std::optional<Value> Backward::of_input(const Value& input) {
+std::optional<Value> Gradients::of_input(const Value& input) {
   if (!of(input.id())) return std::nullopt;
   const Value gradient = *of(input.id());
   if (gradient.extents().columns != input.extents().columns) {
@@ -126,7 +126,7 @@ std::optional<Value> Backward::of_input(const Value& input) {
 std::vector<std::optional<Value>> gradients_of(Graph& graph, std::span<const Value> outputs,
                                                std::span<const Value> upstream,
                                                std::span<const Value> inputs) {
-  Backward backward(graph);
+  Gradients backward(graph);
   for (std::size_t i = 0; i < outputs.size(); ++i) backward.seed(outputs[i], upstream[i]);
   backward.run();
   std::vector<std::optional<Value>> gradients;

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "sim_engine/base/error.h"
 
@@ -89,15 +92,33 @@ const Node& Value::node() const {
   return (*graph_)[id_];
 }
 
+struct Graph::State {
+  using Key = std::tuple<Op, DType, NodeId, NodeId, double, int, int>;
+
+  std::deque<Node> nodes;  // a deque: who reads a node may add others
+  std::map<Key, NodeId> known;
+};
+
+Graph::Graph() : state_(std::make_unique<State>()) {}
+Graph::~Graph() = default;
+
+const Node& Graph::operator[](NodeId id) const {
+  return state_->nodes[index_of(id)];
+}
+
+NodeId Graph::size() const {
+  return static_cast<NodeId>(state_->nodes.size());
+}
+
 Value Graph::input(int input, const Extents& extents, DType dtype, int column) {
   return add({.extents = extents, .dtype = dtype, .input = input, .column = column});
 }
 
 Value Graph::add(const Node& node) {
-  const Key key{node.op,     node.dtype, node.operands[0], node.operands[1],
-                node.number, node.input, node.column};
-  const auto [place, is_new] = known_.try_emplace(key, size());
-  if (is_new) nodes_.push_back(node);
+  const State::Key key{node.op,     node.dtype, node.operands[0], node.operands[1],
+                       node.number, node.input, node.column};
+  const auto [place, is_new] = state_->known.try_emplace(key, size());
+  if (is_new) state_->nodes.push_back(node);
   return {*this, place->second};
 }
 

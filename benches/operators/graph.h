@@ -12,11 +12,9 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
-#include <map>
+#include <memory>
 #include <span>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "sim_engine/base/dtype.h"
@@ -58,6 +56,11 @@ std::string_view name_of(Op op);
 
 using NodeId = std::int32_t;
 
+// The position of a node in arrays that have an element for each node.
+constexpr std::size_t index_of(NodeId id) {
+  return static_cast<std::size_t>(id);
+}
+
 struct Node {
   Op op = Op::input;
   Extents extents = {};
@@ -98,7 +101,8 @@ class Value {
 // node.
 class Graph {
  public:
-  Graph() = default;
+  Graph();
+  ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
@@ -107,15 +111,14 @@ class Graph {
   // The node, or the one that is there already.
   Value add(const Node& node);
 
-  const Node& operator[](NodeId id) const { return nodes_[static_cast<std::size_t>(id)]; }
-  NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
+  const Node& operator[](NodeId id) const;
+  NodeId size() const;
   Value value(NodeId id) { return {*this, id}; }
 
  private:
-  using Key = std::tuple<Op, DType, NodeId, NodeId, double, int, int>;
+  struct State;
 
-  std::deque<Node> nodes_;  // a deque: who reads a node may add others
-  std::map<Key, NodeId> known_;
+  const std::unique_ptr<State> state_;
 };
 
 // Operations.  Each throws Error KB-O001 (exit code 21) if its operands do not fit.

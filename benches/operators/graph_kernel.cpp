@@ -10,10 +10,6 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-std::size_t index_of(NodeId id) {
-  return static_cast<std::size_t>(id);
-}
-
 // The place of the computation after which a value is not needed any more; by node.
 std::vector<std::size_t> last_uses(const Graph& graph, const KernelSpec& kernel) {
   std::vector<std::size_t> last(index_of(graph.size()), 0);

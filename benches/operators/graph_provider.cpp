@@ -8,10 +8,6 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-std::size_t index_of(NodeId id) {
-  return static_cast<std::size_t>(id);
-}
-
 // Where inputs are, and where results are to go.
 Places places_of(const OperatorRun& run) {
   const Definition& definition = run.definition();

@@ -8,10 +8,6 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-std::size_t index_of(NodeId id) {
-  return static_cast<std::size_t>(id);
-}
-
 Bytes bytes_of(const Definition& definition, const Node& node, std::int64_t tokens) {
   const std::int64_t rows = node.extents.rows == Rows::tokens    ? tokens
                             : node.extents.rows == Rows::experts ? expert_count(definition.inputs)
@@ -80,9 +76,9 @@ class Network {
 };
 
 // Of the nodes that backward needs.
-class Backward {
+class BackwardBytes {
  public:
-  Backward(const Definition& definition, std::int64_t tokens)
+  BackwardBytes(const Definition& definition, std::int64_t tokens)
       : definition_(definition),
         tokens_(tokens),
         results_(definition.results(Direction::backward)),
@@ -175,7 +171,7 @@ Bytes result_bytes(const Definition& definition, Direction direction, std::int64
 Bytes least_bytes(const Definition& definition, Direction direction, std::int64_t tokens) {
   const Bytes stored = result_bytes(definition, direction, tokens);
   if (direction == Direction::forward) return stored + input_bytes(definition, tokens);
-  const Backward backward(definition, tokens);
+  const BackwardBytes backward(definition, tokens);
   return stored + backward.upstream_bytes() + backward.least_saved_bytes();
 }
 

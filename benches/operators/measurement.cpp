@@ -3,14 +3,12 @@
 #include <set>
 
 #include "benches/operators/least_bytes.h"
+#include "sim_engine/base/wide.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::benches::operators {
 
 namespace {
-
-__extension__ using Wide = __int128;
-constexpr Wide kPicosecondsPerSecond = 1'000'000'000'000;
 
 // Of the slices of HBM that belong to the PEs; 0: unlimited.
 Wide hbm_bytes_per_s(const Topology& topology, const std::vector<sim::PeLocation>& pes) {

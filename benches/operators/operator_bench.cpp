@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "benches/evaluation/figure_artifacts.h"
@@ -16,6 +17,7 @@
 #include "benches/row_cells.h"
 #include "benches/split_list.h"
 #include "benches/sweep.h"
+#include "runtime/context/simulation.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 
@@ -216,8 +218,13 @@ BenchInfo bench_of(std::string_view case_name) {
 std::vector<DType> parse_dtypes(std::string_view option, std::string_view text) {
   if (text == "all") return {kDTypes.begin(), kDTypes.end()};
   std::vector<DType> dtypes;
-  for (const std::string_view name : split_list(fmt::format("{} {}", option, text), text)) {
+  for (const std::string_view name : split_list(fmt::format("{} {}", option, shown(text)), text)) {
     const auto dtype = parse_dtype(name);
+    if (name == "all") {
+      throw UsageError("KB-U012", fmt::format("{} {}: 'all' stands for every type, so it stands "
+                                              "alone",
+                                              option, in_quotes(text)));
+    }
     if (!dtype) {
       constexpr std::array<std::string_view, 4> kNames = {"f16", "bf16", "f32", "all"};
       throw UsageError("KB-U012", fmt::format("{} {}: not known{}", option, in_quotes(name),

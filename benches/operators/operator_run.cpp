@@ -6,6 +6,8 @@
 
 #include "benches/operators/input_elements.h"
 #include "benches/settings.h"
+#include "runtime/context/kernel_launch.h"
+#include "runtime/context/simulation.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 
@@ -210,7 +212,7 @@ void compute(Provider& provider, const ProviderInfo& info, const Definition& def
   try {
     direction == Direction::forward ? provider.forward() : provider.backward();
   } catch (const Error& error) {
-    if (error.exit_code() == ExitCode::interrupted) throw;
+    if (error.code() == "KB-S001") throw;
     std::string_view text = error.what();
     const std::string code = fmt::format("[{}] ", error.code());
     if (text.starts_with(code)) text.remove_prefix(code.size());

@@ -49,10 +49,10 @@ class OperatorRun {
   // finished.  A Tensor arrives as tl::Pointer to that PE's shard; anything else as it is.
   template <class Kernel, class... Arguments>
   void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments) {
-    std::vector<Tensor> tensors;
-    (runtime::collect_tensor(tensors, arguments), ...);
-    launch_on_pes(name, std::move(tensors), [&](tl::Context& tl, const TokenShare& share) {
-      kernel(tl, share, runtime::kernel_argument(arguments, tl.location())...);
+    runtime::LaunchedTensors launched;
+    (runtime::collect_tensor(launched.tensors, arguments), ...);
+    launch_on_pes(name, launched.tensors, [&](tl::Context& tl, const TokenShare& share) {
+      kernel(tl, share, runtime::kernel_argument(arguments, tl.location(), launched)...);
     });
   }
   using Body = std::function<void(tl::Context&, const TokenShare&)>;

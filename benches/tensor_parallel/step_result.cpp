@@ -40,11 +40,13 @@ std::optional<double> peak_tflops_of(const Topology& topology, int pes) {
 
 void add(std::vector<CollectiveUse>& uses, const runtime::FlightEvent& event, int world_size) {
   const Bytes size = size_of_collective(event, world_size);
+  // A group of one that has what it takes runs nothing.
+  const std::string_view algorithm = event.algorithm.empty() ? "none" : event.algorithm;
   auto use = std::ranges::find_if(uses, [&](const CollectiveUse& known) {
-    return known.function == event.function && known.size == size;
+    return known.function == event.function && known.algorithm == algorithm && known.size == size;
   });
   if (use == uses.end()) {
-    uses.push_back({std::string(event.function), size, 0, Time{0}});
+    uses.push_back({std::string(event.function), std::string(algorithm), size, 0, Time{0}});
     use = std::prev(uses.end());
   }
   ++use->count;
@@ -112,6 +114,7 @@ Row collective_row(const StepResult& result, const CollectiveUse& use) {
       .set("table", "collective")
       .set("tp", result.world_size)
       .set("collective", use.function)
+      .set("algorithm", use.algorithm)
       .set("size_bytes", use.size)
       .set("count", use.count)
       .set("time_ns", to_ns(use.time))

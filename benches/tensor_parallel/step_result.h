@@ -14,10 +14,11 @@
 
 namespace kernbench::benches {
 
-// Collectives of one function and size of one step, on one rank.
+// Collectives of one function, algorithm and size of one step, on one rank.
 struct CollectiveUse {
   std::string function;  // of torch.distributed
-  Bytes size = 0;        // as nccl-tests counts it: of gathers and scatters, that of all ranks
+  std::string algorithm;
+  Bytes size = 0;  // as nccl-tests counts it: of gathers and scatters, that of all ranks
   std::int64_t count = 0;
   Time time{0};  // all together, from when they began
 };
@@ -52,7 +53,8 @@ StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
 //   step        table, tp, pes, sip_pes, forward_ns, backward_ns, step_ns, compute_ns,
 //               communication_ns, exposed_ns, idle_ns, flops, tflops_per_sip, utilization_of_pes,
 //               bound_ns, wrong, unequal, checked, worst_error, error, error_bound
-//   collective  table, tp, collective, size_bytes, count, time_ns, busbw_gbs (null at tp 1)
+//   collective  table, tp, collective, algorithm, size_bytes, count, time_ns, busbw_gbs (null at tp
+//   1)
 // utilization_of_pes is the share of the peak of the arrays of `pes` PEs, of `sip_pes` that a SIP
 // has.
 std::vector<Row> to_rows(const StepResult& result);

@@ -36,9 +36,10 @@ std::string collective_line(const Row& row) {
   const double count = number_in(row, "count");
   const double us = number_in(row, "time_ns") / 1e3;
   const auto busbw = number_or_null(row, "busbw_gbs");
-  return fmt::format("{:>6}  {:<24} {:>12.0f} {:>7.0f} {:>12.3f} {:>12.3f} {:>9}\n",
+  return fmt::format("{:>6}  {:<24} {:>12.0f} {:>7.0f} {:>12.3f} {:>12.3f} {:>9}  {}\n",
                      number_in(row, "tp"), text_in(row, "collective"), number_in(row, "size_bytes"),
-                     count, us, us / count, busbw ? fmt::format("{:.2f}", *busbw) : "-");
+                     count, us, us / count, busbw ? fmt::format("{:.2f}", *busbw) : "-",
+                     text_in(row, "algorithm"));
 }
 
 double sum_of(std::span<const Row> rows, std::string_view column) {
@@ -88,10 +89,10 @@ void print_step_table(Bench& bench, std::span<const Row> steps) {
 void print_collective_table(Bench& bench, std::span<const Row> collectives) {
   if (collectives.empty()) return;
   bench.print(
-      fmt::format("#\n#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}\n"
+      fmt::format("#\n#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}  {}\n"
                   "#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}\n",
-                  "tp", "collective", "size", "count", "time", "each", "busbw", "", "", "(B)", "",
-                  "(us)", "(us)", "(GB/s)"));
+                  "tp", "collective", "size", "count", "time", "each", "busbw", "algorithm", "", "",
+                  "(B)", "", "(us)", "(us)", "(GB/s)"));
   for (const Row& row : collectives) bench.print(collective_line(row));
   if (number_in(collectives.front(), "tp") == 1) {
     bench.print("# at tp 1 a collective sums over the PEs of the SIP, and no link is used\n");

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -30,6 +31,9 @@ class GroupCommunicator : public distributed::Communicator {
            const distributed::CollectiveRequest& request) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
                 const distributed::Block& target) override;
+  RunsBy runs_by(const distributed::CollectiveRequest& request) override {
+    return {pattern_of(request.kind)};
+  }
   void abandon() override { meetings_.clear(); }
 
  private:

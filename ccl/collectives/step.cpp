@@ -94,16 +94,32 @@ Begun begin(tl::Context& tl, const Step& step, const MemberPorts& ports, DType d
   return begun;
 }
 
-tl::Tensor value_of(tl::Context& tl, Begun& begun, const Reduction& reduction) {
+// Divides by a power of two: the product with its inverse is the same number.
+tl::Tensor divided_before(const AverageDivisors& divisors, tl::Tensor value) {
+  return divisors.before == 1 ? std::move(value) : value * (1 / divisors.before);
+}
+
+tl::Tensor divided_after(tl::Context& tl, const AverageDivisors& divisors, tl::Tensor value) {
+  if (divisors.after == 1) return value;
+  const DType dtype = value.dtype();
+  if (divisors.is_after_exact_in(dtype)) return value / divisors.after;
+  return tl.cast(tl.cast(value, DType::f32) / divisors.after, dtype);
+}
+
+tl::Tensor value_of(tl::Context& tl, Begun& begun, const Reduction& reduction, DType dtype) {
+  const AverageDivisors divisors = reduction.op == ReduceOp::avg
+                                       ? AverageDivisors::of(dtype, reduction.member_count)
+                                       : AverageDivisors{};
   std::optional<tl::Tensor> value;
   const auto take_in = [&](const tl::Tensor& next) {
     value = value ? combine(tl, reduction.op, *value, next) : next;
   };
   for (tl::RecvFuture& message : begun.messages) take_in(tl.wait(message));
-  if (begun.loaded) take_in(*std::exchange(begun.loaded, std::nullopt));
+  if (begun.loaded) {
+    take_in(divided_before(divisors, *std::exchange(begun.loaded, std::nullopt)));
+  }
   KB_CHECK(value, "a step without a value");
-  const bool divides = begun.step->is_complete && reduction.op == ReduceOp::avg;
-  return divides ? *value / reduction.member_count : *value;
+  return begun.step->is_complete ? divided_after(tl, divisors, *value) : *value;
 }
 
 }  // namespace
@@ -125,7 +141,7 @@ void run_steps(tl::Context& tl, std::span<const Step> steps, const MemberPorts& 
       under_way.push_back(begin(tl, steps[next++], ports, dtype));
     }
     const Step& step = steps[i];
-    const tl::Tensor value = value_of(tl, under_way.front(), reduction);
+    const tl::Tensor value = value_of(tl, under_way.front(), reduction, dtype);
     under_way.pop_front();
     for (const int member : step.to) {
       if (member != kNobody) tl.send(ports.to(member), value, tl::copy_to);

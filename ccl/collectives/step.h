@@ -27,9 +27,10 @@ struct ShardRange {
 
 inline constexpr int kNobody = -1;
 
-// The value of a step is the messages of `from` and what lies at `source`, reduced in this order;
-// if `is_complete`, an average is then divided by the number of members.  It is sent to `to` and
-// stored at `target`.  There is at least one of `from` and `source`.
+// The value of a step is the messages of `from` and what lies at `source`, reduced in this order.
+// For an average, what lies at `source` is first divided by AverageDivisors::before, and the value,
+// if it `is_complete`, by AverageDivisors::after.  It is sent to `to` and stored at `target`. There
+// is at least one of `from` and `source`.
 struct Step {
   std::int64_t rows = 1;
   std::int64_t columns = 0;

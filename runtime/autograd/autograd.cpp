@@ -7,15 +7,13 @@
 #include <utility>
 
 #include "runtime/autograd/grad_mode.h"
-#include "runtime/autograd/node.h"
+#include "runtime/autograd/view.h"
 #include "runtime/functional/elements.h"
 #include "runtime/functional/pieces.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::autograd {
-
-namespace {
 
 GradientEdge edge_to(const Tensor& input) {
   GradientEdge edge;
@@ -25,6 +23,8 @@ GradientEdge edge_to(const Tensor& input) {
   edge.form = gradient_form_of(input);
   return edge;
 }
+
+namespace {
 
 // Throws KB-F001, KB-F002, KB-F003 unless `output` may be that part of the input.
 void check_part(std::string_view name, const Tensor& output, const Tensor& input,
@@ -77,6 +77,15 @@ Tensor record_part(std::string_view name, Tensor output, const Tensor& input, co
   output =
       record(name, std::move(output), {input}, [](const Tensor& dy) { return std::vector{dy}; });
   output.storage()->autograd->recorded->part = part;
+  return output;
+}
+
+Tensor record_view(std::string_view name, Tensor output, const Tensor& input,
+                   std::function<Tensor(const Tensor& input)> of,
+                   std::function<Tensor(const Tensor& grad_output)> gradient) {
+  output = record(name, std::move(output), {input},
+                  [gradient](const Tensor& dy) { return std::vector{gradient(dy)}; });
+  note_view(output, input, name, std::move(of), std::move(gradient));
   return output;
 }
 

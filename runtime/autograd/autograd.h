@@ -47,6 +47,13 @@ struct Part {
 // type or placement is not that of the part.
 Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part);
 
+// record() for an operator whose result is a view of its input.  `of` makes the same view of a
+// tensor that lies as the input does, in its memory and without recording; `gradient` is the
+// Backward's.  Both refer to no tensor.
+Tensor record_view(std::string_view name, Tensor output, const Tensor& input,
+                   std::function<Tensor(const Tensor& input)> of,
+                   std::function<Tensor(const Tensor& grad_output)> gradient);
+
 // Whether a gradient of any of these may be asked for: gradients are enabled, and it requires one.
 // What is undefined requires none.
 bool needs_grad(const Tensor& tensor);

@@ -1,6 +1,7 @@
 #include "runtime/autograd/grad_mode.h"
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 
 namespace kernbench {
 

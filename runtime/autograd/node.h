@@ -42,6 +42,25 @@ struct GradientEdge {
   bool wants_gradient() const { return node != nullptr || leaf.defined(); }
 };
 
+// To an operator's input; nowhere if it needs no gradient.
+GradientEdge edge_to(const Tensor& input);
+
+// How a tensor is a view of another one, its base, which is no such view itself (ADR-0162).  A base
+// that is written through a view, or beside it, has another history from then on, and its views
+// with it.
+struct View {
+  std::string name;  // of the operator that made it
+  // A view that was made without gradients keeps no base alive: it takes no part in a graph.
+  std::shared_ptr<Tensor::Storage> base;
+  std::weak_ptr<Tensor::Storage> base_without_gradients;
+  // The same view of a tensor of the base's shape, and the gradient of the base from the view's.
+  std::function<Tensor(const Tensor& base)> of;
+  Backward gradient_of_base;
+  std::uint64_t history = 0;  // the number of what had made the base when the view was last used
+
+  bool has_gradients() const { return base != nullptr; }
+};
+
 // A recorded operator.  It does not refer to its result, whose Meta refers to it.
 struct Node {
   std::uint64_t number = 0;  // larger than those of what made its inputs

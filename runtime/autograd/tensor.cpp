@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/autograd/node.h"
+#include "runtime/autograd/view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -28,11 +28,13 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
 }
 
 bool Tensor::requires_grad() const {
+  autograd::follow_base(checked());
   const auto& meta = checked().autograd;
   return meta != nullptr && meta->requires_grad;
 }
 
 bool Tensor::is_leaf() const {
+  autograd::follow_base(checked());
   const auto& meta = checked().autograd;
   return meta == nullptr || meta->recorded == nullptr;
 }

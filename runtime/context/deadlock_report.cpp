@@ -15,7 +15,7 @@ namespace kernbench::runtime {
 
 namespace {
 
-constexpr std::size_t kMostLines = 24;
+constexpr std::size_t kMostWaiters = 24;
 
 const FiberLocal& local_of(const Fiber& fiber) {
   return *static_cast<const FiberLocal*>(fiber.local());
@@ -155,11 +155,11 @@ DeadlockError deadlock_error(Simulation& simulation) {
   for (const bool wanted : {true, false}) {  // ranks first
     for (const Fiber* fiber : fibers) {
       const bool is_rank = local_of(*fiber).kind == FiberLocal::Kind::rank;
-      if (is_rank != wanted || ++lines > kMostLines) continue;
+      if (is_rank != wanted || ++lines > kMostWaiters) continue;
       text += describe_wait(*fiber, running);
     }
   }
-  if (lines > kMostLines) text += fmt::format("\n  and {} more", lines - kMostLines);
+  if (lines > kMostWaiters) text += fmt::format("\n  and {} more", lines - kMostWaiters);
   return {"KB-D001", text + describe_cycles(fibers) + describe_depth(fibers)};
 }
 

@@ -2,11 +2,11 @@
 
 #pragma once
 
-#include <memory>
-
-#include "runtime/context/simulation.h"
-
 namespace kernbench {
+
+namespace runtime {
+class Simulation;
+}
 
 // torch.ahbm, in the manner of torch.cuda: the device (SIP) of each rank.
 class AhbmNamespace {

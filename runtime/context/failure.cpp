@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <system_error>
 
 #include "runtime/multiprocessing/spawn.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/exception_text.h"
 
 namespace kernbench::runtime {
 
@@ -13,6 +15,10 @@ namespace {
 
 Failure out_of_memory() {
   return {ExitCode::host_limit, "KB-L002", "[KB-L002] out of memory"};
+}
+
+Failure raised(std::string_view text) {
+  return {ExitCode::worker_failed, "KB-R001", fmt::format("[KB-R001] {}", text)};
 }
 
 bool holds_bad_alloc(const std::exception_ptr& exception) {
@@ -42,10 +48,17 @@ Failure describe_failure(const std::exception_ptr& exception, const std::string&
                         text, command)};
   } catch (const std::bad_alloc&) {
     return out_of_memory();
+  } catch (const std::system_error& error) {
+    if (!is_host_limit(error.code())) return raised(text_of(error));
+    return {ExitCode::host_limit, "KB-L003",
+            fmt::format("[KB-L003] the host has no more of what was asked for: {}\n  close files, "
+                        "end other processes, or raise `ulimit -n`, `ulimit -u` and `ulimit -v`",
+                        text_of(error))};
   } catch (const std::exception& error) {
-    return {ExitCode::worker_failed, "KB-R001", fmt::format("[KB-R001] {}", error.what())};
+    return raised(text_of(error));
   } catch (...) {
-    return {ExitCode::worker_failed, "KB-R001", "[KB-R001] an exception that is no std::exception"};
+    return raised(
+        fmt::format("an exception that is no std::exception ({})", type_of_current_exception()));
   }
 }
 

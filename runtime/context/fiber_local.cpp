@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "sim_engine/base/visible_text.h"
+
 namespace kernbench::runtime {
 
 namespace {
@@ -25,6 +27,10 @@ class Writer {
     char digits[12];
     const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
     return *this << std::string_view(digits, static_cast<std::size_t>(end - digits));
+  }
+  // A user's text.
+  void add_visible(std::string_view text) {
+    length_ += write_visible(text, buffer_.subspan(length_));
   }
   std::size_t length() const { return length_; }
 
@@ -50,8 +56,9 @@ std::size_t write_name(const void* object, std::span<char> buffer) noexcept {
   const auto& local = *static_cast<const FiberLocal*>(object);
   Writer writer(buffer);
   if (local.kind == FiberLocal::Kind::kernel) {
-    writer << "kernel '" << local.kernel << "' on sip" << local.pe.sip << ".cube" << local.pe.cube
-           << ".pe" << local.pe.pe;
+    writer << "kernel '";
+    writer.add_visible(local.kernel);
+    writer << "' on sip" << local.pe.sip << ".cube" << local.pe.cube << ".pe" << local.pe.pe;
   } else {
     writer << "rank " << local.rank;
     if (local.kind == FiberLocal::Kind::work) writer << " (async)";

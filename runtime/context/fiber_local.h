@@ -2,7 +2,9 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,6 +52,25 @@ struct FiberLocal {
     int stalls = 0;  // the last ones before which time could have gone on, and did not
   };
   Polls polls;
+
+  // The collective, message or launch that the rank has called last, for who looks at it from
+  // another thread while it computes.
+  struct LastCall {
+    std::atomic<const char*> function = nullptr;  // a literal; null: none yet
+    std::atomic<const char*> file = nullptr;      // likewise; null: it is not known
+    std::atomic<std::uint32_t> line = 0;
+    std::atomic<std::int64_t> sequence = -1;  // of a collective in its group
+
+    void set(const char* name, const char* in_file = nullptr, std::uint32_t in_line = 0,
+             std::int64_t number = -1) {
+      constexpr auto kRelaxed = std::memory_order_relaxed;
+      function.store(name, kRelaxed);
+      file.store(in_file, kRelaxed);
+      line.store(in_line, kRelaxed);
+      sequence.store(number, kRelaxed);
+    }
+  };
+  LastCall last_call;
 
   Activity collective;  // that this rank is in
   Activity work;        // else, the Work that it waits for

@@ -160,6 +160,10 @@ void FlightRecorder::start(int rank, Id id, Time now) {
   event->started = now;
 }
 
+void FlightRecorder::runs_by(int rank, Id id, std::string_view algorithm) {
+  if (FlightEvent* event = find(rank, id)) event->algorithm = algorithm;
+}
+
 void FlightRecorder::complete(int rank, Id id, Time now) {
   FlightEvent* const event = find(rank, id);
   if (event == nullptr) return;

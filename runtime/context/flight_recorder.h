@@ -29,6 +29,7 @@ struct FlightEvent {
   int tag = 0;                 // likewise
   int root = -1;               // global rank
   std::string_view reduce_op = {};
+  std::string_view algorithm = {};  // by which it runs, when it has started; empty: none
   bool has_tensor = false;
   bool is_async = false;
   State state = State::issued;
@@ -53,6 +54,7 @@ class FlightRecorder {
   Id issue(int rank, const FlightEvent& event);
   void start(int rank, Id id, Time now);
   void complete(int rank, Id id, Time now);
+  void runs_by(int rank, Id id, std::string_view algorithm);
   // Drops all events: a new run begins.
   void clear();
 

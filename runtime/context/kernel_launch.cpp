@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "runtime/context/call_site.h"
 #include "runtime/context/queue_residue.h"
+#include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/exception_text.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::runtime {
 
@@ -86,6 +91,7 @@ class KernelLaunch {
 std::exception_ptr KernelLaunch::run() {
   simulation_.command_budget().refill();
   simulation_.watchdog().start();
+  if (!request_.is_collective) simulation_.local().last_call.set("launch");
   log("begins");
   launch_on_sips();
   simulation_.wait(done_, [&] {
@@ -168,6 +174,7 @@ void KernelLaunch::body(Kernel& kernel) {
                     sim::Engine::call<&Kernel::wake>(&kernel), request_.name,
                     static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
                     sim::Operation{request_.operation, request_.is_collective});
+  if (!request_.guard.empty()) kernel.tl->guard_stores(request_.guard);
   simulation_.log(LogTopic::fiber, [] { return "begins"; });
   request_.body(*kernel.tl);
   kernel.tl->end();
@@ -216,14 +223,17 @@ void KernelLaunch::fail(const Kernel& kernel, const std::exception_ptr& exceptio
     failure_ = exception;
   } catch (const InternalError&) {
     failure_ = exception;
+  } catch (const std::bad_alloc&) {  // the host's, not the kernel's
+    failure_ = exception;
   } catch (const std::exception& error) {
     failure_ = std::make_exception_ptr(
         DeviceError("KB-K001", fmt::format("kernel '{}' on {} raised: {}", request_.name,
-                                           to_string(kernel.local.pe), error.what())));
+                                           to_string(kernel.local.pe), text_of(error))));
   } catch (...) {
-    failure_ = std::make_exception_ptr(
-        DeviceError("KB-K001", fmt::format("kernel '{}' on {} raised what is no std::exception",
-                                           request_.name, to_string(kernel.local.pe))));
+    failure_ = std::make_exception_ptr(DeviceError(
+        "KB-K001",
+        fmt::format("kernel '{}' on {} raised what is no std::exception ({})", request_.name,
+                    to_string(kernel.local.pe), type_of_current_exception())));
   }
 }
 
@@ -274,29 +284,27 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request) {
   return launch->message_balance().between_sips;
 }
 
-namespace {
-
-// What a Work is to write is before and after it another value, and nothing says which is meant.
-void check_is_settled(std::string_view name, const Tensor& tensor) {
-  const auto& writers = tensor.storage()->memory->writers;
-  if (writers.empty()) return;
-  throw CollectiveError("KB-G003",
-                        fmt::format("kernel '{}' uses tensor '{}', which {} is to write; wait for "
-                                    "its Work first",
-                                    name, tensor.name(), *writers.front()));
+std::string describe(const LaunchName& launch) {
+  const std::string text = fmt::format("kernel '{}'", launch.name);
+  return launch.location ? fmt::format("{} at {}", text, call_site(*launch.location)) : text;
 }
 
-}  // namespace
-
-void run_on_holders(std::string_view name, const Tensor& first, std::vector<Tensor> uses,
+void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
                     std::function<void(tl::Context&)> body) {
   Simulation& simulation = *first.storage()->simulation;
   if (simulation.local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", name));
+    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
   }
-  for (const Tensor& tensor : uses) check_is_settled(name, tensor);
-  LaunchRequest request{
-      std::string(name), {}, std::move(body), std::move(uses), simulation.next_operation()};
+  for (const Tensor& tensor : uses) {
+    check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
+  }
+  LaunchRequest request{visible(launch.name), {}, std::move(body), {}, simulation.next_operation()};
+  request.guard = guard_of(uses, [&] {
+    return launch.location ? fmt::format("wait for its Work before the launch at {}",
+                                         call_site(*launch.location))
+                           : std::string("wait for its Work first");
+  });
+  request.uses = std::move(uses);
   simulation.begin(request.operation);
   for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
     if (buffer.element_count > 0) request.pes.push_back(buffer.home);

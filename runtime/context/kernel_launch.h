@@ -2,11 +2,16 @@
 
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <source_location>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "runtime/context/launch_name.h"
 #include "runtime/context/simulation.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
@@ -21,6 +26,7 @@ struct LaunchRequest {
   std::uint64_t operation = 0;  // KernelResult::operation
   // Its messages are its own: no other operation receives them.  It runs beside the user's kernels.
   bool is_collective = false;
+  tl::StoreGuard guard = {};  // what its kernels must not write
 };
 
 // Waits until the host knows that every PE has finished.  What a kernel throws is thrown here, as
@@ -32,10 +38,10 @@ struct LaunchRequest {
 std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
 
 // Runs a user's kernel on every PE that holds an element of `first`, as run_kernel() does.
-// Throws CollectiveError KB-R012 inside a kernel, KB-G003 if a Work is to write one of `uses`.
-// REQUIRES: `first` and `uses` are on a device of
-// one context
-void run_on_holders(std::string_view name, const Tensor& first, std::vector<Tensor> uses,
+// Throws CollectiveError KB-R012 inside a kernel, KB-G003 if an operation under way is to write one
+// of `uses`, or reads one that the kernel stores into (runtime/tensor/data_under_way.h).
+// REQUIRES: `first` and `uses` are on a device of one context
+void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
                     std::function<void(tl::Context&)> body);
 
 }  // namespace kernbench::runtime

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench::runtime {
 
@@ -34,7 +35,7 @@ Log::Log(const char* wanted) {
 
 void Log::print(LogTopic topic, Time now, std::string_view who, std::string_view what) {
   fmt::print(stderr, "kernbench: {}: {}: {}: {}\n", to_string(now),
-             kNames[static_cast<std::size_t>(topic)], who, what);
+             kNames[static_cast<std::size_t>(topic)], who, visible(what));
 }
 
 }  // namespace kernbench::runtime

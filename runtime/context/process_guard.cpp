@@ -5,16 +5,19 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "runtime/context/failure.h"
 #include "runtime/context/fiber_local.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::runtime {
 
@@ -38,7 +41,7 @@ const ProcessGuard* guard_of_stack(const void* frame) {
 }
 
 // "kernbench: error: [KB-R006] rank 1 called exit(3) inside a worker".  Async-signal-safe.
-void say(const ProcessGuard& guard, std::string_view call) {
+void say(const ProcessGuard& guard, std::string_view did) {
   const Fiber& fiber = *guard.fibers().current();
   const auto* local = static_cast<const FiberLocal*>(fiber.local());
   const bool is_kernel = local != nullptr && local->kind == FiberLocal::Kind::kernel;
@@ -46,8 +49,8 @@ void say(const ProcessGuard& guard, std::string_view call) {
   const std::size_t length = fiber.write_name(name);
   std::array<char, 512> text;
   const auto end = fmt::format_to_n(
-      text.data(), text.size(), "kernbench: error: [KB-R006] {} called {} inside a {}\n{}",
-      std::string_view(name.data(), length), call, is_kernel ? "kernel" : "worker", kEndOfProcess);
+      text.data(), text.size(), "kernbench: error: [KB-R006] {} {} {}\n{}",
+      std::string_view(name.data(), length), did, is_kernel ? "kernel" : "worker", kEndOfProcess);
   const auto written = static_cast<std::size_t>(end.out - text.data());
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), written);
   guard.recorder().write("KB-R006", guard.fibers().now());
@@ -62,22 +65,39 @@ void end_if_in_fiber(std::string_view call) {
   if (guard == nullptr) return;
   std::fflush(stdout);
   say(*guard, call);
-  std::_Exit(static_cast<int>(ExitCode::collective_misuse));
+  end_process(static_cast<int>(ExitCode::collective_misuse));
 }
 
 void on_exit_called(int status, void*) {
-  std::array<char, 32> call;
-  const auto end = fmt::format_to_n(call.data(), call.size(), "exit({})", status);
+  std::array<char, 64> call;
+  const auto end = fmt::format_to_n(call.data(), call.size(), "called exit({}) inside a", status);
   end_if_in_fiber({call.data(), static_cast<std::size_t>(end.out - call.data())});
 }
 
 void on_quick_exit() {
-  end_if_in_fiber("quick_exit()");
+  end_if_in_fiber("called quick_exit() inside a");
+}
+
+// What is sent says who sent it; abort() is of this process and of this thread.
+std::string_view cause_of(const siginfo_t& info) {
+  return info.si_code == SI_TKILL ? "called abort() inside a" : "was sent SIGABRT inside a";
+}
+
+// The signal has come while it was blocked in here, so it is raised again when that has ended.
+[[noreturn]] void end_by_abort() {
+  remove_unfinished_files();
+  ::signal(SIGABRT, SIG_DFL);
+  sigset_t aborts;
+  sigemptyset(&aborts);
+  sigaddset(&aborts, SIGABRT);
+  pthread_sigmask(SIG_UNBLOCK, &aborts, nullptr);
+  raise(SIGABRT);
+  end_process(128 + SIGABRT);
 }
 
 void on_abort(int signal, siginfo_t* info, void* context) {
   const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
-  if (guard != nullptr && chained == 0) say(*guard, "abort()");
+  if (guard != nullptr && chained == 0) say(*guard, cause_of(*info));
   const bool is_handler =
       previous_abort.sa_handler != SIG_DFL && previous_abort.sa_handler != SIG_IGN;
   if (is_handler && chained == 0) {
@@ -89,7 +109,7 @@ void on_abort(int signal, siginfo_t* info, void* context) {
     }
     chained = 0;
   }
-  ::signal(SIGABRT, SIG_DFL);  // abort() raises it again
+  end_by_abort();
 }
 
 // Without SA_ONSTACK: the stack is what tells who aborts.
@@ -113,21 +133,28 @@ std::string command_line() {
   return text;
 }
 
-bool is_ours(const std::exception_ptr& exception) {
+enum class Uncaught : std::uint8_t { ours, out_of_memory, foreign };
+
+Uncaught kind_of(const std::exception_ptr& exception) {
+  if (exception == nullptr) return Uncaught::foreign;
   try {
     std::rethrow_exception(exception);
   } catch (const Error&) {
-    return true;
+    return Uncaught::ours;
   } catch (const InternalError&) {
-    return true;
+    return Uncaught::ours;
+  } catch (const std::bad_alloc&) {
+    return Uncaught::out_of_memory;
   } catch (...) {
-    return false;
+    return Uncaught::foreign;
   }
 }
 
 [[noreturn]] void on_terminate() {
   const std::exception_ptr exception = std::current_exception();
-  if (exception != nullptr && is_ours(exception)) {
+  const Uncaught kind = kind_of(exception);
+  if (kind == Uncaught::out_of_memory) end_out_of_memory();
+  if (kind == Uncaught::ours) {
     const Failure failure = describe_failure(exception, command_line());
     std::fflush(stdout);
     fmt::print(stderr, "kernbench: error: {}\n", failure.text);
@@ -138,7 +165,7 @@ bool is_ours(const std::exception_ptr& exception) {
       guard->recorder().write(failure.code, guard->fibers().now());
       break;
     }
-    std::_Exit(static_cast<int>(failure.exit_code));
+    end_process(static_cast<int>(failure.exit_code));
   }
   if (previous_terminate != nullptr) previous_terminate();
   std::abort();
@@ -163,6 +190,12 @@ ProcessGuard::~ProcessGuard() {
   ProcessGuard** link = &guards;
   while (*link != this) link = &(*link)->next_;
   *link = next_;
+}
+
+void end_out_of_memory() noexcept {
+  constexpr std::string_view kText = "kernbench: error: [KB-L002] out of memory\n";
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText.data(), kText.size());
+  end_process(static_cast<int>(ExitCode::host_limit));
 }
 
 bool report_uncaught_errors() {

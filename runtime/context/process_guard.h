@@ -12,6 +12,7 @@
 #pragma once
 
 #include "runtime/context/flight_recorder.h"
+#include "runtime/context/uncaught_errors.h"
 #include "runtime/fiber/fiber_scheduler.h"
 
 namespace kernbench::runtime {
@@ -34,9 +35,7 @@ class ProcessGuard {
   ProcessGuard* next_ = nullptr;  // all guards of the process
 };
 
-// From now on an Error that nobody catches is printed, and ends the process with its exit code,
-// where std::terminate() would only abort.  Other exceptions keep their meaning.  Any number of
-// times.  Always true.
-bool report_uncaught_errors();
+// Says so with KB-L002 and ends the process with exit code 71, without any memory.
+[[noreturn]] void end_out_of_memory() noexcept;
 
 }  // namespace kernbench::runtime

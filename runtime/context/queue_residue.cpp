@@ -8,7 +8,7 @@ namespace kernbench::runtime {
 
 namespace {
 
-constexpr int kMostLines = 8;
+constexpr int kMostQueues = 8;
 
 // What was left in one queue.
 struct Residue {
@@ -52,12 +52,12 @@ std::optional<DeviceError> take_residue(sim::Machine& machine, QueueScope scope,
     const Residue residue = drop(channel, operation);
     if (residue.count == 0) continue;
     count += residue.count;
-    if (++queues > kMostLines) continue;
+    if (++queues > kMostQueues) continue;
     lines += fmt::format("\n  {} ({} B, sent at {}) in {}", messages(residue.count), residue.bytes,
                          to_string(residue.sent), channel.name());
   }
   if (count == 0) return std::nullopt;
-  if (queues > kMostLines) lines += fmt::format("\n  and in {} more queues", queues - kMostLines);
+  if (queues > kMostQueues) lines += fmt::format("\n  and in {} more queues", queues - kMostQueues);
   return DeviceError("KB-Q003",
                      fmt::format("{} has ended and left {} that nobody received; every tl.send "
                                  "needs its tl.recv{}",

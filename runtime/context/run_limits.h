@@ -1,14 +1,17 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+
+#include "sim_engine/base/duration.h"
 
 namespace kernbench::runtime {
 
-// When a kernel is held to be endless; RuntimeOptions says what the figures mean.
+// When a kernel or a rank is held to be endless; RuntimeOptions says what the figures mean.
 struct RunLimits {
   std::int64_t commands = 10'000'000;
   std::chrono::milliseconds kernel_time{10'000};
+  std::chrono::milliseconds rank_notice{10'000};
+  std::chrono::milliseconds rank_time{0};
 };
 
 }  // namespace kernbench::runtime

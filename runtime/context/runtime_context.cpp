@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
+#include "runtime/context/attachments.h"
+#include "runtime/context/kernel_launch.h"
+#include "runtime/context/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench {
 
@@ -25,6 +30,42 @@ int AhbmNamespace::current_device() const {
 
 int AhbmNamespace::device_count() const {
   return simulation_.machine().topology().system.sip_count;
+}
+
+Time EngineView::now() const {
+  return simulation_->now();
+}
+
+runtime::DeviceActivity EngineView::activity(int device) const {
+  return simulation_->activity().of(device);
+}
+
+const std::vector<runtime::AlgorithmUse>& EngineView::algorithms_used() const {
+  return simulation_->algorithms_used();
+}
+
+sim::UnitUse EngineView::busiest_unit() const {
+  return simulation_->machine().busiest_unit();
+}
+
+const std::vector<runtime::KernelResult>& EngineView::results() const {
+  return simulation_->results();
+}
+
+const std::vector<runtime::KernelResult>& EngineView::last_results() const {
+  return simulation_->last_results();
+}
+
+const sim::OpLog& EngineView::op_log() const {
+  return simulation_->machine().op_log();
+}
+
+std::uint64_t EngineView::event_count() const {
+  return simulation_->machine().engine().event_count();
+}
+
+std::uint64_t EngineView::fingerprint() const {
+  return simulation_->machine().engine().fingerprint();
 }
 
 Time EngineView::critical_pe_exec() const {
@@ -55,17 +96,61 @@ Bytes EngineView::hbm_bytes_stored() const {
   return bytes;
 }
 
+namespace {
+
+RuntimeOptions checked(RuntimeOptions options) {
+  const auto check = [](std::string_view name, std::int64_t value) {
+    if (value >= 0) return;
+    throw CollectiveError(
+        "KB-R018", fmt::format("RuntimeOptions::{} is {}; it must not be negative", name, value));
+  };
+  check("replay_threads", options.replay_threads);
+  check("command_limit", options.command_limit);
+  check("kernel_time_limit", options.kernel_time_limit.count());
+  check("rank_notice_time", options.rank_notice_time.count());
+  check("rank_time_limit", options.rank_time_limit.value_or(std::chrono::milliseconds{0}).count());
+  return options;
+}
+
+}  // namespace
+
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
-    : options_(std::move(options)),
+    : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
           topology, sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit},
           options_.replay_threads,
-          runtime::RunLimits{options_.command_limit, options_.kernel_time_limit})) {}
+          runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
+                             options_.rank_notice_time,
+                             options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})),
+      attachments_(std::make_unique<runtime::Attachments>()) {}
+
+namespace {
+
+// A destructor cannot throw, and there is nothing to go on with: the caller's stack is part of what
+// is to be destroyed.
+[[noreturn]] void die_of_destruction_inside(const runtime::Fiber& fiber) {
+  std::fflush(stdout);
+  fmt::print(stderr,
+             "kernbench: error: [KB-R017] {} destroys the context that it is part of\n"
+             "  destroy it where it was made, when the ranks have returned\n",
+             fiber.name());
+  end_process(static_cast<int>(ExitCode::collective_misuse));
+}
+
+}  // namespace
 
 // Tensors may live on; what runs may not.
 RuntimeContext::~RuntimeContext() {
+  if (const runtime::Fiber* fiber = simulation_->fibers().current()) {
+    die_of_destruction_inside(*fiber);
+  }
   multiprocessing.report_unfinished();
   simulation_->abandon();
+  multiprocessing.context_ends();
+}
+
+const Topology& RuntimeContext::topology() const {
+  return simulation_->machine().topology();
 }
 
 Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) const {
@@ -121,10 +206,19 @@ tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocati
   return {};
 }
 
-void RuntimeContext::launch_on_holders(std::string_view name, const Tensor& first,
+tl::Pointer runtime::kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
+                                     const LaunchedTensors& launched) {
+  for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {
+    if (buffer.home == pe) return {buffer, tensor.storage()->name};
+  }
+  return {tensor.storage()->name, launched};
+}
+
+void RuntimeContext::launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
                                        std::vector<Tensor> uses,
                                        std::function<void(tl::Context&)> body) {
-  for (const Tensor& tensor : uses) check_on_device(tensor, fmt::format("launch of '{}'", name));
+  for (const Tensor& tensor : uses)
+    check_on_device(tensor, fmt::format("launch of '{}'", name.name));
   runtime::run_on_holders(name, first, std::move(uses), std::move(body));
 }
 

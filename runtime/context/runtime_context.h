@@ -2,29 +2,45 @@
 
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "runtime/context/attachments.h"
+#include "runtime/context/algorithm_use.h"
+#include "runtime/context/device_activity.h"
 #include "runtime/context/device_namespaces.h"
-#include "runtime/context/kernel_launch.h"
+#include "runtime/context/kernel_result.h"
+#include "runtime/context/launch_name.h"
+#include "runtime/context/launched_tensors.h"
 #include "runtime/context/run_limits.h"
 #include "runtime/distributed/distributed.h"
 #include "runtime/distributed/objects.h"
 #include "runtime/multiprocessing/spawn.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
+#include "sim_engine/base/duration.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/components/unit_use.h"
+#include "sim_engine/data/op_log.h"
+#include "sim_engine/topology/topology.h"
 
 namespace kernbench {
+
+namespace distributed {
+class BackendConfig;
+}
+namespace runtime {
+class Attachments;
+class Simulation;
+}  // namespace runtime
 
 struct RuntimeOptions {
   // ccl.yaml, as ccl::Config; null: the built-in defaults.
@@ -43,6 +59,14 @@ struct RuntimeOptions {
   // How long a kernel may run, in time of the host, without waiting for anything; then the process
   // ends with KB-D003 and exit code 20.  0: for ever.
   std::chrono::milliseconds kernel_time_limit = runtime::RunLimits{}.kernel_time;
+  // How long a rank may run, in time of the host, without calling anything or returning, before it
+  // is named on standard error with its last call (KB-D004), and again each time that it has run
+  // for twice as long.  0: never.
+  std::chrono::milliseconds rank_notice_time = runtime::RunLimits{}.rank_notice;
+  // For how long before the process ends with KB-D004 and exit code 20.  0: for ever.  Without one
+  // for ever too, since a rank is the host's program and may compute for as long as it likes; but
+  // 60 s in a testing::World, where nobody waits for that.
+  std::optional<std::chrono::milliseconds> rank_time_limit = std::nullopt;
 };
 
 // What came out of a run: torch.engine().
@@ -51,7 +75,7 @@ class EngineView {
   explicit EngineView(const runtime::Simulation& simulation) : simulation_(&simulation) {}
 
   double now_ns() const { return to_ns(now()); }
-  Time now() const { return simulation_->now(); }
+  Time now() const;
 
   // Execution time of the slowest PE in the launch or collective that began last: from the kernel's
   // start on that PE to its end there.  0 if it ran on none.
@@ -70,26 +94,28 @@ class EngineView {
 
   // For how long kernels ran on a device, collectives of its rank, and both: from the beginning on.
   // What happened meanwhile is the difference of two of them.
-  runtime::DeviceActivity activity(int device) const { return simulation_->activity().of(device); }
+  runtime::DeviceActivity activity(int device) const;
+
+  // By which algorithms collectives have run, in the order of their first calls; none on a backend
+  // without a device.
+  const std::vector<runtime::AlgorithmUse>& algorithms_used() const;
 
   // The unit that has served kernels for longest: the bottleneck, for a share() of the time in
   // which kernels ran (sim::Machine::busiest_unit()).
-  sim::UnitUse busiest_unit() const { return simulation_->machine().busiest_unit(); }
+  sim::UnitUse busiest_unit() const;
 
   // One entry per kernel and PE, in the order of their ends: of the last 65,536 at least, and of
   // no more than twice as many, so that long runs do not fill the host's memory.
-  const std::vector<runtime::KernelResult>& results() const { return simulation_->results(); }
+  const std::vector<runtime::KernelResult>& results() const;
   // Those of the launch or collective that began last.
-  const std::vector<runtime::KernelResult>& last_results() const {
-    return simulation_->last_results();
-  }
+  const std::vector<runtime::KernelResult>& last_results() const;
   // What has finished on the device, in that order: of the last ones
   // (RuntimeOptions::op_log_limit).
-  const sim::OpLog& op_log() const { return simulation_->machine().op_log(); }
-  std::uint64_t event_count() const { return simulation_->machine().engine().event_count(); }
+  const sim::OpLog& op_log() const;
+  std::uint64_t event_count() const;
 
   // Equal for equal runs, in every build.
-  std::uint64_t fingerprint() const { return simulation_->machine().engine().fingerprint(); }
+  std::uint64_t fingerprint() const;
 
  private:
   const runtime::Simulation* simulation_;
@@ -99,13 +125,14 @@ class EngineView {
 // in two threads do not know of each other.
 class RuntimeContext {
  public:
-  // Throws ConfigError if the topology cannot be built.
+  // Throws ConfigError if the topology cannot be built, CollectiveError KB-R018 for an option that
+  // is negative.
   explicit RuntimeContext(const Topology& topology, RuntimeOptions options = {});
   ~RuntimeContext();
   RuntimeContext(const RuntimeContext&) = delete;
   RuntimeContext& operator=(const RuntimeContext&) = delete;
 
-  const Topology& topology() const { return simulation_->machine().topology(); }
+  const Topology& topology() const;
   const RuntimeOptions& options() const { return options_; }
   EngineView engine() const { return EngineView(*simulation_); }
 
@@ -131,9 +158,10 @@ class RuntimeContext {
   // Runs kernel(tl, arguments...) on every PE that holds a part of the first tensor, and waits
   // until all have finished.  A Tensor, or what is derived from it (a layer's parameter), arrives
   // as tl::Pointer to that PE's shard; anything else as it is.  What a kernel throws is thrown
-  // here: an Error unchanged, else DeviceError KB-K001.
+  // here: an Error unchanged, else DeviceError KB-K001.  CollectiveError KB-G003 for a tensor that
+  // an operation issued and not waited for is to write, or reads and the kernel stores into.
   template <class Kernel, class... Arguments>
-  void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments);
+  void launch(const runtime::LaunchName& name, const Kernel& kernel, const Arguments&... arguments);
 
   // Throws DeviceError unless the tensor lies on a device of this context: KB-M001 undefined,
   // KB-M019 on the host, KB-M013 of another context.  `user` is what wants to use it.
@@ -146,12 +174,12 @@ class RuntimeContext {
   runtime::Simulation& simulation() { return *simulation_; }
   const runtime::Simulation& simulation() const { return *simulation_; }
   const std::shared_ptr<runtime::Simulation>& shared_simulation() const { return simulation_; }
-  runtime::Attachments& attachments() { return attachments_; }
+  runtime::Attachments& attachments() { return *attachments_; }
 
  private:
   Tensor make(const Shape& shape, const TensorOptions& options) const;
-  void launch_on_holders(std::string_view name, const Tensor& first, std::vector<Tensor> uses,
-                         std::function<void(tl::Context&)> body);
+  void launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
+                         std::vector<Tensor> uses, std::function<void(tl::Context&)> body);
 
   const RuntimeOptions options_;
   const std::shared_ptr<runtime::Simulation> simulation_;
@@ -164,7 +192,7 @@ class RuntimeContext {
   multiprocessing::Multiprocessing multiprocessing{*this};
 
  private:
-  runtime::Attachments attachments_;  // last: they may refer to groups
+  const std::unique_ptr<runtime::Attachments> attachments_;  // last: they may refer to groups
 };
 
 template <class Matrix>
@@ -181,12 +209,12 @@ Tensor RuntimeContext::from_eigen(const Matrix& matrix) {
 namespace runtime {
 
 // How an argument of launch() arrives in the kernel.
-inline tl::Pointer kernel_argument(const Tensor& tensor, const sim::PeLocation& pe) {
-  return RuntimeContext::pointer_to(tensor, pe);
-}
+tl::Pointer kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
+                            const LaunchedTensors& launched);
 template <class Value>
 requires(!std::derived_from<Value, Tensor>) const Value& kernel_argument(const Value& value,
-                                                                         const sim::PeLocation&) {
+                                                                         const sim::PeLocation&,
+                                                                         const LaunchedTensors&) {
   return value;
 }
 
@@ -200,14 +228,13 @@ requires(!std::derived_from<Value, Tensor>) void collect_tensor(std::vector<Tens
 }  // namespace runtime
 
 template <class Kernel, class... Arguments>
-void RuntimeContext::launch(std::string_view name, const Kernel& kernel,
+void RuntimeContext::launch(const runtime::LaunchName& name, const Kernel& kernel,
                             const Arguments&... arguments) {
-  std::vector<Tensor> tensors;
-  (runtime::collect_tensor(tensors, arguments), ...);
+  runtime::LaunchedTensors launched;
+  (runtime::collect_tensor(launched.tensors, arguments), ...);
   static_assert((std::derived_from<Arguments, Tensor> || ...), "launch() needs a tensor");
-  const Tensor first = tensors.front();
-  launch_on_holders(name, first, std::move(tensors), [&](tl::Context& tl) {
-    kernel(tl, runtime::kernel_argument(arguments, tl.location())...);
+  launch_on_holders(name, launched.tensors.front(), launched.tensors, [&](tl::Context& tl) {
+    kernel(tl, runtime::kernel_argument(arguments, tl.location(), launched)...);
   });
 }
 

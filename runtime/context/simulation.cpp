@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -28,13 +29,28 @@ Simulation::Simulation(const Topology& topology, const sim::MachineOptions& opti
       executor_(machine_.memory(), replay_threads),
       command_budget_(limits.commands),
       autograd_nodes_(std::make_shared<autograd::NodeList>()),
-      watchdog_(fibers_, limits.kernel_time) {}
+      watchdog_(fibers_, limits) {}
 
 Simulation::~Simulation() {
   abandon();
 }
 
+// What runs on another thread is no rank, whichever rank has started it, and nobody may change
+// what is being simulated meanwhile.
+void Simulation::check_thread() const {
+  const pthread_t driver = driver_.load(std::memory_order_relaxed);
+  if (driver == pthread_t{} || pthread_equal(driver, pthread_self()) != 0) [[likely]]
+    return;
+  throw CollectiveError(
+      "KB-R016", fmt::format("called on a thread of its own while {} runs; ranks and kernels "
+                             "are no threads, and what they start may compute, but not call "
+                             "torch: call it in the rank itself",
+                             name_of_caller()));
+}
+
 FiberLocal& Simulation::local() {
+  check_thread();
+  watchdog_.note_call();
   Fiber* fiber = fibers_.current();
   return fiber == nullptr ? main_local_ : *static_cast<FiberLocal*>(fiber->local());
 }
@@ -45,6 +61,7 @@ std::string Simulation::name_of_caller() const {
 }
 
 void Simulation::wait(Completion& completion, DescribeWait describe) {
+  check_thread();
   Fiber* fiber = fibers_.current();
   if (fiber == nullptr) {
     drive(completion);
@@ -72,17 +89,18 @@ bool Simulation::yield() {
 void Simulation::drive(Completion& completion) {
   KB_CHECK(driven_for_ == nullptr, "the engine is driven already");
   driven_for_ = &completion;
+  driver_ = pthread_self();
   stop_ = completion.done_;
   try {
-    if (!interrupted_) machine_.engine().run(stop_);
+    if (interrupted_ == ExitCode::ok) machine_.engine().run(stop_);
   } catch (...) {  // an event failed: on behalf of whoever waits here
     fail(std::current_exception());
   }
   driven_for_ = nullptr;
-  if (interrupted_) {
-    fail(std::make_exception_ptr(
-        Error("KB-S001", ExitCode::interrupted,
-              fmt::format("interrupted at simulated time t={}", to_string(now())))));
+  driver_ = pthread_t{};
+  if (const ExitCode reason = interrupted_; reason != ExitCode::ok) {
+    fail(std::make_exception_ptr(Error(
+        "KB-S001", reason, fmt::format("interrupted at simulated time t={}", to_string(now())))));
   }
   if (failure_ == nullptr && completion.done_) return;
   if (failure_ == nullptr) fail(std::make_exception_ptr(deadlock_error(*this)));
@@ -99,12 +117,13 @@ void Simulation::fail(std::exception_ptr failure) {
   stop_ = true;
 }
 
-void Simulation::interrupt() {
-  interrupted_ = true;
+void Simulation::interrupt(ExitCode reason) {
+  interrupted_ = reason;
   stop_ = true;
 }
 
 std::vector<float> Simulation::read(const sim::Value& value) {
+  check_thread();
   std::vector<float> elements(static_cast<std::size_t>(value.element_count()));
   fibers_.call_on_main([&] { executor_.read(value, elements); });
   return elements;
@@ -134,6 +153,18 @@ void Simulation::abandon() {
   machine_.abandon_work_under_way();
   pollers_.forget_event();
   work_under_way_.clear();
+}
+
+void Simulation::note_algorithm(const AlgorithmUse& call) {
+  const auto known = std::ranges::find_if(algorithms_used_, [&](const AlgorithmUse& use) {
+    return use.collective == call.collective && use.algorithm == call.algorithm &&
+           use.is_configured == call.is_configured;
+  });
+  if (known != algorithms_used_.end()) {
+    ++known->calls;
+  } else {
+    algorithms_used_.push_back({call.collective, call.algorithm, call.is_configured, 1});
+  }
 }
 
 }  // namespace kernbench::runtime

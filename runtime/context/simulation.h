@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include <pthread.h>
+
 #include <atomic>
 #include <exception>
 #include <memory>
@@ -12,15 +14,18 @@
 #include <vector>
 
 #include "runtime/context/activity_meter.h"
+#include "runtime/context/algorithm_use.h"
 #include "runtime/context/fiber_local.h"
 #include "runtime/context/flight_recorder.h"
-#include "runtime/context/kernel_watchdog.h"
+#include "runtime/context/kernel_result.h"
 #include "runtime/context/log.h"
 #include "runtime/context/pollers.h"
 #include "runtime/context/process_guard.h"
 #include "runtime/context/run_limits.h"
+#include "runtime/context/watchdog.h"
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tl/command_budget.h"
+#include "sim_engine/base/error.h"
 #include "sim_engine/components/machine.h"
 #include "sim_engine/data/data_executor.h"
 
@@ -50,17 +55,6 @@ class Completion {
   Fiber* waiter_ = nullptr;
 };
 
-// A kernel that ran on a PE.
-struct KernelResult {
-  std::uint64_t operation = 0;  // the launch or the collective that it belongs to
-  sim::PeLocation pe;
-  Time start{0};
-  Time end{0};
-  Bytes loaded = 0;          // from HBM
-  Bytes stored = 0;          // to HBM
-  Time composite_window{0};  // from the first composite's start to the last one's end
-};
-
 class Simulation {
  public:
   // `replay_threads` as RuntimeOptions has it.
@@ -74,6 +68,7 @@ class Simulation {
   Time now() const { return machine_.engine().now(); }
 
   // What is known about the code that is running: a rank, a kernel, or the main stack.
+  // Throws CollectiveError KB-R016 on another thread than the one that simulates, if one does.
   FiberLocal& local();
 
   // Returns at once if it is done already, else waits.  `describe` is for the deadlock report.
@@ -90,12 +85,12 @@ class Simulation {
   void fail(std::exception_ptr failure);
   bool has_failed() const { return failure_ != nullptr; }
 
-  // As fail() with Error KB-S001 (exit 130), now or when the engine is driven next.  The only
-  // method that may be called from another thread.
-  void interrupt();
+  // As fail() with Error KB-S001 and this exit code, now or when the engine is driven next.  The
+  // only method that may be called from another thread.
+  void interrupt(ExitCode reason);
 
   tl::CommandBudget& command_budget() { return command_budget_; }
-  KernelWatchdog& watchdog() { return watchdog_; }
+  Watchdog& watchdog() { return watchdog_; }
   FlightRecorder& flight_recorder() { return flight_recorder_; }
   ActivityMeter& activity() { return activity_; }
   const ActivityMeter& activity() const { return activity_; }
@@ -120,6 +115,9 @@ class Simulation {
   // most twice as many, and all of the operation that began last.
   static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
   void add_result(const KernelResult& result);
+  // By what collectives have run so far, in the order of their first calls.
+  const std::vector<AlgorithmUse>& algorithms_used() const { return algorithms_used_; }
+  void note_algorithm(const AlgorithmUse& call);
   const std::vector<KernelResult>& results() const { return results_; }
   const std::vector<KernelResult>& last_results() const { return last_results_; }
 
@@ -137,6 +135,7 @@ class Simulation {
   friend class Completion;
 
   std::string name_of_caller() const;
+  void check_thread() const;
   void drive(Completion& completion);
   [[noreturn]] void throw_failure();
 
@@ -153,14 +152,16 @@ class Simulation {
   const std::shared_ptr<autograd::NodeList> autograd_nodes_;
   const Completion* driven_for_ = nullptr;  // what the main stack waits for
   std::atomic<bool> stop_ = false;
-  std::atomic<bool> interrupted_ = false;
+  std::atomic<pthread_t> driver_{};  // the thread that drives the engine; 0: none does
+  std::atomic<ExitCode> interrupted_ = ExitCode::ok;  // what for; ok: it is not
   std::exception_ptr failure_;
   std::uint64_t last_operation_ = 0;  // that has a number
   std::uint64_t last_begun_ = 0;      // the highest that began
+  std::vector<AlgorithmUse> algorithms_used_;
   std::vector<KernelResult> results_;
   std::vector<KernelResult> last_results_;
   std::vector<std::shared_ptr<void>> work_under_way_;
-  KernelWatchdog watchdog_;  // last: its thread looks at fibers_
+  Watchdog watchdog_;  // last: the process's watch looks at fibers_
 };
 
 }  // namespace kernbench::runtime

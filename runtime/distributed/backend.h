@@ -38,6 +38,14 @@ class Communicator {
   // REQUIRES: as many elements, of one type
   virtual void transfer(std::uint64_t operation, const Block& source, const Block& target) = 0;
 
+  // The algorithm that run() runs a request by, asked before it; none without a device.  Messages
+  // are asked for as an all_to_all.
+  struct RunsBy {
+    std::string_view algorithm;  // lives as long as the program
+    bool is_configured = false;  // it is what the backend's settings ask for
+  };
+  virtual RunsBy runs_by(const CollectiveRequest&) { return {}; }
+
   // The run was cut short: who was in run() or transfer() has been unwound, and nothing of it goes
   // on.  Lets go of what belonged to it.
   virtual void abandon() {}
@@ -48,15 +56,17 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string_view name() const = 0;
+  // Ranks that there can be.  The default group has all, or the first so many.
   virtual int world_size() const = 0;
 
   // Ranks that call each collective: all, or a single driver that calls for all of them.
   virtual int caller_count() const { return world_size(); }
+  bool has_single_driver() const { return caller_count() == 1 && world_size() > 1; }
 
   // For a group of these members, global ranks by group rank: first for the default group, with all
-  // of them, and for each other group when it first runs something, if it does.  What a group of
-  // one has already is not run: a communicator of one copies, or makes partial tensors replicated.
-  // May throw CollectiveError if it has no such groups.
+  // of its ranks, and for each other group when it first runs something, if it does.  What a group
+  // of one has already is not run: a communicator of one copies, or makes partial tensors
+  // replicated. May throw CollectiveError if it has no such groups.
   virtual std::unique_ptr<Communicator> connect(const std::vector<int>& ranks) = 0;
 
   // The default group is about to be destroyed.  May throw what is wrong with how it was used.

@@ -7,7 +7,10 @@
 #include <numeric>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
+#include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/distributed/work_state.h"
 
 namespace kernbench::distributed {
 
@@ -200,14 +203,15 @@ Work DistributedContext::all_to_all_single(const Tensor& output, const Tensor& i
                options.async_op);
 }
 
-Work DistributedContext::gather(const Tensor& x, const std::vector<Tensor>& gather_list,
+Work DistributedContext::gather(const Tensor& x, std::span<const Tensor> list,
                                 const DestinationOptions& options, Location location) {
   const auto call = begin("gather", options.group);
   if (!call) return {};
+  const std::vector<Tensor> gather_list(list.begin(), list.end());
   check_tensor("gather", x);
   check_tensors("gather", gather_list);
   check_same_dtype(gather_list, x);
-  const int root = root_of("gather", *call, options.dst, options.group_dst);
+  const int root = root_or_first("gather", *call, options.dst, options.group_dst);
   if (call->rank == root) {
     if (gather_list.empty()) {
       wrong_argument("Argument ``gather_list`` must be specified on destination rank.");
@@ -225,14 +229,15 @@ Work DistributedContext::gather(const Tensor& x, const std::vector<Tensor>& gath
       options.async_op);
 }
 
-Work DistributedContext::scatter(const Tensor& x, const std::vector<Tensor>& scatter_list,
+Work DistributedContext::scatter(const Tensor& x, std::span<const Tensor> list,
                                  const SourceOptions& options, Location location) {
   const auto call = begin("scatter", options.group);
   if (!call) return {};
+  const std::vector<Tensor> scatter_list(list.begin(), list.end());
   check_tensor("scatter", x);
   check_tensors("scatter", scatter_list);
   check_same_dtype(scatter_list, x);
-  const int root = root_of("scatter", *call, options.src, options.group_src);
+  const int root = root_or_first("scatter", *call, options.src, options.group_src);
   if (call->rank == root) {
     if (scatter_list.empty()) {
       wrong_argument("Argument ``scatter_list`` must be specified on source rank.");

@@ -1,13 +1,26 @@
 #include "runtime/distributed/collective.h"
 
 #include <array>
+#include <bit>
+
+#include "sim_engine/base/enum_names.h"
+#include "sim_engine/data/element_format.h"
 
 namespace kernbench {
 
 std::string_view name_of(ReduceOp op) {
   constexpr std::array<std::string_view, 9> kNames = {"SUM",  "AVG", "PRODUCT", "MIN",       "MAX",
                                                       "BAND", "BOR", "BXOR",    "PREMUL_SUM"};
-  return kNames.at(static_cast<std::size_t>(op));
+  return name_in(kNames, op);
+}
+
+AverageDivisors AverageDivisors::of(DType dtype, int rank_count) {
+  const auto before = dtype == DType::f16 ? std::bit_ceil(static_cast<unsigned>(rank_count)) : 1U;
+  return {static_cast<double>(before), static_cast<double>(rank_count) / before};
+}
+
+bool AverageDivisors::is_after_exact_in(DType dtype) const {
+  return sim::round_to(dtype, after) == static_cast<float>(after);
 }
 
 namespace distributed {
@@ -16,7 +29,7 @@ std::string_view op_type_of(CollectiveKind kind) {
   constexpr std::array<std::string_view, 11> kNames = {
       "ALLREDUCE", "BROADCAST", "REDUCE",  "ALLGATHER", "REDUCE_SCATTER", "ALLTOALL",
       "GATHER",    "SCATTER",   "BARRIER", "OBJECTS",   "NEW_GROUP"};
-  return kNames.at(static_cast<std::size_t>(kind));
+  return name_in(kNames, kind);
 }
 
 }  // namespace distributed

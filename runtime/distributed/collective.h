@@ -74,6 +74,13 @@ inline bool writes(const CollectiveRequest& request, int member) {
   return request.kind != CollectiveKind::reduce || request.root == member;
 }
 
+// True if that changes it: the root of a broadcast has the values already, but what was partial
+// becomes replicated there too.
+inline bool changes(const CollectiveRequest& request, int member, bool is_partial) {
+  const bool has_it = request.kind == CollectiveKind::broadcast && request.root == member;
+  return has_it ? is_partial : writes(request, member);
+}
+
 // One rank's call of a collective.
 struct CollectiveCall {
   int rank = 0;                 // in its group

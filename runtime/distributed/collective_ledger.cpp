@@ -157,6 +157,7 @@ void CollectiveLedger::note_device(Record& record, int rank,
 
 void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t sequence) const {
   if (absent_count_ == 0) return;
+  if (record.first.wait_all_ranks && !is_settled(sequence)) return;  // more may be missing
   for (const Member& absent : members_) {
     if (!cannot_call(absent, sequence)) continue;
     const auto refused = refused_.find(static_cast<int>(&absent - members_.data()));
@@ -178,6 +179,13 @@ void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t seq
                     describe_others(absent, sequence)),
         ExitCode::collective_misuse);
   }
+}
+
+// True if each member has called it, or will not.
+bool CollectiveLedger::is_settled(std::uint64_t sequence) const {
+  return std::ranges::all_of(members_, [&](const Member& member) {
+    return member.next_sequence > sequence || cannot_call(member, sequence);
+  });
 }
 
 // Those that have not called it either: a line for those that may, and for those that cannot.

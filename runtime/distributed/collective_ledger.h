@@ -79,6 +79,7 @@ class CollectiveLedger {
   void note_device(Record& record, int rank, const CollectiveFingerprint& later) const;
   void check_nobody_left(const Record& record, std::uint64_t sequence) const;
   std::string describe_others(const Member& absent, std::uint64_t sequence) const;
+  bool is_settled(std::uint64_t sequence) const;
   bool cannot_call(const Member& member, std::uint64_t sequence) const {
     return member.absence != Absence::present && member.next_sequence <= sequence;
   }

@@ -5,9 +5,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
+#include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/distributed/work_state.h"
+#include "runtime/tensor/describe.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/enum_names.h"
 
 namespace kernbench::distributed {
 
@@ -19,6 +26,15 @@ std::string DistributedContext::backend_class() const {
 
 void DistributedContext::check_tensor(std::string_view function, const Tensor& x) const {
   torch_.check_on_device(x, function);
+  const Tensor::Storage& storage = *x.storage();
+  const bool is_row_of_sum = !storage.part.empty() && runtime::is_sum(storage);
+  if (!is_row_of_sum && !runtime::lies_apart(storage)) return;
+  throw CollectiveError(
+      "KB-C013",
+      fmt::format("{}: {} is a row of one {}; copy_ it into a tensor of its own first", function,
+                  runtime::describe(x),
+                  is_row_of_sum ? "whose holders have summands, of which all are added up at a time"
+                                : "that is cut along its first dimension"));
 }
 
 void DistributedContext::check_tensors(std::string_view function,
@@ -26,7 +42,17 @@ void DistributedContext::check_tensors(std::string_view function,
   for (const Tensor& tensor : tensors) check_tensor(function, tensor);
 }
 
+namespace {
+
+constexpr std::size_t kReduceOpCount = 9;
+
+}  // namespace
+
 void DistributedContext::check_reduce_op(ReduceOp op) const {
+  if (!is_enumerator(op, kReduceOpCount)) {
+    wrong_argument(fmt::format("There is no ReduceOp {}; there are: SUM, AVG, PRODUCT, MIN, MAX",
+                               number_of(op)));
+  }
   if (op == ReduceOp::premul_sum) {
     wrong_argument(fmt::format("Cannot use ReduceOp.{} with {}", name_of(op), backend().name()));
   }
@@ -75,6 +101,13 @@ int DistributedContext::root_of(std::string_view function, const Call& call,
   }
   wrong_argument(
       fmt::format("Global rank {} is not part of group <{}>", *global, call.group->name));
+}
+
+int DistributedContext::root_or_first(std::string_view function, const Call& call,
+                                      const std::optional<int>& global,
+                                      const std::optional<int>& in_group) const {
+  const bool is_given = global || in_group;
+  return root_of(function, call, is_given ? global : std::optional(0), in_group);
 }
 
 Work DistributedContext::all_reduce(const Tensor& x, ReduceOp op, const CollectiveOptions& options,

@@ -69,17 +69,23 @@ const DeviceMesh::State& DeviceMesh::checked() const {
   return *state_;
 }
 
+DeviceMesh::Dimension::Dimension(const char* its_name) : name(its_name), has_name(true) {}
+
+DeviceMesh::Dimension::Dimension(std::string its_name)
+    : name(std::move(its_name)), has_name(true) {}
+
 std::size_t DeviceMesh::index_of(const Dimension& dimension) const {
   const State& state = checked();
-  if (const int* number = std::get_if<int>(&dimension.value)) {
-    const int wrapped = *number < 0 ? *number + ndim() : *number;
+  if (!dimension.has_name) {
+    const int number = dimension.number;
+    const int wrapped = number < 0 ? number + ndim() : number;
     if (wrapped < 0 || wrapped >= ndim()) {
       wrong_argument(
-          fmt::format("mesh dimension {} is out of range: there are {}", *number, ndim()));
+          fmt::format("mesh dimension {} is out of range: there are {}", number, ndim()));
     }
     return static_cast<std::size_t>(wrapped);
   }
-  const std::string& name = std::get<std::string>(dimension.value);
+  const std::string& name = dimension.name;
   const auto found = std::ranges::find(state.names, name);
   if (found == state.names.end()) {
     wrong_argument(

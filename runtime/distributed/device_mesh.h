@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "runtime/distributed/process_group.h"
@@ -18,10 +17,12 @@ class DeviceMesh {
  public:
   struct State;
   struct Dimension {
-    Dimension(int number) : value(number) {}                   // NOLINT: as PyTorch takes either
-    Dimension(const char* name) : value(std::string(name)) {}  // NOLINT
-    Dimension(std::string name) : value(std::move(name)) {}    // NOLINT
-    std::variant<int, std::string> value;
+    Dimension(int its_number) : number(its_number) {}  // NOLINT: PyTorch takes either
+    Dimension(const char* its_name);                   // NOLINT
+    Dimension(std::string its_name);                   // NOLINT
+    int number = 0;
+    std::string name = {};
+    bool has_name = false;
   };
 
   DeviceMesh() = default;

@@ -4,6 +4,7 @@
 
 #include <any>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,8 +16,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/distributed/collective.h"
 #include "runtime/distributed/device_mesh.h"
-#include "runtime/distributed/group.h"
 #include "runtime/distributed/options.h"
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
@@ -34,6 +35,11 @@ class World;
 }  // namespace multiprocessing
 
 namespace distributed {
+
+class Backend;
+struct CollectiveFingerprint;
+class Communicator;
+struct Message;
 
 using Location = std::source_location;
 
@@ -60,6 +66,7 @@ struct P2POp {
 //   DeadlockError           KB-C002  a rank has left and cannot call
 //   CollectiveError         KB-C011  two ranks, one device
 //                           KB-C020  wrong arguments, with PyTorch's text
+//                           KB-G003  something under way uses one of the tensors (ADR-0151)
 //                           KB-R002  there is no such group
 //                           KB-R012  inside a kernel
 // and DeviceError for tensors that are not on the device.
@@ -72,9 +79,11 @@ class DistributedContext {
 
   // Life cycle
 
-  // Makes the default group.  Called once before spawn(), or once by every rank.
+  // Makes the default group: of all SIPs, or of the first InitOptions::world_size.  Called once
+  // before spawn(), or once by every rank.
   // Throws CollectiveError KB-R002: twice, unknown backend, or world size or rank that are not so.
   void init_process_group(std::string_view backend = "ahbm", const InitOptions& options = {});
+  void init_process_group(const InitOptions& options) { init_process_group("ahbm", options); }
 
   // Of the default group: all groups.  Throws CollectiveError KB-R002 if there is none.  The last
   // rank to leave gets DeviceError KB-Q003 if kernels of the user's have left messages in queues.
@@ -83,14 +92,12 @@ class DistributedContext {
   // Whether the caller has a group: one that was made for all, or by itself if it is a rank.
   bool is_initialized() const;
   static constexpr bool is_available() { return true; }
-  static bool is_backend_available(std::string_view backend) {
-    return find_backend(backend) != nullptr;
-  }
+  static bool is_backend_available(std::string_view backend);
 
   // Identity
-
   // The caller's rank, -1 if it is no member.  Code that is no rank is rank 0 (a single driver);
-  // with KERNBENCH_DEBUG set it is warned.
+  // with KERNBENCH_DEBUG set it is warned.  These throw CollectiveError KB-R002 for a group that
+  // has been destroyed.
   int get_rank(const ProcessGroup& group = {}) const;
   int get_world_size(const ProcessGroup& group = {}) const;  // -1 likewise
   std::string get_backend(const ProcessGroup& group = {}) const;
@@ -108,9 +115,7 @@ class DistributedContext {
   ProcessGroup new_group(std::span<const int> ranks, const NewGroupOptions& options = {},
                          Location location = Location::current());
   ProcessGroup new_group(std::initializer_list<int> ranks, const NewGroupOptions& options = {},
-                         Location location = Location::current()) {
-    return new_group(std::span(ranks.begin(), ranks.size()), options, location);
-  }
+                         Location location = Location::current());
   // Consecutive groups of so many ranks: the caller's, and all.
   std::pair<ProcessGroup, std::vector<ProcessGroup>> new_subgroups(
       int group_size, Location location = Location::current());
@@ -123,12 +128,13 @@ class DistributedContext {
                               const std::vector<std::string>& mesh_dim_names = {},
                               Location location = Location::current());
 
-  // Collectives
-
+  // Collectives.  Options come last; what stands before them and has a default may be left out.
   // x becomes the elementwise reduction over ranks of the logical tensor, in place, with the same
   // bits on all ranks.  A placement that was partial is replicated afterwards.
   Work all_reduce(const Tensor& x, ReduceOp op = ReduceOp::sum,
                   const CollectiveOptions& options = {}, Location location = Location::current());
+  Work all_reduce(const Tensor& x, const ReductionOptions& options,
+                  Location location = Location::current());
   Work broadcast(const Tensor& x, int src, const CollectiveOptions& options = {},
                  Location location = Location::current());
   Work broadcast(const Tensor& x, const SourceOptions& options,
@@ -136,6 +142,8 @@ class DistributedContext {
   // Elsewhere than on dst x stays as it was.
   Work reduce(const Tensor& x, int dst, ReduceOp op = ReduceOp::sum,
               const CollectiveOptions& options = {}, Location location = Location::current());
+  Work reduce(const Tensor& x, int dst, const ReductionOptions& options,
+              Location location = Location::current());
   Work reduce(const Tensor& x, const DestinationOptions& options, ReduceOp op = ReduceOp::sum,
               Location location = Location::current());
 
@@ -150,24 +158,44 @@ class DistributedContext {
   Work reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs,
                       ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {},
                       Location location = Location::current());
+  Work reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs,
+                      const ReductionOptions& options, Location location = Location::current());
   Work reduce_scatter_tensor(const Tensor& output, const Tensor& input, ReduceOp op = ReduceOp::sum,
                              const CollectiveOptions& options = {},
+                             Location location = Location::current());
+  Work reduce_scatter_tensor(const Tensor& output, const Tensor& input,
+                             const ReductionOptions& options,
                              Location location = Location::current());
   // outputs[s] becomes rank s's inputs[this rank].
   Work all_to_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                   const CollectiveOptions& options = {}, Location location = Location::current());
   // Splits count along the first dimension; none: equal parts.
   Work all_to_all_single(const Tensor& output, const Tensor& input,
-                         std::span<const std::int64_t> output_split_sizes = {},
+                         std::span<const std::int64_t> output_split_sizes,
                          std::span<const std::int64_t> input_split_sizes = {},
                          const CollectiveOptions& options = {},
                          Location location = Location::current());
-  // gather_list is given on dst alone, scatter_list on src alone.
-  Work gather(const Tensor& x, const std::vector<Tensor>& gather_list = {},
-              const DestinationOptions& options = {.dst = 0},
+  Work all_to_all_single(const Tensor& output, const Tensor& input,
+                         std::initializer_list<std::int64_t> output_split_sizes,
+                         std::initializer_list<std::int64_t> input_split_sizes = {},
+                         const CollectiveOptions& options = {},
+                         Location location = Location::current());
+  Work all_to_all_single(const Tensor& output, const Tensor& input,
+                         const CollectiveOptions& options = {},
+                         Location location = Location::current());
+  // dst alone gives gather_list, src alone scatter_list.  By default both are the global rank 0.
+  Work gather(const Tensor& x, std::span<const Tensor> gather_list,
+              const DestinationOptions& options = {}, Location location = Location::current());
+  Work gather(const Tensor& x, std::initializer_list<Tensor> gather_list,
+              const DestinationOptions& options = {}, Location location = Location::current());
+  Work gather(const Tensor& x, const DestinationOptions& options = {},
               Location location = Location::current());
-  Work scatter(const Tensor& x, const std::vector<Tensor>& scatter_list = {},
-               const SourceOptions& options = {.src = 0}, Location location = Location::current());
+  Work scatter(const Tensor& x, std::span<const Tensor> scatter_list,
+               const SourceOptions& options = {}, Location location = Location::current());
+  Work scatter(const Tensor& x, std::initializer_list<Tensor> scatter_list,
+               const SourceOptions& options = {}, Location location = Location::current());
+  Work scatter(const Tensor& x, const SourceOptions& options = {},
+               Location location = Location::current());
 
   // Returns when every rank has called it.
   Work barrier(const CollectiveOptions& options = {}, Location location = Location::current());
@@ -176,8 +204,9 @@ class DistributedContext {
                          Location location = Location::current());
 
   // Messages.  Unbuffered: send() and recv() return when both sides have called and the elements
-  // are there.  They match by sender, receiver and tag, the earliest first.
-
+  // are there.  They match by sender, receiver and tag, the earliest first.  An isend carries what
+  // its tensor holds at the call, and the sends of a batch what theirs hold when it is called:
+  // what is written to the tensors afterwards does not change what arrives.
   void send(const Tensor& x, int dst, const SendOptions& options = {},
             Location location = Location::current());
   void send(const Tensor& x, const SendOptions& options, Location location = Location::current());
@@ -187,29 +216,31 @@ class DistributedContext {
   int recv(const Tensor& x, const RecvOptions& options, Location location = Location::current());
   Work isend(const Tensor& x, int dst, const SendOptions& options = {},
              Location location = Location::current());
+  Work isend(const Tensor& x, const SendOptions& options, Location location = Location::current());
   Work irecv(const Tensor& x, std::optional<int> src = std::nullopt,
              const RecvOptions& options = {}, Location location = Location::current());
+  Work irecv(const Tensor& x, const RecvOptions& options, Location location = Location::current());
   std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& ops,
                                       Location location = Location::current());
 
   // Objects: values of any type that can be copied, which take no simulated time.
-
   // objects[r] becomes rank r's object.
   template <class T>
   void all_gather_object(std::vector<T>& objects, const std::type_identity_t<T>& object,
                          const ProcessGroup& group = {}, Location location = Location::current());
-  // `objects` is given on dst alone, and becomes all ranks' objects.
+  // Without any, dst or src is the global rank 0.  `objects` is given on dst alone, and becomes all
+  // ranks' objects.
   template <class T>
   void gather_object(const T& object, std::vector<T>* objects = nullptr,
-                     const DestinationOptions& options = {.dst = 0},
+                     const DestinationOptions& options = {},
                      Location location = Location::current());
   template <class T>
-  void broadcast_object_list(std::vector<T>& objects, const SourceOptions& options = {.src = 0},
+  void broadcast_object_list(std::vector<T>& objects, const SourceOptions& options = {},
                              Location location = Location::current());
   // `input` is given on src: an object for each rank.
   template <class T>
   void scatter_object_list(std::vector<T>& output, const std::vector<T>* input = nullptr,
-                           const SourceOptions& options = {.src = 0},
+                           const SourceOptions& options = {},
                            Location location = Location::current());
   // They match each other, and no send or recv of tensors; both return when both have called.
   // recv_object_list() returns the sender's global rank.
@@ -243,12 +274,15 @@ class DistributedContext {
   enum class Forget : std::uint8_t { of_ranks, all };
   void forget_groups(Forget which);
   void check_init(const Backend& backend, const InitOptions& options) const;
+  void check_world_size(const Backend& backend, int world_size) const;
+  int world_size_on(const Backend& backend) const;  // of the default group, if it is made now or is
 
   const runtime::FiberLocal& local() const;
   Backend& backend() const;
   bool is_registered(const ProcessGroup& group) const;
   Group* find(const ProcessGroup& group) const;  // nullptr: not one that the caller is a member of
   Group& registered(const ProcessGroup& group) const;
+  const Group* member_group(const ProcessGroup& group) const;
   std::shared_ptr<Group> make_group(std::vector<int> ranks, std::string_view description);
   const std::shared_ptr<Group>& register_group(std::vector<int> ranks,
                                                std::string_view description);
@@ -257,9 +291,16 @@ class DistributedContext {
   std::vector<int> checked_ranks(std::span<const int> ranks, const NewGroupOptions& options) const;
   ProcessGroup new_local_group(std::vector<int> ranks, const NewGroupOptions& options);
 
+  static CollectiveOptions without_op(const ReductionOptions& options) {
+    return {.group = options.group, .async_op = options.async_op};
+  }
+  static int size_of(const Call& call);  // members of its group
   std::optional<Call> begin(std::string_view function, const ProcessGroup& group) const;
   int root_of(std::string_view function, const Call& call, const std::optional<int>& global,
               const std::optional<int>& in_group) const;
+  // The same, and of neither that of the global rank 0.
+  int root_or_first(std::string_view function, const Call& call, const std::optional<int>& global,
+                    const std::optional<int>& in_group) const;
   std::string backend_class() const;  // "ProcessGroupAhbm"
   void check_tensor(std::string_view function, const Tensor& x) const;
   void check_tensors(std::string_view function, const std::vector<Tensor>& tensors) const;
@@ -269,7 +310,7 @@ class DistributedContext {
 
   struct Arrival {
     CollectiveCall call;
-    runtime::FlightRecorder::Id flight = 0;  // the caller's
+    std::uint64_t flight = 0;  // the caller's
   };
   Arrival arrive(const Call& call, const CollectiveFingerprint& fingerprint,
                  const CollectiveRequest& request);
@@ -280,7 +321,11 @@ class DistributedContext {
   void run(const Issued& issued);
   bool changes_nothing(const Group& group, const CollectiveRequest& request) const;
   std::shared_ptr<Communicator> communicator_of(Group& group);
-  std::shared_ptr<Work::State> make_work(std::string description);
+  std::shared_ptr<Work::State> make_work(std::string description,
+                                         std::shared_ptr<runtime::Timeline> stream);
+  void check_tensors_are_free(const Call& call, const CollectiveFingerprint& fingerprint,
+                              const CollectiveRequest& request) const;
+  void know_all_done(int rank);
   void start(const std::shared_ptr<Work::State>& work, std::function<void()> body);
   std::exception_ptr unnoticed_failure() const;
 
@@ -294,11 +339,15 @@ class DistributedContext {
     ProcessGroup group;
     int tag = 0;
     Location location;
+    Tensor version = {};  // of what is sent, if it has been taken already
   };
   // `objects` instead of a tensor, if it is not null: what is sent, or where it goes.
   Work post(const MessageCall& wanted, const Tensor& x,
             std::shared_ptr<std::any> objects = nullptr);
-  runtime::FlightRecorder::Id record(const MessageCall& wanted, const Message& message, int group);
+  Message message_of(const Call& call, const MessageCall& wanted) const;
+  Tensor tensor_of(const Message& message, const Tensor& x, bool is_blocking) const;
+  void prepare(std::vector<MessageCall>& calls, const std::vector<P2POp>& ops) const;
+  std::uint64_t record(const MessageCall& wanted, const Message& message, int group);
   void move(Communicator& communicator, const Message& send, const Message& receive);
 
   // Every member's object, by group rank, once all have called: the same for all of them.
@@ -316,12 +365,7 @@ class DistributedContext {
     std::map<int, NewGroup> made;  // by their order: those that not all members have yet
     std::map<int, int> taken;      // by global rank: how many it has
   };
-  struct ObjectExchange {
-    explicit ObjectExchange(int members) : objects(static_cast<std::size_t>(members)) {}
-    std::vector<std::any> objects;  // by group rank
-    int arrived = 0;
-    std::vector<runtime::Completion*> waiters;
-  };
+  struct ObjectExchange;
 
   RuntimeContext& torch_;
   std::unique_ptr<Backend> backend_;
@@ -331,7 +375,8 @@ class DistributedContext {
   std::map<std::vector<int>, LocalGroups> local_groups_;  // by ranks
   int group_count_ = 0;                                   // for names
   std::map<std::uint64_t, std::shared_ptr<ObjectExchange>> object_exchanges_;
-  std::map<int, WorkList> works_;  // by global rank
+  std::map<int, WorkList> works_;   // by global rank
+  std::uint64_t issued_count_ = 0;  // operations that ranks went on beside
   bool initialized_for_all_ = false;
   std::set<int> initialized_ranks_;   // those that called init_process_group() themselves
   std::optional<int> started_ranks_;  // by the spawn() that is or was the last to run

@@ -39,11 +39,6 @@ void note(CollectiveFingerprint& fingerprint, const Tensor& x) {
   fingerprint.device = x.device();
 }
 
-std::string call_site(const std::source_location& location) {
-  const std::string_view path(location.file_name());
-  return fmt::format("{}:{}", path.substr(path.find_last_of('/') + 1), location.line());
-}
-
 std::string fingerprint_text(const CollectiveFingerprint& print, std::uint64_t sequence) {
   std::string text = fmt::format("CollectiveFingerPrint(SequenceNumber={}, OpType={}", sequence,
                                  op_type_of(print.kind));
@@ -75,7 +70,8 @@ std::vector<std::string> differences(const CollectiveFingerprint& a,
   if (a.kind != b.kind) {
     return {fmt::format("Op type: {} vs {}", op_type_of(a.kind), op_type_of(b.kind))};
   }
-  if (a.kind == CollectiveKind::objects && a.function != b.function) {
+  const bool is_named = a.kind == CollectiveKind::objects || a.kind == CollectiveKind::barrier;
+  if (is_named && a.function != b.function) {  // monitored_barrier meets no barrier
     return {fmt::format("Op type: {} vs {}", a.function, b.function)};
   }
   std::vector<std::string> aspects;

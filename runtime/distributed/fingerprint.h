@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/context/call_site.h"
 #include "runtime/distributed/collective.h"
 #include "runtime/tensor/dp_policy.h"
 #include "runtime/tensor/shape.h"
@@ -71,7 +72,6 @@ std::vector<std::string> differences(const CollectiveFingerprint& a,
 // "[0, 2, 5]"
 std::string list_of(std::span<const int> ranks);
 
-// "ddp.cpp:41"
-std::string call_site(const std::source_location& location);
+using runtime::call_site;
 
 }  // namespace kernbench::distributed

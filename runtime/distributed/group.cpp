@@ -14,7 +14,9 @@ Group::Group(int its_number, std::string its_description, std::vector<int> its_r
       ranks(std::move(its_ranks)),
       ledger(ranks),
       last(ranks.size()),
+      timelines(ranks.size()),
       has_destroyed(ranks.size(), false) {
+  for (auto& timeline : timelines) timeline = std::make_shared<runtime::Timeline>();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     by_global_rank_.emplace_back(ranks[i], static_cast<int>(i));
   }

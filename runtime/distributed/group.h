@@ -38,7 +38,8 @@ struct Group : std::enable_shared_from_this<Group> {
   CollectiveLedger ledger;
   Mailbox mailbox;
   std::vector<std::shared_ptr<Work::State>> last;  // by group rank: what its next call follows
-  std::vector<bool> has_destroyed;                 // by group rank: destroy_process_group(group)
+  std::vector<std::shared_ptr<runtime::Timeline>> timelines;  // by group rank: of its collectives
+  std::vector<bool> has_destroyed;  // by group rank: destroy_process_group(group)
 
  private:
   std::vector<std::pair<int, int>> by_global_rank_;  // sorted; beside it the group rank

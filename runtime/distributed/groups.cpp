@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
+#include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/distributed/work_state.h"
 
 namespace kernbench::distributed {
 
@@ -105,7 +109,7 @@ ProcessGroup DistributedContext::handle_for_caller(const std::shared_ptr<Group>&
 
 std::vector<int> DistributedContext::checked_ranks(std::span<const int> given,
                                                    const NewGroupOptions& options) const {
-  const int world_size = backend().world_size();
+  const int world_size = world_size_on(backend());
   std::vector<int> ranks(given.begin(), given.end());
   if (ranks.empty())
     wrong_argument("new_group: ranks is empty; give at least one, or none for all");

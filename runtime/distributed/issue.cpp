@@ -3,11 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <any>
 #include <cstdio>
 #include <utility>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
+#include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/group.h"
+#include "runtime/distributed/in_collective.h"
+#include "runtime/distributed/mailbox.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/distributed/work_state.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::distributed {
@@ -16,71 +23,6 @@ using runtime::FiberLocal;
 using runtime::FlightRecorder;
 
 namespace {
-
-std::string describe_in(int group, const CollectiveFingerprint& fingerprint,
-                        std::uint64_t sequence) {
-  const std::string text = describe(fingerprint, sequence);
-  return group == 0 ? text : fmt::format("{}, of group {}", text, group);
-}
-
-// What a rank is in, for reports.
-struct Underway {
-  const CollectiveFingerprint& fingerprint;
-  const Group& group;
-  std::uint64_t sequence;
-
-  static std::string text(const void* object) {
-    const auto& underway = *static_cast<const Underway*>(object);
-    return describe_in(underway.group.number, underway.fingerprint, underway.sequence);
-  }
-  static std::vector<int> missing_ranks(const void* object) {
-    const auto& underway = *static_cast<const Underway*>(object);
-    return underway.group.ledger.missing(underway.sequence);
-  }
-};
-
-// Shows in reports which collective a rank is in, as long as it is in it.
-class InCollective {
- public:
-  InCollective(runtime::Simulation& simulation, const Group& group,
-               const CollectiveFingerprint& fingerprint, std::uint64_t sequence,
-               FlightRecorder::Id flight)
-      : simulation_(simulation),
-        local_(simulation.local()),
-        underway_{fingerprint, group, sequence},
-        flight_(flight) {
-    local_.collective = {&underway_, &Underway::text, &Underway::missing_ranks};
-  }
-  ~InCollective() { local_.collective = {}; }
-  InCollective(const InCollective&) = delete;
-  InCollective& operator=(const InCollective&) = delete;
-
-  // A collective that takes time on the rank's device.
-  void started_on_device() {
-    on_device_.emplace(simulation_.activity(), local_.device);
-    started();
-  }
-  void started() {
-    simulation_.flight_recorder().start(local_.rank, flight_, simulation_.now());
-    log("started");
-  }
-  void completed() {
-    simulation_.flight_recorder().complete(local_.rank, flight_, simulation_.now());
-    log("completed");
-  }
-
- private:
-  void log(std::string_view what) {
-    simulation_.log(runtime::LogTopic::distributed,
-                    [&] { return fmt::format("{} {}", Underway::text(&underway_), what); });
-  }
-
-  runtime::Simulation& simulation_;
-  FiberLocal& local_;
-  const Underway underway_;
-  const FlightRecorder::Id flight_;
-  std::optional<runtime::CollectiveUnderWay> on_device_;
-};
 
 runtime::FlightEvent flight_of(const CollectiveFingerprint& print, int group,
                                std::uint64_t sequence, Time now) {
@@ -154,7 +96,7 @@ std::optional<DistributedContext::Call> DistributedContext::begin(std::string_vi
                           fmt::format("{} called inside kernel '{}'", function, local().kernel));
   }
   const int callers = world_->size();
-  if (callers == 1 && backend_->world_size() > 1 && local().rank > 0) {
+  if (backend_->has_single_driver() && local().rank > 0) {
     throw CollectiveError(
         "KB-C006", fmt::format("rank {} called {}, but the ranks of this group are {} PEs, for "
                                "which a single driver calls: call it outside spawn(), or take "
@@ -189,6 +131,9 @@ DistributedContext::Arrival DistributedContext::arrive(const Call& call,
   const std::uint64_t sequence = call.group->ledger.next_sequence(call.rank);
   const FlightRecorder::Id flight = simulation.flight_recorder().issue(
       local().rank, flight_of(fingerprint, call.group->number, sequence, simulation.now()));
+  simulation.local().last_call.set(fingerprint.function.data(), fingerprint.location.file_name(),
+                                   fingerprint.location.line(),
+                                   static_cast<std::int64_t>(sequence));
   simulation.log(runtime::LogTopic::distributed, [&] {
     return describe_in(call.group->number, fingerprint, sequence) + " issued";
   });
@@ -213,34 +158,61 @@ struct DistributedContext::Issued {
   CollectiveRequest request;
 };
 
+// Throws CollectiveError KB-G003 if an operation under way forbids the call (data_under_way.h).
+void DistributedContext::check_tensors_are_free(const Call& call,
+                                                const CollectiveFingerprint& fingerprint,
+                                                const CollectiveRequest& request) const {
+  const runtime::Timeline* const stream =
+      call.group->timelines[static_cast<std::size_t>(call.rank)].get();
+  const auto what = [&] {
+    return describe_in(call.group->number, fingerprint,
+                       call.group->ledger.next_sequence(call.rank));
+  };
+  const bool is_written = changes(request, call.rank, is_partial(fingerprint.placement));
+  for (const Tensor& tensor : tensors_of(request.takes)) {
+    runtime::check_may_touch(tensor, is_written ? runtime::Touch::writes : runtime::Touch::reads,
+                             what, stream);
+  }
+  for (const Tensor& tensor : tensors_of(request.gives)) {
+    runtime::check_may_touch(tensor, runtime::Touch::reads, what, stream);
+  }
+}
+
 // A rank's collectives of a group run one after the other, as on a stream of their own.
 Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerprint,
                                CollectiveRequest request, bool async_op) {
   check_one_device(fingerprint.function, request);
+  check_are_apart(fingerprint.function, output_list_of(request.kind), request.takes);
+  check_tensors_are_free(call, fingerprint, request);
   fingerprint.is_async = async_op;
   const Arrival arrival = arrive(call, fingerprint, request);
   std::shared_ptr<Work::State>& last = call.group->last[static_cast<std::size_t>(call.rank)];
   Issued issued{std::move(fingerprint),       arrival, call.group->shared_from_this(),
                 communicator_of(*call.group), last,    std::move(request)};
+  const std::shared_ptr<runtime::Timeline>& stream =
+      call.group->timelines[static_cast<std::size_t>(call.rank)];
   if (!async_op) {
     run(issued);
+    stream->know(issued_count_);  // it has waited for those before it
     return {};
   }
   const std::shared_ptr<Work::State> work =
-      make_work(describe_in(call.group->number, issued.fingerprint, arrival.call.sequence));
+      make_work(describe_in(call.group->number, issued.fingerprint, arrival.call.sequence), stream);
   work->sequence = arrival.call.sequence;
   work->flight = arrival.flight;
   work->group = issued.group;
   std::vector<Tensor> written = tensors_of(issued.request.takes);
   const bool is_next = last == nullptr || last->is_done;
   last = work;
+  const bool is_written =
+      changes(issued.request, call.rank, is_partial(issued.fingerprint.placement));
+  for (const Tensor& tensor : tensors_of(issued.request.gives)) work->keep(tensor, false);
+  for (const Tensor& tensor : written) work->keep(tensor, is_written);
   if (is_next && changes_nothing(*call.group, issued.request)) {
     run(issued);
     work->finish(nullptr);
     return Work(work, std::move(written));
   }
-  for (const Tensor& tensor : tensors_of(issued.request.gives)) work->keep(tensor, false);
-  for (const Tensor& tensor : written) work->keep(tensor, writes(issued.request, call.rank));
   start(work, [this, issued = std::move(issued)] { run(issued); });
   return Work(work, std::move(written));
 }
@@ -253,7 +225,8 @@ void DistributedContext::run(const Issued& issued) {
   }
   in.started_on_device();
   if (!changes_nothing(*issued.group, issued.request)) {
-    issued.communicator->run(issued.arrival.call, issued.request);
+    in.runs_by(issued.communicator->runs_by(issued.request));
+    run_on_snapshots_if_aliased(*issued.communicator, issued.arrival.call, issued.request);
   }
   if (!issued.fingerprint.is_async) in.completed();  // else its Work is
 }
@@ -288,11 +261,16 @@ std::shared_ptr<Communicator> DistributedContext::communicator_of(Group& group) 
   return group.communicator;
 }
 
-std::shared_ptr<Work::State> DistributedContext::make_work(std::string description) {
-  auto work = std::make_shared<Work::State>(torch_.shared_simulation());
+// `stream` is what it is done in the order of.
+std::shared_ptr<Work::State> DistributedContext::make_work(
+    std::string description, std::shared_ptr<runtime::Timeline> stream) {
+  WorkList& works = works_[local().rank];
+  auto work = std::make_shared<Work::State>(
+      torch_.shared_simulation(),
+      std::make_shared<runtime::OperationUnderWay>(runtime::OperationUnderWay{
+          std::move(description), ++issued_count_, std::move(stream), works.timeline()}));
   work->rank = local().rank;
-  work->description = std::move(description);
-  works_[work->rank].add(work);
+  works.add(work);
   return work;
 }
 
@@ -320,6 +298,17 @@ std::exception_ptr DistributedContext::unnoticed_failure() const {
     }
   }
   return nullptr;
+}
+
+struct DistributedContext::ObjectExchange {
+  explicit ObjectExchange(int members) : objects(static_cast<std::size_t>(members)) {}
+  std::vector<std::any> objects;  // by group rank
+  int arrived = 0;
+  std::vector<runtime::Completion*> waiters;
+};
+
+int DistributedContext::size_of(const Call& call) {
+  return call.group->size();
 }
 
 // REQUIRES: the caller is a member of the group

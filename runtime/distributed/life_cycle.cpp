@@ -8,7 +8,11 @@
 #include <numeric>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
+#include "runtime/distributed/backend.h"
+#include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/distributed/work_state.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {
@@ -17,6 +21,10 @@ using runtime::FiberLocal;
 
 DistributedContext::DistributedContext(RuntimeContext& torch) : torch_(torch) {}
 DistributedContext::~DistributedContext() = default;
+
+bool DistributedContext::is_backend_available(std::string_view backend) {
+  return find_backend(backend) != nullptr;
+}
 
 const FiberLocal& DistributedContext::local() const {
   return torch_.simulation().local();
@@ -45,7 +53,9 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
   check_init(made == nullptr ? *backend_ : *made, options);
   if (made != nullptr) backend_ = std::move(made);
   if (world_ == nullptr) {
-    std::vector<int> ranks(static_cast<std::size_t>(backend_->caller_count()));
+    const bool takes_some = options.world_size != -1 && !backend_->has_single_driver();
+    std::vector<int> ranks(
+        static_cast<std::size_t>(takes_some ? options.world_size : backend_->caller_count()));
     std::iota(ranks.begin(), ranks.end(), 0);
     world_ = make_group(std::move(ranks), "default_pg");
     communicator_of(*world_);
@@ -69,17 +79,32 @@ void check_init_method(std::string_view url) {
 
 }  // namespace
 
+int DistributedContext::world_size_on(const Backend& backend) const {
+  return world_ == nullptr || backend.has_single_driver() ? backend.world_size() : world_->size();
+}
+
+void DistributedContext::check_world_size(const Backend& backend, int world_size) const {
+  const int known = world_size_on(backend);
+  if (world_size == -1 || world_size == known) return;
+  if (backend.has_single_driver()) {
+    misuse(fmt::format("world_size ({}) is not the number of PEs that are ranks ({})", world_size,
+                       known));
+  }
+  if (world_ != nullptr) {
+    misuse(fmt::format("world_size ({}) is not that of the group which another rank has made ({})",
+                       world_size, known));
+  }
+  if (world_size > 0 && world_size < known) return;
+  misuse(
+      fmt::format("world_size ({}) is not between 1 and the number of SIPs of topology '{}' ({})",
+                  world_size, torch_.topology().name, known));
+}
+
 void DistributedContext::check_init(const Backend& backend, const InitOptions& options) const {
   check_init_method(options.init_method);
-  const int world_size = backend.world_size();
-  if (options.world_size != -1 && options.world_size != world_size) {
-    if (backend.caller_count() != world_size) {
-      misuse(fmt::format("world_size ({}) is not the number of PEs that are ranks ({})",
-                         options.world_size, world_size));
-    }
-    misuse(fmt::format("world_size ({}) is not the number of SIPs of topology '{}' ({})",
-                       options.world_size, torch_.topology().name, world_size));
-  }
+  check_world_size(backend, options.world_size);
+  const bool takes_some = options.world_size != -1 && world_ == nullptr;
+  const int world_size = takes_some ? options.world_size : world_size_on(backend);
   if (options.rank >= world_size) {
     misuse(fmt::format("Cannot init process group where rank ({}) >= world_size ({})", options.rank,
                        world_size));
@@ -150,13 +175,19 @@ int DistributedContext::get_rank(const ProcessGroup& group) const {
                "is a single driver\n");
   }
   if (group.is_default()) return local().rank;
-  const Group* const found = find(group);
+  const Group* const found = member_group(group);
   return found == nullptr ? -1 : *found->rank_of(local().rank);
 }
 
+// As find(), but a group that has been destroyed is no group that the caller is not a member of.
+const Group* DistributedContext::member_group(const ProcessGroup& group) const {
+  if (!group.is_non_member()) registered(group);
+  return find(group);
+}
+
 int DistributedContext::get_world_size(const ProcessGroup& group) const {
-  if (group.is_default()) return backend().world_size();
-  const Group* const found = find(group);
+  if (group.is_default()) return world_size_on(backend());
+  const Group* const found = member_group(group);
   return found == nullptr ? -1 : found->size();
 }
 
@@ -188,18 +219,33 @@ void DistributedContext::wait_for_works() {
   for (const auto& work : std::vector(works_[local().rank].all())) {
     work->wait([&] { return work->describe_wait(); });
   }
+  know_all_done(local().rank);
 }
 
-// A rank may leave works behind: they end, as torch's do, but it should have waited for them.
+void DistributedContext::know_all_done(int rank) {
+  works_[rank].timeline()->know(issued_count_);
+}
+
+// A rank may leave works behind: they end, as torch's do, but it should have waited for them.  It
+// is warned of them whether they had ended by then or not.
 void DistributedContext::rank_ends() {
+  constexpr int kMostWarnings = 5;
   const int rank = local().rank;
+  int left = 0;
   while (const std::shared_ptr<Work::State> work = works_[rank].take_last()) {
     work->wait([&] { return work->describe_wait(); });
+    work->know();
     if (work->is_waited_for) continue;
     if (work->failure != nullptr) std::rethrow_exception(work->failure);
+    if (++left > kMostWarnings) continue;
     fmt::print(stderr, "kernbench: warning: [KB-C010] rank {} ended without waiting for {}\n", rank,
                work->description);
   }
+  if (left > kMostWarnings) {
+    fmt::print(stderr, "kernbench: warning: [KB-C010] rank {} ended without waiting for {} more\n",
+               rank, left - kMostWarnings);
+  }
+  know_all_done(rank);
   if (initialized_ranks_.contains(rank)) leave_default_group();
 }
 
@@ -233,6 +279,7 @@ void DistributedContext::run_abandoned() {
 void DistributedContext::begin_anew() {
   for (const auto& [rank, works] : works_) {
     for (const std::shared_ptr<Work::State>& work : works.all()) work->release();
+    works.timeline()->know(issued_count_);
   }
   works_.clear();
   object_exchanges_.clear();

@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 #include "runtime/tensor/logical_value.h"
 #include "sim_engine/base/check.h"
 
@@ -50,6 +51,7 @@ class LocalCommunicator : public Communicator {
   void exchange(const Requests& ranks);
   void exchange_blocks(const Requests& ranks);
   sim::Value reduce(const Requests& ranks, std::size_t block);
+  sim::Value divided(const sim::Value& value, double divisor);
 
   sim::Value load(const Block& block) const {
     return runtime::load_block(*block.tensor.storage(), block.first, block.count);
@@ -101,14 +103,28 @@ void LocalCommunicator::wait(Meeting& meeting) {
 sim::Value LocalCommunicator::reduce(const Requests& ranks, std::size_t block) {
   sim::MemoryStore& memory = simulation_.machine().memory();
   const ReduceOp op = ranks.front()->op;
-  sim::Value result = load(ranks.front()->gives[block]);
+  const AverageDivisors divisors =
+      op == ReduceOp::avg ? AverageDivisors::of(ranks.front()->gives[block].tensor.dtype(),
+                                                static_cast<int>(ranks.size()))
+                          : AverageDivisors{};
+  sim::Value result = divided(load(ranks.front()->gives[block]), divisors.before);
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    result = memory.math(math_op_of(op), result, load(ranks[rank]->gives[block]));
+    result = memory.math(math_op_of(op), result,
+                         divided(load(ranks[rank]->gives[block]), divisors.before));
   }
-  if (op != ReduceOp::avg) return result;
-  const auto count = static_cast<float>(ranks.size());
-  return memory.math(sim::MathOp::divide, result,
-                     memory.constant(result.dtype(), result.element_count(), count));
+  const DType dtype = result.dtype();
+  if (divisors.is_after_exact_in(dtype)) return divided(result, divisors.after);
+  const auto converted = [&](const sim::Value& value, DType to) {
+    return memory.math(sim::MathOp::convert, to, {&value, 1});
+  };
+  return converted(divided(converted(result, DType::f32), divisors.after), dtype);
+}
+
+sim::Value LocalCommunicator::divided(const sim::Value& value, double divisor) {
+  if (divisor == 1) return value;
+  sim::MemoryStore& memory = simulation_.machine().memory();
+  return memory.math(sim::MathOp::divide, value,
+                     memory.constant(value.dtype(), value.element_count(), divisor));
 }
 
 void LocalCommunicator::exchange(const Requests& ranks) {

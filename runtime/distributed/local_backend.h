@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/distributed/backend.h"
+#include "runtime/distributed/local_registration.h"
 
 namespace kernbench::distributed {
 
@@ -21,8 +22,5 @@ class LocalBackend : public Backend {
  private:
   RuntimeContext& torch_;
 };
-
-// Makes init_process_group("local") work.  The umbrella header calls it.
-bool register_local_backend();
 
 }  // namespace kernbench::distributed

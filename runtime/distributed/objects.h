@@ -3,8 +3,6 @@
 
 #pragma once
 
-#include <fmt/format.h>
-
 #include <any>
 #include <optional>
 #include <vector>
@@ -14,13 +12,13 @@
 
 namespace kernbench::distributed {
 
+// Throws CollectiveMismatchError KB-C001.
+[[noreturn]] void throw_other_type(std::string_view function);
+
 template <class T>
 const T& object_cast(const std::any& object, std::string_view function) {
   if (const T* value = std::any_cast<T>(&object)) return *value;
-  throw CollectiveMismatchError("KB-C001",
-                                fmt::format("Detected mismatch between collectives on ranks. Ranks "
-                                            "brought objects of different types to {}",
-                                            function));
+  throw_other_type(function);
 }
 
 template <class T>
@@ -39,7 +37,7 @@ void DistributedContext::gather_object(const T& object, std::vector<T>* objects,
                                        const DestinationOptions& options, Location location) {
   const auto call = begin("gather_object", options.group);
   if (!call) return;
-  const int root = root_of("gather_object", *call, options.dst, options.group_dst);
+  const int root = root_or_first("gather_object", *call, options.dst, options.group_dst);
   if (call->rank == root && objects == nullptr) {
     wrong_argument("Argument ``object_gather_list`` must be specified on destination rank.");
   }
@@ -58,7 +56,7 @@ void DistributedContext::broadcast_object_list(std::vector<T>& objects,
                                                const SourceOptions& options, Location location) {
   const auto call = begin("broadcast_object_list", options.group);
   if (!call) return;
-  const int root = root_of("broadcast_object_list", *call, options.src, options.group_src);
+  const int root = root_or_first("broadcast_object_list", *call, options.src, options.group_src);
   const Objects all = exchange("broadcast_object_list", *call,
                                call->rank == root ? objects : std::vector<T>{}, root, location);
   objects =
@@ -70,9 +68,9 @@ void DistributedContext::scatter_object_list(std::vector<T>& output, const std::
                                              const SourceOptions& options, Location location) {
   const auto call = begin("scatter_object_list", options.group);
   if (!call) return;
-  const int root = root_of("scatter_object_list", *call, options.src, options.group_src);
+  const int root = root_or_first("scatter_object_list", *call, options.src, options.group_src);
   if (call->rank == root &&
-      (input == nullptr || static_cast<int>(input->size()) != call->group->size())) {
+      (input == nullptr || static_cast<int>(input->size()) != size_of(*call))) {
     wrong_argument(
         "Expected argument scatter_object_input_list to be a list of one object for each rank.");
   }

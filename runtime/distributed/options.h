@@ -1,16 +1,21 @@
 // The keyword arguments of torch.distributed's functions.
 //
+// They come last in every function, and then the arguments before them that have defaults may be
+// left out: all_reduce(x, {.async_op = true}), isend(x, {.dst = 1, .group = g}).  A group alone
+// stands for options with that group.
+//
 // src and dst are global ranks, as in PyTorch, even where a group is given; group_src and group_dst
 // are ranks in the group.  A timeout is accepted and not needed: what can never be done is found at
 // once.
 
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <string>
 
 #include "runtime/distributed/process_group.h"
+#include "runtime/distributed/reduce_op.h"
+#include "sim_engine/base/duration.h"
 
 namespace kernbench::distributed {
 
@@ -32,9 +37,18 @@ struct NewGroupOptions {
   bool sort_ranks = true;
 };
 
+// Options of a reduction whose operation is not given before them.
+struct ReductionOptions {
+  ReduceOp op = ReduceOp::sum;
+  ProcessGroup group = {};
+  bool async_op = false;
+};
+
 struct CollectiveOptions {
   ProcessGroup group = {};
   bool async_op = false;
+
+  operator ReductionOptions() const { return {.group = group, .async_op = async_op}; }
 };
 
 struct SourceOptions {
@@ -70,5 +84,20 @@ struct MonitoredBarrierOptions {
   Timeout timeout = std::nullopt;
   bool wait_all_ranks = false;
 };
+
+template <>
+inline constexpr bool kTakesGroup<ReductionOptions> = true;
+template <>
+inline constexpr bool kTakesGroup<CollectiveOptions> = true;
+template <>
+inline constexpr bool kTakesGroup<SourceOptions> = true;
+template <>
+inline constexpr bool kTakesGroup<DestinationOptions> = true;
+template <>
+inline constexpr bool kTakesGroup<SendOptions> = true;
+template <>
+inline constexpr bool kTakesGroup<RecvOptions> = true;
+template <>
+inline constexpr bool kTakesGroup<MonitoredBarrierOptions> = true;
 
 }  // namespace kernbench::distributed

@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <any>
 #include <utility>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
+#include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/distributed/work_state.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::distributed {
@@ -25,6 +30,8 @@ runtime::FlightRecorder::Id DistributedContext::record(const MessageCall& wanted
                                                        const Message& message, int group) {
   runtime::Simulation& simulation = torch_.simulation();
   simulation.log(runtime::LogTopic::distributed, [&] { return describe(message) + " issued"; });
+  simulation.local().last_call.set(wanted.function.data(), wanted.location.file_name(),
+                                   wanted.location.line());
   const bool has_tensor = message.objects == nullptr;
   return simulation.flight_recorder().issue(
       message.own, {.function = wanted.function,
@@ -39,6 +46,27 @@ runtime::FlightRecorder::Id DistributedContext::record(const MessageCall& wanted
                     .issued = simulation.now()});
 }
 
+// Without what it moves.
+Message DistributedContext::message_of(const Call& call, const MessageCall& wanted) const {
+  Message message{.is_send = wanted.is_send, .own = local().rank, .tag = wanted.tag};
+  if (wanted.is_send || wanted.peer || wanted.group_peer) {
+    const int peer = root_of(wanted.function, call, wanted.peer, wanted.group_peer);
+    message.other = call.group->ranks[static_cast<std::size_t>(peer)];
+    if (*message.other == message.own && wanted.is_blocking) refuse_self(wanted.is_send);
+  }
+  message.location = wanted.location;
+  return message;
+}
+
+// The tensor that a message moves from or to.  A rank that waits for its send cannot write to the
+// tensor meanwhile, so that the tensor itself will do; one that goes on sends the version of now.
+Tensor DistributedContext::tensor_of(const Message& message, const Tensor& x,
+                                     bool is_blocking) const {
+  runtime::check_may_touch(x, message.is_send ? runtime::Touch::reads : runtime::Touch::writes,
+                           [&] { return describe(message); });
+  return message.is_send && !is_blocking ? runtime::snapshot_of(x) : x;
+}
+
 // Sends and receives meet in the group's mailbox; whoever comes second moves the elements, on a
 // fiber of its own, since its rank need not wait.
 Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
@@ -46,21 +74,20 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
   const auto call = begin(wanted.function, wanted.group);
   if (!call) return {};
   if (objects == nullptr) check_tensor(wanted.function, x);
-  Message message{.is_send = wanted.is_send, .own = local().rank, .tag = wanted.tag};
-  if (wanted.is_send || wanted.peer || wanted.group_peer) {
-    const int peer = root_of(wanted.function, *call, wanted.peer, wanted.group_peer);
-    message.other = call->group->ranks[static_cast<std::size_t>(peer)];
-    if (*message.other == message.own && wanted.is_blocking) refuse_self(wanted.is_send);
+  Message message = message_of(*call, wanted);
+  if (objects == nullptr) {
+    message.block = whole(wanted.version.defined() ? wanted.version
+                                                   : tensor_of(message, x, wanted.is_blocking));
   }
-  if (objects == nullptr) message.block = whole(x);
   message.objects = std::move(objects);
-  message.location = wanted.location;
-  message.work = make_work(describe(message));
+  message.work = make_work(describe(message), std::make_shared<runtime::Timeline>());
   message.work->flight = record(wanted, message, call->group->number);
   message.work->is_message = true;
   message.work->peer = message.other;
   message.work->group = call->group->weak_from_this();
-  if (message.objects == nullptr) message.work->keep(x, !wanted.is_send);
+  const bool uses_tensor =
+      message.objects == nullptr && message.block.tensor.storage() == x.storage();
+  if (uses_tensor) message.work->keep(x, !wanted.is_send);
   const Work work(message.work, wanted.is_send ? std::vector<Tensor>() : std::vector{x});
 
   auto match = call->group->mailbox.take_match(message);
@@ -107,6 +134,10 @@ void DistributedContext::move(Communicator& communicator, const Message& send,
                                receive.block.count, torch_name_of(to.dtype()), send.own,
                                describe(send), receive.own, describe(receive)));
   }
+  const Communicator::RunsBy by = communicator.runs_by({CollectiveKind::all_to_all, {}, {}});
+  if (!by.algorithm.empty()) {
+    torch_.simulation().note_algorithm({"send", by.algorithm, by.is_configured});
+  }
   const std::uint64_t operation = torch_.simulation().next_operation();
   torch_.simulation().begin(operation);
   runtime::ActivityMeter& activity = torch_.simulation().activity();
@@ -117,14 +148,28 @@ void DistributedContext::move(Communicator& communicator, const Message& send,
 
 Work DistributedContext::isend(const Tensor& x, int dst, const SendOptions& options,
                                Location location) {
-  return post({"isend", true, false, dst, options.group_dst, options.group, options.tag, location},
-              x);
+  SendOptions all = options;
+  all.dst = dst;
+  return isend(x, all, location);
+}
+
+Work DistributedContext::isend(const Tensor& x, const SendOptions& options, Location location) {
+  return post(
+      {"isend", true, false, options.dst, options.group_dst, options.group, options.tag, location},
+      x);
 }
 
 Work DistributedContext::irecv(const Tensor& x, std::optional<int> src, const RecvOptions& options,
                                Location location) {
-  return post({"irecv", false, false, src, options.group_src, options.group, options.tag, location},
-              x);
+  RecvOptions all = options;
+  if (src) all.src = src;
+  return irecv(x, all, location);
+}
+
+Work DistributedContext::irecv(const Tensor& x, const RecvOptions& options, Location location) {
+  return post(
+      {"irecv", false, false, options.src, options.group_src, options.group, options.tag, location},
+      x);
 }
 
 void DistributedContext::send(const Tensor& x, int dst, const SendOptions& options,
@@ -168,15 +213,39 @@ std::vector<Work> DistributedContext::batch_isend_irecv(const std::vector<P2POp>
     }
     if (op.group != ops.front().group) wrong_argument("All ops need to use the same group.");
   }
-  std::vector<Work> works;
+  std::vector<MessageCall> calls;
   for (const P2POp& op : ops) {
     const bool is_send = op.op == PointToPoint::isend;
-    const Work work = post({is_send ? "isend" : "irecv", is_send, false, op.peer, std::nullopt,
-                            op.group, op.tag, location},
-                           op.tensor);
+    calls.push_back({is_send ? "isend" : "irecv", is_send, false, op.peer, std::nullopt, op.group,
+                     op.tag, location});
+  }
+  prepare(calls, ops);
+  std::vector<Work> works;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Work work = post(calls[i], ops[i].tensor);
     if (work) works.push_back(work);
   }
   return works;
+}
+
+// A batch is one call: nothing of it happens if a part of it is refused, and its sends carry what
+// their tensors hold now, even if a receive that stands before them in the list is to write there.
+void DistributedContext::prepare(std::vector<MessageCall>& calls,
+                                 const std::vector<P2POp>& ops) const {
+  Group* const group = find(ops.front().group);
+  if (group == nullptr) return;
+  const Call call{group, *group->rank_of(local().rank)};
+  std::vector<Block> outputs;  // those of sends are empty
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Tensor& tensor = ops[i].tensor;
+    check_tensor(calls[i].function, tensor);
+    outputs.push_back({tensor, 0, calls[i].is_send ? 0 : tensor.numel()});
+  }
+  check_are_apart("batch_isend_irecv", "p2p_op_list", outputs);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Tensor version = tensor_of(message_of(call, calls[i]), ops[i].tensor, false);
+    if (calls[i].is_send) calls[i].version = version;
+  }
 }
 
 }  // namespace kernbench::distributed

@@ -11,8 +11,13 @@ namespace kernbench::distributed {
 
 struct Group;
 
+// True if these are options of a function of torch.distributed with a member `group`.
+template <class Options>
+inline constexpr bool kTakesGroup = false;
+
 // A handle to a group of ranks.  One that refers to none stands for the default group, as torch's
-// None and group.WORLD do.
+// None and group.WORLD do.  Where options are wanted, a group alone stands for those with that
+// group: barrier(g) is barrier({.group = g}).
 class ProcessGroup {
  public:
   ProcessGroup() = default;
@@ -21,6 +26,14 @@ class ProcessGroup {
     ProcessGroup none;
     none.is_non_member_ = true;
     return none;
+  }
+
+  template <class Options>
+  requires kTakesGroup<Options>
+  operator Options() const {
+    Options options;
+    options.group = *this;
+    return options;
   }
 
   bool is_default() const { return group_ == nullptr && !is_non_member_; }

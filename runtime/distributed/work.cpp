@@ -3,18 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <ranges>
+#include <set>
 #include <utility>
 
+#include "runtime/context/simulation.h"
 #include "runtime/distributed/group.h"
+#include "runtime/distributed/work_state.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {
 
+Work::Work(std::shared_ptr<State> state, std::vector<Tensor> written)
+    : state_(std::move(state)), written_(std::move(written)) {}
+
 void Work::State::keep(const Tensor& tensor, bool writes) {
   tensor.storage()->begin_use();
-  tensor.storage()->memory->works.push_back(&description);
-  if (writes) tensor.storage()->memory->writers.push_back(&description);
+  runtime::begin_access(tensor, operation, writes);
   uses.push_back({tensor, writes});
 }
 
@@ -42,8 +49,6 @@ void Work::State::finish(std::exception_ptr how) {
 
 void Work::State::release() {
   for (const auto& [tensor, writes] : std::exchange(uses, {})) {
-    std::erase(tensor.storage()->memory->works, &description);
-    std::erase(tensor.storage()->memory->writers, &description);
     tensor.storage()->end_use();
   }
 }
@@ -106,18 +111,27 @@ void Work::State::poll() {
                              rank, kMostStalls, to_string(simulation.now()), description));
 }
 
-namespace {
-
-bool may_be_forgotten(const std::shared_ptr<Work::State>& work) {
-  return work->is_done && (work->is_waited_for || work->failure == nullptr);
+bool Work::State::is_settled() const {
+  return is_done && operation->is_known_to_be_done() && (is_waited_for || failure == nullptr);
 }
 
-}  // namespace
+// The last one that is done on a stream stands for all before it.
+void WorkList::forget_what_is_settled() {
+  std::set<const runtime::Timeline*> later;  // never iterated
+  for (std::shared_ptr<Work::State>& work : std::views::reverse(works_)) {
+    const bool is_last = later.insert(work->operation->stream.get()).second;
+    const bool is_covered = !is_last && work->is_done && work->failure == nullptr;
+    if (is_covered || work->is_settled()) work.reset();
+  }
+  std::erase(works_, nullptr);
+}
+
+WorkList::WorkList() : timeline_(std::make_shared<runtime::Timeline>()) {}
 
 void WorkList::add(std::shared_ptr<Work::State> work) {
   constexpr std::size_t kLeast = 16;
   if (works_.size() >= forget_at_) {
-    std::erase_if(works_, may_be_forgotten);
+    forget_what_is_settled();
     forget_at_ = std::max(kLeast, 2 * works_.size());
   }
   works_.push_back(std::move(work));
@@ -127,7 +141,7 @@ std::shared_ptr<Work::State> WorkList::take_last() {
   while (!works_.empty()) {
     std::shared_ptr<Work::State> last = std::move(works_.back());
     works_.pop_back();
-    if (!may_be_forgotten(last)) return last;
+    if (!last->is_settled()) return last;
   }
   return nullptr;
 }
@@ -154,6 +168,7 @@ bool Work::wait(std::optional<std::chrono::milliseconds>) const {
     ~Waiting() { work = {}; }
   } const waiting{local.work = {&state, &State::describe, &State::missing_ranks}};
   state.wait([&] { return state.describe_wait(); });
+  state.know();
   if (state.failure != nullptr) std::rethrow_exception(state.failure);
   return !state.is_aborted;
 }
@@ -161,6 +176,7 @@ bool Work::wait(std::optional<std::chrono::milliseconds>) const {
 bool Work::is_completed() const {
   if (!checked().is_done) state_->poll();
   if (state_->failure == nullptr) state_->is_waited_for |= state_->is_done;
+  if (state_->is_done) state_->know();
   return state_->is_done;
 }
 bool Work::is_success() const {

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -10,8 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/context/simulation.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/duration.h"
+#include "sim_engine/base/units.h"
+
+namespace kernbench::runtime {
+class Timeline;
+}  // namespace kernbench::runtime
 
 namespace kernbench::distributed {
 
@@ -25,8 +29,7 @@ class Work {
 
   Work() = default;  // what a call without async_op returns: torch's None
   // `written` are the tensors that it writes.
-  explicit Work(std::shared_ptr<State> state, std::vector<Tensor> written = {})
-      : state_(std::move(state)), written_(std::move(written)) {}
+  explicit Work(std::shared_ptr<State> state, std::vector<Tensor> written = {});
   bool defined() const { return state_ != nullptr; }
   explicit operator bool() const { return defined(); }
 
@@ -56,68 +59,23 @@ class Work {
   std::vector<Tensor> written_;  // by handles alone: the runtime keeps no tensor of what is done
 };
 
-struct Group;
-
-struct Work::State {
-  explicit State(std::shared_ptr<runtime::Simulation> in)
-      : owner(std::move(in)), simulation(*owner), issued(simulation.now()) {}
-  ~State() { release(); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  // Keeps a tensor in use until the work is done; `writes`: which is to write it.
-  void keep(const Tensor& tensor, bool writes);
-  // Whether it is under way and will write what the tensor, or a view of it, lies in.
-  bool will_write(const Tensor& tensor) const;
-  void finish(std::exception_ptr how);
-  // Uses no tensor any more: it is done, or the run is over.
-  void release();
-  // A look that finds it not done.
-  void poll();
-  // What its rank waits for, for reports.
-  std::string describe_wait() const;
-  // Of a Work::State: FiberLocal::Activity.
-  static std::string describe(const void* state);
-  static std::vector<int> missing_ranks(const void* state);
-  // Blocks the current fiber, or drives the engine, until it is done.
-  void wait(runtime::DescribeWait describe);
-
-  const std::shared_ptr<runtime::Simulation> owner;  // a handle may outlive its context
-  runtime::Simulation& simulation;
-  int rank = 0;             // global
-  std::string description;  // "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
-  std::uint64_t sequence = 0;
-  struct Use {
-    Tensor tensor;
-    bool writes = false;
-  };
-  std::vector<Use> uses;  // host reads of them wait until it is done
-  int source_rank = -1;
-  bool is_message = false;     // else a collective
-  std::optional<int> peer;     // of a message: the rank that must call too; nullopt: any
-  std::weak_ptr<Group> group;  // that it is of
-  runtime::FlightRecorder::Id flight = 0;
-  Time polled_at{0};              // when it was looked at last and was not done
-  std::uint64_t polled_turn = 0;  // of the scheduler, likewise
-  Time issued{0};
-  Time ended{0};
-  bool is_done = false;
-  bool is_aborted = false;     // done, because the run ended before
-  bool is_waited_for = false;  // or its end was seen otherwise: by a look, or a host read
-  std::exception_ptr failure;
-  std::vector<runtime::Completion*> waiters;
-};
-
-// A rank's works that are not done, or have failed without being waited for; in the order of their
-// issue.
+// A rank's works that its rank does not know to be done, or that have failed without being waited
+// for; in the order of their issue.
 class WorkList {
  public:
+  WorkList();
+
+  // The timeline of all that the rank has issued.
+  const std::shared_ptr<runtime::Timeline>& timeline() const { return timeline_; }
   void add(std::shared_ptr<Work::State> work);
   std::shared_ptr<Work::State> take_last();  // null: there is none
-  // With some that are done.
+  // With some that are settled.
   const std::vector<std::shared_ptr<Work::State>>& all() const { return works_; }
 
  private:
+  void forget_what_is_settled();
+
+  std::shared_ptr<runtime::Timeline> timeline_;
   std::vector<std::shared_ptr<Work::State>> works_;
   std::size_t forget_at_ = 0;  // of this size: so that each is looked at a few times only
 };

@@ -16,6 +16,7 @@
 #include "runtime/fiber/fiber.h"
 #include "runtime/fiber/stack_pool.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::runtime {
 
@@ -117,7 +118,7 @@ void name_fiber(const Fiber& fiber, const Fault& fault, const siginfo_t& info) {
       "large local variables: raise FiberOptions::stack_bytes)\n",
       std::string_view(name.data(), length), watch.pool().stack_bytes() / 1024);
   say({text.data(), end.out});
-  _exit(static_cast<int>(ExitCode::host_limit));
+  end_process(static_cast<int>(ExitCode::host_limit));
 }
 
 // Whether code has faulted; else somebody has sent the signal.

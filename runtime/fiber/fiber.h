@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -10,18 +11,11 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/fiber/cancelled.h"
 #include "runtime/fiber/function_ref.h"
 #include "runtime/fiber/sanitizer.h"
 #include "runtime/fiber/stack_pool.h"
 #include "sim_engine/base/units.h"
-
-namespace kernbench {
-
-// Thrown by every blocking call of a fiber whose run is over, to unwind it.  Not a std::exception,
-// so that code which catches those lets it pass.  Never swallow it with catch (...).
-struct Cancelled {};
-
-}  // namespace kernbench
 
 namespace kernbench::runtime {
 
@@ -115,6 +109,19 @@ class Fiber {
     unsigned int padding = 0;
   };
 
+  // Written by the simulating thread alone, and read by any.
+  class SharedState {
+   public:
+    operator State() const { return value_.load(std::memory_order_relaxed); }
+    SharedState& operator=(State state) {
+      value_.store(state, std::memory_order_relaxed);
+      return *this;
+    }
+
+   private:
+    std::atomic<State> value_ = State::finished;
+  };
+
   // Hot: what a switch touches, one cache line.
   alignas(64) void* other_side_ = nullptr;  // a boost::context::fiber, see fiber_switch.cpp
   FiberScheduler* scheduler_ = nullptr;
@@ -122,7 +129,7 @@ class Fiber {
   DescribeWait describe_;
   Time waits_since_{0};
   std::uint32_t generation_ = 0;  // counts the fibers that this object has been
-  State state_ = State::finished;
+  SharedState state_;
   bool wake_pending_ = false;  // woken while it ran: the next park() does not wait
   bool cancelled_ = false;
   std::uint8_t cancelled_throws_ = 0;

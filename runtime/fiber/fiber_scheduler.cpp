@@ -1,6 +1,7 @@
 #include "runtime/fiber/fiber_scheduler.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::runtime {
 
@@ -20,7 +22,7 @@ namespace {
              "kernbench: error: [KB-R006] {} called pthread_exit()\n"
              "  a worker ends by returning or by throwing\n",
              fiber.name());
-  std::_Exit(static_cast<int>(ExitCode::collective_misuse));
+  end_process(static_cast<int>(ExitCode::collective_misuse));
 }
 
 }  // namespace
@@ -52,7 +54,10 @@ Fiber& FiberScheduler::spawn(FiberName name, std::function<void()> body, void* l
 
 Fiber& FiberScheduler::take_fiber() {
   if (free_.empty()) {
-    fibers_.push_back(std::make_unique<Fiber>());
+    auto fiber = std::make_unique<Fiber>();
+    // Ending a fiber must not need memory: it happens where nothing may be thrown.
+    if (free_.capacity() <= fibers_.size()) free_.reserve(2 * fibers_.size() + 1);
+    fibers_.push_back(std::move(fiber));
     return *fibers_.back();
   }
   Fiber& fiber = *free_.back();
@@ -74,6 +79,18 @@ void FiberScheduler::unlink(Fiber& fiber) {
   --live_count_;
 }
 
+namespace {
+
+// For a body that has thrown Cancelled although nobody has cancelled its fiber.
+std::exception_ptr thrown_by_the_user() {
+  return std::make_exception_ptr(CollectiveError(
+      "KB-R015",
+      "kernbench::Cancelled was thrown, which is how the runtime unwinds a run that is over; throw "
+      "an exception of your own"));
+}
+
+}  // namespace
+
 // Runs on the fiber's stack.  Nothing may leave it: there is no frame below to catch it.
 // (A forced unwind has no object behind the reference that catches it.)
 [[gnu::no_sanitize("null")]] void FiberScheduler::run_body(Fiber& fiber) noexcept {
@@ -81,7 +98,11 @@ void FiberScheduler::unlink(Fiber& fiber) {
   try {
     fiber.body_();
   } catch (const Cancelled&) {
-    fiber.result_.how = FiberResult::How::cancelled;
+    if (fiber.cancelled_) {
+      fiber.result_.how = FiberResult::How::cancelled;
+    } else {
+      fiber.result_ = {FiberResult::How::threw, thrown_by_the_user()};
+    }
   } catch (const abi::__forced_unwind&) {
     die_of_pthread_exit(fiber);
   } catch (...) {

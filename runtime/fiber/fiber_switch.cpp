@@ -5,6 +5,7 @@
 // the jump without a frame in between, and leave by KERNBENCH_RETURNS_BY_JUMP.
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <boost/context/fiber.hpp>
 #include <boost/version.hpp>
@@ -21,6 +22,7 @@
 #include "runtime/fiber/fiber_scheduler.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench::runtime {
 
@@ -92,7 +94,7 @@ struct BorrowedStack {
              "a destructor, while an exception propagates\n"
              "  wait before the scope ends, or catch the exception first\n",
              fiber.name(), fiber.waits_for());
-  std::_Exit(static_cast<int>(ExitCode::collective_misuse));
+  end_process(static_cast<int>(ExitCode::collective_misuse));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "runtime/fiber/stack_pool.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/elements.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/tensor/describe.h"
+#include "runtime/tensor/host_read.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::nn::functional {
@@ -20,14 +26,16 @@ using Blocks = std::span<const tl::Tensor>;
 
 constexpr std::string_view kName = "cross_entropy";
 
-// Rows of logits in f32, and which column each row's target is.
+// Rows of logits in f32, which column each row's target is, and which rows count, [rows, 1].
 struct Classes {
   tl::Tensor x;
   tl::Tensor is_target;
+  tl::Tensor counts;
 
-  static Classes of(tl::Context& tl, const tl::Tensor& logits, const tl::Tensor& targets) {
+  static Classes of(tl::Context& tl, const tl::Tensor& logits, const tl::Tensor& targets,
+                    std::int64_t ignore_index) {
     const tl::Tensor columns = tl.reshape(tl.arange(0, logits.shape()[1]), {1, logits.shape()[1]});
-    return {tl.cast(logits, DType::f32), targets == columns};
+    return {tl.cast(logits, DType::f32), targets == columns, targets != ignore_index};
   }
 };
 
@@ -35,7 +43,8 @@ tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
   return tl.sum(x, 1, {.keep_dims = true});
 }
 
-tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) {
+// With those of rows that do not count.
+tl::Tensor losses_of_all(tl::Context& tl, const Classes& classes, double smoothing) {
   // The largest first: what is left has digits to lose, and does not overflow.
   const tl::Tensor largest = tl.max(classes.x, 1, {.keep_dims = true});
   const tl::Tensor x = classes.x - largest;
@@ -46,8 +55,12 @@ tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) 
   return normalizer - picked * (1 - smoothing) - sum_of_rows(tl, x) * of_each;
 }
 
+tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) {
+  return tl.where(classes.counts, losses_of_all(tl, classes, smoothing), 0);
+}
+
 // One loss for each row, [n].
-Tensor losses(const Tensor& logits, const Tensor& targets, double smoothing) {
+Tensor losses(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
   Tensor result =
       ops::make_like(logits, kName, targets.shape(), DType::f32, ops::placement_of(targets));
   const auto body = [&](tl::Context& tl) {
@@ -57,34 +70,40 @@ Tensor losses(const Tensor& logits, const Tensor& targets, double smoothing) {
     ops::for_each_row_block(tl, source, [&](std::int64_t row, std::int64_t height) {
       const Classes classes = Classes::of(
           tl, tl.load(source.data + row * source.columns, {height, source.columns}, logits.dtype()),
-          tl.load(of_targets.data + row, {height, 1}, DType::f32));
-      tl.store(target.data + row, losses_of(tl, classes, smoothing));
+          tl.load(of_targets.data + row, {height, 1}, DType::f32), options.ignore_index);
+      tl.store(target.data + row, losses_of(tl, classes, options.label_smoothing));
     });
   };
   ops::launch_on_rows(kName, {result}, {logits, targets}, logits.shape()[1], body);
   return result;
 }
 
-// (softmax - (1 - smoothing) is_target - smoothing / c) times the loss's gradient, row by row.
+// (softmax - (1 - smoothing) is_target - smoothing / c) times the loss's gradient, row by row, and
+// 0 in rows that do not count, whatever their losses' gradients are.
 Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const Tensor& targets,
-                          double smoothing) {
+                          const CrossEntropyOptions& options) {
+  const double smoothing = options.label_smoothing;
   const Shape column{logits.shape()[0], 1};
   const double of_each = smoothing / static_cast<double>(logits.shape()[1]);
   const ops::Placement placement =
       ops::gradient_placement(ops::placement_of(gradients), ops::placement_of(logits));
-  return ops::map_rows("cross_entropy_backward", placement,
-                       {logits, reshape(targets, column), reshape(gradients, column)},
-                       [&](tl::Context& tl, Blocks of, const RowBlock&) {
-                         const Classes classes = Classes::of(tl, of[0], of[1]);
-                         tl::Tensor slope =
-                             tl.softmax(classes.x) - classes.is_target * (1 - smoothing);
-                         if (smoothing != 0) slope = slope - of_each;
-                         return tl.cast(slope * of[2], logits.dtype());
-                       });
+  return ops::map_rows(
+      "cross_entropy_backward", placement,
+      {logits, reshape(targets, column), reshape(gradients, column)},
+      [&](tl::Context& tl, Blocks of, const RowBlock&) {
+        const Classes classes = Classes::of(tl, of[0], of[1], options.ignore_index);
+        tl::Tensor slope = tl.softmax(classes.x) - classes.is_target * (1 - smoothing);
+        if (smoothing != 0) slope = slope - of_each;
+        return tl.cast(tl.where(classes.counts, slope * of[2], 0), logits.dtype());
+      });
 }
 
 void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
   ops::check_holders(kName, {logits, targets});
+  if (!is_enumerator(options.reduction, 3)) {
+    ops::refuse_shapes(kName, fmt::format("there is no Reduction {}; there are: mean, sum, none",
+                                          number_of(options.reduction)));
+  }
   const Shape& shape = logits.shape();
   if (shape.rank() != 2 || shape[1] == 0 || targets.shape() != Shape{shape[0]}) {
     ops::refuse_shapes(kName, fmt::format("logits {} and targets {}; [n, c] and [n] are wanted, "
@@ -92,10 +111,11 @@ void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
                                           to_string(shape), to_string(targets.shape())));
   }
   if (targets.dtype() != DType::f32) {
-    throw DeviceError("KB-F002",
-                      fmt::format("cross_entropy: targets '{}' are {}; they must be f32, which has "
-                                  "all whole numbers up to 2^24",
-                                  targets.name(), name_of(targets.dtype())));
+    throw DeviceError(
+        "KB-F002",
+        fmt::format("cross_entropy: argument 2, {}; targets must be f32, which has "
+                    "all whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
+                    runtime::describe(targets), targets.name(), runtime::words_for(DType::f32)));
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     ops::refuse_shapes(kName, fmt::format("label_smoothing must be between 0.0 and 1.0. Got: {}",
@@ -108,17 +128,38 @@ void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
   }
 }
 
+// How many targets count, which the host knows: a mean over rows that PEs share would need a
+// collective else.  Throws KB-F004.
+std::int64_t count_of(const Tensor& targets, std::int64_t class_count, std::int64_t ignore_index) {
+  if (!targets.storage()->simulation->machine().memory().has_data()) return targets.numel();
+  std::int64_t count = 0;
+  for (const float target : runtime::read_elements(targets, runtime::HostRead::targets)) {
+    if (target == static_cast<float>(ignore_index)) continue;
+    if (!(target >= 0 && target < static_cast<float>(class_count)) ||
+        target != std::floor(target)) {
+      throw DeviceError(
+          "KB-F004",
+          fmt::format("cross_entropy: Target {} is out of bounds: targets '{}' {} are the numbers "
+                      "of classes from 0 to {}, or {} (ignore_index)",
+                      target, targets.name(), to_string(targets.shape()), class_count - 1,
+                      ignore_index));
+    }
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options) {
   check(logits, targets, options);
-  const double smoothing = options.label_smoothing;
-  Tensor each = losses(logits, targets, smoothing);
+  const std::int64_t count = count_of(targets, logits.shape()[1], options.ignore_index);
+  Tensor each = losses(logits, targets, options);
   if (autograd::needs_grad(logits)) {
     const auto backward = [logits = SavedTensor(logits), targets = SavedTensor(targets),
-                           smoothing](const Tensor& gradients) {
-      return std::vector{gradient_of_logits(gradients, logits.get(), targets.get(), smoothing),
+                           options](const Tensor& gradients) {
+      return std::vector{gradient_of_logits(gradients, logits.get(), targets.get(), options),
                          Tensor()};
     };
     each = autograd::record(kName, std::move(each), {logits, targets}, backward);
@@ -126,7 +167,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
   if (options.reduction == Reduction::none) return each;
   const Tensor total = sum(each);
   if (options.reduction == Reduction::sum) return total;
-  return total * (1 / static_cast<double>(targets.numel()));
+  return total * (1 / static_cast<double>(count));
 }
 
 }  // namespace kernbench::nn::functional

@@ -11,6 +11,7 @@
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::ops {
 
@@ -31,7 +32,8 @@ void launch(std::string_view name, const std::vector<Tensor>& results,
             const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body) {
   std::vector<Tensor> uses = results;
   uses.insert(uses.end(), operands.begin(), operands.end());
-  runtime::run_on_holders(name, results.front(), std::move(uses),
+  for (const Tensor& tensor : uses) check_lies_together(name, tensor);
+  runtime::run_on_holders(runtime::LaunchName::of_operator(name), results.front(), std::move(uses),
                           [body = std::move(body)](tl::Context& tl) {
                             tl.limit_commands_under_way(kCommandsAhead);
                             body(tl);

@@ -1,9 +1,13 @@
 #include "runtime/functional/elementwise.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/elements.h"
+#include "sim_engine/base/enum_names.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench {
 
@@ -180,6 +184,11 @@ Tensor clone(const Tensor& x) {
 namespace nn::functional {
 
 Tensor gelu(const Tensor& x, Approximate approximate) {
+  if (!is_enumerator(approximate, 2)) {
+    throw DeviceError("KB-F001", fmt::format("gelu: there is no Approximate {}; there are: none, "
+                                             "tanh",
+                                             number_of(approximate)));
+  }
   ops::check_operands("gelu", {x});
   ops::check_is_whole("gelu", x);
   const bool is_tanh = approximate == Approximate::tanh;

@@ -6,7 +6,9 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/device_kernel.h"
+#include "runtime/tensor/describe.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::nn::functional {
 
@@ -152,9 +154,11 @@ Tensor embedding(const Tensor& indices, const Tensor& table, const EmbeddingOpti
                                                 to_string(table.shape())));
   }
   if (indices.dtype() != DType::f32) {
-    throw DeviceError("KB-F002", fmt::format("embedding: indices '{}' are {}; they must be f32, "
-                                             "which has all whole numbers up to 2^24",
-                                             indices.name(), name_of(indices.dtype())));
+    throw DeviceError(
+        "KB-F002",
+        fmt::format("embedding: argument 1, {}; indices must be f32, which has all "
+                    "whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
+                    runtime::describe(indices), indices.name(), runtime::words_for(DType::f32)));
   }
   const Shape shape = with_rows(indices.shape(), table.shape()[1]);
   const auto placement = ops::by_level(

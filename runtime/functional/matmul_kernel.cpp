@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/functional/device_kernel.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::ops {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -29,37 +30,58 @@ std::string to_string(const Level& level) {
   return level.is_partial() ? "partial" : "replicate";
 }
 
-// "tensor 'x' [4, 8] (cube=replicate, pe=column_wise, num_cubes=1, num_pes=2)"
-std::string describe(const Tensor& tensor) {
-  const Placement placement = placement_of(tensor);
-  DPPolicy dp = tensor.dp();
-  dp.num_cubes = placement.num_cubes;
-  dp.num_pes = placement.num_pes;
-  return fmt::format("tensor '{}' {} ({}) on device {}", tensor.name(),
-                     kernbench::to_string(tensor.shape()), kernbench::to_string(dp),
-                     placement.device);
+std::string describe(std::size_t argument, const Tensor& tensor) {
+  return fmt::format("argument {}, {}", argument, runtime::describe(tensor));
 }
 
-void check_pair(std::string_view name, const Tensor& first, const Tensor& other) {
+// What a user writes where a tensor is made so that it is of the type, and lies on the holders, of
+// another one.
+std::string options_like(const Tensor& tensor, const Tensor& other) {
+  std::string words;
+  if (tensor.dtype() != other.dtype()) {
+    words = fmt::format(".dtype = {}, ", runtime::words_for(other.dtype()));
+  }
+  return fmt::format("{{{}.dp = {}}}", words, runtime::words_for(runtime::placed(other)));
+}
+
+void check_pair(std::string_view name, const std::vector<Tensor>& operands, std::size_t index) {
+  const Tensor& first = operands.front();
+  const Tensor& other = operands[index];
   if (other.storage()->simulation != first.storage()->simulation) {
     throw DeviceError(
         "KB-M013", fmt::format("{}: tensor '{}' belongs to another context", name, other.name()));
   }
-  if (!placement_of(other).has_holders_of(placement_of(first))) {
-    refuse_placements(name, first, other,
-                      "all tensors of an operator lie on the same device with the same num_cubes "
-                      "and num_pes");
-  }
+  if (placement_of(other).has_holders_of(placement_of(first))) return;
+  const std::string cure =
+      other.device() != first.device()
+          ? "make both on one device: torch.ahbm.set_device() comes before"
+          : fmt::format("make '{}' with {}, or '{}' with {}", first.name(),
+                        options_like(first, other), other.name(), options_like(other, first));
+  throw DeviceError("KB-F003",
+                    fmt::format("{}: {}, and {}; all tensors of an operator lie on the same device "
+                                "with the same num_cubes and num_pes: {}",
+                                name, describe(1, first), describe(index + 1, other), cure));
 }
 
-void check_types(std::string_view name, const Tensor& first, const Tensor& other) {
-  if (other.dtype() != first.dtype()) {
-    throw DeviceError(
-        "KB-F002", fmt::format("{}: tensor '{}' is {} and tensor '{}' is {}; they must be of one "
-                               "type",
-                               name, first.name(), name_of(first.dtype()), other.name(),
-                               name_of(other.dtype())));
-  }
+void check_types(std::string_view name, const std::vector<Tensor>& operands, std::size_t index) {
+  const Tensor& first = operands.front();
+  const Tensor& other = operands[index];
+  if (other.dtype() == first.dtype()) return;
+  throw DeviceError(
+      "KB-F002",
+      fmt::format("{}: {}, and {}; they must be of one type: make '{}' with {{.dtype = {}}}, or "
+                  "'{}' with {{.dtype = {}}}",
+                  name, describe(1, first), describe(index + 1, other), first.name(),
+                  runtime::words_for(other.dtype()), other.name(),
+                  runtime::words_for(first.dtype())));
+}
+
+// What every operator can compute with: all of a tensor on each of its holders.
+std::string what_always_fits(const Tensor& tensor) {
+  const DPPolicy dp = runtime::placed(tensor);
+  return fmt::format(
+      "what always fits is .dp = {}",
+      runtime::words_for({Shard::replicate, Shard::replicate, dp.num_cubes, dp.num_pes}));
 }
 
 }  // namespace
@@ -74,8 +96,8 @@ Placement placement_of(const Tensor& tensor) {
   const Topology& topology = tensor.storage()->simulation->machine().topology();
   Placement placement;
   placement.device = tensor.device();
-  placement.num_cubes = dp.num_cubes == 0 ? topology.cube_count() : dp.num_cubes;
-  placement.num_pes = dp.num_pes == 0 ? topology.pe_count() : dp.num_pes;
+  placement.num_cubes = dp.cube_holders(topology);
+  placement.num_pes = dp.pe_holders(topology);
   const std::size_t rank = tensor.shape().rank();
   placement.cube = level_of(dp.cube, placement.num_cubes, rank);
   placement.pe = level_of(dp.pe, placement.num_pes, rank);
@@ -130,18 +152,26 @@ bool is_gradient_placement(const Placement& gradient, const Placement& tensor) {
 
 void check_holders(std::string_view name, const std::vector<Tensor>& operands) {
   for (const Tensor& operand : operands) runtime::check_on_device(operand, name);
-  const Tensor& first = operands.front();
   for (const Tensor& operand : operands) {
     if (const auto& shards = operand.shards(); shards.front().sip != shards.back().sip) {
       refuse_placement(name, operand, "an operator works inside one device: use num_sips = 1");
     }
-    check_pair(name, first, operand);
+    check_lies_together(name, operand);
   }
+  for (std::size_t i = 1; i < operands.size(); ++i) check_pair(name, operands, i);
+}
+
+void check_lies_together(std::string_view name, const Tensor& x) {
+  if (!runtime::lies_apart(*x.storage())) return;
+  refuse_placement(name, x,
+                   fmt::format("it is a row of a tensor that is cut along its first dimension, and "
+                               "lies on {} alone: copy_ it into a tensor of its own first",
+                               sim::to_string(x.storage()->buffers().front().home)));
 }
 
 void check_operands(std::string_view name, const std::vector<Tensor>& operands) {
   check_holders(name, operands);
-  for (const Tensor& operand : operands) check_types(name, operands.front(), operand);
+  for (std::size_t i = 1; i < operands.size(); ++i) check_types(name, operands, i);
 }
 
 void check_is_whole(std::string_view name, const Tensor& x) {
@@ -190,12 +220,14 @@ void refuse_shapes(std::string_view name, const std::string& text) {
 
 void refuse_placements(std::string_view name, const Tensor& a, const Tensor& b,
                        std::string_view what_is_right) {
-  throw DeviceError(
-      "KB-F003", fmt::format("{}: {} and {}; {}", name, describe(a), describe(b), what_is_right));
+  throw DeviceError("KB-F003", fmt::format("{}: {}, and {}; {}; {}", name, describe(1, a),
+                                           describe(2, b), what_is_right, what_always_fits(a)));
 }
 
 void refuse_placement(std::string_view name, const Tensor& a, std::string_view what_is_right) {
-  throw DeviceError("KB-F003", fmt::format("{}: {}; {}", name, describe(a), what_is_right));
+  throw DeviceError("KB-F003",
+                    fmt::format("{}: its argument, {}; {}; {}", name, runtime::describe(a),
+                                what_is_right, what_always_fits(a)));
 }
 
 }  // namespace kernbench::ops

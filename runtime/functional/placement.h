@@ -83,6 +83,9 @@ bool is_gradient_placement(const Placement& gradient, const Placement& tensor);
 void check_holders(std::string_view name, const std::vector<Tensor>& operands);
 // The same, and KB-F002 if their types differ.
 void check_operands(std::string_view name, const std::vector<Tensor>& operands);
+// Throws DeviceError KB-F003 for a row that does not lie where a policy says
+// (runtime::lies_apart); check_holders() does so too.
+void check_lies_together(std::string_view name, const Tensor& x);
 
 // Throws DeviceError KB-F003 if the tensor is partial, of which a function that is not linear
 // cannot be computed, or if its last dimension is cut, where a function works along it.

@@ -1,5 +1,7 @@
 #include "runtime/functional/reductions.h"
 
+#include <algorithm>
+
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/device_kernel.h"
 

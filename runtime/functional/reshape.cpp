@@ -7,6 +7,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/device_kernel.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/functional/views.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/data/element_range.h"
 
@@ -65,10 +66,12 @@ std::optional<NewPlace> place_of_view(const Tensor& x, const Shape& shape, const
   return std::nullopt;
 }
 
-Tensor view_of(const Tensor& x, const Shape& shape, const DPPolicy& wanted) {
+}  // namespace
+
+Tensor ops::viewed(const Tensor& x, const Shape& shape, const DPPolicy& wanted) {
   auto placed = place_of_view(x, shape, wanted);
   if (!placed) {
-    ops::refuse_placement(
+    refuse_placement(
         "reshape", x,
         fmt::format("as {} its holders would have other elements than now; keep the dimension that "
                     "is cut, or split_heads() and merge_heads() it",
@@ -78,18 +81,16 @@ Tensor view_of(const Tensor& x, const Shape& shape, const DPPolicy& wanted) {
       runtime::make_view_storage(*x.storage(), shape, placed->dp, std::move(placed->shards)));
 }
 
-}  // namespace
-
 Tensor reshape(const Tensor& x, const Shape& shape) {
   ops::check_operands("reshape", {x});
   if (shape.numel() != x.numel()) {
     ops::refuse_shapes("reshape", fmt::format("shape '{}' is invalid for input of size {}",
                                               to_string(shape), x.numel()));
   }
-  return autograd::record("reshape", view_of(x, shape, x.dp()), {x},
-                          [shape = x.shape(), dp = x.dp()](const Tensor& dy) {
-                            return std::vector{view_of(dy, shape, dp)};
-                          });
+  return autograd::record_view(
+      "reshape", ops::viewed(x, shape, x.dp()), x,
+      [shape, dp = x.dp()](const Tensor& of) { return ops::viewed(of, shape, dp); },
+      [shape = x.shape(), dp = x.dp()](const Tensor& dy) { return ops::viewed(dy, shape, dp); });
 }
 
 Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes) {

@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdio>
 #include <deque>
 #include <span>
-#include <typeinfo>
 
+#include "runtime/context/attachments.h"
 #include "runtime/context/failure.h"
 #include "runtime/context/runtime_context.h"
-#include "runtime/multiprocessing/demangle.h"
+#include "runtime/context/simulation.h"
+#include "runtime/multiprocessing/host_room.h"
+#include "runtime/multiprocessing/rank_failure.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::multiprocessing {
@@ -24,44 +29,10 @@ using runtime::FiberLocal;
 using runtime::FiberResult;
 using runtime::LogTopic;
 
-struct Failure {
-  std::string text;  // "boom (std::runtime_error)"
-  ExitCode exit_code = ExitCode::worker_failed;
-  bool passes_unchanged = false;  // it is not about this rank alone
-};
-
-Failure inspect(const std::exception_ptr& exception) {
-  try {
-    std::rethrow_exception(exception);
-  } catch (const DeadlockError& error) {
-    return {error.what(), error.exit_code(), true};
-  } catch (const CollectiveMismatchError& error) {
-    return {error.what(), error.exit_code(), true};
-  } catch (const InternalError& error) {
-    return {error.what(), ExitCode::internal, true};
-  } catch (const Error& error) {
-    return {error.what(), error.exit_code()};
-  } catch (const std::exception& error) {
-    return {fmt::format("{} ({})", error.what(), demangle(typeid(error).name()))};
-  } catch (...) {
-    return {"an exception that is no std::exception"};
-  }
-}
-
-bool is_deadlock(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const DeadlockError&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 }  // namespace
 
 // The ranks of one spawn().
-class World {
+class World final : private runtime::Watchdog::Ranks {
  public:
   // `ends` is called on a rank's fiber behind its body, `returned` when it has returned.
   World(RuntimeContext& torch, int nprocs, std::function<void(int)> body,
@@ -70,11 +41,16 @@ class World {
         body_(std::move(body)),
         ends_(std::move(ends)),
         returned_(std::move(returned)),
-        running_(nprocs) {
-    for (int rank = 0; rank < nprocs; ++rank) start(rank);
-  }
+        running_(nprocs) {}
+  ~World() override { context_ends(); }
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
 
+  // All ranks begin.  Those that have begun are there when it throws.
+  void start_ranks();
   bool join();
+  // From now on nothing of the context may be used: it is being destroyed.
+  void context_ends();
   bool is_over() const { return is_over_; }
   // "rank 0 waited for all_reduce#0 ..., rank 3 was ready to run": those that have not returned.
   std::vector<std::string> unfinished() const;
@@ -83,17 +59,18 @@ class World {
   struct Rank {
     FiberLocal local;
     Fiber* fiber = nullptr;
-    bool ended = false;
+    std::atomic<bool> ended = false;  // the process's watch reads it too
   };
 
   // What a rank raised.
   struct Raised {
     const Rank* rank;
     std::exception_ptr exception;
-    Failure failure;
+    RankFailure failure;
   };
 
   void start(int number);
+  void print_state(int descriptor) const override;
   void ended(Rank& rank, const FiberResult& result);
   void raised(const Rank& rank, const std::exception_ptr& exception);
   void fail(std::uint64_t);
@@ -110,10 +87,56 @@ class World {
   int running_;
   std::deque<Rank> ranks_;  // addresses stay
   Completion all_returned_{torch_.simulation()};
+  bool has_context_ = true;
   bool is_over_ = false;  // joined
   std::vector<Raised> raised_;
   std::exception_ptr failure_;
 };
+
+void World::start_ranks() {
+  runtime::Watchdog& watchdog = torch_.simulation().watchdog();
+  watchdog.start();
+  for (int rank = 0, count = running_; rank < count; ++rank) start(rank);
+  watchdog.set_ranks(*this);
+}
+
+void World::context_ends() {
+  if (!std::exchange(has_context_, false)) return;
+  torch_.simulation().watchdog().forget_ranks(*this);
+}
+
+namespace {
+
+std::string_view present_state_of(const Fiber& fiber) {
+  switch (fiber.state()) {
+    case Fiber::State::starting:
+      return "has not started";
+    case Fiber::State::waiting:
+      return "waits";
+    case Fiber::State::ready:
+      return "is ready to run";
+    default:
+      return "runs";
+  }
+}
+
+}  // namespace
+
+// On the thread of the process's watch: a line for each rank, of many for the first ones.
+void World::print_state(int descriptor) const {
+  constexpr std::size_t kMost = 64;
+  std::string text;
+  for (const Rank& rank : ranks_) {
+    if (static_cast<std::size_t>(rank.local.rank) >= kMost) break;
+    std::array<char, 512> last_call;
+    const std::size_t length = runtime::write_last_call(rank.local, last_call);
+    text += fmt::format("  rank {} {}; {}\n", rank.local.rank,
+                        rank.ended ? "has returned" : present_state_of(*rank.fiber),
+                        std::string_view(last_call.data(), length));
+  }
+  if (ranks_.size() > kMost) text += fmt::format("  and {} ranks more\n", ranks_.size() - kMost);
+  [[maybe_unused]] const ssize_t ignored = ::write(descriptor, text.data(), text.size());
+}
 
 void World::start(int number) {
   Rank& rank = ranks_.emplace_back();
@@ -241,10 +264,31 @@ std::vector<std::string> World::unfinished() const {
   return texts;
 }
 
+namespace {
+
+// A rank, or a kernel, cannot wait for the end of what it is part of.
+[[noreturn]] void refuse_join(const FiberLocal& local) {
+  const bool is_rank = local.kind == FiberLocal::Kind::rank;
+  throw CollectiveError("KB-R004",
+                        fmt::format("join() inside {} (rank {}): the ranks cannot wait for "
+                                    "themselves; join() them where spawn() was called",
+                                    is_rank ? "a worker" : "a kernel", local.rank));
+}
+
+}  // namespace
+
 bool World::join() {
+  if (has_context_ && torch_.simulation().fibers().current() != nullptr) {
+    refuse_join(torch_.simulation().local());
+  }
   if (is_over_) {
     if (failure_ != nullptr) std::rethrow_exception(failure_);
     return true;
+  }
+  if (!has_context_) {
+    throw CollectiveError("KB-R013",
+                          "join() after the end of the context: its ranks were unwound with it; "
+                          "join() them first");
   }
   is_over_ = true;
   try {
@@ -252,6 +296,7 @@ bool World::join() {
   } catch (...) {
     if (failure_ == nullptr) failure_ = std::current_exception();
   }
+  torch_.simulation().watchdog().forget_ranks(*this);
   torch_.attachments().forget_ranks();
   if (failure_ == nullptr) {
     torch_.simulation().release(this);
@@ -270,7 +315,7 @@ bool ProcessContext::join() {
   return world_->join();
 }
 
-// For the end of the context.  Silent if an exception is on its way: that is what happened.
+// Silent if an exception is on its way: that is what happened.
 void Multiprocessing::report_unfinished() const {
   const auto last = last_.lock();
   if (last == nullptr || last->is_over() || std::uncaught_exceptions() > 0) return;
@@ -280,7 +325,13 @@ void Multiprocessing::report_unfinished() const {
              "kernbench: warning: [KB-R013] the context ends with {} unfinished worker{}, which {} "
              "unwound ({}); join() them first\n",
              ranks.size(), ranks.size() == 1 ? "" : "s", ranks.size() == 1 ? "is" : "are",
-             fmt::join(ranks, ", "));
+             visible(fmt::format("{}", fmt::join(ranks, ", "))));
+}
+
+void Multiprocessing::context_ends() {
+  for (const std::weak_ptr<World>& kept : worlds_) {
+    if (const auto world = kept.lock()) world->context_ends();
+  }
 }
 
 ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body) {
@@ -295,6 +346,7 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
     throw CollectiveError("KB-R004", "spawn() while the ranks of another one run: join() it first");
   }
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
+  check_has_room(nprocs);
   torch_.distributed.ranks_start(nprocs);
   torch_.attachments().forget_ranks();  // of a run that failed and was not joined
   const auto world = std::make_shared<World>(
@@ -302,6 +354,15 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
       [this](int rank) { torch_.distributed.rank_returned(rank); });
   torch_.simulation().keep(world);
   last_ = world;
+  std::erase_if(worlds_, [](const std::weak_ptr<World>& kept) { return kept.expired(); });
+  worlds_.push_back(world);
+  try {
+    world->start_ranks();
+  } catch (...) {  // the host has no room for them
+    torch_.simulation().abandon();
+    torch_.distributed.run_abandoned();
+    throw;
+  }
   return ProcessContext(world);
 }
 

@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -41,6 +40,32 @@ namespace multiprocessing {
 
 class World;
 
+// Tells if spawn() can call a worker: as fn(rank, args...).  Functions, since the compiler says
+// more about concepts and variables that are false.
+template <class Function, class... Arguments>
+consteval bool is_worker() {
+  return std::is_invocable_v<Function&, int, Arguments&...>;
+}
+
+// The type that a worker returns; void of one that cannot be called, which spawn() refuses.
+template <class Function, class... Arguments>
+struct WorkerResult {
+  using type = void;
+};
+template <class Function, class... Arguments>
+requires(is_worker<Function, Arguments...>()) struct WorkerResult<Function, Arguments...> {
+  using type = std::invoke_result_t<Function&, int, Arguments&...>;
+};
+
+template <class T>
+inline constexpr bool kIsTuple = false;
+template <class... Arguments>
+inline constexpr bool kIsTuple<std::tuple<Arguments...>> = true;
+template <class T>
+consteval bool is_tuple() {
+  return kIsTuple<std::remove_cvref_t<T>>;
+}
+
 // As torch.multiprocessing.spawn's arguments.
 struct SpawnOptions {
   bool join = true;
@@ -55,6 +80,8 @@ class ProcessContext {
   explicit ProcessContext(std::shared_ptr<World> world) : world_(std::move(world)) {}
 
   // Returns true when all ranks have returned.  Throws as spawn().  Any number of times.
+  // Throws CollectiveError KB-R004 in one of these ranks, and in a kernel; KB-R013 if the context
+  // has ended and they were not joined before.
   bool join();
 
  private:
@@ -75,14 +102,20 @@ class Multiprocessing {
   // thrown.  Of several that raise at one instant the lowest rank is the
   // cause, the others are listed as suppressed.  DeadlockError and CollectiveMismatchError, which
   // are about the group, are thrown as they are.  Throws CollectiveError KB-R004 inside a worker or
-  // a kernel, or while the ranks of another spawn() are not joined; KB-R010 for nprocs < 1.
+  // a kernel, or while the ranks of another spawn() are not joined; KB-R010 for nprocs < 1;
+  // LimitError KB-L001 for more than the host can hold.
   template <class Function, class... Arguments>
   auto spawn(Function&& fn, std::tuple<Arguments...> args = {}, int nprocs = 1) {
-    using Result = std::invoke_result_t<Function&, int, Arguments&...>;
-    if constexpr (std::is_void_v<Result>) {
+    static_assert(is_worker<Function, Arguments...>(),
+                  "spawn(fn, args, nprocs): fn is called as fn(int rank, args...), with what the "
+                  "tuple args has as lvalues, and this one cannot be");
+    using Result = typename WorkerResult<Function, Arguments...>::type;
+    if constexpr (!is_worker<Function, Arguments...>()) {
+      return;
+    } else if constexpr (std::is_void_v<Result>) {
       start(nprocs, [&](int rank) { call(fn, rank, args); }).join();
     } else {
-      std::vector<std::optional<Result>> results(static_cast<std::size_t>(std::max(nprocs, 0)));
+      std::vector<std::optional<Result>> results(static_cast<std::size_t>(nprocs > 0 ? nprocs : 0));
       start(nprocs, [&](int rank) {
         results[static_cast<std::size_t>(rank)].emplace(call(fn, rank, args));
       }).join();
@@ -96,10 +129,25 @@ class Multiprocessing {
   template <class Function, class... Arguments>
   ProcessContext spawn(Function fn, std::tuple<Arguments...> args, int nprocs,
                        const SpawnOptions& options) {
-    ProcessContext context = start(nprocs, [fn = std::move(fn), args = std::move(args)](
-                                               int rank) mutable { call(fn, rank, args); });
-    if (options.join) context.join();
-    return context;
+    static_assert(is_worker<Function, Arguments...>(),
+                  "spawn(fn, args, nprocs): fn is called as fn(int rank, args...), with what the "
+                  "tuple args has as lvalues, and this one cannot be");
+    if constexpr (is_worker<Function, Arguments...>()) {
+      ProcessContext context = start(nprocs, [fn = std::move(fn), args = std::move(args)](
+                                                 int rank) mutable { call(fn, rank, args); });
+      if (options.join) context.join();
+      return context;
+    } else {
+      return ProcessContext(nullptr);
+    }
+  }
+
+  // Arguments that are no tuple: refused by the compiler, in a few lines.
+  template <class Function, class Arguments, class... Rest>
+  requires(!is_tuple<Arguments>()) void spawn(Function&&, Arguments&&, Rest&&...) {
+    static_assert(is_tuple<Arguments>(),
+                  "spawn(fn, args, nprocs): args is a tuple, std::tuple{...} of copies or "
+                  "std::forward_as_tuple(...) of what the ranks share");
   }
 
  private:
@@ -113,10 +161,13 @@ class Multiprocessing {
   friend class kernbench::RuntimeContext;
 
   ProcessContext start(int nprocs, std::function<void(int)> body);
+  // For the end of the context.
   void report_unfinished() const;
+  void context_ends();
 
   RuntimeContext& torch_;
-  std::weak_ptr<World> last_;  // that was started
+  std::weak_ptr<World> last_;                 // that was started
+  std::vector<std::weak_ptr<World>> worlds_;  // those that somebody may join still
 };
 
 }  // namespace multiprocessing

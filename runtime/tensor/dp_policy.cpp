@@ -6,11 +6,14 @@
 #include <array>
 
 #include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench {
 
 namespace {
+
+constexpr std::size_t kShardCount = 4;
 
 struct Part {
   std::vector<std::int64_t> offset;
@@ -30,6 +33,13 @@ Part share_of(const Part& whole, Shard shard, int index, int count) {
   return part;
 }
 
+void check_shard(std::string_view level, Shard shard) {
+  if (is_enumerator(shard, kShardCount)) return;
+  throw DeviceError("KB-K010", fmt::format("DPPolicy: {} = {} is no Shard; there are: replicate, "
+                                           "row_wise, column_wise, partial",
+                                           level, number_of(shard)));
+}
+
 int count_of(int wanted, int available, std::string_view what) {
   if (wanted < 0) {
     throw DeviceError("KB-K010",
@@ -47,7 +57,7 @@ int count_of(int wanted, int available, std::string_view what) {
 std::string_view name_of(Shard shard) {
   constexpr std::array<std::string_view, 4> kNames = {"replicate", "row_wise", "column_wise",
                                                       "partial"};
-  return kNames.at(static_cast<std::size_t>(shard));
+  return name_in(kNames, shard);
 }
 
 std::string to_string(const DPPolicy& policy) {
@@ -59,6 +69,8 @@ std::string to_string(const DPPolicy& policy) {
 
 std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const Topology& topology,
                              int sip, int num_sips) {
+  check_shard("cube", policy.cube);
+  check_shard("pe", policy.pe);
   const int sips = count_of(num_sips, topology.system.sip_count - sip, "sips");
   const int cubes = count_of(policy.num_cubes, topology.cube_count(), "cubes");
   const int pes = count_of(policy.num_pes, topology.pe_count(), "pes");
@@ -75,6 +87,14 @@ std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const T
     }
   }
   return shards;
+}
+
+int DPPolicy::cube_holders(const Topology& topology) const {
+  return num_cubes == 0 ? topology.cube_count() : num_cubes;
+}
+
+int DPPolicy::pe_holders(const Topology& topology) const {
+  return num_pes == 0 ? topology.pe_count() : num_pes;
 }
 
 }  // namespace kernbench

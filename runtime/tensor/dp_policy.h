@@ -30,6 +30,10 @@ struct DPPolicy {
   int num_cubes = 0;  // the first so many; 0: all
   int num_pes = 0;    // of each cube, the first so many; 0: all
 
+  // How many cubes of a device, and PEs of a cube, hold a part: the count 0 means all.
+  int cube_holders(const Topology& topology) const;
+  int pe_holders(const Topology& topology) const;
+
   // One copy, on the first PE of the first cube.
   static constexpr DPPolicy replicated() {
     return {.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1, .num_pes = 1};

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 
+#include "runtime/context/call_site.h"
+#include "runtime/context/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -62,7 +64,7 @@ void HostCopy::landed(std::uint64_t index) {
   const ShardWrite& write = writes_[index];
   const sim::DeviceBuffer& buffer = storage().buffers()[write.shard];
   sim::Machine& machine = storage().simulation->machine();
-  machine.memory().store(buffer.region, 0, value_of(write));
+  machine.memory().store(buffer.region, buffer.first, value_of(write));
   const sim::OpRecord op{sim::OpKind::copy_in,
                          buffer.dtype,
                          sim::pe_number(machine.topology(), buffer.home),
@@ -77,7 +79,8 @@ void HostCopy::landed(std::uint64_t index) {
 
 }  // namespace
 
-void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes) {
+void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::string_view function,
+                    const std::source_location& location) {
   if (writes.empty()) return;
   Simulation& simulation = *target.storage()->simulation;
   const FiberLocal& local = simulation.local();
@@ -85,11 +88,8 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes) {
     throw CollectiveError("KB-R012", fmt::format("copy_ into tensor '{}' inside kernel '{}'",
                                                  target.name(), local.kernel));
   }
-  if (const auto& works = target.storage()->memory->works; !works.empty()) {
-    throw CollectiveError("KB-G003", fmt::format("host write to tensor '{}', which {} still uses; "
-                                                 "wait for its Work first",
-                                                 target.name(), *works.front()));
-  }
+  check_may_touch(target, Touch::writes,
+                  [&] { return fmt::format("{} at {}", function, call_site(location)); });
   const auto copy = std::make_shared<HostCopy>(target, std::move(writes));
   simulation.keep(copy);
   copy->run();

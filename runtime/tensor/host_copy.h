@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <source_location>
+#include <string_view>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
@@ -18,7 +20,18 @@ struct ShardWrite {
 };
 
 // One transfer per shard, all begun now; waits for the last.  Each shard's new contents are visible
-// when its own transfer has landed.
-void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes);
+// when its own transfer has landed.  `function` is what the user called at `location`.
+// Throws CollectiveError KB-R012 inside a kernel, KB-G003 if an operation under way uses the target
+// (runtime/tensor/data_under_way.h).
+void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::string_view function,
+                    const std::source_location& location);
+
+// The parts of Tensor::copy_() and Tensor::copy_shard_() that are not autograd's.
+// REQUIRES: both are defined, and of the same shape
+void copy_elements(const Tensor& into, const Tensor& source,
+                   const std::source_location& location = std::source_location::current());
+// Throws DeviceError KB-M017, KB-M015.  REQUIRES: both are defined
+void copy_elements_of_shard(const Tensor& into, std::size_t index, const Tensor& source,
+                            const std::source_location& location);
 
 }  // namespace kernbench::runtime

@@ -1,7 +1,10 @@
 #include "runtime/tensor/host_read.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "runtime/context/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -9,7 +12,14 @@ namespace kernbench::runtime {
 
 std::string_view name_of(HostRead entry_point) {
   constexpr std::array<std::string_view, kHostReads.size()> kNames = {
-      "to_vector", "shard_to_vector", "item", "at", "to_eigen", "format", "copy_ (its source)"};
+      "to_vector",
+      "shard_to_vector",
+      "item",
+      "at",
+      "to_eigen",
+      "format",
+      "copy_ (its source)",
+      "cross_entropy (its targets)"};
   return kNames.at(static_cast<std::size_t>(entry_point));
 }
 
@@ -34,6 +44,7 @@ void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
       throw;
     }
   }
+  know_all_done(storage);
 }
 
 }  // namespace kernbench::runtime

@@ -23,16 +23,20 @@ enum class HostRead : std::uint8_t {
   to_eigen,
   format,
   copy_source,
+  targets,
 };
 
 inline constexpr std::array kHostReads = {
-    HostRead::to_vector, HostRead::shard_to_vector, HostRead::item,       HostRead::at,
-    HostRead::to_eigen,  HostRead::format,          HostRead::copy_source};
+    HostRead::to_vector, HostRead::shard_to_vector, HostRead::item,        HostRead::at,
+    HostRead::to_eigen,  HostRead::format,          HostRead::copy_source, HostRead::targets};
 
 std::string_view name_of(HostRead entry_point);
 
 // Waits, as `entry_point`, until no launch, copy or collective that uses the tensor is under way.
 // Throws CollectiveError KB-R012 inside a kernel.
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point);
+
+// All elements, row by row, for what only needs to look at them.
+std::vector<float> read_elements(const Tensor& tensor, HostRead entry_point);
 
 }  // namespace kernbench::runtime

@@ -48,7 +48,8 @@ void replicate_sum(Tensor::Storage& storage) {
 sim::Value load_block(const Tensor::Storage& storage, std::int64_t first, std::int64_t count) {
   sim::MemoryStore& memory = memory_of(storage);
   if (!is_sum(storage) && holds_all(storage, 0)) {
-    return memory.load(storage.buffers().front().region, first, count);
+    const sim::DeviceBuffer& buffer = storage.buffers().front();
+    return memory.load(buffer.region, buffer.first + first, count);
   }
   std::vector<Run> runs;
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
@@ -59,8 +60,8 @@ sim::Value load_block(const Tensor::Storage& storage, std::int64_t first, std::i
   std::vector<sim::Value> parts;
   std::int64_t end = first;
   for (const Run& run : runs) {
-    const sim::Value part =
-        memory.load(storage.buffers()[run.shard].region, run.in_shard, run.count);
+    const sim::DeviceBuffer& buffer = storage.buffers()[run.shard];
+    const sim::Value part = memory.load(buffer.region, buffer.first + run.in_shard, run.count);
     if (run.in_tensor < end) {
       parts.back() = memory.math(sim::MathOp::add, parts.back(), part);
     } else {
@@ -78,13 +79,15 @@ void store_block(Tensor::Storage& storage, std::int64_t first, const sim::Value&
   std::vector<Run> runs;
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
     if (holds_all(storage, i)) {
-      memory.store(storage.buffers()[i].region, first, value);
+      const sim::DeviceBuffer& buffer = storage.buffers()[i];
+      memory.store(buffer.region, buffer.first + first, value);
     } else {
       add_runs(runs, storage, i, first, value.element_count());
     }
   }
   for (const Run& run : runs) {
-    memory.store(storage.buffers()[run.shard].region, run.in_shard,
+    const sim::DeviceBuffer& buffer = storage.buffers()[run.shard];
+    memory.store(buffer.region, buffer.first + run.in_shard,
                  memory.slice(value, run.in_tensor - first, run.count));
   }
 }

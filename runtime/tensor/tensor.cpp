@@ -1,5 +1,7 @@
 #include "runtime/tensor/tensor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <compare>
 #include <map>
@@ -51,8 +53,8 @@ using runtime::is_sum;
 
 std::vector<float> read_shard(const Tensor::Storage& storage, std::size_t index) {
   const sim::DeviceBuffer& buffer = storage.buffers().at(index);
-  return storage.simulation->read(
-      storage.simulation->machine().memory().load(buffer.region, 0, buffer.element_count));
+  return storage.simulation->read(storage.simulation->machine().memory().load(
+      buffer.region, buffer.first, buffer.element_count));
 }
 
 std::vector<float> gather(const Tensor::Storage& storage) {
@@ -93,9 +95,10 @@ float gather_one(const Tensor::Storage& storage, std::span<const std::int64_t> i
     if (!contributes(storage, shard) || shard.shape.numel() == 0) continue;
     const auto position = position_in(shard, index);
     if (!position) continue;
+    const sim::DeviceBuffer& buffer = storage.buffers()[i];
     const float part = storage.simulation
                            ->read(storage.simulation->machine().memory().load(
-                               storage.buffers()[i].region, *position, 1))
+                               buffer.region, buffer.first + *position, 1))
                            .front();
     element = is_sum(storage) ? element + part : part;
   }
@@ -113,7 +116,10 @@ void begin_read(Tensor::Storage& storage, HostRead entry_point) {
 }
 
 std::vector<float> read(Tensor::Storage& storage, HostRead entry_point) {
-  if (storage.is_host()) return storage.host;
+  if (storage.is_host()) {
+    const std::span<const float> elements = storage.host_elements();
+    return {elements.begin(), elements.end()};
+  }
   begin_read(storage, entry_point);
   return gather(storage);
 }
@@ -196,22 +202,22 @@ float Tensor::at(std::initializer_list<std::int64_t> index) const {
     throw DeviceError("KB-M017", fmt::format("tensor '{}' {} takes {} indices, not {}", name(),
                                              to_string(shape()), shape().rank(), dimension));
   }
-  if (is_host()) return checked().host[static_cast<std::size_t>(position)];
+  if (is_host()) return checked().host_elements()[static_cast<std::size_t>(position)];
   begin_read(checked(), HostRead::at);
   return gather_one(checked(), std::span(index.begin(), index.size()));
 }
 
-Tensor& Tensor::copy_(const Tensor& source) {
-  Storage& target = checked();
-  if (source.shape() != shape()) {
-    throw DeviceError("KB-M015",
-                      fmt::format("copy_: '{}' is {}, '{}' is {}; they must agree", source.name(),
-                                  to_string(source.shape()), name(), to_string(shape())));
-  }
-  const std::vector<float> elements = read(source.checked(), HostRead::copy_source);
+std::vector<float> runtime::read_elements(const Tensor& tensor, HostRead entry_point) {
+  return read(*tensor.storage(), entry_point);
+}
+
+void runtime::copy_elements(const Tensor& into, const Tensor& source,
+                            const std::source_location& location) {
+  Tensor::Storage& target = *into.storage();
+  const std::vector<float> elements = read(*source.storage(), HostRead::copy_source);
   if (target.is_host()) {
-    target.host = elements;
-    return *this;
+    std::ranges::copy(elements, target.host_elements().begin());
+    return;
   }
   std::vector<runtime::ShardWrite> writes;
   std::map<Place, std::shared_ptr<const std::vector<float>>> parts;  // copies share theirs
@@ -220,24 +226,23 @@ Tensor& Tensor::copy_(const Tensor& source) {
     if (part == nullptr) part = part_of(target, i, elements);
     writes.push_back({i, part});
   }
-  runtime::copy_from_host(*this, std::move(writes));
-  return *this;
+  runtime::copy_from_host(into, std::move(writes), "copy_", location);
 }
 
-Tensor& Tensor::copy_shard_(std::size_t index, const Tensor& source) {
-  check_shard(checked(), index, "copy_shard_");
-  const ShardInfo& shard = shards()[index];
+void runtime::copy_elements_of_shard(const Tensor& into, std::size_t index, const Tensor& source,
+                                     const std::source_location& location) {
+  check_shard(*into.storage(), index, "copy_shard_");
+  const ShardInfo& shard = into.shards()[index];
   if (source.shape() != shard.shape) {
     throw DeviceError(
         "KB-M015", fmt::format("copy_shard_: '{}' is {}, shard {} of '{}' is {}; they must agree",
-                               source.name(), to_string(source.shape()), index, name(),
+                               source.name(), to_string(source.shape()), index, into.name(),
                                to_string(shard.shape)));
   }
   std::vector<runtime::ShardWrite> writes;
   writes.push_back({index, std::make_shared<const std::vector<float>>(
-                               read(source.checked(), HostRead::copy_source))});
-  runtime::copy_from_host(*this, std::move(writes));
-  return *this;
+                               read(*source.storage(), HostRead::copy_source))});
+  runtime::copy_from_host(into, std::move(writes), "copy_shard_", location);
 }
 
 }  // namespace kernbench

@@ -2,11 +2,12 @@
 
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -24,6 +25,9 @@ class Matrix;  // for to_eigen(); this header does not need Eigen
 namespace kernbench {
 
 class RuntimeContext;
+
+// The user's line, for messages.
+using Location = std::source_location;
 
 // As torch's keyword arguments of zeros(), full(), ...
 struct TensorOptions {
@@ -52,16 +56,33 @@ class Tensor {
   // Where its parts lie: (sip, cube, pe), slice and address; by cube, then PE.
   const std::vector<ShardInfo>& shards() const;
 
+  // Element `index` of the first dimension, counted from the end if it is negative: row i of a
+  // matrix, an element of a vector.  A view (torch.select): what is written into it is written into
+  // this tensor, and gradients flow through it.  Where the first dimension is cut, the view lies on
+  // the holders of that row alone; then the host reads and writes it, launch() takes it, and
+  // operators and collectives do not.
+  // Throws DeviceError KB-M017 if there is no such dimension or index.
+  Tensor operator[](std::int64_t index) const;
+
   // Writes `source`, of the same shape, into this tensor: over the host link, in simulated time. Of
   // a partial tensor the first holder gets the values and the others 0, so that the value is
-  // source's.  Elements are rounded to this tensor's type.  Waits until it is done (torch's copy_).
-  // Throws DeviceError KB-M015 if the shapes differ.
-  Tensor& copy_(const Tensor& source);
+  // source's.  Elements are rounded to this tensor's type.  Waits until it is done.
+  //
+  // torch's copy_, recorded as there (ADR-0162): of a device's tensor, the gradient of this tensor,
+  // and of all that it is a view of or that are views of it, flows to `source` from now on, and
+  // none to what its old elements were computed from.  A host tensor is a constant; into a leaf
+  // that requires a gradient it is loaded, as by load_state_dict(). Throws DeviceError KB-M015 if
+  // the shapes differ; CollectiveError KB-A008 for another source, with gradients enabled, into a
+  // leaf that requires one or into a view of such a leaf, KB-A009 into a view that was made without
+  // gradients, KB-G003 if an operation that was issued and not waited for uses this tensor.
+  Tensor& copy_(const Tensor& source, Location location = Location::current());
 
   // The same for one holder alone: shards()[index] becomes `source`, of that shard's shape.  This
   // is how the summands of a partial tensor are given (DTensor.from_local).
-  // Throws DeviceError KB-M017 if there is no such shard, KB-M015 if the shapes differ.
-  Tensor& copy_shard_(std::size_t index, const Tensor& source);
+  // Throws DeviceError KB-M017 if there is no such shard, KB-M015 if the shapes differ;
+  // CollectiveError KB-A008 if a gradient would have to flow through it, which is not recorded.
+  Tensor& copy_shard_(std::size_t index, const Tensor& source,
+                      Location location = Location::current());
 
   // Autograd, as in PyTorch (ADR-0130).  Errors are CollectiveErrors with PyTorch's texts.
 
@@ -151,8 +172,6 @@ Eigen::Matrix<T, -1, -1, 1, -1, -1> Tensor::to_eigen() const {
 
 template <>
 struct fmt::formatter<kernbench::Tensor> : fmt::formatter<std::string_view> {
-  template <class FormatContext>
-  auto format(const kernbench::Tensor& tensor, FormatContext& context) const {
-    return fmt::formatter<std::string_view>::format(kernbench::to_string(tensor), context);
-  }
+  fmt::format_context::iterator format(const kernbench::Tensor& tensor,
+                                       fmt::format_context& context) const;
 };

@@ -53,3 +53,8 @@ std::string to_string(const Tensor& tensor) {
 }
 
 }  // namespace kernbench
+
+fmt::format_context::iterator fmt::formatter<kernbench::Tensor>::format(
+    const kernbench::Tensor& tensor, fmt::format_context& context) const {
+  return fmt::formatter<std::string_view>::format(kernbench::to_string(tensor), context);
+}

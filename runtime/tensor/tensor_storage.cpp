@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench {
 
@@ -18,6 +20,7 @@ namespace runtime {
 TensorMemory::~TensorMemory() {
   for (const sim::DeviceBuffer& buffer : buffers) {
     simulation->machine().memory().destroy_region(buffer.region);
+    if (place_of != nullptr) continue;
     simulation->allocator(buffer.home.sip)
         .free(buffer.address, buffer.element_count * size_of(buffer.dtype));
   }
@@ -38,8 +41,14 @@ bool is_copied(const Tensor::Storage& storage, Shard shard) {
 }  // namespace
 
 bool contributes(const Tensor::Storage& storage, const ShardInfo& shard) {
-  return (shard.cube == 0 || !is_copied(storage, storage.dp.cube)) &&
-         (shard.pe == 0 || !is_copied(storage, storage.dp.pe));
+  const ShardInfo& first = storage.shards.front();
+  return (shard.cube == first.cube || !is_copied(storage, storage.dp.cube)) &&
+         (shard.pe == first.pe || !is_copied(storage, storage.dp.pe));
+}
+
+bool lies_apart(const Tensor::Storage& storage) {
+  const ShardInfo& first = storage.shards.front();
+  return first.cube != 0 || first.pe != 0;
 }
 
 bool is_sum(const Tensor::Storage& storage) {
@@ -49,10 +58,16 @@ bool is_sum(const Tensor::Storage& storage) {
 std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
                                                      int device, const Shape& shape,
                                                      const TensorOptions& options) {
+  if (!is_enumerator(options.dtype, kDTypes.size())) {
+    throw DeviceError("KB-M014",
+                      fmt::format("tensor '{}' of dtype {}: there is none of that number; "
+                                  "there are: f16, bf16, f32",
+                                  visible(options.name), number_of(options.dtype)));
+  }
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
   storage->dtype = options.dtype;
-  storage->name = options.name;
+  storage->name = visible(options.name);  // it goes into messages
   storage->device = device;
   storage->dp = options.dp;
   storage->shards =
@@ -75,9 +90,13 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
   return storage;
 }
 
-std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, const Shape& shape,
-                                                   const DPPolicy& dp,
-                                                   std::vector<ShardInfo> shards) {
+namespace {
+
+// A tensor of the base's name, type and device, in this memory.
+std::shared_ptr<Tensor::Storage> make_storage_in(std::shared_ptr<TensorMemory> memory,
+                                                 const Tensor::Storage& base, const Shape& shape,
+                                                 const DPPolicy& dp,
+                                                 std::vector<ShardInfo> shards) {
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
   storage->dtype = base.dtype;
@@ -86,10 +105,34 @@ std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, 
   storage->dp = dp;
   storage->shards = std::move(shards);
   storage->simulation = base.simulation;
-  storage->memory = base.memory;
+  storage->memory = std::move(memory);
   storage->in_memory =
       storage->memory->tensors.insert(storage->memory->tensors.end(), storage.get());
   return storage;
+}
+
+}  // namespace
+
+std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, const Shape& shape,
+                                                   const DPPolicy& dp,
+                                                   std::vector<ShardInfo> shards) {
+  auto view = make_storage_in(base.memory, base, shape, dp, std::move(shards));
+  view->part = base.part;
+  return view;
+}
+
+Tensor snapshot_of(const Tensor& tensor) {
+  const Tensor::Storage& base = *tensor.storage();
+  sim::MemoryStore& store = base.simulation->machine().memory();
+  auto memory = std::make_shared<TensorMemory>(base.simulation, base.memory);
+  for (const sim::DeviceBuffer& buffer : base.buffers()) {
+    sim::DeviceBuffer& copy = memory->buffers.emplace_back(buffer);
+    copy.region = store.create_region(buffer.dtype, buffer.element_count);
+    copy.address += buffer.first * size_of(buffer.dtype);
+    copy.first = 0;
+    store.store(copy.region, 0, store.load(buffer.region, buffer.first, buffer.element_count));
+  }
+  return Tensor(make_storage_in(std::move(memory), base, base.shape, base.dp, base.shards));
 }
 
 std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape,
@@ -97,7 +140,7 @@ std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape,
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
   storage->name = "host tensor";
-  storage->host = std::move(elements);
+  storage->host = std::make_shared<std::vector<float>>(std::move(elements));
   return storage;
 }
 
@@ -131,14 +174,16 @@ void fill(Tensor::Storage& storage, float value) {
   for (std::size_t i = 0; i < storage.buffers().size(); ++i) {
     const sim::DeviceBuffer& buffer = storage.buffers()[i];
     const float summand = holds_summand_zero(storage, i) ? 0.0F : value;
-    memory.store(buffer.region, 0, memory.constant(buffer.dtype, buffer.element_count, summand));
+    memory.store(buffer.region, buffer.first,
+                 memory.constant(buffer.dtype, buffer.element_count, summand));
   }
 }
 
 bool holds_summand_zero(const Tensor::Storage& storage, std::size_t shard) {
   const ShardInfo& info = storage.shards[shard];
-  return (storage.dp.cube == Shard::partial && info.cube != 0) ||
-         (storage.dp.pe == Shard::partial && info.pe != 0);
+  const ShardInfo& first = storage.shards.front();
+  return (storage.dp.cube == Shard::partial && info.cube != first.cube) ||
+         (storage.dp.pe == Shard::partial && info.pe != first.pe);
 }
 
 }  // namespace runtime

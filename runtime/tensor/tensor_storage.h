@@ -4,23 +4,28 @@
 
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/context/simulation.h"
+#include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
 
 namespace autograd {
 struct Meta;
-}
+struct View;
+}  // namespace autograd
 
 namespace runtime {
 
 // What a tensor has in common with its views: the memory of the shards, and who uses it.
 struct TensorMemory {
-  explicit TensorMemory(std::shared_ptr<Simulation> of) : simulation(std::move(of)) {}
+  explicit TensorMemory(std::shared_ptr<Simulation> of,
+                        std::shared_ptr<const TensorMemory> whose_place = nullptr)
+      : simulation(std::move(of)), place_of(std::move(whose_place)) {}
   TensorMemory(const TensorMemory&) = delete;
   TensorMemory& operator=(const TensorMemory&) = delete;
   ~TensorMemory();
@@ -29,14 +34,14 @@ struct TensorMemory {
   void end_use();
 
   const std::shared_ptr<Simulation> simulation;
-  std::vector<sim::DeviceBuffer> buffers;  // beside each tensor's shards
-  std::list<Tensor::Storage*> tensors;     // that lie in it: the first, and its views
+  const std::shared_ptr<const TensorMemory> place_of;  // of a snapshot: whose addresses it has
+  std::vector<sim::DeviceBuffer> buffers;              // beside each tensor's shards
+  std::list<Tensor::Storage*> tensors;                 // that lie in it: the first, and its views
 
   // Launches, copies and collectives under way that use it, and who waits for their end.
   int pending = 0;
   std::vector<Completion*> waiters;
-  std::vector<const std::string*> works;    // what was issued with async_op and uses it
-  std::vector<const std::string*> writers;  // those of them that are to write it
+  std::vector<AccessUnderWay> accesses;  // of operations not known to be done; with some that are
 };
 
 }  // namespace runtime
@@ -46,16 +51,19 @@ struct Tensor::Storage {
   DType dtype = DType::f32;
   std::string name;
 
-  // A host tensor has its elements here, and nothing of what follows.
-  std::vector<float> host;
+  // A host tensor has its elements here, from `host_first` on, and nothing of what follows.
+  std::shared_ptr<std::vector<float>> host;
+  std::int64_t host_first = 0;
 
   std::shared_ptr<runtime::Simulation> simulation;  // a tensor may outlive its context
   int device = 0;
   DPPolicy dp;
   std::vector<ShardInfo> shards;
   std::shared_ptr<runtime::TensorMemory> memory;
+  std::vector<sim::DeviceBuffer> part;       // of a view of some elements: beside `shards`
   std::list<Storage*>::iterator in_memory;   // its place in memory->tensors
   std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient
+  std::shared_ptr<autograd::View> view;      // null: no view that autograd knows of
 
   Storage() = default;
   Storage(const Storage&) = delete;
@@ -63,7 +71,13 @@ struct Tensor::Storage {
   ~Storage();
 
   bool is_host() const { return simulation == nullptr; }
-  const std::vector<sim::DeviceBuffer>& buffers() const { return memory->buffers; }
+  std::span<float> host_elements() const {
+    return std::span(*host).subspan(static_cast<std::size_t>(host_first),
+                                    static_cast<std::size_t>(shape.numel()));
+  }
+  const std::vector<sim::DeviceBuffer>& buffers() const {
+    return part.empty() ? memory->buffers : part;
+  }
   void begin_use() { memory->begin_use(); }
   void end_use() { memory->end_use(); }
 };
@@ -81,6 +95,18 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
 std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, const Shape& shape,
                                                    const DPPolicy& dp,
                                                    std::vector<ShardInfo> shards);
+
+// The tensor as it is now, at the same addresses: what is written to it afterwards does not change
+// the snapshot.  It takes no simulated time and no memory of the device (ADR-0151).
+Tensor snapshot_of(const Tensor& tensor);
+// Element `index` of the first dimension, in the same memory: of a matrix a row.  Where that
+// dimension is cut, only the holders that have it are holders of the view.  It needs no gradient.
+// REQUIRES: there is such a dimension, and it has this index
+Tensor row_of(const Tensor& tensor, std::int64_t index);
+
+// True if a tensor does not lie on the first cubes and PEs, as every policy says: a row of one that
+// is cut along its first dimension.
+bool lies_apart(const Tensor::Storage& storage);
 
 std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape, std::vector<float> elements);
 

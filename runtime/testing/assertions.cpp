@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "runtime/distributed/fingerprint.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::testing {

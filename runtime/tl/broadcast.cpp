@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim_engine/components/kernel_run.h"
+
 namespace kernbench::tl {
 
 namespace {

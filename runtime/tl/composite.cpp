@@ -2,12 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/tl/command_budget.h"
 #include "runtime/tl/tl.h"
+#include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 
 namespace {
+
+constexpr std::size_t kActivationCount = 5;
 
 // So that products of two sizes do not overflow.
 constexpr std::int64_t kMostSize = (std::int64_t{1} << 31) - 1;
@@ -51,7 +59,7 @@ sim::MatrixAt Context::matrix_at(std::string_view operand, const Pointer& pointe
                                  const Shape& shape, DType dtype, std::int64_t pitch) const {
   const std::int64_t distance = pitch == 0 ? shape[1] : pitch;
   rows_at(fmt::format("tl.composite ({})", operand), pointer, shape, dtype, distance);
-  return {pointer.buffer_, pointer.offset_, distance};
+  return {pointer.buffer_, pointer.offset(), distance};
 }
 
 sim::CompositePlan Context::plan_of(const CompositeGemm& gemm) const {
@@ -69,6 +77,12 @@ sim::CompositePlan Context::plan_of(const CompositeGemm& gemm) const {
                      gemm.c_pitch);
   if (gemm.bias) plan.bias = matrix_at("bias", *gemm.bias, {1, gemm.n}, gemm.bias->dtype(), 0);
   plan.scale = static_cast<float>(gemm.scale);
+  if (!is_enumerator(gemm.activation, kActivationCount)) {
+    throw DeviceError("KB-K036",
+                      fmt::format("{}: there is no activation {}; there are: none, relu, "
+                                  "sigmoid, silu, gelu",
+                                  where("tl.composite"), number_of(gemm.activation)));
+  }
   plan.activation = gemm.activation;
   if (const std::string_view operand = overlapped_operand(plan); !operand.empty()) {
     throw DeviceError("KB-K034", fmt::format("{}: c overlaps {}, of which tiles are loaded still "
@@ -136,6 +150,7 @@ void Context::count_parts(const sim::CompositePlan& plan) {
 
 void Context::composite(const CompositeGemm& gemm) {
   sim::CompositePlan plan = plan_of(gemm);
+  check_store("tl.composite", gemm.c);
   set_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
   count_parts(plan);
   make_room("tl.composite", working_set(plan));

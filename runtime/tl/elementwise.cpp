@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
 #include "runtime/context/fiber_local.h"
+#include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tl/broadcast.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 
@@ -126,6 +129,7 @@ sim::Tile Context::broadcast(const Tensor& x, const Shape& shape) {
 }
 
 Tensor Context::cast(const Tensor& x, DType dtype) {
+  check_dtype("tl.cast", dtype);
   check_own("tl.cast", x);
   if (x.dtype() == dtype) return x;
   const std::int64_t count = x.shape_.numel();

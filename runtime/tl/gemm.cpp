@@ -4,6 +4,7 @@
 
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 
@@ -25,6 +26,7 @@ sim::GemmSize Context::dot_size(const Tensor& a, const Tensor& b) const {
 Tensor Context::dot(const Tensor& a, const Tensor& b, const DotOptions& options) {
   check_own("tl.dot", a);
   check_own("tl.dot", b);
+  check_dtype("tl.dot", options.out_dtype);
   const sim::GemmSize size = dot_size(a, b);
   const Shape shape{size.m, size.n};
   make_room("tl.dot", shape.numel() * size_of(options.out_dtype));
@@ -37,6 +39,7 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
   check_own("tl.dot", a);
   check_own("tl.dot", b);
   check_own("tl.dot", accumulator);
+  check_dtype("tl.dot", options.out_dtype);
   const sim::GemmSize size = dot_size(a, b);
   const Shape shape{size.m, size.n};
   if (accumulator.shape() != shape || accumulator.dtype() != DType::f32) {

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include "runtime/context/fiber_local.h"
+#include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 
@@ -122,6 +124,7 @@ void Context::send(Port port, const Tensor& value, CopyTo) {
 // Receiving
 
 RecvFuture Context::recv_async(Port port, const Shape& shape, DType dtype) {
+  check_dtype("tl.recv", dtype);
   sim::IpcqChannel& channel = in(port);
   make_room("tl.recv", shape.numel() * size_of(dtype));
   return {run_.id(), shape, run_.post_receive(channel, dtype, shape.numel())};

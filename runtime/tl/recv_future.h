@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/tensor/shape.h"
-#include "sim_engine/components/kernel_run.h"
+#include "sim_engine/components/posted_receive.h"
 
 namespace kernbench::tl {
 
@@ -29,12 +29,12 @@ class RecvFuture {
 
  private:
   friend class Context;
-  RecvFuture(std::uint64_t kernel, Shape shape, sim::KernelRun::PostedReceive receive)
+  RecvFuture(std::uint64_t kernel, Shape shape, sim::PostedReceive receive)
       : kernel_(kernel), shape_(std::move(shape)), receive_(std::move(receive)) {}
 
   std::uint64_t kernel_;  // sim::KernelRun::id(); 0: used up
   Shape shape_;
-  sim::KernelRun::PostedReceive receive_;
+  sim::PostedReceive receive_;
 };
 
 }  // namespace kernbench::tl

@@ -4,6 +4,7 @@
 
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 

@@ -4,6 +4,7 @@
 
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 
@@ -18,7 +19,7 @@ sim::ElementRange Context::rows_at(std::string_view operation, const Pointer& po
   const bool is_empty = shape[0] == 0 || shape[1] == 0;
   const Extent extent = is_empty ? 0 : Extent{shape[0] - 1} * pitch + shape[1];
   check_access(operation, pointer, extent, dtype);
-  return {pointer.offset_, shape[1], shape[0], pitch};
+  return {pointer.offset(), shape[1], shape[0], pitch};
 }
 
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch) {
@@ -30,6 +31,7 @@ Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std
 void Context::store(const Pointer& target, const Tensor& value, std::int64_t pitch) {
   check_own("tl.store", value);
   const sim::ElementRange rows = rows_at("tl.store", target, value.shape(), value.dtype(), pitch);
+  check_store("tl.store", target);
   make_room("tl.store", 0);
   run_.store(target.buffer_, rows, value.tile_);
 }

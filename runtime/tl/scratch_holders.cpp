@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <vector>
 
 #include "runtime/tl/tl.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 

@@ -6,6 +6,7 @@
 
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 
@@ -45,12 +46,14 @@ std::int64_t Context::cdiv(std::int64_t a, std::int64_t b) const {
 }
 
 Tensor Context::filled(std::string_view operation, const Shape& shape, double value, DType dtype) {
+  check_dtype(operation, dtype);
   make_room(operation, shape.numel() * size_of(dtype));
   const std::array number{sim::MathOperand{{}, value}};
   return {*this, shape, run_.math(sim::MathOp::convert, dtype, shape.numel(), number), operation};
 }
 
 Tensor Context::arange(std::int64_t start, std::int64_t end, DType dtype) {
+  check_dtype("tl.arange", dtype);
   if (end < start) {
     throw DeviceError("KB-K022", fmt::format("{}: from {} to below {}; the end must not be smaller",
                                              where("tl.arange"), start, end));

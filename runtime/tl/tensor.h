@@ -6,7 +6,8 @@
 #include <string_view>
 
 #include "runtime/tensor/shape.h"
-#include "sim_engine/components/tile.h"
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/components/tile_handle.h"
 
 namespace kernbench::tl {
 

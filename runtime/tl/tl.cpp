@@ -2,8 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/context/fiber_local.h"
+#include "runtime/context/launched_tensors.h"
+#include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/fiber/function_ref.h"
+#include "runtime/tl/command_budget.h"
+#include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::tl {
 
@@ -32,13 +40,56 @@ Context::Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime
     : fibers_(fibers),
       budget_(budget),
       local_(local),
-      run_(pe, wake, operation),
+      own_run_(std::make_unique<sim::KernelRun>(pe, wake, operation)),
+      run_(*own_run_),
+      location_(pe.location()),
       kernel_name_(kernel_name),
       program_id_(program_id),
       program_count_(program_count) {}
 
+Context::~Context() = default;
+
+void Context::limit_commands_under_way(int most) {
+  most_under_way_ = std::clamp(most, 1, kMostUnderWay);
+}
+
+void Context::withdraw_receives() {
+  run_.withdraw_receives();
+}
+
+const sim::MessageBalance& Context::message_balance() const {
+  return run_.message_balance();
+}
+
+bool Context::has_commands_under_way() const {
+  return run_.outstanding() > 0;
+}
+
+void Context::wake_when_idle() {
+  run_.wake_when_outstanding(0);
+}
+
 std::string Context::where(std::string_view operation) const {
   return fmt::format("{} in kernel '{}' on {}", operation, kernel_name_, to_string(location()));
+}
+
+int Context::program_id(int axis) const {
+  check_axis("tl.program_id", axis);
+  return program_id_;
+}
+
+int Context::num_programs(int axis) const {
+  check_axis("tl.num_programs", axis);
+  return program_count_;
+}
+
+void Context::check_axis(std::string_view operation, int axis) const {
+  if (axis == 0) return;
+  throw DeviceError(
+      "KB-K022",
+      fmt::format("{}: a launch has axis 0 alone, over all its {} PEs; write tl.cube_id() for this "
+                  "PE's cube, tl.pe_id() for its number in the cube, tl.sip_id() for its SIP",
+                  where(fmt::format("{}({})", operation, axis)), program_count_));
 }
 
 // HBM
@@ -48,7 +99,14 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, E
   const sim::DeviceBuffer& buffer = pointer.buffer_;
   if (pointer.tensor_name_ == nullptr) {
     throw DeviceError("KB-M020",
-                      fmt::format("{}: the pointer points at no tensor", where(operation)));
+                      fmt::format("{}: the pointer points at no tensor; give launch() the tensor "
+                                  "as an argument, and the kernel a tl::Pointer parameter for it",
+                                  where(operation)));
+  }
+  if (pointer.absent_from_ != nullptr) {
+    throw DeviceError("KB-M020",
+                      fmt::format("{}: {}", where(operation),
+                                  describe_absent(*pointer.absent_from_, *pointer.tensor_name_)));
   }
   if (!run_.pe().services().memory.is_live(buffer.region)) {
     throw DeviceError(
@@ -61,12 +119,12 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, E
                       fmt::format("{}: tensor '{}' is {}, not {}", where(operation),
                                   *pointer.tensor_name_, name_of(buffer.dtype), name_of(dtype)));
   }
-  const std::int64_t first = pointer.offset_;
+  const Extent first = pointer.offset_ - buffer.first;
   if (first < 0 || first > buffer.element_count || count > buffer.element_count - first) {
     throw DeviceError(
         "KB-M020",
         fmt::format("{} out of bounds: elements {}..{} of tensor '{}', whose shard has {} elements",
-                    where(operation), first, Extent{first} + count - 1, *pointer.tensor_name_,
+                    where(operation), first, first + count - 1, *pointer.tensor_name_,
                     buffer.element_count));
   }
 }
@@ -74,7 +132,7 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, E
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
   check_access("tl.load", source, shape.numel(), dtype);
   make_room("tl.load", shape.numel() * size_of(dtype));
-  return {*this, shape, run_.load(source.buffer_, source.offset_, shape.numel()), "tl.load"};
+  return {*this, shape, run_.load(source.buffer_, source.offset(), shape.numel()), "tl.load"};
 }
 
 // A value lives in the scratch of one PE, as long as its kernel runs.
@@ -84,11 +142,25 @@ void Context::check_own(std::string_view operation, const Tensor& value) const {
                                            value.context_ == nullptr ? kVoidValue : kForeignValue));
 }
 
+void Context::check_dtype(std::string_view operation, DType dtype) const {
+  if (is_enumerator(dtype, kDTypes.size())) return;
+  throw DeviceError("KB-K021", fmt::format("{}: there is no dtype {}; there are: f16, bf16, f32",
+                                           where(operation), number_of(dtype)));
+}
+
 void Context::store(const Pointer& target, const Tensor& value) {
   check_own("tl.store", value);
   check_access("tl.store", target, value.shape().numel(), value.dtype());
+  check_store("tl.store", target);
   make_room("tl.store", 0);
-  run_.store(target.buffer_, target.offset_, value.tile_);
+  run_.store(target.buffer_, target.offset(), value.tile_);
+}
+
+void Context::check_store(std::string_view operation, const Pointer& target) const {
+  if (guard_ == nullptr) return;
+  const std::string* const reader = guard_->reader_of(target.buffer_.region);
+  if (reader == nullptr) return;
+  throw CollectiveError("KB-G003", fmt::format("{} writes {}", where(operation), *reader));
 }
 
 // Views
@@ -97,7 +169,7 @@ Tensor Context::narrow(const Tensor& value, std::int64_t begin, std::int64_t cou
   check_own("tl.narrow", value);
   if (value.shape_.rank() != 1 || begin < 0 || count < 0 || count > value.shape_[0] - begin) {
     throw DeviceError("KB-K022", fmt::format("{}: elements {}..{} of {}", where("tl.narrow"), begin,
-                                             begin + count - 1, to_string(value.shape_)));
+                                             Extent{begin} + count - 1, to_string(value.shape_)));
   }
   return {*this, {count}, run_.slice(value.tile_, begin, count), "tl.narrow"};
 }

@@ -7,24 +7,51 @@
 
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
-#include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tensor/shape.h"
-#include "runtime/tl/command_budget.h"
 #include "runtime/tl/operand.h"
 #include "runtime/tl/recv_future.h"
+#include "runtime/tl/store_guard.h"
 #include "runtime/tl/tensor.h"
-#include "sim_engine/components/kernel_run.h"
+#include "sim_engine/base/dtype.h"
+#include "sim_engine/base/gemm_size.h"
+#include "sim_engine/base/pe_location.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/base/wide.h"
+#include "sim_engine/components/activation.h"
+#include "sim_engine/components/device_buffer.h"
+#include "sim_engine/components/operation.h"
+#include "sim_engine/components/port.h"
+#include "sim_engine/data/math_op.h"
 
 namespace kernbench::runtime {
+class FiberScheduler;
 struct FiberLocal;
-}
+struct LaunchedTensors;
+template <class Signature>
+class FunctionRef;
+}  // namespace kernbench::runtime
+
+namespace kernbench::sim {
+struct CompositePlan;
+struct ElementRange;
+struct Event;
+struct IpcqMessage;
+class KernelRun;
+struct MatrixAt;
+class ProcessingElement;
+}  // namespace kernbench::sim
 
 namespace kernbench::tl {
+
+class CommandBudget;
 
 using kernbench::Shape;
 using sim::Direction;
@@ -39,7 +66,10 @@ class Pointer {
  public:
   Pointer() = default;
   Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name)
-      : buffer_(buffer), tensor_name_(&tensor_name) {}
+      : buffer_(buffer), offset_(buffer.first), tensor_name_(&tensor_name) {}
+  // To a tensor of a launch that has no part on the PE.  REQUIRES: both outlive it
+  Pointer(const std::string& tensor_name, const runtime::LaunchedTensors& launched)
+      : tensor_name_(&tensor_name), absent_from_(&launched) {}
 
   DType dtype() const { return buffer_.dtype; }
 
@@ -53,9 +83,14 @@ class Pointer {
  private:
   friend class Context;
 
+  // Where it points, as far as the tensor goes.  REQUIRES: check_access() has passed
+  std::int64_t offset() const { return static_cast<std::int64_t>(offset_); }
+
   sim::DeviceBuffer buffer_;
-  std::int64_t offset_ = 0;
+  // In the buffer's region; one that wrapped around would be another element of the tensor.
+  Wide offset_ = 0;
   const std::string* tensor_name_ = nullptr;
+  const runtime::LaunchedTensors* absent_from_ = nullptr;
 };
 
 struct ReduceOptions {
@@ -104,14 +139,24 @@ class Context {
   Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
           sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
           int program_id, int program_count, const sim::Operation& operation = {});
+  ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Which of the PEs of this launch this is (tl.program_id).  Only axis 0 has more than one.
-  int program_id(int axis = 0) const { return axis == 0 ? program_id_ : 0; }
-  int num_programs(int axis = 0) const { return axis == 0 ? program_count_ : 1; }
+  // Which of the PEs of this launch this is, and how many there are (tl.program_id): counted over
+  // all of them, by SIP, cube, then PE.  A launch has axis 0 alone: KB-K022 for another one.
+  int program_id(int axis = 0) const;
+  int num_programs(int axis = 0) const;
+  // Where this PE is: its SIP in the system, its cube in the SIP, its own number in the cube. Those
+  // of a launch need not be all that there are, nor begin at 0.
+  int sip_id() const { return location().sip; }
+  int cube_id() const { return location().cube; }
+  int pe_id() const { return location().pe; }
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
-  const sim::PeLocation& location() const { return run_.pe().location(); }
+  const sim::PeLocation& location() const { return location_; }
+
+  // From now on stores to what `guard` protects are refused.  It must outlive the kernel.
+  void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
   // KB-M010 scratch exhausted, KB-K021 if `dtype` is not the tensor's.
@@ -122,7 +167,7 @@ class Context {
   // overlap.
   Tensor load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch);
 
-  // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021.
+  // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021, KB-G003.
   void store(const Pointer& target, const Tensor& value);
   // To rows `pitch` apart.  KB-K032.
   void store(const Pointer& target, const Tensor& value, std::int64_t pitch);
@@ -238,7 +283,7 @@ class Context {
 
   // How many commands may be under way from now on, at most and at first 1,024: how far ahead this
   // kernel loads, and so how much scratch it takes from collectives that run beside it.
-  void limit_commands_under_way(int most) { most_under_way_ = std::clamp(most, 1, kMostUnderWay); }
+  void limit_commands_under_way(int most);
 
   // For a product of matrices in tiles, sizes of tiles of which two of each operand and of the
   // result in f32 fit `scratch` bytes, as tl.composite chooses them (sim::choose_tile()); a and b
@@ -258,10 +303,10 @@ class Context {
 
   // For the runtime, when a kernel's code is cut short: nobody waits for its receives, but its
   // commands still refer to this.
-  void withdraw_receives() { run_.withdraw_receives(); }
-  const sim::MessageBalance& message_balance() const { return run_.message_balance(); }
-  bool has_commands_under_way() const { return run_.outstanding() > 0; }
-  void wake_when_idle() { run_.wake_when_outstanding(0); }  // REQUIRES: has_commands_under_way()
+  void withdraw_receives();
+  const sim::MessageBalance& message_balance() const;
+  bool has_commands_under_way() const;
+  void wake_when_idle();  // REQUIRES: has_commands_under_way()
 
  private:
   friend class Tensor;
@@ -275,9 +320,10 @@ class Context {
   sim::Tile broadcast(const Tensor& x, const Shape& shape);
   sim::GemmSize dot_size(const Tensor& a, const Tensor& b) const;
   // Of elements from the pointer's on; so many that they may exceed what a pointer can reach.
-  __extension__ using Extent = __int128;
+  using Extent = Wide;
   void check_access(std::string_view operation, const Pointer& pointer, Extent count,
                     DType dtype) const;
+  void check_axis(std::string_view operation, int axis) const;
   sim::MatrixAt matrix_at(std::string_view operand, const Pointer& pointer, const Shape& shape,
                           DType dtype, std::int64_t pitch) const;
   sim::CompositePlan plan_of(const CompositeGemm& gemm) const;
@@ -294,6 +340,8 @@ class Context {
   static constexpr std::string_view kForeignValue =
       "the value is of another kernel or PE; send it, or store and load it";
   void check_own(std::string_view operation, const Tensor& value) const;
+  // Refuses a DType that is no enumerator.
+  void check_dtype(std::string_view operation, DType dtype) const;
   // Before a command is issued: that it may be, and that there is room for it and its result.
   void make_room(std::string_view operation, Bytes scratch);
   void make_room_for_command(std::string_view operation);
@@ -311,17 +359,22 @@ class Context {
   std::string where(std::string_view operation) const;
   Tensor filled(std::string_view operation, const Shape& shape, double value, DType dtype);
 
+  void check_store(std::string_view operation, const Pointer& target) const;
+
   static constexpr int kMostUnderWay = 1024;
   int most_under_way_ = kMostUnderWay;
 
   runtime::FiberScheduler& fibers_;
   CommandBudget& budget_;
   runtime::FiberLocal& local_;
-  sim::KernelRun run_;
+  const std::unique_ptr<sim::KernelRun> own_run_;
+  sim::KernelRun& run_;
+  const sim::PeLocation& location_;
   const std::string_view kernel_name_;
   const int program_id_;
   const int program_count_;
-  std::int64_t commands_ = 0;  // issued
+  const StoreGuard* guard_ = nullptr;  // null: all may be written
+  std::int64_t commands_ = 0;          // issued
   HandleList handles_;
 };
 

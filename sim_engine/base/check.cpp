@@ -1,5 +1,7 @@
 #include "sim_engine/base/check.h"
 
+#include <fmt/format.h>
+
 #include <string_view>
 
 namespace kernbench {

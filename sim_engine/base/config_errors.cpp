@@ -1,5 +1,7 @@
 #include "sim_engine/base/config_errors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim_engine/base/error.h"
@@ -33,7 +35,7 @@ void ConfigErrors::throw_if_any() const {
   if (count_ == 0) return;
   std::string text;
   for (const Entry& entry : first_) {
-    text += fmt::format("{}{}:{}:{}: [{}] {}", text.empty() ? "" : "\n", file_name_,
+    text += fmt::format("{}{}:{}:{}: [{}] {}", text.empty() ? "" : "\n", visible(file_name_),
                         entry.mark.line, entry.mark.column, entry.code, entry.text);
   }
   const std::size_t unlisted = static_cast<std::size_t>(count_) - first_.size();
@@ -46,9 +48,7 @@ std::string shown(std::string_view text) {
   if (length < text.size()) {
     while (length > 0 && is_utf8_continuation(text[length])) --length;
   }
-  std::string result(text.substr(0, length));
-  std::ranges::replace_if(
-      result, [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '?');
+  std::string result = visible(text.substr(0, length));
   if (length < text.size()) result += "...";
   return result;
 }

@@ -27,6 +27,7 @@ class ConfigErrors {
   bool would_list(TextMark mark) const;
 
   int count() const { return count_; }
+  const std::string& file_name() const { return file_name_; }
 
   // Throws one ConfigError if there are errors.  Its text has a line "file:line:column: [code]
   // text" for each of the first 20 in file order, then "and N more"; its code() is the first one's.
@@ -44,7 +45,7 @@ class ConfigErrors {
   int count_ = 0;
 };
 
-// 'text' for a message: cut when long, without control characters.
+// 'text' for a message: cut when long, and as visible() has it.
 std::string in_quotes(std::string_view text);
 
 // The same without the quotes.

@@ -24,7 +24,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+std::string with_code(std::string_view code, std::string_view text) {
+  std::string line;
+  line.reserve(code.size() + text.size() + 3);
+  return line.append("[").append(code).append("] ").append(text);
+}
+
 }  // namespace
+
+Error::Error(std::string_view code, ExitCode exit_code, std::string_view text)
+    : std::runtime_error(with_code(code, visible_lines(text))),
+      code_(code),
+      exit_code_(exit_code) {}
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   constexpr std::size_t kFarthest = 2;

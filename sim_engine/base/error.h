@@ -3,12 +3,12 @@
 
 #pragma once
 
-#include <fmt/format.h>
-
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "sim_engine/base/visible_text.h"
 
 namespace kernbench {
 
@@ -26,18 +26,23 @@ enum class ExitCode : int {
   replay = 24,             // a replay hazard, or ranks that differ
   internal = 70,           // a bug of kernbench
   host_limit = 71,         // fibers, memory, mappings
-  interrupted = 130,
+  hung_up = 129,           // ended by SIGHUP, 128 + the signal's number, as shells have it
+  interrupted = 130,       // by SIGINT
+  terminated = 143,        // by SIGTERM
 };
 
+// The exit code of a process that this signal ends.
+constexpr ExitCode exit_code_of_signal(int signal) {
+  return static_cast<ExitCode>(128 + signal);
+}
+
 // Base of all errors a user can cause.  what() is one deterministic block of text: a first line
-// "[KB-X000] ...", then indented detail.  No pointers, no host times.
+// "[KB-X000] ...", then indented detail.  No pointers, no host times, and nothing that a terminal
+// would obey, whatever names of the user's the text has in it (visible_lines()).
 class Error : public std::runtime_error {
  public:
   // `code` is the stable identifier of the failure class, e.g. "KB-D001".
-  Error(std::string_view code, ExitCode exit_code, std::string_view text)
-      : std::runtime_error(fmt::format("[{}] {}", code, text)),
-        code_(code),
-        exit_code_(exit_code) {}
+  Error(std::string_view code, ExitCode exit_code, std::string_view text);
 
   const std::string& code() const { return code_; }
   ExitCode exit_code() const { return exit_code_; }
@@ -45,7 +50,7 @@ class Error : public std::runtime_error {
  protected:
   struct TextHasCodes {};
   Error(TextHasCodes, std::string_view code, ExitCode exit_code, const std::string& text)
-      : std::runtime_error(text), code_(code), exit_code_(exit_code) {}
+      : std::runtime_error(visible_lines(text)), code_(code), exit_code_(exit_code) {}
 
  private:
   std::string code_;

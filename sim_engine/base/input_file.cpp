@@ -1,6 +1,7 @@
 #include "sim_engine/base/input_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <system_error>
 
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/exception_text.h"
 
 namespace kernbench {
 
@@ -29,10 +31,16 @@ class Descriptor {
 };
 
 [[noreturn]] void cannot_read(const std::filesystem::path& path, const std::string& reason) {
-  throw ConfigError("KB-I001", fmt::format("cannot read '{}': {}", path.string(), reason));
+  throw ConfigError("KB-I001", fmt::format("cannot read '{}': {}", visible(path.string()), reason));
 }
 
 [[noreturn]] void cannot_read(const std::filesystem::path& path, int reason) {
+  if (is_host_limit(std::error_code(reason, std::generic_category())) && reason != EAGAIN) {
+    throw LimitError("KB-L003",
+                     fmt::format("cannot read '{}': {}; close files, or raise `ulimit "
+                                 "-n`",
+                                 visible(path.string()), std::generic_category().message(reason)));
+  }
   cannot_read(path, std::generic_category().message(reason));
 }
 

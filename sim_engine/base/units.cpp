@@ -1,14 +1,13 @@
-#include "sim_engine/base/units.h"
-
 #include <fmt/format.h>
 
 #include <string_view>
 
+#include "sim_engine/base/time_format.h"
+#include "sim_engine/base/wide.h"
+
 namespace kernbench {
 
 namespace {
-
-constexpr std::int64_t kPicosecondsPerSecond = 1'000'000'000'000;
 
 // `value` / `scale` in decimal, exact, without trailing zeros.
 std::string decimal(std::int64_t value, std::int64_t scale) {
@@ -32,13 +31,16 @@ Time duration_of(std::int64_t count, std::int64_t per_second) {
     const std::int64_t scaled = count * kPicosecondsPerSecond;
     return Time{scaled / per_second + (scaled % per_second != 0)};
   }
-  __extension__ using Wide = __int128;
   const Wide scaled = static_cast<Wide>(count) * kPicosecondsPerSecond;
   return Time{static_cast<std::int64_t>((scaled + per_second - 1) / per_second)};
 }
 
 std::string to_string(Time time) {
   return decimal(time.count(), 1000) + " ns";
+}
+
+std::string to_string(Time time, std::string_view specification) {
+  return fmt::format(fmt::runtime(fmt::format("{{:{}}}", specification)), to_string(time));
 }
 
 std::string to_string(Bandwidth bandwidth) {

@@ -2,16 +2,19 @@
 
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <string>
+
+#include "sim_engine/base/duration.h"
 
 namespace kernbench {
 
 // Simulated time: an integer number of picoseconds (ADR-0100).
 using Time = std::chrono::duration<std::int64_t, std::pico>;
 using Bytes = std::int64_t;
+
+inline constexpr std::int64_t kPicosecondsPerSecond = 1'000'000'000'000;
 
 // How many `Unit`s happen in a second.  A rate may be unlimited: then it costs no time.
 template <class Unit>

@@ -1,5 +1,6 @@
 #include "sim_engine/base/yaml_document.h"
 
+#include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>

@@ -40,7 +40,15 @@ std::string one_of(std::span<const std::string_view> names) {
 }  // namespace
 
 YamlReader::YamlReader(const YamlDocument& document)
-    : errors_(document.errors()), failed_(document.node_count(), false) {}
+    : errors_(document.errors()), failed_(document.node_count(), false) {
+  mark_incomplete(document.root());
+}
+
+// What a map lacks is not known, so nothing that is worked out of it means anything.
+void YamlReader::mark_incomplete(const YamlNode& node) {
+  if (node.incomplete) mark_failed(node);
+  for (const YamlNode* child : node.children) mark_incomplete(*child);
+}
 
 void YamlReader::mark_failed(const YamlNode& node) {
   for (const YamlNode* at = &node; at != nullptr; at = at->parent) failed_[at->id] = true;
@@ -205,6 +213,11 @@ std::vector<std::string> YamlMap::choices(std::string_view key,
   const YamlNode* node = ask(key, fmt::format("[{}]", one_of(names)));
   if (node == nullptr) return {};
   return reader_.choices(*node, names);
+}
+
+std::optional<TextMark> YamlMap::mark_of(std::string_view key) const {
+  const YamlNode* const value = is_map() ? node_->find(key) : nullptr;
+  return value == nullptr ? std::nullopt : std::optional(value->mark);
 }
 
 const std::vector<const YamlNode*>& YamlMap::entries() {

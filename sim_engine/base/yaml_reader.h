@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,7 @@ class YamlReader {
   friend class YamlMap;
 
   void mark_failed(const YamlNode& node);
+  void mark_incomplete(const YamlNode& node);
   void wrong_kind(const YamlNode& node, std::string_view expected);
   bool is_scalar(const YamlNode& node, std::string_view expected);
 
@@ -101,6 +103,9 @@ class YamlMap {
     return values[choice_of(key, names)];
   }
   std::vector<std::string> choices(std::string_view key, std::span<const std::string_view> names);
+
+  // Where the value of a key is written; nullopt if it is not there.
+  std::optional<TextMark> mark_of(std::string_view key) const;
 
   // For a map whose keys are the user's: all of its values (YamlNode::key), now known, and one of
   // them as a map.

@@ -8,12 +8,11 @@
 
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/wide.h"
 
 namespace kernbench {
 
 namespace {
-
-__extension__ using Wide = __int128;
 
 constexpr std::string_view kWrongForm = "KB-Y011";
 constexpr std::string_view kWrongValue = "KB-Y020";

@@ -6,15 +6,13 @@
 #include <vector>
 
 #include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/base/enum_names.h"
+#include "sim_engine/base/wide.h"
 #include "sim_engine/components/gemm_array.h"
 
 namespace kernbench::sim {
 
 namespace {
-
-__extension__ using Wide = __int128;
-
-constexpr Wide kPicosecondsPerSecond = 1'000'000'000'000;
 
 // Times of tilings count as equal up to a 64th: what is promised is not more exact.
 constexpr Wide kTolerance = 64;
@@ -147,7 +145,7 @@ std::array<std::int64_t, 4> candidates_of_k(CompositePlan plan, std::int64_t row
 std::string_view name_of(Activation activation) {
   constexpr std::array<std::string_view, kActivations.size()> kNames = {"none", "relu", "sigmoid",
                                                                         "silu", "gelu"};
-  return kNames.at(static_cast<std::size_t>(activation));
+  return name_in(kNames, activation);
 }
 
 std::vector<MatrixUse> uses_of(const CompositePlan& plan) {

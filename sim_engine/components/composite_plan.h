@@ -9,21 +9,12 @@
 #include <vector>
 
 #include "sim_engine/base/gemm_size.h"
+#include "sim_engine/components/activation.h"
 #include "sim_engine/components/device_buffer.h"
 #include "sim_engine/data/element_range.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::sim {
-
-// What is done to each element at last.  gelu is x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))),
-// torch's approximate='tanh'; silu is x sigmoid(x).
-enum class Activation : std::uint8_t { none, relu, sigmoid, silu, gelu };
-
-inline constexpr std::array kActivations = {Activation::none, Activation::relu, Activation::sigmoid,
-                                            Activation::silu, Activation::gelu};
-
-// "none", "relu", ...
-std::string_view name_of(Activation activation);
 
 // A matrix in HBM, row by row; rows may be parts of longer ones.
 struct MatrixAt {

@@ -4,7 +4,8 @@
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/pe_location.h"
-#include "sim_engine/data/memory_store.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/data/region_id.h"
 
 namespace kernbench::sim {
 
@@ -15,6 +16,7 @@ struct DeviceBuffer {
   Bytes address = 0;  // virtual, in the SIP's address space
   DType dtype = DType::f32;
   std::int64_t element_count = 0;
+  std::int64_t first = 0;  // where in the region it begins; `address` is the region's
 };
 
 }  // namespace kernbench::sim

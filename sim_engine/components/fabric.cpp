@@ -1,5 +1,7 @@
 #include "sim_engine/components/fabric.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim_engine/base/check.h"

@@ -4,12 +4,11 @@
 
 #include "sim_engine/base/ceil_divide.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/wide.h"
 
 namespace kernbench::sim {
 
 namespace {
-
-__extension__ using Wide = unsigned __int128;
 
 struct Folds {
   std::int64_t down;    // cut by the rows of the array
@@ -40,10 +39,12 @@ std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize
   KB_CHECK(size.m >= 0 && size.n >= 0 && size.k >= 0, "a GEMM of [{}, {}] and [{}, {}]", size.m,
            size.k, size.k, size.n);
   if (size.m == 0 || size.n == 0 || size.k == 0) return GemmArrayUse{};
-  constexpr Wide kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr UnsignedWide kMost = std::numeric_limits<std::int64_t>::max();
   const Folds cut = folds_of(array, size);
-  const Wide folds = static_cast<Wide>(cut.down) * static_cast<Wide>(cut.across);
-  const Wide each = static_cast<Wide>(cut.steps) + static_cast<Wide>(cut.fill);
+  const UnsignedWide folds =
+      static_cast<UnsignedWide>(cut.down) * static_cast<UnsignedWide>(cut.across);
+  const UnsignedWide each =
+      static_cast<UnsignedWide>(cut.steps) + static_cast<UnsignedWide>(cut.fill);
   if (folds > kMost / each) return std::nullopt;
   return GemmArrayUse{static_cast<std::int64_t>(folds), static_cast<std::int64_t>(folds * each)};
 }

@@ -1,12 +1,13 @@
 #include "sim_engine/components/ipcq_params.h"
 
 #include "sim_engine/base/ceil_divide.h"
+#include "sim_engine/base/enum_names.h"
 
 namespace kernbench::sim {
 
 std::string_view name_of(BufferKind kind) {
   constexpr std::array<std::string_view, 3> kNames = {"tcm", "sram", "hbm"};
-  return kNames.at(static_cast<std::size_t>(kind));
+  return name_in(kNames, kind);
 }
 
 std::string_view name_of(WaitPolicy policy) {

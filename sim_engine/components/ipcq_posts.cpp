@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::sim {
 

@@ -16,6 +16,7 @@
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/composite_plan.h"
+#include "sim_engine/components/posted_receive.h"
 #include "sim_engine/components/processing_element.h"
 
 namespace kernbench::sim {
@@ -28,12 +29,7 @@ struct MathOperand {
 
 class KernelRun {
  public:
-  // A receive that was posted, until it is closed.
-  struct PostedReceive {
-    IpcqChannel* channel = nullptr;
-    std::uint32_t number = 0;
-    Tile tile;  // has its value once the message has arrived
-  };
+  using PostedReceive = sim::PostedReceive;
 
   // Starts now.  `wake` is called when what the kernel waits for has come.  `operation` is what its
   // messages belong to.

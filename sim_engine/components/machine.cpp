@@ -12,6 +12,11 @@ namespace kernbench::sim {
 
 namespace {
 
+const Topology& checked(const Topology& topology) {
+  topology.check();
+  return topology;
+}
+
 std::vector<HbmAllocator> hbm_of(const Topology& topology) {
   std::vector<HbmAllocator> hbm;
   for (int sip = 0; sip < topology.system.sip_count; ++sip) hbm.emplace_back(topology, sip);
@@ -21,7 +26,7 @@ std::vector<HbmAllocator> hbm_of(const Topology& topology) {
 }  // namespace
 
 Machine::Machine(const Topology& topology, const MachineOptions& options)
-    : topology_(topology),
+    : topology_(checked(topology)),
       trace_(options.trace ? std::make_unique<TraceRecorder>() : nullptr),
       fabric_(engine_, topology_, trace_.get()),
       memory_(options.data),

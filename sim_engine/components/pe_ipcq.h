@@ -32,7 +32,9 @@ class PeIpcq {
   using Table = std::array<std::vector<IpcqChannel*>, kDirectionCount>;  // by direction, index
 
   static IpcqChannel* find(const Table& table, Port port) {
-    const auto& channels = table[static_cast<std::size_t>(port.direction)];
+    const auto direction = static_cast<std::size_t>(port.direction);
+    if (direction >= table.size()) return nullptr;  // no enumerator
+    const auto& channels = table[direction];
     const auto index = static_cast<std::size_t>(port.index);  // a negative one is large
     return index < channels.size() ? channels[index] : nullptr;
   }

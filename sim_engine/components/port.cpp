@@ -4,13 +4,15 @@
 
 #include <array>
 
+#include "sim_engine/base/enum_names.h"
+
 namespace kernbench::sim {
 
 std::string_view name_of(Direction direction) {
   constexpr std::array<std::string_view, kDirectionCount> kNames = {
       "east",        "west",        "north",        "south",
       "global_east", "global_west", "global_north", "global_south"};
-  return kNames.at(static_cast<std::size_t>(direction));
+  return name_in(kNames, direction);
 }
 
 std::string to_string(Port port) {

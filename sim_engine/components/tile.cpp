@@ -4,6 +4,8 @@ namespace kernbench::sim {
 
 TileNode& TilePool::take(DType dtype, std::int64_t element_count) {
   if (free_.empty()) {
+    // Giving a tile back must not need memory: it happens in destructors.
+    if (free_.capacity() <= nodes_.size()) free_.reserve(2 * nodes_.size() + 1);
     free_.push_back(&nodes_.emplace_back());
     free_.back()->pool = this;
   }
@@ -56,6 +58,10 @@ Tile TilePool::make_view(DType dtype, std::int64_t element_count, std::span<cons
     }
   }
   return Tile(&node);
+}
+
+void Tile::give_back(TileReferences* node) {
+  node->pool->give_back(static_cast<TileNode*>(node));
 }
 
 void TilePool::give_back(TileNode* node) {

@@ -9,37 +9,13 @@
 #include <vector>
 
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/components/tile_handle.h"
 #include "sim_engine/data/value.h"
 
 namespace kernbench::sim {
 
 struct Command;
-class TilePool;
-
-struct TileNode;
-
-// A counted reference to a tile.  The scratch is given back with the last one.
-class Tile {
- public:
-  Tile() = default;
-  explicit Tile(TileNode* node);
-  Tile(const Tile& other);
-  Tile(Tile&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
-  Tile& operator=(Tile other) noexcept {
-    std::swap(node_, other.node_);
-    return *this;
-  }
-  ~Tile();
-
-  explicit operator bool() const { return node_ != nullptr; }
-  bool operator==(const Tile&) const = default;  // whether it is the same one
-  TileNode* operator->() const { return node_; }
-
- private:
-  TileNode* node_ = nullptr;
-};
-
-struct TileNode {
+struct TileNode : TileReferences {
   Value value;
   DType dtype = DType::f32;
   std::int64_t element_count = 0;
@@ -49,9 +25,7 @@ struct TileNode {
   bool ready = false;               // its command has finished
   std::vector<Command*> waiters;    // commands that need it
   std::vector<Tile> parts;          // of a view: the tiles whose memory it is, ready when they are
-  std::uint32_t references = 0;
-  std::uint32_t generation = 0;  // counts the tiles that this node has been
-  TilePool* pool = nullptr;
+  std::uint32_t generation = 0;     // counts the tiles that this node has been
 };
 
 // Tells whether the command that makes a tile is under way, without holding the tile's scratch.
@@ -97,15 +71,5 @@ class TilePool {
   std::deque<TileNode> nodes_;  // addresses stay
   std::vector<TileNode*> free_;
 };
-
-inline Tile::Tile(TileNode* node) : node_(node) {
-  ++node_->references;
-}
-inline Tile::Tile(const Tile& other) : node_(other.node_) {
-  if (node_ != nullptr) ++node_->references;
-}
-inline Tile::~Tile() {
-  if (node_ != nullptr && --node_->references == 0) node_->pool->give_back(node_);
-}
 
 }  // namespace kernbench::sim

@@ -1,5 +1,7 @@
 #include "sim_engine/core/event_queue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 

@@ -106,8 +106,10 @@ bool DataExecutor::push_needs(ValueNode& node) {
 int DataExecutor::useful_threads() const {
   constexpr std::int64_t kCostPerThread = 500'000;
   constexpr std::int64_t kLeastStepCost = 2'000;
+  constexpr int kMostThreads = 1024;  // whatever was asked for
   if (cost_ < kLeastStepCost * static_cast<std::int64_t>(plan_.size())) return 1;
-  return static_cast<int>(std::clamp<std::int64_t>(cost_ / kCostPerThread, 1, thread_count_));
+  return static_cast<int>(
+      std::clamp<std::int64_t>(cost_ / kCostPerThread, 1, std::min(thread_count_, kMostThreads)));
 }
 
 void DataExecutor::run_plan() {

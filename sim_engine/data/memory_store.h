@@ -17,16 +17,10 @@
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/data/element_range.h"
+#include "sim_engine/data/region_id.h"
 #include "sim_engine/data/value.h"
 
 namespace kernbench::sim {
-
-// Names a region for good: the number of a destroyed region is used again, with a new generation.
-struct RegionId {
-  std::uint32_t index = 0xffffffff;
-  std::uint32_t generation = 0;
-  friend bool operator==(RegionId, RegionId) = default;
-};
 
 class MemoryStore {
  public:

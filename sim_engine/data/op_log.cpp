@@ -1,5 +1,6 @@
 #include "sim_engine/data/op_log.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kernbench::sim {
@@ -25,14 +26,24 @@ std::uint64_t digest(const OpRecord& record) {
   return hash;
 }
 
+void OpLog::append(const OpRecord& record) {
+  if (size_ % kChunk == 0) add_chunk();
+  chunks_.back().push_back(record);
+  ++size_;
+  ++counts_[static_cast<std::size_t>(record.kind)];
+}
+
+const OpRecord& OpLog::operator[](std::size_t index) const {
+  return chunks_[(index - first_) / kChunk][index % kChunk];
+}
+
 void OpLog::add_chunk() {
   if (limit_ == 0 || chunks_.size() * kChunk < limit_ + kChunk) {
     chunks_.emplace_back().reserve(kChunk);
     return;
   }
-  chunks_.push_back(std::move(chunks_.front()));
+  std::rotate(chunks_.begin(), chunks_.begin() + 1, chunks_.end());
   chunks_.back().clear();
-  chunks_.pop_front();
   first_ += kChunk;
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -71,20 +70,13 @@ class OpLog {
     std::size_t index_ = 0;
   };
 
-  void append(const OpRecord& record) {
-    if (size_ % kChunk == 0) add_chunk();
-    chunks_.back().push_back(record);
-    ++size_;
-    ++counts_[static_cast<std::size_t>(record.kind)];
-  }
+  void append(const OpRecord& record);
 
   // How many there were, and the number of the first that is kept.
   std::size_t size() const { return size_; }
   std::size_t first() const { return first_; }
   // REQUIRES: first() <= index < size()
-  const OpRecord& operator[](std::size_t index) const {
-    return chunks_[(index - first_) / kChunk][index % kChunk];
-  }
+  const OpRecord& operator[](std::size_t index) const;
   Iterator begin() const { return {this, first_}; }
   Iterator end() const { return {this, size_}; }
 
@@ -97,7 +89,7 @@ class OpLog {
   void add_chunk();
 
   std::size_t limit_;
-  std::deque<std::vector<OpRecord>> chunks_;
+  std::vector<std::vector<OpRecord>> chunks_;
   std::size_t first_ = 0;  // a multiple of kChunk
   std::size_t size_ = 0;
   std::array<std::int64_t, kOpKindCount> counts_{};

@@ -1,27 +1,98 @@
 #include "sim_engine/topology/topology.h"
 
+#include <fmt/format.h>
+
+#include <iterator>
+#include <vector>
+
+#include "sim_engine/base/enum_names.h"
+#include "sim_engine/base/error.h"
+
 namespace kernbench {
 
 std::string_view name_of(SipTopology topology) {
   constexpr std::array<std::string_view, 3> kNames = {"ring_1d", "torus_2d", "mesh_2d_no_wrap"};
-  return kNames.at(static_cast<std::size_t>(topology));
+  return name_in(kNames, topology);
 }
 
 std::string_view name_of(Edge edge) {
   constexpr std::array<std::string_view, 4> kNames = {"north", "east", "south", "west"};
-  return kNames.at(static_cast<std::size_t>(edge));
+  return name_in(kNames, edge);
 }
 
 std::string_view name_of(Dataflow dataflow) {
   constexpr std::array<std::string_view, 3> kNames = {"output_stationary", "weight_stationary",
                                                       "input_stationary"};
-  return kNames.at(static_cast<std::size_t>(dataflow));
+  return name_in(kNames, dataflow);
 }
 
 std::string_view name_of(MathKind kind) {
   constexpr std::array<std::string_view, kMathKinds.size()> kNames = {
       "add", "mul", "fma", "div", "compare", "move", "exp", "log", "sqrt", "rsqrt", "sigmoid"};
-  return kNames.at(static_cast<std::size_t>(kind));
+  return name_in(kNames, kind);
+}
+
+namespace {
+
+struct NamedCount {
+  std::string_view name;
+  std::int64_t value;
+};
+
+// What has to be at least 1 for there to be a machine at all.
+std::vector<NamedCount> counts_of(const Topology& topology) {
+  const auto& [name, system, sip, cube, pe] = topology;
+  return {{"system.sips.count", system.sip_count},
+          {"system.sips.w", system.w},
+          {"system.sips.h", system.h},
+          {"system.sip_link.bandwidth", system.sip_link.bandwidth.per_second},
+          {"system.host_link.bandwidth", system.host_link.bandwidth.per_second},
+          {"sip.cube_mesh.w", sip.cubes_w},
+          {"sip.cube_mesh.h", sip.cubes_h},
+          {"sip.ucie.bandwidth", sip.ucie.bandwidth.per_second},
+          {"cube.pe_layout.corners", std::ssize(cube.corners)},
+          {"cube.pe_layout.pe_per_corner", cube.pe_per_corner},
+          {"cube.noc.bandwidth", cube.noc.bandwidth.per_second},
+          {"cube.sram.bandwidth", cube.sram.bandwidth.per_second},
+          {"cube.hbm.channels", cube.hbm.channels},
+          {"cube.hbm.bandwidth", cube.hbm.bandwidth.per_second},
+          {"pe.math.lanes", pe.math_lanes},
+          {"pe.math.clock", pe.math_clock.per_second},
+          {"pe.gemm.rows", pe.gemm.rows},
+          {"pe.gemm.columns", pe.gemm.columns},
+          {"pe.gemm.clock", pe.gemm.clock.per_second},
+          {"pe.tcm.bandwidth", pe.tcm.bandwidth.per_second}};
+}
+
+[[noreturn]] void refuse(const Topology& topology, std::string_view why) {
+  throw ConfigError("KB-Y037", fmt::format("topology '{}': {}", topology.name, why));
+}
+
+}  // namespace
+
+void Topology::check() const {
+  for (const auto& [key, value] : counts_of(*this)) {
+    if (value < 1) refuse(*this, fmt::format("{} is {}; it must be at least 1", key, value));
+  }
+  if (!is_enumerator(system.topology, kSipTopologies.size())) {
+    refuse(*this, fmt::format("system.sips.topology is {}; there are: ring_1d, torus_2d, "
+                              "mesh_2d_no_wrap",
+                              number_of(system.topology)));
+  }
+  if (!is_enumerator(sip.io_edge, kEdges.size())) {
+    refuse(*this, fmt::format("sip.io_chiplet.edge is {}; there are: north, east, south, west",
+                              number_of(sip.io_edge)));
+  }
+  if (!is_enumerator(pe.gemm.dataflow, kDataflows.size())) {
+    refuse(*this, fmt::format("pe.gemm.dataflow is {}; there are: output_stationary, "
+                              "weight_stationary, input_stationary",
+                              number_of(pe.gemm.dataflow)));
+  }
+  const bool is_ring = system.topology == SipTopology::ring_1d;  // which has no rows
+  if (!is_ring && std::int64_t{system.w} * system.h != system.sip_count) {
+    refuse(*this, fmt::format("system.sips: w*h = {}*{}, but count = {}", system.w, system.h,
+                              system.sip_count));
+  }
 }
 
 }  // namespace kernbench

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -141,12 +141,17 @@ struct Topology {
   int cube_count() const { return sip.cubes_w * sip.cubes_h; }
   int pe_count() const { return static_cast<int>(cube.corners.size()) * cube.pe_per_corner; }
 
-  // Reads and checks a topology file.  ConfigError lists every error of the file at once, each as
-  // file:line:column (KB-Y...); so does a file that cannot be read (KB-I001).
-  static Topology load(const std::filesystem::path& path);
+  // Reads and checks a topology file, or a shipped topology by its name: load("default").
+  // ConfigError lists every error of the file at once, each as file:line:column (KB-Y...); so does
+  // a file that cannot be read (KB-I001), with the shipped names if the path looks like one.
+  static Topology load(const std::string& path);
+  static Topology load(std::same_as<std::string_view> auto path) { return load(std::string(path)); }
 
   // The same for a text; `name` stands for the file in messages.
   static Topology parse(std::string_view text, const std::string& name);
+
+  // Throws ConfigError KB-Y037 for what no file could say: of one that was changed in a program.
+  void check() const;
 };
 
 }  // namespace kernbench

@@ -1,10 +1,16 @@
 // The keys of a topology file, in one place.  Every function below is the table of one section.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
+#include <filesystem>
+#include <vector>
 
+#include "sim_engine/base/error.h"
 #include "sim_engine/base/yaml_reader.h"
+#include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench {
@@ -180,9 +186,34 @@ Topology read(const YamlDocument& document, const std::filesystem::path& path) {
   return topology;
 }
 
+bool looks_like_name(const std::filesystem::path& path) {
+  return !path.empty() && !path.has_parent_path() && !path.has_extension();
+}
+
+std::vector<std::string_view> shipped_names() {
+  std::vector<std::string_view> names;
+  for (const ShippedTopology& topology : shipped_topologies()) names.push_back(topology.name);
+  return names;
+}
+
 }  // namespace
 
-Topology Topology::load(const std::filesystem::path& path) {
+const ShippedTopology* find_shipped_topology(std::string_view name) {
+  const auto shipped = shipped_topologies();
+  const auto found = std::ranges::find(shipped, name, &ShippedTopology::name);
+  return found == shipped.end() ? nullptr : &*found;
+}
+
+Topology Topology::load(const std::string& path) {
+  if (const ShippedTopology* shipped = find_shipped_topology(path)) {
+    return parse(shipped->text, fmt::format("{}.yaml", shipped->name));
+  }
+  std::error_code ignored;
+  if (looks_like_name(path) && !std::filesystem::exists(path, ignored)) {
+    throw ConfigError("KB-I001", fmt::format("cannot read '{}': there is no such file, and the "
+                                             "shipped topologies are {}",
+                                             path, fmt::join(shipped_names(), ", ")));
+  }
   return read(YamlDocument::load(path), path);
 }
 

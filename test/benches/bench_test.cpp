@@ -2,11 +2,12 @@
 
 #include <catch2/catch.hpp>
 
+#include "benches/bench_request.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::bench_test {
 
 using test::BenchUnderTest;
 
@@ -74,4 +75,4 @@ TEST_CASE("the hash of the inputs tells seeds, settings, files and topologies ap
   CHECK(same.inputs_hash() == fallback.inputs_hash());
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::bench_test

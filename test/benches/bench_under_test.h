@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "benches/bench.h"
+#include "benches/bench_request.h"
 #include "benches/inputs.h"
 
 namespace kernbench::test {

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace kernbench::benches {
+namespace kernbench::benches::bus_bandwidth_test {
 
 TEST_CASE("the factor of each collective is nccl-tests'", "[bus_bandwidth]") {
   const auto [collective, of_two, of_six] =
@@ -47,4 +47,4 @@ TEST_CASE("a gigabyte is 10^9 bytes", "[bus_bandwidth]") {
   CHECK(algbw_gbs(1'000'000, Time{0}) == 0);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::bus_bandwidth_test

@@ -4,7 +4,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::cli_exit_code_test {
 
 using Catch::Contains;
 using Catch::StartsWith;
@@ -100,6 +100,70 @@ TEST_CASE("a wrong command line is told with what would be right", "[cli][errors
                  Contains("ccl-allreduce, "));
 }
 
+TEST_CASE("an option without a value is refused, whichever it is", "[cli][errors]") {
+  for (const std::string option : {"--out", "--json", "--csv", "--trace", "--ccl", "--topology",
+                                   "--seed", "--jobs", "--set", "--bench"}) {
+    const ProgramResult result = run_program(small_run({option, ""}));
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, StartsWith("kernbench: error: [KB-U0"));
+    CHECK(result.out.empty());
+  }
+  CHECK(run_program(small_run({"--out", ""})).err ==
+        "kernbench: error: [KB-U012] --out '': expected DIR, got nothing; leave the option out if "
+        "it is not wanted\n");
+  CHECK(run_program({"list", "--json="}).exit_code == 2);
+}
+
+TEST_CASE("results that would take each other's place are refused at once", "[cli][errors]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("r");
+  const ProgramResult same = run_program(small_run({"--json", file, "--csv", file}));
+  CHECK(same.exit_code == 2);
+  CHECK(same.out.empty());
+  CHECK(same.err == "kernbench: error: [KB-U001] two results are to be written to '" + file +
+                        "': give --json, --csv, --trace and --out names that differ\n");
+  const std::string report = folder.path("out/report.json");
+  const ProgramResult in_folder = run_program(small_run(
+      {"--out", folder.path("out"), "--csv", folder.path("out/../out/") + "report.json"}));
+  CHECK(in_folder.exit_code == 2);
+  CHECK(run_program(small_run({"--json", "/dev/null", "--csv", "/dev/null"})).exit_code == 0);
+}
+
+TEST_CASE("names of a user's have nothing in them that a terminal obeys", "[cli][errors]") {
+  const std::string name = "a\x1b[2J\u202Eb\u200B";
+  const std::string shown = "a\\x1b[2J\\u{202e}b\\u{200b}";
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {name},
+           {"run", "--" + name},
+           {"run", "--bench", name},
+           {"run", "--bench", "ccl-allreduce", "--topology", name + ".yaml"},
+           small_run({"--ccl", name}),
+           small_run({"--set", name}),
+           small_run({"--json", name + "/x"}),
+           small_run({"--jobs", name}),
+           {"bench", "--case", name},
+           {"bench", "--case", "rms", "--dtype", name},
+           {"probe", "bound", "--bytes", name}}) {
+    const ProgramResult result = run_program(arguments);
+    CAPTURE(result.err);
+    CHECK(result.exit_code >= 2);
+    CHECK_THAT(result.err, Contains(shown) && !Contains("\x1b") && !Contains("\u202E"));
+  }
+}
+
+TEST_CASE("lists with nothing beside a comma, and all beside others, are refused",
+          "[cli][errors]") {
+  CHECK(run_program(small_run({"--set", "n_elem=,"})).exit_code == 2);
+  CHECK(run_program({"run", "--bench", "ccl-allreduce", "--set", "n_elem=64,"}).err ==
+        "kernbench: error: [KB-U012] --set n_elem=64,: there is no value beside a comma\n");
+  CHECK(run_program({"bench", "--case", "rms", "--dtype", "all,f16"}).err ==
+        "kernbench: error: [KB-U012] --dtype 'all,f16': 'all' stands for every type, so it stands "
+        "alone\n");
+  CHECK(run_program({"probe", "bound", "--bytes", "-1"}).err ==
+        "kernbench: error: [KB-U012] --bytes '-1': expected a size from 0 to 1 TiB, such as 65536 "
+        "or 64KiB\n");
+}
+
 TEST_CASE("a wrong size is told with what would be right", "[cli][errors]") {
   for (const std::string bytes : {"", "x", "-1", "64 kib", "1.5", "9999999TiB"}) {
     const ProgramResult result = run_program({"probe", "bound", "--bytes", bytes});
@@ -166,4 +230,4 @@ TEST_CASE("no escape sequences where there is no terminal", "[cli]") {
   CHECK_THAT(run_program({"rum"}).err, !Contains(escape));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::cli_exit_code_test

@@ -4,7 +4,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::cli_list_test {
 
 using Catch::Contains;
 using Json = nlohmann::ordered_json;
@@ -32,4 +32,4 @@ TEST_CASE("list --json holds the same for machines", "[cli][list]") {
   }
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::cli_list_test

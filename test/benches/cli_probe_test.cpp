@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::cli_probe_test {
 
 using Catch::Contains;
 using Json = nlohmann::ordered_json;
@@ -146,4 +148,4 @@ TEST_CASE("probe gemm takes the topology's array unless told otherwise", "[cli][
                              Contains("utilization   67.37 %\n"));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::cli_probe_test

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::cli_trace_test {
 
 using Json = nlohmann::json;
 
@@ -106,4 +107,4 @@ TEST_CASE("every arrow begins once and ends once, later", "[cli][trace]") {
   }
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::cli_trace_test

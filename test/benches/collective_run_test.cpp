@@ -2,13 +2,15 @@
 
 #include "benches/collective_run.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "benches/inputs.h"
 #include "ccl/ahbm_backend.h"
 #include "test/support/error_text.h"
 
-namespace kernbench::test {
+namespace kernbench::test::collective_run_test {
 namespace {
 
 using benches::CollectiveRow;
@@ -72,4 +74,4 @@ TEST_CASE("a collective that nobody can check is refused", "[collective_run][err
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::collective_run_test

@@ -1,11 +1,14 @@
 // kernbench run --bench collectives.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::collectives_bench_test {
 
 using Catch::Contains;
 using Json = nlohmann::ordered_json;
@@ -213,4 +216,4 @@ TEST_CASE("collectives refuses PEs as ranks", "[cli][collectives][errors]") {
                                   "out world_size"));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::collectives_bench_test

@@ -9,7 +9,7 @@
 #include "sim_engine/base/error.h"
 #include "test/benches/terminal.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::console_test {
 
 TEST_CASE("colour is for terminals, unless NO_COLOR is set", "[console]") {
   const test::Terminal terminal;
@@ -35,4 +35,4 @@ TEST_CASE("a write that fails is told at the end", "[console][errors]") {
   ::close(full);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::console_test

@@ -1,5 +1,6 @@
 #include "benches/exact_blocks.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
@@ -7,7 +8,7 @@
 #include "benches/exact_integers.h"
 #include "sim_engine/data/element_format.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::exact_blocks_test {
 
 namespace {
 
@@ -108,4 +109,4 @@ TEST_CASE("an average is rounded once, and least and largest are of all ranks", 
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::exact_blocks_test

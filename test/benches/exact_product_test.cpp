@@ -2,11 +2,12 @@
 
 #include "benches/exact_product.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
 #include <set>
 
-namespace kernbench::benches {
+namespace kernbench::benches::exact_product_test {
 namespace {
 
 constexpr sim::GemmSize kSize{37, 29, 53};
@@ -86,4 +87,4 @@ TEST_CASE("integers are rounded once, to nearest, ties to even", "[exact_product
 }
 
 }  // namespace
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::exact_product_test

@@ -6,7 +6,7 @@
 #include "runtime/context/runtime_context.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::exact_summands_test {
 
 namespace {
 
@@ -91,4 +91,4 @@ TEST_CASE("a wrong element is counted, and a rank that differs", "[exact_summand
   CHECK(summands.count_wrong(tensors) == 4);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::exact_summands_test

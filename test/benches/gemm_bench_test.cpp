@@ -5,7 +5,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::gemm_bench_test {
 
 using Catch::Contains;
 using Json = nlohmann::ordered_json;
@@ -98,4 +98,4 @@ TEST_CASE("a tile that does not fit scratch is refused", "[cli][gemm][errors]") 
   CHECK_THAT(result.err, Contains("[KB-K035] tl.composite in kernel 'gemm' on sip0.cube0.pe0"));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::gemm_bench_test

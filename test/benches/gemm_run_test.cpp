@@ -7,7 +7,7 @@
 #include "benches/inputs.h"
 #include "test/support/error_text.h"
 
-namespace kernbench::test {
+namespace kernbench::test::gemm_run_test {
 namespace {
 
 using namespace benches;
@@ -112,4 +112,4 @@ TEST_CASE("what does not fit is refused before memory is taken", "[gemm_run][err
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::gemm_run_test

@@ -8,7 +8,7 @@
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::inputs_test {
 
 namespace fs = std::filesystem;
 
@@ -20,7 +20,7 @@ TEST_CASE("the program carries every shipped topology as it is", "[inputs]") {
     const std::string name = entry.path().stem();
     CAPTURE(name);
     const auto shipped = shipped_topologies();
-    const auto found = std::ranges::find(shipped, name, &EmbeddedFile::name);
+    const auto found = std::ranges::find(shipped, name, &ShippedTopology::name);
     REQUIRE(found != shipped.end());
     CHECK(found->text == test::read_file(entry.path()));
     CHECK(load_topology(name).name == name);
@@ -78,4 +78,4 @@ TEST_CASE("sizes are bytes or have a unit", "[inputs]") {
   CHECK(parse_bytes("--bytes", "2MB") == 2'000'000);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::inputs_test

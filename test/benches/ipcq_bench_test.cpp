@@ -1,11 +1,15 @@
 // kernbench run --bench ipcq: a stream never exceeds its bounds, and reaches them.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::ipcq_bench_test {
 
 using Catch::Contains;
 using Json = nlohmann::ordered_json;
@@ -109,4 +113,4 @@ TEST_CASE("a port without neighbour is refused", "[cli][ipcq][errors]") {
              Contains("[KB-U012] --set port: 'up' is not known"));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::ipcq_bench_test

@@ -6,10 +6,11 @@
 #include <catch2/catch.hpp>
 
 #include "ccl/ahbm_backend.h"
+#include "runtime/distributed/backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::measured_collective_test {
 
 namespace {
 
@@ -213,4 +214,4 @@ TEST_CASE("the algorithm is the one that runs", "[measured_collective]") {
   CHECK(algorithm_of(input) == "ring");
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::measured_collective_test

@@ -1,12 +1,13 @@
 // The manifests for Kubeflow's MPI operator, against the part of its schema that they use.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <charconv>
 #include <map>
 
 #include "sim_engine/base/yaml_document.h"
 
-namespace kernbench::test {
+namespace kernbench::test::mpi_job_test {
 
 namespace {
 
@@ -202,4 +203,4 @@ spec:
                "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].args[1]: of another type"});
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::mpi_job_test

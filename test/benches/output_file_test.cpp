@@ -6,7 +6,7 @@
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::output_file_test {
 
 namespace fs = std::filesystem;
 using test::TemporaryFolder;
@@ -72,4 +72,4 @@ TEST_CASE("what cannot be created is told at once", "[output_file][errors]") {
   CHECK_THROWS_AS(create_output_folder(folder.path("file")), IoError);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::output_file_test

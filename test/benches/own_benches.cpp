@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <kernbench/kernbench.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <new>
@@ -71,6 +72,43 @@ KERNBENCH_BENCH("never-ends", "messages for ever") {
         while (true) torch->distributed.barrier();
       },
       {}, torch->distributed.get_world_size());
+}
+
+[[noreturn]] void compute_for_ever() {
+  for (std::atomic<unsigned> i = 0;; ++i) {
+  }
+}
+
+KERNBENCH_BENCH("host-computes", "after two rows, an oracle without end") {
+  bench.submit_sentinel();
+  for (int i = 0; i < 2; ++i) bench.add_row(Row().set("finished", i));
+  compute_for_ever();
+}
+
+KERNBENCH_BENCH("rank-computes", "a rank that does not come back") {
+  const auto torch = bench.make_context();
+  bench.add_row(Row().set("finished", 1));
+  torch->distributed.init_process_group("ahbm");
+  torch->multiprocessing.spawn(
+      [&](int rank) {
+        torch->ahbm.set_device(rank);
+        torch->distributed.barrier();
+        if (rank == 1) compute_for_ever();
+        torch->distributed.barrier();
+      },
+      {}, torch->distributed.get_world_size());
+}
+
+KERNBENCH_BENCH("point-computes", "a sweep whose third point is without end") {
+  kb::benches::Sweep sweep(bench, "points");
+  for (int i = 0; i < 3; ++i) {
+    sweep.add(fmt::format("point {}", i), [i](kb::benches::PointContext& point) {
+      point.make_context()->ones({1, 4}).copy_(kb::RuntimeContext::tensor({1, 2, 3, 4}, {1, 4}));
+      if (i == 2) compute_for_ever();
+      return Row().set("i", i);
+    });
+  }
+  sweep.run();
 }
 
 KERNBENCH_BENCH("submits-nothing", "rows out of thin air") {

@@ -5,7 +5,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::own_benches_test {
 
 using Catch::Contains;
 using Catch::StartsWith;
@@ -142,4 +142,4 @@ TEST_CASE("a trace for each system of a bench", "[own_benches]") {
         Json::array({folder.path("t.json"), folder.path("t-2.json")}));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::own_benches_test

@@ -3,20 +3,24 @@
 
 #include "benches/process_team.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <deque>
 #include <latch>
 #include <mutex>
 #include <thread>
 
+#include "benches/bench_request.h"
 #include "benches/sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::process_team_test {
 
 using benches::BenchRequest;
 using benches::Dismissed;
@@ -282,4 +286,4 @@ TEST_CASE("one of several processes that cannot talk does not begin", "[cli][tea
 
 #endif
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::process_team_test

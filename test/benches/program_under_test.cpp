@@ -42,6 +42,16 @@ namespace {
     const rlimit limit{seconds, seconds};
     ::setrlimit(RLIMIT_CPU, &limit);
   }
+  if (options.address_space_limit_kib >= 0) {
+    const auto bytes = static_cast<rlim_t>(options.address_space_limit_kib) * 1024;
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+  if (options.stack_limit_kib >= 0) {
+    const auto bytes = static_cast<rlim_t>(options.stack_limit_kib) * 1024;
+    const rlimit limit{bytes, bytes};
+    ::setrlimit(RLIMIT_STACK, &limit);
+  }
   for (const auto& [name, value] : options.environment) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }
@@ -49,6 +59,12 @@ namespace {
   std::vector<char*> argv = {const_cast<char*>("kernbench")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  if (options.descriptor_limit >= 0) {
+    ::close_range(STDERR_FILENO + 1, ~0U, 0);
+    const auto count = static_cast<rlim_t>(options.descriptor_limit);
+    const rlimit limit{count, count};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
   ::execv(options.program.c_str(), argv.data());
   ::_exit(99);
 }
@@ -71,7 +87,7 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
   if (child == 0) become(arguments, options, out, folder.path("err"));
   if (options.interrupt_after_s >= 0) {
     ::usleep(static_cast<useconds_t>(options.interrupt_after_s * 1e6));
-    ::kill(child, SIGINT);
+    ::kill(child, options.signal);
   }
   ProgramResult result;
   result.exit_code = wait_for(child);

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -26,6 +27,10 @@ struct ProgramOptions {
   bool close_stdout = false;     // stdout is a pipe that nobody reads
   std::string stdout_file = {};  // e.g. /dev/full; then `out` is empty
   double interrupt_after_s = -1;
+  int signal = SIGINT;                // that it is then sent
+  long address_space_limit_kib = -1;  // RLIMIT_AS, as `ulimit -v` takes it
+  int descriptor_limit = -1;          // RLIMIT_NOFILE
+  long stack_limit_kib = -1;          // RLIMIT_STACK, as `ulimit -s` takes it
   std::vector<std::pair<std::string, std::string>> environment = {};  // besides this process's
 };
 

@@ -6,7 +6,7 @@
 #include "test/benches/program_under_test.h"
 #include "test/benches/terminal.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::progress_test {
 
 namespace {
 
@@ -89,4 +89,4 @@ TEST_CASE("where there is no terminal a line comes for each tenth, once it has t
         "kernbench: latency: 14 of 20 points (70%) after 3 min 15 s, about 90 s left\n");
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::progress_test

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-namespace kernbench::benches {
+namespace kernbench::benches::report_test {
 
 TEST_CASE("cells keep their kind and their order", "[report]") {
   const Row row = Row()
@@ -50,4 +50,4 @@ TEST_CASE("numbers that JSON does not know are null", "[report]") {
   CHECK_THAT(to_json({.bench = "b", .rows = {row}}), Catch::Contains("\"x\": null"));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::report_test

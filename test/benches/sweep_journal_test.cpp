@@ -1,13 +1,16 @@
 #include "benches/sweep_journal.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <limits>
 
 #include "benches/content_hash.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::sweep_journal_test {
 
 namespace {
 
@@ -30,6 +33,20 @@ std::string write_journal(const TemporaryFolder& folder) {
 }
 
 }  // namespace
+
+TEST_CASE("a journal that is a folder is an output that cannot be written", "[journal][errors]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path("s.journal"));
+  try {
+    const SweepJournal journal(folder.path("s.journal"), kInputs);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.exit_code() == ExitCode::output);
+    CHECK(error.what() == "[KB-I010] the journal cannot be used: cannot read '" +
+                              folder.path("s.journal") +
+                              "': Is a directory; remove it, or give another output folder");
+  }
+}
 
 TEST_CASE("a point comes back as it was, to the bit", "[journal]") {
   const double infinity = std::numeric_limits<double>::infinity();
@@ -143,7 +160,7 @@ TEST_CASE("a journal that cannot be written is told", "[journal][errors]") {
   const TemporaryFolder folder;
   folder.write("file", "");
   CHECK_THROWS_AS(SweepJournal(folder.path("file/j"), kInputs), IoError);
-  CHECK_THROWS_AS(SweepJournal(folder.path(""), kInputs), ConfigError);  // a folder
+  CHECK_THROWS_AS(SweepJournal(folder.path(""), kInputs), IoError);  // a folder
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::sweep_journal_test

@@ -1,16 +1,20 @@
 #include "benches/sweep.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <latch>
 #include <semaphore>
 
+#include "benches/context_set.h"
 #include "ccl/ahbm_backend.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
 #include "test/benches/bench_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::sweep_test {
 
 namespace {
 
@@ -245,4 +249,4 @@ TEST_CASE("a context does not outlive its point", "[sweep][errors]") {
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::sweep_test

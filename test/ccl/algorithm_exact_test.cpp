@@ -1,11 +1,13 @@
 // Every all_reduce algorithm gives the exact sum, and the same bits on all ranks.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::algorithm_exact_test {
 namespace {
 
 constexpr std::array kShards = {Shard::replicate, Shard::row_wise, Shard::column_wise,
@@ -105,7 +107,7 @@ TEST_CASE("every algorithm cuts what is large in segments, at any depth and in a
 
 TEST_CASE(
     "no algorithm deadlocks on any grid of up to 4 x 4 SIPs, whatever the depth of the queues",
-    "[ccl][algorithms][deadlock]") {
+    "[ccl][algorithms][deadlock][exhaustive]") {
   const std::string_view algorithm = any_algorithm();
   const SipTopology kind = GENERATE(from_range(kSipTopologies));
   for (int depth = 1; depth <= 8; ++depth) {
@@ -156,7 +158,8 @@ TEST_CASE("three all_reduces in a row leave nothing behind, by any algorithm",
                .repetitions = 3});
 }
 
-TEST_CASE("every algorithm gives the sum on the shipped topologies", "[ccl][algorithms]") {
+TEST_CASE("every algorithm gives the sum on the shipped topologies",
+          "[ccl][algorithms][exhaustive]") {
   const std::string_view algorithm = any_algorithm();
   const std::string name = GENERATE("ring_1d_6", "torus_2d_2x3", "mesh_2d_no_wrap_2x3");
   check_exact({.topology = Topology::load(fmt::format(KERNBENCH_ROOT "/topologies/{}.yaml", name)),
@@ -167,4 +170,4 @@ TEST_CASE("every algorithm gives the sum on the shipped topologies", "[ccl][algo
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::algorithm_exact_test

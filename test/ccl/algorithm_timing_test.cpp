@@ -3,13 +3,16 @@
 //
 // Between SIPs alpha is 500 ns, between the PEs of a cube 50 ns; beta is 20 ps per byte (50 GB/s).
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::algorithm_timing_test {
 namespace {
 
 constexpr Time kAlpha{500'000};
@@ -368,4 +371,4 @@ TEST_CASE("there is no closed form where messages meet or wait", "[ccl][timing]"
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::algorithm_timing_test

@@ -1,11 +1,13 @@
 // The sum is exact: small integers in any order and any type.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::all_reduce_exact_test {
 namespace {
 
 constexpr std::array kShards = {Shard::replicate, Shard::row_wise, Shard::column_wise,
@@ -171,4 +173,4 @@ TEST_CASE("the shipped topologies give the sum", "[ccl][all_reduce]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::all_reduce_exact_test

@@ -2,11 +2,12 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::all_reduce_rounding_test {
 namespace {
 
 // In [-1, 1), a multiple of 2^-11: no type of ours but bf16 has to round it.
@@ -90,4 +91,4 @@ TEST_CASE("infinities and NaN stay at their element", "[ccl][all_reduce]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::all_reduce_rounding_test

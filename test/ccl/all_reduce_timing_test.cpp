@@ -2,13 +2,15 @@
 //
 // Between SIPs alpha is 500 ns and a byte takes 20 ps (50 GB/s); between cubes 20 ns and 1/128 ns.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::all_reduce_timing_test {
 namespace {
 
 constexpr Time kAlpha{500'000};
@@ -262,4 +264,4 @@ TEST_CASE("a stream over a queue of one slot waits for the credit of each messag
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::all_reduce_timing_test

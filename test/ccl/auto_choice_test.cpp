@@ -2,14 +2,16 @@
 
 #include "ccl/auto_choice.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "ccl/ahbm_backend.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::auto_choice_test {
 namespace {
 
 const ccl::Config kAuto = ccl::Config::parse("defaults: {algorithm: auto}");
@@ -175,4 +177,4 @@ TEST_CASE("an algorithm that is no all_reduce is refused by all_reduce", "[ccl][
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::auto_choice_test

@@ -8,7 +8,7 @@
 #include "runtime/context/runtime_context.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::collective_bound_test {
 namespace {
 
 using distributed::Block;
@@ -119,4 +119,4 @@ TEST_CASE("blocks of one size on all SIPs have the bound of any request of that 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::collective_bound_test

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
 
@@ -11,7 +12,7 @@
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::collectives_exact_test {
 namespace {
 
 // A group and the SIPs of the world: 2 x 2 PEs each.
@@ -346,4 +347,4 @@ TEST_CASE("barriers of sub-groups hold until the last member has come", "[ccl][c
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::collectives_exact_test

@@ -2,13 +2,14 @@
 //
 // Between SIPs alpha is 500 ns and a byte takes 20 ps (50 GB/s).
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
 
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::collectives_timing_test {
 namespace {
 
 constexpr Time kAlpha{500'000};
@@ -137,4 +138,4 @@ TEST_CASE("a large all_gather keeps its links busy", "[ccl][timing]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::collectives_timing_test

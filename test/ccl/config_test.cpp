@@ -2,13 +2,15 @@
 
 #include "ccl/config.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <set>
 
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 
-namespace kernbench::test {
+namespace kernbench::test::config_test {
 namespace {
 
 using ccl::Config;
@@ -122,6 +124,26 @@ algorithms: {mine: {kernel: ring_allreduce, buffer_kind: sram, world_size: 4, ro
   CHECK(config.with_algorithm("auto").is_auto());
 }
 
+TEST_CASE("an entry of a name that was meant for another is refused, one of its own is not",
+          "[ccl][config][errors]") {
+  CHECK(error_in("algorithms:\n  ring_alreduce: {kernel: ring_allreduce, depth: 8}") ==
+        "ccl.yaml:2:18: [KB-Y040] algorithms.ring_alreduce: nothing chooses an algorithm "
+        "'ring_alreduce'; did you mean 'ring_allreduce'?");
+  const Config config = Config::parse(
+      "algorithms: {mesh_allreduce_4: {kernel: mesh_allreduce}, ring_allreduce: {depth: 2}}");
+  CHECK(config.unused_entries() == std::vector<std::string>{"mesh_allreduce_4"});
+  CHECK(config.with_algorithm("mesh_allreduce_4").unused_entries().empty());
+}
+
+TEST_CASE("a value that is none of an enumeration's is refused", "[ccl][config][errors]") {
+  CHECK(test::config_error_of([] { Config().with_buffer_kind(sim::BufferKind{7}); }) ==
+        "[KB-Y020] buffer_kind: there is no value 7; there are: tcm, sram, hbm");
+  CHECK(test::config_error_of([] { Config().with_root(ccl::Root{9}); }) ==
+        "[KB-Y020] root: there is no value 9; there are: center, corner");
+  CHECK(test::config_error_of([] { Config().with_world_size(-1); }) ==
+        "[KB-Y020] world_size: -1 not in [1, 1048576]");
+}
+
 TEST_CASE("an algorithm that is not there is refused with the nearest, or with all that are",
           "[ccl][config][errors]") {
   CHECK(error_in("defaults: {algorithm: ring_alreduce}") ==
@@ -224,4 +246,4 @@ TEST_CASE("an interval of looks needs a queue that looks", "[ccl][config][wait][
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::config_test

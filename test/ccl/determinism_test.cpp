@@ -1,5 +1,7 @@
 // Equal runs are equal in every bit: twice, in two threads, with and without data, in every build.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
@@ -9,7 +11,7 @@
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::determinism_test {
 namespace {
 
 AllReduce usual(SipTopology kind) {
@@ -82,7 +84,7 @@ constexpr const char* kGoldenHead =
     "cubes)\n"
     "# on the shipped topologies: the same in debug, release and under the sanitizers.\n"
     "# To write it anew after a change of the time model:\n"
-    "#   KERNBENCH_WRITE_GOLDEN=1 build/debug/test/ccl/ccl_test '[golden]'\n";
+    "#   KERNBENCH_WRITE_GOLDEN=1 build/debug/test/ccl/golden_test\n";
 
 std::string golden_line(const std::string& name) {
   const AllReduceResult result =
@@ -107,4 +109,4 @@ TEST_CASE("runs are those of the golden file, in every build", "[ccl][determinis
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::determinism_test

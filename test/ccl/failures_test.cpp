@@ -6,10 +6,11 @@
 
 #include "ccl/ahbm_backend.h"
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::failures_test {
 namespace {
 
 struct WorldUnderTest {
@@ -334,8 +335,9 @@ TEST_CASE("queues that do not fit into TCM are refused when the group is made", 
   RuntimeContext torch(round_topology(),
                        {.ccl = ccl::Config::parse("defaults: {depth: 1024, slot: 1 MiB}")});
   ccl::register_ahbm_backend();
-  CHECK(test::error_of<DeviceError>([&] { torch.distributed.init_process_group("ahbm"); }) ==
-        "[KB-M010] out of TCM on sip1.cube0.pe0: a queue of 1024 slots of 1048576 B needs "
+  CHECK(test::error_of<ConfigError>([&] { torch.distributed.init_process_group("ahbm"); }) ==
+        "ccl.yaml:1:31: [KB-Y044] out of TCM on sip1.cube0.pe0: a queue of 1024 slots of 1048576 B "
+        "needs "
         "1073741824 B, 2097152 B are free; use fewer or smaller slots, or buffer_kind sram or hbm");
   CHECK_FALSE(torch.distributed.is_initialized());
   CHECK(torch.simulation().machine().channels().empty());
@@ -389,4 +391,4 @@ TEST_CASE("a collective ends at the same instant however early other ranks came"
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::failures_test

@@ -9,7 +9,7 @@
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::fragments_test {
 namespace {
 
 using ccl::BlockLayout;
@@ -175,4 +175,4 @@ TEST_CASE("equal blocks are cut once, and old cuts are forgotten", "[ccl][cuts]"
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::fragments_test

@@ -8,7 +8,7 @@
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::group_of_one_test {
 namespace {
 
 using distributed::ProcessGroup;
@@ -177,4 +177,4 @@ TEST_CASE("what a group of one does at once does not overtake what it does on th
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::group_of_one_test

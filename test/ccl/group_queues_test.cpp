@@ -6,11 +6,12 @@
 #include <catch2/catch.hpp>
 
 #include "ccl/config.h"
+#include "runtime/context/simulation.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::group_queues_test {
 namespace {
 
 TEST_CASE("queues of groups take no scratch, and go with their group", "[ccl][groups]") {
@@ -112,7 +113,8 @@ TEST_CASE("a run that fails amid collectives leaves nothing of them", "[ccl][gro
   CHECK(queues[2] == queues[0]);
 }
 
-TEST_CASE("an async collective races with a kernel that writes what it reads", "[ccl][overlap]") {
+TEST_CASE("a kernel that writes what an async collective reads is refused, and ends the run",
+          "[ccl][overlap]") {
   const std::string text = error_of<Error>([] {
     run_group(round_topology(SipTopology::ring_1d, 2, 1, 1, 1), {0, 1}, [](const Member& m) {
       const Tensor x = m.torch.zeros({100'000}, {.dp = DPPolicy::replicated()});
@@ -127,8 +129,8 @@ TEST_CASE("an async collective races with a kernel that writes what it reads", "
     });
   });
   CAPTURE(text);
-  CHECK(text.find("KB-M030") != std::string::npos);
-  CHECK(text.find("wait for the Work before the launch") != std::string::npos);
+  CHECK(text.find("KB-G003") != std::string::npos);
+  CHECK(text.find("wait for its Work before the launch") != std::string::npos);
 }
 
 // 128 x 128 f32 are 64 KiB; the array needs about 2 us for a product.
@@ -192,4 +194,4 @@ TEST_CASE("with PEs as ranks there is all_reduce of sums alone", "[ccl][groups]"
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::group_queues_test

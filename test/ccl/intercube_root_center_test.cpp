@@ -1,13 +1,14 @@
 // The tree over cubes has its root in the centre: fewer steps, and less time, than from a corner
 // (ADR-0032).  Kernels are launched directly, without torch.distributed.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "ccl/kernel_launcher.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::intercube_root_center_test {
 namespace {
 
 using ccl::Root;
@@ -113,4 +114,4 @@ TEST_CASE("with links alone the steps are the whole difference", "[ccl][root]") 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::intercube_root_center_test

@@ -7,6 +7,7 @@
 
 #include "ccl/kernel_launcher.h"
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 
 namespace kernbench::test {
 
@@ -26,7 +27,7 @@ class KernelsUnderTest {
 
  private:
   struct Kernel {
-    runtime::Simulation* simulation;
+    runtime::Simulation* simulation = nullptr;
     runtime::FiberLocal local;
     runtime::Fiber* fiber = nullptr;
 
@@ -53,7 +54,8 @@ class KernelsUnderTest {
   }
 
   void start(const Tensor& x, const sim::PeLocation& pe) {
-    Kernel& kernel = kernels_.emplace_back(Kernel{&simulation(), {}});
+    Kernel& kernel = kernels_.emplace_back();
+    kernel.simulation = &simulation();
     kernel.local.kind = runtime::FiberLocal::Kind::kernel;
     kernel.local.pe = pe;
     kernel.fiber = &simulation().fibers().spawn(

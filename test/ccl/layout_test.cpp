@@ -2,15 +2,20 @@
 
 #include "ccl/layout.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <set>
 
 #include "ccl/kernel_launcher.h"
+#include "runtime/context/simulation.h"
 #include "sim_engine/components/direction.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::layout_test {
 namespace {
 
 using sim::PeLocation;
@@ -279,4 +284,4 @@ TEST_CASE("a world size that fills no whole cubes or SIPs is refused with those 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::layout_test

@@ -6,7 +6,7 @@
 #include "runtime/context/runtime_context.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::lone_driver_test {
 
 namespace {
 
@@ -54,4 +54,4 @@ TEST_CASE("a deadlock report names the collective that a rank is in, and the end
   CHECK_THAT(text, Catch::Contains("; sip0.cube1.pe0 runs no kernel"));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::lone_driver_test

@@ -3,13 +3,15 @@
 
 #include "ccl/lower_bound.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <random>
 
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::lower_bound_test {
 namespace {
 
 constexpr Bytes kMiB = 1 << 20;
@@ -138,4 +140,4 @@ TEST_CASE("no simulated time is under the bound", "[ccl][bound]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::lower_bound_test

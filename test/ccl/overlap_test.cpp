@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
 
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::overlap_test {
 namespace {
 
 constexpr Time kAlpha{500'000};
@@ -316,4 +317,4 @@ TEST_CASE("a tensor of many segments", "[ccl][collectives]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::overlap_test

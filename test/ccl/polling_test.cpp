@@ -1,5 +1,6 @@
 // Ranks that poll their works, on the device.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "ccl/ahbm_backend.h"
@@ -7,7 +8,7 @@
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::polling_test {
 namespace {
 
 // When an all_reduce of three ranks ends, of which the first `pollers` poll and the others wait.
@@ -70,4 +71,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::polling_test

@@ -4,10 +4,11 @@
 
 #include "ccl/ahbm_backend.h"
 #include "runtime/context/runtime_context.h"
+#include "runtime/distributed/backend.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::queue_residue_test {
 
 namespace {
 
@@ -137,4 +138,4 @@ TEST_CASE("messages that kernels of the user's have left between SIPs are told w
   torch.distributed.destroy_process_group();
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::queue_residue_test

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::random_programs_test {
 namespace {
 
 using Random = std::mt19937;
@@ -191,4 +192,4 @@ TEST_CASE("a thousand random programs", "[.][ccl][long]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::random_programs_test

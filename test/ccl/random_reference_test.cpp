@@ -6,7 +6,7 @@
 #include "test/runtime/distributed/random_program.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::random_reference_test {
 namespace {
 
 [[maybe_unused]] const bool kRegistered = ccl::register_ahbm_backend();
@@ -47,4 +47,4 @@ TEST_CASE("10,000 random legal programs compute what a plain reference does", "[
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::random_reference_test

@@ -1,5 +1,8 @@
 // Algorithms of a program's own, beside those of the library.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "ccl/ahbm_backend.h"
@@ -7,7 +10,7 @@
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::registry_test {
 namespace {
 
 // Everyone adds what the participant before it in the grid's row brings: right for two.
@@ -113,4 +116,4 @@ TEST_CASE("an algorithm is more than a kernel if it says so", "[ccl][registry]")
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::registry_test

@@ -2,9 +2,10 @@
 
 #include "ccl/ring_order.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
-namespace kernbench::test {
+namespace kernbench::test::ring_order_test {
 namespace {
 
 constexpr int kLargest = 7;
@@ -69,4 +70,4 @@ TEST_CASE("on a line the ring is the line, which a ring of SIPs closes", "[ccl][
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::ring_order_test

@@ -2,10 +2,11 @@
 
 #include "ccl/spanning_tree.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
-namespace kernbench::test {
+namespace kernbench::test::spanning_tree_test {
 namespace {
 
 using ccl::Root;
@@ -131,4 +132,4 @@ TEST_CASE("the children of a binomial tree's node are added in the order of the 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::spanning_tree_test

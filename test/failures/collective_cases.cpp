@@ -133,6 +133,18 @@ void never_waited_for() {
   world.spawn([&](int) { world.dist.barrier({.async_op = true}); });
 }
 
+// They have ended, but nobody has seen it: of two of one group, the last is named.
+void ended_unseen() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    const Tensor x = world.ones();
+    world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    rank == 0 ? world.dist.isend(world.ones(), 1) : world.dist.irecv(world.ones(), 0);
+    world.pass_time();
+  });
+}
+
 void waited_for_by_another() {
   LocalRanks world(2);
   distributed::Work of_rank_0;
@@ -162,6 +174,39 @@ void host_write() {
     const auto work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
     x.copy_(RuntimeContext::tensor({1, 2, 3, 4}, {4}));
     work.wait();
+  });
+}
+
+void two_groups() {
+  LocalRanks world(2);
+  world.spawn([&](int) {
+    const auto other = world.dist.new_group({0, 1});
+    const Tensor x = world.ones();
+    const auto work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
+    world.dist.all_reduce(x, ReduceOp::sum, {.group = other});
+    work.wait();
+  });
+}
+
+void kernel_under_a_collective() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    const Tensor x = world.ones();
+    const auto work = world.dist.broadcast(x, {.src = 0, .async_op = true});
+    if (rank == 0) {
+      world.torch.launch(
+          "clear", [](tl::Context& tl, tl::Pointer p) { tl.store(p, tl.zeros({4}, DType::f32)); },
+          x);
+    }
+    work.wait();
+  });
+}
+
+void overlapping_outputs() {
+  LocalRanks world(2);
+  world.spawn([&](int) {
+    const Tensor out = world.ones();
+    world.dist.all_gather({out, out.detach()}, world.ones());
   });
 }
 
@@ -214,10 +259,14 @@ std::vector<FailureCase> collective_cases() {
           {"A4-async", async_and_not},
           {"A23-kernel", inside_a_kernel},
           {"A22-never-waited", never_waited_for},
+          {"A22-ended-unseen", ended_unseen},
           {"A22-another-waits", waited_for_by_another},
           {"A22-seen", seen_to_be_done},
           {"G2-host-read", host_read},
           {"G3-host-write", host_write},
+          {"G3-two-groups", two_groups},
+          {"G3-kernel", kernel_under_a_collective},
+          {"G4-outputs", overlapping_outputs},
           {"B10-one-device", one_device}};
 }
 

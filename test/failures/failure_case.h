@@ -22,6 +22,7 @@ std::vector<FailureCase> rank_cases();
 std::vector<FailureCase> collective_cases();
 std::vector<FailureCase> process_cases();
 std::vector<FailureCase> device_cases();
+std::vector<FailureCase> signal_cases();
 
 // Ranks that each have a device of one PE.
 struct Ranks {

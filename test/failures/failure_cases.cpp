@@ -7,7 +7,8 @@
 int main(int argc, char** argv) {
   using namespace kernbench::test;
   const std::string_view wanted = argc == 2 ? argv[1] : "";
-  for (const auto& cases : {rank_cases(), collective_cases(), process_cases(), device_cases()}) {
+  for (const auto& cases :
+       {rank_cases(), collective_cases(), process_cases(), device_cases(), signal_cases()}) {
     for (const FailureCase& failure : cases) {
       if (wanted == "list") fmt::print("{}\n", failure.name);
       if (failure.name != wanted) continue;

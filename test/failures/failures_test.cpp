@@ -10,7 +10,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::failures_test {
 namespace {
 
 struct Expected {
@@ -60,6 +60,9 @@ const std::vector<Expected> kExpected = {
     {"A14-runtime-error", "KB-R001", 1, "KB-R001"},
     {"A14-int", "KB-R001", 1, "KB-R001"},
     {"A14-nullptr", "KB-R001", 1, "KB-R001"},
+    {"A14-null-what", "KB-R001", 1, "KB-R001"},
+    {"A14-cancelled", "KB-R015", 21, "KB-R001"},
+    {"A14-escapes", "KB-R001", 1, "KB-R001"},
     {"A15-kernel-throws", "KB-K001", 22, "KB-R001"},
     {"A16-work-fails", "KB-C022", 21, "KB-C022"},
     {"A17-all-throw", "KB-R001", 1, "KB-R001"},
@@ -67,18 +70,25 @@ const std::vector<Expected> kExpected = {
     {"A18-destructor", "KB-R008", 21},
     {"A19-swallows", "KB-R009", 1, "KB-R001"},
     {"A20-nested-spawn", "KB-R004", 21, "KB-R001"},
+    {"A20-joined-by-a-rank", "KB-R004", 21, "KB-R001"},
     {"A21-before-init", "KB-R002", 21, "KB-R001"},
     {"A21-init-twice", "KB-R002", 21},
     {"A21-after-destroy", "KB-R002", 21, "KB-R001"},
     {"A21-destroy-without-init", "KB-R002", 21},
     {"A21-alone", "KB-C002", 21},
     {"A22-never-waited", "KB-C010", 0},
+    {"A22-ended-unseen", "KB-C010", 0},
     {"A22-another-waits", "KB-C010", 21, "KB-R001"},
     {"A22-seen", "", 0},
     {"A23-kernel", "KB-R012", 21, "KB-R001"},
+    {"A25-thread", "KB-R016", 21},
     {"B1-undefined", "KB-M001", 22, "KB-R001"},
     {"B4-not-joined", "KB-R013", 0},
     {"B4-thrown-before-join", "KB-R002", 21},
+    {"B4-joined-afterwards", "KB-R013", 21},
+    {"B4-destroyed-by-a-worker", "KB-R017", 21},
+    {"B6-no-memory", "KB-L002", 71},
+    {"B6-kernel-no-memory", "KB-L002", 71, "KB-L002"},
 #if !defined(__SANITIZE_ADDRESS__)  // which has its own word for it
     {"B5-stack", "KB-R005", 71},
     {"B5-fault", "KB-R014", kFault},
@@ -88,8 +98,19 @@ const std::vector<Expected> kExpected = {
     {"B9-overflow", "KB-M012", 22},
     {"B10-one-device", "KB-C011", 21, "KB-R001"},
     {"B10-another-context", "KB-M013", 22, "KB-R001"},
+    {"C13-rank-spins", "KB-D004", 20},
+    {"F1-interrupt", "KB-S001", 130},
+    {"F1-terminate", "KB-S001", 143},
+    {"F1-hang-up", "KB-S001", 129},
+    {"F1-abort", "KB-R006", kAborted, "KB-R006"},
+    {"F1-kernel", "KB-S001", 143},
+    {"F2-state", "", 0},
+    {"F3-fork", "", 0},
     {"G2-host-read", "", 0},
     {"G3-host-write", "KB-G003", 21, "KB-R001"},
+    {"G3-two-groups", "KB-G003", 21, "KB-R001"},
+    {"G3-kernel", "KB-G003", 21, "KB-R001"},
+    {"G4-outputs", "KB-C020", 21, "KB-R001"},
     {"X-bug", "KB-X001", 70, "KB-X001"},
 };
 
@@ -161,4 +182,4 @@ TEST_CASE("every case is in the table", "[failures]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::failures_test

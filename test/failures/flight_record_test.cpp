@@ -5,7 +5,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::flight_record_test {
 namespace {
 
 using nlohmann::json;
@@ -77,4 +77,4 @@ TEST_CASE("a record that cannot be written changes nothing else", "[flight_recor
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::flight_record_test

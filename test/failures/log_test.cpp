@@ -4,7 +4,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::log_test {
 namespace {
 
 ProgramResult run_with(const std::string& topics, const std::string& name) {
@@ -62,4 +62,4 @@ TEST_CASE("all is everything, a name that is none is refused", "[log]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::log_test

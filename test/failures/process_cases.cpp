@@ -4,7 +4,11 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <new>
+#include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "sim_engine/base/check.h"
 #include "test/failures/failure_case.h"
@@ -55,6 +59,55 @@ void thrown_before_join() {
   world.dist.init_process_group("local");
 }
 
+void joined_after_its_context() {
+  auto world = std::make_unique<LocalRanks>(2);
+  auto ranks = world->torch.multiprocessing.spawn([](int) {}, std::tuple<>(), 2, {.join = false});
+  world.reset();
+  ranks.join();
+}
+
+void joined_by_a_rank() {
+  LocalRanks world(2);
+  std::optional<multiprocessing::ProcessContext> ranks;
+  ranks = world.torch.multiprocessing.spawn([&](int) { ranks->join(); }, std::tuple<>(), 2,
+                                            {.join = false});
+  ranks->join();
+}
+
+void destroyed_by_a_worker() {
+  auto world = std::make_unique<LocalRanks>(2);
+  world->torch.multiprocessing.spawn(
+      [&](int rank) {
+        if (rank == 1) world.reset();
+      },
+      {}, 2);
+}
+
+void called_on_a_thread() {
+  LocalRanks world(2);
+  world.spawn([&](int rank) {
+    world.dist.barrier();
+    if (rank == 1) std::thread([&] { world.dist.all_reduce(world.ones()); }).join();
+    world.dist.barrier();
+  });
+}
+
+void kernel_without_memory() {
+  Ranks world(1);
+  world.spawn([&](int) {
+    world.torch.launch(
+        "k", [](tl::Context&, tl::Pointer) { throw std::bad_alloc(); }, world.ones());
+  });
+}
+
+void run_out_of_memory() {
+  throw std::bad_alloc();
+}
+
+void no_memory_where_nothing_may_leave() noexcept {
+  run_out_of_memory();
+}
+
 void bug_of_ours() {
   LocalRanks world(2);
   world.spawn([](int) { KB_CHECK(1 + 1 == 3, "of {}", "arithmetic"); });
@@ -90,7 +143,13 @@ std::vector<FailureCase> process_cases() {
           {"A13-pthread-exit", [] { in_rank_1([] { pthread_exit(nullptr); }); }},
           {"A13-kernel", in_kernel},
           {"A13-main", by_main},
+          {"A20-joined-by-a-rank", joined_by_a_rank},
+          {"A25-thread", called_on_a_thread},
           {"B4-not-joined", not_joined},
+          {"B4-joined-afterwards", joined_after_its_context},
+          {"B4-destroyed-by-a-worker", destroyed_by_a_worker},
+          {"B6-no-memory", [] { in_rank_1(no_memory_where_nothing_may_leave); }},
+          {"B6-kernel-no-memory", kernel_without_memory},
           {"B4-thrown-before-join", thrown_before_join},
           {"B5-stack", [] { in_rank_1([] { depth_of(0); }); }},
           {"B5-fault", [] { in_rank_1(use_nullptr); }},

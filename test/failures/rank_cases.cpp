@@ -1,5 +1,7 @@
 // Ranks that wait for ever, throw, or call torch in the wrong order.
 
+#include <fmt/format.h>
+
 #include <stdexcept>
 
 #include "test/failures/failure_case.h"
@@ -78,6 +80,10 @@ void throws(const Thrown& thrown) {
     world.dist.all_reduce(world.ones());
   });
 }
+
+struct SaysNothing : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
 
 void kernel_throws() {
   LocalRanks world(2);
@@ -206,6 +212,9 @@ std::vector<FailureCase> rank_cases() {
           {"A14-runtime-error", [] { throws(std::runtime_error("boom")); }},
           {"A14-int", [] { throws(7); }},
           {"A14-nullptr", [] { throws(nullptr); }},
+          {"A14-null-what", [] { throws(SaysNothing()); }},
+          {"A14-cancelled", [] { throws(Cancelled()); }},
+          {"A14-escapes", [] { throws(std::runtime_error("\x1b[2J\u202Eboom\u200B\xff")); }},
           {"A15-kernel-throws", kernel_throws},
           {"A16-work-fails", work_fails},
           {"A17-all-throw", all_throw},

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace kernbench::records {
+namespace kernbench::records::records_test {
 
 namespace {
 
@@ -265,4 +265,4 @@ TEST_CASE("the records of this repository are in order", "[records]") {
   for (const std::string& offence : check(KERNBENCH_ROOT)) FAIL_CHECK(offence);
 }
 
-}  // namespace kernbench::records
+}  // namespace kernbench::records::records_test

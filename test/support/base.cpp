@@ -1,1 +1,1 @@
-// Carries the precompiled header and Catch2's main; holds no tests of its own.
+// Carries the precompiled header of the tests; holds no code.

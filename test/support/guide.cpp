@@ -1,5 +1,6 @@
 #include "test/support/guide.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <sstream>

@@ -3,7 +3,9 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-namespace kernbench::tidy {
+#include "test/tidy/standard_includes.h"
+
+namespace kernbench::tidy::tidy_test {
 
 namespace {
 
@@ -47,6 +49,23 @@ TEST_CASE("lines and files stay short", "[tidy]") {
 TEST_CASE("nothing names a folder of one machine", "[tidy]") {
   expect_none(check_machine_paths(sources()));
   expect_none(check_machine_paths(read_other_texts(KERNBENCH_ROOT)));
+}
+
+TEST_CASE("each file includes the standard headers that it uses", "[tidy]") {
+  expect_none(check_standard_includes(sources()));
+}
+
+TEST_CASE("a standard header counts that an included file of the project includes",
+          "[tidy][rules]") {
+  const Lines used = line("a.cpp", "std::vector<int> x;  // std::map");
+  CHECK(check_standard_includes(used) == Offences{"a.cpp:1: includes no <vector>"});
+  CHECK(check_standard_includes({{"a.cpp", 1, "#include <vector>"}, used[0]}).empty());
+  CHECK(check_standard_includes(
+            {{"a.cpp", 1, "#include \"b.h\""}, {"b.h", 1, "#include <vector>"}, used[0]})
+            .empty());
+  CHECK(check_standard_includes(
+            {{"a.cpp", 1, "#include \"b.h\""}, {"b.h", 1, "#include <map>"}, used[0]})
+            .size() == 1);
 }
 
 TEST_CASE("an include up the layers is told", "[tidy][rules]") {
@@ -140,4 +159,4 @@ TEST_CASE("a path of one machine is told", "[tidy][rules]") {
   CHECK(check_machine_paths(line("a.sh", "\"${prefix}/tmp/x\"")).empty());
 }
 
-}  // namespace kernbench::tidy
+}  // namespace kernbench::tidy::tidy_test

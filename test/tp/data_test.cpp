@@ -7,7 +7,7 @@
 #include "test/runtime/distributed/local_world.h"
 #include "tp/parallel_state.h"
 
-namespace kernbench::test {
+namespace kernbench::test::data_test {
 namespace {
 
 // All elements `value`.
@@ -90,4 +90,4 @@ TEST_CASE("data that are missing or of another type are named", "[tp][data]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::data_test

@@ -8,7 +8,7 @@
 #include "tp/column_parallel_linear.h"
 #include "tp/row_parallel_linear.h"
 
-namespace kernbench::test {
+namespace kernbench::test::linear_layers_exact_test {
 namespace {
 
 constexpr std::int64_t kIn = 8;
@@ -139,4 +139,4 @@ TEST_CASE("column, relu, row on 16 and on 64 ranks", "[tp][layers][exact]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::linear_layers_exact_test

@@ -2,12 +2,13 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/distributed/group.h"
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/column_parallel_linear.h"
 #include "tp/row_parallel_linear.h"
 
-namespace kernbench::test {
+namespace kernbench::test::linear_layers_test {
 namespace {
 
 using tp::ColumnParallelLinear;
@@ -352,4 +353,4 @@ TEST_CASE("backward twice adds, and zero_grad begins anew", "[tp][layers]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::linear_layers_test

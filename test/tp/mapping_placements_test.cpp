@@ -7,7 +7,7 @@
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/mappings.h"
 
-namespace kernbench::test {
+namespace kernbench::test::mapping_placements_test {
 namespace {
 
 using Matrices = std::vector<Matrix>;  // by rank
@@ -286,4 +286,4 @@ TEST_CASE("what a mapping takes lies in any way on cubes and their PEs", "[tp][m
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::mapping_placements_test

@@ -8,7 +8,7 @@
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/weights.h"
 
-namespace kernbench::test {
+namespace kernbench::test::mappings_test {
 namespace {
 
 constexpr int kGroup = 4;
@@ -346,4 +346,4 @@ TEST_CASE("columns that are cut inside the device are gathered whole, and their 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::mappings_test

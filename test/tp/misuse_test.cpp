@@ -1,5 +1,7 @@
 // Tensors that are no operands: none may get as far as a kernel or a collective.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "runtime/autograd/grad_mode.h"
@@ -11,7 +13,7 @@
 #include "tp/vocab_parallel_cross_entropy.h"
 #include "tp/vocab_parallel_embedding.h"
 
-namespace kernbench::test {
+namespace kernbench::test::misuse_test {
 namespace {
 
 struct Use {
@@ -172,4 +174,4 @@ TEST_CASE("a rank that calls a mapping or a layer alone is told its own line",
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::misuse_test

@@ -1,6 +1,7 @@
 // The communication of an input's gradient beside the product that makes the weight's, in simulated
 // time: where nothing but links and the GEMM array takes time, every term has a name.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "runtime/autograd/grad_mode.h"
@@ -9,7 +10,7 @@
 #include "tp/column_parallel_linear.h"
 #include "tp/primitives.h"
 
-namespace kernbench::test {
+namespace kernbench::test::overlap_test {
 namespace {
 
 constexpr int kRanks = 4;
@@ -138,4 +139,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::overlap_test

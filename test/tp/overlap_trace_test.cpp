@@ -4,10 +4,11 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "runtime/context/simulation.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/column_parallel_linear.h"
 
-namespace kernbench::test {
+namespace kernbench::test::overlap_trace_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -73,4 +74,4 @@ TEST_CASE("the trace shows messages of the all_reduce while the array makes the 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::overlap_trace_test

@@ -1,5 +1,6 @@
 // How long Megatron's parallel state lives: with its context, or with the spawn that made it.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "runtime/distributed/group.h"
@@ -7,7 +8,7 @@
 #include "tp/parallel_groups.h"
 #include "tp/parallel_state.h"
 
-namespace kernbench::test {
+namespace kernbench::test::parallel_state_life_test {
 namespace {
 
 TEST_CASE("what a driver initializes is gone when it destroys it, groups and all",
@@ -108,4 +109,4 @@ TEST_CASE("two contexts do not know of each other's groups", "[tp][parallel_stat
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::parallel_state_life_test

@@ -6,7 +6,7 @@
 
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::parallel_state_test {
 namespace {
 
 using tp::ModelParallelOptions;
@@ -317,4 +317,4 @@ TEST_CASE("a kernel may not ask for the parallel state", "[tp][parallel_state]")
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::parallel_state_test

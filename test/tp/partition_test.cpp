@@ -4,7 +4,7 @@
 
 #include "sim_engine/base/error.h"
 
-namespace kernbench::tp {
+namespace kernbench::tp::partition_test {
 
 TEST_CASE("divide is exact or refuses in Megatron's words", "[tp][partition]") {
   CHECK(divide(12, 4) == 3);
@@ -26,4 +26,4 @@ TEST_CASE("vocabulary ranges of all ranks lie side by side", "[tp][partition]") 
   CHECK_THROWS_AS(vocab_range_from_global_vocab_size(1601, 0, 4), CollectiveError);
 }
 
-}  // namespace kernbench::tp
+}  // namespace kernbench::tp::partition_test

@@ -8,7 +8,7 @@
 #include "test/runtime/distributed/local_world.h"
 #include "tp/parallel_state.h"
 
-namespace kernbench::test {
+namespace kernbench::test::random_test {
 namespace {
 
 using tp::Generator;
@@ -161,4 +161,4 @@ TEST_CASE("a kernel draws no numbers of the host", "[tp][random][errors]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::random_test

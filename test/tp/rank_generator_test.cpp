@@ -2,11 +2,12 @@
 
 #include "tp/rank_generator.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "test/support/error_text.h"
 
-namespace kernbench::test {
+namespace kernbench::test::rank_generator_test {
 namespace {
 
 using tp::ParallelSizes;
@@ -147,4 +148,4 @@ TEST_CASE("an order that does not fit is refused", "[tp][rank_generator]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::rank_generator_test

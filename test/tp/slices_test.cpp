@@ -9,7 +9,7 @@
 #include "tp/primitives.h"
 #include "tp/weights.h"
 
-namespace kernbench::test {
+namespace kernbench::test::slices_test {
 namespace {
 
 const Matrix kMatrix = Matrix::of_integers(6, 8, 20, 1);
@@ -70,4 +70,4 @@ TEST_CASE("equal chunks of all elements, and all of them again", "[tp][slices]")
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::slices_test

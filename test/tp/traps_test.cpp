@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "runtime/distributed/group.h"
 #include "runtime/functional/functional.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/column_parallel_linear.h"
@@ -12,7 +13,7 @@
 #include "tp/vocab_parallel_cross_entropy.h"
 #include "tp/vocab_parallel_embedding.h"
 
-namespace kernbench::test {
+namespace kernbench::test::traps_test {
 namespace {
 
 using tp::ColumnParallelLinear;
@@ -283,4 +284,4 @@ TEST_CASE("10: words of the padding take part in the loss unless their logits ar
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::traps_test

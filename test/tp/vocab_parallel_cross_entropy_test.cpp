@@ -2,13 +2,15 @@
 
 #include "tp/vocab_parallel_cross_entropy.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "runtime/distributed/group.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/weights.h"
 
-namespace kernbench::test {
+namespace kernbench::test::vocab_parallel_cross_entropy_test {
 namespace {
 
 using tp::vocab_parallel_cross_entropy;
@@ -220,4 +222,4 @@ TEST_CASE("what does not fit is refused", "[tp][cross_entropy]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::vocab_parallel_cross_entropy_test

@@ -7,7 +7,7 @@
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/random.h"
 
-namespace kernbench::test {
+namespace kernbench::test::vocab_parallel_embedding_test {
 namespace {
 
 using tp::VocabParallelEmbedding;
@@ -123,4 +123,4 @@ TEST_CASE("a vocabulary that ranks cannot share is refused", "[tp][embedding]") 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::vocab_parallel_embedding_test

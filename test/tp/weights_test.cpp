@@ -2,6 +2,7 @@
 
 #include "tp/weights.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -10,7 +11,7 @@
 #include "tp/random.h"
 #include "tp/row_parallel_linear.h"
 
-namespace kernbench::test {
+namespace kernbench::test::weights_test {
 namespace {
 
 using tp::ColumnParallelLinear;
@@ -204,4 +205,4 @@ TEST_CASE("attributes are set once, copied, or filled in", "[tp][weights]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::weights_test

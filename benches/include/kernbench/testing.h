@@ -16,6 +16,9 @@
 // it at once.  CHECK_THROWS_AS(world.run(...), kernbench::DeadlockError) and the like see the
 // error's own type.
 //
+// A rank that loops on the host and calls nothing ends the process after 60 s, with its last call
+// (KB-D004, exit code 20); RuntimeOptions::rank_time_limit of a World's own says otherwise.
+//
 // REQUIRE and CHECK work in ranks, but name none; what a rank throws does, so the assertions of
 // this header do.  INFO and CAPTURE do not work in ranks: Catch2 keeps them by thread, and all
 // ranks have one, so that a failure on one rank shows those of all.
@@ -30,6 +33,7 @@
 #include <catch2/internal/catch_test_failure_exception.hpp>
 #endif
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <string>
@@ -51,7 +55,7 @@ class World {
   // Any topology, and a backend: with "ahbm" collectives also take their time.
   explicit World(const Topology& topology, std::string_view backend = "ahbm",
                  RuntimeOptions options = {})
-      : torch(topology, std::move(options)) {
+      : torch(topology, with_time_limit(std::move(options))) {
     torch.distributed.init_process_group(backend);
   }
 
@@ -86,6 +90,10 @@ class World {
     } catch (...) {
       return;
     }
+  }
+  static RuntimeOptions with_time_limit(RuntimeOptions options) {
+    if (!options.rank_time_limit) options.rank_time_limit = std::chrono::seconds(60);
+    return options;
   }
   static Topology ring_of(int ranks) {
     if (ranks < 1) {

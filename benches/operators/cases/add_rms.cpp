@@ -12,12 +12,10 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-constexpr Bytes kF32Bytes = size_of(DType::f32);
-
 // Leaves r of each row to backward.
-void forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer residual,
-                    tl::Pointer weight, tl::Pointer h, tl::Pointer y, tl::Pointer r_of_rows,
-                    std::int64_t dim) {
+void add_rms_forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
+                            tl::Pointer residual, tl::Pointer weight, tl::Pointer h, tl::Pointer y,
+                            tl::Pointer r_of_rows, std::int64_t dim) {
   const DType dtype = x.dtype();
   const tl::Tensor w = load_weight(tl, weight, dim);
   const auto load = [&](std::int64_t begin, std::int64_t rows) {
@@ -37,9 +35,10 @@ void forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl:
 }
 
 // What h's own gradient adds goes to x and to the residual alike.
-void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer h, tl::Pointer weight,
-                     tl::Pointer dh, tl::Pointer dy, tl::Pointer r_of_rows, tl::Pointer dx,
-                     tl::Pointer dweight, std::int64_t dim) {
+void add_rms_backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer h,
+                             tl::Pointer weight, tl::Pointer dh, tl::Pointer dy,
+                             tl::Pointer r_of_rows, tl::Pointer dx, tl::Pointer dweight,
+                             std::int64_t dim) {
   const DType dtype = h.dtype();
   const tl::Tensor w = load_weight(tl, weight, dim);
   tl::Tensor dw = tl.zeros({1, dim}, DType::f32);
@@ -61,14 +60,14 @@ void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer h, tl
   tl.store(dweight, dw);
 }
 
-void launch_forward(OperatorRun& run) {
-  run.launch("add_rms_forward", forward_kernel, run.input("x"), run.input("residual"),
+void launch_add_rms_forward(OperatorRun& run) {
+  run.launch("add_rms_forward", add_rms_forward_kernel, run.input("x"), run.input("residual"),
              run.input("weight"), run.output(0), run.output(1), run.saved("r"), run.dim());
 }
 
 // The gradients of x and of the residual are one value, and one tensor.
-void launch_backward(OperatorRun& run) {
-  run.launch("add_rms_backward", backward_kernel, run.output(0), run.input("weight"),
+void launch_add_rms_backward(OperatorRun& run) {
+  run.launch("add_rms_backward", add_rms_backward_kernel, run.output(0), run.input("weight"),
              run.upstream(0), run.upstream(1), run.saved("r"), run.gradient("x"),
              run.gradient("weight"), run.dim());
 }
@@ -92,7 +91,7 @@ class AddRms : public OperatorCase {
   }
 
   std::vector<ProviderInfo> providers() const override {
-    return {naive(), compiled(), fused(launch_forward, launch_backward)};
+    return {naive(), compiled(), fused(launch_add_rms_forward, launch_add_rms_backward)};
   }
 };
 

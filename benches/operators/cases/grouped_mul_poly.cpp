@@ -89,19 +89,21 @@ class Experts {
   std::optional<tl::Tensor> sums_;  // [4, experts]
 };
 
-void forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer mul,
-                    tl::Pointer weight, tl::Pointer bias, tl::Pointer offsets, tl::Pointer y,
-                    tl::Pointer norms, std::int64_t dim) {
+void grouped_mul_poly_forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
+                                     tl::Pointer mul, tl::Pointer weight, tl::Pointer bias,
+                                     tl::Pointer offsets, tl::Pointer y, tl::Pointer norms,
+                                     std::int64_t dim) {
   Experts experts(tl, share, weight, bias, offsets);
   poly_forward(tl, share, {.x = x, .mul = mul, .y = y, .norms = norms, .dim = dim},
                Experts::kScratch,
                [&](std::int64_t begin, std::int64_t rows) { return experts.at(begin, rows); });
 }
 
-void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer mul,
-                     tl::Pointer weight, tl::Pointer bias, tl::Pointer offsets, tl::Pointer dy,
-                     tl::Pointer norms, tl::Pointer dx, tl::Pointer dmul, tl::Pointer dweight,
-                     tl::Pointer dbias, std::int64_t dim) {
+void grouped_mul_poly_backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
+                                      tl::Pointer mul, tl::Pointer weight, tl::Pointer bias,
+                                      tl::Pointer offsets, tl::Pointer dy, tl::Pointer norms,
+                                      tl::Pointer dx, tl::Pointer dmul, tl::Pointer dweight,
+                                      tl::Pointer dbias, std::int64_t dim) {
   Experts experts(tl, share, weight, bias, offsets);
   poly_backward(
       tl, share, {.x = x, .mul = mul, .dy = dy, .norms = norms, .dx = dx, .dmul = dmul, .dim = dim},
@@ -113,14 +115,14 @@ void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl
   experts.store(dweight, dbias);
 }
 
-void launch_forward(OperatorRun& run) {
-  run.launch("grouped_forward", forward_kernel, run.input("x"), run.input("mul"),
+void launch_grouped_mul_poly_forward(OperatorRun& run) {
+  run.launch("grouped_forward", grouped_mul_poly_forward_kernel, run.input("x"), run.input("mul"),
              run.input("weight"), run.input("bias"), run.input("offsets"), run.output(),
              run.saved("norms", 3), run.dim());
 }
 
-void launch_backward(OperatorRun& run) {
-  run.launch("grouped_backward", backward_kernel, run.input("x"), run.input("mul"),
+void launch_grouped_mul_poly_backward(OperatorRun& run) {
+  run.launch("grouped_backward", grouped_mul_poly_backward_kernel, run.input("x"), run.input("mul"),
              run.input("weight"), run.input("bias"), run.input("offsets"), run.upstream(),
              run.saved("norms", 3), run.gradient("x"), run.gradient("mul"), run.gradient("weight"),
              run.gradient("bias"), run.dim());
@@ -258,7 +260,7 @@ class GroupedMulPoly : public OperatorCase {
   std::vector<ProviderInfo> providers() const override {
     return {naive(),
             compiled(),
-            fused(launch_forward, launch_backward),
+            fused(launch_grouped_mul_poly_forward, launch_grouped_mul_poly_backward),
             {"compiled_fused", "Compiled Fused",
              [](OperatorRun& run) { return std::make_unique<CompiledFused>(run); }}};
   }

@@ -8,18 +8,18 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-void forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer mul,
-                    tl::Pointer weight, tl::Pointer bias, tl::Pointer y, tl::Pointer norms,
-                    std::int64_t dim) {
+void mul_poly_forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
+                             tl::Pointer mul, tl::Pointer weight, tl::Pointer bias, tl::Pointer y,
+                             tl::Pointer norms, std::int64_t dim) {
   const PolyCoefficients coefficients = load_coefficients(tl, weight, bias);
   poly_forward(tl, share, {.x = x, .mul = mul, .y = y, .norms = norms, .dim = dim}, 0,
                [&](std::int64_t, std::int64_t) { return coefficients; });
 }
 
-void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer mul,
-                     tl::Pointer weight, tl::Pointer bias, tl::Pointer dy, tl::Pointer norms,
-                     tl::Pointer dx, tl::Pointer dmul, tl::Pointer dweight, tl::Pointer dbias,
-                     std::int64_t dim) {
+void mul_poly_backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
+                              tl::Pointer mul, tl::Pointer weight, tl::Pointer bias, tl::Pointer dy,
+                              tl::Pointer norms, tl::Pointer dx, tl::Pointer dmul,
+                              tl::Pointer dweight, tl::Pointer dbias, std::int64_t dim) {
   const PolyCoefficients coefficients = load_coefficients(tl, weight, bias);
   CoefficientSums sums(tl);
   poly_backward(
@@ -29,14 +29,14 @@ void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl
   sums.store(dweight, dbias);
 }
 
-void launch_forward(OperatorRun& run) {
-  run.launch("mul_poly_forward", forward_kernel, run.input("x"), run.input("mul"),
+void launch_mul_poly_forward(OperatorRun& run) {
+  run.launch("mul_poly_forward", mul_poly_forward_kernel, run.input("x"), run.input("mul"),
              run.input("weight"), run.input("bias"), run.output(), run.saved("norms", 3),
              run.dim());
 }
 
-void launch_backward(OperatorRun& run) {
-  run.launch("mul_poly_backward", backward_kernel, run.input("x"), run.input("mul"),
+void launch_mul_poly_backward(OperatorRun& run) {
+  run.launch("mul_poly_backward", mul_poly_backward_kernel, run.input("x"), run.input("mul"),
              run.input("weight"), run.input("bias"), run.upstream(), run.saved("norms", 3),
              run.gradient("x"), run.gradient("mul"), run.gradient("weight"), run.gradient("bias"),
              run.dim());
@@ -63,7 +63,7 @@ class MulPoly : public OperatorCase {
   }
 
   std::vector<ProviderInfo> providers() const override {
-    return {naive(), compiled(), fused(launch_forward, launch_backward)};
+    return {naive(), compiled(), fused(launch_mul_poly_forward, launch_mul_poly_backward)};
   }
 };
 

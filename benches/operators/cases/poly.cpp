@@ -9,16 +9,18 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-void forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer weight,
-                    tl::Pointer bias, tl::Pointer y, tl::Pointer norms, std::int64_t dim) {
+void poly_forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
+                         tl::Pointer weight, tl::Pointer bias, tl::Pointer y, tl::Pointer norms,
+                         std::int64_t dim) {
   const PolyCoefficients coefficients = load_coefficients(tl, weight, bias);
   poly_forward(tl, share, {.x = x, .mul = {}, .y = y, .norms = norms, .dim = dim}, 0,
                [&](std::int64_t, std::int64_t) { return coefficients; });
 }
 
-void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer weight,
-                     tl::Pointer bias, tl::Pointer dy, tl::Pointer norms, tl::Pointer dx,
-                     tl::Pointer dweight, tl::Pointer dbias, std::int64_t dim) {
+void poly_backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
+                          tl::Pointer weight, tl::Pointer bias, tl::Pointer dy, tl::Pointer norms,
+                          tl::Pointer dx, tl::Pointer dweight, tl::Pointer dbias,
+                          std::int64_t dim) {
   const PolyCoefficients coefficients = load_coefficients(tl, weight, bias);
   CoefficientSums sums(tl);
   poly_backward(
@@ -28,13 +30,13 @@ void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl
   sums.store(dweight, dbias);
 }
 
-void launch_forward(OperatorRun& run) {
-  run.launch("poly_forward", forward_kernel, run.input("x"), run.input("weight"), run.input("bias"),
-             run.output(), run.saved("norms", 3), run.dim());
+void launch_poly_forward(OperatorRun& run) {
+  run.launch("poly_forward", poly_forward_kernel, run.input("x"), run.input("weight"),
+             run.input("bias"), run.output(), run.saved("norms", 3), run.dim());
 }
 
-void launch_backward(OperatorRun& run) {
-  run.launch("poly_backward", backward_kernel, run.input("x"), run.input("weight"),
+void launch_poly_backward(OperatorRun& run) {
+  run.launch("poly_backward", poly_backward_kernel, run.input("x"), run.input("weight"),
              run.input("bias"), run.upstream(), run.saved("norms", 3), run.gradient("x"),
              run.gradient("weight"), run.gradient("bias"), run.dim());
 }
@@ -60,7 +62,7 @@ class Poly : public OperatorCase {
   }
 
   std::vector<ProviderInfo> providers() const override {
-    return {naive(), compiled(), fused(launch_forward, launch_backward)};
+    return {naive(), compiled(), fused(launch_poly_forward, launch_poly_backward)};
   }
 };
 

@@ -11,11 +11,9 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-constexpr Bytes kF32Bytes = size_of(DType::f32);
-
 // Leaves r of each row to backward.
-void forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer weight,
-                    tl::Pointer y, tl::Pointer r_of_rows, std::int64_t dim) {
+void rms_forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer weight,
+                        tl::Pointer y, tl::Pointer r_of_rows, std::int64_t dim) {
   const DType dtype = x.dtype();
   const tl::Tensor w = load_weight(tl, weight, dim);
   const auto load = [&](std::int64_t begin, std::int64_t rows) {
@@ -31,9 +29,9 @@ void forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl:
   for_each_block(share, rows_per_block(share, per_row, 2 * dim * kF32Bytes), load, work);
 }
 
-void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer weight,
-                     tl::Pointer dy, tl::Pointer r_of_rows, tl::Pointer dx, tl::Pointer dweight,
-                     std::int64_t dim) {
+void rms_backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
+                         tl::Pointer weight, tl::Pointer dy, tl::Pointer r_of_rows, tl::Pointer dx,
+                         tl::Pointer dweight, std::int64_t dim) {
   const DType dtype = x.dtype();
   const tl::Tensor w = load_weight(tl, weight, dim);
   tl::Tensor dw = tl.zeros({1, dim}, DType::f32);
@@ -53,14 +51,14 @@ void backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl
   tl.store(dweight, dw);
 }
 
-void launch_forward(OperatorRun& run) {
-  run.launch("rms_forward", forward_kernel, run.input("x"), run.input("weight"), run.output(),
+void launch_rms_forward(OperatorRun& run) {
+  run.launch("rms_forward", rms_forward_kernel, run.input("x"), run.input("weight"), run.output(),
              run.saved("r"), run.dim());
 }
 
-void launch_backward(OperatorRun& run) {
-  run.launch("rms_backward", backward_kernel, run.input("x"), run.input("weight"), run.upstream(),
-             run.saved("r"), run.gradient("x"), run.gradient("weight"), run.dim());
+void launch_rms_backward(OperatorRun& run) {
+  run.launch("rms_backward", rms_backward_kernel, run.input("x"), run.input("weight"),
+             run.upstream(), run.saved("r"), run.gradient("x"), run.gradient("weight"), run.dim());
 }
 
 class Rms : public OperatorCase {
@@ -80,7 +78,7 @@ class Rms : public OperatorCase {
   }
 
   std::vector<ProviderInfo> providers() const override {
-    return {naive(), compiled(), fused(launch_forward, launch_backward)};
+    return {naive(), compiled(), fused(launch_rms_forward, launch_rms_backward)};
   }
 };
 

@@ -4,9 +4,9 @@
 
 #include "test/benches/evaluation/evaluation_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::allreduce_ring_torus_mesh_test {
 
-TEST_CASE("all_reduce is exact on the evaluated topologies", "[evaluation]") {
+TEST_CASE("all_reduce is exact on the evaluated topologies", "[evaluation][exhaustive]") {
   const std::string_view topology =
       GENERATE(from_range(std::vector(kEvaluatedTopologies.begin(), kEvaluatedTopologies.end())));
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
@@ -20,4 +20,4 @@ TEST_CASE("all_reduce is exact on the evaluated topologies", "[evaluation]") {
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::allreduce_ring_torus_mesh_test

@@ -4,9 +4,10 @@
 
 #include "test/benches/evaluation/evaluation_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::buffer_kind_sweep_test {
 
-TEST_CASE("queues in TCM are faster than in SRAM, and those faster than in HBM", "[evaluation]") {
+TEST_CASE("queues in TCM are faster than in SRAM, and those faster than in HBM",
+          "[evaluation][exhaustive]") {
   for (const std::int64_t n_elem : {128, 49'152}) {
     const auto latency = [&](sim::BufferKind kind) {
       return test::crit_ns({kBufferKindTopology, n_elem, DType::f16, kind});
@@ -16,4 +17,4 @@ TEST_CASE("queues in TCM are faster than in SRAM, and those faster than in HBM",
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::buffer_kind_sweep_test

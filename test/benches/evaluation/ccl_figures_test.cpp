@@ -6,7 +6,7 @@
 
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::ccl_figures_test {
 
 namespace {
 
@@ -70,4 +70,4 @@ TEST_CASE("the FSIM reference is a versioned data file", "[evaluation]") {
   CHECK_THROWS_AS(parse_fsim_reference("fsim_reference: 1\ndevices: 1", "f.yaml"), ConfigError);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::ccl_figures_test

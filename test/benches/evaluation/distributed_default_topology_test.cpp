@@ -4,7 +4,7 @@
 
 #include "test/benches/evaluation/evaluation_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::distributed_default_topology_test {
 
 TEST_CASE("all_reduce is exact on the default topology", "[evaluation]") {
   const Row row = test::simulate_point({"default", 4'096});
@@ -14,4 +14,4 @@ TEST_CASE("all_reduce is exact on the default topology", "[evaluation]") {
   CHECK(text_in(row, "root") == "center");
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::distributed_default_topology_test

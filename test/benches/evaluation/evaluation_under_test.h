@@ -4,6 +4,7 @@
 
 #include "benches/evaluation/ccl_evaluation.h"
 #include "ccl/ahbm_backend.h"
+#include "sim_engine/components/kernel_run.h"
 #include "test/benches/bench_under_test.h"
 
 namespace kernbench::test {

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <string_view>
 
-namespace kernbench::test {
+namespace kernbench::test::gemm_evaluation_test {
 namespace {
 
 using benches::is_right;
@@ -40,4 +40,4 @@ TEST_CASE("where the theory is a bound times may be longer, and counts may not d
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::gemm_evaluation_test

@@ -6,7 +6,7 @@
 
 #include "benches/inputs.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm_figures_test {
 
 namespace {
 
@@ -103,4 +103,4 @@ TEST_CASE("figures of no rows, and of arrays without a rate, say so and do not f
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm_figures_test

@@ -9,7 +9,7 @@
 #include "benches/inputs.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::gemm_model_test {
 namespace {
 
 using namespace benches;
@@ -142,4 +142,4 @@ TEST_CASE("where PEs share a slice of HBM theory is a lower bound", "[gemm_model
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::gemm_model_test

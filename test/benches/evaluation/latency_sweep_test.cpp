@@ -1,12 +1,14 @@
 // ADR-0043: what must be so of a latency curve, whatever the figures of the model.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "test/benches/evaluation/evaluation_under_test.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::latency_sweep_test {
 
-TEST_CASE("latency grows with the size once every link has something to carry", "[evaluation]") {
+TEST_CASE("latency grows with the size once every link has something to carry",
+          "[evaluation][exhaustive]") {
   const std::string_view topology =
       GENERATE(from_range(std::vector(kEvaluatedTopologies.begin(), kEvaluatedTopologies.end())));
   double last = 0;
@@ -26,8 +28,9 @@ TEST_CASE("the evaluated sizes are those of ADR-0043: without 16, up to 96 KiB o
 }
 
 // A ring of 6 has 10 steps between SIPs, a torus of 2 x 3 has 6.
-TEST_CASE("small tensors take a ring of six longer than a torus of 2 x 3", "[evaluation]") {
+TEST_CASE("small tensors take a ring of six longer than a torus of 2 x 3",
+          "[evaluation][exhaustive]") {
   CHECK(test::crit_ns({"ring_1d_6", 128}) > test::crit_ns({"torus_2d_2x3", 128}));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::latency_sweep_test

@@ -6,10 +6,10 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::milestone_1h_ccl_test {
 
 TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and above its bound",
-          "[evaluation][cli]") {
+          "[evaluation][cli][exhaustive]") {
   const TemporaryFolder folder;
   const ProgramResult result = run_program({"run", "--bench", "milestone-1h-ccl", "--set",
                                             "n_elem=64", "--out", folder.path("o"), "--json", "-"});
@@ -41,4 +41,4 @@ TEST_CASE("milestone-1h-ccl refuses what is no all_reduce over SIPs", "[evaluati
   CHECK_THAT(result.err, Catch::Contains("[KB-Y043] ccl.yaml: the evaluation is of all_reduce"));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::milestone_1h_ccl_test

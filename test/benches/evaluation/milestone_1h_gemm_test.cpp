@@ -6,7 +6,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::milestone_1h_gemm_test {
 
 using Catch::Contains;
 using Json = nlohmann::ordered_json;
@@ -94,7 +94,7 @@ TEST_CASE("MILESTONE_FAST=1 draws the same from what is saved, and simulates not
 }
 
 TEST_CASE("saved results that are stale or damaged are computed again, with a message",
-          "[evaluation][cli]") {
+          "[evaluation][cli][exhaustive]") {
   const TemporaryFolder folder;
   CHECK_THAT(run_milestone(folder, true).out, Contains("results.json: not there; all is"));
   const Json right = report_in(folder);
@@ -121,4 +121,4 @@ TEST_CASE("saved results that are stale or damaged are computed again, with a me
   CHECK(report_in(folder)["engine"]["events"] > kFewEvents);
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::milestone_1h_gemm_test

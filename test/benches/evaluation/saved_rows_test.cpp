@@ -7,7 +7,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::saved_rows_test {
 namespace {
 
 using namespace benches;
@@ -77,4 +77,4 @@ TEST_CASE("no file, and what is no file, is told", "[saved_rows]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::saved_rows_test

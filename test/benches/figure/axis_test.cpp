@@ -7,7 +7,7 @@
 
 #include "sim_engine/base/check.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::axis_test {
 
 namespace {
 
@@ -199,4 +199,4 @@ TEST_CASE("a cut is found between values that lie far apart", "[figure][axis][cu
   }
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::axis_test

@@ -1,12 +1,14 @@
 #include "benches/figure/bar_chart.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <limits>
 
 #include "sim_engine/base/check.h"
 #include "test/benches/figure/svg_reader.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::bar_chart_test {
 
 namespace {
 
@@ -193,4 +195,4 @@ TEST_CASE("bars are lengths from zero", "[figure][bar_chart]") {
   CHECK_THROWS_AS(to_svg(uneven), InternalError);
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::bar_chart_test

@@ -1,5 +1,6 @@
 // Writes the sample figures into a folder, to be looked at: figure_samples FOLDER
 
+#include <filesystem>
 #include <iostream>
 
 #include "benches/figure/png.h"

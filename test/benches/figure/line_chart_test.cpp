@@ -6,7 +6,7 @@
 #include "sim_engine/base/check.h"
 #include "test/benches/figure/svg_reader.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::line_chart_test {
 
 namespace {
 
@@ -206,4 +206,4 @@ TEST_CASE("the x axis has no cut", "[figure][line_chart]") {
   CHECK_THROWS_AS(to_svg(chart), InternalError);
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::line_chart_test

@@ -7,7 +7,7 @@
 #include "benches/figure/point_labels.h"
 #include "test/benches/figure/svg_reader.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::margin_labels_test {
 
 namespace {
 
@@ -94,4 +94,4 @@ TEST_CASE("a point's label is beside it, where it covers nothing", "[figure][poi
   CHECK(texts_of(label, crowd, {}).empty());
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::margin_labels_test

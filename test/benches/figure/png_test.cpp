@@ -8,7 +8,7 @@
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::png_test {
 
 namespace {
 
@@ -122,4 +122,4 @@ TEST_CASE("a figure that cannot be written is an error", "[figure][png]") {
   CHECK_THROWS_AS(write_figure("/no/such/folder/a", chart()), IoError);
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::png_test

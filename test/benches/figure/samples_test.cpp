@@ -3,6 +3,8 @@
 
 #include "test/benches/figure/samples.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -19,7 +21,7 @@
 #include "benches/figure/text.h"
 #include "test/benches/figure/svg_reader.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::samples_test {
 
 namespace {
 
@@ -221,4 +223,4 @@ TEST_CASE("the same data give the same bytes", "[figure][samples]") {
   }
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::samples_test

@@ -1,12 +1,14 @@
 #include "benches/figure/svg.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <limits>
 
 #include "sim_engine/base/check.h"
 #include "test/benches/figure/svg_reader.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::svg_test {
 
 using test::named;
 using test::read_svg;
@@ -116,4 +118,4 @@ TEST_CASE("a group that is not ended, or not begun, is our fault", "[figure][svg
   CHECK_THROWS_AS(closed.end_group(), InternalError);
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::svg_test

@@ -4,7 +4,7 @@
 
 #include "benches/figure/number_text.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::text_test {
 
 using Lines = std::vector<std::string>;
 
@@ -77,4 +77,4 @@ TEST_CASE("sizes are written in powers of 1024", "[figure][number_text]") {
   CHECK(bytes_text(24.0 * (1 << 30)) == "24 GiB");
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::text_test

@@ -6,7 +6,7 @@
 #include "test/benches/figure/svg_reader.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::benches::figure {
+namespace kernbench::benches::figure::topology_diagram_test {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST_CASE("the figures of the topology stand beside what they belong to",
   CHECK(count_texts(shipped("zero_overhead"), "UCIe, each way: unlimited, 0 ns") == 1);
 }
 
-}  // namespace kernbench::benches::figure
+}  // namespace kernbench::benches::figure::topology_diagram_test

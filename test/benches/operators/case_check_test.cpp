@@ -9,7 +9,7 @@
 #include "sim_engine/base/error.h"
 #include "test/benches/operators/authors_case.h"
 
-namespace kernbench::test {
+namespace kernbench::test::case_check_test {
 namespace {
 
 using namespace benches::operators;
@@ -126,4 +126,4 @@ TEST_CASE("a share without rows has no blocks, a row without bytes is refused",
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::case_check_test

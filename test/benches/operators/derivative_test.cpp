@@ -6,7 +6,7 @@
 
 #include "test/benches/operators/operator_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::derivative_test {
 namespace {
 
 using namespace benches::operators;
@@ -148,4 +148,4 @@ TEST_CASE("a gradient that is the same for all columns of an input is refused", 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::derivative_test

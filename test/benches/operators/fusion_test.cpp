@@ -8,7 +8,7 @@
 
 #include "benches/operators/graph_kernel.h"
 
-namespace kernbench::test {
+namespace kernbench::test::fusion_test {
 namespace {
 
 using namespace benches::operators;
@@ -135,4 +135,4 @@ TEST_CASE("the scratch of a kernel is the most that is there at once, and what i
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::fusion_test

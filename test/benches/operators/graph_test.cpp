@@ -5,7 +5,7 @@
 #include "benches/operators/definition.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::test {
+namespace kernbench::test::graph_test {
 namespace {
 
 using namespace benches::operators;
@@ -173,4 +173,4 @@ TEST_CASE("inputs that are none are refused", "[operator_graph][errors]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::graph_test

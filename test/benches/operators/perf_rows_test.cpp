@@ -1,10 +1,12 @@
 #include "benches/operators/perf_rows.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "benches/row_cells.h"
 
-namespace kernbench::test {
+namespace kernbench::test::perf_rows_test {
 namespace {
 
 using namespace benches::operators;
@@ -165,4 +167,4 @@ TEST_CASE("the figure has a line for each provider and dim, and the means", "[pe
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::perf_rows_test

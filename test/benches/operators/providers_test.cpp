@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "benches/context_set.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/least_bytes.h"
 #include "benches/operators/measurement.h"
@@ -10,7 +11,7 @@
 #include "test/benches/bench_under_test.h"
 #include "test/benches/operators/operator_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::providers_test {
 namespace {
 
 using namespace benches::operators;
@@ -213,4 +214,4 @@ TEST_CASE("backward must be given the least of what forward may leave, by hand",
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::providers_test

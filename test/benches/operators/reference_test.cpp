@@ -6,7 +6,7 @@
 
 #include "test/benches/operators/operator_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::reference_test {
 namespace {
 
 using namespace benches::operators;
@@ -131,4 +131,4 @@ TEST_CASE("bounds of single operations by hand", "[operator_reference]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::reference_test

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "benches/context_set.h"
 #include "benches/operators/cases/rms_kernels.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/measurement.h"
@@ -11,7 +12,7 @@
 #include "test/benches/bench_under_test.h"
 #include "test/benches/operators/authors_case.h"
 
-namespace kernbench::test {
+namespace kernbench::test::wrong_kernels_test {
 namespace {
 
 using namespace benches::operators;
@@ -235,4 +236,4 @@ TEST_CASE("an input that wants no gradient has none to write, and the error says
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::wrong_kernels_test

@@ -2,6 +2,7 @@
 
 #include "benches/tensor_parallel/dense_step.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -10,7 +11,7 @@
 #include "test/support/error_text.h"
 #include "test/tp/tensor_parallel_world.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::dense_step_test {
 
 namespace {
 
@@ -162,4 +163,4 @@ TEST_CASE("the bound of GPT is as wide as the type is coarse", "[tensor_parallel
   CHECK(step.gradients[2].bound[1] < step.gradients[2].bound[2] / 4);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::dense_step_test

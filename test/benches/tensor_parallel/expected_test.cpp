@@ -1,9 +1,10 @@
 #include "benches/tensor_parallel/expected.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <limits>
 
-namespace kernbench::benches {
+namespace kernbench::benches::expected_test {
 
 namespace {
 
@@ -46,4 +47,4 @@ TEST_CASE("errors and bounds are told beside the values", "[tensor_parallel]") {
   CHECK(found.bound == Approx(std::sqrt((0.25 + 0.25 + 4 + 4) / 4)));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::expected_test

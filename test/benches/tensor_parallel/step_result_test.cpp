@@ -10,7 +10,7 @@
 #include "sim_engine/base/check.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::step_result_test {
 
 namespace {
 
@@ -128,8 +128,9 @@ TEST_CASE("the rows of a step have these columns", "[tensor_parallel]") {
                                                         "worst_error",
                                                         "error",
                                                         "error_bound"});
-  CHECK(columns_of(rows[1]) == std::vector<std::string>{"table", "tp", "collective", "size_bytes",
-                                                        "count", "time_ns", "busbw_gbs"});
+  CHECK(columns_of(rows[1]) == std::vector<std::string>{"table", "tp", "collective", "algorithm",
+                                                        "size_bytes", "count", "time_ns",
+                                                        "busbw_gbs"});
   CHECK(number_in(rows[0], "step_ns") == 30'000);
   CHECK(number_in(rows[0], "communication_ns") == 4'000);
   CHECK(number_in(rows[0], "exposed_ns") == 3'000);
@@ -167,4 +168,4 @@ TEST_CASE("the figures of steps show each of them", "[tensor_parallel][figure]")
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::step_result_test

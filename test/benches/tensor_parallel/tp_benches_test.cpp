@@ -1,11 +1,13 @@
 // kernbench run --bench tp-mlp and tp-transformer.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::tp_benches_test {
 
 using Catch::Contains;
 using Json = nlohmann::ordered_json;
@@ -147,7 +149,8 @@ TEST_CASE("a run with a folder leaves tables and figures there", "[cli][tensor_p
   const std::string steps = folder.read("out/steps.csv");
   CHECK(std::ranges::count(steps, '\n') == 3);
   CHECK(steps.starts_with("table,tp,pes,sip_pes,forward_ns,"));
-  CHECK(folder.read("out/collectives.csv").starts_with("table,tp,collective,size_bytes,"));
+  CHECK(
+      folder.read("out/collectives.csv").starts_with("table,tp,collective,algorithm,size_bytes,"));
   CHECK_THAT(folder.read("out/strong_scaling.svg"),
              Contains("strong scaling") && Contains("2 of the 128 PEs of each SIP"));
   CHECK_THAT(folder.read("out/step_time.svg"), Contains("share of the step"));
@@ -209,4 +212,4 @@ TEST_CASE("tokens that ranks do not divide, and heads that are no part of hidden
   CHECK_THAT(heads.err, Contains("--set heads: 6 do not divide hidden, which is 32"));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::tp_benches_test

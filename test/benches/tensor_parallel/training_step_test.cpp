@@ -11,7 +11,7 @@
 #include "runtime/functional/functional.h"
 #include "tp/parallel_state.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::training_step_test {
 
 namespace {
 
@@ -250,4 +250,4 @@ TEST_CASE("a rank's part of a parameter is as its attributes say", "[tensor_para
   CHECK(is(part_of_tokens(mlp_input(1, false), 1, 2), {0, 12, 0, 8}));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::training_step_test

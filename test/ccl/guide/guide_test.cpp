@@ -7,7 +7,7 @@
 
 #include "test/benches/program_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::guide_test {
 namespace {
 
 const Guide kGuide = {KERNBENCH_ROOT "/ccl/writing-a-collective.md",
@@ -51,4 +51,4 @@ TEST_CASE("an ellipsis stands for any text", "[guide]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::guide_test

@@ -1,8 +1,9 @@
 #include "runtime/autograd/autograd.h"
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::autograd_test {
 namespace {
 
 using autograd::record;
@@ -387,4 +388,4 @@ TEST_CASE("gradients are the slopes", "[autograd]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::autograd_test

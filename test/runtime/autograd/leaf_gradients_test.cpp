@@ -2,7 +2,7 @@
 
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::leaf_gradients_test {
 namespace {
 
 using autograd::record;
@@ -65,4 +65,4 @@ TEST_CASE("an input that is given back as the result stays as it is", "[autograd
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::leaf_gradients_test

@@ -5,9 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::attachments_test {
 namespace {
 
 struct Count {
@@ -77,4 +78,4 @@ TEST_CASE("a run that failed and was not joined leaves nothing to the next", "[a
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::attachments_test

@@ -5,9 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/context/log.h"
+#include "runtime/context/simulation.h"
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::flight_recorder_test {
 namespace {
 
 using runtime::FlightEvent;
@@ -107,4 +108,4 @@ TEST_CASE("the names of log topics are known", "[log]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::flight_recorder_test

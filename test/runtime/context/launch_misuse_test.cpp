@@ -3,10 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 #include "sim_engine/base/error.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::launch_misuse_test {
 
 namespace {
 
@@ -84,4 +85,4 @@ TEST_CASE("a value of one PE is refused on another", "[tl][errors]") {
   kept.clear();
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::launch_misuse_test

@@ -1,11 +1,15 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::launch_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -30,8 +34,9 @@ TEST_CASE("a kernel runs on every PE that holds a part of the first tensor", "[l
       [&](tl::Context& tl, tl::Pointer) {
         seen.push_back(fmt::format("{} of {} on {}", tl.program_id(), tl.num_programs(),
                                    to_string(tl.location())));
-        CHECK(tl.program_id(1) == 0);
-        CHECK(tl.num_programs(1) == 1);
+        CHECK(tl.sip_id() == 1);
+        CHECK(tl.cube_id() == tl.program_id() / 2);
+        CHECK(tl.pe_id() == tl.program_id(0) % 2);
       },
       x);
   std::ranges::sort(seen);
@@ -52,8 +57,8 @@ TEST_CASE("arguments arrive as pointers to the PE's own shards, and as they are"
 
 TEST_CASE("a PE that holds no part of a later tensor gets a pointer to nothing", "[launch]") {
   RuntimeContext torch(small_topology());
-  const Tensor x = torch.zeros({4});
-  const Tensor y = torch.zeros({4}, {.dp = DPPolicy::replicated()});
+  const Tensor x = torch.zeros({4}, {.name = "x"});
+  const Tensor y = torch.zeros({4}, {.dp = DPPolicy::replicated(), .name = "y"});
   CHECK(error_of<DeviceError>([&] {
           torch.launch(
               "k",
@@ -61,7 +66,30 @@ TEST_CASE("a PE that holds no part of a later tensor gets a pointer to nothing",
                 if (tl.program_id() == 3) tl.load(other, {4}, DType::f32);
               },
               x, y);
-        }) == "[KB-M020] tl.load in kernel 'k' on sip0.cube1.pe1: the pointer points at no tensor");
+        }) ==
+        "[KB-M020] tl.load in kernel 'k' on sip0.cube1.pe1: this PE has no part of tensor argument "
+        "2, tensor 'y' [4] f32 (cube=replicate, pe=replicate, num_cubes=1, num_pes=1) on device 0; "
+        "the launch runs on the PEs of its first tensor, 'x': make 'y' with .dp = {.cube = "
+        "kb::Shard::replicate, .pe = kb::Shard::replicate, .num_cubes = 2, .num_pes = 2}");
+}
+
+TEST_CASE("another axis of a launch is refused, with what a PE's place is called", "[launch]") {
+  RuntimeContext torch(small_topology());
+  const Tensor x = torch.zeros({4});
+  const auto refused = [&](auto ask) {
+    return error_of<DeviceError>([&] {
+      torch.launch(
+          "k", [&](tl::Context& tl, tl::Pointer) { ask(tl); }, x);
+    });
+  };
+  CHECK(refused([](tl::Context& tl) { tl.program_id(1); }) ==
+        "[KB-K022] tl.program_id(1) in kernel 'k' on sip0.cube0.pe0: a launch has axis 0 alone, "
+        "over all its 4 PEs; write tl.cube_id() for this PE's cube, tl.pe_id() for its number in "
+        "the cube, tl.sip_id() for its SIP");
+  CHECK(refused([](tl::Context& tl) { tl.program_id(-1); }).starts_with("[KB-K022] "));
+  CHECK(refused([](tl::Context& tl) {
+          tl.num_programs(2);
+        }).starts_with("[KB-K022] tl.num_programs(2) in kernel 'k' on sip0.cube0.pe0: "));
 }
 
 TEST_CASE("a launch on a tensor without elements returns at once", "[launch]") {
@@ -170,7 +198,7 @@ TEST_CASE("what a kernel throws is thrown by launch", "[launch][error]") {
   CHECK(error_of<DeviceError>([&] { launch_throwing(std::runtime_error("boom"), 3); }) ==
         "[KB-K001] kernel 'bad' on sip0.cube1.pe1 raised: boom");
   CHECK(error_of<DeviceError>([&] { launch_throwing(42, 1); }) ==
-        "[KB-K001] kernel 'bad' on sip0.cube0.pe1 raised what is no std::exception");
+        "[KB-K001] kernel 'bad' on sip0.cube0.pe1 raised what is no std::exception (int)");
   CHECK(error_of<UsageError>([&] { launch_throwing(UsageError("KB-U001", "as it is"), 1); }) ==
         "[KB-U001] as it is");
 }
@@ -274,4 +302,4 @@ TEST_CASE("each rank has a device of its own, 0 at first", "[launch]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::launch_test

@@ -17,11 +17,14 @@
 //   reduce_scatter, all_to_all                           are there: local_backend_test.cpp
 //   barrier(device_ids), a coalescing manager            there is no such argument, no such class
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::argument_text_test {
 namespace {
 
 template <class Action>
@@ -158,4 +161,4 @@ TEST_CASE("wrong ranks of a new group", "[distributed][texts]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::argument_text_test

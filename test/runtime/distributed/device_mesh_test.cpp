@@ -4,7 +4,7 @@
 
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::device_mesh_test {
 namespace {
 
 using distributed::DeviceMesh;
@@ -80,4 +80,4 @@ TEST_CASE("what wrong meshes are told", "[distributed][mesh]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::device_mesh_test

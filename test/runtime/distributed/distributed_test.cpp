@@ -1,13 +1,16 @@
 // The state of torch.distributed: who may call what, when, with PyTorch's texts.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <chrono>
 
 #include "runtime/distributed/local_backend.h"
 #include "test/runtime/distributed/meeting_backend.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::distributed_test {
 namespace {
 
 const std::string kNotInitialized =
@@ -79,7 +82,8 @@ TEST_CASE("wrong arguments of init_process_group are refused and leave no group"
   CHECK(world.misuse_of([&] { distributed.init_process_group("nccl"); })
             .starts_with("[KB-R002] Unknown c10d backend type nccl; there are: "));
   CHECK(world.misuse_of([&] { distributed.init_process_group("meeting", {.world_size = 4}); }) ==
-        "[KB-R002] world_size (4) is not the number of SIPs of topology 'round' (3)");
+        "[KB-R002] world_size (4) is not between 1 and the number of SIPs of topology 'round' "
+        "(3)");
   CHECK(world.misuse_of([&] { distributed.init_process_group("meeting", {.rank = 3}); }) ==
         "[KB-R002] Cannot init process group where rank (3) >= world_size (3)");
   CHECK(world.misuse_of([&] { distributed.init_process_group("meeting", {.rank = -2}); }) ==
@@ -313,4 +317,4 @@ TEST_CASE("a monitored barrier names who does not come", "[distributed]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::distributed_test

@@ -4,7 +4,7 @@
 
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::groups_test {
 namespace {
 
 using distributed::GroupMember;
@@ -184,6 +184,45 @@ TEST_CASE("a group may be destroyed under a work of it, which ends as ever",
   });
 }
 
+TEST_CASE("nobody has a rank in a group that was destroyed", "[distributed][groups][error]") {
+  LocalWorld world(2);
+  world.spawn([&](int) {
+    const ProcessGroup pair = world.dist.new_group({0, 1});
+    world.dist.destroy_process_group(pair);
+    for (const std::string& text :
+         {LocalWorld::refusal([&] { world.dist.get_rank(pair); }),
+          LocalWorld::refusal([&] { world.dist.get_world_size(pair); })}) {
+      CHECK(text ==
+            "[KB-R002] Group <1> is not registered, please create group with "
+            "torch.distributed.new_group API");
+    }
+  });
+}
+
+TEST_CASE("a barrier does not meet a monitored one", "[distributed][error]") {
+  LocalWorld world(2);
+  CHECK_THAT(error_of<CollectiveMismatchError>([&] {
+               world.spawn([&](int rank) {
+                 rank == 0 ? static_cast<void>(world.dist.barrier())
+                           : world.dist.monitored_barrier();
+               });
+             }),
+             Catch::Contains("Op type: barrier vs monitored_barrier"));
+}
+
+TEST_CASE("a monitored barrier that waits for all names all that do not come",
+          "[distributed][error]") {
+  LocalWorld world(4);
+  CHECK_THAT(error_of<DeadlockError>([&] {
+               world.spawn([&](int rank) {
+                 if (rank == 1) return;
+                 if (rank == 2) return static_cast<void>(world.tensor({1, 2, 3}));  // takes longer
+                 world.dist.monitored_barrier({.wait_all_ranks = true});
+               });
+             }),
+             Catch::StartsWith("[KB-C021] [Rank 0]: Ranks 1, 2 failed to pass monitoredBarrier"));
+}
+
 TEST_CASE("a single driver makes groups for all ranks, and for all its spawns",
           "[distributed][groups]") {
   LocalWorld world(3);
@@ -203,4 +242,4 @@ TEST_CASE("a single driver makes groups for all ranks, and for all its spawns",
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::groups_test

@@ -1,11 +1,14 @@
 // What collectives compute, rank by rank, on the backend `local`.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <map>
 #include <numeric>
 
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::local_backend_test {
 namespace {
 
 using distributed::Work;
@@ -227,4 +230,4 @@ TEST_CASE("a group of one does what it does, and its work is done", "[distribute
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::local_backend_test

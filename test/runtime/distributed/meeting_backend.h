@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
+#include "runtime/distributed/backend.h"
 
 namespace kernbench::test {
 

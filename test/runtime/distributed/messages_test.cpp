@@ -1,10 +1,11 @@
 // send, recv and their kin.
 
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::messages_test {
 namespace {
 
 using distributed::P2POp;
@@ -207,4 +208,4 @@ TEST_CASE("what wrong messages are told", "[distributed][messages]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::messages_test

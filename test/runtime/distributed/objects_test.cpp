@@ -5,7 +5,7 @@
 
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::objects_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -115,4 +115,4 @@ TEST_CASE("objects of different types are a mismatch", "[distributed][objects]")
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::objects_test

@@ -3,6 +3,7 @@
 
 #include "test/runtime/distributed/random_program.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -10,7 +11,7 @@
 #include "test/runtime/distributed/local_world.h"
 #include "test/runtime/distributed/program_outcome.h"
 
-namespace kernbench::test {
+namespace kernbench::test::random_program_test {
 namespace {
 
 constexpr int kProgramsPerSize = 2'000;  // five sizes: 10,000
@@ -164,4 +165,4 @@ TEST_CASE("10,000 random illegal programs end with the right code", "[distribute
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::random_program_test

@@ -1,11 +1,14 @@
 // async_op and torch.distributed.Work.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
+#include "runtime/context/simulation.h"
 #include "runtime/functional/elementwise.h"
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::work_test {
 namespace {
 
 using distributed::Work;
@@ -91,9 +94,9 @@ TEST_CASE("a host write to a tensor that a work uses is refused", "[distributed]
     const Work work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
     const Tensor host = RuntimeContext::tensor({7}, {1});
     CHECK(LocalWorld::refusal([&] { x.copy_(host); }) ==
-          fmt::format("[KB-G003] host write to tensor '{}', which all_reduce#0 ([1] Float SUM) at "
-                      "work_test.cpp:{} still uses; wait for its Work first",
-                      x.name(), line));
+          fmt::format("[KB-G003] copy_ at work_test.cpp:{} writes tensor '{}', which all_reduce#0 "
+                      "([1] Float SUM) at work_test.cpp:{} is to write; wait for its Work first",
+                      line + 2, x.name(), line));
     work.wait();
     CHECK(x.item() == 2);
     x.copy_(host);
@@ -301,4 +304,4 @@ TEST_CASE("the group of ranks that run is not destroyed from outside", "[distrib
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::work_test

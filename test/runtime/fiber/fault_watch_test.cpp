@@ -1,12 +1,13 @@
 // Failures that end the process, each tried in a child of its own.
 
 #include <catch2/catch.hpp>
+#include <stdexcept>
 #include <thread>
 
 #include "test/runtime/fiber/fiber_under_test.h"
 #include "test/runtime/fiber/run_in_child.h"
 
-namespace kernbench::runtime {
+namespace kernbench::runtime::fault_watch_test {
 
 TEST_CASE("blocking in a destructor while an exception propagates ends the process",
           "[fiber][exceptions]") {
@@ -167,4 +168,4 @@ TEST_CASE("a handler that was there before is called, behind the report", "[faul
 
 #endif
 
-}  // namespace kernbench::runtime
+}  // namespace kernbench::runtime::fault_watch_test

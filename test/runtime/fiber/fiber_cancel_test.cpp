@@ -1,9 +1,10 @@
 #include <catch2/catch.hpp>
 #include <optional>
+#include <stdexcept>
 
 #include "test/runtime/fiber/fiber_under_test.h"
 
-namespace kernbench::runtime {
+namespace kernbench::runtime::fiber_cancel_test {
 
 TEST_CASE("cancellation runs destructors exactly once, innermost first, of the youngest first",
           "[fiber][cancel]") {
@@ -204,4 +205,4 @@ TEST_CASE("a fiber that unwinds may use the main stack, wake and spawn", "[fiber
   CHECK(dut.log == Log{"on main", "busy cancelled", "late cancelled", "peer cancelled"});
 }
 
-}  // namespace kernbench::runtime
+}  // namespace kernbench::runtime::fiber_cancel_test

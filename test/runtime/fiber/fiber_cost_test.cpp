@@ -28,7 +28,7 @@ void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
-namespace kernbench::runtime {
+namespace kernbench::runtime::fiber_cost_test {
 
 namespace {
 
@@ -41,7 +41,8 @@ std::size_t resident_bytes() {
 
 }  // namespace
 
-TEST_CASE("a parked fiber costs at most 9 KB, and 40,000 are no ceiling", "[fiber][scale]") {
+TEST_CASE("a parked fiber costs at most 9 KB, and 40,000 are no ceiling",
+          "[fiber][scale][exhaustive]") {
   FibersUnderTest dut;
   const std::size_t count = 40'000;  // 80,000 mappings, were they all guarded
   const std::size_t before = resident_bytes();
@@ -70,6 +71,6 @@ TEST_CASE("a switch allocates nothing, a spawn of a warm scheduler neither", "[f
   CHECK(allocation_count == before);
 }
 
-}  // namespace kernbench::runtime
+}  // namespace kernbench::runtime::fiber_cost_test
 
 #endif

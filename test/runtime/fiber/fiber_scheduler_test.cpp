@@ -1,5 +1,7 @@
 #include "runtime/fiber/fiber_scheduler.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <catch2/catch.hpp>
 
@@ -7,7 +9,7 @@
 #include "sim_engine/base/error.h"
 #include "test/runtime/fiber/fiber_under_test.h"
 
-namespace kernbench::runtime {
+namespace kernbench::runtime::fiber_scheduler_test {
 
 namespace {
 
@@ -282,4 +284,4 @@ TEST_CASE("misuse of the scheduler is an internal error", "[fiber]") {
   CHECK_THROWS_AS(dut.scheduler.wake(fiber), InternalError);
 }
 
-}  // namespace kernbench::runtime
+}  // namespace kernbench::runtime::fiber_scheduler_test

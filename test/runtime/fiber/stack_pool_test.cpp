@@ -4,7 +4,7 @@
 
 #include "sim_engine/base/error.h"
 
-namespace kernbench::runtime {
+namespace kernbench::runtime::stack_pool_test {
 
 TEST_CASE("the stack that was released last is handed out first", "[stack_pool]") {
   StackPool pool(FiberOptions{});
@@ -100,4 +100,4 @@ TEST_CASE("so is a size that the host cannot map", "[stack_pool]") {
   CHECK_THROWS_AS(pool.acquire(), LimitError);
 }
 
-}  // namespace kernbench::runtime
+}  // namespace kernbench::runtime::stack_pool_test

@@ -1,10 +1,12 @@
 // What a product's epilogue does: a factor and a bias, before the one rounding.
 
+#include <limits>
+
 #include "runtime/functional/functional.h"
 #include "sim_engine/data/element_format.h"
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::addmm_test {
 namespace {
 
 namespace F = nn::functional;
@@ -146,4 +148,4 @@ TEST_CASE("attention scales scores before they are rounded", "[addmm][attention]
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::addmm_test

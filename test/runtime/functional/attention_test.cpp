@@ -5,7 +5,7 @@
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 
-namespace kernbench::test {
+namespace kernbench::test::attention_test {
 namespace {
 
 namespace F = nn::functional;
@@ -154,4 +154,4 @@ TEST_CASE("softmax refuses rows that no PE has whole", "[attention]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::attention_test

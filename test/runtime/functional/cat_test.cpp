@@ -1,6 +1,6 @@
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::cat_test {
 namespace {
 
 constexpr Shard kR = Shard::replicate;
@@ -271,4 +271,4 @@ TEST_CASE("heads that its holders cannot share are refused", "[heads]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::cat_test

@@ -1,9 +1,11 @@
 #include "runtime/functional/cross_entropy.h"
 
+#include <algorithm>
+
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 
-namespace kernbench::test {
+namespace kernbench::test::cross_entropy_test {
 namespace {
 
 namespace F = nn::functional;
@@ -64,21 +66,78 @@ Numbers times(const Numbers& x, const Bounded& factor) {
   return result;
 }
 
-TEST_CASE("a target that is no class picks nothing, in the loss as in its gradient",
+Floats rest_of(const Tensor& x, std::ptrdiff_t first) {
+  const Floats all = x.to_vector();
+  return {all.begin() + first, all.end()};
+}
+
+// torch: cross_entropy([[1, 0], [0, 5]], [1, -100]) is log(e + 1) = 1.3133, the first row's alone.
+TEST_CASE("a row whose target is ignore_index does not count", "[cross_entropy]") {
+  OperatorsUnderTest dut;
+  const Shard pe = GENERATE(kR, kRow);
+  const double smoothing = GENERATE(0.0, 0.25);
+  const DType dtype = GENERATE(DType::f16, DType::f32);
+  const Floats logits = {1, 0, 0, 5, 7, 7};
+  const double of_first = std::log(std::exp(1.0) + 1) - smoothing / 2;
+  const auto check = [&](Reduction reduction, const Floats& targets, std::int64_t ignore_index) {
+    const Tensor x = dut.tensor({3, 2}, logits, on_pes(pe), dtype).requires_grad_();
+    const Tensor loss = F::cross_entropy(
+        x, dut.tensor({3}, targets, on_pes(pe)),
+        {.label_smoothing = smoothing, .reduction = reduction, .ignore_index = ignore_index});
+    if (reduction == Reduction::none) {
+      CHECK(std::abs(loss.to_vector()[0] - of_first) <= std::ldexp(8 * 2.0, -24));
+      CHECK(rest_of(loss, 1) == Floats{0, 0});
+      loss.backward(dut.tensor({3}, {1, 1, 1}, on_pes(pe)));
+    } else {
+      CHECK(std::abs(loss.item() - of_first) <= std::ldexp(8 * 2.0, -24));
+      loss.backward();
+    }
+    const double slope = std::exp(1.0) / (std::exp(1.0) + 1) - smoothing / 2;
+    const double bound = dtype == DType::f16 ? 0x1p-11 : std::ldexp(8.0, -24);
+    CHECK(std::abs(x.grad().to_vector()[0] - slope) <= bound);
+    CHECK(std::abs(x.grad().to_vector()[1] + slope) <= bound);
+    CHECK(rest_of(x.grad(), 2) == Floats(4, 0));
+  };
+  for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
+    check(reduction, {1, -100, -100}, -100);
+    check(reduction, {1, 0, 0}, 0);
+  }
+}
+
+TEST_CASE("without a row that counts the mean is NaN, the sum 0 and the gradient 0",
           "[cross_entropy]") {
   OperatorsUnderTest dut;
-  const double smoothing = GENERATE(0.0, 0.25);
-  const Floats logits = {1, 2, 5};
-  const double all = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(5.0));
-  const Tensor x = dut.tensor({1, 3}, logits).requires_grad_();
-  const Tensor loss = F::cross_entropy(x, dut.tensor({1}, {9}), {.label_smoothing = smoothing});
-  // As above, of numbers below 8.
-  CHECK(std::abs(loss.item() - (all - smoothing * 8 / 3)) <= std::ldexp(8 * 8.0, -24));
-  loss.backward();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double slope = std::exp(logits[i] - all) - smoothing / 3;
-    CHECK(std::abs(x.grad().to_vector()[i] - slope) <= std::ldexp(8 * 1.0, -24));
-  }
+  const Shard pe = GENERATE(kR, kRow);
+  const Tensor targets = dut.tensor({2}, {-100, -100}, on_pes(pe));
+  const auto logits = [&] { return dut.leaf({2, 3}, 1, on_pes(pe)); };
+  const Tensor x = logits();
+  const Tensor mean = F::cross_entropy(x, targets);
+  CHECK(std::isnan(mean.item()));
+  mean.backward();
+  CHECK(x.grad().to_vector() == Floats(6, 0));
+  CHECK(F::cross_entropy(logits(), targets, {.reduction = Reduction::sum}).item() == 0);
+}
+
+TEST_CASE("a target that is no class is refused in PyTorch's words", "[cross_entropy]") {
+  OperatorsUnderTest dut;
+  const Tensor x = dut.leaf({2, 3}, 1);
+  const auto error = [&](const Floats& targets) {
+    return error_of<DeviceError>([&] {
+      F::cross_entropy(x, dut.tensor({2}, targets, DPPolicy::replicated(), DType::f32, "t"));
+    });
+  };
+  CHECK(error({0, 3}) ==
+        "[KB-F004] cross_entropy: Target 3 is out of bounds: targets 't' [2] are the numbers of "
+        "classes from 0 to 2, or -100 (ignore_index)");
+  CHECK(error({-1, 0}).starts_with("[KB-F004] cross_entropy: Target -1 is out of bounds"));
+  CHECK(error({0.5, 0}).starts_with("[KB-F004] cross_entropy: Target 0.5 is out of bounds"));
+}
+
+TEST_CASE("without data all rows count", "[cross_entropy]") {
+  RuntimeContext torch(six_pe_topology(), {.data = false});
+  const Tensor x = torch.zeros({2, 3}, {.dp = DPPolicy::replicated()});
+  F::cross_entropy(x, torch.zeros({2}, {.dp = DPPolicy::replicated()}));
+  CHECK(torch.engine().now() > Time{0});
 }
 
 TEST_CASE("cross_entropy and its gradient against plain loops, with each reduction",
@@ -196,4 +255,4 @@ TEST_CASE("cross_entropy refuses what it cannot use", "[cross_entropy]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::cross_entropy_test

@@ -4,7 +4,7 @@
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 
-namespace kernbench::test {
+namespace kernbench::test::functional_elementwise_test {
 namespace {
 
 constexpr Shard kR = Shard::replicate;
@@ -267,11 +267,12 @@ TEST_CASE("elements that do not belong together are refused", "[elementwise]") {
   const Tensor partial = dut.tensor({2, 3}, Floats(6), on_pes(kPartial), DType::f32, "p");
   CHECK(error([&] { partial* partial; }).starts_with("[KB-F003] mul: "));
   CHECK(error([&] { relu(partial); }) ==
-        "[KB-F003] relu: tensor 'p' [2, 3] (cube=replicate, pe=partial, num_cubes=1, "
-        "num_pes=2) on device 0; its holders have summands, and this needs the sum: all_reduce it "
-        "first");
+        "[KB-F003] relu: its argument, tensor 'p' [2, 3] f32 (cube=replicate, pe=partial, "
+        "num_cubes=1, num_pes=2) on device 0; its holders have summands, and this needs the sum: "
+        "all_reduce it first; what always fits is .dp = {.cube = kb::Shard::replicate, .pe = "
+        "kb::Shard::replicate, .num_cubes = 1, .num_pes = 2}");
   CHECK(error([&] { relu(Tensor()); }) == "[KB-M001] relu: a tensor is not defined");
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::functional_elementwise_test

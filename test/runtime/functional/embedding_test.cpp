@@ -2,7 +2,7 @@
 
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::embedding_test {
 namespace {
 
 namespace F = nn::functional;
@@ -84,4 +84,4 @@ TEST_CASE("embedding refuses what it cannot use", "[embedding]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::embedding_test

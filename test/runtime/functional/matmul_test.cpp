@@ -2,7 +2,7 @@
 
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::matmul_test {
 namespace {
 
 // A matrix [rows, columns] of a vector; `at` sees it transposed or not.
@@ -276,11 +276,12 @@ TEST_CASE("what cannot be multiplied is refused with what would be right", "[mat
   CHECK(error(on({2, 2, 3}, one), on({3, 3, 2}, one)).starts_with("[KB-F001]"));
   CHECK(error(on({2, 2, 3}, one), on({2, 3}, one), {.transpose_a = true}).starts_with("[KB-F001]"));
   CHECK(error(on({2, 3}, on_pes(kColumn)), on({3, 4}, on_pes(kR))) ==
-        "[KB-F003] matmul: tensor 'x' [2, 3] (cube=replicate, pe=column_wise, num_cubes=1, "
-        "num_pes=2) on device 0 and tensor 'x' [3, 4] (cube=replicate, pe=replicate, num_cubes=1, "
-        "num_pes=2) on device 0; on each level one operand may be cut along what the other has "
-        "not, both along what is summed over or along the batch, or one be partial beside a "
-        "replicated one");
+        "[KB-F003] matmul: argument 1, tensor 'x' [2, 3] f32 (cube=replicate, pe=column_wise, "
+        "num_cubes=1, num_pes=2) on device 0, and argument 2, tensor 'x' [3, 4] f32 "
+        "(cube=replicate, pe=replicate, num_cubes=1, num_pes=2) on device 0; on each level one "
+        "operand may be cut along what the other has not, both along what is summed over or along "
+        "the batch, or one be partial beside a replicated one; what always fits is .dp = {.cube = "
+        "kb::Shard::replicate, .pe = kb::Shard::replicate, .num_cubes = 1, .num_pes = 2}");
   for (const Row& row : std::vector<Row>{{kR, kRow, {}},
                                          {kRow, kRow, {}},
                                          {kRow, kColumn, {}},
@@ -290,10 +291,22 @@ TEST_CASE("what cannot be multiplied is refused with what would be right", "[mat
                                          {kRow, kPartial, {}}}) {
     CHECK(error(on({2, 2}, on_pes(row.a)), on({2, 2}, on_pes(row.b))).starts_with("[KB-F003]"));
   }
-  CHECK(error(on({2, 3}, on_pes(kR)), on({3, 4}, one)).find("the same num_cubes and num_pes") !=
-        std::string::npos);
+  const std::string f16_on_one_pe =
+      error(dut.tensor({2, 3}, Floats(6, 1), on_pes(kR), DType::f32, "x"),
+            dut.tensor({3, 4}, Floats(12, 1), one, DType::f16, "w"));
+  CHECK(f16_on_one_pe ==
+        "[KB-F003] matmul: argument 1, tensor 'x' [2, 3] f32 (cube=replicate, pe=replicate, "
+        "num_cubes=1, num_pes=2) on device 0, and argument 2, tensor 'w' [3, 4] f16 "
+        "(cube=replicate, pe=replicate, num_cubes=1, num_pes=1) on device 0; all tensors of an "
+        "operator lie on the same device with the same num_cubes and num_pes: make 'x' with "
+        "{.dtype = kb::DType::f16, .dp = kb::DPPolicy::replicated()}, or 'w' with {.dtype = "
+        "kb::DType::f32, .dp = {.cube = kb::Shard::replicate, .pe = kb::Shard::replicate, "
+        ".num_cubes = 1, .num_pes = 2}}");
   CHECK(error(on({2, 3}, one), on({3, 4}, one, DType::f16)) ==
-        "[KB-F002] matmul: tensor 'x' is f32 and tensor 'x' is f16; they must be of one type");
+        "[KB-F002] matmul: argument 1, tensor 'x' [2, 3] f32 (cube=replicate, pe=replicate, "
+        "num_cubes=1, num_pes=1) on device 0, and argument 2, tensor 'x' [3, 4] f16 "
+        "(cube=replicate, pe=replicate, num_cubes=1, num_pes=1) on device 0; they must be of one "
+        "type: make 'x' with {.dtype = kb::DType::f16}, or 'x' with {.dtype = kb::DType::f32}");
   CHECK(error(Tensor(), on({3, 4}, one)).starts_with("[KB-M001]"));
   CHECK(error(RuntimeContext::tensor({1}, {1, 1}), on({1, 4}, one)).starts_with("[KB-M019]"));
   OperatorsUnderTest other;
@@ -301,4 +314,4 @@ TEST_CASE("what cannot be multiplied is refused with what would be right", "[mat
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::matmul_test

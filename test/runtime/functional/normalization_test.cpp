@@ -3,7 +3,7 @@
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 
-namespace kernbench::test {
+namespace kernbench::test::normalization_test {
 namespace {
 
 namespace F = nn::functional;
@@ -136,4 +136,4 @@ TEST_CASE("normalization refuses what it cannot use", "[normalization]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::normalization_test

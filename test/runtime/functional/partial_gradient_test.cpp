@@ -2,7 +2,7 @@
 
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::partial_gradient_test {
 namespace {
 
 namespace F = nn::functional;
@@ -121,4 +121,4 @@ TEST_CASE("a gradient that is a sum of holders has the gradients of the sum", "[
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::partial_gradient_test

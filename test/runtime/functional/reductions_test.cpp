@@ -2,7 +2,7 @@
 
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::functional_reductions_test {
 namespace {
 
 TEST_CASE("sum adds all elements, and each gets its gradient", "[reductions]") {
@@ -33,4 +33,4 @@ TEST_CASE("a sum of f16 is added in f32", "[reductions]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::functional_reductions_test

@@ -6,7 +6,7 @@
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 
-namespace kernbench::test {
+namespace kernbench::test::rounding_test {
 namespace {
 
 namespace F = nn::functional;
@@ -232,4 +232,4 @@ TEST_CASE("a second rounding is beyond the bounds", "[rounding]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::rounding_test

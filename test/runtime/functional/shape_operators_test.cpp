@@ -3,7 +3,7 @@
 #include "runtime/distributed/local_backend.h"
 #include "test/runtime/functional/operators_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::shape_operators_test {
 namespace {
 
 constexpr Shard kR = Shard::replicate;
@@ -188,4 +188,4 @@ TEST_CASE("transpose of a cut tensor is cut along the other dimension", "[transp
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::shape_operators_test

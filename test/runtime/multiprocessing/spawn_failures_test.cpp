@@ -1,12 +1,14 @@
 // Several ranks that fail, ranks that do not let themselves be unwound, and worlds that nobody
 // joins.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "test/runtime/distributed/local_world.h"
 #include "test/runtime/fiber/run_in_child.h"
 
-namespace kernbench::test {
+namespace kernbench::test::spawn_failures_test {
 namespace {
 
 std::string text_of(LocalWorld& world, const std::function<void(int)>& body) {
@@ -52,6 +54,17 @@ TEST_CASE("of many ranks the first ones are listed, and how many more there are"
   CHECK_THAT(waiting, Catch::Contains("\n  rank 23 waited for barrier#0 at ") &&
                           Catch::EndsWith("\n  and 75 ranks more") &&
                           !Catch::Contains("\n  rank 24 "));
+}
+
+TEST_CASE("ranks that no host can hold are refused before any begins", "[spawn][error]") {
+  LocalWorld world(2);
+  CHECK_THAT(error_of<LimitError>(
+                 [&] { world.torch.multiprocessing.spawn([](int) {}, {}, 2'147'483'647); }),
+             Catch::StartsWith("[KB-L001] spawn: 2147483647 ranks need at least 18874367 MiB of "
+                               "memory, of which the host has "));
+  int begun = 0;
+  world.spawn([&](int) { ++begun; });
+  CHECK(begun == 2);
 }
 
 TEST_CASE("a rank that fails later is not suppressed, it is unwound", "[spawn][error]") {
@@ -141,4 +154,4 @@ TEST_CASE("a context that ends before its ranks are joined says so, and unwinds 
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::spawn_failures_test

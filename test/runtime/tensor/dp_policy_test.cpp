@@ -2,12 +2,14 @@
 
 #include "runtime/tensor/dp_policy.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::dp_policy_test {
 namespace {
 
 // 2 SIPs of 2 x 2 cubes of 2 PEs.
@@ -91,4 +93,4 @@ TEST_CASE("a policy prints what is not the default", "[tensor][placement]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::dp_policy_test

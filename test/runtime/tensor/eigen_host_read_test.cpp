@@ -1,14 +1,18 @@
 // Reads by the host wait for what the tensor depends on, until the instant at which it is there.
 
+#include <fmt/format.h>
+
 #include <Eigen/Core>
 #include <catch2/catch.hpp>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
+#include "runtime/functional/functional.h"
 #include "runtime/tensor/host_read.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::eigen_host_read_test {
 namespace {
 
 using runtime::HostRead;
@@ -28,6 +32,12 @@ float read_by(HostRead entry_point, const Tensor& x) {
       return x.to_eigen()(0, 0);
     case HostRead::format:
       return std::stof(fmt::format("{}", x).substr(std::string("tensor([[").size()));
+    case HostRead::targets: {  // of which this one is no class
+      const std::string text = error_of<DeviceError>(
+          [&] { nn::functional::cross_entropy(x, reshape(x, {1}), {.ignore_index = -1}); });
+      const std::string_view before = "Target ";
+      return std::stof(text.substr(text.find(before) + before.size()));
+    }
     case HostRead::copy_source:
       break;
   }
@@ -158,8 +168,9 @@ TEST_CASE("the names of the entry points are what the user called", "[host_read]
   std::vector<std::string_view> names;
   for (const HostRead entry_point : runtime::kHostReads) names.push_back(name_of(entry_point));
   CHECK(names == std::vector<std::string_view>{"to_vector", "shard_to_vector", "item", "at",
-                                               "to_eigen", "format", "copy_ (its source)"});
+                                               "to_eigen", "format", "copy_ (its source)",
+                                               "cross_entropy (its targets)"});
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::eigen_host_read_test

@@ -5,7 +5,7 @@
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::eigen_test {
 namespace {
 
 TEST_CASE("a matrix of Eigen goes to the device and comes back", "[tensor][eigen]") {
@@ -33,4 +33,4 @@ TEST_CASE("only a matrix becomes a matrix of Eigen", "[tensor][eigen]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::eigen_test

@@ -1,10 +1,11 @@
 #include "runtime/tensor/shape.h"
 
 #include <catch2/catch.hpp>
+#include <vector>
 
 #include "test/support/error_text.h"
 
-namespace kernbench::test {
+namespace kernbench::test::shape_test {
 namespace {
 
 template <class Action>
@@ -51,4 +52,4 @@ TEST_CASE("a number of elements that overflows is refused, the largest that fits
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::shape_test

@@ -1,14 +1,17 @@
 #include "runtime/tensor/tensor.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::tensor_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -321,4 +324,4 @@ TEST_CASE("an empty shape reads and copies as nothing", "[tensor]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::tensor_test

@@ -2,12 +2,14 @@
 
 #include "runtime/testing/assertions.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "test/runtime/distributed/local_world.h"
 
-namespace kernbench::test {
+namespace kernbench::test::assertions_test {
 namespace {
 
 using testing::assert_close;
@@ -123,4 +125,4 @@ TEST_CASE("ranks with tensors of different sizes differ", "[testing]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::assertions_test

@@ -3,10 +3,11 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/composite_under_test.h"
 #include "test/support/error_text.h"
 
-namespace kernbench::test {
+namespace kernbench::test::composite_misuse_test {
 namespace {
 
 const std::string kWhere = "in kernel 'gemm' on sip0.cube0.pe0";
@@ -44,7 +45,9 @@ TEST_CASE("operands beyond their shards are refused by name", "[tl][composite][e
         "[KB-M020] tl.composite (c) " + kWhere +
             " out of bounds: elements 0..86 of tensor 'c', whose shard has 80 elements");
   CHECK(refusal([](tl::CompositeGemm& gemm) { gemm.c = {}; }) ==
-        "[KB-M020] tl.composite (c) " + kWhere + ": the pointer points at no tensor");
+        "[KB-M020] tl.composite (c) " + kWhere +
+            ": the pointer points at no tensor; give launch() the tensor as an argument, and the "
+            "kernel a tl::Pointer parameter for it");
   CHECK(refusal([](tl::CompositeGemm& gemm) {
           gemm.a_pitch = std::int64_t{1} << 62;
         }).starts_with("[KB-M020] tl.composite (a) "));
@@ -269,4 +272,4 @@ TEST_CASE("a kernel that holds so much that no fold of the array fits is told wh
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::composite_misuse_test

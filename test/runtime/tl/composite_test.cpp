@@ -7,9 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/composite_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::composite_test {
 namespace {
 
 void set_tiles(tl::CompositeGemm& gemm, const sim::GemmSize& tile) {
@@ -326,4 +327,4 @@ TEST_CASE("the same composite twice has the same fingerprint, and bits on any nu
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::composite_test

@@ -8,7 +8,7 @@
 #include "sim_engine/components/gemm_array.h"
 #include "test/runtime/tl/composite_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::composite_timing_test {
 namespace {
 
 constexpr Time ns(std::int64_t count) {
@@ -217,4 +217,4 @@ TEST_CASE("a kernel without a composite has no window", "[tl][composite][timing]
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::composite_timing_test

@@ -5,9 +5,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/composite_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::composite_trace_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -95,4 +96,4 @@ TEST_CASE("spans of one track follow each other: what overlaps has a lane of its
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::composite_trace_test

@@ -2,9 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/pair_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::copy_to_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -180,4 +181,4 @@ TEST_CASE("a copy whose receiver fails meanwhile is dropped, and the queue works
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::copy_to_test

@@ -5,7 +5,7 @@
 #include "test/runtime/tl/pair_under_test.h"
 #include "test/runtime/tl/tl_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::dot_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -300,4 +300,4 @@ TEST_CASE("tiles that are chosen fit the scratch that is given", "[tl][dot]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::dot_test

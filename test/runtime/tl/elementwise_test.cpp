@@ -1,11 +1,12 @@
 // Operations on elements as a kernel writes them: operators, functions, broadcasts, their errors.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "test/runtime/tl/tl_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::tl_elementwise_test {
 namespace {
 
 constexpr DType f16 = DType::f16;
@@ -339,4 +340,4 @@ TEST_CASE("a scaled softmax, row by row, on every PE that holds rows", "[tl][ele
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::tl_elementwise_test

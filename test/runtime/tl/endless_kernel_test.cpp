@@ -1,12 +1,14 @@
 // Kernels that never end, and such as only take long.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 
+#include "sim_engine/components/kernel_run.h"
 #include "test/runtime/fiber/run_in_child.h"
 #include "test/runtime/tl/tl_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::endless_kernel_test {
 namespace {
 
 constexpr DType f16 = DType::f16;
@@ -304,4 +306,4 @@ TEST_CASE("a composite of more parts than any kernel may have is refused", "[tl]
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::endless_kernel_test

@@ -1,10 +1,13 @@
 // tl.send and tl.recv: order, credits, errors, and the deadlocks they can make.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/pair_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::ipcq_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -323,4 +326,4 @@ TEST_CASE("a kernel that failed with messages under way leaves the queues as new
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::ipcq_test

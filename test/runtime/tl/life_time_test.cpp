@@ -3,9 +3,10 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/tl_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::life_time_test {
 namespace {
 
 constexpr DType f16 = DType::f16;
@@ -238,4 +239,4 @@ TEST_CASE("a kernel behind another one has all scratch, though that one's launch
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::life_time_test

@@ -1,10 +1,12 @@
 // tl.load, tl.store, arithmetic and scratch memory.
 
 #include <catch2/catch.hpp>
+#include <limits>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/pair_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::memory_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -44,6 +46,21 @@ TEST_CASE("f16 and bf16 are rounded once per operation", "[tl]") {
       },
       x);
   CHECK(x.at({0}) == one_too_many - 1);  // each time rounded back to even
+}
+
+TEST_CASE("a pointer that is moved beyond all bounds does not come round to its tensor",
+          "[tl][error]") {
+  PairUnderTest pair;
+  constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
+  const auto store = [&](const auto& move) {
+    return pair.device_error_of(
+        [=](tl::Context& tl, tl::Pointer p) { tl.store(move(p), tl.load(p, {1}, DType::f32)); });
+  };
+  CHECK(store([](tl::Pointer p) { return p + kFar + kFar + 2; }) ==
+        "[KB-M020] tl.store in kernel 'pair' on sip0.cube0.pe0 out of bounds: elements "
+        "18446744073709551616..18446744073709551616 of tensor 'x', whose shard has 4000 elements");
+  CHECK(store([](tl::Pointer p) { return p + -kFar + -kFar; }).starts_with("[KB-M020] tl.store "));
+  CHECK(store([](tl::Pointer p) { return p + kFar + kFar + -kFar + -kFar; }) == "no error");
 }
 
 TEST_CASE("a load beyond the shard is refused, up to its last element it is not", "[tl][error]") {
@@ -207,4 +224,4 @@ TEST_CASE("a message between two accesses orders them", "[tl][race]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::memory_test

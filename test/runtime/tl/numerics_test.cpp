@@ -1,6 +1,7 @@
 // What every operation of tl computes, in every type, against a plain loop in exact integers
 // (soft_float.h) or in long double: NaN, infinities, both zeros, subnormals, odd sizes.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -9,7 +10,7 @@
 #include "test/runtime/tl/tl_under_test.h"
 #include "test/sim_engine/data/soft_float.h"
 
-namespace kernbench::test {
+namespace kernbench::test::numerics_test {
 namespace {
 
 using sim::MathOp;
@@ -325,4 +326,4 @@ TEST_CASE("values are moved, made and seen in other shapes in every type", "[tl]
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::numerics_test

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "runtime/context/runtime_context.h"
+#include "runtime/context/simulation.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -1,10 +1,13 @@
 // tl.recv_async and tl.wait: receives that are posted, and what is wrong with them.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/pair_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::recv_async_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -259,4 +262,4 @@ TEST_CASE("receives of a kernel that is unwound are withdrawn", "[tl][recv_async
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::recv_async_test

@@ -4,7 +4,7 @@
 
 #include "test/runtime/tl/tl_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::tl_reductions_test {
 namespace {
 
 constexpr DType f32 = DType::f32;
@@ -115,4 +115,4 @@ TEST_CASE("an axis that is not there, or has no elements, is refused", "[tl][red
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::tl_reductions_test

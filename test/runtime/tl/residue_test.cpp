@@ -2,9 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/pair_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::residue_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -94,4 +95,4 @@ TEST_CASE("messages from SIP to SIP may wait for another launch", "[tl][ipcq][re
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::residue_test

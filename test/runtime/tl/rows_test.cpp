@@ -4,7 +4,7 @@
 
 #include "test/runtime/tl/pair_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::rows_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -105,4 +105,4 @@ TEST_CASE("rows so far apart that their end is no number are refused", "[tl][row
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::rows_test

@@ -3,9 +3,10 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
+#include "runtime/context/simulation.h"
 #include "test/runtime/tl/tl_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::shapes_test {
 namespace {
 
 constexpr DType f32 = DType::f32;
@@ -148,4 +149,4 @@ TEST_CASE("a number is rounded once, from double to the type", "[tl][shape]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::shapes_test

@@ -4,7 +4,7 @@
 
 #include "test/runtime/tl/pair_under_test.h"
 
-namespace kernbench::test {
+namespace kernbench::test::waiting_test {
 namespace {
 
 using sim::WaitPolicy;
@@ -105,4 +105,4 @@ TEST_CASE("a longer interval is never faster", "[ipcq][wait][timing]") {
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::waiting_test

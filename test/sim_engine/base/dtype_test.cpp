@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace kernbench {
+namespace kernbench::dtype_test {
 
 TEST_CASE("a dtype's name parses back to it", "[dtype]") {
   for (const DType dtype : kDTypes) CHECK(parse_dtype(name_of(dtype)) == dtype);
@@ -16,4 +16,4 @@ TEST_CASE("dtypes have PyTorch's sizes and names", "[dtype]") {
   CHECK(torch_name_of(DType::bf16) == "BFloat16");
 }
 
-}  // namespace kernbench
+}  // namespace kernbench::dtype_test

@@ -5,7 +5,7 @@
 
 #include "sim_engine/base/check.h"
 
-namespace kernbench {
+namespace kernbench::error_test {
 
 TEST_CASE("an error carries its code in the text and its exit code beside it", "[error]") {
   const CollectiveMismatchError error("KB-C001", "ranks differ");
@@ -29,4 +29,4 @@ TEST_CASE("a failed check names the file, the condition and the values", "[error
                         Catch::Contains("value is -1"));
 }
 
-}  // namespace kernbench
+}  // namespace kernbench::error_test

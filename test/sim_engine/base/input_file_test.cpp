@@ -1,14 +1,16 @@
 #include "sim_engine/base/input_file.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 
 #include "test/support/error_text.h"
 
-namespace kernbench {
+namespace kernbench::input_file_test {
 
 namespace {
 
@@ -60,4 +62,4 @@ TEST_CASE("what is no readable file is refused with the system's reason", "[inpu
   CHECK(error_of("/dev/zero") == "[KB-I001] cannot read '/dev/zero': Not a regular file");
 }
 
-}  // namespace kernbench
+}  // namespace kernbench::input_file_test

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace kernbench {
+namespace kernbench::units_test {
 
 TEST_CASE("transfer time rounds up to a whole picosecond", "[units]") {
   CHECK(transfer_time(64, Bandwidth{64'000'000'000}) == Time{1000});
@@ -33,4 +33,4 @@ TEST_CASE("times and bandwidths print exactly", "[units]") {
   CHECK(to_string(Bandwidth::unlimited()) == "unlimited");
 }
 
-}  // namespace kernbench
+}  // namespace kernbench::units_test

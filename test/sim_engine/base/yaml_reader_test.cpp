@@ -1,11 +1,14 @@
 #include "sim_engine/base/yaml_reader.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "sim_engine/base/dtype.h"
 #include "test/support/error_text.h"
 
-namespace kernbench {
+namespace kernbench::yaml_reader_test {
 
 namespace {
 
@@ -299,4 +302,4 @@ TEST_CASE("a rule about several values is checked only if they are right", "[yam
         "t.yaml:1:5: [KB-Y031] a: nine\nt.yaml:1:11: [KB-Y020] b: 0 not in [1, 9]");
 }
 
-}  // namespace kernbench
+}  // namespace kernbench::yaml_reader_test

@@ -26,7 +26,7 @@ void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
-namespace kernbench::sim {
+namespace kernbench::sim::allocation_test {
 
 namespace {
 
@@ -126,6 +126,6 @@ TEST_CASE("a launch allocates nothing once warm", "[launcher][allocation]") {
         }) == 0);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::allocation_test
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::busiest_unit_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST_CASE("of units that were as busy the first is named", "[busiest_unit]") {
   CHECK(busiest_of(dut) == Use{"sip0.cube0.pe0.gemm", 2 * kProduct});
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::busiest_unit_test

@@ -1,8 +1,9 @@
 #include "sim_engine/components/composite_plan.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
-namespace kernbench::sim {
+namespace kernbench::sim::composite_plan_test {
 
 namespace {
 
@@ -137,4 +138,4 @@ TEST_CASE("activations have their names", "[composite]") {
   CHECK(names == std::vector<std::string_view>{"none", "relu", "sigmoid", "silu", "gelu"});
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::composite_plan_test

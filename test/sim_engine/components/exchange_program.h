@@ -6,6 +6,7 @@
 #include <deque>
 #include <optional>
 
+#include "sim_engine/components/kernel_run.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
 namespace kernbench::sim {

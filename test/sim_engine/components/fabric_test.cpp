@@ -1,10 +1,12 @@
 #include "sim_engine/components/fabric.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "test/support/small_topology.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::fabric_test {
 
 namespace {
 
@@ -168,4 +170,4 @@ TEST_CASE("locations print and parse", "[location]") {
   }
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::fabric_test

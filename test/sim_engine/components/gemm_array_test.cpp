@@ -1,10 +1,11 @@
 #include "sim_engine/components/gemm_array.h"
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <limits>
 
-namespace kernbench::sim {
+namespace kernbench::sim::gemm_array_test {
 
 namespace {
 
@@ -133,4 +134,4 @@ TEST_CASE("large products are exact, and those beyond 64 bits are told", "[gemm]
   CHECK_FALSE(gemm_array_use(array_of(kIs, 4, 4), {kMost, kMost, kMost}));
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::gemm_array_test

@@ -4,7 +4,7 @@
 
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::gemm_command_test {
 
 namespace {
 
@@ -149,4 +149,4 @@ TEST_CASE("the trace has a track for PE_GEMM, with the sizes", "[pe][gemm][trace
   CHECK(json.find("gemm [2, 4] x [4, 3]") != std::string::npos);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::gemm_command_test

@@ -1,5 +1,6 @@
 #include "sim_engine/components/hbm_allocator.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <optional>
 #include <random>
@@ -8,7 +9,7 @@
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
-namespace kernbench::test {
+namespace kernbench::test::hbm_allocator_test {
 namespace {
 
 using sim::HbmAllocator;
@@ -140,4 +141,4 @@ TEST_CASE("10,000 random allocations and frees agree with a map of bytes", "[ten
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::hbm_allocator_test

@@ -5,7 +5,7 @@
 
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::hbm_test {
 
 namespace {
 
@@ -63,4 +63,4 @@ TEST_CASE("an unlimited channel stays unlimited in a slice", "[hbm][timing]") {
   CHECK(load_time(topology, {0, 1}, {0, 0}) == ns(10));
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::hbm_test

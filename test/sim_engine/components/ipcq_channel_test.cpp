@@ -1,5 +1,6 @@
 // One queue by itself: credits, slots, order, errors, and the times of its two paths.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <deque>
 #include <random>
@@ -8,7 +9,7 @@
 #include "sim_engine/base/error.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::ipcq_channel_test {
 
 namespace {
 
@@ -237,4 +238,4 @@ TEST_CASE("random operations keep every slot in exactly one place", "[ipcq][rand
   }
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::ipcq_channel_test

@@ -8,9 +8,10 @@
 #include <random>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/components/kernel_run.h"
 #include "test/sim_engine/components/exchange_program.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::ipcq_posts_test {
 
 namespace {
 
@@ -219,4 +220,4 @@ TEST_CASE("counters that wrap around change neither times nor what is exchanged"
   }
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::ipcq_posts_test

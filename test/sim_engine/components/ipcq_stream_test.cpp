@@ -1,10 +1,12 @@
 // Streams of messages between two kernels: how fast credits let them be.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "sim_engine/components/kernel_run.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::ipcq_stream_test {
 
 namespace {
 
@@ -162,4 +164,4 @@ TEST_CASE("streams of opposite directions do not slow each other down", "[ipcq][
   CHECK(back.message_count() == 8);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::ipcq_stream_test

@@ -6,7 +6,7 @@
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::kernel_run_test {
 
 namespace {
 
@@ -164,4 +164,4 @@ TEST_CASE("random programs give all scratch back and wake exactly once per wait"
   }
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::kernel_run_test

@@ -1,11 +1,12 @@
 #include "sim_engine/components/launcher.h"
 
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::launcher_test {
 
 namespace {
 
@@ -213,4 +214,4 @@ TEST_CASE("a launch on no PE, on two SIPs, or that ends twice is our own fault",
   CHECK_THROWS_AS(test.run(), InternalError);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::launcher_test

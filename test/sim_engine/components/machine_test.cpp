@@ -1,12 +1,13 @@
 #include "sim_engine/components/machine.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "test/sim_engine/components/exchange_program.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::machine_test {
 
 namespace {
 
@@ -278,4 +279,4 @@ TEST_CASE("a machine may be destroyed with work under way", "[machine]") {
   CHECK(under_way == 20);  // each time; what is left behind, AddressSanitizer finds
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::machine_test

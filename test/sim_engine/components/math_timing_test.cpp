@@ -6,7 +6,7 @@
 
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::math_timing_test {
 
 namespace {
 
@@ -170,4 +170,4 @@ TEST_CASE("the op log and the fingerprint see math by what it makes", "[pe][math
   CHECK(log[1].end - log[1].start == ns(60));
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::math_timing_test

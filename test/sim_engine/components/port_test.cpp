@@ -5,7 +5,7 @@
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::port_test {
 
 TEST_CASE("a direction alone is the first port of it", "[port]") {
   constexpr Port east = Direction::east;
@@ -73,4 +73,4 @@ TEST_CASE("the first unused port is where no queue ends or begins", "[port][ipcq
   CHECK(unused(kPe1, Direction::west) == Port{Direction::west, 0});
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::port_test

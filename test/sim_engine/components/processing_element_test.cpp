@@ -4,7 +4,7 @@
 
 #include "test/sim_engine/components/machine_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::processing_element_test {
 
 namespace {
 
@@ -319,4 +319,4 @@ TEST_CASE("every finished command is in the op log, with its unit and its times"
   CHECK(log[2] == OpRecord{OpKind::store, DType::f32, 0, ns(167), ns(293), 1000, 250});
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::processing_element_test

@@ -1,12 +1,15 @@
 #include "sim_engine/core/engine.h"
 
+#include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <iterator>
+#include <map>
 #include <random>
 
 #include "sim_engine/base/check.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::engine_test {
 
 namespace {
 
@@ -227,4 +230,4 @@ TEST_CASE("an event for the past is refused, and the queue stays whole", "[engin
   CHECK(recorder.seen.size() == 3);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::engine_test

@@ -5,7 +5,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::access_tracker_test {
 
 namespace {
 
@@ -132,4 +132,4 @@ TEST_CASE("clear() forgets all accesses", "[access_tracker]") {
   CHECK_THROWS_AS(tracker.end(old), InternalError);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::access_tracker_test

@@ -1,12 +1,13 @@
 // Operations along an axis, against plain loops that share nothing with the replay.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/data/executor_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::axis_test {
 
 namespace {
 
@@ -312,4 +313,4 @@ TEST_CASE("an operation along an axis that its operand does not have is our own 
   CHECK_THROWS_AS(store.along_axis(AxisOp::ramp, six, {1, 6, 1}), InternalError);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::axis_test

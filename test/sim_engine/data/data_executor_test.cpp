@@ -2,6 +2,7 @@
 
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,7 +10,7 @@
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/data/executor_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::data_executor_test {
 
 namespace {
 
@@ -22,7 +23,7 @@ constexpr std::array kMathOps = {MathOp::add,           MathOp::subtract,   Math
 
 }  // namespace
 
-TEST_CASE("arithmetic is exact, then rounded once to the type", "[executor]") {
+TEST_CASE("arithmetic is exact, then rounded once to the type", "[executor][exhaustive]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
   const MathOp op = GENERATE(from_range(kMathOps));
   const soft_float::Format format = soft_float::format_of(dtype);
@@ -38,7 +39,8 @@ TEST_CASE("arithmetic is exact, then rounded once to the type", "[executor]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("the f32 in between is not seen: f16 and bf16 sums are the nearest", "[executor]") {
+TEST_CASE("the f32 in between is not seen: f16 and bf16 sums are the nearest",
+          "[executor][exhaustive]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16);
   const soft_float::Format format = soft_float::format_of(dtype);
   std::mt19937 random(6);
@@ -196,7 +198,8 @@ TEST_CASE("a part that was read does not keep the whole alive", "[executor]") {
   CHECK(dut.store.live_bytes() == 8);
 }
 
-TEST_CASE("a chain of a million additions is computed without recursion", "[executor]") {
+TEST_CASE("a chain of a million additions is computed without recursion",
+          "[executor][exhaustive]") {
   ExecutorUnderTest dut;
   const Value one = dut.store.literal(DType::f32, Elements{1, 2});
   Value chain = one;
@@ -276,4 +279,4 @@ TEST_CASE("a library that flushes subnormals is found", "[executor]") {
   CHECK(dut.elements(value) == Elements{1});
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::data_executor_test

@@ -1,5 +1,6 @@
 #include "sim_engine/data/element_format.h"
 
+#include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -7,7 +8,7 @@
 
 #include "test/sim_engine/data/soft_float.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::element_format_test {
 
 namespace {
 
@@ -72,7 +73,7 @@ TEST_CASE("every 16-bit pattern has its exact value and converts back to itself"
   CHECK(wrong == 0);
 }
 
-TEST_CASE("f32 is rounded to 16 bits to nearest, ties to even", "[element]") {
+TEST_CASE("f32 is rounded to 16 bits to nearest, ties to even", "[element][exhaustive]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16);
   const soft_float::Format format = soft_float::format_of(dtype);
   const std::vector<float> values = hard_to_round(format);
@@ -130,4 +131,4 @@ TEST_CASE("conversion neither depends on alignment nor writes beyond its element
   }
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::element_format_test

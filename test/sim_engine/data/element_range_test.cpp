@@ -2,8 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <set>
+#include <vector>
 
-namespace kernbench::sim {
+namespace kernbench::sim::element_range_test {
 
 namespace {
 
@@ -70,4 +71,4 @@ TEST_CASE("a range says where its rows are", "[element_range]") {
   CHECK(to_string(ElementRange{8, 4, 9, 16}) == "8..11 and 8 more rows, 16 apart");
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::element_range_test

@@ -1,12 +1,13 @@
 // Operations on elements beyond those of two operands, which data_executor_test.cpp has.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/data/executor_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::elementwise_test {
 
 namespace {
 
@@ -57,7 +58,7 @@ TEST_CASE("negation and absolute value change the sign alone", "[executor][eleme
   CHECK(differences(dut.math(dtype, MathOp::absolute, a), absolute) == 0);
 }
 
-TEST_CASE("a cast rounds once to the new type", "[executor][elementwise]") {
+TEST_CASE("a cast rounds once to the new type", "[executor][elementwise][exhaustive]") {
   const DType from = GENERATE(DType::f16, DType::bf16, DType::f32);
   const DType to = GENERATE(DType::f16, DType::bf16, DType::f32);
   std::mt19937 random(2);
@@ -74,7 +75,7 @@ TEST_CASE("a cast rounds once to the new type", "[executor][elementwise]") {
   CHECK(differences(dut.elements(cast), expected) == 0);
 }
 
-TEST_CASE("square roots are the nearest", "[executor][elementwise]") {
+TEST_CASE("square roots are the nearest", "[executor][elementwise][exhaustive]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
   const soft_float::Format format = format_of(dtype);
   std::mt19937 random(3);
@@ -89,7 +90,7 @@ TEST_CASE("square roots are the nearest", "[executor][elementwise]") {
 }
 
 TEST_CASE("fma rounds to f32 once, also where the product and the addend nearly cancel",
-          "[executor][elementwise]") {
+          "[executor][elementwise][exhaustive]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
   const soft_float::Format format = format_of(dtype);
   std::mt19937 random(4);
@@ -182,4 +183,4 @@ TEST_CASE("every operation has a name of its own", "[elementwise]") {
   CHECK(!names.front().empty());
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::elementwise_test

@@ -7,7 +7,7 @@
 
 #include "test/sim_engine/data/executor_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::gemm_replay_test {
 
 namespace {
 
@@ -77,7 +77,7 @@ constexpr std::array<GemmSize, 13> kSizes = {{{1, 1, 1},
 
 }  // namespace
 
-TEST_CASE("a product of small integers is exact", "[gemm][executor]") {
+TEST_CASE("a product of small integers is exact", "[gemm][executor][exhaustive]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
   const DType out = GENERATE(DType::f16, DType::f32);
   for (const GemmSize& size : kSizes) {
@@ -98,7 +98,8 @@ TEST_CASE("a product of small integers is exact", "[gemm][executor]") {
   }
 }
 
-TEST_CASE("a product of fractions is within the bound of its rounding errors", "[gemm][executor]") {
+TEST_CASE("a product of fractions is within the bound of its rounding errors",
+          "[gemm][executor][exhaustive]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
   const DType out = GENERATE(DType::f16, DType::bf16, DType::f32);
   const double u = out == DType::f32 ? 0x1p-24 : out == DType::f16 ? 0x1p-11 : 0x1p-8;
@@ -234,4 +235,4 @@ TEST_CASE("operands that only a product referred to are freed with it", "[gemm][
   CHECK(dut.store.live_bytes() == 64 * 4);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::gemm_replay_test

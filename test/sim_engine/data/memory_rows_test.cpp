@@ -5,7 +5,7 @@
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/data/executor_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::memory_rows_test {
 
 namespace {
 
@@ -108,4 +108,4 @@ TEST_CASE("rows of another shape than the operand are copied for a product",
   CHECK(memory.elements(part) == Elements{1 + 6 + 7});
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::memory_rows_test

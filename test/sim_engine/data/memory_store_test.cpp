@@ -7,7 +7,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/data/data_executor.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::memory_store_test {
 
 namespace {
 
@@ -224,7 +224,7 @@ TEST_CASE("a value may outlive its store", "[memory_store]") {
   sum = Value();  // the last but one; the sanitizer sees a leak or a use after free
 }
 
-TEST_CASE("a chain of a million values ends without recursion", "[memory_store]") {
+TEST_CASE("a chain of a million values ends without recursion", "[memory_store][exhaustive]") {
   MemoryStore store(true);
   {
     Value chain = store.constant(DType::f32, 1, 1);
@@ -234,4 +234,4 @@ TEST_CASE("a chain of a million values ends without recursion", "[memory_store]"
   CHECK(store.live_value_count() == 0);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::memory_store_test

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <set>
 
-namespace kernbench::sim {
+namespace kernbench::sim::op_log_test {
 
 namespace {
 
@@ -86,4 +86,4 @@ TEST_CASE("a record's digest depends on each of its fields", "[op_log]") {
   CHECK(digest(base) == digest(record_number(3)));
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::op_log_test

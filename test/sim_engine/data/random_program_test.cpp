@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <limits>
@@ -7,7 +8,7 @@
 #include "sim_engine/data/memory_store.h"
 #include "test/sim_engine/data/soft_float.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::random_program_test {
 
 namespace {
 
@@ -249,4 +250,4 @@ TEST_CASE("random programs compute what an interpreter on plain arrays does", "[
   }
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::random_program_test

@@ -8,7 +8,7 @@
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/data/executor_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::replay_threads_test {
 
 namespace {
 
@@ -156,4 +156,4 @@ TEST_CASE("a value that was never bound is told before anything is computed",
   CHECK(replay.elements(product).front() == 400);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::replay_threads_test

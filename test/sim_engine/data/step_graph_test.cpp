@@ -7,7 +7,7 @@
 
 #include "sim_engine/base/check.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::step_graph_test {
 
 namespace {
 
@@ -127,4 +127,4 @@ TEST_CASE("steps that need each other are an error of ours", "[step_graph]") {
   CHECK_THROWS_AS(graph.run(2, work), InternalError);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::step_graph_test

@@ -2,12 +2,13 @@
 
 #include "sim_engine/data/transcendental.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "test/sim_engine/data/executor_under_test.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::transcendental_test {
 
 namespace {
 
@@ -53,7 +54,7 @@ Elements interesting_arguments() {
 }  // namespace
 
 TEST_CASE("transcendental functions of f32 are within 0.500001 units in the last place",
-          "[transcendental]") {
+          "[transcendental][exhaustive]") {
   const Function function = GENERATE(from_range(functions()));
   std::mt19937 random(1);
   Elements x = values_of(soft_float::kF32, random_patterns(soft_float::kF32, 1'000'000, random));
@@ -82,7 +83,7 @@ TEST_CASE("transcendental functions of f32 are within 0.500001 units in the last
 }
 
 TEST_CASE("of every f16 and bf16 they are the nearest f32, rounded to the type",
-          "[transcendental]") {
+          "[transcendental][exhaustive]") {
   const Function function = GENERATE(from_range(functions()));
   const DType dtype = GENERATE(DType::f16, DType::bf16);
   const Elements x = values_of(soft_float::format_of(dtype), all_patterns());
@@ -154,4 +155,4 @@ TEST_CASE("the functions have the same bits in every build and on every host",
   CHECK(hash == 0x84be7c105e0e8b0d);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::transcendental_test

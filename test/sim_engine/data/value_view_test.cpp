@@ -4,7 +4,7 @@
 #include "sim_engine/data/data_executor.h"
 #include "sim_engine/data/memory_store.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::value_view_test {
 
 namespace {
 
@@ -56,4 +56,4 @@ TEST_CASE("without data views are a type and a count", "[memory_store][view]") {
   CHECK(store.live_value_count() == 0);
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::value_view_test

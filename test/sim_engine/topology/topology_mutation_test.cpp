@@ -1,12 +1,15 @@
 // Topology files with one thing wrong: every key, every number, random damage.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
 
 #include "sim_engine/topology/topology.h"
 #include "test/sim_engine/topology/topology_text.h"
 
-namespace kernbench::test {
+namespace kernbench::test::topology_mutation_test {
 
 namespace {
 
@@ -82,7 +85,7 @@ TEST_CASE("in zero_overhead.yaml nothing but the links between devices takes tim
   CHECK(topology.system.sip_link.latency == Time{500'000});
 }
 
-TEST_CASE("every key, mutated by one edit, is refused", "[topology]") {
+TEST_CASE("every key, mutated by one edit, is refused", "[topology][exhaustive]") {
   const YamlDocument document = YamlDocument::parse(complete_topology(), "t.yaml");
   std::size_t key_count = 0;
   for (const YamlNode* node : all_nodes(document.root())) {
@@ -129,7 +132,8 @@ TEST_CASE("every key is required, and its error names it with an example", "[top
   }
 }
 
-TEST_CASE("every number is refused outside of its range and accepted at its ends", "[topology]") {
+TEST_CASE("every number is refused outside of its range and accepted at its ends",
+          "[topology][exhaustive]") {
   for (const NumericField& field : numeric_fields()) {
     INFO(field.path);
     for (const std::string& value :
@@ -168,7 +172,7 @@ TEST_CASE("the list of numeric fields is complete", "[topology]") {
 }
 
 TEST_CASE("random damage to a file is a configuration error or harmless, never more",
-          "[topology]") {
+          "[topology][exhaustive]") {
   std::mt19937_64 random(7);
   const std::string alphabet = "{}[]:,#&*!|>'\"%@`-? \n\r\t~0a\xC3\x80<";
   int refused = 0;
@@ -194,4 +198,4 @@ TEST_CASE("random damage to a file is a configuration error or harmless, never m
   CHECK(refused < 2000);
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::topology_mutation_test

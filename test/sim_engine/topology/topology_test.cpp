@@ -1,13 +1,25 @@
 #include "sim_engine/topology/topology.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "test/sim_engine/topology/topology_text.h"
 #include "test/support/error_text.h"
 
-namespace kernbench::test {
+namespace kernbench::test::topology_test {
 
 using Catch::EndsWith;
+
+TEST_CASE("what a merge key leaves open is not computed with", "[topology][errors]") {
+  std::string text = complete_topology();
+  const std::size_t begin = text.find("pe_layout: {");
+  REQUIRE(begin != std::string::npos);
+  text.replace(begin, text.find('}', begin) + 1 - begin, "pe_layout: {<<: {}, pe_per_corner: 1}");
+  CHECK_THAT(topology_error_of(text), Catch::Contains("[KB-Y013] ") && !Catch::Contains("\n"));
+}
 
 TEST_CASE("every value of a topology file arrives in its place", "[topology]") {
   const Topology topology = Topology::parse(R"(kernbench_topology: 1
@@ -259,13 +271,22 @@ TEST_CASE("a missing section is one error with an example of the whole section",
         "{...}, scheduler: {...}, dma: {...}, gemm: {...}, tcm: {...}, ipcq: {...}}");
 }
 
+TEST_CASE("a shipped topology is loaded by its name", "[topology]") {
+  CHECK(Topology::load("default").name == "default");
+  CHECK(Topology::load("torus_2d_2x3").system.sip_count == 6);
+}
+
 TEST_CASE("a topology that cannot be read says why", "[topology]") {
   const auto error = [](const std::filesystem::path& path) {
     return config_error_of([&] { Topology::load(path); });
   };
+  CHECK(error("defualt") ==
+        "[KB-I001] cannot read 'defualt': there is no such file, and the shipped topologies are "
+        "default, tiny, ring_1d_6, torus_2d_2x3, torus_2d_3x2, mesh_2d_no_wrap_2x3, scale_64, "
+        "scale_1024, zero_overhead");
   CHECK(error("no/such.yaml") == "[KB-I001] cannot read 'no/such.yaml': No such file or directory");
   CHECK(error("/dev/zero") == "[KB-I001] cannot read '/dev/zero': Not a regular file");
   CHECK_THAT(error(topology_folder()), EndsWith("': Is a directory"));
 }
 
-}  // namespace kernbench::test
+}  // namespace kernbench::test::topology_test

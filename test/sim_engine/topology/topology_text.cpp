@@ -1,5 +1,8 @@
 #include "test/sim_engine/topology/topology_text.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <sstream>

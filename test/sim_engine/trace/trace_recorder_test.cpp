@@ -1,13 +1,15 @@
 #include "sim_engine/trace/trace_recorder.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
 #include "test/sim_engine/components/exchange_program.h"
 
-namespace kernbench::sim {
+namespace kernbench::sim::trace_recorder_test {
 
 namespace {
 
@@ -190,4 +192,4 @@ TEST_CASE("a trace of the same run is the same text", "[trace][determinism]") {
   CHECK(trace_of_a_run() == trace_of_a_run());
 }
 
-}  // namespace kernbench::sim
+}  // namespace kernbench::sim::trace_recorder_test

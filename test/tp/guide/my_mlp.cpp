@@ -104,6 +104,7 @@ struct ParallelMlp {
                      .sequence_parallel = sequence_parallel,
                      .dtype = kb::DType::f32}) {
     const int rank = torch.distributed.get_rank(), ranks = torch.distributed.get_world_size();
+    const kb::NoGradGuard no_grad(torch);
     up.weight.copy_(part(mlp.A, 1, rank, ranks));
     up.bias.copy_(part(mlp.a, 0, rank, ranks));
     down.weight.copy_(part(mlp.B, 0, rank, ranks));

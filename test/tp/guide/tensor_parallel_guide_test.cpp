@@ -1,12 +1,14 @@
 // The guide "From a dense MLP to its tensor parallel form": its code is what is compiled here, and
 // the commands print what it shows.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "test/benches/program_under_test.h"
 #include "test/support/guide.h"
 
-namespace kernbench::test {
+namespace kernbench::test::tensor_parallel_guide_test {
 namespace {
 
 const Guide kGuide = {KERNBENCH_ROOT "/tp/tensor-parallelism.md",
@@ -51,4 +53,4 @@ TEST_CASE("the program of the guide to tensor parallelism is right on every topo
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::tensor_parallel_guide_test

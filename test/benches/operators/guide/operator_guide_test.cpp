@@ -6,7 +6,7 @@
 #include "test/benches/program_under_test.h"
 #include "test/support/guide.h"
 
-namespace kernbench::test {
+namespace kernbench::test::operator_guide_test {
 namespace {
 
 const Guide kGuide = {KERNBENCH_ROOT "/benches/operators/writing-a-case.md",
@@ -32,4 +32,4 @@ TEST_CASE("the commands in the guide to operators print what it shows", "[guide]
 }
 
 }  // namespace
-}  // namespace kernbench::test
+}  // namespace kernbench::test::operator_guide_test

@@ -1,0 +1,46 @@
+# What makes builds cheap (ADR-0170): standard headers that are parsed once, and, where
+# CMAKE_UNITY_BUILD is on, one compilation for up to a dozen files of a folder.  Both can be switched off:
+# -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON, -DCMAKE_UNITY_BUILD=OFF.
+
+# How many files are compiled together at most: more cost less in all, but then one core waits for the
+# other at the end.
+set(kernbench_group_size 14)
+
+# Carries the standard headers and fmt, as most files use them; holds no code.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp "")
+add_library(kernbench_precompiled OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
+target_link_libraries(kernbench_precompiled PRIVATE kernbench_options fmt::fmt)
+target_precompile_headers(kernbench_precompiled PRIVATE
+  <algorithm> <array> <chrono> <cstdint> <cstring> <deque> <filesystem> <fmt/format.h> <functional>
+  <map> <memory> <numeric> <optional> <set> <span> <string> <string_view> <tuple> <utility>
+  <variant> <vector>)
+
+# kernbench_compile_quickly(<target> <carrier>): the target's files find the carrier's headers compiled, and
+# may be compiled together.
+function(kernbench_compile_quickly target carrier)
+  target_precompile_headers(${target} REUSE_FROM ${carrier})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()
+
+# kernbench_group(<target> <files>...): files of one folder share a compilation, those of two folders never.
+function(kernbench_group target)
+  set(counts "")
+  foreach(file IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
+    cmake_path(GET file PARENT_PATH folder)
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
+    string(MAKE_C_IDENTIFIER "${folder}" folder)
+    if(NOT DEFINED count_${folder})
+      set(count_${folder} 0)
+    endif()
+    math(EXPR group "${count_${folder}} / ${kernbench_group_size}")
+    math(EXPR count_${folder} "${count_${folder}} + 1")
+    set_source_files_properties(${file} TARGET_DIRECTORY ${target}
+      PROPERTIES UNITY_GROUP "${folder}_${group}")
+  endforeach()
+endfunction()
+
+# kernbench_compile_alone(<files>...): files that replace something global, or need other options.
+function(kernbench_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()

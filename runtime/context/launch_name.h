@@ -1,0 +1,32 @@
+// The name of a launch, as messages show it.
+
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <string_view>
+
+namespace kernbench::runtime {
+
+// The name of a kernel and, of one that a user launches by it, the user's line.
+struct LaunchName {
+  template <std::convertible_to<std::string_view> Text>
+  LaunchName(const Text& text, std::source_location at = std::source_location::current())
+      : name(text), location(at) {}
+  // The name of an operator's kernel, which has no line of the user's.
+  static LaunchName of_operator(std::string_view name) {
+    LaunchName made(name);
+    made.location.reset();
+    return made;
+  }
+
+  std::string_view name;
+  std::optional<std::source_location> location;
+};
+
+// "kernel 'add' at ddp.cpp:41"
+std::string describe(const LaunchName& launch);
+
+}  // namespace kernbench::runtime

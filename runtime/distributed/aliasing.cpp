@@ -1,0 +1,126 @@
+#include "runtime/distributed/aliasing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "runtime/distributed/misuse.h"
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::distributed {
+
+namespace {
+
+// Parts of one tensor, one after the other: the common case, told at a glance.
+bool follow_each_other(const std::vector<Block>& blocks) {
+  return std::ranges::adjacent_find(blocks, [](const Block& a, const Block& b) {
+           return a.tensor.storage() != b.tensor.storage() || b.first < a.first + a.count;
+         }) == blocks.end();
+}
+
+// Where a view begins in the tensor whose memory it shares, in elements of that tensor.  A row is
+// the only view that begins behind the first element; each holder has the same share of it.
+std::int64_t begin_in_memory(const Tensor& tensor) {
+  const std::vector<sim::DeviceBuffer>& part = tensor.storage()->part;
+  if (part.empty() || part.front().element_count == 0) return 0;
+  return part.front().first * (tensor.numel() / part.front().element_count);
+}
+
+// Two blocks of a list that have elements in common, by their positions in it; nullopt: there are
+// none.
+std::optional<std::pair<std::size_t, std::size_t>> overlapping(const std::vector<Block>& blocks) {
+  if (follow_each_other(blocks)) return std::nullopt;
+  struct Extent {
+    std::size_t memory = 0;  // in the order in which they are met
+    std::int64_t first = 0;
+    std::size_t index = 0;  // of the block
+    auto operator<=>(const Extent&) const = default;
+  };
+  std::map<const runtime::TensorMemory*, std::size_t> memories;  // never iterated
+  std::vector<Extent> extents;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].count == 0) continue;
+    const auto memory =
+        memories.try_emplace(blocks[i].tensor.storage()->memory.get(), memories.size()).first;
+    extents.push_back({memory->second, begin_in_memory(blocks[i].tensor) + blocks[i].first, i});
+  }
+  std::ranges::sort(extents);
+  const auto overlap = [&](const Extent& a, const Extent& b) {
+    return a.memory == b.memory && b.first < a.first + blocks[a.index].count;
+  };
+  const auto found = std::ranges::adjacent_find(extents, overlap);
+  if (found == extents.end()) return std::nullopt;
+  return std::minmax(found->index, std::next(found)->index);
+}
+
+}  // namespace
+
+void check_are_apart(std::string_view function, std::string_view list,
+                     const std::vector<Block>& outputs) {
+  const auto pair = overlapping(outputs);
+  if (!pair) return;
+  const auto name = [&](std::size_t index) {
+    return fmt::format("{}[{}] (tensor '{}')", list, index, outputs[index].tensor.name());
+  };
+  wrong_argument(
+      fmt::format("{}: {} and {} lie in the same memory, so that what they would hold is "
+                  "undefined; give each output memory of its own",
+                  function, name(pair->first), name(pair->second)));
+}
+
+std::string_view output_list_of(CollectiveKind kind) {
+  if (kind == CollectiveKind::all_gather) return "tensor_list";
+  return kind == CollectiveKind::gather ? "gather_list" : "output_tensor_list";
+}
+
+namespace {
+
+// True if something is given that lies in the memory of what is taken.
+bool overwrites_inputs(const CollectiveRequest& request) {
+  if (request.kind == CollectiveKind::all_reduce || request.kind == CollectiveKind::broadcast ||
+      request.kind == CollectiveKind::reduce) {
+    return false;
+  }
+  std::set<const runtime::TensorMemory*> taken;  // never iterated
+  const runtime::TensorMemory* last = nullptr;   // blocks are mostly parts of one tensor
+  for (const Block& block : request.takes) {
+    const runtime::TensorMemory* const memory = block.tensor.storage()->memory.get();
+    if (std::exchange(last, memory) != memory) taken.insert(memory);
+  }
+  return std::ranges::any_of(request.gives, [&](const Block& block) {
+    return taken.contains(block.tensor.storage()->memory.get());
+  });
+}
+
+CollectiveRequest with_snapshots(const CollectiveRequest& request) {
+  CollectiveRequest apart = request;
+  Tensor original;  // of the block before
+  Tensor snapshot;
+  for (Block& block : apart.gives) {
+    if (block.tensor.storage() != original.storage()) {
+      original = block.tensor;
+      snapshot = runtime::snapshot_of(original);
+    }
+    block.tensor = snapshot;
+  }
+  return apart;
+}
+
+}  // namespace
+
+void run_on_snapshots_if_aliased(Communicator& communicator, const CollectiveCall& call,
+                                 const CollectiveRequest& request) {
+  if (overwrites_inputs(request)) {
+    communicator.run(call, with_snapshots(request));
+  } else {
+    communicator.run(call, request);
+  }
+}
+
+}  // namespace kernbench::distributed

@@ -1,0 +1,62 @@
+// Tensor::operator[]: a row as a view, and its gradient.
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "runtime/autograd/view.h"
+#include "runtime/functional/pieces.h"
+#include "runtime/functional/views.h"
+#include "runtime/tensor/host_copy.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench {
+
+namespace {
+
+std::int64_t checked_index(const Tensor& x, std::int64_t index) {
+  if (x.shape().rank() == 0) {
+    throw DeviceError("KB-M017",
+                      fmt::format("invalid index of a 0-dim tensor: '{}' is [], use item() to read "
+                                  "its element",
+                                  x.name()));
+  }
+  const std::int64_t size = x.shape()[0];
+  if (index < -size || index >= size) {
+    throw DeviceError("KB-M017",
+                      fmt::format("index {} is out of bounds for dimension 0 with size {}: tensor "
+                                  "'{}' is {}",
+                                  index, size, x.name(), to_string(x.shape())));
+  }
+  return index < 0 ? index + size : index;
+}
+
+// 0 but for the row, which `dy` is of: by one kernel, or where holders would have to exchange
+// elements by way of the host.
+Tensor gradient_of_whole(const Tensor& dy, std::int64_t row, const autograd::GradientForm& form) {
+  const bool is_cut = form.placement.cube == ops::cut(0) || form.placement.pe == ops::cut(0);
+  if (!is_cut && !runtime::lies_apart(*dy.storage())) {
+    const DPPolicy dp = ops::policy_of(form.placement, form.shape.rank()).value_or(dy.dp());
+    const Tensor piece = ops::viewed(dy, ops::with_size(form.shape, 0, 1), dp);
+    return ops::assembled("select_backward", form.shape, 0, {{piece, row}});
+  }
+  Tensor whole = autograd::zero_gradient(*dy.storage(), form);
+  runtime::copy_elements(runtime::row_of(whole, row), dy);
+  return whole;
+}
+
+}  // namespace
+
+Tensor Tensor::operator[](std::int64_t index) const {
+  const std::int64_t row = checked_index(*this, index);
+  const Tensor view = runtime::row_of(*this, row);
+  if (is_host()) return view;
+  return autograd::record_view(
+      "select", view, *this, [row](const Tensor& x) { return runtime::row_of(x, row); },
+      [row, form = autograd::gradient_form_of(*this)](const Tensor& dy) {
+        return gradient_of_whole(dy, row, form);
+      });
+}
+
+}  // namespace kernbench

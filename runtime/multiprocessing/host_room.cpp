@@ -1,0 +1,43 @@
+#include "runtime/multiprocessing/host_room.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+
+#include "sim_engine/base/error.h"
+
+namespace kernbench::multiprocessing {
+
+namespace {
+
+// In bytes: of the machine, of this process, of the container that it runs in.
+std::uint64_t memory_limit() {
+  std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    bytes = std::min<std::uint64_t>(bytes, limit.rlim_cur);
+  }
+  std::uint64_t of_group = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> of_group) bytes = std::min(bytes, of_group);
+  return bytes;
+}
+
+}  // namespace
+
+void check_has_room(int nprocs) {
+  constexpr std::uint64_t kBytesPerRank = 9 * 1024;  // of one that waits
+  const std::uint64_t needed = static_cast<std::uint64_t>(nprocs) * kBytesPerRank;
+  const std::uint64_t limit = memory_limit();
+  if (needed <= limit) return;
+  throw LimitError("KB-L001",
+                   fmt::format("spawn: {} ranks need at least {} MiB of memory, of which "
+                               "the host has {}; start at most {}",
+                               nprocs, needed >> 20, limit >> 20, limit / kBytesPerRank));
+}
+
+}  // namespace kernbench::multiprocessing

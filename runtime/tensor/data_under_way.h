@@ -1,0 +1,89 @@
+// The one rule about data under way (ADR-0151): whether an operation may touch a tensor that
+// another operation reads or writes, which a rank has issued and goes on beside.
+//
+// Such an operation is under way from its issue until the host knows that it is done: by a wait(),
+// by an is_completed() that was true, by a host read of a tensor that it uses, by the same of a
+// later operation of its stream, or because its rank has ended.  The simulated clock is not asked,
+// so that a program is refused at every size, on every topology and on every backend, or nowhere.
+//
+//   what comes         on a tensor that is read      on a tensor that is written
+//   collective         refused if it writes          refused; of the same group it follows
+//   isend, send        goes on                       refused
+//   irecv, recv        refused                       refused
+//   kernel             refused when it stores        refused
+//   copy_ (target)     refused                       refused
+//   host read          waits, and knows              waits, and knows
+//
+// An isend is never in the way: it carries the version that its tensor has at the call
+// (snapshot_of()), so what is written afterwards does not change what arrives.  Views share the
+// memory of their tensor, and the rule with it.
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/fiber/function_ref.h"
+#include "runtime/tensor/tensor.h"
+#include "runtime/tl/store_guard.h"
+
+namespace kernbench::runtime {
+
+// A row of numbered operations that end one after the other, and up to which of them the host knows
+// that they are done.
+class Timeline {
+ public:
+  void know(std::uint64_t number) { known_before_ = std::max(known_before_, number + 1); }
+  bool knows(std::uint64_t number) const { return number < known_before_; }
+
+ private:
+  std::uint64_t known_before_ = 0;
+};
+
+// An operation that a rank has issued and goes on beside.
+struct OperationUnderWay {
+  std::string description;           // "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
+  std::uint64_t number = 0;          // in the order of issue
+  std::shared_ptr<Timeline> stream;  // of its group on its rank; of a message, its own
+  std::shared_ptr<Timeline> rank;    // all that its rank has issued
+
+  bool is_known_to_be_done() const { return stream->knows(number) || rank->knows(number); }
+};
+
+// One use of a tensor's memory by such an operation.
+struct AccessUnderWay {
+  std::shared_ptr<const OperationUnderWay> operation;
+  bool writes = false;
+};
+
+// The ways in which an operation is about to use a tensor.
+enum class Touch : std::uint8_t {
+  reads,
+  writes,
+  uses,  // a kernel: it reads, and each of its stores is checked by the guard of its launch
+};
+
+using DescribeOperation = FunctionRef<std::string()>;
+
+// Throws CollectiveError KB-G003, with the source lines of both, if an operation under way forbids
+// this one to touch the tensor.  Operations of `stream` do not: they are done before it begins.
+// `what` is "copy_ at ddp.cpp:41".
+void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
+                     const Timeline* stream = nullptr);
+
+// From now on `operation` is under way on the tensor.
+void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay> operation,
+                  bool writes);
+
+// The host has waited for all that uses the tensor.
+void know_all_done(Tensor::Storage& storage);
+
+// A kernel that uses these tensors must not write what operations under way read.  `advice` is the
+// end of what it is told if it does.
+tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advice);
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,23 @@
+// The texts of exceptions, ours and others', for messages.
+
+#pragma once
+
+#include <exception>
+#include <string>
+#include <system_error>
+
+namespace kernbench {
+
+// The exception's own text, made visible line by line.
+std::string text_of(const std::exception& exception);
+
+// In a handler: the C++ name of the type of what is handled.
+std::string type_of_current_exception();
+
+// The C++ name of a type, from std::type_info::name().
+std::string demangle(const char* name);
+
+// True if the host has run out of memory, threads, descriptors or the like.
+bool is_host_limit(const std::error_code& code);
+
+}  // namespace kernbench

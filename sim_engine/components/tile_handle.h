@@ -1,0 +1,51 @@
+// A handle to a value in a PE's scratch memory, for those who need not know what a tile is
+// (tile.h).
+
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace kernbench::sim {
+
+class TilePool;
+struct TileNode;
+
+// What a handle must know of a tile's node.
+struct TileReferences {
+  std::uint32_t references = 0;
+  TilePool* pool = nullptr;
+};
+
+// A counted reference to a tile.  The scratch is given back with the last one.
+class Tile {
+ public:
+  Tile() = default;
+  explicit Tile(TileReferences* node) : node_(node) { ++node_->references; }
+  Tile(const Tile& other) : node_(other.node_) {
+    if (node_ != nullptr) ++node_->references;
+  }
+  Tile(Tile&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  Tile& operator=(Tile other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~Tile() {
+    if (node_ != nullptr && --node_->references == 0) give_back(node_);
+  }
+
+  explicit operator bool() const { return node_ != nullptr; }
+  bool operator==(const Tile&) const = default;  // whether it is the same one
+  // Needs tile.h; a template so that this header does not.
+  template <class Node = TileNode>
+  Node* operator->() const {
+    return static_cast<Node*>(node_);
+  }
+
+ private:
+  static void give_back(TileReferences* node);
+
+  TileReferences* node_ = nullptr;
+};
+
+}  // namespace kernbench::sim

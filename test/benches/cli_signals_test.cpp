@@ -1,0 +1,128 @@
+// Signals and limits of the host, while the program works: exit codes, what is kept, what is left.
+
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test::cli_signals_test {
+
+using Catch::Contains;
+using Catch::StartsWith;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// Interrupted a second after its start.
+ProgramResult run_until(int signal, const std::string& bench, const TemporaryFolder& folder) {
+  return run_program({"run", "--bench", bench, "--topology", "tiny", "--json", "r.json", "--csv",
+                      "r.csv", "--trace", "t.json", "--jobs", "1"},
+                     {.program = OWN_BENCHES_PROGRAM,
+                      .folder = folder.path(""),
+                      .cpu_limit_s = 4,
+                      .interrupt_after_s = 1,
+                      .signal = signal});
+}
+
+}  // namespace
+
+TEST_CASE("a signal ends a run in order, with its own exit code", "[cli][signals]") {
+  const auto [signal, exit_code] =
+      GENERATE(std::pair(SIGINT, 130), std::pair(SIGTERM, 143), std::pair(SIGHUP, 129));
+  const TemporaryFolder folder;
+  const ProgramResult result = run_until(signal, "never-ends", folder);
+  CHECK(result.exit_code == exit_code);
+  CHECK_THAT(result.err, StartsWith("kernbench: error: [KB-S001] interrupted at simulated time "));
+  CHECK(Json::parse(folder.read("r.json"))["rows"] == Json::parse(R"([{"finished": 1}])"));
+}
+
+TEST_CASE("an interrupt does not wait for what the host computes", "[cli][signals]") {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_until(SIGTERM, "host-computes", folder);
+  CHECK(result.exit_code == 143);
+  CHECK(result.err ==
+        "kernbench: error: [KB-S001] interrupted after 2 rows, while the host computed\n");
+  CHECK(Json::parse(folder.read("r.json"))["rows"] ==
+        Json::parse(R"([{"finished": 0}, {"finished": 1}])"));
+  CHECK(folder.names() == std::vector<std::string>{"r.csv", "r.json"});
+}
+
+TEST_CASE("an interrupt names the rank that computes", "[cli][signals]") {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_until(SIGINT, "rank-computes", folder);
+  CHECK(result.exit_code == 130);
+  CHECK_THAT(result.err, Catch::Matches("kernbench: error: \\[KB-S001\\] interrupted after 1 rows, "
+                                        "while the host computed\n  rank 1 runs; its last call: "
+                                        "barrier#0 at own_benches.cpp:[0-9]+\n"));
+}
+
+TEST_CASE("points that are finished are kept when another one computes", "[cli][signals]") {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_until(SIGINT, "point-computes", folder);
+  CHECK(result.exit_code == 130);
+  CHECK(Json::parse(folder.read("r.json"))["rows"] == Json::parse(R"([{"i": 0}, {"i": 1}])"));
+}
+
+TEST_CASE("whatever signal ends the program, nothing half-written is left", "[cli][signals]") {
+  const int signal =
+      GENERATE(SIGQUIT, SIGABRT, SIGALRM, SIGUSR2, SIGSEGV, SIGXCPU, SIGVTALRM, SIGSYS);
+  const TemporaryFolder folder;
+  const ProgramResult result = run_until(signal, "never-ends", folder);
+  CHECK(result.exit_code == 128 + signal);
+  for (const std::string& name : folder.names()) CHECK(name.starts_with("kb-fr-"));  // of abort()
+}
+
+TEST_CASE("SIGUSR1 prints the state of all ranks, and the run goes on", "[cli][signals]") {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_program(
+      {"run", "--bench", "rank-computes", "--topology", "tiny"}, {.program = OWN_BENCHES_PROGRAM,
+                                                                  .cpu_limit_s = 2,
+                                                                  .interrupt_after_s = 1,
+                                                                  .signal = SIGUSR1});
+  CHECK(result.exit_code > 128);  // ended by the limit
+  CHECK_THAT(result.err, Contains("kernbench: state of 1 context\n  rank 0 waits; its last call: "
+                                  "barrier#1 at own_benches.cpp:") &&
+                             Contains("\n  rank 1 runs; its last call: barrier#0 at "));
+}
+
+#if !defined(__SANITIZE_ADDRESS__)  // which needs terabytes of addresses
+TEST_CASE("without memory the program says so, whatever it was about to do", "[cli][limits]") {
+  const long kib = GENERATE(range(60'000L, 260'000L, 10'000L));
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"run", "--bench", "ccl-allreduce", "--topology", "ring_1d_6", "--set",
+                   "n_elem=4096", "--json", folder.path("r.json")},
+                  {.address_space_limit_kib = kib});
+  CAPTURE(kib, result.err);
+  const bool is_fine = result.exit_code == 0;
+  if (!is_fine) CHECK(result.exit_code == 71);
+  if (!is_fine) CHECK_THAT(result.err, Contains("kernbench: error: [KB-L00"));
+  CHECK(folder.names() ==
+        (is_fine ? std::vector<std::string>{"r.json"} : std::vector<std::string>()));
+}
+#endif
+
+TEST_CASE("a small stack is enough", "[cli][limits]") {
+  for (const char* bench : {"ccl-allreduce", "gemm"}) {
+    const ProgramResult result =
+        run_program({"run", "--bench", bench, "--topology", "tiny"}, {.stack_limit_kib = 100});
+    CAPTURE(result.err);
+    CHECK(result.exit_code == 0);
+  }
+}
+
+TEST_CASE("without descriptors the program says so", "[cli][limits]") {
+  const int count = GENERATE(4, 5);  // room for one result, or for two
+  const ProgramResult result =
+      run_program({"run", "--bench", "ccl-allreduce", "--topology", "tiny", "--set", "n_elem=64",
+                   "--json", "/dev/null", "--csv", "/dev/null", "--trace", "/dev/null"},
+                  {.descriptor_limit = count});
+  CHECK(result.exit_code == 71);
+  CHECK(result.err ==
+        "kernbench: error: [KB-L003] cannot create '/dev/null': Too many open files; close files, "
+        "or raise `ulimit -n`\n");
+}
+
+}  // namespace kernbench::test::cli_signals_test

@@ -1,0 +1,89 @@
+// An algorithm that is named has to run a collective, and every collective says by what it ran.
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test::named_algorithm_test {
+namespace {
+
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+
+const std::string kTree = "defaults: {algorithm: tree_allreduce}\n";
+
+ProgramResult run_bench(const std::string& bench, std::vector<std::string> more) {
+  more.insert(more.begin(), {"run", "--bench", bench, "--topology", "ring_1d_6"});
+  return run_program(more);
+}
+
+const std::vector<std::string> kSmallMlp = {"--set", "tp=2", "tokens=8", "hidden=8"};
+const std::vector<std::string> kSmallSizes = {"--set", "begin=960", "end=960"};
+
+std::vector<std::string> with(std::vector<std::string> arguments,
+                              const std::vector<std::string>& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST_CASE("an algorithm that --ccl names and nothing runs by ends the run with code 3",
+          "[cli][algorithm]") {
+  const TemporaryFolder folder;
+  const std::string ccl = folder.write("tree.yaml", kTree);
+  const ProgramResult result =
+      run_bench("tp-mlp", with(kSmallMlp, {"--ccl", ccl, "--csv", folder.path("rows.csv")}));
+  CHECK(result.exit_code == 3);
+  CHECK_THAT(result.err,
+             Contains("[KB-Y046] the algorithm 'tree_allreduce' that --ccl names ran no collective "
+                      "of this run: what ran was all_reduce by ring, barrier by "));
+  CHECK_THAT(result.out, Contains("fingerprint"));  // the results are there
+  CHECK_THAT(read_file(folder.path("rows.csv")), Contains("ring"));
+}
+
+TEST_CASE("an algorithm that runs nothing is told of with what ran instead", "[cli][algorithm]") {
+  const TemporaryFolder folder;
+  const std::string ccl = folder.write("tree.yaml", kTree);
+  const ProgramResult gathered =
+      run_bench("collectives", with(kSmallSizes, {"collective=all_gather", "--ccl", ccl}));
+  CHECK(gathered.exit_code == 3);
+  CHECK_THAT(gathered.err, Contains("what ran was all_gather by ring"));
+  const ProgramResult product = run_bench("gemm", {"--set", "m=8", "n=8", "k=8", "--ccl", ccl});
+  CHECK(product.exit_code == 3);
+  CHECK_THAT(product.err, Contains("ran no collective of this run: there was none"));
+}
+
+TEST_CASE("an algorithm that is named and runs, or is not named, is fine", "[cli][algorithm]") {
+  const TemporaryFolder folder;
+  const std::string tree = folder.write("tree.yaml", kTree);
+  const std::string depth = folder.write("depth.yaml", "defaults: {depth: 2}\n");
+  CHECK(run_bench("collectives", with(kSmallSizes, {"--ccl", tree})).exit_code == 0);
+  CHECK(run_bench("tp-mlp", with(kSmallMlp, {"--ccl", depth})).exit_code == 0);
+  for (const std::string name : {"ring_allreduce", "auto", "hello_send"}) {
+    const std::vector<std::string> settings = {"--set", "n_elem=64", "algorithm=" + name};
+    CHECK(run_bench("ccl-allreduce", settings).exit_code == 0);
+  }
+}
+
+TEST_CASE("rows of collectives name their algorithm", "[cli][algorithm]") {
+  for (const std::string bench : {"tp-mlp", "tp-transformer"}) {
+    std::vector<std::string> settings = {"--set", "tp=2", "tokens=8", "hidden=16", "--json", "-"};
+    if (bench == "tp-transformer") settings = {"--set", "tp=2", "--json", "-"};
+    const ProgramResult result = run_bench(bench, settings);
+    CAPTURE(bench, result.err);
+    REQUIRE(result.exit_code == 0);
+    int collectives = 0;
+    const Json report = Json::parse(result.out);
+    for (const Json& row : report["rows"]) {
+      if (row["table"] != "collective") continue;
+      CHECK(row["algorithm"] == "ring");
+      ++collectives;
+    }
+    CHECK(collectives > 0);
+  }
+  const ProgramResult table = run_bench("tp-mlp", kSmallMlp);
+  CHECK_THAT(table.out, Contains("busbw  algorithm\n"));
+}
+
+}  // namespace
+}  // namespace kernbench::test::named_algorithm_test

@@ -1,0 +1,22 @@
+// Does not compile if <kernbench/kernbench.h> reaches a header that costs users more than it gives
+// them (ADR-0145).  Compiled without a precompiled header, and never run.
+
+#include <kernbench/kernbench.h>
+
+// The include guards of libstdc++ 12 and fmt 9: another library has other names for them, and then
+// nothing is checked.
+#if defined(FMT_FORMAT_H_)
+#error "kernbench.h includes <fmt/format.h>; <fmt/core.h> is enough for declarations"
+#endif
+#if defined(_GLIBCXX_CHRONO)
+#error "kernbench.h includes <chrono>; sim_engine/base/duration.h has durations"
+#endif
+#if defined(_GLIBCXX_FILESYSTEM)
+#error "kernbench.h includes <filesystem>; sim_engine/base/path_declaration.h declares path"
+#endif
+#if defined(_GLIBCXX_ALGORITHM) || defined(_GLIBCXX_DEQUE) || defined(_GLIBCXX_LIST)
+#error "kernbench.h includes <algorithm>, <deque> or <list>; bodies that need them go into a .cpp"
+#endif
+#if defined(_GLIBCXX_MUTEX) || defined(_GLIBCXX_ATOMIC) || defined(_GLIBCXX_THREAD)
+#error "kernbench.h includes <mutex>, <atomic> or <thread>; what needs them is no user's"
+#endif

@@ -1,0 +1,228 @@
+#include "test/ccl/differential/program_runner.h"
+
+#include <map>
+
+#include "ccl/ahbm_backend.h"
+#include "runtime/distributed/local_backend.h"
+#include "runtime/functional/elementwise.h"
+#include "runtime/functional/shape_operators.h"
+
+namespace kernbench::test::differential {
+
+namespace {
+
+using distributed::PointToPoint;
+using distributed::ProcessGroup;
+using distributed::Work;
+
+Elements elements_of(const Tensor& x) {
+  const std::vector<float> read = x.to_vector();
+  return {read.begin(), read.end()};
+}
+
+// The elements on each PE that runs a kernel, by its number.
+using Counts = std::vector<std::int64_t>;
+
+void store(tl::Context& tl, tl::Pointer x, const Counts& counts, int value) {
+  const std::int64_t count = counts[static_cast<std::size_t>(tl.program_id())];
+  tl.store(x, tl.full({count}, value, DType::f32));
+}
+
+void move(tl::Context& tl, tl::Pointer from, tl::Pointer to, const Counts& counts, int value) {
+  const std::int64_t count = counts[static_cast<std::size_t>(tl.program_id())];
+  tl.store(to, tl.load(from, {count}, DType::f32) + value);
+}
+
+// One rank's calls.
+class Rank {
+ public:
+  Rank(RuntimeContext& torch, const std::vector<ProcessGroup>& groups, const Program& program,
+       int rank, std::vector<Tensor>& tensors, std::vector<Elements>& seen)
+      : torch_(torch),
+        groups_(groups),
+        program_(program),
+        rank_(rank),
+        tensors_(tensors),
+        seen_(seen) {
+    for (const ShardInfo& shard : tensors.front().shards()) {
+      if (shard.shape.numel() > 0) counts_.push_back(shard.shape.numel());
+    }
+  }
+
+  void run() {
+    for (const int number : program_.orders[static_cast<std::size_t>(rank_)]) {
+      const Step& step = program_.steps[static_cast<std::size_t>(number)];
+      const Call& call = *step.calls[static_cast<std::size_t>(rank_)];
+      if (step.kind <= Kind::barrier) {
+        const Work work = collective(step, call);
+        if (work) works_[number] = {work};
+      } else if (step.kind <= Kind::exchange) {
+        works_[number] = message(step, call, number);
+      } else {
+        alone(step, call);
+      }
+    }
+  }
+
+ private:
+  Tensor tensor(const Operand& operand) const {
+    const Tensor& x = tensors_[static_cast<std::size_t>(operand.tensor)];
+    if (operand.view == Operand::View::detached) return x.detach();
+    return operand.view == Operand::View::reshaped ? reshape(x, x.shape()) : x;
+  }
+  std::vector<Tensor> list(const std::vector<Operand>& operands) const {
+    std::vector<Tensor> tensors;
+    for (const Operand& operand : operands) tensors.push_back(tensor(operand));
+    return tensors;
+  }
+
+  Work collective(const Step& step, const Call& call) {
+    auto& dist = torch_.distributed;
+    const bool is_async = call.is_async;
+    const ProcessGroup& group = groups_[static_cast<std::size_t>(step.group)];
+    const distributed::CollectiveOptions options{.group = group, .async_op = is_async};
+    switch (step.kind) {
+      case Kind::all_reduce:
+        return dist.all_reduce(tensor(call.gives[0]), step.op, options);
+      case Kind::broadcast:
+        return dist.broadcast(tensor(call.gives[0]), step.root, options);
+      case Kind::reduce:
+        return dist.reduce(tensor(call.gives[0]), step.root, step.op, options);
+      case Kind::all_gather:
+        return dist.all_gather(list(call.takes), tensor(call.gives[0]), options);
+      case Kind::reduce_scatter:
+        return dist.reduce_scatter(tensor(call.takes[0]), list(call.gives), step.op, options);
+      case Kind::all_to_all:
+        return dist.all_to_all(list(call.takes), list(call.gives), options);
+      case Kind::gather:
+        return dist.gather(tensor(call.gives[0]), list(call.takes),
+                           {.dst = step.root, .group = group, .async_op = is_async});
+      case Kind::scatter:
+        return dist.scatter(tensor(call.takes[0]), list(call.gives),
+                            {.src = step.root, .group = group, .async_op = is_async});
+      default:
+        return dist.barrier(options);
+    }
+  }
+
+  std::vector<Work> message(const Step& step, const Call& call, int tag) {
+    auto& dist = torch_.distributed;
+    const int other = rank_ == step.root ? step.peer : step.root;
+    if (step.kind == Kind::exchange) {
+      std::vector<distributed::P2POp> ops = {
+          {PointToPoint::isend, tensor(call.gives[0]), other, {}, tag},
+          {PointToPoint::irecv, tensor(call.takes[0]), other, {}, tag}};
+      if (step.value % 2 == 0) std::swap(ops[0], ops[1]);
+      return dist.batch_isend_irecv(ops);
+    }
+    if (rank_ == step.root) {
+      if (call.is_async) return {dist.isend(tensor(call.gives[0]), other, {.tag = tag})};
+      dist.send(tensor(call.gives[0]), other, {.tag = tag});
+      return {};
+    }
+    if (call.is_async) return {dist.irecv(tensor(call.takes[0]), other, {.tag = tag})};
+    dist.recv(tensor(call.takes[0]), other, {.tag = tag});
+    return {};
+  }
+
+  void alone(const Step& step, const Call& call) {
+    switch (step.kind) {
+      case Kind::store:
+        return torch_.launch("store", store, tensor(call.takes[0]), counts_, step.value);
+      case Kind::move:
+        return torch_.launch("move", move, tensor(call.gives[0]), tensor(call.takes[0]), counts_,
+                             step.value);
+      case Kind::add:
+        return seen_.push_back(elements_of(tensor(call.gives[0]) + tensor(call.gives[1])));
+      case Kind::write: {
+        const std::vector<float> values(static_cast<std::size_t>(program_.elements),
+                                        static_cast<float>(step.value));
+        tensor(call.takes[0]).copy_(RuntimeContext::tensor(values, {program_.elements}));
+        return;
+      }
+      case Kind::copy:
+        tensor(call.takes[0]).copy_(tensor(call.gives[0]));
+        return;
+      case Kind::read:
+        return seen_.push_back(elements_of(tensor(call.gives[0])));
+      default:
+        for (const Work& work : works_[step.waits_for]) {
+          while (call.polls && !work.is_completed()) {
+          }
+          if (!call.polls) work.wait();
+        }
+    }
+  }
+
+  RuntimeContext& torch_;
+  const std::vector<ProcessGroup>& groups_;
+  const Program& program_;
+  const int rank_;
+  std::vector<Tensor>& tensors_;
+  std::vector<Elements>& seen_;
+  Counts counts_;
+  std::map<int, std::vector<Work>> works_;  // by step
+};
+
+// Enters the code of the exception that a rank threw, if that is what ended the run.
+void note(Machine::End& end, const Error& error) {
+  end.code = error.code();
+  end.text = error.what();
+  const auto* const spawn = dynamic_cast<const SpawnException*>(&error);
+  if (spawn == nullptr) return;
+  try {
+    std::rethrow_exception(spawn->nested());
+  } catch (const Error& nested) {
+    end.code = nested.code();
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace
+
+Machine::Machine(const Topology& topology, const std::string& backend, const DPPolicy& dp)
+    : torch_(topology), dp_(dp) {
+  distributed::register_local_backend();
+  ccl::register_ahbm_backend();
+  torch_.distributed.init_process_group(backend);
+  for (const std::vector<int>& ranks : groups_of(topology.system.sip_count)) {
+    groups_.push_back(groups_.empty() ? ProcessGroup()
+                                      : torch_.distributed.new_group(ranks, {.sort_ranks = false}));
+  }
+}
+
+Machine::End Machine::run(const Program& program) {
+  End end;
+  const auto ranks = static_cast<std::size_t>(program.ranks);
+  std::vector<std::vector<Tensor>> tensors(ranks);
+  end.outcome.seen.resize(ranks);
+  try {
+    torch_.multiprocessing.spawn(
+        [&](int rank) {
+          torch_.ahbm.set_device(rank);
+          std::vector<Tensor>& own = tensors[static_cast<std::size_t>(rank)];
+          for (int tensor = 0; tensor < kTensors; ++tensor) {
+            std::vector<float> values;
+            for (std::int64_t i = 0; i < program.elements; ++i) {
+              values.push_back(static_cast<float>(initial(rank, tensor, i)));
+            }
+            own.push_back(torch_.zeros({program.elements}, {.dp = dp_}));
+            own.back().copy_(RuntimeContext::tensor(values, {program.elements}));
+          }
+          Rank(torch_, groups_, program, rank, own,
+               end.outcome.seen[static_cast<std::size_t>(rank)])
+              .run();
+        },
+        {}, program.ranks);
+  } catch (const Error& error) {
+    note(end, error);
+    return end;
+  }
+  for (const std::vector<Tensor>& own : tensors) {
+    auto& read = end.outcome.tensors.emplace_back();
+    for (const Tensor& tensor : own) read.push_back(elements_of(tensor));
+  }
+  return end;
+}
+
+}  // namespace kernbench::test::differential

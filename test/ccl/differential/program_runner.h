@@ -1,0 +1,31 @@
+// Runs a program on a backend.
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/context/runtime_context.h"
+#include "test/ccl/differential/sequential_model.h"
+
+namespace kernbench::test::differential {
+
+// A machine that programs of so many ranks run on, one after the other.
+class Machine {
+ public:
+  Machine(const Topology& topology, const std::string& backend, const DPPolicy& dp);
+
+  struct End {
+    std::string code;  // of the error that a rank was told; "": none
+    std::string text;
+    Outcome outcome;  // if there was none
+  };
+  End run(const Program& program);
+
+ private:
+  RuntimeContext torch_;
+  const DPPolicy dp_;
+  std::vector<distributed::ProcessGroup> groups_;
+};
+
+}  // namespace kernbench::test::differential

@@ -1,0 +1,54 @@
+// A model of what a program computes, and whether it is legal, that knows no tensors, no time and
+// no fibers: arrays of numbers, changed step by step.
+
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "test/ccl/differential/shared_program.h"
+
+namespace kernbench::test::differential {
+
+using Elements = std::vector<double>;
+
+// The values that one run of a program shows.
+struct Outcome {
+  std::vector<std::vector<Elements>> tensors;  // [rank][tensor] at the end
+  std::vector<std::vector<Elements>> seen;     // [rank]: what it read, in the order of its reads
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+// REQUIRES: the program is legal
+Outcome expected_outcome(const Program& program);
+
+// The calls that a rank has issued and not waited for.
+class PendingCalls {
+ public:
+  // The code of the error with which the rank's call of a step is refused; "" if it is legal, and
+  // then it has happened.
+  std::string call(const Program& program, int rank, int step);
+  // The steps that the rank has to wait for before it may call this one.
+  std::vector<int> obstacles(const Program& program, int rank, int step) const;
+  // All that it could wait for.
+  std::vector<int> waitable() const;
+
+ private:
+  struct Pending {
+    int step = 0;
+    int stream = 0;  // of a group's collectives: its number; of others, less than 0 and their own
+    std::set<int> reads;
+    std::set<int> writes;
+  };
+
+  void know(int step);
+  void know_all_of(int tensor);
+
+  std::vector<Pending> pending_;  // in the order of their calls
+};
+
+// The codes with which ranks may be refused; none: the program is legal.
+std::set<std::string> refusals(const Program& program);
+
+}  // namespace kernbench::test::differential

@@ -1,0 +1,89 @@
+// Random programs of ranks whose tensors live through the whole program, so that one call meets
+// what another one has under way: collectives of several groups and messages that are waited for
+// later, views, kernels, host writes and host reads between them.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/distributed/reduce_op.h"
+
+namespace kernbench::test::differential {
+
+enum class Kind : std::uint8_t {
+  all_reduce,
+  broadcast,
+  reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  barrier,
+  message,   // isend and irecv, or send and recv
+  exchange,  // batch_isend_irecv of two ranks
+  store,     // a kernel that writes a tensor
+  move,      // a kernel that reads one tensor and writes another
+  add,       // the operator: reads two tensors
+  write,     // copy_ from the host
+  copy,      // copy_ from another tensor
+  read,      // to_vector
+  wait,      // for the Work of an earlier step
+};
+
+// One of a rank's tensors: itself, or a view of it.
+struct Operand {
+  int tensor = 0;
+  enum class View : std::uint8_t { none, detached, reshaped } view = View::none;
+};
+
+// The call of one rank.
+struct Call {
+  std::vector<Operand> gives;  // lists have an operand for each member, by group rank
+  std::vector<Operand> takes;
+  bool is_async = false;
+  bool polls = false;  // of a wait: by is_completed()
+};
+
+// A step that ranks take together, or one alone.
+struct Step {
+  Kind kind = Kind::barrier;
+  int group = 0;  // in kGroups
+  ReduceOp op = ReduceOp::sum;
+  int root = 0;  // global rank; of a message, the sender; of a rank alone, that rank
+  int peer = 0;  // of a message or an exchange, the other rank
+  int value = 0;
+  int waits_for = 0;                       // of a wait: the step
+  std::vector<std::optional<Call>> calls;  // by global rank
+};
+
+struct Program {
+  int ranks = 2;
+  std::int64_t elements = 1;             // of each tensor
+  std::vector<std::vector<int>> groups;  // members by group rank; the first is the world
+  std::vector<Step> steps;
+  // By rank: the steps that it takes part in, in its own order, which may differ from that of
+  // `steps` where nothing depends on it.
+  std::vector<std::vector<int>> orders;
+};
+
+inline constexpr int kTensors = 5;  // of each rank
+
+// The value of element `index` of a rank's tensor at the start.
+double initial(int rank, int tensor, std::int64_t index);
+
+// The groups of a world of so many ranks.
+std::vector<std::vector<int>> groups_of(int ranks);
+
+// About half of all programs are legal: a part waits for all that is in the way of a call, the
+// others now and then do not.
+Program make_program(std::uint32_t seed);
+
+// The text that a person reads when it fails.
+std::string to_string(const Program& program);
+
+}  // namespace kernbench::test::differential

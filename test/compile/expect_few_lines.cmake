@@ -1,0 +1,15 @@
+# Compiles FILE by COMMAND, which has to fail with at most so many LINES, of which one has TEXT.
+execute_process(COMMAND ${COMMAND} ${FILE}
+  RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
+if(result EQUAL 0)
+  message(FATAL_ERROR "${FILE} compiles, and should not")
+endif()
+string(FIND "${said}" "${TEXT}" found)
+if(found EQUAL -1)
+  message(FATAL_ERROR "nothing says '${TEXT}':\n${said}")
+endif()
+string(REGEX MATCHALL "\n" lines "${said}")
+list(LENGTH lines count)
+if(count GREATER LINES)
+  message(FATAL_ERROR "${count} lines, not at most ${LINES}:\n${said}")
+endif()
