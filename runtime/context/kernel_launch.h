@@ -14,6 +14,7 @@
 #include "runtime/context/launch_name.h"
 #include "runtime/context/simulation.h"
 #include "runtime/tensor/tensor.h"
+#include "runtime/tl/store_guard.h"
 #include "runtime/tl/tl.h"
 
 namespace kernbench::runtime {

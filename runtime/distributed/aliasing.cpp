@@ -24,14 +24,6 @@ bool follow_each_other(const std::vector<Block>& blocks) {
          }) == blocks.end();
 }
 
-// Where a view begins in the tensor whose memory it shares, in elements of that tensor.  A row is
-// the only view that begins behind the first element; each holder has the same share of it.
-std::int64_t begin_in_memory(const Tensor& tensor) {
-  const std::vector<sim::DeviceBuffer>& part = tensor.storage()->part;
-  if (part.empty() || part.front().element_count == 0) return 0;
-  return part.front().first * (tensor.numel() / part.front().element_count);
-}
-
 // Two blocks of a list that have elements in common, by their positions in it; nullopt: there are
 // none.
 std::optional<std::pair<std::size_t, std::size_t>> overlapping(const std::vector<Block>& blocks) {
@@ -48,7 +40,7 @@ std::optional<std::pair<std::size_t, std::size_t>> overlapping(const std::vector
     if (blocks[i].count == 0) continue;
     const auto memory =
         memories.try_emplace(blocks[i].tensor.storage()->memory.get(), memories.size()).first;
-    extents.push_back({memory->second, begin_in_memory(blocks[i].tensor) + blocks[i].first, i});
+    extents.push_back({memory->second, blocks[i].tensor.storage()->first + blocks[i].first, i});
   }
   std::ranges::sort(extents);
   const auto overlap = [&](const Extent& a, const Extent& b) {

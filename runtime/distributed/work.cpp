@@ -27,7 +27,7 @@ void Work::State::keep(const Tensor& tensor, bool writes) {
 
 bool Work::State::will_write(const Tensor& tensor) const {
   return std::ranges::any_of(uses, [&](const Use& use) {
-    return use.writes && use.tensor.storage()->memory == tensor.storage()->memory;
+    return use.writes && runtime::share_elements(*use.tensor.storage(), *tensor.storage());
   });
 }
 
@@ -35,8 +35,12 @@ void Work::State::finish(std::exception_ptr how) {
   is_done = true;
   failure = std::move(how);
   ended = simulation.now();
-  const bool is_read = std::ranges::any_of(
-      uses, [](const Use& use) { return !use.tensor.storage()->memory->waiters.empty(); });
+  const bool is_read = std::ranges::any_of(uses, [](const Use& use) {
+    const Tensor::Storage& used = *use.tensor.storage();
+    return std::ranges::any_of(used.memory->readers, [&](const auto& reader) {
+      return runtime::share_elements(*reader.tensor, used);
+    });
+  });
   is_waited_for = is_waited_for || (is_read && failure == nullptr);
   if (failure == nullptr && !simulation.has_failed()) {  // and is not just unwound
     simulation.flight_recorder().complete(rank, flight, ended);

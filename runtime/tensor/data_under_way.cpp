@@ -29,6 +29,10 @@ std::string in_use(const Tensor& tensor, const AccessUnderWay& access) {
                      access.writes ? "is to write" : "still reads");
 }
 
+bool holds(const sim::ElementRange& whole, const sim::ElementRange& part) {
+  return whole.begin <= part.begin && part.end() <= whole.end();
+}
+
 void forget_known(std::vector<AccessUnderWay>& accesses) {
   std::erase_if(accesses, [](const AccessUnderWay& access) {
     return access.operation->is_known_to_be_done();
@@ -39,7 +43,9 @@ void forget_known(std::vector<AccessUnderWay>& accesses) {
 
 void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
                      const Timeline* stream) {
+  const sim::ElementRange elements = tensor.storage()->elements();
   for (const AccessUnderWay& access : tensor.storage()->memory->accesses) {
+    if (!overlap(access.elements, elements)) continue;
     const bool is_hazard = access.writes || touch == Touch::writes;
     const bool follows = access.operation->stream.get() == stream;
     if (!is_hazard || follows || access.operation->is_known_to_be_done()) continue;
@@ -49,30 +55,36 @@ void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
 }
 
 // A later operation of a stream that does as much stands for an earlier one: whoever knows that it
-// is done knows it of both.  A tensor thus has at most two entries for each stream.
+// is done knows it of both.  The elements of a tensor thus have at most two entries for each
+// stream.
 void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay> operation,
                   bool writes) {
   std::vector<AccessUnderWay>& accesses = tensor.storage()->memory->accesses;
   forget_known(accesses);
+  const sim::ElementRange elements = tensor.storage()->elements();
   std::erase_if(accesses, [&](const AccessUnderWay& earlier) {
-    return earlier.operation->stream == operation->stream && (writes || !earlier.writes);
+    return earlier.operation->stream == operation->stream && (writes || !earlier.writes) &&
+           holds(elements, earlier.elements);
   });
-  accesses.push_back({std::move(operation), writes});
+  accesses.push_back({std::move(operation), writes, elements, tensor.storage()->part});
 }
 
 void know_all_done(Tensor::Storage& storage) {
-  for (const AccessUnderWay& access : std::exchange(storage.memory->accesses, {})) {
+  for (const AccessUnderWay& access : storage.memory->accesses) {
+    if (!overlap(access.elements, storage.elements())) continue;
     access.operation->stream->know(access.operation->number);
   }
+  forget_known(storage.memory->accesses);
 }
 
 tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advice) {
   tl::StoreGuard guard;
   for (const Tensor& tensor : uses) {
-    for (const AccessUnderWay& access : tensor.storage()->memory->accesses) {
+    const runtime::TensorMemory& memory = *tensor.storage()->memory;
+    for (const AccessUnderWay& access : memory.accesses) {
       if (access.operation->is_known_to_be_done()) continue;
-      for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {
-        guard.protect(buffer.region, fmt::format("{}; {}", in_use(tensor, access), advice()));
+      for (const sim::DeviceBuffer& buffer : access.part.empty() ? memory.buffers : access.part) {
+        guard.protect(buffer, fmt::format("{}; {}", in_use(tensor, access), advice()));
       }
     }
   }

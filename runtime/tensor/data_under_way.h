@@ -15,8 +15,8 @@
 //   host read          waits, and knows              waits, and knows
 //
 // An isend is never in the way: it carries the version that its tensor has at the call
-// (snapshot_of()), so what is written afterwards does not change what arrives.  Views share the
-// memory of their tensor, and the rule with it.
+// (snapshot_of()), so what is written afterwards does not change what arrives.  "On a tensor" is on
+// its elements: a view has those of its tensor, and different rows of a tensor have none in common.
 
 #pragma once
 
@@ -30,6 +30,8 @@
 #include "runtime/fiber/function_ref.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/store_guard.h"
+#include "sim_engine/components/device_buffer.h"
+#include "sim_engine/data/element_range.h"
 
 namespace kernbench::runtime {
 
@@ -58,6 +60,8 @@ struct OperationUnderWay {
 struct AccessUnderWay {
   std::shared_ptr<const OperationUnderWay> operation;
   bool writes = false;
+  sim::ElementRange elements;           // of the memory, as one tensor counts them
+  std::vector<sim::DeviceBuffer> part;  // where a row has them; empty: all that the memory has
 };
 
 // The ways in which an operation is about to use a tensor.

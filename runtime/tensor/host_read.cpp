@@ -23,6 +23,16 @@ std::string_view name_of(HostRead entry_point) {
   return kNames.at(static_cast<std::size_t>(entry_point));
 }
 
+namespace {
+
+bool is_in_use(const Tensor::Storage& storage) {
+  return std::ranges::any_of(storage.memory->tensors, [&](const Tensor::Storage* tensor) {
+    return tensor->uses > 0 && share_elements(*tensor, storage);
+  });
+}
+
+}  // namespace
+
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
   if (storage.is_host()) return;
   const FiberLocal& local = storage.simulation->local();
@@ -31,16 +41,16 @@ void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
                                                  name_of(entry_point), storage.name, local.kernel));
   }
   TensorMemory& memory = *storage.memory;
-  while (memory.pending > 0) {
+  while (is_in_use(storage)) {
     Completion unused(*storage.simulation);
-    memory.waiters.push_back(&unused);
+    memory.readers.push_back({&unused, &storage});
     try {
       storage.simulation->wait(unused, [&] {
         return fmt::format("what tensor '{}' depends on, to read it by {}", storage.name,
                            name_of(entry_point));
       });
     } catch (...) {
-      std::erase(memory.waiters, &unused);
+      std::erase_if(memory.readers, [&](const auto& reader) { return reader.woken == &unused; });
       throw;
     }
   }

@@ -17,7 +17,7 @@ std::shared_ptr<Tensor::Storage> host_row(const Tensor::Storage& base, std::int6
   row->shape = row_shape(base.shape);
   row->name = base.name;
   row->host = base.host;
-  row->host_first = base.host_first + index * row->shape.numel();
+  row->first = base.first + index * row->shape.numel();
   return row;
 }
 
@@ -53,6 +53,7 @@ Tensor row_of(const Tensor& tensor, std::int64_t index) {
     part.push_back(buffer);
   }
   auto view = make_view_storage(base, row_shape(base.shape), dp, std::move(shards));
+  view->first += index * view->shape.numel();
   view->part = std::move(part);
   view->device = view->shards.front().sip;
   return Tensor(std::move(view));

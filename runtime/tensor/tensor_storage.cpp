@@ -15,6 +15,11 @@ Tensor::Storage::~Storage() {
   if (memory != nullptr) memory->tensors.erase(in_memory);
 }
 
+void Tensor::Storage::end_use() {
+  if (--uses > 0) return;
+  for (const auto& reader : std::exchange(memory->readers, {})) reader.woken->signal();
+}
+
 namespace runtime {
 
 TensorMemory::~TensorMemory() {
@@ -26,9 +31,8 @@ TensorMemory::~TensorMemory() {
   }
 }
 
-void TensorMemory::end_use() {
-  if (--pending > 0) return;
-  for (Completion* waiter : std::exchange(waiters, {})) waiter->signal();
+bool share_elements(const Tensor::Storage& a, const Tensor::Storage& b) {
+  return &a == &b || (a.memory == b.memory && overlap(a.elements(), b.elements()));
 }
 
 namespace {
@@ -117,6 +121,7 @@ std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, 
                                                    const DPPolicy& dp,
                                                    std::vector<ShardInfo> shards) {
   auto view = make_storage_in(base.memory, base, shape, dp, std::move(shards));
+  view->first = base.first;
   view->part = base.part;
   return view;
 }

@@ -30,17 +30,17 @@ struct TensorMemory {
   TensorMemory& operator=(const TensorMemory&) = delete;
   ~TensorMemory();
 
-  void begin_use() { ++pending; }
-  void end_use();
-
   const std::shared_ptr<Simulation> simulation;
   const std::shared_ptr<const TensorMemory> place_of;  // of a snapshot: whose addresses it has
   std::vector<sim::DeviceBuffer> buffers;              // beside each tensor's shards
   std::list<Tensor::Storage*> tensors;                 // that lie in it: the first, and its views
 
-  // Launches, copies and collectives under way that use it, and who waits for their end.
-  int pending = 0;
-  std::vector<Completion*> waiters;
+  // A host read that waits for the end of what uses its tensor.
+  struct Reader {
+    Completion* woken = nullptr;
+    const Tensor::Storage* tensor = nullptr;
+  };
+  std::vector<Reader> readers;
   std::vector<AccessUnderWay> accesses;  // of operations not known to be done; with some that are
 };
 
@@ -51,15 +51,17 @@ struct Tensor::Storage {
   DType dtype = DType::f32;
   std::string name;
 
-  // A host tensor has its elements here, from `host_first` on, and nothing of what follows.
+  std::int64_t first = 0;  // the element of its memory with which it begins: 0 but for rows
+
+  // A host tensor has its elements here, and nothing of what follows.
   std::shared_ptr<std::vector<float>> host;
-  std::int64_t host_first = 0;
 
   std::shared_ptr<runtime::Simulation> simulation;  // a tensor may outlive its context
   int device = 0;
   DPPolicy dp;
   std::vector<ShardInfo> shards;
   std::shared_ptr<runtime::TensorMemory> memory;
+  int uses = 0;                              // by launches, copies and collectives under way
   std::vector<sim::DeviceBuffer> part;       // of a view of some elements: beside `shards`
   std::list<Storage*>::iterator in_memory;   // its place in memory->tensors
   std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient
@@ -72,17 +74,23 @@ struct Tensor::Storage {
 
   bool is_host() const { return simulation == nullptr; }
   std::span<float> host_elements() const {
-    return std::span(*host).subspan(static_cast<std::size_t>(host_first),
+    return std::span(*host).subspan(static_cast<std::size_t>(first),
                                     static_cast<std::size_t>(shape.numel()));
   }
+  // Of its memory, as one tensor counts them.
+  sim::ElementRange elements() const { return {first, shape.numel()}; }
   const std::vector<sim::DeviceBuffer>& buffers() const {
     return part.empty() ? memory->buffers : part;
   }
-  void begin_use() { memory->begin_use(); }
-  void end_use() { memory->end_use(); }
+  void begin_use() { ++uses; }
+  void end_use();
 };
 
 namespace runtime {
+
+// Whether two tensors have elements in common: they lie in the same memory, and are no different
+// rows of it.
+bool share_elements(const Tensor::Storage& a, const Tensor::Storage& b);
 
 // Makes a tensor on a device: places and allocates its shards.  Their contents are as in a region
 // that was never written.

@@ -150,7 +150,7 @@ void Context::count_parts(const sim::CompositePlan& plan) {
 
 void Context::composite(const CompositeGemm& gemm) {
   sim::CompositePlan plan = plan_of(gemm);
-  check_store("tl.composite", gemm.c);
+  check_store("tl.composite", gemm.c, plan.c.block(0, 0, gemm.m, gemm.n));
   set_tile(plan, {gemm.tile_m, gemm.tile_n, gemm.tile_k});
   count_parts(plan);
   make_room("tl.composite", working_set(plan));

@@ -31,7 +31,7 @@ Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std
 void Context::store(const Pointer& target, const Tensor& value, std::int64_t pitch) {
   check_own("tl.store", value);
   const sim::ElementRange rows = rows_at("tl.store", target, value.shape(), value.dtype(), pitch);
-  check_store("tl.store", target);
+  check_store("tl.store", target, rows);
   make_room("tl.store", 0);
   run_.store(target.buffer_, rows, value.tile_);
 }

@@ -1,4 +1,4 @@
-// The regions that a kernel must not write while it runs.
+// The elements that a kernel must not write while it runs.
 
 #pragma once
 
@@ -6,29 +6,33 @@
 #include <utility>
 #include <vector>
 
+#include "sim_engine/components/device_buffer.h"
+#include "sim_engine/data/element_range.h"
 #include "sim_engine/data/region_id.h"
 
 namespace kernbench::tl {
 
-// Regions that an operation under way reads.  Mostly empty: a launch fills it, and its kernels ask.
+// Elements that an operation under way reads.  Mostly empty: a launch fills it, and its kernels
+// ask.
 class StoreGuard {
  public:
   // `reader` is told to whoever writes: "tensor 'x', which all_gather#0 at ddp.cpp:41 still reads".
-  void protect(sim::RegionId region, std::string reader) {
-    regions_.emplace_back(region, std::move(reader));
+  void protect(const sim::DeviceBuffer& buffer, std::string reader) {
+    guarded_.emplace_back(buffer, std::move(reader));
   }
-  bool empty() const { return regions_.empty(); }
+  bool empty() const { return guarded_.empty(); }
 
-  // nullptr: the region may be written.
-  const std::string* reader_of(sim::RegionId region) const {
-    for (const auto& [guarded, reader] : regions_) {
-      if (guarded == region) return &reader;
+  // nullptr: these elements of the region may be written.
+  const std::string* reader_of(sim::RegionId region, const sim::ElementRange& elements) const {
+    for (const auto& [buffer, reader] : guarded_) {
+      if (buffer.region != region) continue;
+      if (overlap({buffer.first, buffer.element_count}, elements)) return &reader;
     }
     return nullptr;
   }
 
  private:
-  std::vector<std::pair<sim::RegionId, std::string>> regions_;
+  std::vector<std::pair<sim::DeviceBuffer, std::string>> guarded_;
 };
 
 }  // namespace kernbench::tl

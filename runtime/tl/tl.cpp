@@ -9,6 +9,7 @@
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/fiber/function_ref.h"
 #include "runtime/tl/command_budget.h"
+#include "runtime/tl/store_guard.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
@@ -151,14 +152,15 @@ void Context::check_dtype(std::string_view operation, DType dtype) const {
 void Context::store(const Pointer& target, const Tensor& value) {
   check_own("tl.store", value);
   check_access("tl.store", target, value.shape().numel(), value.dtype());
-  check_store("tl.store", target);
+  check_store("tl.store", target, {target.offset(), value.shape().numel()});
   make_room("tl.store", 0);
   run_.store(target.buffer_, target.offset(), value.tile_);
 }
 
-void Context::check_store(std::string_view operation, const Pointer& target) const {
+void Context::check_store(std::string_view operation, const Pointer& target,
+                          const sim::ElementRange& elements) const {
   if (guard_ == nullptr) return;
-  const std::string* const reader = guard_->reader_of(target.buffer_.region);
+  const std::string* const reader = guard_->reader_of(target.buffer_.region, elements);
   if (reader == nullptr) return;
   throw CollectiveError("KB-G003", fmt::format("{} writes {}", where(operation), *reader));
 }

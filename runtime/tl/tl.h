@@ -18,7 +18,6 @@
 #include "runtime/tensor/shape.h"
 #include "runtime/tl/operand.h"
 #include "runtime/tl/recv_future.h"
-#include "runtime/tl/store_guard.h"
 #include "runtime/tl/tensor.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/gemm_size.h"
@@ -52,6 +51,7 @@ class ProcessingElement;
 namespace kernbench::tl {
 
 class CommandBudget;
+class StoreGuard;
 
 using kernbench::Shape;
 using sim::Direction;
@@ -359,7 +359,8 @@ class Context {
   std::string where(std::string_view operation) const;
   Tensor filled(std::string_view operation, const Shape& shape, double value, DType dtype);
 
-  void check_store(std::string_view operation, const Pointer& target) const;
+  void check_store(std::string_view operation, const Pointer& target,
+                   const sim::ElementRange& elements) const;
 
   static constexpr int kMostUnderWay = 1024;
   int most_under_way_ = kMostUnderWay;

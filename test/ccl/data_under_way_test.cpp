@@ -5,82 +5,20 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/ahbm_backend.h"
-#include "runtime/distributed/local_backend.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/shape_operators.h"
-#include "test/support/error_text.h"
-#include "test/support/small_topology.h"
+#include "test/ccl/everywhere.h"
 
 namespace kernbench::test::data_under_way_test {
 namespace {
 
+using namespace under_way;
 using distributed::PointToPoint;
 using distributed::ProcessGroup;
 using distributed::Work;
 
-// The context of the ranks, and the size of their tensors.
-struct Ranks {
-  RuntimeContext torch;
-  const int size = torch.topology().system.sip_count;
-  const std::int64_t n;
-  distributed::DistributedContext& dist = torch.distributed;
-
-  Ranks(const Topology& topology, const std::string& backend, std::int64_t elements)
-      : torch(topology), n(elements) {
-    distributed::register_local_backend();
-    ccl::register_ahbm_backend();
-    dist.init_process_group(backend);
-  }
-
-  Tensor full(double value) const { return torch.full({n}, value, {.dp = DPPolicy::replicated()}); }
-  Tensor host(float value) const {
-    return RuntimeContext::tensor(std::vector<float>(static_cast<std::size_t>(n), value), {n});
-  }
-  // Stores 9 in the first element.
-  void store_nine(const Tensor& x) {
-    torch.launch(
-        "store_nine",
-        [](tl::Context& tl, tl::Pointer p) { tl.store(p, tl.full({1}, 9, DType::f32)); }, x);
-  }
-};
-
-// The first element, and the last, which arrives last.
-int first_of(const Tensor& x) {
-  return static_cast<int>(x.at({0}));
-}
-int last_of(const Tensor& x) {
-  return static_cast<int>(x.at({x.numel() - 1}));
-}
-
-template <class Action>
-std::string refusal(Action action) {
-  return error_of<CollectiveError>(action);
-}
-
 unsigned line_here(std::source_location here = std::source_location::current()) {
   return here.line();
-}
-
-// Runs `program` on each rank of `ranks` devices, in a row and, if there are four, on a torus.
-void everywhere(int ranks, const std::function<void(Ranks&, int)>& program) {
-  std::vector<Topology> topologies = {round_topology(SipTopology::ring_1d, ranks),
-                                      link_topology(SipTopology::ring_1d, ranks)};
-  if (ranks == 4) topologies.push_back(round_topology(SipTopology::torus_2d, 2, 2, 2));
-  for (const Topology& topology : topologies) {
-    for (const std::string backend : {"local", "ahbm"}) {
-      for (const std::int64_t n : {1, 7, 4'096, 65'536, 100'000}) {
-        CAPTURE(topology.name, backend, n);
-        Ranks world(topology, backend, n);
-        world.torch.multiprocessing.spawn(
-            [&](int rank) {
-              world.torch.ahbm.set_device(rank);
-              program(world, rank);
-            },
-            {}, ranks);
-      }
-    }
-  }
 }
 
 TEST_CASE("a collective on what one of another group is to write is refused, with both lines",
@@ -257,7 +195,7 @@ TEST_CASE("what is to be received may not be touched, nor received into twice",
     check("send to rank 1 (tag 0)", next + 5, "reads", by_send);
     CHECK(refusal([&] {
             world.store_nine(x.detach());
-          }).starts_with("[KB-G003] kernel 'store_nine' at data_under_way_test.cpp:"));
+          }).starts_with("[KB-G003] kernel 'store_nine' at everywhere.h:"));
     CHECK(last_of(x) == 7);
     world.store_nine(x);
     CHECK(first_of(x) == 9);

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kShort = 0.02;  // seconds, of a case that no earlier run has timed
+constexpr double kShort = 0.02;         // seconds, of a case that no earlier run has timed
 constexpr std::size_t kMostCases = 60;  // a crash costs a start for the rest of its batch
 
 std::string quoted(const std::string& text) {

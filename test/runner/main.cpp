@@ -2,7 +2,7 @@
 // file (--help).
 //
 // Prints what fails, and last a line for each executable and "N passed, M failed".  Exits with 1 if
-// a case failed, with 2 if an executable cannot be run, and with what CLI11 says if the command line
+// a case failed, with 2 if an executable cannot be run, and with CLI11's code if the command line
 // is wrong.
 
 #include <fmt/format.h>

@@ -42,7 +42,7 @@ const std::array<Package, 8> kPackages = {{
      {"sim_engine/data/", "runtime/tensor/eigen", "benches/micro/gemm",
       "benches/tensor_parallel/dense"}},
     {"yaml-cpp/", {"sim_engine/base/"}},
-    {"CLI/", {"benches/"}},
+    {"CLI/", {"benches/", "runner/"}},
     {"nlohmann/",
      {"benches/", "sim_engine/trace/trace_recorder_test.cpp", "runtime/tl/composite_trace_test.cpp",
       "failures/flight_record_test.cpp", "tp/overlap_trace_test.cpp"}},

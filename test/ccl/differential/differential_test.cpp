@@ -37,7 +37,7 @@ std::vector<Setting> settings_of(int ranks) {
       {round_topology(SipTopology::ring_1d, ranks), {.pe = Shard::column_wise}}};
   if (ranks == 4) {
     settings.push_back({round_topology(SipTopology::torus_2d, 2, 2, 2),
-                        {.cube = Shard::row_wise, .pe = Shard::replicate}});
+                        {.cube = Shard::column_wise, .pe = Shard::replicate}});
   }
   return settings;
 }

@@ -23,8 +23,8 @@ Elements elements_of(const Tensor& x) {
 // The elements on each PE that runs a kernel, by its number.
 using Counts = std::vector<std::int64_t>;
 
-void store(tl::Context& tl, tl::Pointer x, const Counts& counts, int value) {
-  const std::int64_t count = counts[static_cast<std::size_t>(tl.program_id())];
+void store(tl::Context& tl, tl::Pointer x, const Counts& counts, std::int64_t rows, int value) {
+  const std::int64_t count = rows * counts[static_cast<std::size_t>(tl.program_id())];
   tl.store(x, tl.full({count}, value, DType::f32));
 }
 
@@ -33,18 +33,41 @@ void move(tl::Context& tl, tl::Pointer from, tl::Pointer to, const Counts& count
   tl.store(to, tl.load(from, {count}, DType::f32) + value);
 }
 
+struct RankTensors {
+  std::vector<Tensor> all;
+  Tensor matrix;  // whose rows are two of them
+};
+
+RankTensors make_tensors(const RuntimeContext& torch, const DPPolicy& dp, int rank,
+                         std::int64_t elements) {
+  RankTensors tensors;
+  tensors.matrix = torch.zeros({2, elements}, {.dp = dp});
+  for (int tensor = 0; tensor < kTensors; ++tensor) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < elements; ++i) {
+      values.push_back(static_cast<float>(initial(rank, tensor, i)));
+    }
+    const int row = tensor - kFirstRow;
+    tensors.all.push_back(row == 0 || row == 1 ? tensors.matrix[row]
+                                               : torch.zeros({elements}, {.dp = dp}));
+    tensors.all.back().copy_(RuntimeContext::tensor(values, {elements}));
+  }
+  return tensors;
+}
+
 // One rank's calls.
 class Rank {
  public:
   Rank(RuntimeContext& torch, const std::vector<ProcessGroup>& groups, const Program& program,
-       int rank, std::vector<Tensor>& tensors, std::vector<Elements>& seen)
+       int rank, const RankTensors& tensors, std::vector<Elements>& seen)
       : torch_(torch),
         groups_(groups),
         program_(program),
         rank_(rank),
-        tensors_(tensors),
+        tensors_(tensors.all),
+        matrix_(tensors.matrix),
         seen_(seen) {
-    for (const ShardInfo& shard : tensors.front().shards()) {
+    for (const ShardInfo& shard : tensors_.front().shards()) {
       if (shard.shape.numel() > 0) counts_.push_back(shard.shape.numel());
     }
   }
@@ -69,6 +92,10 @@ class Rank {
     const Tensor& x = tensors_[static_cast<std::size_t>(operand.tensor)];
     if (operand.view == Operand::View::detached) return x.detach();
     return operand.view == Operand::View::reshaped ? reshape(x, x.shape()) : x;
+  }
+  // One tensor, or the matrix with both rows.
+  Tensor tensor_or_rows(const std::vector<Operand>& operands) const {
+    return operands.size() == 1 ? tensor(operands[0]) : matrix_;
   }
   std::vector<Tensor> list(const std::vector<Operand>& operands) const {
     std::vector<Tensor> tensors;
@@ -128,23 +155,25 @@ class Rank {
   void alone(const Step& step, const Call& call) {
     switch (step.kind) {
       case Kind::store:
-        return torch_.launch("store", store, tensor(call.takes[0]), counts_, step.value);
+        return torch_.launch("store", store, tensor_or_rows(call.takes), counts_,
+                             static_cast<std::int64_t>(call.takes.size()), step.value);
       case Kind::move:
         return torch_.launch("move", move, tensor(call.gives[0]), tensor(call.takes[0]), counts_,
                              step.value);
       case Kind::add:
         return seen_.push_back(elements_of(tensor(call.gives[0]) + tensor(call.gives[1])));
       case Kind::write: {
-        const std::vector<float> values(static_cast<std::size_t>(program_.elements),
+        Tensor target = tensor_or_rows(call.takes);
+        const std::vector<float> values(static_cast<std::size_t>(target.numel()),
                                         static_cast<float>(step.value));
-        tensor(call.takes[0]).copy_(RuntimeContext::tensor(values, {program_.elements}));
+        target.copy_(RuntimeContext::tensor(values, target.shape()));
         return;
       }
       case Kind::copy:
         tensor(call.takes[0]).copy_(tensor(call.gives[0]));
         return;
       case Kind::read:
-        return seen_.push_back(elements_of(tensor(call.gives[0])));
+        return seen_.push_back(elements_of(tensor_or_rows(call.gives)));
       default:
         for (const Work& work : works_[step.waits_for]) {
           while (call.polls && !work.is_completed()) {
@@ -158,7 +187,8 @@ class Rank {
   const std::vector<ProcessGroup>& groups_;
   const Program& program_;
   const int rank_;
-  std::vector<Tensor>& tensors_;
+  const std::vector<Tensor>& tensors_;
+  const Tensor matrix_;
   std::vector<Elements>& seen_;
   Counts counts_;
   std::map<int, std::vector<Work>> works_;  // by step
@@ -194,21 +224,14 @@ Machine::Machine(const Topology& topology, const std::string& backend, const DPP
 Machine::End Machine::run(const Program& program) {
   End end;
   const auto ranks = static_cast<std::size_t>(program.ranks);
-  std::vector<std::vector<Tensor>> tensors(ranks);
+  std::vector<RankTensors> tensors(ranks);
   end.outcome.seen.resize(ranks);
   try {
     torch_.multiprocessing.spawn(
         [&](int rank) {
           torch_.ahbm.set_device(rank);
-          std::vector<Tensor>& own = tensors[static_cast<std::size_t>(rank)];
-          for (int tensor = 0; tensor < kTensors; ++tensor) {
-            std::vector<float> values;
-            for (std::int64_t i = 0; i < program.elements; ++i) {
-              values.push_back(static_cast<float>(initial(rank, tensor, i)));
-            }
-            own.push_back(torch_.zeros({program.elements}, {.dp = dp_}));
-            own.back().copy_(RuntimeContext::tensor(values, {program.elements}));
-          }
+          RankTensors& own = tensors[static_cast<std::size_t>(rank)];
+          own = make_tensors(torch_, dp_, rank, program.elements);
           Rank(torch_, groups_, program, rank, own,
                end.outcome.seen[static_cast<std::size_t>(rank)])
               .run();
@@ -218,9 +241,9 @@ Machine::End Machine::run(const Program& program) {
     note(end, error);
     return end;
   }
-  for (const std::vector<Tensor>& own : tensors) {
+  for (const RankTensors& own : tensors) {
     auto& read = end.outcome.tensors.emplace_back();
-    for (const Tensor& tensor : own) read.push_back(elements_of(tensor));
+    for (const Tensor& tensor : own.all) read.push_back(elements_of(tensor));
   }
   return end;
 }

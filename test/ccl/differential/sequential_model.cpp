@@ -1,6 +1,7 @@
 #include "test/ccl/differential/sequential_model.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace kernbench::test::differential {
 
@@ -120,8 +121,9 @@ class Values {
     switch (step.kind) {
       case Kind::store:
       case Kind::write:
-        at(step.root, call.takes.front())
-            .assign(static_cast<std::size_t>(program_.elements), step.value);
+        for (const Operand& operand : call.takes) {
+          at(step.root, operand).assign(static_cast<std::size_t>(program_.elements), step.value);
+        }
         return;
       case Kind::move: {
         Elements moved = given(0);
@@ -133,7 +135,10 @@ class Values {
         at(step.root, call.takes.front()) = given(0);
         return;
       case Kind::read:
-        seen.push_back(given(0));
+        seen.emplace_back();
+        for (const Operand& operand : call.gives) {
+          std::ranges::copy(at(step.root, operand), std::back_inserter(seen.back()));
+        }
         return;
       case Kind::add: {
         Elements sum = given(0);

@@ -174,6 +174,10 @@ class Generator {
     if (kind != Kind::store && kind != Kind::write) call.gives = {some_tensor()};
     if (kind == Kind::add) call.gives.push_back(some_tensor());
     if (kind != Kind::add && kind != Kind::read) call.takes = {some_tensor()};
+    if (kind == Kind::store || kind == Kind::write || kind == Kind::read) {
+      std::vector<Operand>& operands = kind == Kind::read ? call.gives : call.takes;
+      if (chance(15)) operands = {{kFirstRow}, {kFirstRow + 1}};
+    }
     of(step.calls, step.root) = call;
     add(step);
   }

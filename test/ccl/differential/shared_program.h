@@ -26,12 +26,12 @@ enum class Kind : std::uint8_t {
   barrier,
   message,   // isend and irecv, or send and recv
   exchange,  // batch_isend_irecv of two ranks
-  store,     // a kernel that writes a tensor
+  store,     // a kernel that writes a tensor, or both rows
   move,      // a kernel that reads one tensor and writes another
   add,       // the operator: reads two tensors
-  write,     // copy_ from the host
+  write,     // copy_ from the host, into a tensor or both rows
   copy,      // copy_ from another tensor
-  read,      // to_vector
+  read,      // to_vector, of a tensor or both rows
   wait,      // for the Work of an earlier step
 };
 
@@ -72,6 +72,8 @@ struct Program {
 };
 
 inline constexpr int kTensors = 5;  // of each rank
+// Two of them are the rows of a matrix; a call on both uses the matrix.
+inline constexpr int kFirstRow = 2;
 
 // The value of element `index` of a rank's tensor at the start.
 double initial(int rank, int tensor, std::int64_t index);

@@ -7,7 +7,6 @@
 namespace kernbench::test::copy_test {
 namespace {
 
-
 std::string misuse(const std::function<void()>& action) {
   return error_of<CollectiveError>(action);
 }

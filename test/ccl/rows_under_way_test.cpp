@@ -1,0 +1,60 @@
+// The rule about data under way (ADR-0151) for rows: different ones have no elements in common.
+
+#include <catch2/catch.hpp>
+
+#include "test/ccl/everywhere.h"
+
+namespace kernbench::test::rows_under_way_test {
+namespace {
+
+using namespace under_way;
+using distributed::ProcessGroup;
+using distributed::Work;
+
+TEST_CASE("different rows of a tensor are no obstacle to each other", "[ccl][under_way]") {
+  everywhere(2, [](Ranks& world, int rank) {
+    const int other = 1 - rank;
+    const ProcessGroup second = world.dist.new_group({0, 1});
+    const Tensor x = world.torch.zeros({4, world.n}, {.dp = DPPolicy::replicated()});
+    for (int row = 0; row < 4; ++row) {
+      Tensor view = x[row];
+      view.copy_(world.host(static_cast<float>(rank + row)));
+    }
+    std::vector<Work> works = {world.dist.irecv(x[0], other, {.tag = 0}),
+                               world.dist.irecv(x[1], other, {.tag = 1}),
+                               world.dist.all_reduce(x[2], {.async_op = true}),
+                               world.dist.all_reduce(x[3], {.group = second, .async_op = true})};
+    CHECK(refusal([&] { world.store_nine(x); }).starts_with("[KB-G003] kernel 'store_nine' at "));
+    // The messages come when this rank has sent its own: the read must not wait for them.
+    CHECK(last_of(x[3]) == 7);
+    world.store_nine(x[3]);
+    for (const int tag : {0, 1}) works.push_back(world.dist.isend(x[3], other, {.tag = tag}));
+    for (const Work& work : works) work.wait();
+    CHECK(first_of(x[0]) == 9);
+    CHECK(first_of(x[1]) == 9);
+    CHECK(last_of(x[2]) == 5);
+  });
+}
+
+TEST_CASE("a kernel on all rows is refused when it stores into one that is read",
+          "[ccl][under_way]") {
+  everywhere(2, [](Ranks& world, int) {
+    const Tensor x = world.torch.zeros({3, world.n}, {.dp = DPPolicy::replicated()});
+    const Tensor gathered = world.torch.zeros({2, world.n}, {.dp = DPPolicy::replicated()});
+    const Work work = world.dist.all_gather_into_tensor(gathered, x[1], {.async_op = true});
+    const auto store = [&](std::int64_t row) {
+      return [n = world.n, row](tl::Context& tl, tl::Pointer p) {
+        tl.store(p + row * n, tl.full({n}, 9, DType::f32));
+      };
+    };
+    for (const int row : {0, 2}) world.torch.launch("store", store(row), x);
+    CHECK(refusal([&] { world.torch.launch("store", store(1), x); }).starts_with("[KB-G003] "));
+    work.wait();
+    CHECK(last_of(x[0]) == 9);
+    CHECK(last_of(x[1]) == 0);
+    CHECK(last_of(x[2]) == 9);
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::test::rows_under_way_test
