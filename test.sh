@@ -19,20 +19,6 @@ readonly prefix="$kernbench_root/build/install"
 passed=0
 failed=0
 
-# The executables with test cases, by the folder that they test, without "_test".
-declare -A suites=(
-  [sim_engine]=test/sim_engine/sim_engine
-  [runtime]=test/runtime/runtime
-  [ccl]="test/ccl/ccl test/ccl/golden test/ccl/guide/guide"
-  [tp]="test/tp/tp test/tp/guide/tensor_parallel_guide"
-  [benches]="test/benches/benches test/benches/operators/guide/operator_guide"
-  [failures]=test/failures/failures
-  [testing]=test/testing/testing
-  [records]=test/records/records
-  [runner]=test/runner/runner
-  [tidy]=test/tidy/tidy
-)
-
 usage() {
   sed -nE '2,/^set /s/^# ?//p' "${BASH_SOURCE[0]}"
 }
@@ -63,24 +49,23 @@ count() {
   fi
 }
 
-# suite_targets FOLDER...: the executables of these folders, as targets of ninja.
-suite_targets() {
-  local folder suite
-  for folder in "$@"; do
-    for suite in ${suites[$folder]}; do printf '%s_test\n' "${suite##*/}"; done
-  done
+# suites PRESET COLUMN FOLDER...: of the executables with test cases that test these folders (all: of every one), the
+# target (2) or the path (3).
+suites() {
+  local preset="$1" column="$2"
+  shift 2
+  awk -v column="$column" -v folders=" $* " 'folders == " all " || index(folders, " " $1 " ") { print $column }' \
+    "build/$preset/test/suites.txt"
 }
 
 # run_cases PRESET TAG FOLDER...: the cases of these folders; with TAG, those that Catch2 selects by it.
 # The JUnit file is counted.
 run_cases() {
-  local preset="$1" tag="$2" folder suite
-  local -a programs=() select=()
+  local preset="$1" tag="$2"
+  local -a programs select=()
   shift 2
   [[ -z "$tag" ]] || select=(--tag "$tag")
-  for folder in "$@"; do
-    for suite in ${suites[$folder]}; do programs+=("build/$preset/${suite}_test"); done
-  done
+  mapfile -t programs < <(suites "$preset" 3 "$@")
   local cases="build/$preset/cases"
   rm -f "$cases/junit.xml"
   "build/$preset/test/runner/kernbench_run_tests" --jobs "$jobs" --folder "$cases" "${select[@]}" \
@@ -96,18 +81,22 @@ run_cases() {
   failed=$((failed + failures))
 }
 
-# The folders of `suites` in which git sees a change: of the work tree, or, if it is clean, of the last commit.
+# The folders in which git sees a change: of the work tree, or, if it is clean, of the last commit.  What every test
+# is built with changes all.
 changed_folders() {
   local files file folder
   files="$(git status --porcelain --untracked-files=all | cut -c4- | sed 's/.* -> //')"
   [[ -n "$files" ]] || files="$(git diff --name-only HEAD~1 HEAD)"
   while read -r file; do
-    folder="${file#test/}"
-    case "${folder%%/*}" in
-      adr | adr-ko) echo records ;;
-      golden) echo ccl failures ;;
-      topologies) echo sim_engine ccl ;;
-      *) [[ -z "${suites[${folder%%/*}]:-}" ]] || echo "${folder%%/*}" ;;
+    case "$file" in
+      test/support/* | cmake/* | CMakeLists.txt | test/CMakeLists.txt | CMakePresets.json) echo all ;;
+      adr/* | adr-ko/*) echo records ;;
+      test/golden/*) echo ccl failures ;;
+      topologies/*) echo sim_engine ccl ;;
+      */*)
+        folder="${file#test/}"
+        echo "${folder%%/*}"
+        ;;
     esac
   done <<<"$files" | tr ' ' '\n'
   echo tidy
@@ -124,19 +113,17 @@ run_compiler_tests() {
 }
 
 run_fast() {
-  local -a folders
-  if [[ "${1:-}" == all ]]; then
-    folders=("${!suites[@]}")
-  else
-    mapfile -t folders < <(changed_folders | sort -u)
-  fi
+  local -a folders targets
+  mapfile -t folders < <(changed_folders | sort -u)
+  if [[ "${1:-}" == all || " ${folders[*]} " == *" all "* ]]; then folders=(all); fi
   say "kernbench: cases of ${folders[*]}"
   step "dev: build"
-  local -a targets
-  mapfile -t targets < <(suite_targets "${folders[@]}")
+  must configure dev
+  mapfile -t targets < <(suites dev 2 "${folders[@]}")
   must build dev kernbench_run_tests "${targets[@]}"
   step "dev: tests"
   run_cases dev "" "${folders[@]}"
+  if [[ " ${folders[*]} " == *" all "* || " ${folders[*]} " == *" compile "* ]]; then run_compiler_tests dev; fi
 }
 
 # run_acceptance PROGRAM TOPOLOGY
@@ -200,18 +187,18 @@ run_everything() {
   step "release: build"
   must build release
   step "release: tests"
-  run_cases release "" "${!suites[@]}"
+  run_cases release "" all
   run_compiler_tests release
 
   step "headers: each compiles alone"
   must build release kernbench_headers_alone
 
-  # Sweeps over numbers have nothing for a sanitizer to find that a few of them have not. The program as a whole
-  # (benches, failures) runs in release: its signals, limits of memory and child processes are no sanitizer's.
+  # Sweeps over numbers have nothing for a sanitizer to find that a few of them have not.  What reads texts alone
+  # (records, tidy) has run.
   step "asan: build"
-  local -a folders=(sim_engine runtime ccl tp testing)
-  local -a targets
-  mapfile -t targets < <(suite_targets "${folders[@]}")
+  local -a folders=(sim_engine runtime ccl tp benches failures testing) targets
+  must configure asan
+  mapfile -t targets < <(suites asan 2 "${folders[@]}")
   must build asan kernbench_run_tests "${targets[@]}"
   step "asan: tests"
   run_cases asan "~[exhaustive]" "${folders[@]}"
@@ -245,14 +232,14 @@ run_everything() {
   done
 }
 
-case "${1:-}" in
-  "" | fast) ;;
+case "$*" in
+  "" | fast | "fast all") ;;
   --help | -h)
     usage
     exit 0
     ;;
   *)
-    say "kernbench: '$1' is nothing that test.sh knows"
+    say "kernbench: test.sh does not know '$*'"
     usage >&2
     exit 2
     ;;

@@ -11,8 +11,8 @@ namespace kernbench::benches {
 
 // While it exists, the first signal calls `interrupt` on another thread, which stops what is
 // simulated.  If the run does not end soon after it, since the host computes, `keep_finished` is
-// called there, and the process ends, whatever it does (ADR-0155).  A second signal ends it at
-// once.  The exit code is the signal's.
+// called there, and the process ends, whatever it does (ADR-0155).  A second signal, 0.2 s
+// later or more, ends it at once.  The exit code is the signal's.
 class InterruptWatch {
  public:
   using Action = std::function<void(ExitCode reason)>;

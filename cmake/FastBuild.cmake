@@ -1,5 +1,5 @@
 # What makes builds cheap (ADR-0170): standard headers that are parsed once, and, where
-# CMAKE_UNITY_BUILD is on, one compilation for up to a dozen files of a folder.  Both can be switched off:
+# CMAKE_UNITY_BUILD is on, one compilation for some files of a folder.  Both can be switched off:
 # -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON, -DCMAKE_UNITY_BUILD=OFF.
 
 # How many files are compiled together at most: more cost less in all, but then one core waits for the

@@ -52,10 +52,9 @@ install_packages() {
   fi
 }
 
-# build PRESET [TARGET...]: configures once, then builds; silent if there is nothing to do.
-build() {
+# configure PRESET: if that is needed.
+configure() {
   local preset="$1" folder="$kernbench_root/build/$1" log
-  shift
   mkdir -p "$folder"
   log="$folder/configure.log"
   # After the first time ninja itself repeats the configure step when a CMake file has changed.
@@ -65,7 +64,13 @@ build() {
   else
     ninja -C "$folder" --quiet build.ninja >"$log" 2>&1 || { cat "$log" >&2; return 1; }
   fi
-  local plan
+}
+
+# build PRESET [TARGET...]: configures, then builds; silent if there is nothing to do.
+build() {
+  local preset="$1" folder="$kernbench_root/build/$1" plan
+  shift
+  configure "$preset" || return 1
   plan="$(ninja -C "$folder" -n "$@")" || { printf '%s\n' "$plan" >&2; return 1; }
   [[ "$plan" != *"no work to do"* ]] || return 0
 

@@ -27,6 +27,15 @@ void print_error(std::string_view text) {
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
+// `timeout` and others signal a process and then its group, so that one end comes twice.
+constexpr std::int64_t kSameSignal_ns = 200'000'000;
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
 std::string_view name_of_signal(int signal) {
   switch (signal) {
     case SIGINT:
@@ -100,7 +109,7 @@ void ProcessWatch::start() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) install(signal, false);
 }
 
-// What only removes unfinished files is ours as well.
+// Takes a signal that nobody handles, or that our own handler of unfinished files does.
 void ProcessWatch::install(int signal, bool is_forced) {
   struct sigaction present {};
   ::sigaction(signal, nullptr, &present);
@@ -121,7 +130,9 @@ void ProcessWatch::on_signal(int signal) {
   } else {
     int nobody = 0;
     const bool is_first = watch.stop_signal_.compare_exchange_strong(nobody, signal);
-    if (!is_first || !watch.has_thread_) end_process(128 + signal);
+    if (is_first) watch.stopped_at_ns_ = now_ns();
+    const bool is_impatient = !is_first && now_ns() - watch.stopped_at_ns_ >= kSameSignal_ns;
+    if (is_impatient || !watch.has_thread_) end_process(128 + signal);
   }
   ::sem_post(&watch.news_);
   errno = error;
@@ -217,6 +228,9 @@ void ProcessWatch::after_fork_in_child() {
   watch.wants_state_ = false;
   watch.stop_signal_ = 0;
   watch.is_stopping_ = false;
+  watch.on_stop_ = {};  // it would write the parent's results
+  watch.grace_ends_ = Clock::time_point::max();
+  watch.wakes_at_ = Clock::time_point::max();
   ::sem_init(&watch.news_, 0, 0);
   watch.mutex_.unlock();
 }

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -42,8 +43,8 @@ class ProcessWatch {
   };
   static constexpr std::chrono::milliseconds kGrace{500};
 
-  // Until it is taken back by {}.  SIGINT and SIGTERM are taken from whoever has them.  A second
-  // signal ends the process at once.
+  // An empty handler removes the one before.  SIGINT and SIGTERM are taken from whoever has them.
+  // A signal that comes 0.2 s after the first, or later, ends the process at once.
   void set_stop_handler(StopHandler handler);
 
   // The watchdogs of all contexts, which know what runs at present.
@@ -72,6 +73,7 @@ class ProcessWatch {
   std::chrono::steady_clock::time_point wakes_at_ = std::chrono::steady_clock::time_point::max();
   std::atomic<bool> has_thread_ = false;
   std::atomic<int> stop_signal_ = 0;  // the first that came
+  std::atomic<std::int64_t> stopped_at_ns_ = INT64_MAX;
   std::atomic<bool> is_stopping_ = false;
   std::atomic<bool> wants_state_ = false;
   sem_t news_;

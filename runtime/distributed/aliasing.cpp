@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,11 @@ bool follow_each_other(const std::vector<Block>& blocks) {
   return std::ranges::adjacent_find(blocks, [](const Block& a, const Block& b) {
            return a.tensor.storage() != b.tensor.storage() || b.first < a.first + a.count;
          }) == blocks.end();
+}
+
+// Of the memory that it lies in.
+sim::ElementRange elements_of(const Block& block) {
+  return {block.tensor.storage()->first + block.first, block.count};
 }
 
 // Two blocks of a list that have elements in common, by their positions in it; nullopt: there are
@@ -40,7 +44,7 @@ std::optional<std::pair<std::size_t, std::size_t>> overlapping(const std::vector
     if (blocks[i].count == 0) continue;
     const auto memory =
         memories.try_emplace(blocks[i].tensor.storage()->memory.get(), memories.size()).first;
-    extents.push_back({memory->second, blocks[i].tensor.storage()->first + blocks[i].first, i});
+    extents.push_back({memory->second, elements_of(blocks[i]).begin, i});
   }
   std::ranges::sort(extents);
   const auto overlap = [&](const Extent& a, const Extent& b) {
@@ -73,33 +77,38 @@ std::string_view output_list_of(CollectiveKind kind) {
 
 namespace {
 
-// True if something is given that lies in the memory of what is taken.
+// True if a tensor that is given has elements of one that is taken.
 bool overwrites_inputs(const CollectiveRequest& request) {
   if (request.kind == CollectiveKind::all_reduce || request.kind == CollectiveKind::broadcast ||
       request.kind == CollectiveKind::reduce) {
     return false;
   }
-  std::set<const runtime::TensorMemory*> taken;  // never iterated
-  const runtime::TensorMemory* last = nullptr;   // blocks are mostly parts of one tensor
+  std::map<const runtime::TensorMemory*, std::vector<sim::ElementRange>> taken;  // never iterated
   for (const Block& block : request.takes) {
-    const runtime::TensorMemory* const memory = block.tensor.storage()->memory.get();
-    if (std::exchange(last, memory) != memory) taken.insert(memory);
+    std::vector<sim::ElementRange>& ranges = taken[block.tensor.storage()->memory.get()];
+    const sim::ElementRange range = elements_of(block);
+    if (!ranges.empty() && ranges.back().end() == range.begin) {  // mostly the next part
+      ranges.back().columns += range.columns;
+    } else {
+      ranges.push_back(range);
+    }
   }
   return std::ranges::any_of(request.gives, [&](const Block& block) {
-    return taken.contains(block.tensor.storage()->memory.get());
+    const auto found = taken.find(block.tensor.storage()->memory.get());
+    return found != taken.end() &&
+           std::ranges::any_of(found->second, [&](const sim::ElementRange& range) {
+             return overlap(range, elements_of(block));
+           });
   });
 }
 
 CollectiveRequest with_snapshots(const CollectiveRequest& request) {
   CollectiveRequest apart = request;
-  Tensor original;  // of the block before
-  Tensor snapshot;
+  std::map<const Tensor::Storage*, Tensor> snapshots;  // never iterated
   for (Block& block : apart.gives) {
-    if (block.tensor.storage() != original.storage()) {
-      original = block.tensor;
-      snapshot = runtime::snapshot_of(original);
-    }
-    block.tensor = snapshot;
+    const auto [at, is_new] = snapshots.try_emplace(block.tensor.storage().get());
+    if (is_new) at->second = runtime::snapshot_of(block.tensor);
+    block.tensor = at->second;
   }
   return apart;
 }

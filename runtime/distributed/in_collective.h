@@ -24,19 +24,19 @@ inline std::string describe_in(int group, const CollectiveFingerprint& fingerpri
   return group == 0 ? text : fmt::format("{}, of group {}", text, group);
 }
 
-// The collective that a rank is in, for reports.
-struct Underway {
+// What reports say of it.
+struct CurrentCollective {
   const CollectiveFingerprint& fingerprint;
   const Group& group;
   std::uint64_t sequence;
 
   static std::string text(const void* object) {
-    const auto& underway = *static_cast<const Underway*>(object);
-    return describe_in(underway.group.number, underway.fingerprint, underway.sequence);
+    const auto& current = *static_cast<const CurrentCollective*>(object);
+    return describe_in(current.group.number, current.fingerprint, current.sequence);
   }
   static std::vector<int> missing_ranks(const void* object) {
-    const auto& underway = *static_cast<const Underway*>(object);
-    return underway.group.ledger.missing(underway.sequence);
+    const auto& current = *static_cast<const CurrentCollective*>(object);
+    return current.group.ledger.missing(current.sequence);
   }
 };
 
@@ -48,9 +48,9 @@ class InCollective {
                runtime::FlightRecorder::Id flight)
       : simulation_(simulation),
         local_(simulation.local()),
-        underway_{fingerprint, group, sequence},
+        current_{fingerprint, group, sequence},
         flight_(flight) {
-    local_.collective = {&underway_, &Underway::text, &Underway::missing_ranks};
+    local_.collective = {&current_, &CurrentCollective::text, &CurrentCollective::missing_ranks};
   }
   ~InCollective() { local_.collective = {}; }
   InCollective(const InCollective&) = delete;
@@ -67,7 +67,7 @@ class InCollective {
   }
   void runs_by(const Communicator::RunsBy& by) {
     if (by.algorithm.empty()) return;
-    simulation_.note_algorithm({underway_.fingerprint.function, by.algorithm, by.is_configured});
+    simulation_.note_algorithm({current_.fingerprint.function, by.algorithm, by.is_configured});
     simulation_.flight_recorder().runs_by(local_.rank, flight_, by.algorithm);
   }
   void completed() {
@@ -78,12 +78,12 @@ class InCollective {
  private:
   void log(std::string_view what) {
     simulation_.log(runtime::LogTopic::distributed,
-                    [&] { return fmt::format("{} {}", Underway::text(&underway_), what); });
+                    [&] { return fmt::format("{} {}", CurrentCollective::text(&current_), what); });
   }
 
   runtime::Simulation& simulation_;
   runtime::FiberLocal& local_;
-  const Underway underway_;
+  const CurrentCollective current_;
   const runtime::FlightRecorder::Id flight_;
   std::optional<runtime::CollectiveUnderWay> on_device_;
 };

@@ -261,7 +261,7 @@ std::shared_ptr<Communicator> DistributedContext::communicator_of(Group& group) 
   return group.communicator;
 }
 
-// `stream` is what it is done in the order of.
+// Operations with the same `stream` end in the order of their issue.
 std::shared_ptr<Work::State> DistributedContext::make_work(
     std::string description, std::shared_ptr<runtime::Timeline> stream) {
   WorkList& works = works_[local().rank];

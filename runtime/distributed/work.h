@@ -33,9 +33,9 @@ class Work {
   bool defined() const { return state_ != nullptr; }
   explicit operator bool() const { return defined(); }
 
-  // Blocks until it is done, at once if it is; false if its run ended before, as c10d's abort().
-  // Any number of times, in any order.  Throws what the
-  // work failed with; CollectiveError KB-C010 on another rank than its own, KB-R002 for None.
+  // Blocks until it is done; false if its run ended before, as after c10d's abort().  Works may be
+  // waited for in any order, any number of times.  Throws what the work failed with;
+  // CollectiveError KB-C010 on another rank than its own, KB-R002 for None.
   // The timeout is accepted and not needed: what can never be done is a deadlock, and reported.
   bool wait(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
   void synchronize() const { wait(); }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <string_view>
 
 #include "runtime/tensor/tensor_storage.h"
@@ -33,8 +34,8 @@ bool holds(const sim::ElementRange& whole, const sim::ElementRange& part) {
   return whole.begin <= part.begin && part.end() <= whole.end();
 }
 
-void forget_known(std::vector<AccessUnderWay>& accesses) {
-  std::erase_if(accesses, [](const AccessUnderWay& access) {
+void forget_known(AccessesUnderWay& accesses, const sim::ElementRange& elements) {
+  accesses.erase_if(elements, [](const AccessUnderWay& access) {
     return access.operation->is_known_to_be_done();
   });
 }
@@ -43,15 +44,14 @@ void forget_known(std::vector<AccessUnderWay>& accesses) {
 
 void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
                      const Timeline* stream) {
-  const sim::ElementRange elements = tensor.storage()->elements();
-  for (const AccessUnderWay& access : tensor.storage()->memory->accesses) {
-    if (!overlap(access.elements, elements)) continue;
+  const Tensor::Storage& storage = *tensor.storage();
+  storage.memory->accesses.for_each(storage.elements(), [&](const AccessUnderWay& access) {
     const bool is_hazard = access.writes || touch == Touch::writes;
     const bool follows = access.operation->stream.get() == stream;
-    if (!is_hazard || follows || access.operation->is_known_to_be_done()) continue;
+    if (!is_hazard || follows || access.operation->is_known_to_be_done()) return;
     throw CollectiveError("KB-G003", fmt::format("{} {} {}; wait for its Work first", what(),
                                                  verb_of(touch), in_use(tensor, access)));
-  }
+  });
 }
 
 // A later operation of a stream that does as much stands for an earlier one: whoever knows that it
@@ -59,34 +59,38 @@ void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
 // stream.
 void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay> operation,
                   bool writes) {
-  std::vector<AccessUnderWay>& accesses = tensor.storage()->memory->accesses;
-  forget_known(accesses);
-  const sim::ElementRange elements = tensor.storage()->elements();
-  std::erase_if(accesses, [&](const AccessUnderWay& earlier) {
+  const Tensor::Storage& storage = *tensor.storage();
+  const sim::ElementRange elements = storage.elements();
+  AccessesUnderWay& accesses = storage.memory->accesses;
+  forget_known(accesses, elements);
+  accesses.erase_if(elements, [&](const AccessUnderWay& earlier) {
     return earlier.operation->stream == operation->stream && (writes || !earlier.writes) &&
            holds(elements, earlier.elements);
   });
-  accesses.push_back({std::move(operation), writes, elements, tensor.storage()->part});
+  accesses.add({std::move(operation), writes, elements, storage.part});
 }
 
 void know_all_done(Tensor::Storage& storage) {
-  for (const AccessUnderWay& access : storage.memory->accesses) {
-    if (!overlap(access.elements, storage.elements())) continue;
+  AccessesUnderWay& accesses = storage.memory->accesses;
+  accesses.for_each(storage.elements(), [](const AccessUnderWay& access) {
     access.operation->stream->know(access.operation->number);
-  }
-  forget_known(storage.memory->accesses);
+  });
+  forget_known(accesses, storage.elements());
 }
 
+// The whole memory of each tensor is guarded, with what operations are to write: a kernel may have
+// a row, and a pointer that leads out of it.
 tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advice) {
   tl::StoreGuard guard;
+  std::set<const TensorMemory*> seen;  // never iterated
   for (const Tensor& tensor : uses) {
-    const runtime::TensorMemory& memory = *tensor.storage()->memory;
-    for (const AccessUnderWay& access : memory.accesses) {
-      if (access.operation->is_known_to_be_done()) continue;
-      for (const sim::DeviceBuffer& buffer : access.part.empty() ? memory.buffers : access.part) {
-        guard.protect(buffer, fmt::format("{}; {}", in_use(tensor, access), advice()));
-      }
-    }
+    const TensorMemory& memory = *tensor.storage()->memory;
+    if (!seen.insert(&memory).second) continue;
+    memory.accesses.for_each(memory.elements(), [&](const AccessUnderWay& access) {
+      if (access.operation->is_known_to_be_done()) return;
+      guard.protect(access.part.empty() ? memory.buffers : access.part,
+                    fmt::format("{}; {}", in_use(tensor, access), advice()));
+    });
   }
   return guard;
 }

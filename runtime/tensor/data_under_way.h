@@ -22,6 +22,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -62,6 +64,41 @@ struct AccessUnderWay {
   bool writes = false;
   sim::ElementRange elements;           // of the memory, as one tensor counts them
   std::vector<sim::DeviceBuffer> part;  // where a row has them; empty: all that the memory has
+};
+
+// The uses of one memory by operations that are not known to be done, and by some that are.  With
+// thousands of rows, those of one row are found at once.
+class AccessesUnderWay {
+ public:
+  void add(AccessUnderWay access) {
+    longest_ = std::max(longest_, access.elements.columns);
+    by_begin_.emplace(access.elements.begin, std::move(access));
+  }
+  // Calls `visit` for each that has elements of `elements`.
+  template <class Visit>
+  void for_each(const sim::ElementRange& elements, Visit visit) const {
+    for (auto at = by_begin_.lower_bound(elements.begin - longest_); is_in(at, elements); ++at) {
+      if (overlap(at->second.elements, elements)) visit(at->second);
+    }
+  }
+  // Of those, erases the ones that fulfil the predicate.
+  template <class Predicate>
+  void erase_if(const sim::ElementRange& elements, Predicate predicate) {
+    for (auto at = by_begin_.lower_bound(elements.begin - longest_); is_in(at, elements);) {
+      const bool is_erased = overlap(at->second.elements, elements) && predicate(at->second);
+      at = is_erased ? by_begin_.erase(at) : std::next(at);
+    }
+  }
+
+ private:
+  using Map = std::multimap<std::int64_t, AccessUnderWay>;
+
+  bool is_in(Map::const_iterator at, const sim::ElementRange& elements) const {
+    return at != by_begin_.end() && at->first < elements.end();
+  }
+
+  Map by_begin_;
+  std::int64_t longest_ = 0;  // elements of any
 };
 
 // The ways in which an operation is about to use a tensor.

@@ -26,6 +26,7 @@ std::string_view name_of(HostRead entry_point) {
 namespace {
 
 bool is_in_use(const Tensor::Storage& storage) {
+  if (storage.memory->uses == 0) return false;
   return std::ranges::any_of(storage.memory->tensors, [&](const Tensor::Storage* tensor) {
     return tensor->uses > 0 && share_elements(*tensor, storage);
   });

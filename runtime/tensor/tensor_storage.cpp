@@ -16,6 +16,7 @@ Tensor::Storage::~Storage() {
 }
 
 void Tensor::Storage::end_use() {
+  --memory->uses;
   if (--uses > 0) return;
   for (const auto& reader : std::exchange(memory->readers, {})) reader.woken->signal();
 }
@@ -78,6 +79,7 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
       place(options.dp, shape, simulation->machine().topology(), device, options.num_sips);
   storage->simulation = std::move(simulation);
   storage->memory = std::make_shared<TensorMemory>(storage->simulation);
+  storage->memory->element_count = shape.numel();
   storage->in_memory =
       storage->memory->tensors.insert(storage->memory->tensors.end(), storage.get());
   for (ShardInfo& shard : storage->shards) {
@@ -130,6 +132,7 @@ Tensor snapshot_of(const Tensor& tensor) {
   const Tensor::Storage& base = *tensor.storage();
   sim::MemoryStore& store = base.simulation->machine().memory();
   auto memory = std::make_shared<TensorMemory>(base.simulation, base.memory);
+  memory->element_count = base.shape.numel();
   for (const sim::DeviceBuffer& buffer : base.buffers()) {
     sim::DeviceBuffer& copy = memory->buffers.emplace_back(buffer);
     copy.region = store.create_region(buffer.dtype, buffer.element_count);

@@ -32,8 +32,11 @@ struct TensorMemory {
 
   const std::shared_ptr<Simulation> simulation;
   const std::shared_ptr<const TensorMemory> place_of;  // of a snapshot: whose addresses it has
+  std::int64_t element_count = 0;                      // of the first tensor
   std::vector<sim::DeviceBuffer> buffers;              // beside each tensor's shards
   std::list<Tensor::Storage*> tensors;                 // that lie in it: the first, and its views
+
+  sim::ElementRange elements() const { return {0, element_count}; }
 
   // A host read that waits for the end of what uses its tensor.
   struct Reader {
@@ -41,7 +44,8 @@ struct TensorMemory {
     const Tensor::Storage* tensor = nullptr;
   };
   std::vector<Reader> readers;
-  std::vector<AccessUnderWay> accesses;  // of operations not known to be done; with some that are
+  int uses = 0;  // of all tensors that lie in it
+  AccessesUnderWay accesses;
 };
 
 }  // namespace runtime
@@ -82,7 +86,10 @@ struct Tensor::Storage {
   const std::vector<sim::DeviceBuffer>& buffers() const {
     return part.empty() ? memory->buffers : part;
   }
-  void begin_use() { ++uses; }
+  void begin_use() {
+    ++uses;
+    ++memory->uses;
+  }
   void end_use();
 };
 

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,27 +14,33 @@
 
 namespace kernbench::tl {
 
-// Elements that an operation under way reads.  Mostly empty: a launch fills it, and its kernels
-// ask.
+// Elements that operations under way read or write.  Mostly empty: a launch fills it, and its
+// kernels ask.
 class StoreGuard {
  public:
-  // `reader` is told to whoever writes: "tensor 'x', which all_gather#0 at ddp.cpp:41 still reads".
-  void protect(const sim::DeviceBuffer& buffer, std::string reader) {
-    guarded_.emplace_back(buffer, std::move(reader));
+  // `user` is told to whoever writes: "tensor 'x', which all_gather#0 at ddp.cpp:41 still reads".
+  void protect(std::span<const sim::DeviceBuffer> buffers, std::string user) {
+    for (const sim::DeviceBuffer& buffer : buffers) guarded_.push_back({buffer, users_.size()});
+    users_.push_back(std::move(user));
   }
   bool empty() const { return guarded_.empty(); }
 
   // nullptr: these elements of the region may be written.
-  const std::string* reader_of(sim::RegionId region, const sim::ElementRange& elements) const {
-    for (const auto& [buffer, reader] : guarded_) {
+  const std::string* user_of(sim::RegionId region, const sim::ElementRange& elements) const {
+    for (const auto& [buffer, user] : guarded_) {
       if (buffer.region != region) continue;
-      if (overlap({buffer.first, buffer.element_count}, elements)) return &reader;
+      if (overlap({buffer.first, buffer.element_count}, elements)) return &users_[user];
     }
     return nullptr;
   }
 
  private:
-  std::vector<std::pair<sim::DeviceBuffer, std::string>> guarded_;
+  struct Guarded {
+    sim::DeviceBuffer buffer;
+    std::size_t user = 0;  // in users_
+  };
+  std::vector<Guarded> guarded_;
+  std::vector<std::string> users_;
 };
 
 }  // namespace kernbench::tl

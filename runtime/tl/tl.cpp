@@ -160,9 +160,9 @@ void Context::store(const Pointer& target, const Tensor& value) {
 void Context::check_store(std::string_view operation, const Pointer& target,
                           const sim::ElementRange& elements) const {
   if (guard_ == nullptr) return;
-  const std::string* const reader = guard_->reader_of(target.buffer_.region, elements);
-  if (reader == nullptr) return;
-  throw CollectiveError("KB-G003", fmt::format("{} writes {}", where(operation), *reader));
+  const std::string* const user = guard_->user_of(target.buffer_.region, elements);
+  if (user == nullptr) return;
+  throw CollectiveError("KB-G003", fmt::format("{} writes {}", where(operation), *user));
 }
 
 // Views

@@ -16,14 +16,16 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 // Interrupted a second after its start.
-ProgramResult run_until(int signal, const std::string& bench, const TemporaryFolder& folder) {
+ProgramResult run_until(int signal, const std::string& bench, const TemporaryFolder& folder,
+                        int signal_count = 1) {
   return run_program({"run", "--bench", bench, "--topology", "tiny", "--json", "r.json", "--csv",
                       "r.csv", "--trace", "t.json", "--jobs", "1"},
                      {.program = OWN_BENCHES_PROGRAM,
                       .folder = folder.path(""),
                       .cpu_limit_s = 4,
                       .interrupt_after_s = 1,
-                      .signal = signal});
+                      .signal = signal,
+                      .signal_count = signal_count});
 }
 
 }  // namespace
@@ -36,6 +38,26 @@ TEST_CASE("a signal ends a run in order, with its own exit code", "[cli][signals
   CHECK(result.exit_code == exit_code);
   CHECK_THAT(result.err, StartsWith("kernbench: error: [KB-S001] interrupted at simulated time "));
   CHECK(Json::parse(folder.read("r.json"))["rows"] == Json::parse(R"([{"finished": 1}])"));
+  CHECK(folder.names() == std::vector<std::string>{"r.csv", "r.json", "t.json"});
+}
+
+TEST_CASE("a signal to the process and to its group is one end", "[cli][signals]") {
+  const int signal = GENERATE(SIGTERM, SIGHUP);
+  const TemporaryFolder folder;
+  const ProgramResult result = run_until(signal, "never-ends", folder, 2);
+  CHECK(result.exit_code == 128 + signal);
+  CHECK(Json::parse(folder.read("r.json"))["rows"] == Json::parse(R"([{"finished": 1}])"));
+}
+
+TEST_CASE("a signal to a process that a bench has forked writes nothing", "[cli][signals]") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"run", "--bench", "forks", "--topology", "tiny", "--json", "r.json"},
+                  {.program = OWN_BENCHES_PROGRAM, .folder = folder.path("")});
+  CAPTURE(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(Json::parse(folder.read("r.json"))["rows"] ==
+        Json::parse(R"([{"child": 143, "has_written": false}])"));
 }
 
 TEST_CASE("an interrupt does not wait for what the host computes", "[cli][signals]") {
@@ -88,8 +110,11 @@ TEST_CASE("SIGUSR1 prints the state of all ranks, and the run goes on", "[cli][s
 }
 
 #if !defined(__SANITIZE_ADDRESS__)  // which needs terabytes of addresses
+constexpr long kTooLittle = 60'000;
+constexpr long kPlenty = 2'000'000;
+
 TEST_CASE("without memory the program says so, whatever it was about to do", "[cli][limits]") {
-  const long kib = GENERATE(range(60'000L, 260'000L, 10'000L));
+  const long kib = GENERATE(values({kPlenty}), range(kTooLittle, 260'000L, 10'000L));
   const TemporaryFolder folder;
   const ProgramResult result =
       run_program({"run", "--bench", "ccl-allreduce", "--topology", "ring_1d_6", "--set",
@@ -97,6 +122,8 @@ TEST_CASE("without memory the program says so, whatever it was about to do", "[c
                   {.address_space_limit_kib = kib});
   CAPTURE(kib, result.err);
   const bool is_fine = result.exit_code == 0;
+  if (kib == kTooLittle) CHECK_FALSE(is_fine);
+  if (kib == kPlenty) CHECK(is_fine);
   if (!is_fine) CHECK(result.exit_code == 71);
   if (!is_fine) CHECK_THAT(result.err, Contains("kernbench: error: [KB-L00"));
   CHECK(folder.names() ==

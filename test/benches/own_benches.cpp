@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 #include <kernbench/kernbench.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <memory>
 #include <new>
 #include <stdexcept>
 
@@ -77,6 +81,29 @@ KERNBENCH_BENCH("never-ends", "messages for ever") {
 [[noreturn]] void compute_for_ever() {
   for (std::atomic<unsigned> i = 0;; ++i) {
   }
+}
+
+// The child works, so that it has a watch of its own, and is then told to end.
+[[noreturn]] void work_and_be_ended() {
+  const auto torch = std::make_unique<kb::RuntimeContext>(kb::Topology::load("tiny"));
+  torch->multiprocessing.spawn(
+      [&](int) {
+        std::raise(SIGTERM);
+        while (true) torch->ones({1, 4}).copy_(kb::RuntimeContext::tensor({1, 2, 3, 4}, {1, 4}));
+      },
+      {}, 1);
+  std::_Exit(0);
+}
+
+KERNBENCH_BENCH("forks", "a child that a signal ends") {
+  const auto torch = bench.make_context();
+  torch->ones({1, 4}).copy_(kb::RuntimeContext::tensor({1, 2, 3, 4}, {1, 4}));
+  const pid_t child = ::fork();
+  if (child == 0) work_and_be_ended();
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  bench.add_row(Row().set("child", code).set("has_written", std::filesystem::exists("r.json")));
 }
 
 KERNBENCH_BENCH("host-computes", "after two rows, an oracle without end") {

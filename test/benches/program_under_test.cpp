@@ -87,7 +87,10 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
   if (child == 0) become(arguments, options, out, folder.path("err"));
   if (options.interrupt_after_s >= 0) {
     ::usleep(static_cast<useconds_t>(options.interrupt_after_s * 1e6));
-    ::kill(child, options.signal);
+    for (int i = 0; i < options.signal_count; ++i) {
+      ::kill(child, options.signal);
+      ::usleep(2'000);  // so that they do not become one
+    }
   }
   ProgramResult result;
   result.exit_code = wait_for(child);

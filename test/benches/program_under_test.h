@@ -28,6 +28,7 @@ struct ProgramOptions {
   std::string stdout_file = {};  // e.g. /dev/full; then `out` is empty
   double interrupt_after_s = -1;
   int signal = SIGINT;                // that it is then sent
+  int signal_count = 1;               // so many times in a row
   long address_space_limit_kib = -1;  // RLIMIT_AS, as `ulimit -v` takes it
   int descriptor_limit = -1;          // RLIMIT_NOFILE
   long stack_limit_kib = -1;          // RLIMIT_STACK, as `ulimit -s` takes it

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -64,12 +66,44 @@ pid_t start(const Batch& batch, const fs::path& stem) {
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, with_suffix(stem, ".out").c_str(),
                                    O_WRONLY | O_CREAT | O_TRUNC, 0644);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, batch.executable.c_str(), &files, nullptr,
+  const int error = posix_spawn(&pid, batch.executable.c_str(), &files, &attributes,
                                 pointers(arguments).data(), pointers(variables).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) throw std::runtime_error("cannot start " + batch.executable.string());
   return pid;
+}
+
+// The groups of the processes that run, for the handler; 0: a free place.
+std::array<std::atomic<pid_t>, 256> running_groups;
+
+void end_groups(int signal) {
+  for (const std::atomic<pid_t>& group : running_groups) {
+    if (group != 0) kill(-group, SIGKILL);
+  }
+  std::_Exit(128 + signal);
+}
+
+void remember_group(pid_t group) {
+  static const bool is_installed = [] {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, end_groups);
+    return true;
+  }();
+  static_cast<void>(is_installed);
+  for (std::atomic<pid_t>& place : running_groups) {
+    pid_t nobody = 0;
+    if (place.compare_exchange_strong(nobody, group)) return;
+  }
+}
+
+void forget_group(pid_t group) {
+  for (std::atomic<pid_t>& place : running_groups) {
+    if (place == group) place = 0;
+  }
 }
 
 std::string ending_of(int status) {
@@ -86,6 +120,7 @@ BatchProcess::BatchProcess(Batch batch, fs::path stem)
   fs::remove(with_suffix(stem_, ".log"));
   fs::remove(with_suffix(stem_, ".xml"));
   pid_ = start(batch_, stem_);
+  remember_group(pid_);
 }
 
 void BatchProcess::read_log() {
@@ -111,8 +146,9 @@ bool BatchProcess::has_ended(std::chrono::seconds limit) {
   next_look_ = now + std::chrono::seconds(1);
   read_log();
   if (ended == 0 && now - last_begin_ < limit) return false;
+  kill(-pid_, SIGKILL);  // with what its cases have started
+  forget_group(pid_);
   if (ended == 0) {
-    kill(pid_, SIGKILL);
     waitpid(pid_, &status, 0);
     failure_ = fmt::format("no end within {} s", limit.count());
   } else if (!WIFEXITED(status) || outcomes_.size() < batch_.cases.size() ||

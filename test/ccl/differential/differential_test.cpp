@@ -8,7 +8,14 @@
 #include <fmt/ranges.h>
 
 #include <catch2/catch.hpp>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <tuple>
 
 #include "test/ccl/differential/program_runner.h"
 #include "test/support/small_topology.h"
@@ -48,7 +55,7 @@ class Differential {
   std::string run(std::uint32_t seed, bool prints = false) {
     const Program program = make_program(seed);
     if (prints) fmt::print("{}", to_string(program));
-    const std::set<std::string> refused = refusals(program);
+    const std::set<Refusal> refused = refusals(program);
     is_legal_ = refused.empty();
     Outcome expected;
     if (is_legal_) expected = expected_outcome(program);
@@ -57,10 +64,9 @@ class Differential {
     for (const std::string backend : {"local", "ahbm"}) {
       const Machine::End end = machine(backend, program.ranks, setting).run(program);
       if (prints) fmt::print("{}: {}\n", backend, end.text);
-      if (is_legal_ ? !end.code.empty() : !refused.contains(end.code)) {
-        return fmt::format("{} says '{}', the model '{}'", backend, end.text,
-                           fmt::join(refused, "' or '"));
-      }
+      const bool is_expected =
+          is_legal_ ? end.text.empty() : end.refusal && refused.contains(*end.refusal);
+      if (!is_expected) return unexpected(backend, end, refused);
       if (is_legal_ && end.outcome != expected) return backend + " has other values than the model";
     }
     return {};
@@ -68,6 +74,14 @@ class Differential {
   bool is_legal() const { return is_legal_; }
 
  private:
+  static std::string unexpected(const std::string& backend, const Machine::End& end,
+                                const std::set<Refusal>& refused) {
+    std::vector<std::string> expected;
+    for (const Refusal& refusal : refused) expected.push_back(to_string(refusal));
+    return fmt::format("{} says '{}' ({}), the model '{}'", backend, end.text,
+                       end.refusal ? to_string(*end.refusal) : "nowhere",
+                       fmt::join(expected, "' or '"));
+  }
   Machine& machine(const std::string& backend, int ranks, std::size_t setting) {
     auto& slot = machines_[{backend, ranks, setting}];
     if (slot == nullptr) {
@@ -86,7 +100,12 @@ class Differential {
 std::optional<std::uint32_t> wanted(const char* variable) {
   const char* const text = std::getenv(variable);
   if (text == nullptr) return std::nullopt;
-  return static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
+  std::uint32_t value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, value);
+  INFO(variable << "=" << text << ": a number from 1 on is wanted");
+  REQUIRE((error == std::errc() && rest == end && value > 0));
+  return value;
 }
 
 TEST_CASE(

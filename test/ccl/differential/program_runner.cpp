@@ -72,22 +72,32 @@ class Rank {
     }
   }
 
-  void run() {
+  // Enters the call that is refused, if it is the first of all ranks'.
+  void run(std::optional<Refusal>& first) {
     for (const int number : program_.orders[static_cast<std::size_t>(rank_)]) {
-      const Step& step = program_.steps[static_cast<std::size_t>(number)];
-      const Call& call = *step.calls[static_cast<std::size_t>(rank_)];
-      if (step.kind <= Kind::barrier) {
-        const Work work = collective(step, call);
-        if (work) works_[number] = {work};
-      } else if (step.kind <= Kind::exchange) {
-        works_[number] = message(step, call, number);
-      } else {
-        alone(step, call);
+      try {
+        take(number);
+      } catch (const Error& error) {
+        if (!first) first = {rank_, number, error.code()};
+        throw;
       }
     }
   }
 
  private:
+  void take(int number) {
+    const Step& step = program_.steps[static_cast<std::size_t>(number)];
+    const Call& call = *step.calls[static_cast<std::size_t>(rank_)];
+    if (step.kind <= Kind::barrier) {
+      const Work work = collective(step, call);
+      if (work) works_[number] = {work};
+    } else if (step.kind <= Kind::exchange) {
+      works_[number] = message(step, call, number);
+    } else {
+      alone(step, call);
+    }
+  }
+
   Tensor tensor(const Operand& operand) const {
     const Tensor& x = tensors_[static_cast<std::size_t>(operand.tensor)];
     if (operand.view == Operand::View::detached) return x.detach();
@@ -116,8 +126,14 @@ class Rank {
       case Kind::reduce:
         return dist.reduce(tensor(call.gives[0]), step.root, step.op, options);
       case Kind::all_gather:
+        if (are_rows(call.takes)) {
+          return dist.all_gather_into_tensor(matrix_, tensor(call.gives[0]), options);
+        }
         return dist.all_gather(list(call.takes), tensor(call.gives[0]), options);
       case Kind::reduce_scatter:
+        if (are_rows(call.gives)) {
+          return dist.reduce_scatter_tensor(tensor(call.takes[0]), matrix_, step.op, options);
+        }
         return dist.reduce_scatter(tensor(call.takes[0]), list(call.gives), step.op, options);
       case Kind::all_to_all:
         return dist.all_to_all(list(call.takes), list(call.gives), options);
@@ -135,20 +151,23 @@ class Rank {
   std::vector<Work> message(const Step& step, const Call& call, int tag) {
     auto& dist = torch_.distributed;
     const int other = rank_ == step.root ? step.peer : step.root;
+    const ProcessGroup& group = groups_[static_cast<std::size_t>(step.group)];
     if (step.kind == Kind::exchange) {
       std::vector<distributed::P2POp> ops = {
-          {PointToPoint::isend, tensor(call.gives[0]), other, {}, tag},
-          {PointToPoint::irecv, tensor(call.takes[0]), other, {}, tag}};
+          {PointToPoint::isend, tensor(call.gives[0]), other, group, tag},
+          {PointToPoint::irecv, tensor(call.takes[0]), other, group, tag}};
       if (step.value % 2 == 0) std::swap(ops[0], ops[1]);
       return dist.batch_isend_irecv(ops);
     }
     if (rank_ == step.root) {
-      if (call.is_async) return {dist.isend(tensor(call.gives[0]), other, {.tag = tag})};
-      dist.send(tensor(call.gives[0]), other, {.tag = tag});
+      if (call.is_async)
+        return {dist.isend(tensor(call.gives[0]), other, {.group = group, .tag = tag})};
+      dist.send(tensor(call.gives[0]), other, {.group = group, .tag = tag});
       return {};
     }
-    if (call.is_async) return {dist.irecv(tensor(call.takes[0]), other, {.tag = tag})};
-    dist.recv(tensor(call.takes[0]), other, {.tag = tag});
+    if (call.is_async)
+      return {dist.irecv(tensor(call.takes[0]), other, {.group = group, .tag = tag})};
+    dist.recv(tensor(call.takes[0]), other, {.group = group, .tag = tag});
     return {};
   }
 
@@ -194,20 +213,6 @@ class Rank {
   std::map<int, std::vector<Work>> works_;  // by step
 };
 
-// Enters the code of the exception that a rank threw, if that is what ended the run.
-void note(Machine::End& end, const Error& error) {
-  end.code = error.code();
-  end.text = error.what();
-  const auto* const spawn = dynamic_cast<const SpawnException*>(&error);
-  if (spawn == nullptr) return;
-  try {
-    std::rethrow_exception(spawn->nested());
-  } catch (const Error& nested) {
-    end.code = nested.code();
-  } catch (const std::exception&) {
-  }
-}
-
 }  // namespace
 
 Machine::Machine(const Topology& topology, const std::string& backend, const DPPolicy& dp)
@@ -234,11 +239,11 @@ Machine::End Machine::run(const Program& program) {
           own = make_tensors(torch_, dp_, rank, program.elements);
           Rank(torch_, groups_, program, rank, own,
                end.outcome.seen[static_cast<std::size_t>(rank)])
-              .run();
+              .run(end.refusal);
         },
         {}, program.ranks);
   } catch (const Error& error) {
-    note(end, error);
+    end.text = error.what();
     return end;
   }
   for (const RankTensors& own : tensors) {

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,9 @@ class Machine {
   Machine(const Topology& topology, const std::string& backend, const DPPolicy& dp);
 
   struct End {
-    std::string code;  // of the error that a rank was told; "": none
-    std::string text;
-    Outcome outcome;  // if there was none
+    std::optional<Refusal> refusal;  // the first
+    std::string text;                // of the error that ended the run; "": none
+    Outcome outcome;                 // if there was none
   };
   End run(const Program& program);
 

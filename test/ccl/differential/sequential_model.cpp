@@ -1,5 +1,7 @@
 #include "test/ccl/differential/sequential_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -273,18 +275,22 @@ std::vector<int> PendingCalls::waitable() const {
   return steps;
 }
 
-std::set<std::string> refusals(const Program& program) {
-  std::set<std::string> codes;
+std::string to_string(const Refusal& refusal) {
+  return fmt::format("{} of rank {} in step {}", refusal.code, refusal.rank, refusal.step);
+}
+
+std::set<Refusal> refusals(const Program& program) {
+  std::set<Refusal> found;
   for (int rank = 0; rank < program.ranks; ++rank) {
     PendingCalls pending;
     for (const int step : program.orders[static_cast<std::size_t>(rank)]) {
       const std::string code = pending.call(program, rank, step);
       if (code.empty()) continue;
-      codes.insert(code);
+      found.insert({rank, step, code});
       break;
     }
   }
-  return codes;
+  return found;
 }
 
 }  // namespace kernbench::test::differential

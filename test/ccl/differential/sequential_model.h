@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <compare>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,7 +38,7 @@ class PendingCalls {
  private:
   struct Pending {
     int step = 0;
-    int stream = 0;  // of a group's collectives: its number; of others, less than 0 and their own
+    int stream = 0;  // the group's number; of a message a negative number that no other has
     std::set<int> reads;
     std::set<int> writes;
   };
@@ -48,7 +49,17 @@ class PendingCalls {
   std::vector<Pending> pending_;  // in the order of their calls
 };
 
-// The codes with which ranks may be refused; none: the program is legal.
-std::set<std::string> refusals(const Program& program);
+// The call of a rank that is refused, and the code of the error.
+struct Refusal {
+  int rank = 0;
+  int step = 0;
+  std::string code;
+  friend auto operator<=>(const Refusal&, const Refusal&) = default;
+};
+std::string to_string(const Refusal& refusal);
+
+// The first refusal of each rank that has one: which of them comes first is a question of time.
+// None: the program is legal.
+std::set<Refusal> refusals(const Program& program);
 
 }  // namespace kernbench::test::differential

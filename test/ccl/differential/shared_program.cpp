@@ -63,11 +63,12 @@ class Generator {
                                    Operand::View::detached, Operand::View::reshaped};
     return {static_cast<int>(below(kTensors)), kViews[below(kViews.size())]};
   }
-  // Different ones, but for lists of outputs of who is not careful, now and then.
+  // They differ unless `may_repeat`.  Two are often the rows of the matrix.
   std::vector<Operand> some_tensors(std::size_t count, bool may_repeat) {
     std::array<int, kTensors> all{};
     std::iota(all.begin(), all.end(), 0);
     std::ranges::shuffle(all, random_);
+    if (count == 2 && chance(30)) return {{kFirstRow}, {kFirstRow + 1}};
     std::vector<Operand> operands;
     for (std::size_t i = 0; i < count; ++i) {
       operands.push_back(some_tensor());
@@ -147,12 +148,22 @@ class Generator {
     return call;
   }
 
+  int some_group_of(int rank, int other) {
+    const auto has = [&](const std::vector<int>& members) {
+      return std::ranges::count(members, rank) > 0 && std::ranges::count(members, other) > 0;
+    };
+    std::size_t group = below(program_.groups.size());
+    while (!has(program_.groups[group])) group = (group + 1) % program_.groups.size();
+    return static_cast<int>(group);
+  }
+
   void add_message() {
     if (program_.ranks == 1) return;
     Step step = new_step(chance(65) ? Kind::message : Kind::exchange);
     const auto ranks = static_cast<std::size_t>(program_.ranks);
     step.root = static_cast<int>(below(ranks));
     step.peer = (step.root + 1 + static_cast<int>(below(ranks - 1))) % program_.ranks;
+    step.group = some_group_of(step.root, step.peer);
     for (const int rank : {step.root, step.peer}) {
       Call call;
       call.is_async = step.kind == Kind::exchange || chance(75);
@@ -264,6 +275,11 @@ std::string text_of(const std::vector<Operand>& operands) {
 }
 
 }  // namespace
+
+bool are_rows(const std::vector<Operand>& operands) {
+  return operands.size() == 2 && operands[0].tensor == kFirstRow &&
+         operands[1].tensor == kFirstRow + 1;
+}
 
 double initial(int rank, int tensor, std::int64_t index) {
   return static_cast<double>((7 * rank + 3 * tensor + 5 * index) % 9 - 4);

@@ -52,7 +52,7 @@ struct Call {
 // A step that ranks take together, or one alone.
 struct Step {
   Kind kind = Kind::barrier;
-  int group = 0;  // in kGroups
+  int group = 0;  // in the program's groups
   ReduceOp op = ReduceOp::sum;
   int root = 0;  // global rank; of a message, the sender; of a rank alone, that rank
   int peer = 0;  // of a message or an exchange, the other rank
@@ -72,8 +72,9 @@ struct Program {
 };
 
 inline constexpr int kTensors = 5;  // of each rank
-// Two of them are the rows of a matrix; a call on both uses the matrix.
+// Two of them are the rows of a matrix; a call on both, in this order, uses the matrix.
 inline constexpr int kFirstRow = 2;
+bool are_rows(const std::vector<Operand>& operands);
 
 // The value of element `index` of a rank's tensor at the start.
 double initial(int rank, int tensor, std::int64_t index);
