@@ -9,6 +9,7 @@
 #include "benches/bench_state.h"
 #include "benches/content_hash.h"
 #include "benches/process_team.h"
+#include "benches/report.h"
 #include "benches/sweep_journal.h"
 #include "benches/sweep_run.h"
 #include "sim_engine/base/check.h"

@@ -22,7 +22,7 @@
 
 #include "benches/collected_context.h"
 #include "benches/console.h"
-#include "benches/report.h"
+#include "benches/row.h"
 #include "benches/settings.h"
 #include "ccl/config.h"
 #include "sim_engine/base/path_declaration.h"
@@ -33,6 +33,7 @@ namespace kernbench::benches {
 class Bench;
 class ProcessTeam;
 class SweepRun;
+struct EngineStatistics;
 
 struct BenchInfo {
   std::string name;

@@ -6,7 +6,7 @@
 
 #include "benches/console.h"
 #include "benches/gemm_run.h"
-#include "benches/report.h"
+#include "benches/row.h"
 
 namespace kernbench::benches {
 

@@ -8,6 +8,7 @@
 #include "benches/inputs.h"
 #include "benches/operators/operator_case.h"
 #include "benches/output_file.h"
+#include "benches/report.h"
 #include "ccl/config.h"
 
 namespace kernbench::benches {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "benches/bench.h"
+#include "benches/cell.h"
 #include "benches/evaluation/figure_artifacts.h"
 #include "benches/evaluation/gemm_evaluation.h"
 #include "benches/evaluation/gemm_figures.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "benches/report.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {

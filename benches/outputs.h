@@ -12,6 +12,8 @@
 
 namespace kernbench::benches {
 
+struct Report;
+
 class Outputs {
  public:
   // Throws IoError KB-I010 for what cannot be created, UsageError KB-U001 if two are one file, or

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "benches/cell.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {

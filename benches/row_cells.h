@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "benches/report.h"
+#include "benches/row.h"
 
 namespace kernbench::benches {
 

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "benches/cell.h"
+
 namespace kernbench::benches {
 
 namespace {
@@ -54,7 +56,7 @@ std::vector<Row> rows_from_json(const Json& json) {
   std::vector<Row> rows;
   for (const Json& cells : json) {
     Row& row = rows.emplace_back();
-    for (const auto& [column, cell] : cells.items()) row.set(column, cell_of(cell));
+    for (const auto& [column, cell] : cells.items()) row.set_cell(column, cell_of(cell));
   }
   return rows;
 }

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "benches/report.h"
+#include "benches/row.h"
 
 namespace kernbench::benches {
 

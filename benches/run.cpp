@@ -14,6 +14,7 @@
 #include "benches/inputs.h"
 #include "benches/interrupt.h"
 #include "benches/outputs.h"
+#include "benches/report.h"
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 

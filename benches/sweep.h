@@ -29,7 +29,7 @@
 
 #include "benches/bench.h"
 #include "benches/collected_context.h"
-#include "benches/report.h"
+#include "benches/row.h"
 
 namespace kernbench::benches {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "benches/row_cells.h"
-#include "benches/report.h"
+#include "benches/row.h"
 #include "benches/sweep.h"
 #include "ccl/config.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "benches/cell.h"
 #include "benches/evaluation/gemm_model.h"
 #include "benches/gemm_table.h"
 #include "sim_engine/components/routing.h"
@@ -121,7 +122,7 @@ Row simulate(PointContext& point, const GemmShape& shape, GemmOn on) {
   Row row;
   row.set("family", name_of(shape.family)).set("shape", shape.name);
   const Row columns = to_row(measured);
-  for (const auto& [column, cell] : columns.cells()) row.set(column, cell);
+  for (const auto& [column, cell] : columns.cells()) row.set_cell(column, cell);
   row.set("theoretical_ns", to_ns(theory.time))
       .set("theoretical_window_ns", to_ns(theory.window))
       .set("theoretical_gemm_count", theory.gemm_count)

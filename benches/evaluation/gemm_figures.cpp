@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "benches/cell.h"
 #include "benches/figure/bar_chart.h"
 #include "benches/figure/line_chart.h"
 #include "benches/inputs.h"

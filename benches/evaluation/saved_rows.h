@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/report.h"
+#include "benches/row.h"
 
 namespace kernbench::benches {
 

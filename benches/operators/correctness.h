@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "benches/operators/definition.h"
-#include "benches/report.h"
+#include "benches/row.h"
 #include "benches/sweep.h"
 
 namespace kernbench::benches::operators {

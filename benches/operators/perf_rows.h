@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "benches/operators/measurement.h"
-#include "benches/report.h"
+#include "benches/row.h"
 
 namespace kernbench::benches::operators {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "benches/report.h"
+#include "benches/row.h"
 
 namespace kernbench::benches {
 

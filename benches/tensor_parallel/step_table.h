@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "benches/bench.h"
-#include "benches/report.h"
+#include "benches/row.h"
 
 namespace kernbench::benches {
 

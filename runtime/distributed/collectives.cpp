@@ -9,6 +9,7 @@
 
 #include "runtime/context/runtime_context.h"
 #include "runtime/context/simulation.h"
+#include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
@@ -95,7 +96,7 @@ int DistributedContext::root_of(std::string_view function, const Call& call,
         fmt::format("Group rank {} is not part of group <{}>", *in_group, call.group->name));
   }
   if (const auto rank = call.group->rank_of(*global)) return *rank;
-  if (call.group == world_.get()) {
+  if (call.group == state_->world.get()) {
     wrong_argument(fmt::format("{}::{}: invalid {} rank: {}", backend_class(), function,
                                role_of_rank(function), *global));
   }

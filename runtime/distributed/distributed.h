@@ -5,10 +5,8 @@
 #include <any>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <source_location>
 #include <span>
 #include <string>
@@ -255,7 +253,7 @@ class DistributedContext {
   friend class multiprocessing::Multiprocessing;
   friend class multiprocessing::World;
 
-  // Of a member that calls.
+  // The calling member: its group and its rank there.
   struct Call {
     Group* group = nullptr;
     int rank = 0;  // in the group
@@ -355,32 +353,10 @@ class DistributedContext {
   Objects exchange(std::string_view function, const Call& call, std::any own,
                    const std::optional<int>& root, Location location);
 
-  // A group that ranks are making: until all that are to call have called.
-  struct NewGroup {
-    std::shared_ptr<Group> group;
-    int handed_out = 0;
-  };
-  // Groups of the same ranks, made by their members alone.
-  struct LocalGroups {
-    std::map<int, NewGroup> made;  // by their order: those that not all members have yet
-    std::map<int, int> taken;      // by global rank: how many it has
-  };
-  struct ObjectExchange;
+  struct State;  // distributed_state.h
 
   RuntimeContext& torch_;
-  std::unique_ptr<Backend> backend_;
-  std::shared_ptr<Group> world_;
-  std::map<int, std::shared_ptr<Group>> groups_;          // the others, by number
-  std::map<std::uint64_t, NewGroup> new_groups_;          // by operation
-  std::map<std::vector<int>, LocalGroups> local_groups_;  // by ranks
-  int group_count_ = 0;                                   // for names
-  std::map<std::uint64_t, std::shared_ptr<ObjectExchange>> object_exchanges_;
-  std::map<int, WorkList> works_;   // by global rank
-  std::uint64_t issued_count_ = 0;  // operations that ranks went on beside
-  bool initialized_for_all_ = false;
-  std::set<int> initialized_ranks_;   // those that called init_process_group() themselves
-  std::optional<int> started_ranks_;  // by the spawn() that is or was the last to run
-  std::set<int> returned_ranks_;      // of those
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace distributed

@@ -8,6 +8,7 @@
 
 #include "runtime/context/runtime_context.h"
 #include "runtime/context/simulation.h"
+#include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
@@ -19,8 +20,8 @@ using runtime::FiberLocal;
 // Whether the group is there, for the caller: a rank may have destroyed it where others have not.
 bool DistributedContext::is_registered(const ProcessGroup& group) const {
   if (group.group() == nullptr) return false;
-  const auto known = groups_.find(group.group()->number);
-  if (known == groups_.end() || known->second != group.group()) return false;
+  const auto known = state_->groups.find(group.group()->number);
+  if (known == state_->groups.end() || known->second != group.group()) return false;
   const auto rank = group.group()->rank_of(local().rank);
   return local().kind != FiberLocal::Kind::rank || !rank || !group.group()->has_left(*rank);
 }
@@ -29,14 +30,14 @@ bool DistributedContext::is_registered(const ProcessGroup& group) const {
 Group* DistributedContext::find(const ProcessGroup& group) const {
   backend();
   if (!group.is_default() && !is_registered(group)) return nullptr;
-  Group* const found = group.is_default() ? world_.get() : group.group().get();
+  Group* const found = group.is_default() ? state_->world.get() : group.group().get();
   return found->rank_of(local().rank) ? found : nullptr;
 }
 
 // The group, of which the caller need not be a member.
 Group& DistributedContext::registered(const ProcessGroup& group) const {
   backend();
-  if (group.is_default()) return *world_;
+  if (group.is_default()) return *state_->world;
   if (!is_registered(group)) {
     misuse(
         fmt::format("Group {} is not registered, please create group with "
@@ -75,22 +76,23 @@ int DistributedContext::get_pg_count() const {
     const auto rank = entry.second->rank_of(local().rank);
     return rank && !entry.second->has_left(*rank);
   };
-  return 1 + static_cast<int>(std::ranges::count_if(groups_, is_member));
+  return 1 + static_cast<int>(std::ranges::count_if(state_->groups, is_member));
 }
 
 std::shared_ptr<Group> DistributedContext::make_group(std::vector<int> ranks,
                                                       std::string_view description) {
-  auto group = std::make_shared<Group>(group_count_, std::string(description), std::move(ranks));
+  auto group =
+      std::make_shared<Group>(state_->group_count, std::string(description), std::move(ranks));
   group->is_of_ranks = local().kind == FiberLocal::Kind::rank;
   note_absent_ranks(*group);
-  ++group_count_;
+  ++state_->group_count;
   return group;
 }
 
 const std::shared_ptr<Group>& DistributedContext::register_group(std::vector<int> ranks,
                                                                  std::string_view description) {
-  const int number = group_count_;
-  return groups_[number] = make_group(std::move(ranks), description);
+  const int number = state_->group_count;
+  return state_->groups[number] = make_group(std::move(ranks), description);
 }
 
 // When all members have destroyed it, nobody can call anything of it, but calls may be under way.
@@ -98,7 +100,8 @@ const std::shared_ptr<Group>& DistributedContext::register_group(std::vector<int
 void DistributedContext::forget_if_destroyed(const std::shared_ptr<Group>& group) {
   if (std::ranges::find(group->has_destroyed, false) != group->has_destroyed.end()) return;
   group->release();
-  if (group->is_of_ranks || local().kind != FiberLocal::Kind::rank) groups_.erase(group->number);
+  if (group->is_of_ranks || local().kind != FiberLocal::Kind::rank)
+    state_->groups.erase(group->number);
 }
 
 ProcessGroup DistributedContext::handle_for_caller(const std::shared_ptr<Group>& group) const {
@@ -129,16 +132,16 @@ std::vector<int> DistributedContext::checked_ranks(std::span<const int> given,
     wrong_argument(
         fmt::format("ranks list must not contain duplicate entries, got {}", list_of(given)));
   }
-  if (!options.backend.empty() && options.backend != backend_->name()) {
+  if (!options.backend.empty() && options.backend != state_->backend->name()) {
     misuse(fmt::format("new_group: backend '{}' beside '{}'; all groups of a run have one backend",
-                       options.backend, backend_->name()));
+                       options.backend, state_->backend->name()));
   }
   return options.sort_ranks ? sorted : ranks;
 }
 
 ProcessGroup DistributedContext::new_group(Location location) {
   backend();
-  return new_group(world_->ranks, {}, location);
+  return new_group(state_->world->ranks, {}, location);
 }
 
 ProcessGroup DistributedContext::new_group(std::span<const int> given,
@@ -160,13 +163,13 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
                                           .members = ranks,
                                           .location = location};
   const auto [arrived, flight] = arrive(*call, fingerprint, {});
-  NewGroup& made = new_groups_[arrived.operation];
+  State::NewGroup& made = state_->new_groups[arrived.operation];
   if (made.group == nullptr) {
     made.group = register_group(std::move(ranks), options.group_desc);
   }
   const ProcessGroup handle = handle_for_caller(made.group);
   torch_.simulation().flight_recorder().complete(local().rank, flight, torch_.simulation().now());
-  if (++made.handed_out == world_->size()) new_groups_.erase(arrived.operation);
+  if (++made.handed_out == state_->world->size()) state_->new_groups.erase(arrived.operation);
   return handle;
 }
 
@@ -175,9 +178,9 @@ ProcessGroup DistributedContext::new_local_group(std::vector<int> ranks,
                                                  const NewGroupOptions& options) {
   if (std::ranges::find(ranks, local().rank) == ranks.end()) return ProcessGroup::non_member();
   const auto member_count = static_cast<int>(ranks.size());
-  LocalGroups& same = local_groups_[ranks];
+  State::LocalGroups& same = state_->local_groups[ranks];
   const int index = same.taken[local().rank]++;
-  NewGroup& made = same.made[index];
+  State::NewGroup& made = same.made[index];
   if (made.group == nullptr) made.group = register_group(std::move(ranks), options.group_desc);
   const ProcessGroup handle(made.group);
   if (++made.handed_out == member_count) same.made.erase(index);

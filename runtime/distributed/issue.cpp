@@ -10,6 +10,7 @@
 #include "runtime/context/runtime_context.h"
 #include "runtime/context/simulation.h"
 #include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/in_collective.h"
 #include "runtime/distributed/mailbox.h"
@@ -95,13 +96,13 @@ std::optional<DistributedContext::Call> DistributedContext::begin(std::string_vi
     throw CollectiveError("KB-R012",
                           fmt::format("{} called inside kernel '{}'", function, local().kernel));
   }
-  const int callers = world_->size();
-  if (backend_->has_single_driver() && local().rank > 0) {
+  const int callers = state_->world->size();
+  if (state_->backend->has_single_driver() && local().rank > 0) {
     throw CollectiveError(
         "KB-C006", fmt::format("rank {} called {}, but the ranks of this group are {} PEs, for "
                                "which a single driver calls: call it outside spawn(), or take "
                                "world_size out of ccl.yaml",
-                               local().rank, function, backend_->world_size()));
+                               local().rank, function, state_->backend->world_size()));
   }
   if (local().rank >= callers) {
     throw CollectiveError("KB-C006",
@@ -193,7 +194,7 @@ Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerpri
       call.group->timelines[static_cast<std::size_t>(call.rank)];
   if (!async_op) {
     run(issued);
-    stream->know(issued_count_);  // it has waited for those before it
+    stream->know(state_->issued_count);  // it has waited for those before it
     return {};
   }
   const std::shared_ptr<Work::State> work =
@@ -236,9 +237,9 @@ void DistributedContext::run(const Issued& issued) {
 void DistributedContext::note(CollectiveFingerprint& fingerprint, const Tensor& x) const {
   distributed::note(fingerprint, x);
   if (!is_partial(fingerprint.placement)) return;
-  const auto own = works_.find(local().rank);
+  const auto own = state_->works.find(local().rank);
   const bool will_be_summed =
-      own != works_.end() &&
+      own != state_->works.end() &&
       std::ranges::any_of(own->second.all(), [&](const auto& work) { return work->will_write(x); });
   if (will_be_summed) fingerprint.placement = summed(fingerprint.placement);
 }
@@ -247,7 +248,8 @@ void DistributedContext::note(CollectiveFingerprint& fingerprint, const Tensor& 
 // not the only member.)
 bool DistributedContext::changes_nothing(const Group& group,
                                          const CollectiveRequest& request) const {
-  if (group.size() > 1 || backend_->world_size() != backend_->caller_count()) return false;
+  if (group.size() > 1 || state_->backend->world_size() != state_->backend->caller_count())
+    return false;
   if (request.gives.empty()) return true;  // a barrier
   const Block& gives = request.gives.front();
   const Block& takes = request.takes.front();
@@ -257,18 +259,18 @@ bool DistributedContext::changes_nothing(const Group& group,
 
 // Made when it is first needed: of many groups, most run nothing.
 std::shared_ptr<Communicator> DistributedContext::communicator_of(Group& group) {
-  if (group.communicator == nullptr) group.communicator = backend_->connect(group.ranks);
+  if (group.communicator == nullptr) group.communicator = state_->backend->connect(group.ranks);
   return group.communicator;
 }
 
 // Operations with the same `stream` end in the order of their issue.
 std::shared_ptr<Work::State> DistributedContext::make_work(
     std::string description, std::shared_ptr<runtime::Timeline> stream) {
-  WorkList& works = works_[local().rank];
+  WorkList& works = state_->works[local().rank];
   auto work = std::make_shared<Work::State>(
       torch_.shared_simulation(),
       std::make_shared<runtime::OperationUnderWay>(runtime::OperationUnderWay{
-          std::move(description), ++issued_count_, std::move(stream), works.timeline()}));
+          std::move(description), ++state_->issued_count, std::move(stream), works.timeline()}));
   work->rank = local().rank;
   works.add(work);
   return work;
@@ -292,7 +294,7 @@ void DistributedContext::start(const std::shared_ptr<Work::State>& work,
 
 // The failure of a work that nobody has waited for, which may be why others wait for ever.
 std::exception_ptr DistributedContext::unnoticed_failure() const {
-  for (const auto& [rank, works] : works_) {
+  for (const auto& [rank, works] : state_->works) {
     for (const std::shared_ptr<Work::State>& work : works.all()) {
       if (work->failure != nullptr && !work->is_waited_for) return work->failure;
     }
@@ -300,7 +302,7 @@ std::exception_ptr DistributedContext::unnoticed_failure() const {
   return nullptr;
 }
 
-struct DistributedContext::ObjectExchange {
+struct DistributedContext::State::ObjectExchange {
   explicit ObjectExchange(int members) : objects(static_cast<std::size_t>(members)) {}
   std::vector<std::any> objects;  // by group rank
   int arrived = 0;
@@ -321,12 +323,12 @@ DistributedContext::Objects DistributedContext::exchange(std::string_view functi
   const auto [arrived, flight] = arrive(call, fingerprint, {});
   InCollective in(torch_.simulation(), *call.group, fingerprint, arrived.sequence, flight);
   in.started();
-  std::shared_ptr<ObjectExchange>& entry = object_exchanges_[arrived.operation];
-  if (entry == nullptr) entry = std::make_shared<ObjectExchange>(call.group->size());
-  const std::shared_ptr<ObjectExchange> meeting = entry;
+  std::shared_ptr<State::ObjectExchange>& entry = state_->object_exchanges[arrived.operation];
+  if (entry == nullptr) entry = std::make_shared<State::ObjectExchange>(call.group->size());
+  const std::shared_ptr<State::ObjectExchange> meeting = entry;
   meeting->objects[static_cast<std::size_t>(call.rank)] = std::move(own);
   if (++meeting->arrived == call.group->size()) {
-    object_exchanges_.erase(arrived.operation);
+    state_->object_exchanges.erase(arrived.operation);
     for (runtime::Completion* waiter : std::exchange(meeting->waiters, {})) waiter->signal();
     in.completed();
     return Objects(meeting, &meeting->objects);

@@ -10,6 +10,7 @@
 #include "runtime/context/runtime_context.h"
 #include "runtime/context/simulation.h"
 #include "runtime/distributed/backend.h"
+#include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
@@ -19,7 +20,8 @@ namespace kernbench::distributed {
 
 using runtime::FiberLocal;
 
-DistributedContext::DistributedContext(RuntimeContext& torch) : torch_(torch) {}
+DistributedContext::DistributedContext(RuntimeContext& torch)
+    : torch_(torch), state_(std::make_unique<State>()) {}
 DistributedContext::~DistributedContext() = default;
 
 bool DistributedContext::is_backend_available(std::string_view backend) {
@@ -31,8 +33,8 @@ const FiberLocal& DistributedContext::local() const {
 }
 
 bool DistributedContext::is_initialized() const {
-  return initialized_for_all_ ||
-         (local().kind == FiberLocal::Kind::rank && initialized_ranks_.contains(local().rank));
+  return state_->initialized_for_all || (local().kind == FiberLocal::Kind::rank &&
+                                         state_->initialized_ranks.contains(local().rank));
 }
 
 void DistributedContext::init_process_group(std::string_view name, const InitOptions& options) {
@@ -42,28 +44,28 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
     misuse(fmt::format("Unknown c10d backend type {}; there are: {}", name,
                        fmt::join(backend_names(), ", ")));
   }
-  if (backend_ != nullptr && backend_->name() != name) {
+  if (state_->backend != nullptr && state_->backend->name() != name) {
     misuse(
         fmt::format("init_process_group: another rank has made the group with backend '{}', not "
                     "'{}'",
-                    backend_->name(), name));
+                    state_->backend->name(), name));
   }
   std::unique_ptr<Backend> made;  // and unmade again if an argument is wrong
-  if (backend_ == nullptr) made = factory(torch_, torch_.options().ccl.get());
-  check_init(made == nullptr ? *backend_ : *made, options);
-  if (made != nullptr) backend_ = std::move(made);
-  if (world_ == nullptr) {
-    const bool takes_some = options.world_size != -1 && !backend_->has_single_driver();
-    std::vector<int> ranks(
-        static_cast<std::size_t>(takes_some ? options.world_size : backend_->caller_count()));
+  if (state_->backend == nullptr) made = factory(torch_, torch_.options().ccl.get());
+  check_init(made == nullptr ? *state_->backend : *made, options);
+  if (made != nullptr) state_->backend = std::move(made);
+  if (state_->world == nullptr) {
+    const bool takes_some = options.world_size != -1 && !state_->backend->has_single_driver();
+    std::vector<int> ranks(static_cast<std::size_t>(takes_some ? options.world_size
+                                                               : state_->backend->caller_count()));
     std::iota(ranks.begin(), ranks.end(), 0);
-    world_ = make_group(std::move(ranks), "default_pg");
-    communicator_of(*world_);
+    state_->world = make_group(std::move(ranks), "default_pg");
+    communicator_of(*state_->world);
   }
   if (local().kind == FiberLocal::Kind::rank) {
-    initialized_ranks_.insert(local().rank);
+    state_->initialized_ranks.insert(local().rank);
   } else {
-    initialized_for_all_ = true;
+    state_->initialized_for_all = true;
   }
 }
 
@@ -80,7 +82,8 @@ void check_init_method(std::string_view url) {
 }  // namespace
 
 int DistributedContext::world_size_on(const Backend& backend) const {
-  return world_ == nullptr || backend.has_single_driver() ? backend.world_size() : world_->size();
+  return state_->world == nullptr || backend.has_single_driver() ? backend.world_size()
+                                                                 : state_->world->size();
 }
 
 void DistributedContext::check_world_size(const Backend& backend, int world_size) const {
@@ -90,7 +93,7 @@ void DistributedContext::check_world_size(const Backend& backend, int world_size
     misuse(fmt::format("world_size ({}) is not the number of PEs that are ranks ({})", world_size,
                        known));
   }
-  if (world_ != nullptr) {
+  if (state_->world != nullptr) {
     misuse(fmt::format("world_size ({}) is not that of the group which another rank has made ({})",
                        world_size, known));
   }
@@ -103,7 +106,7 @@ void DistributedContext::check_world_size(const Backend& backend, int world_size
 void DistributedContext::check_init(const Backend& backend, const InitOptions& options) const {
   check_init_method(options.init_method);
   check_world_size(backend, options.world_size);
-  const bool takes_some = options.world_size != -1 && world_ == nullptr;
+  const bool takes_some = options.world_size != -1 && state_->world == nullptr;
   const int world_size = takes_some ? options.world_size : world_size_on(backend);
   if (options.rank >= world_size) {
     misuse(fmt::format("Cannot init process group where rank ({}) >= world_size ({})", options.rank,
@@ -133,11 +136,11 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
     }
     return forget_if_destroyed(found);
   }
-  if (is_rank && !initialized_ranks_.contains(local().rank)) {
+  if (is_rank && !state_->initialized_ranks.contains(local().rank)) {
     misuse("the process group was made before spawn() and is destroyed after it, not by a rank");
   }
-  const bool ranks_run =
-      started_ranks_ && static_cast<int>(returned_ranks_.size()) < *started_ranks_;
+  const bool ranks_run = state_->started_ranks &&
+                         static_cast<int>(state_->returned_ranks.size()) < *state_->started_ranks;
   if (!is_rank && ranks_run) misuse("destroy_process_group while ranks run: join() them first");
   wait_for_works();  // they use what goes now
   leave_default_group();
@@ -146,15 +149,15 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
 // The last to leave takes it down.
 void DistributedContext::leave_default_group() {
   if (local().kind == FiberLocal::Kind::rank) {
-    initialized_ranks_.erase(local().rank);
+    state_->initialized_ranks.erase(local().rank);
   } else {
-    initialized_for_all_ = false;
+    state_->initialized_for_all = false;
   }
-  if (initialized_for_all_ || !initialized_ranks_.empty()) return;
-  const std::unique_ptr<Backend> closing = std::move(backend_);
+  if (state_->initialized_for_all || !state_->initialized_ranks.empty()) return;
+  const std::unique_ptr<Backend> closing = std::move(state_->backend);
   forget_groups(Forget::all);
-  world_.reset();
-  group_count_ = 0;
+  state_->world.reset();
+  state_->group_count = 0;
   closing->close();
 }
 
@@ -164,7 +167,7 @@ Backend& DistributedContext::backend() const {
         "Default process group has not been initialized, please make sure to call "
         "init_process_group.");
   }
-  return *backend_;
+  return *state_->backend;
 }
 
 int DistributedContext::get_rank(const ProcessGroup& group) const {
@@ -194,36 +197,36 @@ int DistributedContext::get_world_size(const ProcessGroup& group) const {
 std::string DistributedContext::get_backend(const ProcessGroup& group) const {
   backend();
   if (find(group) == nullptr) misuse("Invalid process group specified");
-  return std::string(backend_->name());
+  return std::string(state_->backend->name());
 }
 
 // Who is not there, from the start.
 void DistributedContext::note_absent_ranks(Group& group) {
-  for (int rank = 0; rank < group.size() && started_ranks_; ++rank) {
+  for (int rank = 0; rank < group.size() && state_->started_ranks; ++rank) {
     const int global = group.ranks[static_cast<std::size_t>(rank)];
-    if (global >= *started_ranks_) group.ledger.leave(rank, false);
-    if (returned_ranks_.contains(global)) group.ledger.leave(rank, true);
+    if (global >= *state_->started_ranks) group.ledger.leave(rank, false);
+    if (state_->returned_ranks.contains(global)) group.ledger.leave(rank, true);
   }
 }
 
 void DistributedContext::ranks_start(int nprocs) {
-  started_ranks_ = nprocs;
+  state_->started_ranks = nprocs;
   torch_.simulation().flight_recorder().clear();
-  returned_ranks_.clear();
+  state_->returned_ranks.clear();
   forget_groups(Forget::of_ranks);
   begin_anew();
 }
 
 // The caller's, whether they end well or not.
 void DistributedContext::wait_for_works() {
-  for (const auto& work : std::vector(works_[local().rank].all())) {
+  for (const auto& work : std::vector(state_->works[local().rank].all())) {
     work->wait([&] { return work->describe_wait(); });
   }
   know_all_done(local().rank);
 }
 
 void DistributedContext::know_all_done(int rank) {
-  works_[rank].timeline()->know(issued_count_);
+  state_->works[rank].timeline()->know(state_->issued_count);
 }
 
 // A rank may leave works behind: they end, as torch's do, but it should have waited for them.  It
@@ -232,7 +235,7 @@ void DistributedContext::rank_ends() {
   constexpr int kMostWarnings = 5;
   const int rank = local().rank;
   int left = 0;
-  while (const std::shared_ptr<Work::State> work = works_[rank].take_last()) {
+  while (const std::shared_ptr<Work::State> work = state_->works[rank].take_last()) {
     work->wait([&] { return work->describe_wait(); });
     work->know();
     if (work->is_waited_for) continue;
@@ -246,50 +249,50 @@ void DistributedContext::rank_ends() {
                rank, left - kMostWarnings);
   }
   know_all_done(rank);
-  if (initialized_ranks_.contains(rank)) leave_default_group();
+  if (state_->initialized_ranks.contains(rank)) leave_default_group();
 }
 
 void DistributedContext::rank_returned(int rank) {
-  returned_ranks_.insert(rank);
+  state_->returned_ranks.insert(rank);
   const auto leave = [&](Group& group) {
     if (const auto member = group.rank_of(rank)) group.ledger.leave(*member, true);
   };
-  if (world_ != nullptr) leave(*world_);
-  for (const auto& [number, group] : groups_) leave(*group);
+  if (state_->world != nullptr) leave(*state_->world);
+  for (const auto& [number, group] : state_->groups) leave(*group);
 }
 
 void DistributedContext::run_abandoned() {
   const auto abandon = [](const Group& group) {
     if (group.communicator != nullptr) group.communicator->abandon();
   };
-  initialized_ranks_.clear();
-  started_ranks_.reset();
-  forget_groups(initialized_for_all_ ? Forget::of_ranks : Forget::all);
-  if (!initialized_for_all_) {
-    world_.reset();
-    backend_.reset();
+  state_->initialized_ranks.clear();
+  state_->started_ranks.reset();
+  forget_groups(state_->initialized_for_all ? Forget::of_ranks : Forget::all);
+  if (!state_->initialized_for_all) {
+    state_->world.reset();
+    state_->backend.reset();
   }
-  if (world_ == nullptr) return;
-  abandon(*world_);
-  for (const auto& [number, group] : groups_) abandon(*group);
+  if (state_->world == nullptr) return;
+  abandon(*state_->world);
+  for (const auto& [number, group] : state_->groups) abandon(*group);
   begin_anew();
 }
 
 // Calls are counted anew.
 void DistributedContext::begin_anew() {
-  for (const auto& [rank, works] : works_) {
+  for (const auto& [rank, works] : state_->works) {
     for (const std::shared_ptr<Work::State>& work : works.all()) work->release();
-    works.timeline()->know(issued_count_);
+    works.timeline()->know(state_->issued_count);
   }
-  works_.clear();
-  object_exchanges_.clear();
+  state_->works.clear();
+  state_->object_exchanges.clear();
   const auto begin = [&](Group& group) {
     group.begin_anew();
     group.has_destroyed.assign(group.ranks.size(), false);
     note_absent_ranks(group);
   };
-  if (world_ != nullptr) begin(*world_);
-  for (const auto& [number, group] : groups_) begin(*group);
+  if (state_->world != nullptr) begin(*state_->world);
+  for (const auto& [number, group] : state_->groups) begin(*group);
 }
 
 void DistributedContext::forget_groups(Forget which) {
@@ -300,9 +303,9 @@ void DistributedContext::forget_groups(Forget which) {
     group.release();
     return true;
   };
-  std::erase_if(groups_, forget);
-  new_groups_.clear();
-  local_groups_.clear();
+  std::erase_if(state_->groups, forget);
+  state_->new_groups.clear();
+  state_->local_groups.clear();
 }
 
 }  // namespace kernbench::distributed

@@ -10,6 +10,7 @@
 
 #include "runtime/context/simulation.h"
 #include "runtime/distributed/group.h"
+#include "runtime/distributed/work_list.h"
 #include "runtime/distributed/work_state.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"

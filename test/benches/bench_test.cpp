@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "benches/bench_request.h"
+#include "benches/report.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"

@@ -10,6 +10,7 @@
 #include "benches/bench.h"
 #include "benches/bench_request.h"
 #include "benches/inputs.h"
+#include "benches/report.h"
 
 namespace kernbench::test {
 

@@ -87,6 +87,7 @@ TEST_CASE("points that are finished are kept when another one computes", "[cli][
   CHECK(Json::parse(folder.read("r.json"))["rows"] == Json::parse(R"([{"i": 0}, {"i": 1}])"));
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // which takes SIGSEGV
 TEST_CASE("whatever signal ends the program, nothing half-written is left", "[cli][signals]") {
   const int signal =
       GENERATE(SIGQUIT, SIGABRT, SIGALRM, SIGUSR2, SIGSEGV, SIGXCPU, SIGVTALRM, SIGSYS);
@@ -95,6 +96,8 @@ TEST_CASE("whatever signal ends the program, nothing half-written is left", "[cl
   CHECK(result.exit_code == 128 + signal);
   for (const std::string& name : folder.names()) CHECK(name.starts_with("kb-fr-"));  // of abort()
 }
+
+#endif
 
 TEST_CASE("SIGUSR1 prints the state of all ranks, and the run goes on", "[cli][signals]") {
   const TemporaryFolder folder;
@@ -140,6 +143,7 @@ TEST_CASE("a small stack is enough", "[cli][limits]") {
   }
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // which opens a pipe to look at an object
 TEST_CASE("without descriptors the program says so", "[cli][limits]") {
   const int count = GENERATE(4, 5);  // room for one result, or for two
   const ProgramResult result =
@@ -151,5 +155,6 @@ TEST_CASE("without descriptors the program says so", "[cli][limits]") {
         "kernbench: error: [KB-L003] cannot create '/dev/null': Too many open files; close files, "
         "or raise `ulimit -n`\n");
 }
+#endif
 
 }  // namespace kernbench::test::cli_signals_test

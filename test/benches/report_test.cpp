@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <limits>
+#include <optional>
 
 namespace kernbench::benches::report_test {
 

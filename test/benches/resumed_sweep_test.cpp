@@ -6,6 +6,7 @@
 #include <set>
 
 #include "benches/bench_request.h"
+#include "benches/cell.h"
 #include "benches/sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"

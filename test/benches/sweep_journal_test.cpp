@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "benches/cell.h"
 #include "benches/content_hash.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"

@@ -7,6 +7,7 @@
 #include <latch>
 #include <semaphore>
 
+#include "benches/cell.h"
 #include "benches/context_set.h"
 #include "ccl/ahbm_backend.h"
 #include "sim_engine/base/check.h"

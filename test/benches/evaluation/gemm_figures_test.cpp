@@ -89,10 +89,10 @@ TEST_CASE("figures of no rows, and of arrays without a rate, say so and do not f
                                .set("time_ns", 0.0)
                                .set("theoretical_ns", 0.0)
                                .set("tflops", 0.0)
-                               .set("peak_tflops", Cell(nullptr))
-                               .set("utilization", Cell(nullptr))
+                               .set("peak_tflops", std::optional<double>())
+                               .set("utilization", std::optional<double>())
                                .set("hbm_bytes", 64)
-                               .set("hbm_gbs", Cell(nullptr));
+                               .set("hbm_gbs", std::optional<double>());
   const std::vector<Row> rows = {nothing_takes_time};
   for (const std::string& svg :
        {agreement_figure(rows, topology()), square_utilization_figure(rows, topology()),

@@ -69,7 +69,7 @@ TEST_CASE("milestone-1h-gemm leaves all its files, theory and measurement agree"
 }
 
 TEST_CASE("MILESTONE_FAST=1 draws the same from what is saved, and simulates nothing",
-          "[evaluation][cli]") {
+          "[evaluation][cli][exhaustive]") {
   const TemporaryFolder folder;
   REQUIRE(run_milestone(folder, false).exit_code == 0);
   const Json first = report_in(folder);

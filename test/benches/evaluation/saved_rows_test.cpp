@@ -1,9 +1,11 @@
 // ADR-0044: saved rows come back as they were, or not at all.
 
+#include "benches/cell.h"
 #include "benches/evaluation/saved_rows.h"
 
 #include <catch2/catch.hpp>
 #include <limits>
+#include <optional>
 
 #include "test/benches/program_under_test.h"
 
@@ -20,7 +22,7 @@ std::vector<Row> some_rows() {
               .set("count", std::int64_t{1} << 60)
               .set("time_ns", 0.1)
               .set("whole", 3.0)
-              .set("wrong", Cell(nullptr))
+              .set("wrong", std::optional<std::int64_t>())
               .set("ok", true),
           Row().set("count", -1).set("time_ns", std::numeric_limits<double>::infinity())};
 }

@@ -191,7 +191,7 @@ TEST_CASE("no text of a figure leaves the page or lies on another", "[figure][sa
   }
 }
 
-TEST_CASE("nor in any other chart", "[figure][samples]") {
+TEST_CASE("nor in any other chart", "[figure][samples][exhaustive]") {
   RandomCharts charts(1);
   for (int i = 0; i < 400; ++i) {
     for (const auto& svg : {to_svg(charts.line_chart()), to_svg(charts.bar_chart())}) {

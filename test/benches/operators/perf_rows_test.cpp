@@ -1,3 +1,4 @@
+#include "benches/cell.h"
 #include "benches/operators/perf_rows.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // What a step comes to, of ranks whose times are made up.
 
+#include "benches/cell.h"
 #include "benches/tensor_parallel/step_result.h"
 
 #include <catch2/catch.hpp>

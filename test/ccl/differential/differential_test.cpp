@@ -18,16 +18,14 @@
 #include <tuple>
 
 #include "test/ccl/differential/program_runner.h"
+#include "test/support/sanitized.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::differential {
 namespace {
 
-// The sanitizers make a program about twenty times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint32_t kPrograms = 500;
-#elif defined(__OPTIMIZE__)
-constexpr std::uint32_t kPrograms = 10'000;
+#if defined(__OPTIMIZE__)
+constexpr std::uint32_t kPrograms = kIsSanitized ? 500 : 10'000;
 #else
 constexpr std::uint32_t kPrograms = 2'000;
 #endif

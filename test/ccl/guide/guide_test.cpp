@@ -36,7 +36,7 @@ TEST_CASE("the Korean guide shows the same code, files, commands and output", "[
   check_translation(kGuide);
 }
 
-TEST_CASE("the commands in the guide print what it shows", "[guide]") {
+TEST_CASE("the commands in the guide print what it shows", "[guide][exhaustive]") {
   const TemporaryFolder folder;
   for (const GuideFile& file : files_in(kGuide, "yaml")) folder.write(file.name, file.text);
   check_commands(kGuide, 8, [&](const auto& words) { return output_of(words, folder); });

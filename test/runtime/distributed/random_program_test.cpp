@@ -10,11 +10,13 @@
 
 #include "test/runtime/distributed/local_world.h"
 #include "test/runtime/distributed/program_outcome.h"
+#include "test/support/sanitized.h"
 
 namespace kernbench::test::random_program_test {
 namespace {
 
-constexpr int kProgramsPerSize = 2'000;  // five sizes: 10,000
+constexpr int kProgramsPerSize = kIsSanitized ? 100 : 2'000;  // of five sizes
+constexpr int kPrograms = 5 * kProgramsPerSize;
 
 // One collective of a rank changed; false if it is in none with others.
 bool spoil_collective(std::mt19937& random, const RandomProgram& program, int rank,
@@ -88,8 +90,7 @@ std::set<std::string> possible_ends(std::mt19937& random, const RandomProgram& p
   return ends;
 }
 
-TEST_CASE("10,000 random legal programs compute what a plain reference does",
-          "[distributed][random]") {
+TEST_CASE("random legal programs compute what a plain reference does", "[distributed][random]") {
   int wrong = 0;
   for (int ranks = 2; ranks <= 6; ++ranks) {
     LocalWorld world(ranks);
@@ -139,7 +140,7 @@ IllegalProgram make_illegal(std::mt19937& random, int ranks, bool has_messages, 
   return illegal;
 }
 
-TEST_CASE("10,000 random illegal programs end with the right code", "[distributed][random]") {
+TEST_CASE("random illegal programs end with the right code", "[distributed][random]") {
   std::map<std::string, int> ends;
   int ambiguous = 0;
   bool is_right = true;
@@ -158,9 +159,9 @@ TEST_CASE("10,000 random illegal programs end with the right code", "[distribute
     }
   }
   CHECK(ends.size() == 3);
-  CHECK(ends["KB-C001"] > 3'000);
-  CHECK(ends["KB-C002"] > 300);
-  CHECK(ends["KB-D001"] > 5 * 667);  // those with messages, and crossed groups
+  CHECK(ends["KB-C001"] * 10 > kPrograms * 3);
+  CHECK(ends["KB-C002"] * 100 > kPrograms * 3);
+  CHECK(ends["KB-D001"] * 3 > kPrograms);  // those with messages, and crossed groups
   CHECK(ambiguous < 100);
 }
 

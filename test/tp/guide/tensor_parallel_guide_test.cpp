@@ -33,7 +33,8 @@ TEST_CASE("the Korean guide to tensor parallelism shows the same", "[guide]") {
   check_translation(kGuide);
 }
 
-TEST_CASE("the commands in the guide to tensor parallelism print what it shows", "[guide]") {
+TEST_CASE("the commands in the guide to tensor parallelism print what it shows",
+          "[guide][exhaustive]") {
   check_commands(kGuide, 7, output_of);
 }
 

@@ -21,7 +21,7 @@ TEST_CASE("the Korean guide to operators shows the same", "[guide]") {
   check_translation(kGuide);
 }
 
-TEST_CASE("the commands in the guide to operators print what it shows", "[guide]") {
+TEST_CASE("the commands in the guide to operators print what it shows", "[guide][exhaustive]") {
   const TemporaryFolder folder;
   check_commands(kGuide, 4, [&](const std::vector<std::string>& words) {
     REQUIRE(words.front() == "./my_operators");
