@@ -10,6 +10,7 @@
 #include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/yaml_scalar.h"
+#include "sim_engine/base/yaml_text.h"
 
 namespace kernbench::benches {
 
@@ -24,6 +25,16 @@ namespace {
 
 [[noreturn]] void wrong_value(std::string_view key, std::string_view why) {
   throw UsageError("KB-U012", fmt::format("--set {}: {}", key, why));
+}
+
+// A value is one line: to_text() has one for each setting, and reports and tables show them.
+void check_characters(std::string_view key, std::string_view value) {
+  if (value.find_first_of("\n\r") != std::string_view::npos) {
+    wrong_value(key, fmt::format("a line end in {}; a value is one line", in_quotes(value)));
+  }
+  if (const auto fault = find_bad_character(value)) {
+    wrong_value(key, fmt::format("{} is no plain text: {}", in_quotes(value), fault->text));
+  }
 }
 
 std::int64_t parse(std::string_view key, std::string_view text, std::int64_t min,
@@ -52,7 +63,9 @@ Settings::Settings(std::span<const SettingInfo> known, std::span<const std::stri
     }
     const std::string key = assignment.substr(0, equals);
     if (!fallbacks_.contains(key)) unknown_key(key, known);
-    if (!given_.emplace(key, assignment.substr(equals + 1)).second) {
+    const std::string value = assignment.substr(equals + 1);
+    check_characters(key, value);
+    if (!given_.emplace(key, value).second) {
       throw UsageError("KB-U010", fmt::format("--set gives {} twice", key));
     }
   }

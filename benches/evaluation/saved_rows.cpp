@@ -55,7 +55,7 @@ std::string saved_rows_text(std::string_view schema, std::uint64_t configuration
 SavedRows parse_saved_rows(std::string_view text, std::string_view schema,
                            std::uint64_t configuration) {
   try {
-    return rows_of(Json::parse(text), schema, configuration);
+    return rows_of(parse_rows_json(text), schema, configuration);
   } catch (const std::exception&) {
     return {{}, "damaged: not the JSON that was written"};
   }

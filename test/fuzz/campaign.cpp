@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 
 #include "test/fuzz/mutations.h"
@@ -144,7 +146,7 @@ class Campaign {
 
  private:
   bool is_done() {
-    if (std::ssize(result_.failures) >= options_.max_failures) return true;
+    if (result_.failed_runs >= options_.max_failed_runs) return true;
     if (options_.runs != 0 && shared_.counters().run >= options_.runs) return true;
     return options_.seconds > 0 && Clock::now() >= deadline_;
   }
@@ -195,6 +197,8 @@ class Campaign {
   }
 
   void note_failure(const std::string& text) {
+    ++result_.failed_runs;
+    if (!told_.insert(template_of(text.substr(0, text.find('\n')))).second) return;
     const std::string input(shared_.input());
     fs::create_directories(options_.failures);
     const fs::path file =
@@ -209,6 +213,7 @@ class Campaign {
   Material material_;
   SharedState shared_;
   CampaignResult result_;
+  std::set<std::string> told_;
   Clock::time_point deadline_;
 };
 

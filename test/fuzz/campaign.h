@@ -17,12 +17,12 @@ namespace kernbench::fuzz {
 
 struct CampaignOptions {
   std::uint64_t seed = 1;
-  std::uint64_t runs = 0;          // 0: as many as `seconds` allow
-  double seconds = 0;              // of wall time; 0: as many as `runs` need
-  double limit_s = 1;              // CPU time that one run may take
-  int max_failures = 10;           // after which it ends
-  std::filesystem::path root;      // of the repository
-  std::filesystem::path failures;  // the folder for inputs that fail
+  std::uint64_t runs = 0;               // 0: as many as `seconds` allow
+  double seconds = 0;                   // of wall time; 0: as many as `runs` need
+  double limit_s = 1;                   // CPU time that one run may take
+  std::uint64_t max_failed_runs = 100;  // after which it ends
+  std::filesystem::path root;           // of the repository
+  std::filesystem::path failures;       // the folder for inputs that fail
 };
 
 struct Failure {
@@ -37,7 +37,8 @@ struct CampaignResult {
   std::size_t kept = 0;  // inputs of the pool that mutations found
   double seconds = 0;
   double slowest_s = 0;  // CPU time of a run
-  std::vector<Failure> failures;
+  std::uint64_t failed_runs = 0;
+  std::vector<Failure> failures;  // the first of each kind
 };
 
 CampaignResult run_campaign(const Parser& parser, const CampaignOptions& options);

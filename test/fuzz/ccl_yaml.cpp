@@ -70,8 +70,8 @@ std::string text_of(const Config& config) {
   }
   text += settings_of(config.with_algorithm(ccl::kAuto)) + "}\nalgorithms:\n";
   for (const std::string& name : names_in(config)) {
-    text +=
-        fmt::format("  ? {}\n  : {{{}}}\n", double_quoted(name), entry_of(config.with_algorithm(name)));
+    text += fmt::format("  ? {}\n  : {{{}}}\n", double_quoted(name),
+                        entry_of(config.with_algorithm(name)));
   }
   return text;
 }

@@ -83,7 +83,8 @@ void add_options(CLI::App& app, Options& options) {
   CampaignOptions& campaign = options.campaign;
   campaign.root = KERNBENCH_ROOT;
   campaign.failures = "fuzz-failures";
-  app.add_option("--parser", options.parsers, "one or more of: " + joined_names() + "; else all");
+  app.add_option("--parser", options.parsers, "one or more of: " + joined_names() + "; else all")
+      ->allow_extra_args(false);
   app.add_option("--runs", campaign.runs, "of each parser");
   app.add_option("--seconds", campaign.seconds, "in all, shared evenly by the parsers");
   app.add_option("--seed", campaign.seed, "another one makes other inputs")->capture_default_str();

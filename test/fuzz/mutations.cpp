@@ -125,6 +125,12 @@ bool is_word(char c) {
          c == '/';
 }
 
+struct Pair {
+  std::string_view open;
+  std::string_view close;
+};
+constexpr std::array<Pair, 3> kPairs = {{{"[", "]"}, {"{\"a\":", "}"}, {"{a: ", "}"}}};
+
 struct Range {
   std::size_t begin = 0;
   std::size_t size = 0;
@@ -293,13 +299,31 @@ void nest(std::string& text, Random& random, const Material&) {
               opened);
 }
 
-constexpr std::array<Mutation, 23> kMutations = {
+// Around a word, so that the text stays well-formed.
+void wrap_word(std::string& text, Random& random, std::size_t depth) {
+  const Range word = any_word(text, random);
+  const Pair& pair = random.pick(kPairs);
+  std::string opened;
+  std::string closed;
+  for (; depth > 0; --depth) {
+    opened += pair.open;
+    closed += pair.close;
+  }
+  text.insert(word.begin + word.size, closed);
+  text.insert(word.begin, opened);
+}
+
+void wrap(std::string& text, Random& random, const Material&) {
+  wrap_word(text, random, 1 + random.small_below(40));
+}
+
+constexpr std::array<Mutation, 24> kMutations = {
     flip_bit,     set_byte,      erase_range,  copy_range,
     cut_off,      insert_syntax, insert_word,  insert_syntax_before_word,
     replace_word, exchange_word, quote_word,   misspell_word,
     set_number,   set_number,    change_digit, set_plain_number,
     erase_line,   copy_line,     take_line,    take_rest,
-    indent_line,  join_lines,    nest};
+    indent_line,  join_lines,    nest,         wrap};
 
 }  // namespace
 
@@ -308,7 +332,8 @@ std::span<const Mutation> mutations() {
 }
 
 void blow_up(std::string& text, Random& random) {
-  const std::size_t wanted = std::size_t{1} << (12 + random.below(9));
+  const std::size_t wanted = std::size_t{1} << (12 + random.below(10));
+  if (random.one_in(3)) return wrap_word(text, random, wanted / 4);
   const Range range = any_range(text, random);
   std::string part = text.substr(range.begin, range.size);
   if (part.empty() || random.one_in(2)) part = random.pick(kNesting);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,10 +20,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kSchema = "fuzz/1";
 constexpr std::uint64_t kConfiguration = 0x0123456789abcdef;
+constexpr std::ptrdiff_t kMostBrackets = 1000;
 
 // The input with the checksum of its rows, so that damage reaches what is behind it.  The input
 // itself if it is no such JSON.
 std::string with_checksum(std::string_view input) {
+  // nlohmann's dump() calls itself for each level.
+  if (std::ranges::count_if(input, [](char c) { return c == '[' || c == '{'; }) > kMostBrackets) {
+    return std::string(input);
+  }
   try {
     Json json = Json::parse(input);
     json["checksum"] = fmt::format("{:016x}", benches::content_hash(json.at("rows").dump()));
@@ -32,20 +38,21 @@ std::string with_checksum(std::string_view input) {
   }
 }
 
-bool check_text(std::string_view text) {
+// Returns why it is refused; nothing if it is accepted.
+std::string check_text(std::string_view text) {
   const SavedRows saved = benches::parse_saved_rows(text, kSchema, kConfiguration);
-  if (!saved.problem.empty()) return false;
+  if (!saved.problem.empty()) return saved.problem;
   const std::string printed = saved_rows_text(kSchema, kConfiguration, saved.rows);
   const SavedRows again = benches::parse_saved_rows(printed, kSchema, kConfiguration);
   if (!again.problem.empty()) throw Finding("accepted, and refused when printed: " + again.problem);
-  if (saved_rows_text(kSchema, kConfiguration, again.rows) == printed) return true;
+  if (saved_rows_text(kSchema, kConfiguration, again.rows) == printed) return {};
   throw Finding("printed and read again they are other rows:\n" + printed);
 }
 
 void check(std::string_view input) {
-  bool accepted = check_text(input);
-  accepted = check_text(with_checksum(input)) || accepted;
-  if (!accepted) throw IoError("KB-I010", "no saved rows");
+  const std::string first = check_text(input);
+  const std::string second = check_text(with_checksum(input));
+  if (!first.empty() && !second.empty()) throw IoError("KB-I010", second);
 }
 
 }  // namespace
