@@ -87,7 +87,7 @@ struct ShowText {
 using Arguments = std::variant<ShowText, ListArguments, RunArguments, OperatorArguments,
                                ProbePathArguments, ProbeBoundArguments, ProbeGemmArguments>;
 
-// Throws UsageError KB-U001.
+// Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);
 
 }  // namespace kernbench::benches

@@ -15,11 +15,18 @@
 
 namespace kernbench::fuzz {
 
+// Seconds of CPU time that a run may take.  A sanitizer makes everything several times slower.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr double kLimit_s = 5;
+#else
+inline constexpr double kLimit_s = 1;
+#endif
+
 struct CampaignOptions {
   std::uint64_t seed = 1;
   std::uint64_t runs = 0;               // 0: as many as `seconds` allow
   double seconds = 0;                   // of wall time; 0: as many as `runs` need
-  double limit_s = 1;                   // CPU time that one run may take
+  double limit_s = kLimit_s;            // CPU time that one run may take
   std::uint64_t max_failed_runs = 100;  // after which it ends
   std::filesystem::path root;           // of the repository
   std::filesystem::path failures;       // the folder for inputs that fail

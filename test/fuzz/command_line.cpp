@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -99,8 +100,16 @@ Arguments parse(const Words& words) {
   return parse_command_line(static_cast<int>(pointers.size()), pointers.data());
 }
 
+// `--out= --seed 3` once wrote into a folder with the name "--seed".
+bool has_no_value(const std::string& word) {
+  return word.starts_with("--") && word.find('=') == word.size() - 1;
+}
+
 void check(std::string_view input) {
-  const Arguments arguments = parse(words_of(input));
+  const Words given = words_of(input);
+  const Arguments arguments = parse(given);
+  const auto end = std::ranges::find(given, "--");
+  if (std::any_of(given.begin(), end, has_no_value)) throw Finding("an option without its value");
   if (std::holds_alternative<ShowText>(arguments)) return;
   const Words words = std::visit([](const auto& one) { return words_for(one); }, arguments);
   try {
