@@ -40,12 +40,19 @@ std::uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
+// Whether a quote ends a name: a quote in the name itself has another letter behind it, mostly.
+bool closes(std::string_view behind) {
+  return behind.empty() ||
+         std::string_view(" ;,.:?)]").find(behind.front()) != std::string_view::npos;
+}
+
 // What an error says, without what it says it about: numbers, and names in quotes.
 std::string template_of(std::string_view line) {
   std::string result;
   bool in_quotes = false;
-  for (const char c : line) {
-    if (c == '\'') in_quotes = !in_quotes;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\'') in_quotes = !in_quotes || !closes(line.substr(i + 1));
     if (!in_quotes && (c < '0' || c > '9')) result += c;
   }
   return result;

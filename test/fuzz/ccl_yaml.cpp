@@ -54,10 +54,15 @@ std::string settings_of(const Config& config) {
     text += fmt::format(", poll_interval: {} ps", queues.poll_interval.count());
   }
   if (config.world_size()) text += fmt::format(", world_size: {}", *config.world_size());
-  if (config.participants() != ccl::Participants::shard_holders) {
-    text += fmt::format(", participants: {}", name_of(config.participants()));
-  }
   return text + fmt::format(", root: {}", name_of(config.root()));
+}
+
+// Those of the defaults are printed only if they are no fallback: beside `participants` no
+// algorithm may have `world_size`.
+std::string participants_of(const Config& config, bool in_defaults) {
+  const bool is_fallback = config.participants() == ccl::Participants::shard_holders;
+  if (config.world_size() || (in_defaults && is_fallback)) return "";
+  return fmt::format(", participants: {}", name_of(config.participants()));
 }
 
 // The same with the kernel that runs, and how its PEs are joined.
@@ -73,7 +78,8 @@ std::string text_of(const Config& config) {
   if (config.names_algorithm()) {
     text += fmt::format("algorithm: {}, ", double_quoted(config.algorithm_name()));
   }
-  text += settings_of(config.with_algorithm(ccl::kAuto)) + "}\nalgorithms:\n";
+  const Config defaults = config.with_algorithm(ccl::kAuto);
+  text += settings_of(defaults) + participants_of(defaults, true) + "}\nalgorithms:\n";
   for (const std::string& name : names_in(config)) {
     text += fmt::format("  ? {}\n  : {{{}}}\n", double_quoted(name),
                         entry_of(config.with_algorithm(name)));
