@@ -1,6 +1,7 @@
 #include "test/fuzz/campaign.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -90,6 +91,7 @@ std::string end_of_child(const SharedState& shared, double limit_s,
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not go on without its parent
     work();
     ::_exit(0);
   }
