@@ -112,6 +112,17 @@ run_compiler_tests() {
   passed=$((passed + ${summary#* } - ${summary% *}))
 }
 
+# The parsers that a user's bytes reach, each a test: 30 seconds in all of mutated inputs, which are the same in
+# every run (ADR-0171).
+run_fuzz() {
+  local log="build/$1/fuzz.log" summary
+  "build/$1/test/fuzz/kernbench_fuzz" --seconds 30 --failures "build/$1/fuzz-failures" </dev/null | tee "$log" || true
+  summary="$(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed$/\1 \2/p' "$log")"
+  summary="${summary:-0 1}"
+  passed=$((passed + ${summary% *}))
+  failed=$((failed + ${summary#* }))
+}
+
 run_fast() {
   local -a folders targets
   mapfile -t folders < <(changed_folders | sort -u)
@@ -196,12 +207,14 @@ run_everything() {
   # Sweeps over numbers have nothing for a sanitizer to find that a few of them have not.  What reads texts alone
   # (records, tidy) has run.
   step "asan: build"
-  local -a folders=(sim_engine runtime ccl tp benches failures testing) targets
+  local -a folders=(sim_engine runtime ccl tp benches failures testing fuzz) targets
   must configure asan
   mapfile -t targets < <(suites asan 2 "${folders[@]}")
-  must build asan kernbench_run_tests "${targets[@]}"
+  must build asan kernbench_run_tests kernbench_fuzz "${targets[@]}"
   step "asan: tests"
   run_cases asan "~[exhaustive]" "${folders[@]}"
+  step "asan: fuzz: 30 s"
+  run_fuzz asan
 
   # What the golden file holds is the same in every build: without optimisation too.
   step "debug: golden fingerprints"

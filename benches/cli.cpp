@@ -4,7 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <span>
 #include <sstream>
+#include <string_view>
 
 #include "benches/report.h"
 #include "benches/settings.h"
@@ -209,6 +211,19 @@ void check_values(const CLI::App& app) {
   }
 }
 
+// CLI11 takes the next word for the value of `--out=`, whatever it is.
+void check_words(std::span<const char* const> words) {
+  for (const std::string_view word : words) {
+    if (word == "--") return;
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    const std::string_view option = word.substr(0, word.size() - 1);
+    throw UsageError("KB-U012",
+                     fmt::format("{} '': expected a value, got nothing; leave the option "
+                                 "out if it is not wanted",
+                                 shown(option)));
+  }
+}
+
 std::string help_of(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream text;
   app.exit(error, text, text);
@@ -218,6 +233,7 @@ std::string help_of(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 Arguments parse_command_line(int argc, const char* const* argv) {
+  check_words({argv, static_cast<std::size_t>(argc)});
   CLI::App app(
       "Multi-rank collectives and kernels on a simulated accelerator:\n"
       "times and values in one run.",

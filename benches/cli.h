@@ -11,6 +11,8 @@ namespace kernbench::benches {
 
 struct ListArguments {
   std::string json;  // a file, "-" for stdout, or empty
+
+  friend bool operator==(const ListArguments&, const ListArguments&) = default;
 };
 
 struct RunArguments {
@@ -24,6 +26,8 @@ struct RunArguments {
   std::string trace;
   std::string seed = "0";
   std::string jobs;  // empty: as many as there are hardware threads
+
+  friend bool operator==(const RunArguments&, const RunArguments&) = default;
 };
 
 // `kernbench bench`: an operator.
@@ -36,6 +40,8 @@ struct OperatorArguments {
   std::string topology = "default";
   std::string seed = "0";
   std::string jobs;  // as RunArguments has it
+
+  friend bool operator==(const OperatorArguments&, const OperatorArguments&) = default;
 };
 
 struct ProbePathArguments {
@@ -44,6 +50,8 @@ struct ProbePathArguments {
   std::string to;
   std::string bytes;
   std::string json;
+
+  friend bool operator==(const ProbePathArguments&, const ProbePathArguments&) = default;
 };
 
 struct ProbeBoundArguments {
@@ -51,6 +59,8 @@ struct ProbeBoundArguments {
   std::string collective = "all_reduce";
   std::string bytes;
   std::string json;
+
+  friend bool operator==(const ProbeBoundArguments&, const ProbeBoundArguments&) = default;
 };
 
 // Sizes as texts: the probe tells what is wrong with them.
@@ -63,17 +73,21 @@ struct ProbeGemmArguments {
   std::string columns;   // likewise
   std::string dataflow;  // likewise
   std::string json;
+
+  friend bool operator==(const ProbeGemmArguments&, const ProbeGemmArguments&) = default;
 };
 
 // --help and --version.
 struct ShowText {
   std::string text;
+
+  friend bool operator==(const ShowText&, const ShowText&) = default;
 };
 
 using Arguments = std::variant<ShowText, ListArguments, RunArguments, OperatorArguments,
                                ProbePathArguments, ProbeBoundArguments, ProbeGemmArguments>;
 
-// Throws UsageError KB-U001.
+// Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);
 
 }  // namespace kernbench::benches

@@ -80,7 +80,7 @@ std::optional<NamedOutcome> parse_line(std::string_view line) {
   const std::string_view json = line.substr(kHexDigits + 1);
   if (parse_hex(line.substr(0, kHexDigits)) != content_hash(json)) return std::nullopt;
   try {
-    return outcome_of(Json::parse(json));
+    return outcome_of(parse_rows_json(json));
   } catch (const std::exception&) {  // another version's
     return std::nullopt;
   }

@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <variant>
 
 #include "benches/cell.h"
@@ -22,22 +25,34 @@ Json lossless_json(const Cell& cell) {
   return std::visit([](const auto& value) { return Json(value); }, cell);
 }
 
+// An infinity or a NaN, as lossless_json() has written it.
+double not_finite(const std::string& text) {
+  const double real = std::stod(text);
+  if (std::isfinite(real) || fmt::format("{}", real) != text) throw std::invalid_argument(text);
+  return real;
+}
+
 Cell cell_of(const Json& json) {
   switch (json.type()) {
+    case Json::value_t::null:
+      return nullptr;
     case Json::value_t::boolean:
       return json.get<bool>();
-    case Json::value_t::number_integer:
     case Json::value_t::number_unsigned:
+      if (!std::in_range<std::int64_t>(json.get<std::uint64_t>())) break;
+      return json.get<std::int64_t>();
+    case Json::value_t::number_integer:
       return json.get<std::int64_t>();
     case Json::value_t::number_float:
       return json.get<double>();
     case Json::value_t::string:
       return json.get<std::string>();
     case Json::value_t::object:
-      return std::stod(json.at("real").get<std::string>());
+      return not_finite(json.at("real").get<std::string>());
     default:
-      return nullptr;
+      break;
   }
+  throw std::invalid_argument("no cell");
 }
 
 }  // namespace
@@ -52,9 +67,19 @@ Json rows_to_json(std::span<const Row> rows) {
   return json;
 }
 
+Json parse_rows_json(std::string_view text) {
+  constexpr int kMaxDepth = 8;
+  return Json::parse(text, [](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kMaxDepth) throw std::invalid_argument("nested too deeply");
+    return true;
+  });
+}
+
 std::vector<Row> rows_from_json(const Json& json) {
+  if (!json.is_array()) throw std::invalid_argument("no rows");
   std::vector<Row> rows;
   for (const Json& cells : json) {
+    if (!cells.is_object()) throw std::invalid_argument("no row");
     Row& row = rows.emplace_back();
     for (const auto& [column, cell] : cells.items()) row.set_cell(column, cell_of(cell));
   }

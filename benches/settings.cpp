@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "benches/split_list.h"
 #include "sim_engine/base/check.h"
@@ -24,6 +25,14 @@ namespace {
 
 [[noreturn]] void wrong_value(std::string_view key, std::string_view why) {
   throw UsageError("KB-U012", fmt::format("--set {}: {}", key, why));
+}
+
+// to_text() has a line for each setting, by which sweeps are known: a value cannot add one.
+void check_characters(std::string_view key, std::string_view value) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  if (std::ranges::none_of(value, is_control)) return;
+  wrong_value(key, fmt::format("{} has a control character; a value is one line of text",
+                               in_quotes(value)));
 }
 
 std::int64_t parse(std::string_view key, std::string_view text, std::int64_t min,
@@ -52,7 +61,9 @@ Settings::Settings(std::span<const SettingInfo> known, std::span<const std::stri
     }
     const std::string key = assignment.substr(0, equals);
     if (!fallbacks_.contains(key)) unknown_key(key, known);
-    if (!given_.emplace(key, assignment.substr(equals + 1)).second) {
+    const std::string value = assignment.substr(equals + 1);
+    check_characters(key, value);
+    if (!given_.emplace(key, value).second) {
       throw UsageError("KB-U010", fmt::format("--set gives {} twice", key));
     }
   }
@@ -115,6 +126,7 @@ std::vector<std::string_view> Settings::list(std::string_view key) const {
 
 std::vector<std::string_view> split_list(std::string_view option, std::string_view text) {
   std::vector<std::string_view> parts;
+  std::set<std::string_view> seen;  // a command line has room for 24,000 values
   const auto refuse = [&](std::string_view why) {
     throw UsageError("KB-U012", fmt::format("{}: {}", option, why));
   };
@@ -123,7 +135,7 @@ std::vector<std::string_view> split_list(std::string_view option, std::string_vi
     const std::string_view part = text.substr(0, comma);
     const bool is_alone = parts.empty() && comma == std::string_view::npos;
     if (part.empty() && !is_alone) refuse("there is no value beside a comma");
-    if (std::ranges::find(parts, part) != parts.end()) refuse(in_quotes(part) + " is given twice");
+    if (!seen.insert(part).second) refuse(in_quotes(part) + " is given twice");
     parts.push_back(part);
     if (comma == std::string_view::npos) return parts;
     text.remove_prefix(comma + 1);

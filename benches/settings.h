@@ -26,7 +26,8 @@ struct SettingInfo {
 class Settings {
  public:
   // `assignments` are texts "key=value".  Throws UsageError KB-U010 if one has another form, or a
-  // key twice, and KB-U011 for a key that is not in `known`, with the nearest one that is.
+  // key twice, KB-U011 for a key that is not in `known`, with the nearest one that is, and KB-U012
+  // for a value with a line end or another control character.
   explicit Settings(std::span<const SettingInfo> known,
                     std::span<const std::string> assignments = {});
 

@@ -52,16 +52,23 @@ std::string saved_rows_text(std::string_view schema, std::uint64_t configuration
   return json.dump(1) + '\n';
 }
 
+SavedRows parse_saved_rows(std::string_view text, std::string_view schema,
+                           std::uint64_t configuration) {
+  try {
+    return rows_of(parse_rows_json(text), schema, configuration);
+  } catch (const std::exception&) {
+    return {{}, "damaged: not the JSON that was written"};
+  }
+}
+
 SavedRows read_saved_rows(const std::filesystem::path& path, std::string_view schema,
                           std::uint64_t configuration) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return {{}, "not there"};
   try {
-    return rows_of(Json::parse(read_input_file(path, kMaxBytes)), schema, configuration);
+    return parse_saved_rows(read_input_file(path, kMaxBytes), schema, configuration);
   } catch (const Error& error) {
     return {{}, fmt::format("cannot be read: {}", error.what())};
-  } catch (const std::exception&) {
-    return {{}, "damaged: not the JSON that was written"};
   }
 }
 

@@ -25,7 +25,11 @@ struct SavedRows {
   std::string problem;  // why there are none, in one line; empty if there is none
 };
 
-// Never throws for what the file holds.
+// Of a file's text.  Never throws for what it holds.
+SavedRows parse_saved_rows(std::string_view text, std::string_view schema,
+                           std::uint64_t configuration);
+
+// The same for a file.
 SavedRows read_saved_rows(const std::filesystem::path& path, std::string_view schema,
                           std::uint64_t configuration);
 

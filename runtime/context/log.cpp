@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 
+#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/visible_text.h"
 
@@ -25,9 +26,9 @@ Log::Log(const char* wanted) {
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     const auto found = std::ranges::find(kNames, name);
     if (found == kNames.end()) {
-      throw UsageError("KB-U013", fmt::format("KERNBENCH_LOG: there is no topic '{}'; there are: "
+      throw UsageError("KB-U013", fmt::format("KERNBENCH_LOG: there is no topic {}; there are: "
                                               "{}",
-                                              name, fmt::join(kNames, ", ")));
+                                              in_quotes(name), fmt::join(kNames, ", ")));
     }
     topics_ |= name == "all" ? ~0U : 1U << (found - kNames.begin());
   }

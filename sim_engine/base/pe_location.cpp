@@ -14,7 +14,7 @@ std::optional<int> take(std::string_view& text, std::string_view prefix) {
   text.remove_prefix(prefix.size());
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || value < 0) return std::nullopt;
+  if (error != std::errc{} || text.starts_with('-')) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return value;
 }

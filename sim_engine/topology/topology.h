@@ -54,12 +54,16 @@ std::string_view name_of(MathKind kind);
 struct LinkSpec {
   Bandwidth bandwidth;
   Time latency{0};
+
+  friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
 };
 
 struct SramSpec {
   Bytes capacity = 0;  // per cube
   Bandwidth bandwidth;
   Time latency{0};
+
+  friend bool operator==(const SramSpec&, const SramSpec&) = default;
 };
 
 struct HbmSpec {
@@ -67,12 +71,16 @@ struct HbmSpec {
   Bandwidth bandwidth;  // of one channel
   Time latency{0};
   Bytes capacity = 0;  // per cube
+
+  friend bool operator==(const HbmSpec&, const HbmSpec&) = default;
 };
 
 struct TcmSpec {
   Bytes capacity = 0;   // per PE
   Bandwidth bandwidth;  // each of its two ports: one reads, one writes
   Time latency{0};
+
+  friend bool operator==(const TcmSpec&, const TcmSpec&) = default;
 };
 
 // How many cycles a lane of PE_MATH takes for one element.
@@ -81,6 +89,8 @@ class MathCycles {
   MathCycles() { cycles_.fill(1); }
   int& operator[](MathKind kind) { return cycles_[static_cast<std::size_t>(kind)]; }
   int operator[](MathKind kind) const { return cycles_[static_cast<std::size_t>(kind)]; }
+
+  friend bool operator==(const MathCycles&, const MathCycles&) = default;
 
  private:
   std::array<int, kMathKinds.size()> cycles_;
@@ -91,6 +101,8 @@ struct GemmSpec {
   int columns = 1;
   Dataflow dataflow = Dataflow::output_stationary;
   Frequency clock;
+
+  friend bool operator==(const GemmSpec&, const GemmSpec&) = default;
 };
 
 struct Topology {
@@ -105,6 +117,8 @@ struct Topology {
     // two neighbours are joined by one pair of directed links, never by two.
     LinkSpec sip_link;
     LinkSpec host_link;  // from the host to each SIP
+
+    friend bool operator==(const System&, const System&) = default;
   } system;
 
   struct Sip {
@@ -113,6 +127,8 @@ struct Topology {
     LinkSpec ucie;              // between neighbouring cubes, and between a cube and the IO chiplet
     Edge io_edge = Edge::west;  // the IO chiplet has a UCIe link to each cube on this edge
     Time io_cpu_dispatch{0};    // IO_CPU: per cube that a launch is passed on to
+
+    friend bool operator==(const Sip&, const Sip&) = default;
   } sip;
 
   struct Cube {
@@ -122,6 +138,8 @@ struct Topology {
     Time m_cpu_dispatch{0};  // M_CPU: per PE that a launch is passed on to
     SramSpec sram;
     HbmSpec hbm;
+
+    friend bool operator==(const Cube&, const Cube&) = default;
   } cube;
 
   struct Pe {
@@ -136,6 +154,8 @@ struct Topology {
     GemmSpec gemm;
     TcmSpec tcm;
     Time ipcq_latency{0};  // PE_IPCQ: per push and per pop
+
+    friend bool operator==(const Pe&, const Pe&) = default;
   } pe;
 
   int cube_count() const { return sip.cubes_w * sip.cubes_h; }
@@ -152,6 +172,8 @@ struct Topology {
 
   // Throws ConfigError KB-Y037 for what no file could say: of one that was changed in a program.
   void check() const;
+
+  friend bool operator==(const Topology&, const Topology&) = default;
 };
 
 }  // namespace kernbench

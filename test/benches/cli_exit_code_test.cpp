@@ -112,6 +112,9 @@ TEST_CASE("an option without a value is refused, whichever it is", "[cli][errors
         "kernbench: error: [KB-U012] --out '': expected DIR, got nothing; leave the option out if "
         "it is not wanted\n");
   CHECK(run_program({"list", "--json="}).exit_code == 2);
+  CHECK(run_program(small_run({"--out=", "--seed", "3"})).err ==
+        "kernbench: error: [KB-U012] --out '': expected a value, got nothing; leave the option out "
+        "if it is not wanted\n");
 }
 
 TEST_CASE("results that would take each other's place are refused at once", "[cli][errors]") {

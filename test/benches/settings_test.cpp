@@ -1,6 +1,10 @@
 #include "benches/settings.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <numeric>
+#include <vector>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/dtype.h"
@@ -83,6 +87,21 @@ TEST_CASE("assignments of another form are refused", "[settings][errors]") {
   CHECK(error_of([] {
           settings({"n_elem=1", "n_elem=2"});
         }) == "[KB-U010] --set gives n_elem twice");
+}
+
+TEST_CASE("a value is one line of text, so that no two settings have the same text",
+          "[settings][errors]") {
+  CHECK(error_of([] { settings({"label=a\ncheck=false"}); }) ==
+        "[KB-U012] --set label: 'a\\ncheck=false' has a control character; a value is one line of "
+        "text");
+  CHECK(settings({"label=µ \xff"}).text("label") == "µ \xff");
+}
+
+TEST_CASE("a list of as many values as a command line has room for is read at once", "[settings]") {
+  std::vector<std::int64_t> sizes(24'000);
+  std::iota(sizes.begin(), sizes.end(), 0);
+  const auto given = settings({fmt::format("n_elem={}", fmt::join(sizes, ","))});
+  CHECK(given.integers("n_elem", 0, 24'000) == sizes);
 }
 
 TEST_CASE("an unknown key is told with the nearest, or all", "[settings][errors]") {

@@ -1,12 +1,16 @@
 // ADR-0044: saved rows come back as they were, or not at all.
 
-#include "benches/cell.h"
 #include "benches/evaluation/saved_rows.h"
+
+#include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 #include <limits>
 #include <optional>
+#include <string>
 
+#include "benches/cell.h"
+#include "benches/content_hash.h"
 #include "test/benches/program_under_test.h"
 
 namespace kernbench::test::saved_rows_test {
@@ -68,6 +72,33 @@ TEST_CASE("damaged rows are not used, whatever is damaged", "[saved_rows]") {
     for (std::size_t i = 0; i < saved.rows.size(); ++i) {
       CHECK(saved.rows[i].cells() == some_rows()[i].cells());
     }
+  }
+}
+
+TEST_CASE("rows that are nested a hundred thousand levels deep are damaged, and no crash",
+          "[saved_rows]") {
+  for (const int depth : {9, 100'000}) {
+    const std::string rows = std::string(static_cast<std::size_t>(depth), '[') +
+                             std::string(static_cast<std::size_t>(depth), ']');
+    CHECK(read_back(R"({"schema": "test 1", "checksum": "", "rows": )" + rows + "}").problem ==
+          "damaged: not the JSON that was written");
+  }
+}
+
+TEST_CASE("cells of another form are damage, though the checksum is theirs", "[saved_rows]") {
+  const auto problem_of = [](const std::string& rows) {
+    return read_back(
+               fmt::format(R"({{"schema":"test 1","configuration":"{:016x}","checksum":"{:016x}",)"
+                           R"("rows":{}}})",
+                           7, content_hash(rows), rows))
+        .problem;
+  };
+  CHECK(problem_of(R"([{"a":9223372036854775807,"b":{"real":"-inf"}}])").empty());
+  for (const char* wrong :
+       {R"({"a":1})", "[1]", "[[1]]", R"([{"a":[1]}])", R"([{"a":9223372036854775808}])",
+        R"([{"a":{"real":"1.5"}}])", R"([{"a":{"real":"inf."}}])", R"([{"a":{"real":"1e999"}}])"}) {
+    INFO(wrong);
+    CHECK(problem_of(wrong) == "damaged: not the JSON that was written");
   }
 }
 

@@ -105,6 +105,8 @@ TEST_CASE("the names of log topics are known", "[log]") {
   CHECK(error_of<UsageError>([] { Log("ccl,,fiber"); }) ==
         "[KB-U013] KERNBENCH_LOG: there is no topic ''; there are: distributed, ccl, fiber, "
         "launch, all");
+  CHECK_THAT(error_of<UsageError>([] { Log(std::string(100'000, 'x').c_str()); }),
+             Catch::Contains("xxx...'; there are: distributed, "));
 }
 
 }  // namespace

@@ -164,8 +164,9 @@ TEST_CASE("every route ends within the diameter and visits no link twice", "[rou
 TEST_CASE("locations print and parse", "[location]") {
   CHECK(parse_pe_location("sip1.cube12.pe3") == PeLocation{1, 12, 3});
   CHECK(to_string(PeLocation{1, 12, 3}) == "sip1.cube12.pe3");
-  for (const char* wrong : {"", "sip1", "sip1.cube0", "sip1.cube0.pe", "sip1.cube0.pe1x",
-                            "sip-1.cube0.pe0", "cube0.pe0", "sip99999999999.cube0.pe0"}) {
+  for (const char* wrong :
+       {"", "sip1", "sip1.cube0", "sip1.cube0.pe", "sip1.cube0.pe1x", "sip-1.cube0.pe0",
+        "sip-0.cube0.pe0", "cube0.pe0", "sip99999999999.cube0.pe0"}) {
     CHECK_FALSE(parse_pe_location(wrong).has_value());
   }
 }

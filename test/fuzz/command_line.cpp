@@ -1,0 +1,138 @@
+// benches::parse_command_line(): the program's arguments, one in a line.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "benches/cli.h"
+#include "test/fuzz/parser.h"
+
+namespace kernbench::fuzz::command_line {
+
+namespace {
+
+using namespace benches;  // the structs of every command
+
+using Words = std::vector<std::string>;
+
+// An option with a value; none if it is empty, as options may be left out.
+void add(Words& words, std::string_view option, const std::string& value) {
+  if (!value.empty()) words.push_back(fmt::format("{}={}", option, value));
+}
+
+Words words_for(const ListArguments& list) {
+  Words words = {"list"};
+  add(words, "--json", list.json);
+  return words;
+}
+
+Words words_for(const RunArguments& run) {
+  Words words = {"run"};
+  add(words, "--bench", run.bench);
+  add(words, "--topology", run.topology);
+  add(words, "--ccl", run.ccl);
+  for (const std::string& setting : run.settings) add(words, "--set", setting);
+  add(words, "--out", run.output_folder);
+  add(words, "--json", run.json);
+  add(words, "--csv", run.csv);
+  add(words, "--trace", run.trace);
+  add(words, "--seed", run.seed);
+  add(words, "--jobs", run.jobs);
+  return words;
+}
+
+Words words_for(const OperatorArguments& bench) {
+  Words words = {"bench"};
+  add(words, "--case", bench.operator_case);
+  add(words, "--dtype", bench.dtype);
+  add(words, "--save-path", bench.save_path);
+  if (bench.plot) words.emplace_back("--plot");
+  if (bench.profile) words.emplace_back("--profile");
+  add(words, "--topology", bench.topology);
+  add(words, "--seed", bench.seed);
+  add(words, "--jobs", bench.jobs);
+  return words;
+}
+
+Words words_for(const ProbePathArguments& path) {
+  Words words = {"probe", "path"};
+  add(words, "--topology", path.topology);
+  add(words, "--from", path.from);
+  add(words, "--to", path.to);
+  add(words, "--bytes", path.bytes);
+  add(words, "--json", path.json);
+  return words;
+}
+
+Words words_for(const ProbeBoundArguments& bound) {
+  Words words = {"probe", "bound"};
+  add(words, "--topology", bound.topology);
+  add(words, "--collective", bound.collective);
+  add(words, "--bytes", bound.bytes);
+  add(words, "--json", bound.json);
+  return words;
+}
+
+Words words_for(const ProbeGemmArguments& gemm) {
+  Words words = {"probe", "gemm"};
+  add(words, "--topology", gemm.topology);
+  add(words, "--m", gemm.m);
+  add(words, "--n", gemm.n);
+  add(words, "--k", gemm.k);
+  add(words, "--rows", gemm.rows);
+  add(words, "--columns", gemm.columns);
+  add(words, "--dataflow", gemm.dataflow);
+  add(words, "--json", gemm.json);
+  return words;
+}
+
+Words words_for(const ShowText&) {
+  return {"--version"};
+}
+
+Arguments parse(const Words& words) {
+  std::vector<const char*> pointers = {"kernbench"};
+  for (const std::string& word : words) pointers.push_back(word.c_str());
+  return parse_command_line(static_cast<int>(pointers.size()), pointers.data());
+}
+
+// `--out= --seed 3` once wrote into a folder with the name "--seed".
+bool has_no_value(const std::string& word) {
+  return word.starts_with("--") && word.find('=') == word.size() - 1;
+}
+
+void check(std::string_view input) {
+  const Words given = words_of(input);
+  const Arguments arguments = parse(given);
+  const auto end = std::ranges::find(given, "--");
+  if (std::any_of(given.begin(), end, has_no_value)) throw Finding("an option without its value");
+  if (std::holds_alternative<ShowText>(arguments)) return;
+  const Words words = std::visit([](const auto& one) { return words_for(one); }, arguments);
+  try {
+    if (parse(words) == arguments) return;
+  } catch (const Error& error) {
+    throw Finding(fmt::format("accepted, and refused when printed: {}\n{}", error.what(),
+                              fmt::join(words, "\n")));
+  }
+  throw Finding(
+      fmt::format("printed and read again they are other arguments:\n{}", fmt::join(words, "\n")));
+}
+
+}  // namespace
+
+Parser parser() {
+  return {.name = "command_line",
+          .check = check,
+          .refusal = ExitCode::usage,
+          .words =
+              "run list bench probe path bound gemm --bench --topology --ccl --set --out "
+              "--json --csv --trace --seed --jobs --case --dtype --save-path --plot --profile "
+              "--from --to --bytes --collective --m --n --k --rows --columns --dataflow --help "
+              "--help-all --version -V -h -- - = [] [a,b] {} %% @file \"a\" 'b' ' \" \\"};
+}
+
+}  // namespace kernbench::fuzz::command_line
