@@ -116,7 +116,7 @@ void KernelLauncher::check_placement(const Algorithm& algorithm, const Tensor& x
 KernelArgs KernelLauncher::arguments(const Tensor& x, const sim::PeLocation& pe) const {
   const Topology& topology = torch_.topology();
   KernelArgs args;
-  args.tensor = RuntimeContext::pointer_to(x, pe);
+  args.tensor = runtime::shard_pointer(x, pe);
   args.dtype = x.dtype();
   args.rank = layout_.participant_of(pe);
   args.world_size = layout_.world_size();
@@ -132,7 +132,7 @@ KernelArgs KernelLauncher::arguments(const Tensor& x, const sim::PeLocation& pe)
     const sim::PeLocation at = location_of(shard);
     if (at == pe) args.n_elem = shard.shape.numel();
     if (has_leader(x.dp()) && at.sip == pe.sip && at.cube == pe.cube && at != pe) {
-      args.siblings.push_back(RuntimeContext::pointer_to(x, at));
+      args.siblings.push_back(runtime::shard_pointer(x, at));
     }
   }
   return args;

@@ -7,6 +7,7 @@
 
 #include "benches/content_hash.h"
 #include "benches/row_json.h"
+#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/input_file.h"
 
@@ -29,7 +30,7 @@ std::string checksum_of(const Json& rows) {
 
 SavedRows rows_of(const Json& json, std::string_view schema, std::uint64_t configuration) {
   if (json.at("schema") != schema) {
-    return {{}, fmt::format("of another schema, {}", json.at("schema").dump())};
+    return {{}, fmt::format("of another schema, {}", shown(json.at("schema").dump()))};
   }
   if (json.at("checksum") != checksum_of(json.at("rows"))) {
     return {{}, "damaged: its rows do not have its checksum"};

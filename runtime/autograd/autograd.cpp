@@ -10,6 +10,7 @@
 #include "runtime/autograd/view.h"
 #include "runtime/functional/elements.h"
 #include "runtime/functional/pieces.h"
+#include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -100,6 +101,7 @@ SavedTensor::SavedTensor(const Tensor& tensor) {
 
 const Tensor& SavedTensor::get() const {
   if (!tensor_.defined()) return tensor_;
+  runtime::check_may_touch(tensor_, runtime::Touch::reads, [] { return std::string("backward"); });
   if (runtime::version_of(*tensor_.storage()) == version_) return tensor_;
   throw CollectiveError(
       "KB-A005",

@@ -37,7 +37,11 @@ Failure describe_failure(const std::exception_ptr& exception, const std::string&
   try {
     std::rethrow_exception(exception);
   } catch (const SpawnException& error) {
-    if (holds_bad_alloc(error.nested())) return out_of_memory();
+    if (holds_bad_alloc(error.nested())) {
+      const std::string_view text = error.what();  // "[KB-R001] -- Process 1 terminated ..."
+      return {ExitCode::host_limit, "KB-L002",
+              fmt::format("[KB-L002] out of memory: {}", text.substr(text.find("-- ") + 3))};
+    }
     return {error.exit_code(), error.code(), error.what()};
   } catch (const Error& error) {
     return {error.exit_code(), error.code(), error.what()};

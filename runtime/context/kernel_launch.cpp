@@ -313,4 +313,12 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
   run_kernel(simulation, std::move(request));
 }
 
+tl::Pointer shard_pointer(const Tensor& tensor, const sim::PeLocation& pe) {
+  const Tensor::Storage& storage = *tensor.storage();
+  for (const sim::DeviceBuffer& buffer : storage.buffers()) {
+    if (buffer.home == pe) return {buffer, storage.name};
+  }
+  return {};
+}
+
 }  // namespace kernbench::runtime

@@ -45,4 +45,8 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
 void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
                     std::function<void(tl::Context&)> body);
 
+// Pointer to a PE's shard of a tensor, for kernels whose launch has it among its `uses`; to nothing
+// if the PE holds none.  RuntimeContext::pointer_to() is for all kernels.
+tl::Pointer shard_pointer(const Tensor& tensor, const sim::PeLocation& pe);
+
 }  // namespace kernbench::runtime

@@ -16,6 +16,7 @@
 
 #include "runtime/context/failure.h"
 #include "runtime/context/fiber_local.h"
+#include "runtime/fiber/cancelled.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/unfinished_files.h"
 
@@ -133,7 +134,7 @@ std::string command_line() {
   return text;
 }
 
-enum class Uncaught : std::uint8_t { ours, out_of_memory, foreign };
+enum class Uncaught : std::uint8_t { ours, out_of_memory, cancelled, foreign };
 
 Uncaught kind_of(const std::exception_ptr& exception) {
   if (exception == nullptr) return Uncaught::foreign;
@@ -145,6 +146,8 @@ Uncaught kind_of(const std::exception_ptr& exception) {
     return Uncaught::ours;
   } catch (const std::bad_alloc&) {
     return Uncaught::out_of_memory;
+  } catch (const Cancelled&) {
+    return Uncaught::cancelled;
   } catch (...) {
     return Uncaught::foreign;
   }
@@ -154,6 +157,12 @@ Uncaught kind_of(const std::exception_ptr& exception) {
   const std::exception_ptr exception = std::current_exception();
   const Uncaught kind = kind_of(exception);
   if (kind == Uncaught::out_of_memory) end_out_of_memory();
+  if (kind == Uncaught::cancelled) {  // the run goes on to the error that has ended it
+    const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
+    if (guard != nullptr && guard->fibers().is_current_cancelled()) {
+      guard->fibers().abandon_current();
+    }
+  }
   if (kind == Uncaught::ours) {
     const Failure failure = describe_failure(exception, command_line());
     std::fflush(stdout);
@@ -173,7 +182,7 @@ Uncaught kind_of(const std::exception_ptr& exception) {
 
 }  // namespace
 
-ProcessGuard::ProcessGuard(const FiberScheduler& fibers, const FlightRecorder& recorder)
+ProcessGuard::ProcessGuard(FiberScheduler& fibers, const FlightRecorder& recorder)
     : fibers_(fibers), recorder_(recorder) {
   report_uncaught_errors();
   const std::scoped_lock lock(guards_mutex);

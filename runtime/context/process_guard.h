@@ -20,17 +20,17 @@ namespace kernbench::runtime {
 class ProcessGuard {
  public:
   // REQUIRES: both outlive this, and the fibers' local() is a FiberLocal
-  ProcessGuard(const FiberScheduler& fibers, const FlightRecorder& recorder);
+  ProcessGuard(FiberScheduler& fibers, const FlightRecorder& recorder);
   ~ProcessGuard();
   ProcessGuard(const ProcessGuard&) = delete;
   ProcessGuard& operator=(const ProcessGuard&) = delete;
 
-  const FiberScheduler& fibers() const { return fibers_; }
+  FiberScheduler& fibers() const { return fibers_; }
   const FlightRecorder& recorder() const { return recorder_; }
   const ProcessGuard* next() const { return next_; }
 
  private:
-  const FiberScheduler& fibers_;
+  FiberScheduler& fibers_;
   const FlightRecorder& recorder_;
   ProcessGuard* next_ = nullptr;  // all guards of the process
 };

@@ -201,7 +201,7 @@ void RuntimeContext::check_on_device(const Tensor& tensor, std::string_view user
 tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocation& pe) {
   const Tensor::Storage& storage = *tensor.storage();
   for (const sim::DeviceBuffer& buffer : storage.buffers()) {
-    if (buffer.home == pe) return {buffer, storage.name};
+    if (buffer.home == pe) return {buffer, storage.name, *storage.memory};
   }
   return {};
 }

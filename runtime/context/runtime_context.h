@@ -59,8 +59,8 @@ struct RuntimeOptions {
   // How long a kernel may run, in time of the host, without waiting for anything; then the process
   // ends with KB-D003 and exit code 20.  0: for ever.
   std::chrono::milliseconds kernel_time_limit = runtime::RunLimits{}.kernel_time;
-  // How long a rank may run, in time of the host, without calling anything or returning, before it
-  // is named on standard error with its last call (KB-D004), and again each time that it has run
+  // How long a rank may run, in time of the host, without waiting for anything or returning, before
+  // it is named on standard error with its last call (KB-D004), and again each time that it has run
   // for twice as long.  0: never.
   std::chrono::milliseconds rank_notice_time = runtime::RunLimits{}.rank_notice;
   // For how long before the process ends with KB-D004 and exit code 20.  0: for ever.  Without one
@@ -167,7 +167,8 @@ class RuntimeContext {
   // KB-M019 on the host, KB-M013 of another context.  `user` is what wants to use it.
   void check_on_device(const Tensor& tensor, std::string_view user) const;
 
-  // Pointer to a PE's shard of a tensor, as a kernel gets it; to nothing if it holds none.
+  // Pointer to a PE's shard of a tensor, for kernels that do not have it as an argument; to nothing
+  // if the PE holds none.  Their loads and stores are refused as a launch is (KB-G003).
   static tl::Pointer pointer_to(const Tensor& tensor, const sim::PeLocation& pe);
 
   // For what is built on the runtime: backends and their tests.

@@ -29,7 +29,9 @@ Simulation::Simulation(const Topology& topology, const sim::MachineOptions& opti
       executor_(machine_.memory(), replay_threads),
       command_budget_(limits.commands),
       autograd_nodes_(std::make_shared<autograd::NodeList>()),
-      watchdog_(fibers_, limits) {}
+      watchdog_(fibers_, limits) {
+  watchdog_.start();  // signals are the watch's from now on
+}
 
 Simulation::~Simulation() {
   abandon();
@@ -50,7 +52,6 @@ void Simulation::check_thread() const {
 
 FiberLocal& Simulation::local() {
   check_thread();
-  watchdog_.note_call();
   Fiber* fiber = fibers_.current();
   return fiber == nullptr ? main_local_ : *static_cast<FiberLocal*>(fiber->local());
 }

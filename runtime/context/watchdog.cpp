@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "runtime/context/fiber_local.h"
 #include "runtime/context/process_watch.h"
@@ -90,29 +92,26 @@ void Watchdog::forget_ranks(const Ranks& ranks) {
   if (ranks_ == &ranks) ranks_ = nullptr;
 }
 
-bool Watchdog::is_unchanged() const {
-  return fibers_.turn() == seen_.turn && calls_ == seen_.calls;
-}
-
 // A fiber stays a rank, or a kernel, during its turn.
 void Watchdog::look() {
-  const Seen now{fibers_.turn(), calls_};
+  const std::uint64_t turn = fibers_.turn();
+  if (std::exchange(seen_turn_, turn) != turn) {
+    turn_time_ = milliseconds{0};
+    next_notice_ = limits_.rank_notice;
+    return;
+  }
   const Fiber* const fiber = fibers_.current();
-  const bool is_same_turn = fiber != nullptr && now.turn == seen_.turn;
-  turn_time_ = is_same_turn ? turn_time_ + pause_ : milliseconds{0};
-  call_time_ = is_same_turn && now.calls == seen_.calls ? call_time_ + pause_ : milliseconds{0};
-  if (call_time_ == milliseconds{0}) next_notice_ = limits_.rank_notice;
-  seen_ = now;
-  if (!is_same_turn || fiber->local() == nullptr) return;
+  if (fiber == nullptr || fiber->local() == nullptr) return;
+  turn_time_ += pause_;
   const FiberLocal::Kind kind = fiber_local_of(*fiber)->kind;
-  if (!is_unchanged()) return;
+  if (!is_same_turn()) return;
   kind == FiberLocal::Kind::kernel ? look_at_kernel(*fiber) : look_at_rank(*fiber);
 }
 
 void Watchdog::look_at_kernel(const Fiber& fiber) {
   if (limits_.kernel_time <= milliseconds{0} || turn_time_ < limits_.kernel_time) return;
   const std::string name = fiber.name();
-  if (!is_unchanged() || is_traced()) return;
+  if (!is_same_turn() || is_traced()) return;
   end(fmt::format(
       "kernbench: error: [KB-D003] {} ran {} without yielding\n"
       "  it computes, or loops for ever, and waits for nothing; a debugger shows where. If it only "
@@ -121,21 +120,22 @@ void Watchdog::look_at_kernel(const Fiber& fiber) {
 }
 
 void Watchdog::look_at_rank(const Fiber& fiber) {
-  const bool is_over = limits_.rank_time > milliseconds{0} && call_time_ >= limits_.rank_time;
-  const bool is_due = limits_.rank_notice > milliseconds{0} && call_time_ >= next_notice_;
+  const bool is_over = limits_.rank_time > milliseconds{0} && turn_time_ >= limits_.rank_time;
+  const bool is_due = limits_.rank_notice > milliseconds{0} && turn_time_ >= next_notice_;
   if (!is_over && !is_due) return;
   const std::string text = fiber.name();
   const std::string last_call = last_call_of(*fiber_local_of(fiber));
-  if (!is_unchanged() || is_traced()) return;
+  if (!is_same_turn() || is_traced()) return;
   if (is_over) {
     end(fmt::format(
-        "kernbench: error: [KB-D004] {} ran {} without calling anything or returning; {}\n"
-        "  it computes, or loops for ever, and waits for nothing; a debugger shows where. If it "
+        "kernbench: error: [KB-D004] {} ran {} without waiting for anything or returning; {}\n"
+        "  it computes, or loops for ever, and nobody else runs meanwhile; a debugger shows where. "
+        "If it "
         "only needs longer, raise RuntimeOptions::rank_time_limit\n",
         text, seconds(limits_.rank_time), last_call));
   }
   write_text(STDERR_FILENO,
-             fmt::format("kernbench: warning: [KB-D004] {} has run {} without calling "
+             fmt::format("kernbench: warning: [KB-D004] {} has run {} without waiting for "
                          "anything or returning; {}\n",
                          text, seconds(next_notice_), last_call));
   next_notice_ *= 2;
@@ -147,14 +147,24 @@ void Watchdog::end(std::string_view text) {
   end_process(static_cast<int>(ExitCode::deadlock));
 }
 
+// Whoever switches too often to be seen is asked again.
 void Watchdog::print_running(int descriptor) const {
+  constexpr int kTries = 50;
+  for (int i = 0; i < kTries && !print_running_once(descriptor); ++i) {
+    std::this_thread::sleep_for(milliseconds{1});
+  }
+}
+
+bool Watchdog::print_running_once(int descriptor) const {
   const std::uint64_t turn = fibers_.turn();
   const Fiber* const fiber = fibers_.current();
-  if (fiber == nullptr || fiber->local() == nullptr) return;
+  if (fiber == nullptr || fiber->local() == nullptr) return false;
   const bool is_kernel = fiber_local_of(*fiber)->kind == FiberLocal::Kind::kernel;
   const std::string name = fiber->name();
   const std::string last_call = is_kernel ? "" : "; " + last_call_of(*fiber_local_of(*fiber));
-  if (fibers_.turn() == turn) write_text(descriptor, fmt::format("  {} runs{}\n", name, last_call));
+  if (fibers_.turn() != turn) return false;
+  write_text(descriptor, fmt::format("  {} runs{}\n", name, last_call));
+  return true;
 }
 
 void Watchdog::print_state(int descriptor) const {

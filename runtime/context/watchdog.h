@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <span>
@@ -19,9 +18,10 @@ struct FiberLocal;
 // One per context.  The process's watch (ProcessWatch) looks ten times per limit at which fiber
 // runs.
 //   A kernel found in the same turn for `kernel_time` has run so long without yielding: KB-D003.
-//   A rank found in the same turn, in which it called nothing, for `rank_notice` is named on
-//   standard error with its last call, again when it has run for twice as long each time, and ends
-//   the process with KB-D004 after `rank_time`.
+//   A rank found in the same turn for `rank_notice` waits for nothing, whatever it calls: it is
+//   named on standard error with its last call, again when it has run for twice as long each time,
+//   and ends the process with KB-D004 after `rank_time`.  What the main stack computes for it (a
+//   host read evaluates what it reads) does not count.
 // Both ends have exit code 20.  What is read is atomic, or has not changed since the fiber was
 // entered, so simulation pays no more than a few stores, and its results do not depend on this.
 //
@@ -38,11 +38,6 @@ class Watchdog {
   // From now on.  May be called any number of times.  Throws LimitError KB-L003 if the host has no
   // thread for the process's watch.
   void start();
-
-  // The running rank or kernel has called something.
-  void note_call() {
-    calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
 
   // Ranks, as the watching thread sees them.
   class Ranks {
@@ -72,27 +67,19 @@ class Watchdog {
  private:
   using Duration = std::chrono::milliseconds;
 
-  // The turn of the rank or kernel that a look found running, and how much it had called by then.
-  struct Seen {
-    std::uint64_t turn = 0;
-    std::uint64_t calls = 0;
-    bool operator==(const Seen&) const = default;
-  };
-
   void look_at_kernel(const Fiber& fiber);
   void look_at_rank(const Fiber& fiber);
-  bool is_unchanged() const;
+  bool is_same_turn() const { return fibers_.turn() == seen_turn_; }
+  bool print_running_once(int descriptor) const;
   [[noreturn]] static void end(std::string_view text);
 
   const FiberScheduler& fibers_;
   const RunLimits limits_;
   const Duration pause_;
   bool is_started_ = false;
-  std::atomic<std::uint64_t> calls_ = 0;
   const Ranks* ranks_ = nullptr;
-  Seen seen_;
-  Duration turn_time_{0};  // for how long at least it has been the same turn
-  Duration call_time_{0};  // likewise, without a call
+  std::uint64_t seen_turn_ = 0;  // by the last look
+  Duration turn_time_{0};        // for how long at least the fiber has run in it
   Duration next_notice_;
 };
 

@@ -263,6 +263,7 @@ class DistributedContext {
   // returned; the run was abandoned.
   void ranks_start(int nprocs);
   void rank_ends();
+  void destroy_own_groups();
   void leave_default_group();
   void wait_for_works();
   void rank_returned(int rank);
@@ -343,6 +344,7 @@ class DistributedContext {
   Work post(const MessageCall& wanted, const Tensor& x,
             std::shared_ptr<std::any> objects = nullptr);
   Message message_of(const Call& call, const MessageCall& wanted) const;
+  void check_peer_can_call(const Message& message) const;
   Tensor tensor_of(const Message& message, const Tensor& x, bool is_blocking) const;
   void prepare(std::vector<MessageCall>& calls, const std::vector<P2POp>& ops) const;
   std::uint64_t record(const MessageCall& wanted, const Message& message, int group);

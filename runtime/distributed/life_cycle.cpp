@@ -143,7 +143,18 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
                          static_cast<int>(state_->returned_ranks.size()) < *state_->started_ranks;
   if (!is_rank && ranks_run) misuse("destroy_process_group while ranks run: join() them first");
   wait_for_works();  // they use what goes now
+  if (is_rank) destroy_own_groups();
   leave_default_group();
+}
+
+// The rank's handles of them are of no use any more, though other ranks have not left yet.
+void DistributedContext::destroy_own_groups() {
+  for (const auto& [number, group] : std::map(state_->groups)) {
+    const auto rank = group->rank_of(local().rank);
+    if (!rank) continue;
+    group->has_destroyed[static_cast<std::size_t>(*rank)] = true;
+    forget_if_destroyed(group);
+  }
 }
 
 // The last to leave takes it down.

@@ -46,6 +46,18 @@ runtime::FlightRecorder::Id DistributedContext::record(const MessageCall& wanted
                     .issued = simulation.now()});
 }
 
+// Outside of spawn() a rank is alone, unless it is the driver of all.
+void DistributedContext::check_peer_can_call(const Message& message) const {
+  const bool is_alone =
+      local().kind == runtime::FiberLocal::Kind::unbound && !backend().has_single_driver();
+  if (!is_alone || message.other == message.own) return;
+  throw DeadlockError(
+      "KB-C002",
+      fmt::format("{}: no other rank was started, so none can {} it; spawn() the ranks",
+                  describe(message), message.is_send ? "receive" : "send"),
+      ExitCode::collective_misuse);
+}
+
 // Without what it moves.
 Message DistributedContext::message_of(const Call& call, const MessageCall& wanted) const {
   Message message{.is_send = wanted.is_send, .own = local().rank, .tag = wanted.tag};
@@ -75,6 +87,7 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
   if (!call) return {};
   if (objects == nullptr) check_tensor(wanted.function, x);
   Message message = message_of(*call, wanted);
+  check_peer_can_call(message);
   if (objects == nullptr) {
     message.block = whole(wanted.version.defined() ? wanted.version
                                                    : tensor_of(message, x, wanted.is_blocking));

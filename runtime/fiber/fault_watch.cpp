@@ -115,7 +115,7 @@ void name_fiber(const Fiber& fiber, const Fault& fault, const siginfo_t& info) {
   const auto end = fmt::format_to_n(
       text.data(), text.size(),
       "kernbench: fatal: [KB-R005] fiber stack overflow in {} ({} KiB; recursion without end, or "
-      "large local variables: raise FiberOptions::stack_bytes)\n",
+      "large local variables: put those on the heap)\n",
       std::string_view(name.data(), length), watch.pool().stack_bytes() / 1024);
   say({text.data(), end.out});
   end_process(static_cast<int>(ExitCode::host_limit));

@@ -204,4 +204,8 @@ std::vector<Fiber*> FiberScheduler::live() const {
   return fibers;
 }
 
+bool FiberScheduler::is_current_cancelled() const {
+  return current() != nullptr && current()->cancelled_;
+}
+
 }  // namespace kernbench::runtime

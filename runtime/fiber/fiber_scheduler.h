@@ -44,9 +44,9 @@ class FiberScheduler {
   // The fiber that is running; nullptr on the main stack.
   Fiber* current() const { return current_.load(std::memory_order_relaxed); }
 
-  // How often a fiber was entered: the same number, and a fiber, seen twice mean that this fiber
-  // has run all the while.  These two, and what was written before the fiber was entered, may be
-  // read by other threads.
+  // The number of the turn, from a fiber's start or wake to its next park() or its end: the same
+  // number, and a fiber, seen twice mean that this fiber has run all the while, or the main stack
+  // for it.  These two, and what was written before the turn, may be read by other threads.
   std::uint64_t turn() const { return turn_.load(std::memory_order_acquire); }
 
   // Blocks the current fiber until wake(), `describe` says what for.  Returns at once, but for one
@@ -78,6 +78,13 @@ class FiberScheduler {
   // may refer to the stack of who spawned it.
   void cancel_all();
 
+  // Parks the running fiber for good, since Cancelled has met a noexcept function or a destructor
+  // on its way and cannot unwind it.
+  // REQUIRES: it is cancelled
+  [[noreturn]] void abandon_current();
+  // True if the running fiber is cancelled.
+  bool is_current_cancelled() const;
+
   // All that are not finished or abandoned, in order of creation.
   std::vector<Fiber*> live() const;
   std::size_t live_count() const { return live_count_; }
@@ -96,7 +103,7 @@ class FiberScheduler {
   void resume(Fiber& fiber);
   void prepare(Fiber& fiber);
   void settle(Fiber& fiber);
-  void give_up(Fiber& fiber);
+  [[noreturn]] void give_up(Fiber& fiber);
   [[noreturn]] void throw_cancelled(Fiber& fiber);
 
   // fiber_scheduler.cpp: the life cycle.

@@ -104,12 +104,6 @@ struct BorrowedStack {
 [[gnu::always_inline]] inline void FiberScheduler::enter(Fiber& fiber) {
   FiberScheduler& scheduler = *fiber.scheduler_;
   scheduler.current_.store(&fiber, std::memory_order_relaxed);
-  // Not an atomic increment: only this thread writes it.
-  const std::uint64_t turn = scheduler.turn_.load(std::memory_order_relaxed) + 1;
-  scheduler.turn_.store(turn, std::memory_order_release);
-#if defined(KERNBENCH_TSAN)
-  __tsan_release(&scheduler.turn_);  // which it does not see here: this file is not instrumented
-#endif
   fiber.state_ = Fiber::State::running;
   fiber.annotation_.entering();
   if constexpr (kSwapExceptionGlobals) {
@@ -149,6 +143,11 @@ KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::on_resume(void* object, std::uint
 
 [[gnu::always_inline]] inline void FiberScheduler::resume(Fiber& fiber) {
   KB_CHECK(current() == nullptr, "a fiber is resumed from inside another");
+  // Not an atomic increment: only this thread writes it.
+  turn_.store(turn_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+#if defined(KERNBENCH_TSAN)
+  __tsan_release(&turn_);  // which it does not see here: this file is not instrumented
+#endif
   enter(fiber);
   const bool is_parked = fiber.state_ == Fiber::State::waiting;
   if (is_parked && fiber.exception_globals_.uncaught == 0) [[likely]]
@@ -211,6 +210,11 @@ void FiberScheduler::throw_cancelled(Fiber& fiber) {
   if (fiber.cancelled_throws_ >= kCancelledThrows || std::uncaught_exceptions() > 0) give_up(fiber);
   ++fiber.cancelled_throws_;
   throw Cancelled{};
+}
+
+void FiberScheduler::abandon_current() {
+  KB_CHECK(current() != nullptr && current()->cancelled_, "no cancelled fiber runs");
+  give_up(*current());
 }
 
 void FiberScheduler::give_up(Fiber& fiber) {

@@ -68,7 +68,7 @@ LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {
   const std::int64_t columns = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
-  return {RuntimeContext::pointer_to(tensor, pe), shape, shard->offset, rows, columns};
+  return {runtime::shard_pointer(tensor, pe), shape, shard->offset, rows, columns};
 }
 
 std::int64_t block_elements(const tl::Context& tl) {

@@ -251,7 +251,7 @@ void World::given_up(const Rank& rank) const {
   const int ignored = fiber.ignored_cancellations();
   fmt::print(stderr, "kernbench: warning: [KB-R009] rank {} {}; its stack ({} KiB) is leaked\n",
              rank.local.rank,
-             ignored < 3 ? "waits in a destructor although the run is over"
+             ignored < 3 ? "waits in a destructor or a noexcept function although the run is over"
                          : fmt::format("ignored cancellation {} times", ignored),
              kib);
 }

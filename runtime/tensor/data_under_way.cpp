@@ -24,10 +24,19 @@ std::string_view verb_of(Touch touch) {
   return "uses";
 }
 
-// "tensor 'x', which all_gather#0 ([4] Float) at ddp.cpp:41 still reads"
-std::string in_use(const Tensor& tensor, const AccessUnderWay& access) {
-  return fmt::format("tensor '{}', which {} {}", tensor.name(), access.operation->description,
+// "which all_gather#0 ([4] Float) at ddp.cpp:41 still reads"
+std::string use_of(const AccessUnderWay& access) {
+  return fmt::format("which {} {}", access.operation->description,
                      access.writes ? "is to write" : "still reads");
+}
+
+std::string in_use(const Tensor& tensor, const AccessUnderWay& access) {
+  return fmt::format("tensor '{}', {}", tensor.name(), use_of(access));
+}
+
+const std::vector<sim::DeviceBuffer>& buffers_of(const AccessUnderWay& access,
+                                                 const TensorMemory& memory) {
+  return access.part.empty() ? memory.buffers : access.part;
 }
 
 bool holds(const sim::ElementRange& whole, const sim::ElementRange& part) {
@@ -78,6 +87,21 @@ void know_all_done(Tensor::Storage& storage) {
   forget_known(accesses, storage.elements());
 }
 
+std::string TensorMemory::obstacle(sim::RegionId region, const sim::ElementRange& of_region,
+                                   bool is_written) const {
+  std::string text;
+  accesses.for_each(elements(), [&](const AccessUnderWay& access) {
+    const bool is_hazard = access.writes || is_written;
+    if (!is_hazard || access.operation->is_known_to_be_done() || !text.empty()) return;
+    for (const sim::DeviceBuffer& buffer : buffers_of(access, *this)) {
+      const bool meets =
+          buffer.region == region && overlap({buffer.first, buffer.element_count}, of_region);
+      if (meets) text = use_of(access);
+    }
+  });
+  return text;
+}
+
 // The whole memory of each tensor is guarded, with what operations are to write: a kernel may have
 // a row, and a pointer that leads out of it.
 tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advice) {
@@ -88,7 +112,7 @@ tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advic
     if (!seen.insert(&memory).second) continue;
     memory.accesses.for_each(memory.elements(), [&](const AccessUnderWay& access) {
       if (access.operation->is_known_to_be_done()) return;
-      guard.protect(access.part.empty() ? memory.buffers : access.part,
+      guard.protect(buffers_of(access, memory),
                     fmt::format("{}; {}", in_use(tensor, access), advice()));
     });
   }

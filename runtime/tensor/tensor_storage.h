@@ -11,6 +11,7 @@
 #include "runtime/context/simulation.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor.h"
+#include "runtime/tl/access_rule.h"
 
 namespace kernbench {
 
@@ -22,7 +23,7 @@ struct View;
 namespace runtime {
 
 // What a tensor has in common with its views: the memory of the shards, and who uses it.
-struct TensorMemory {
+struct TensorMemory final : tl::AccessRule {
   explicit TensorMemory(std::shared_ptr<Simulation> of,
                         std::shared_ptr<const TensorMemory> whose_place = nullptr)
       : simulation(std::move(of)), place_of(std::move(whose_place)) {}
@@ -37,6 +38,9 @@ struct TensorMemory {
   std::list<Tensor::Storage*> tensors;                 // that lie in it: the first, and its views
 
   sim::ElementRange elements() const { return {0, element_count}; }
+  // The rule about data under way, for kernels (data_under_way.cpp).
+  std::string obstacle(sim::RegionId region, const sim::ElementRange& elements,
+                       bool is_written) const override;
 
   // A host read that waits for the end of what uses its tensor.
   struct Reader {

@@ -8,6 +8,7 @@
 #include "runtime/context/launched_tensors.h"
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/fiber/function_ref.h"
+#include "runtime/tl/access_rule.h"
 #include "runtime/tl/command_budget.h"
 #include "runtime/tl/store_guard.h"
 #include "sim_engine/base/enum_names.h"
@@ -128,6 +129,7 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, E
                     where(operation), first, first + count - 1, *pointer.tensor_name_,
                     buffer.element_count));
   }
+  ask_rule(operation, pointer, {pointer.offset(), static_cast<std::int64_t>(count)}, false);
 }
 
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
@@ -157,8 +159,21 @@ void Context::store(const Pointer& target, const Tensor& value) {
   run_.store(target.buffer_, target.offset(), value.tile_);
 }
 
+void Context::ask_rule(std::string_view operation, const Pointer& pointer,
+                       const sim::ElementRange& elements, bool is_written) const {
+  if (pointer.rule_ == nullptr) return;
+  const std::string obstacle =
+      pointer.rule_->obstacle(pointer.buffer_.region, elements, is_written);
+  if (obstacle.empty()) return;
+  throw CollectiveError(
+      "KB-G003",
+      fmt::format("{} {} tensor '{}', {}; wait for its Work before the launch", where(operation),
+                  is_written ? "writes" : "uses", *pointer.tensor_name_, obstacle));
+}
+
 void Context::check_store(std::string_view operation, const Pointer& target,
                           const sim::ElementRange& elements) const {
+  ask_rule(operation, target, elements, true);
   if (guard_ == nullptr) return;
   const std::string* const user = guard_->user_of(target.buffer_.region, elements);
   if (user == nullptr) return;

@@ -50,6 +50,7 @@ class ProcessingElement;
 
 namespace kernbench::tl {
 
+class AccessRule;
 class CommandBudget;
 class StoreGuard;
 
@@ -67,6 +68,11 @@ class Pointer {
   Pointer() = default;
   Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name)
       : buffer_(buffer), offset_(buffer.first), tensor_name_(&tensor_name) {}
+  // To a tensor that may be no argument of the launch, which has checked those: each access asks.
+  Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name, const AccessRule& rule)
+      : Pointer(buffer, tensor_name) {
+    rule_ = &rule;
+  }
   // To a tensor of a launch that has no part on the PE.  REQUIRES: both outlive it
   Pointer(const std::string& tensor_name, const runtime::LaunchedTensors& launched)
       : tensor_name_(&tensor_name), absent_from_(&launched) {}
@@ -91,6 +97,7 @@ class Pointer {
   Wide offset_ = 0;
   const std::string* tensor_name_ = nullptr;
   const runtime::LaunchedTensors* absent_from_ = nullptr;
+  const AccessRule* rule_ = nullptr;  // lives as long as the buffer's region
 };
 
 struct ReduceOptions {
@@ -359,6 +366,8 @@ class Context {
   std::string where(std::string_view operation) const;
   Tensor filled(std::string_view operation, const Shape& shape, double value, DType dtype);
 
+  void ask_rule(std::string_view operation, const Pointer& pointer,
+                const sim::ElementRange& elements, bool is_written) const;
   void check_store(std::string_view operation, const Pointer& target,
                    const sim::ElementRange& elements) const;
 

@@ -56,6 +56,7 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                 const std::string& value) override {
     check_tag(mark, tag);
+    check_text(mark, value);
     // yaml-cpp's own tags: "?" for a plain scalar, "!" for a quoted one.
     const bool is_plain = tag != "!";
     if (wants_key()) return take_key(mark_of(mark), value, is_plain);
@@ -106,6 +107,15 @@ class TreeBuilder : public YAML::EventHandler {
     if (tag.empty() || tag == "?" || tag == "!") return;
     errors_.add(mark_of(mark), "KB-Y011",
                 fmt::format("tags are not supported ({})", in_quotes(tag)));
+  }
+
+  // An escape can give what the file itself may not hold, and yaml-cpp makes "\_" and "\N" bytes
+  // that are no UTF-8.
+  void check_text(const YAML::Mark& mark, const std::string& value) {
+    const auto fault = find_bad_character(value);
+    if (!fault) return;
+    errors_.add(mark_of(mark), "KB-Y011",
+                fmt::format("{} is no plain text: {}", in_quotes(value), fault->text));
   }
 
   void take_key(TextMark mark, const std::string& text, bool is_plain) {

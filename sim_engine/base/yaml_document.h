@@ -56,8 +56,8 @@ class YamlDocument {
   const YamlNode& root() const { return nodes_.front(); }
   std::size_t node_count() const { return nodes_.size(); }
 
-  // Errors that do not prevent a tree: KB-Y011 keys and tags, KB-Y012 duplicate keys, KB-Y013
-  // anchors, aliases and merge keys.
+  // Errors that do not prevent a tree: KB-Y011 keys, tags and escapes, KB-Y012 duplicate keys,
+  // KB-Y013 anchors, aliases and merge keys.
   const ConfigErrors& errors() const { return errors_; }
 
  private:

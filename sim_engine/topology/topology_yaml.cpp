@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
 #include "sim_engine/base/yaml_reader.h"
 #include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"
@@ -212,7 +213,7 @@ Topology Topology::load(const std::string& path) {
   if (looks_like_name(path) && !std::filesystem::exists(path, ignored)) {
     throw ConfigError("KB-I001", fmt::format("cannot read '{}': there is no such file, and the "
                                              "shipped topologies are {}",
-                                             path, fmt::join(shipped_names(), ", ")));
+                                             visible(path), fmt::join(shipped_names(), ", ")));
   }
   return read(YamlDocument::load(path), path);
 }

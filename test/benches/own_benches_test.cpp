@@ -71,7 +71,8 @@ TEST_CASE("each kind of failure has its exit code and says what it is", "[own_be
           {"fails-its-check", 1, ""},
           {"deadlocks", 21, "kernbench: error: [KB-C002] "},
           {"worker-raises", 1, "kernbench: error: [KB-R001] -- Process 0 terminated"},
-          {"worker-has-no-memory", 71, "kernbench: error: [KB-L002] out of memory\n"},
+          {"worker-has-no-memory", 71,
+           "kernbench: error: [KB-L002] out of memory: Process 0 terminated "},
           {"has-no-memory", 71, "kernbench: error: [KB-L002] out of memory\n"},
           {"breaks-an-invariant", 70, "kernbench: error: [KB-X001] internal check failed: "},
       }));

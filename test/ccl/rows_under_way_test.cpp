@@ -56,6 +56,30 @@ TEST_CASE("a kernel on all rows is refused when it stores into one that is read"
   });
 }
 
+TEST_CASE("a kernel that has its pointer from the host is refused at its load or store",
+          "[ccl][under_way]") {
+  everywhere(2, [](Ranks& world, int rank) {
+    const Tensor x = world.full(rank + 1);
+    const Tensor y = world.full(0);
+    const tl::Pointer p = RuntimeContext::pointer_to(x, {rank, 0, 0});
+    const auto is_first = [](const tl::Context& tl) { return tl.program_id() == 0; };
+    const auto load = [&](tl::Context& tl, tl::Pointer to) {
+      if (is_first(tl)) tl.store(to, tl.load(p, {1}, DType::f32));
+    };
+    const auto store = [&](tl::Context& tl, tl::Pointer from) {
+      if (is_first(tl)) tl.store(p, tl.load(from, {1}, DType::f32));
+    };
+    const Work work = world.dist.all_reduce(x, {.async_op = true});
+    const std::string stored = refusal([&] { world.torch.launch("store", store, y); });
+    CHECK(stored.find("uses tensor '" + x.name() + "', which all_reduce#0 (") !=
+          std::string::npos);
+    CHECK(refusal([&] { world.torch.launch("load", load, y); }).starts_with("[KB-G003] "));
+    work.wait();
+    world.torch.launch("load", load, y);
+    CHECK(first_of(y) == 3);
+  });
+}
+
 // The ranks of a square grid, in groups of a row and of a column of it.
 void check_grid(const std::string& backend, int side) {
   CAPTURE(backend, side);

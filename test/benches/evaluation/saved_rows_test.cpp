@@ -52,6 +52,8 @@ TEST_CASE("rows of another schema or configuration are not used", "[saved_rows]"
   const SavedRows other = read_back(text, 7, "test 2");
   CHECK(other.rows.empty());
   CHECK(other.problem == "of another schema, \"test 1\"");
+  const SavedRows long_one = read_back(R"({"schema": ")" + std::string(100'000, 'x') + "\"}");
+  CHECK(long_one.problem.size() < 120);
 }
 
 TEST_CASE("damaged rows are not used, whatever is damaged", "[saved_rows]") {

@@ -11,6 +11,36 @@ using distributed::GroupMember;
 using distributed::ProcessGroup;
 using Elements = std::vector<float>;
 
+TEST_CASE("a group of a default group that was destroyed is gone, though others have not left yet",
+          "[distributed][groups]") {
+  distributed::register_local_backend();
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 2));
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        torch.distributed.init_process_group("local");
+        const ProcessGroup old = torch.distributed.new_group({0, 1});
+        torch.distributed.barrier();
+        torch.distributed.destroy_process_group();
+        torch.distributed.init_process_group("local");
+        const Tensor x = torch.ones({1}, {.dp = DPPolicy::replicated()});
+        CHECK(error_of<CollectiveError>([&] {
+                torch.distributed.all_reduce(x, {.group = old});
+              }).starts_with("[KB-R002] "));
+      },
+      {}, 2);
+}
+
+TEST_CASE("a message to a rank that nobody started is refused at once", "[distributed][messages]") {
+  LocalWorld world(2);
+  const Tensor x = world.zeros({2});
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { world.dist.send(x, 1); }, [&] { world.dist.irecv(x, 1).wait(); }}) {
+    CHECK(error_of<DeadlockError>(call).find("no other rank was started") != std::string::npos);
+  }
+  Tensor(x).copy_(RuntimeContext::tensor({1, 2}, {2}));  // which nothing has under way
+}
+
 TEST_CASE("groups at once, each with its own sum", "[distributed][groups]") {
   LocalWorld world(4);
   world.spawn([&](int rank) {

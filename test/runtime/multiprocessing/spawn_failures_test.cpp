@@ -120,11 +120,60 @@ TEST_CASE("a rank that cannot be unwound is told of, and its stack is leaked", "
     }
   });
   CHECK(ended.exit_code == 7);
-  CHECK(ended.standard_error ==
-        "kernbench: warning: [KB-R009] rank 2 ignored cancellation 3 times; its stack (256 KiB) is "
-        "leaked\n"
-        "kernbench: warning: [KB-R009] rank 1 waits in a destructor although the run is over; its "
-        "stack (256 KiB) is leaked\n");
+  CHECK(
+      ended.standard_error ==
+      "kernbench: warning: [KB-R009] rank 2 ignored cancellation 3 times; its stack (256 KiB) is "
+      "leaked\n"
+      "kernbench: warning: [KB-R009] rank 1 waits in a destructor or a noexcept function although "
+      "the run is over; its stack (256 KiB) is leaked\n");
+}
+
+// Cancelled cannot leave either of them: the process ended by it, and nobody knew why.
+TEST_CASE("a destructor and a noexcept function that wait do not hide the error of the run",
+          "[spawn][error]") {
+  const runtime::Ended ended = runtime::run_in_child([] {
+    struct Waits {
+      distributed::DistributedContext& dist;
+      ~Waits() { dist.barrier(); }
+    };
+    LocalWorld world(3);
+    const auto wait = [&]() noexcept { world.dist.barrier(); };
+    try {
+      world.spawn([&](int rank) {
+        if (rank == 1) throw std::runtime_error("root cause");
+        if (rank == 2) wait();
+        const Waits last{world.dist};
+      });
+    } catch (const SpawnException& error) {
+      _exit(std::string(error.what()).find("rank 1: root cause") != std::string::npos ? 7 : 8);
+    }
+  });
+  CHECK(ended.exit_code == 7);
+  CHECK_THAT(ended.standard_error,
+             Catch::Contains("[KB-R009] rank 0 waits in a destructor or a noexcept function ") &&
+                 Catch::Contains("[KB-R009] rank 2 waits in a destructor or a noexcept function "));
+}
+
+TEST_CASE("a rank that never waits is ended, whatever it calls", "[spawn][error]") {
+  const int kind = GENERATE(0, 1, 2);
+  const runtime::Ended ended = runtime::run_in_child([kind] {
+    RuntimeContext torch(round_topology(), {.rank_notice_time = std::chrono::milliseconds(40),
+                                            .rank_time_limit = std::chrono::milliseconds(200)});
+    torch.multiprocessing.spawn(
+        [&](int) {
+          const Tensor x = torch.ones({4});
+          for (;;) {
+            if (kind == 0) static_cast<void>(x.at({0}));
+            if (kind == 1) static_cast<void>(torch.ahbm.current_device());
+            if (kind == 2) static_cast<void>(torch.full({2}, 1));
+          }
+        },
+        {}, 1);
+  });
+  CHECK(ended.exit_code == 20);
+  CHECK_THAT(ended.standard_error,
+             Catch::Contains("warning: [KB-D004] rank 0 has run 0.04 s without waiting ") &&
+                 Catch::Contains("error: [KB-D004] rank 0 ran 0.2 s without waiting "));
 }
 
 TEST_CASE("a context that ends before its ranks are joined says so, and unwinds them once",

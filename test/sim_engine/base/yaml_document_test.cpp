@@ -117,6 +117,16 @@ TEST_CASE("a duplicate key is refused and names the first", "[yaml]") {
   CHECK(document.root().find("a")->text == "1");
 }
 
+TEST_CASE("an escape gives nothing that the file may not hold", "[yaml]") {
+  CHECK(error_of(R"(a: "x\_y")") ==
+        "t.yaml:1:4: [KB-Y011] 'x\\xa0y' is no plain text: not UTF-8: byte 0xa0");
+  CHECK_THAT(error_of(R"({"\N": 1})"), Contains("[KB-Y011] '\\x85' is no plain text: not UTF-8"));
+  CHECK_THAT(error_of(R"(a: ["\e[31m"])"), Contains("control character 0x1b"));
+  CHECK_THAT(error_of(R"(a: "\0")"), Contains("a NUL byte"));
+  const YamlDocument document = YamlDocument::parse(R"(a: "\u00e9\n\"")", "t.yaml");
+  CHECK(document.root().find("a")->text == "é\n\"");
+}
+
 TEST_CASE("keys are words, and tags are refused", "[yaml]") {
   CHECK(error_of("{[1, 2]: 3, a: 4}") == "t.yaml:1:2: [KB-Y011] a key must be a word");
   CHECK(error_of("? {a: {b: c}}\n: 3\nd: 4\n") == "t.yaml:1:3: [KB-Y011] a key must be a word");
