@@ -42,7 +42,7 @@ struct GroupCommunicator::Meeting {
   CollectiveKind kind = CollectiveKind::barrier;
   int arrived = 0;
   int finished = 0;
-  std::vector<runtime::Completion*> waiters;
+  runtime::Event all_are_there;
   MemberRing ring;
   std::vector<SharedCut> cuts;  // of a ring or a chain
   std::shared_ptr<LaneQueues> queues;
@@ -214,18 +214,15 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
   meeting->sips[self] = sip_of(request);
   if (++meeting->arrived == size) {
     plan(*meeting);
-    for (runtime::Completion* waiter : std::exchange(meeting->waiters, {})) waiter->signal();
+    meeting->all_are_there.notify_all();
     return meeting;
   }
-  runtime::Completion all_are_there(torch_.simulation());
-  meeting->waiters.push_back(&all_are_there);
   try {
-    torch_.simulation().wait(all_are_there, [&] {
+    meeting->all_are_there.wait(torch_.simulation(), [&] {
       return fmt::format("the other members of its group: {} of {} are there", meeting->arrived,
                          size);
     });
   } catch (...) {
-    std::erase(meeting->waiters, &all_are_there);
     meetings_.erase(call.operation);
     throw;
   }

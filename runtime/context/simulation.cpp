@@ -19,6 +19,21 @@ void Completion::signal() {
   if (simulation_.driven_for_ == this) simulation_.stop_ = true;
 }
 
+void Event::wait(Simulation& simulation, DescribeWait describe) {
+  Completion happened(simulation);
+  waiting_.push_back(&happened);
+  try {
+    simulation.wait(happened, describe);
+  } catch (...) {
+    std::erase(waiting_, &happened);
+    throw;
+  }
+}
+
+void Event::notify_all() {
+  for (Completion* waiter : std::exchange(waiting_, {})) waiter->signal();
+}
+
 Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options,
                        int replay_threads, const RunLimits& limits)
     : log_(std::getenv("KERNBENCH_LOG")),

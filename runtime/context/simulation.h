@@ -55,6 +55,20 @@ class Completion {
   Fiber* waiter_ = nullptr;
 };
 
+// Something that may happen again and again, and that any number of fibers may wait for.
+class Event {
+ public:
+  bool is_awaited() const { return !waiting_.empty(); }
+  // Blocks the current fiber, or drives the engine, until the next notify_all().  Throws what
+  // Simulation::wait() does.
+  void wait(Simulation& simulation, DescribeWait describe);
+  // Wakes all that wait now, in the order in which they came.
+  void notify_all();
+
+ private:
+  std::vector<Completion*> waiting_;
+};
+
 class Simulation {
  public:
   // `replay_threads` as RuntimeOptions has it.

@@ -306,7 +306,7 @@ struct DistributedContext::State::ObjectExchange {
   explicit ObjectExchange(int members) : objects(static_cast<std::size_t>(members)) {}
   std::vector<std::any> objects;  // by group rank
   int arrived = 0;
-  std::vector<runtime::Completion*> waiters;
+  runtime::Event all_have_arrived;
 };
 
 int DistributedContext::size_of(const Call& call) {
@@ -329,17 +329,10 @@ DistributedContext::Objects DistributedContext::exchange(std::string_view functi
   meeting->objects[static_cast<std::size_t>(call.rank)] = std::move(own);
   if (++meeting->arrived == call.group->size()) {
     state_->object_exchanges.erase(arrived.operation);
-    for (runtime::Completion* waiter : std::exchange(meeting->waiters, {})) waiter->signal();
-    in.completed();
-    return Objects(meeting, &meeting->objects);
-  }
-  runtime::Completion done(torch_.simulation());
-  meeting->waiters.push_back(&done);
-  try {
-    torch_.simulation().wait(done, [&] { return std::string("the other ranks' objects"); });
-  } catch (...) {
-    std::erase(meeting->waiters, &done);
-    throw;
+    meeting->all_have_arrived.notify_all();
+  } else {
+    meeting->all_have_arrived.wait(torch_.simulation(),
+                                   [] { return std::string("the other ranks' objects"); });
   }
   in.completed();
   return Objects(meeting, &meeting->objects);

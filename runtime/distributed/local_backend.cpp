@@ -43,11 +43,10 @@ class LocalCommunicator : public Communicator {
     std::uint64_t operation = 0;
     std::size_t arrived = 0;
     Requests requests;
-    std::vector<runtime::Completion*> waiters;
+    runtime::Event is_over;
   };
 
   Meeting& meeting_of(std::uint64_t operation);
-  void wait(Meeting& meeting);
   void exchange(const Requests& ranks);
   void exchange_blocks(const Requests& ranks);
   sim::Value reduce(const Requests& ranks, std::size_t block);
@@ -80,23 +79,13 @@ LocalCommunicator::Meeting& LocalCommunicator::meeting_of(std::uint64_t operatio
 void LocalCommunicator::run(const CollectiveCall& call, const CollectiveRequest& request) {
   Meeting& meeting = meeting_of(call.operation);
   meeting.requests[static_cast<std::size_t>(call.rank)] = &request;
-  if (++meeting.arrived < size_) return wait(meeting);
+  if (++meeting.arrived < size_) {
+    return meeting.is_over.wait(simulation_, [] { return std::string("the other ranks"); });
+  }
   exchange(meeting.requests);
-  for (runtime::Completion* waiter : meeting.waiters) waiter->signal();
-  meeting.waiters.clear();
+  meeting.is_over.notify_all();
   meeting.arrived = 0;
   meeting.operation = 0;
-}
-
-void LocalCommunicator::wait(Meeting& meeting) {
-  runtime::Completion done(simulation_);
-  meeting.waiters.push_back(&done);
-  try {
-    simulation_.wait(done, [] { return std::string("the other ranks"); });
-  } catch (...) {
-    std::erase(meeting.waiters, &done);
-    throw;
-  }
 }
 
 // The reduction over ranks of what they give as block `block`.

@@ -49,7 +49,7 @@ void Work::State::finish(std::exception_ptr how) {
                    [&] { return fmt::format("{} completed (rank {})", description, rank); });
   }
   release();
-  for (runtime::Completion* waiter : std::exchange(waiters, {})) waiter->signal();
+  done.notify_all();
 }
 
 void Work::State::release() {
@@ -79,15 +79,7 @@ std::string Work::State::describe_wait() const {
 }
 
 void Work::State::wait(runtime::DescribeWait describe) {
-  if (is_done) return;
-  runtime::Completion done(simulation);
-  waiters.push_back(&done);
-  try {
-    simulation.wait(done, describe);
-  } catch (...) {
-    std::erase(waiters, &done);
-    throw;
-  }
+  if (!is_done) done.wait(simulation, describe);
 }
 
 // In one turn of its fiber nothing else happens, so a second look would find what the first did:

@@ -73,7 +73,7 @@ struct Work::State {
   bool is_aborted = false;     // done, because the run ended before
   bool is_waited_for = false;  // or its end was seen otherwise: by a look, or a host read
   std::exception_ptr failure;
-  std::vector<runtime::Completion*> waiters;
+  runtime::Event done;
 };
 
 }  // namespace kernbench::distributed
