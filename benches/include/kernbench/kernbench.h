@@ -2,6 +2,10 @@
 
 #pragma once
 
+// clang-format off: it comes first, so that what the compiler says of a wrong worker is short.
+#include "runtime/multiprocessing/spawn.h"
+// clang-format on
+
 #include "benches/bench.h"
 #include "benches/ccl_allreduce.h"
 #include "benches/collectives.h"
