@@ -65,6 +65,7 @@ namespace {
     const rlimit limit{count, count};
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
+  ::signal(options.signal, SIG_DFL);  // shells ignore some in what they start in the background
   ::execv(options.program.c_str(), argv.data());
   ::_exit(99);
 }
