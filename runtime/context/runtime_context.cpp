@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "runtime/context/attachments.h"
 #include "runtime/context/kernel_launch.h"
@@ -160,8 +162,34 @@ Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) co
   return Tensor(runtime::make_device_storage(simulation_, ahbm.current_device(), shape, named));
 }
 
+namespace {
+
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65'504;
+    case DType::bf16:
+      return 0x1.FEp127;
+    case DType::f32:
+      break;
+  }
+  return std::numeric_limits<float>::max();
+}
+
+// As torch.full does; infinities and NaN are values of each type.
+void check_fits(double value, DType dtype) {
+  if (!std::isfinite(value) || std::abs(value) <= largest_of(dtype)) return;
+  throw DeviceError("KB-M021",
+                    fmt::format("full: value cannot be converted to type {} without overflow: {}; "
+                                "the largest is {}, or give an infinity",
+                                torch_name_of(dtype), value, largest_of(dtype)));
+}
+
+}  // namespace
+
 Tensor RuntimeContext::full(const Shape& shape, double value, const TensorOptions& options) const {
   Tensor tensor = make(shape, options);
+  check_fits(value, options.dtype);
   runtime::fill(*tensor.storage(), static_cast<float>(value));
   return tensor;
 }

@@ -137,7 +137,8 @@ class RuntimeContext {
   EngineView engine() const { return EngineView(*simulation_); }
 
   // Tensors on the caller's device (torch.ahbm.set_device).  Their contents are there at once:
-  // memory is set before the clock matters.  DeviceError KB-M010 if they do not fit.
+  // memory is set before the clock matters.  DeviceError KB-M010 if they do not fit, KB-M021 if the
+  // value is finite and too large for the type.
   Tensor zeros(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor ones(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor full(const Shape& shape, double value, const TensorOptions& options = {}) const;

@@ -38,6 +38,12 @@ TEST_CASE("zeros, ones, full and empty have their elements at once", "[tensor]")
   CHECK(torch.ones({1, 2}).to_vector() == Floats{1, 1});
   CHECK(torch.full({2}, 2.5).to_vector() == Floats{2.5F, 2.5F});
   CHECK(torch.full({1}, 2049, {.dtype = DType::f16}).item() == 2048);  // rounded to even
+  CHECK(torch.full({1}, 65504, {.dtype = DType::f16}).item() == 65504);
+  CHECK(torch.full({1}, -HUGE_VAL, {.dtype = DType::f16}).item() == -HUGE_VALF);
+  CHECK(device_error_of([&] { torch.full({1}, -65505, {.dtype = DType::f16}); }) ==
+        "[KB-M021] full: value cannot be converted to type Half without overflow: -65505; the "
+        "largest is 65504, or give an infinity");
+  CHECK(device_error_of([&] { torch.full({1}, 1e39); }).starts_with("[KB-M021] "));
   for (const float element : torch.empty({3}).to_vector()) CHECK(std::isnan(element));
   CHECK(torch.engine().now() == Time{0});
 }
