@@ -1,4 +1,4 @@
-// Rows of a tensor as views: which holders have them, and where.
+// Rows of a tensor as views: determines which holders have a row, and where.
 
 #include <utility>
 
@@ -21,7 +21,7 @@ std::shared_ptr<Tensor::Storage> host_row(const Tensor::Storage& base, std::int6
   return row;
 }
 
-// A level of a policy that cuts the first dimension has one holder of a row.
+// A level of a policy that splits the first dimension has only one holder of a row.
 void drop_cut(Shard& shard, int& count, std::size_t rank) {
   if (shard != Shard::row_wise && (shard != Shard::column_wise || rank > 1)) return;
   shard = Shard::replicate;
