@@ -214,6 +214,8 @@ Config Config::read(const YamlDocument& document) {
   state.file_name = document.errors().file_name();
   {
     YamlMap root = reader.map(document.root());
+    // Entries inherit the defaults, and the check of `algorithm` needs the entries, so they are
+    // read in between.
     const auto read_entries = [&] {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);

@@ -14,7 +14,7 @@
 // Every key may be left out; an algorithm's entry overrides the defaults.  The further keys are:
 //
 //   poll_interval   beside `wait: poll`: how often it looks, 100 ns if it is not given
-//   world_size      rank = PE: the first so many PEs take part, for a single driver (ADR-0024).
+//   world_size      rank = PE: the first world_size PEs take part, for a single driver (ADR-0024).
 //                   Without it a rank is a SIP.
 //   participants    of a SIP: shard_holders, or one_pe_per_sip, whose ports between SIPs are called
 //                   east, west, north and south.  Not together with world_size.

@@ -61,6 +61,7 @@ void Layout::lay_out_pes(int count) {
   const int per_cube = topology_.pe_count();
   const int per_sip = per_cube * topology_.cube_count();
   const int all = per_sip * topology_.system.sip_count;
+  // More ranks than a cube has PEs must fill whole cubes; more than a SIP has, whole SIPs.
   const int unit = count <= per_cube ? 1 : count <= per_sip ? per_cube : per_sip;
   if (count > all || count % unit != 0) {
     throw ConfigError(

@@ -161,6 +161,7 @@ void all_reduce_in_segments(tl::Context& tl, const KernelArgs& args, int chunk_c
         if (args.placement.cube == Shard::partial) reduce_over_cubes(tl, cubes, piece);
       }
     }
+    // Step 3: only a root exchanges; every cube with its own shard is one.
     if (!cubes.parent) exchange(chunks);
     for (Chunk& chunk : chunks) {
       for (Piece& piece : chunk) {

@@ -128,6 +128,7 @@ struct Found {
   std::vector<int> slices;
 };
 
+// Intersects the ranges of all blocks: each pass splits the fragments at one more block's slices.
 std::vector<Found> common_ranges(std::span<const BlockLayout> blocks, std::int64_t count) {
   std::vector<Found> found;
   for (const SliceRange& range : ranges_of(blocks.front(), count)) {
@@ -204,7 +205,7 @@ TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& t
     if (same == layout.slices.end()) same = layout.slices.insert(same, slice);
     same->copies.push_back(static_cast<int>(i));
     same->holders.push_back({shard.cube, shard.pe});
-    // Of several copies of a summand, only the first counts.
+    // Only the first of several copies of a summand counts.
     const bool counts =
         (shard.cube == 0 || !is_copied(dp.cube)) && (shard.pe == 0 || !is_copied(dp.pe));
     if (counts) same->summands.push_back(static_cast<int>(i));

@@ -38,7 +38,7 @@ struct GroupCommunicator::Meeting {
 
   std::vector<CollectiveRequest> requests;   // by member
   std::vector<std::array<Lies, 2>> layouts;  // by member: of what it takes, and of what it gives
-  std::vector<int> sips;                     // likewise
+  std::vector<int> sips;                     // by member
   CollectiveKind kind = CollectiveKind::barrier;
   int arrived = 0;
   int finished = 0;

@@ -138,6 +138,7 @@ void run_steps(tl::Context& tl, std::span<const Step> steps, const MemberPorts& 
   std::deque<Begun> under_way;
   std::size_t next = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
+    // Later steps begin first, so that their messages and loads arrive while this one waits.
     while (next < steps.size() && under_way.size() <= kLookAhead) {
       under_way.push_back(begin(tl, steps[next++], ports, dtype));
     }

@@ -60,6 +60,7 @@ class LeafGradients {
     std::erase_if(sums_, [](const Sum& sum) { return !sum.leaf.requires_grad(); });
     for (Sum& sum : sums_) sum.gradient = sum.sum.take(sum.leaf.shape());
     for (Sum& sum : sums_) {
+      // A gradient that becomes a grad(), or shares memory with one, must be nobody else's.
       if (!grad_of(sum).defined() || is_grad_of_leaf(sum.gradient)) {
         sum.gradient = autograd::writable(std::move(sum.gradient));
       }
@@ -140,6 +141,7 @@ std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const 
                     node.name));
   }
   const auto& storage = gradient.storage();
+  // A Backward must not write into a gradient that others use; the version shows if it did.
   const bool is_shared = autograd::is_shared(gradient);
   const std::uint64_t version = runtime::version_of(*storage);
   std::vector<Tensor> gradients = node.backward(gradient);

@@ -203,6 +203,7 @@ void FlightRecorder::write(std::string_view code, Time now) const noexcept {
   Path unfinished;
   set_path(path, folder_, code, "");
   set_path(unfinished, folder_, code, ".tmp");
+  // A temporary file is written and then renamed, so that no reader finds a part of a record.
   bool is_written = false;
   {
     FileWriter file(unfinished.data());

@@ -212,6 +212,7 @@ void KernelLaunch::ended(Kernel& kernel, const FiberResult& result) {
       result.how == FiberResult::How::threw && failure_ == nullptr && !simulation_.has_failed();
   if (is_first) fail(kernel, result.exception);
   if (failure_ != nullptr) settle(kernel);
+  // Only the first failure cancels the other kernels; their ends come here too.
   for (Kernel& other : kernels_) {
     if (is_first && other.fiber != nullptr) simulation_.fibers().cancel(*other.fiber);
   }

@@ -146,6 +146,7 @@ std::vector<float> Simulation::read(const sim::Value& value) {
 }
 
 void Simulation::begin(std::uint64_t operation) {
+  // Each rank reports a collective; only the first report clears the results.
   if (operation <= last_begun_) return;
   last_begun_ = operation;
   last_results_.clear();

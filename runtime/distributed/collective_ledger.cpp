@@ -72,6 +72,7 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
     throw;
   }
   ++next_sequence;
+  // The arrival is entered before the check, whose error names this rank among those that wait.
   record.arrivals.push_back(std::move(arrival));
   check_nobody_left(record, sequence);
   const CollectiveCall call{rank, sequence, record.operation};

@@ -150,6 +150,7 @@ DeviceMesh DeviceMesh::operator[](const std::vector<std::string>& names) const {
     part->groups.push_back(whole.groups[kept.back()]);
     part->coordinate.push_back(whole.coordinate[kept.back()]);
   }
+  // The submesh has the ranks that agree with the caller in every dimension that is dropped.
   for (int point = 0; point < size() && !whole.coordinate.empty(); ++point) {
     const std::vector<int> at = coordinate_of(point, whole.shape);
     bool is_beside = true;

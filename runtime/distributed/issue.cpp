@@ -211,6 +211,7 @@ Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerpri
       changes(issued.request, call.rank, is_partial(issued.fingerprint.placement));
   for (const Tensor& tensor : tensors_of(issued.request.gives)) work->keep(tensor, false);
   for (const Tensor& tensor : written) work->keep(tensor, is_written);
+  // A call that changes nothing, and has no call to wait for, completes at once without a fiber.
   if (is_next && changes_nothing(*call.group, issued.request)) {
     run(issued);
     work->finish(nullptr);

@@ -281,6 +281,7 @@ void DistributedContext::run_abandoned() {
   };
   state_->initialized_ranks.clear();
   state_->started_ranks.reset();
+  // A default group that was made for all, before spawn(), survives a run that failed.
   forget_groups(state_->initialized_for_all ? Forget::of_ranks : Forget::all);
   if (!state_->initialized_for_all) {
     state_->world.reset();

@@ -99,6 +99,7 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
   message.work->is_message = true;
   message.work->peer = message.other;
   message.work->group = call->group->weak_from_this();
+  // A send that carries a snapshot does not keep x in use: later writes to x cannot change it.
   const bool uses_tensor =
       message.objects == nullptr && message.block.tensor.storage() == x.storage();
   if (uses_tensor) message.work->keep(x, !wanted.is_send);

@@ -42,6 +42,7 @@ void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
                                                  name_of(entry_point), storage.name, local.kernel));
   }
   TensorMemory& memory = *storage.memory;
+  // Another operation may use the tensor by the time this fiber runs again, so it looks again.
   while (is_in_use(storage)) {
     Completion unused(*storage.simulation);
     memory.readers.push_back({&unused, &storage});

@@ -41,6 +41,7 @@ Tensor row_of(const Tensor& tensor, std::int64_t index) {
   for (std::size_t i = 0; i < base.shards.size(); ++i) {
     const ShardInfo& whole = base.shards[i];
     const std::int64_t row = index - whole.offset.front();
+    // A holder without this row holds no part of the view.
     if (row < 0 || row >= whole.shape[0]) continue;
     const Shape shape = row_shape(whole.shape);
     sim::DeviceBuffer buffer = base.buffers()[i];
