@@ -63,7 +63,7 @@ class Config;
 struct CollectiveCase {
   const Topology& topology;
   DPPolicy placement;
-  std::int64_t n_elem = 0;  // with rank = PE, of each participant's shard
+  std::int64_t n_elem = 0;  // of the tensor; with rank = PE, of each participant's shard
   DType dtype = DType::f32;
   const Config& config;
 };

@@ -4,8 +4,8 @@
 // SIGFPE and SIGILL have a handler on an alternate stack of the thread that made it (kept to the
 // end of the process).  A fault on a guard page of a watched pool ends the process with KB-R005
 // and exit code 71.  Any other fault of code on a fiber is reported (KB-R014, once); then, like a
-// fault outside of fibers, it goes to the previous handler, or ends the process by its signal.  In
-// AddressSanitizer builds the sanitizer does all this.
+// fault outside of fibers, it goes to the previous handler, or ends the process by its signal.
+// AddressSanitizer builds leave this to the sanitizer.
 
 #pragma once
 

@@ -162,7 +162,7 @@ void World::ended(Rank& rank, const FiberResult& result) {
   try {
     returned_(rank.local.rank);
   } catch (const DeadlockError&) {  // others wait for it
-    // If a rank has raised, that may be why this one will not call.
+    // If a rank has raised, this deadlock may be the consequence.
     if (raised_.empty()) fail_with(std::current_exception());
   }
   if (--running_ == 0) all_returned_.signal();
