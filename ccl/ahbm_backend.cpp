@@ -25,7 +25,7 @@ int sip_count_of(const Tensor& x) {
 
 }  // namespace
 
-// With auto, the first rank to arrive finds out what all of them run.
+// With auto, the first rank to arrive chooses the algorithm for all ranks.
 const Algorithm& WorldCommunicator::algorithm_for(const Tensor& x) {
   const Config& config = launcher_.config();
   if (!config.is_auto()) return config.algorithm();
@@ -83,8 +83,8 @@ void WorldCommunicator::check_rank_is_sip(std::string_view what) const {
                              what, launcher_.layout().world_size()));
 }
 
-// The first group is the default one, which has the queues that ccl.yaml describes, if it has all
-// SIPs: those queues lead through all of them.
+// The first group is the default one.  If it has all SIPs, it uses the queues of ccl.yaml, since
+// those lead through all of them.
 std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vector<int>& ranks) {
   const bool is_first = !std::exchange(has_world_, true);
   if (!is_first || static_cast<int>(ranks.size()) < caller_count()) {
@@ -112,7 +112,7 @@ void WorldCommunicator::run(const distributed::CollectiveCall& call, const Algor
   finish(call, algorithm, open, x.numel() * size_of(x.dtype()));
 }
 
-// The last rank to finish checks the whole against what is possible.
+// The last rank to finish compares the time with the lower bound.
 void WorldCommunicator::finish(const distributed::CollectiveCall& call, const Algorithm& algorithm,
                                std::int64_t open_messages, Bytes bytes) {
   UnderWay& under_way = under_way_.at(call.operation);

@@ -20,7 +20,7 @@ namespace kernbench::ccl {
 
 class AhbmBackend : public distributed::Backend {
  public:
-  // Makes the queues.  Errors as of KernelLauncher.
+  // Makes the queues.  Throws as KernelLauncher does.
   AhbmBackend(RuntimeContext& torch, const Config& config)
       : torch_(torch),
         launcher_(torch, config),
@@ -43,11 +43,12 @@ class AhbmBackend : public distributed::Backend {
   bool has_world_ = false;
 };
 
-// All ranks.  Sums of all of them, and the barrier, run by the algorithm, and over the queues, that
-// ccl.yaml describes; everything else as in any group.
+// The group of all ranks.  Its all_reduce with SUM runs the algorithm of ccl.yaml, and its barrier
+// the intercube all-reduce, both over the queues of ccl.yaml; all other collectives run as in any
+// group.
 class WorldCommunicator : public distributed::Communicator {
  public:
-  // Of these members: global ranks, by group rank.  `cuts` are those of all groups.
+  // `ranks` are global ranks, by group rank.  All groups share `cuts`.
   WorldCommunicator(RuntimeContext& torch, const KernelLauncher& launcher,
                     const std::vector<int>& ranks, std::shared_ptr<CutCache> cuts)
       : torch_(torch),
@@ -56,8 +57,8 @@ class WorldCommunicator : public distributed::Communicator {
         others_(torch, ranks, std::move(cuts)) {}
 
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
-  // a tensor that lies so, KB-C014 if one of the program's own was faster than any can be, KB-C023
-  // if ranks are PEs and it is no all_reduce.
+  // a tensor placed so, KB-C014 if a program's own algorithm was faster than any can be, KB-C023
+  // if ranks are PEs and the collective is neither an all_reduce with SUM nor a barrier.
   void run(const distributed::CollectiveCall& call,
            const distributed::CollectiveRequest& request) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
@@ -73,13 +74,13 @@ class WorldCommunicator : public distributed::Communicator {
   struct UnderWay {
     Time first_start{0};
     int finished = 0;
-    std::int64_t open_messages = 0;  // sent by those that have finished, less received
+    std::int64_t open_messages = 0;  // sent minus received, by finished ranks
   };
-  // What auto's choice depends on.
+  // The properties of a tensor on which auto's choice depends.
   using ChoiceKey = std::tuple<std::vector<std::int64_t>, DType, std::string, int>;
 
   void all_reduce(const distributed::CollectiveCall& call, const Tensor& x);
-  // An all_reduce of one element, as NCCL does it, along the grid.
+  // Runs an all_reduce of one element along the grid; NCCL's barrier is an all_reduce too.
   void barrier(const distributed::CollectiveCall& call);
   void check_rank_is_sip(std::string_view what) const;
   const Algorithm& algorithm_for(const Tensor& x);

@@ -23,7 +23,7 @@ constexpr std::array kAlgorithms = {
     kIntercubeAllReduce, kRingAllReduce, kBidirectionalRingAllReduce,
     kMeshAllReduce,      kTreeAllReduce, kHelloSend};
 
-// Those of the program.  Registration happens before main(), in any order of files.
+// The program's own algorithms.  They register before main(), in any order of files.
 struct Registry {
   std::mutex mutex;
   std::deque<Algorithm> algorithms;
@@ -92,8 +92,8 @@ bool register_algorithm(const Algorithm& algorithm) {
   return true;
 }
 
-// Two thirds of what the queues leave: of what is kept, even if it is one piece, a summand may
-// arrive and the sum be made while the old value is still there.
+// A third of the scratch that queues leave: for every value that is kept, even if it is one piece,
+// a summand may arrive and the sum be made while the old value still exists.
 std::int64_t scratch_elements(const Topology& topology, const sim::IpcqParams& ipcq, int queues,
                               DType dtype) {
   const Bytes taken =

@@ -1,7 +1,7 @@
 // A collective algorithm: a kernel that runs on every PE that takes part.
 //
-// Those of the library stand in a table; a program adds its own, with KERNBENCH_REGISTER_ALGORITHM
-// or register_algorithm(), and ccl.yaml picks one by name.
+// The library's algorithms stand in a table.  A program adds its own with
+// KERNBENCH_REGISTER_ALGORITHM or register_algorithm(), and ccl.yaml selects one by name.
 
 #pragma once
 
@@ -23,41 +23,43 @@ struct IpcqParams;
 
 namespace kernbench::ccl {
 
-// What a kernel of a collective is told.  It runs on the PEs whose shards make up the tensor; of
-// PEs in one cube that hold copies or summands of the same shard, only on the first, the leader.
+// The arguments of a collective's kernel.  It runs on the PEs whose shards make up the tensor.  If
+// PEs of one cube hold copies or summands of the same shard, it runs only on the first one, the
+// leader.
 struct KernelArgs {
   tl::Pointer tensor;       // this PE's shard
-  std::int64_t n_elem = 0;  // of this shard
+  std::int64_t n_elem = 0;  // elements of this shard
   DType dtype = DType::f32;
-  int rank = 0;                  // of this participant: its SIP, or, with rank = PE, its number
+  int rank = 0;                  // this participant's: its SIP, or, with rank = PE, its number
   int world_size = 1;            // participants that hold the same shard
-  const Place* place = nullptr;  // among them; never null in a kernel
+  const Place* place = nullptr;  // this one's place among them; never null in a kernel
 
-  // Inside the SIP.
+  // The fields below are about the inside of the SIP.
   sim::Grid cubes;  // the first `cube_count` hold the tensor
   int cube_count = 1;
-  Root root = Root::center;  // of the tree over cubes
+  Root root = Root::center;  // root of the tree over cubes
   DPPolicy placement;
-  std::vector<tl::Pointer> siblings;  // a leader's: the shards of the cube's other PEs
+  std::vector<tl::Pointer> siblings;  // for a leader: the shards of the cube's other PEs
 
-  std::int64_t slot_elements = 1;     // that fit into one
-  int slots = 1;                      // of a queue
-  std::int64_t scratch_elements = 1;  // that a kernel may hold at a time, the same on all PEs
+  std::int64_t slot_elements = 1;     // elements that fit into a slot
+  int slots = 1;                      // slots of a queue
+  std::int64_t scratch_elements = 1;  // that a kernel may hold at once; the same on all PEs
 
-  // Where this participant stands.  DeviceError KB-Q006 if the participants are not joined so,
-  // which can be with rank = PE alone.
+  // Return this participant's place in a structure.  Throw DeviceError KB-Q006 if the participants
+  // are not joined in that structure, which can happen only with rank = PE.
   const GridPlace& grid() const;
   const RingPlace& ring() const;
   const TreePlace& tree() const;
 };
 
-// What a kernel may keep in scratch at a time, of a type, beside `queues` queues of that kind.
+// Returns how many elements of a type a kernel may keep in scratch at a time, beside `queues` such
+// queues.
 std::int64_t scratch_elements(const Topology& topology, const sim::IpcqParams& ipcq, int queues,
                               DType dtype);
 
 class Config;
 
-// One collective of tensors of `n_elem` elements, as a whole.
+// A collective of tensors of `n_elem` elements, for models of the whole.
 struct CollectiveCase {
   const Topology& topology;
   DPPolicy placement;
@@ -67,9 +69,9 @@ struct CollectiveCase {
 };
 
 using AlgorithmKernel = void (*)(tl::Context&, const KernelArgs&);
-// How long the kernels take from the moment at which they begin, if nothing costs time but links;
-// nullopt where no form is known.  With rank = PE the links are the PEs' ports, and the shard is
-// loaded and stored through them.
+// Computes the time from the beginning of the kernels to their end, if only links cost time;
+// nullopt where no closed form is known.  With rank = PE the links are the PEs' ports, and the
+// shard is loaded and stored through them.
 using AlgorithmTime = std::optional<Time> (*)(const CollectiveCase&);
 
 struct Algorithm {
@@ -77,33 +79,34 @@ struct Algorithm {
   AlgorithmKernel kernel = nullptr;
   std::string_view collective = "all_reduce";
   std::string_view summary = {};
-  Neighbours neighbours = Neighbours::ring;  // that it sends to, with rank = PE
-  // Whether it adds up summands, and spreads copies, that lie on several PEs of one SIP.
+  Neighbours neighbours = Neighbours::ring;  // that it sends to with rank = PE
+  // True if it adds up summands, and spreads copies, that lie on several PEs of one SIP.
   bool reduces_in_sip = false;
-  // Whether `auto` may take it: it is right for every tensor that KernelLauncher::check_placement()
-  // lets it have, of any size, however participants are joined.
+  // True if `auto` may choose it: it must be correct for every tensor that
+  // KernelLauncher::check_placement() accepts, of any size, however participants are joined.
   bool suits_auto = false;
   AlgorithmTime closed_form = nullptr;  // nullptr: none is known
-  std::string_view form = {};           // the same in words: "2 (P - 1) a + 2 (P - 1)/P n b"
+  std::string_view form = {};           // the closed form in words: "2 (P - 1) a + 2 (P - 1)/P n b"
 };
 
-// All there are: the library's, then those that were registered.
+// Returns all algorithms: the library's, then the registered ones.
 std::vector<const Algorithm*> algorithms();
 
-// nullptr if there is none of that name.
+// Returns nullptr if no algorithm has that name.
 const Algorithm* find_algorithm(std::string_view name);
 
-// Whether it stands in the library's table, and is not a program's own.
+// True if it stands in the library's table, and is not a program's own.
 bool is_of_library(const Algorithm& algorithm);
 
-// Adds one.  Its texts must live as long as the program.  Called before main(), or from it.
+// Adds an algorithm, whose texts must live as long as the program.  Called before main(), or from
+// it.
 // Throws UsageError KB-U006 if the name is taken, or "auto".
 bool register_algorithm(const Algorithm& algorithm);
 
 }  // namespace kernbench::ccl
 
-// KERNBENCH_REGISTER_ALGORITHM("name", kernel): an all_reduce, void kernel(tl::Context&, const
-// ccl::KernelArgs&).
+// KERNBENCH_REGISTER_ALGORITHM("name", kernel) registers an all_reduce, whose kernel is void
+// kernel(tl::Context&, const ccl::KernelArgs&).
 #define KERNBENCH_REGISTER_ALGORITHM(name, kernel) \
   KERNBENCH_REGISTER_ALGORITHM_AT(name, kernel, __LINE__)
 #define KERNBENCH_REGISTER_ALGORITHM_AT(name, kernel, line) \

@@ -1,10 +1,10 @@
-// What each algorithm takes from the moment at which its kernels begin, when nothing costs time but
-// links (TIMING.md 3.2).  alpha is the latency of the way between neighbours, beta the time per
-// byte at its slowest link.
+// The time that each algorithm takes from the beginning of its kernels, when only links cost time
+// (TIMING.md 3.2).  alpha is the latency of the path between neighbours, beta the time per byte on
+// its slowest link.
 //
-// Between SIPs a PE's ports and its memory are taken to cost nothing; where they do, it takes
-// longer. Between PEs that are ranks these are the links: loading the tensor and storing it are
-// counted.
+// Between SIPs, a PE's ports and memory are taken to cost nothing; where they do, an algorithm
+// takes longer.  Between PEs that are ranks the ports are the links: loading and storing the
+// tensor counts.
 
 #include <algorithm>
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr Bytes kCreditBytes = 16;
 
-// Of a way: its latency and its slowest link.
+// The latency and the slowest link of a path.
 struct Way {
   Time alpha{0};
   Bandwidth slowest;
@@ -45,7 +45,7 @@ sim::Endpoint hbm(const sim::PeLocation& pe) {
   return {sim::Endpoint::Kind::hbm, pe};
 }
 
-// How the tensor of a collective is cut: chunks of `pieces` messages of `bytes` each.
+// The division of a tensor into chunks, each of which is `pieces` messages of `bytes` each.
 struct Cut {
   int pieces = 1;
   Bytes bytes = 0;
@@ -53,11 +53,12 @@ struct Cut {
   Bytes chunk() const { return pieces * bytes; }
 };
 
-// A collective whose messages all look alike, and its participants' ways.
+// A collective whose messages all have one size, and the paths between its participants.
 class UniformCase {
  public:
-  // nullopt if the PEs of a SIP hold parts, or PEs that are ranks share a memory port: messages
-  // meet on links; or if whoever waits looks only every so often.
+  // Returns nullopt where the model does not hold: no elements; waiting PEs that poll; parts on
+  // several PEs of a SIP; with rank = PE, ranks beyond one cube, ranks that share a memory port,
+  // or queues outside TCM.
   static std::optional<UniformCase> of(const CollectiveCase& collective);
 
   bool is_rank_pe() const { return layout_.is_rank_pe(); }
@@ -67,15 +68,15 @@ class UniformCase {
   int depth() const { return ipcq_.depth; }
   const Way& way() const { return way_; }
 
-  // Into `chunk_count` chunks that are cut in `parts` once more; nullopt if they differ in size or
-  // there are several segments.
+  // Cuts the tensor into `chunk_count` chunks, which are cut into `parts` once more; nullopt if
+  // they would differ in size or need several segments.
   std::optional<Cut> cut(int chunk_count, int parts = 1) const;
 
-  // rank = PE: all chunks from memory and back, before the first and after the last message; else
-  // 0.
+  // With rank = PE: the time to load all chunks before the first message and to store them after
+  // the last; else 0.
   Time memory(int chunk_count, Bytes chunk) const;
 
-  // Up the tree over cubes and down again, of the pieces of all chunks in a row.
+  // The time of all chunks' pieces, in a row, up the tree over cubes and down again.
   std::optional<Time> over_cubes(int piece_count, Bytes bytes) const;
 
  private:
@@ -97,7 +98,7 @@ UniformCase::UniformCase(const CollectiveCase& collective, Layout layout)
   const int root = root_of(sim::cube_grid(topology), cube_count_, collective_.config.root());
   if (world_size() < 2) return;
   sim::PeLocation from = layout_.pe(0);
-  // Neighbours: all PEs of a cube are, and SIPs beside each other.
+  // All PEs of a cube are neighbours, and so are adjacent SIPs.
   const sim::Grid sips = sim::sip_grid(topology);
   sim::PeLocation to = layout_.pe(1);
   if (!is_rank_pe()) {
@@ -142,9 +143,10 @@ std::optional<Cut> UniformCase::cut(int chunk_count, int parts) const {
   return Cut{pieces, chunk / pieces * size_of(collective_.dtype)};
 }
 
-// Whether a slot is free whenever one is needed: there is one for each message, or the first is
-// back when all have been filled, `per_period` messages in every period.  A sender takes the slot
-// when it has the value, though the link may be busy with the messages of the period before.
+// True if a slot is free whenever one is needed: either each message has its own, or the first is
+// free again when all have been filled, with `per_period` messages in every period.  A sender
+// takes the slot when it has the value, though the link may still carry messages of the period
+// before.
 bool never_waits_for_credit(const Way& way, Bytes message, int depth, int message_count,
                             int per_period, Time period) {
   const Time arrived = std::max(period, way.alpha + way.of(message));
@@ -172,8 +174,8 @@ std::optional<Time> UniformCase::over_cubes(int piece_count, Bytes bytes) const 
   return one_way * (collective_.placement.cube == Shard::partial ? 2 : 1);
 }
 
-// Reduce-scatter and all-gather round a ring of `size`.  `sharing` messages at a time, one of each
-// colour, go over the same link.
+// The time of reduce-scatter and all-gather round a ring of `size`, if `sharing` messages at a
+// time, one of each colour, share a link.
 std::optional<Time> round_ring(const Way& way, int size, const Cut& cut, int depth, int sharing) {
   if (size < 2) return Time{0};
   if (sharing > 1 && cut.pieces > 1) return std::nullopt;
@@ -187,20 +189,20 @@ std::optional<Time> round_ring(const Way& way, int size, const Cut& cut, int dep
   return 2 * ((size - 2) * step + last);
 }
 
-// The same along a line, whose end sends all its chunks at once.
+// The time of both along a line, whose end sends all its chunks at once.
 std::optional<Time> along_line(const Way& way, int size, const Cut& cut, int depth) {
   if (size < 2) return Time{0};
   if (cut.pieces > 1 || depth < 2 * (size - 1)) return std::nullopt;
   return 2 * (size - 1) * (way.alpha + way.of(cut.bytes));
 }
 
-// x, then y, on the grid of participants.
+// The time along x, then y, on the grid of participants.
 std::optional<Time> over_grid(const CollectiveCase& collective, bool use_wraps) {
   const auto uniform = UniformCase::of(collective);
   if (!uniform) return std::nullopt;
   const sim::Grid& grid = uniform->grid();
   const bool wraps = use_wraps && grid.wraps;
-  // All that comes to a PE that is a rank comes through one port.
+  // All messages to a PE that is a rank come through one port.
   if (uniform->is_rank_pe() && grid.count() > 2) return std::nullopt;
   const int chunk_count = grid.w * (wraps ? 2 : 1);
   const auto cut = uniform->cut(chunk_count, grid.h);
@@ -217,7 +219,7 @@ std::optional<Time> over_grid(const CollectiveCase& collective, bool use_wraps) 
   return *x + *y + *cubes + uniform->memory(chunk_count, cut->chunk());
 }
 
-// Whether each participant of a ring is beside the next one.
+// True if each participant of a ring is a neighbour of the next one.
 bool is_closed_ring(const UniformCase& uniform) {
   if (uniform.is_rank_pe()) return true;
   const sim::Grid& grid = uniform.grid();
@@ -230,7 +232,8 @@ std::optional<Time> over_ring(const CollectiveCase& collective, int colours) {
   const int size = uniform->world_size();
   const auto cut = uniform->cut(colours * size);
   if (!cut) return std::nullopt;
-  // The two directions of travel share the ports of a PE that is a rank; between two SIPs the link.
+  // A PE that is a rank shares its ports between the two directions of travel; two SIPs share the
+  // link.
   if (uniform->is_rank_pe() && (colours > 1 || cut->pieces > 1)) return std::nullopt;
   const int sharing = size == 2 ? colours : 1;
   const auto ring = round_ring(uniform->way(), size, *cut, uniform->depth(), sharing);
@@ -239,8 +242,8 @@ std::optional<Time> over_ring(const CollectiveCase& collective, int colours) {
   return *ring + *cubes + uniform->memory(colours * size, cut->chunk());
 }
 
-// Of P = 2^k every round of the reduction and of the broadcast is a step.  Of 2^k - 1 the deepest
-// node is missing, so that there is one latency fewer; the ports are as busy.
+// For P = 2^k every round of the reduction and of the broadcast is a step.  For 2^k - 1 the
+// deepest node is missing, which saves one latency; the ports are as busy.
 std::optional<Time> over_binomial_tree(const UniformCase& uniform, const Cut& cut) {
   int rounds = 0;
   while ((1 << rounds) < uniform.world_size()) ++rounds;
@@ -253,8 +256,8 @@ std::optional<Time> over_binomial_tree(const UniformCase& uniform, const Cut& cu
          uniform.memory(1, cut.bytes);
 }
 
-// `pieces` that follow each other to the root and back.  A node passes sums down when its last
-// summand has gone up.  Beside the root, the first sum may have been there for a while.
+// The time of `pieces` that follow each other to the root and back.  A node passes sums down only
+// after its last summand has gone up, so beside the root the first sum may have to wait.
 Time over_grid_tree(const Way& way, int steps, const Cut& cut) {
   const Time hop = way.alpha + way.of(cut.bytes);
   const Time last_behind_first = (cut.pieces - 1) * way.of(cut.bytes);

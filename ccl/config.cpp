@@ -14,7 +14,7 @@
 
 namespace kernbench::ccl {
 
-// Settings as they are written: what is not there is inherited.
+// Settings as written in the file; settings that are absent are inherited.
 struct Settings {
   std::optional<sim::BufferKind> buffer_kind;
   std::optional<int> depth;
@@ -26,7 +26,7 @@ struct Settings {
   std::optional<Participants> participants;
   std::optional<Root> root;
   std::optional<Neighbours> neighbours;
-  // Where slot, depth or buffer_kind is written, the first of them that is: "ccl.yaml:5:9: [...]".
+  // The place in the file of slot, else of depth, else of buffer_kind: "ccl.yaml:5:9: [...]".
   std::optional<TextMark> queues_mark;
 };
 
@@ -65,7 +65,7 @@ std::string unknown_algorithm(std::string_view name, const std::vector<std::stri
   return fmt::format("{}; there are: {}", unknown, fmt::join(known, ", "));
 }
 
-// What `defaults.algorithm` may be: a kernel, an entry, or auto.
+// The names that `defaults.algorithm` accepts: a kernel, an entry, or auto.
 std::vector<std::string_view> algorithm_names(const std::vector<AlgorithmEntry>& entries) {
   std::vector<std::string_view> names = kernel_names();
   for (const AlgorithmEntry& entry : entries) add_name(names, entry.name);
@@ -84,7 +84,7 @@ void read_wait(YamlMap& map, const Settings& inherited, Settings& settings) {
   }
 }
 
-// `inherited` is what holds where the map says nothing.
+// `inherited` has the settings that hold where the map has none.
 Settings settings_of(YamlMap& map, const Settings& inherited) {
   Settings settings;
   if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
@@ -111,8 +111,8 @@ Settings settings_of(YamlMap& map, const Settings& inherited) {
   return settings;
 }
 
-// The algorithm that an entry of its own name was meant for: one that differs by a slip.  A longer
-// name is one of its own, such as ring_allreduce_hbm.
+// Returns the algorithm that an entry's name misspells; empty if it is a name of its own, such as
+// a longer one, ring_allreduce_hbm.
 std::string_view meant_by(const AlgorithmEntry& entry, std::string_view chosen) {
   if (entry.name == chosen || find_algorithm(entry.name) != nullptr) return {};
   const std::string_view meant = nearest(entry.name, kernel_names());
@@ -153,7 +153,7 @@ std::string_view name_of(Root root) {
 }
 
 struct Config::State {
-  std::string file_name = {};  // empty: it is of no file
+  std::string file_name = {};  // empty: it does not come from a file
   std::string algorithm{kDefaultAlgorithm};
   bool names_algorithm = false;
   Settings overrides = {};
@@ -168,7 +168,7 @@ struct Config::State {
     return name == kAuto || find_algorithm(name) != nullptr ||
            std::ranges::find(entries, name, &AlgorithmEntry::name) != entries.end();
   }
-  // The setting that is in force.
+  // Returns the value in force: an override, the entry's, or the default.
   template <class Value>
   std::optional<Value> setting(std::optional<Value> Settings::*member) const {
     if (overrides.*member) return overrides.*member;
@@ -214,6 +214,8 @@ Config Config::read(const YamlDocument& document) {
   state.file_name = document.errors().file_name();
   {
     YamlMap root = reader.map(document.root());
+    // Entries inherit the defaults, and the check of `algorithm` needs the entries, so they are
+    // read in between.
     const auto read_entries = [&] {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);

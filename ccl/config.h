@@ -1,4 +1,4 @@
-// ccl.yaml: which algorithm runs, and with what queues.
+// ccl.yaml: selects the algorithm and its queues.
 //
 //   defaults:
 //     algorithm: intercube_allreduce
@@ -11,10 +11,10 @@
 //     intercube_allreduce: {buffer_kind: sram, root: corner}
 //     my_ring_of_pes: {kernel: ring_allreduce, world_size: 8}
 //
-// Every key may be left out; an algorithm's entry overrides the defaults.  Further keys:
+// Every key may be left out; an algorithm's entry overrides the defaults.  The further keys are:
 //
 //   poll_interval   beside `wait: poll`: how often it looks, 100 ns if it is not given
-//   world_size      rank = PE: the first so many PEs take part, for a single driver (ADR-0024).
+//   world_size      rank = PE: the first world_size PEs take part, for a single driver (ADR-0024).
 //                   Without it a rank is a SIP.
 //   participants    of a SIP: shard_holders, or one_pe_per_sip, whose ports between SIPs are called
 //                   east, west, north and south.  Not together with world_size.
@@ -22,8 +22,8 @@
 //   neighbours      rank = PE: how the PEs are joined, as a ring, grid or tree; else as the
 //                   algorithm wants it.  auto gives each algorithm what it wants.
 //
-// `algorithm: auto` takes the fastest by the model for each size, of those that suit it
-// (Algorithm::suits_auto).
+// `algorithm: auto` chooses, for each size, the algorithm that is fastest by the model, among
+// those with Algorithm::suits_auto.
 
 #pragma once
 
@@ -47,7 +47,7 @@ class YamlDocument;
 
 namespace kernbench::ccl {
 
-// Who takes part on a SIP: every PE that holds a shard, or its first PE alone.
+// The participants on a SIP: every PE that holds a shard, or the SIP's first PE alone.
 enum class Participants : std::uint8_t { shard_holders, one_pe_per_sip };
 inline constexpr std::array kParticipants = {Participants::shard_holders,
                                              Participants::one_pe_per_sip};
@@ -56,54 +56,55 @@ std::string_view name_of(Participants participants);
 inline constexpr std::array kRoots = {Root::center, Root::corner};
 std::string_view name_of(Root root);
 
-// The algorithm that stands for the fastest one.
+// The name that selects the fastest algorithm.
 inline constexpr std::string_view kAuto = "auto";
 
 class Config : public distributed::BackendConfig {
  public:
-  // The built-in defaults.
+  // Holds the built-in defaults.
   Config();
 
-  // ConfigError lists all errors at once (KB-Y...); KB-Y040 for an algorithm that is not there.
+  // Throws ConfigError, which lists all errors at once (KB-Y...); KB-Y040 for an unknown
+  // algorithm.
   static Config parse(std::string_view text, const std::string& name = "ccl.yaml");
   static Config load(const std::string& path);
   static Config load(std::same_as<std::string_view> auto path) { return load(std::string(path)); }
 
-  // What is in force.
+  // The settings in force.
   const std::string& algorithm_name() const;
   // True if the file's defaults, or with_algorithm(), name the algorithm.
   bool names_algorithm() const;
   bool is_auto() const { return algorithm_name() == kAuto; }
   const Algorithm& algorithm() const;                // REQUIRES: !is_auto()
-  std::vector<const Algorithm*> candidates() const;  // that auto chooses from; else the one
+  std::vector<const Algorithm*> candidates() const;  // auto chooses among these; else the one
   sim::IpcqParams ipcq() const;
   std::vector<std::int64_t> n_elem() const;
-  std::optional<int> world_size() const;  // rank = PE; else a rank is a SIP
+  std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP
   Participants participants() const;
   Root root() const;
-  std::set<Neighbours> neighbours() const;  // of all candidates
-  // Names of entries with a kernel of their own that are not the algorithm.
+  std::set<Neighbours> neighbours() const;  // those of all candidates
+  // Names of entries that have a kernel of their own but are not the algorithm in force.
   std::vector<std::string> unused_entries() const;
 
-  // For queues that do not fit the device: ConfigError KB-Y044 at the place in the file that says
-  // how large they are.  Returns if no file does.
+  // Refuses queues that do not fit the device: throws ConfigError KB-Y044, which points at their
+  // size in the file.  Returns if their size does not come from a file.
   void refuse_queues(std::string_view why) const;
 
-  // The same with one thing changed, over what the file says.  UsageError KB-U003 if there is no
-  // algorithm of that name.
+  // Return a copy with one setting that overrides the file.  Throw UsageError KB-U003 if no
+  // algorithm has that name.
   Config with_algorithm(std::string_view name) const;
   Config with_buffer_kind(sim::BufferKind kind) const;
   Config with_world_size(int world_size) const;
   Config with_root(Root root) const;
 
-  // Into RuntimeOptions::ccl.
+  // Converts to the value of RuntimeOptions::ccl.
   operator std::shared_ptr<const distributed::BackendConfig>() const;
 
  private:
   struct State;
 
   static Config read(const YamlDocument& document);
-  // The same with a copy of the state that may be changed.
+  // Returns a config with a changed copy of the state.
   template <class Change>
   Config with(const Change& change) const;
 

@@ -18,12 +18,13 @@ sim::PeLocation location_of(const ShardInfo& shard) {
   return {shard.sip, shard.cube, shard.pe};
 }
 
-// Of PEs in a cube that share a shard, only the first takes part for all.
+// True if only the first of the PEs in a cube takes part, for all that share its shard.
 bool has_leader(const DPPolicy& placement) {
   return !is_sharded(placement.pe);
 }
 
-// The PEs that run the kernel: those whose shard has elements, of sharers the leaders.
+// Returns the PEs that run the kernel: those whose shard has elements; of PEs that share one, the
+// leader.
 std::vector<sim::PeLocation> participants(const Tensor& x) {
   std::vector<sim::PeLocation> pes;
   for (const ShardInfo& shard : x.shards()) {
@@ -38,7 +39,7 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
                                                to_string(x.dp()), x.shards().size(), why));
 }
 
-// rank = PE: every participant brings as many elements.
+// With rank = PE: checks that every participant has a shard of the same size.
 void check_pe_shards(const Layout& layout, const Tensor& x) {
   const std::vector<ShardInfo>& shards = x.shards();
   bool fits = static_cast<int>(shards.size()) == layout.world_size() && is_sharded(x.dp().cube) &&
@@ -56,7 +57,7 @@ void check_pe_shards(const Layout& layout, const Tensor& x) {
                         layout.world_size(), to_string(wanted.dp), wanted.num_sips));
 }
 
-// "out of TCM ..." of "[KB-M010] out of TCM ..."
+// Returns "out of TCM ..." for "[KB-M010] out of TCM ...".
 std::string text_without_code(const Error& error) {
   const std::string text = error.what();
   return text.substr(text.find(' ') + 1);
@@ -76,7 +77,7 @@ KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
     torch.simulation().machine().disconnect_all();
     throw;
   }
-  // A segment has a chunk of at least one element for each participant and direction of travel.
+  // A segment needs a chunk of at least one element for each participant and direction of travel.
   if (scratch_elements(torch.topology(), ipcq_, layout_.most_queues(), DType::f32) <
       2 * layout_.world_size()) {
     torch.simulation().machine().disconnect_all();
@@ -142,7 +143,7 @@ std::int64_t KernelLauncher::launch(const Algorithm& algorithm, std::span<const 
                                     std::uint64_t operation) const {
   const auto tensor_on = [&](int sip) -> const Tensor& {
     const auto found = std::ranges::find(tensors, sip, &Tensor::device);
-    return found == tensors.end() ? tensors.front() : *found;  // that spans the SIPs
+    return found == tensors.end() ? tensors.front() : *found;  // the one that spans the SIPs
   };
   runtime::LaunchRequest request{std::string(algorithm.name),
                                  {},

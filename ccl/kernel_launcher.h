@@ -1,5 +1,5 @@
-// Launches an algorithm's kernel on the PEs that hold a tensor: what the backend does once the
-// ranks agree, and by itself the direct-launch reference, without torch.distributed.
+// Launches an algorithm's kernel on the PEs that hold a tensor.  The backend uses it once the
+// ranks agree; used alone, it is the direct-launch reference, without torch.distributed.
 
 #pragma once
 
@@ -14,32 +14,33 @@ namespace kernbench::ccl {
 
 class KernelLauncher {
  public:
-  // Makes the queues.  Throws ConfigError KB-Y041 (world_size does not fit the topology),
-  // DeviceError KB-M010 (queues do not fit their memory, or leave no scratch).
+  // Makes the queues.  Throws ConfigError KB-Y041 if world_size does not fit the topology, KB-Y044
+  // or DeviceError KB-M010 if the queues do not fit their memory, or leave no scratch.
   KernelLauncher(RuntimeContext& torch, const Config& config);
-  ~KernelLauncher();  // takes the queues away
+  ~KernelLauncher();  // removes the queues
   KernelLauncher(const KernelLauncher&) = delete;
   KernelLauncher& operator=(const KernelLauncher&) = delete;
 
   const Config& config() const { return config_; }
   const Layout& layout() const { return layout_; }
 
-  // Throws CollectiveError KB-C013 unless the algorithm can work on a tensor that lies so.
+  // Throws CollectiveError KB-C013 unless the algorithm can work on a tensor placed so.
   void check_placement(const Algorithm& algorithm, const Tensor& x) const;
 
-  // Runs the kernel and waits until it is done on all PEs that hold the tensors: one rank's, or, of
-  // a single driver, those of all SIPs.  What was partial is replicated afterwards. `operation` is
-  // that of the collective that it belongs to.  Returns what runtime::run_kernel() does.
+  // Runs the kernel and waits until it is done on all PEs that hold the tensors: one rank's, or,
+  // for a single driver, those of all SIPs.  Partial tensors become replicated.  `operation` is
+  // the number of the collective.  Returns what runtime::run_kernel() returns.
   std::int64_t launch(const Algorithm& algorithm, std::span<const Tensor> tensors,
                       std::uint64_t operation) const;
-  // The collective is over on all ranks; `open_messages` is the sum of what launch() returned.
+  // Called when the collective is over on all ranks; `open_messages` is the sum of launch()'s
+  // results.
   // Throws DeviceError KB-Q003 if messages are left, which are then dropped.
   void check_queues(const Algorithm& algorithm, std::uint64_t operation,
                     std::int64_t open_messages) const;
-  // The same as an operation of its own, with both.
+  // Runs both, with check_placement(), as an operation of its own.
   void launch(const Algorithm& algorithm, std::span<const Tensor> tensors) const;
 
-  // What the kernel on a PE that holds a shard of x is told.
+  // Returns the arguments of the kernel on a PE that holds a shard of x.
   KernelArgs arguments(const Tensor& x, const sim::PeLocation& pe) const;
 
  private:

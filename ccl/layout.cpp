@@ -19,7 +19,7 @@ tl::Port port_towards(sim::Compass side, bool global, int index = 0) {
   return {global ? sim::to_global(side) : sim::to_direction(side), index};
 }
 
-// The side on which `to` lies beside `from`; nullopt if they are no neighbours.
+// Returns the side of `from` on which `to` is its neighbour; nullopt if they are not neighbours.
 std::optional<sim::Compass> side_of(const sim::Grid& grid, int from, int to) {
   for (int i = 0; i < sim::kCompassCount; ++i) {
     const auto side = static_cast<sim::Compass>(i);
@@ -28,7 +28,7 @@ std::optional<sim::Compass> side_of(const sim::Grid& grid, int from, int to) {
   return std::nullopt;
 }
 
-// w x h = count with w >= h, as square as can be.
+// Returns w x h = count with w >= h, as square as possible.
 sim::Grid square_grid(int count) {
   int h = 1;
   for (int divisor = 2; divisor * divisor <= count; ++divisor) {
@@ -61,6 +61,7 @@ void Layout::lay_out_pes(int count) {
   const int per_cube = topology_.pe_count();
   const int per_sip = per_cube * topology_.cube_count();
   const int all = per_sip * topology_.system.sip_count;
+  // More ranks than a cube has PEs must fill whole cubes; more than a SIP has, whole SIPs.
   const int unit = count <= per_cube ? 1 : count <= per_sip ? per_cube : per_sip;
   if (count > all || count % unit != 0) {
     throw ConfigError(
@@ -99,8 +100,8 @@ TensorOptions Layout::placement(const TensorOptions& options) const {
   return placed;
 }
 
-// East, west, north and south on a grid; in a dimension of two that wraps, both ways lead to the
-// same neighbour over queues of their own.
+// Joins east, west, north and south on a grid.  In a dimension of two that wraps, both directions
+// lead to the same neighbour, over separate queues.
 void Layout::join_grid(const sim::Grid& grid, bool global, int port_index) {
   for (int node = 0; node < grid.count(); ++node) {
     GridPlace& place =
@@ -117,8 +118,9 @@ void Layout::join_grid(const sim::Grid& grid, bool global, int port_index) {
   }
 }
 
-// Along the queues of the grid.  Where the ring's last node is not beside its first, or only over
-// the queue that leads there already, they are joined by queues of their own: east[1], west[1].
+// Joins the ring along the queues of the grid.  If its last node is not a neighbour of its first,
+// or only over the queue that the ring uses already, they get queues of their own: east[1],
+// west[1].
 void Layout::join_ring(const sim::Grid& grid, bool global) {
   const std::vector<int> order = ring_order(grid);
   const int size = static_cast<int>(order.size());
@@ -182,7 +184,7 @@ void Layout::join_pe_tree(int port_index) {
   }
 }
 
-// Cubes beside each other: the first so many queues of every PE, for PEs of the same number.
+// Joins neighbouring cubes: each PE to the PEs of the same number, with its first queues.
 void Layout::install_cubes(sim::Machine& machine, const sim::IpcqParams& params) const {
   const sim::Grid cubes = sim::cube_grid(topology_);
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {

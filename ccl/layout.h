@@ -1,4 +1,4 @@
-// Who takes part in a collective, how its participants are joined, and the queues between them.
+// The participants of a collective, how they are joined, and the queues between them.
 
 #pragma once
 
@@ -13,18 +13,19 @@
 
 namespace kernbench::ccl {
 
-// rank = SIP: there is a participant on each SIP, for every PE that holds a shard one of its own (a
-// lane), and neighbours are the SIPs' neighbours.  Their ports are called global_east, ..., for
-// east, ... lead to the neighbouring cubes; with one_pe_per_sip, where the tensor lies on the first
-// PE alone, they are called east, ...
+// rank = SIP: each SIP has one participant for every PE that holds a shard (a lane), and neighbours
+// are the SIPs' neighbours.  Their ports are called global_east, ..., since east, ... lead to the
+// neighbouring cubes; with one_pe_per_sip, where the tensor lies on the first PE alone, they are
+// called east, ...
 //
 // rank = PE (ccl.yaml's world_size; ADR-0024): the participants are the first world_size PEs, by
-// SIP, cube and PE.  Their neighbours are those that the algorithm wants: a ring (east, west), a
-// grid as square as can be, or the binomial tree (north to the parent, south[0], south[1], ... to
-// the children).  Where an algorithm is yet to be chosen, all of them.
+// SIP, cube and PE.  They are joined as the algorithm wants: a ring (east, west), a grid as square
+// as possible, or the binomial tree (north to the parent, south[0], south[1], ... to the
+// children).  If the algorithm is yet to be chosen, all of these exist.
 class Layout {
  public:
-  // Throws ConfigError KB-Y041 if there are not so many PEs, or they fill no whole cubes or SIPs.
+  // Throws ConfigError KB-Y041 if there are too few PEs, or if they do not fill whole cubes or
+  // SIPs.
   Layout(const Topology& topology, const Config& config);
 
   bool is_rank_pe() const { return is_rank_pe_; }
@@ -33,20 +34,21 @@ class Layout {
     return places_[static_cast<std::size_t>(participant)];
   }
 
-  // Of a participant: its PE (rank = PE), or the first one of its SIP.
+  // Returns a participant's PE (rank = PE), or the first PE of its SIP.
   const sim::PeLocation& pe(int participant) const {
     return pes_[static_cast<std::size_t>(participant)];
   }
-  // Which participant a PE belongs to.
+  // Returns the participant that a PE belongs to.
   int participant_of(const sim::PeLocation& pe) const;
 
-  // rank = PE: how a tensor {1, world_size * n} lies so that each participant has n columns.
+  // With rank = PE: returns the options that place a tensor {1, world_size * n} so that each
+  // participant has n columns.
   TensorOptions placement(const TensorOptions& options) const;
 
-  // Queues into the PE that has most of them.
+  // The largest number of queues that lead into one PE.
   int most_queues() const { return most_queues_; }
 
-  // Makes all queues.  DeviceError KB-M010 if they do not fit into their memory.
+  // Makes all queues.  Throws DeviceError KB-M010 if they do not fit into their memory.
   void install(sim::Machine& machine, const sim::IpcqParams& params) const;
 
  private:
@@ -76,7 +78,7 @@ class Layout {
   const std::set<Neighbours> wanted_;
   bool is_rank_pe_ = false;
   std::vector<Place> places_;         // by participant
-  std::vector<sim::PeLocation> pes_;  // likewise
+  std::vector<sim::PeLocation> pes_;  // by participant
   std::vector<Edge> edges_;
   int most_queues_ = 0;
 };

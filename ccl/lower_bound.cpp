@@ -13,7 +13,7 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Different neighbours of a SIP: in a dimension of size 2 both directions lead to the same one.
+// Counts a SIP's neighbours; in a dimension of size 2 both directions lead to the same one.
 int degree(const sim::Grid& sips, int sip) {
   int count = 0;
   for (int i = 0; i < sim::kCompassCount; ++i) {
@@ -32,7 +32,8 @@ int least_degree(const sim::Grid& sips) {
   return least;
 }
 
-// Links each way across a straight cut of one dimension: on a ring it meets two places.
+// Returns the number of links, each way, across a straight cut of one dimension; a ring is cut
+// twice.
 int cut_width(int size, int other, bool wraps) {
   if (size < 2) return std::numeric_limits<int>::max();
   return other * (wraps && size > 2 ? 2 : 1);
@@ -43,14 +44,15 @@ int diameter(const sim::Grid& sips) {
   return (sips.w - 1) + (sips.h - 1);
 }
 
-// bytes * numerator / denominator at a bandwidth, rounded down: a bound must not be too high.
+// Returns bytes * numerator / denominator at a bandwidth, rounded down: a bound must not be too
+// high.
 Time at_least(Bytes bytes, std::int64_t numerator, std::int64_t denominator, Bandwidth bandwidth) {
   if (bandwidth.is_unlimited()) return Time{0};
   return Time{static_cast<std::int64_t>(static_cast<Wide>(bytes) * 1'000'000'000'000 * numerator /
                                         denominator / bandwidth.per_second)};
 }
 
-// Links on the way from one SIP to another.
+// Returns the number of links between two SIPs.
 int distance(const sim::Grid& sips, int from, int to) {
   const auto along = [&](int a, int b, int size) {
     const int way = std::abs(a - b);
@@ -69,7 +71,7 @@ Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
   return block == nullptr ? 0 : block->count * size_of(block->tensor.dtype());
 }
 
-// What member `to` must get from member `from` if nobody else has it; 0 if it does not need it.
+// The bytes that member `to` must get from member `from` if no other has them; 0 if it needs none.
 class Needs {
  public:
   explicit Needs(std::span<const CollectiveRequest> requests) : requests_(requests) {}
@@ -93,7 +95,7 @@ class Needs {
   const std::span<const CollectiveRequest> requests_;
 };
 
-// What is for all is sent once; what is added up is received once.
+// A member sends the same data to all only once, and receives data that can be summed only once.
 bool sends_once(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ||
          kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce;
@@ -103,7 +105,7 @@ bool receives_once(CollectiveKind kind) {
          kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::broadcast;
 }
 
-// All that one member must send, or receive.
+// The bytes that one member must send, or receive, with the distances to its peers.
 struct Traffic {
   Bytes bytes = 0;
   int nearest = std::numeric_limits<int>::max();
@@ -117,7 +119,7 @@ struct Traffic {
   }
 };
 
-// `needs(from, to)` is as of Needs.
+// `needs(from, to)` returns bytes as Needs does.
 template <class BytesOf>
 Time bound_of_members(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
                       const BytesOf& needs) {

@@ -1,4 +1,4 @@
-// Where a participant of a collective stands among the others, and the ports through which its PE
+// The place of a collective's participant among the others, and the ports through which its PE
 // reaches them.  A participant is a rank's holder of a shard (rank = SIP) or a single PE.
 
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace kernbench::ccl {
 
-// Which of the structures below an algorithm sends along.
+// The structure along which an algorithm sends.
 enum class Neighbours { grid, ring, tree };
 inline constexpr std::array kNeighbours = {Neighbours::grid, Neighbours::ring, Neighbours::tree};
 std::string_view name_of(Neighbours neighbours);
@@ -29,16 +29,16 @@ struct GridPlace {
 struct RingPlace {
   int index = 0;
   int size = 1;
-  tl::Port next{};      // to the participant of index + 1
-  tl::Port previous{};  // to the one of index - 1
+  tl::Port next{};      // to the participant with index + 1
+  tl::Port previous{};  // to the one with index - 1
 };
 
 struct TreePlace {
-  std::optional<tl::Port> parent;  // none: this is the root
+  std::optional<tl::Port> parent;  // nullopt at the root
   std::vector<tl::Port> children;  // in the order in which their values are added
 };
 
-// With rank = PE only what is wanted is there (Config::neighbours()).
+// With rank = PE only the structures that are wanted exist (Config::neighbours()).
 struct Place {
   std::optional<GridPlace> grid;
   std::optional<RingPlace> ring;

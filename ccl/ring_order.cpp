@@ -6,7 +6,7 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Row by row, to and fro, over columns first_column..w-1 of a grid of h rows.
+// Visits columns first_column..w-1 of a grid row by row, in alternating directions.
 std::vector<int> snake(const sim::Grid& grid, int first_column) {
   std::vector<int> order;
   for (int y = 0; y < grid.h; ++y) {
@@ -25,9 +25,10 @@ std::vector<int> cycle_of_even_height(const sim::Grid& grid) {
   return order;
 }
 
-// REQUIRES: w and h are odd, w <= h, wrap-around.  Every row is run through once round; one that
-// runs east makes the next one begin a column further west, one that runs west further east.  Of h
-// rows (h + w)/2 run west, so that the column after the last row is the first one's.
+// REQUIRES: w and h are odd, w <= h, wrap-around.  The cycle visits all of each row.  A row that
+// runs east makes the next one begin a column further west, and one that runs west a column
+// further east.  (h + w)/2 of the h rows run west, so that the last row ends in the column in
+// which the first begins.
 std::vector<int> cycle_of_odd_torus(const sim::Grid& grid) {
   std::vector<int> order;
   int column = 0;
@@ -41,7 +42,7 @@ std::vector<int> cycle_of_odd_torus(const sim::Grid& grid) {
   return order;
 }
 
-// The same with rows and columns exchanged.
+// Applies `order` to the grid with rows and columns exchanged.
 template <class Order>
 std::vector<int> transposed(const sim::Grid& grid, Order order) {
   const sim::Grid turned{grid.h, grid.w, grid.wraps};

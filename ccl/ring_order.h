@@ -1,4 +1,4 @@
-// A ring through all nodes of a grid.
+// Finds a ring through all nodes of a grid.
 
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace kernbench::ccl {
 
-// The nodes in an order in which neighbours in the ring are neighbours in the grid: a Hamiltonian
-// cycle where there is one (TIMING.md 3.2: without wrap-around iff w * h is even and w, h >= 2;
-// with it always).  Else, on a line or an odd mesh, a path, whose last node is not the first one's
-// neighbour.
+// Returns the nodes in an order in which neighbours in the ring are neighbours in the grid: a
+// Hamiltonian cycle if there is one (TIMING.md 3.2: without wrap-around iff w * h is even and w, h
+// >= 2; with it always).  Otherwise, on a line or an odd mesh, it is a path whose last node is not
+// a neighbour of the first.
 std::vector<int> ring_order(const sim::Grid& grid);
 
 }  // namespace kernbench::ccl

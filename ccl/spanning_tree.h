@@ -10,24 +10,25 @@
 
 namespace kernbench::ccl {
 
-// Where a tree over a grid has its root.  The centre is reached from both sides at once: on w x h
-// nodes in floor(w/2) + floor(h/2) steps; a corner in (w - 1) + (h - 1) if nothing wraps around.
+// The root of a tree over a grid.  The centre is reached from both sides at once: on w x h nodes
+// in floor(w/2) + floor(h/2) steps; a corner in (w - 1) + (h - 1), if nothing wraps around.
 enum class Root : std::uint8_t { center, corner };
 
-// The root among the first `count` nodes of a grid.
+// Returns the root among the first `count` nodes of a grid.
 int root_of(const sim::Grid& grid, int count, Root root);
 
-// One node's place in the tree: along its row to the root's column, then along that column.  (A
-// node of an unfinished last row that does not reach the column goes north first.)
+// A node's place in the tree, which leads along the node's row to the root's column, then along
+// that column.  (A node of an unfinished last row that does not reach the column goes north
+// first.)
 struct GridTreeNode {
-  std::optional<sim::Compass> parent;  // none: this is the root
+  std::optional<sim::Compass> parent;  // nullopt at the root
   std::vector<sim::Compass> children;  // in the order in which their values are added
 };
 
 // REQUIRES: count == grid.count() or the grid does not wrap around
 GridTreeNode grid_tree_node(const sim::Grid& grid, int count, int node, Root root);
 
-// Steps from the node that is farthest from the root.
+// Returns the number of steps from the node that is farthest from the root.
 int grid_tree_depth(const sim::Grid& grid, int count, Root root);
 
 // The binomial tree over 0..count-1 with root 0: a node's parent is its number without the lowest

@@ -8,7 +8,8 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Where one PE stands in the tree over its SIP's cubes; alone if each cube has its own shard.
+// Returns a PE's place in the tree over its SIP's cubes; it is alone if each cube has its own
+// shard.
 TreePlace place_among_cubes(const KernelArgs& args, int cube) {
   TreePlace place;
   if (is_sharded(args.placement.cube) || args.cube_count == 1) return place;
@@ -18,7 +19,7 @@ TreePlace place_among_cubes(const KernelArgs& args, int cube) {
   return place;
 }
 
-// 1.  What this PE, with its siblings, brings.
+// Step 1: loads this PE's summands, and adds those of its siblings.
 void load_summands(tl::Context& tl, const KernelArgs& args, Piece& piece) {
   piece.value = tl.load(args.tensor + piece.begin, piece.shape(), args.dtype);
   if (args.placement.pe != Shard::partial) return;
@@ -27,19 +28,19 @@ void load_summands(tl::Context& tl, const KernelArgs& args, Piece& piece) {
   }
 }
 
-// 2.
+// Step 2: adds the children's sums and passes the result to the parent.
 void reduce_over_cubes(tl::Context& tl, const TreePlace& cubes, Piece& piece) {
   for (const tl::Port child : cubes.children) receive_and_add(tl, child, piece);
   if (cubes.parent) send(tl, *cubes.parent, piece);
 }
 
-// 4.
+// Step 4: passes the sums from the parent to the children.
 void broadcast_over_cubes(tl::Context& tl, const TreePlace& cubes, Piece& piece) {
   if (cubes.parent) receive(tl, *cubes.parent, piece);
   for (const tl::Port child : cubes.children) send(tl, child, piece);
 }
 
-// 5.
+// Step 5: stores the sums in this PE's shard and its siblings'.
 void store_sums(tl::Context& tl, const KernelArgs& args, const Piece& piece) {
   tl.store(args.tensor + piece.begin, *piece.value);
   for (const tl::Pointer& sibling : args.siblings) tl.store(sibling + piece.begin, *piece.value);
@@ -55,8 +56,8 @@ void send(tl::Context& tl, tl::Port port, const Chunk& chunk) {
   for (const Piece& piece : chunk) send(tl, port, piece);
 }
 
-// The ring's steps for every colour: what is received in one step is sent in the next.  The
-// reduce-scatter begins with the chunk of the position behind, the all-gather with the own one.
+// Runs the ring's steps for every colour: a chunk received in one step is sent in the next.  The
+// reduce-scatter begins with the chunk of the position behind, the all-gather with its own.
 class RingPass {
  public:
   RingPass(tl::Context& tl, const Dimension& ring, Pass pass,
@@ -86,7 +87,7 @@ class RingPass {
     }
   }
 
-  // The chunk that is received in a step; in step 0 the one that is sent first.
+  // Returns the chunk that is received in a step; for step 0, the one that is sent first.
   Chunk& chunk(std::size_t colour, int step) const {
     const int steps = step + (pass_ == Pass::reduce_scatter ? 1 : 0);
     const int position = colour == 0 ? ring_.position - steps : ring_.position + steps;
@@ -102,8 +103,8 @@ class RingPass {
   const std::span<const std::span<Chunk>> chunks_;
 };
 
-// A chunk that comes from one side, unless this is where it begins, and goes on to the other,
-// unless this is where it ends.
+// Receives a chunk from one side, unless it begins here, and sends it on to the other side, unless
+// it ends here.
 void pass_on(tl::Context& tl, Pass pass, Chunk& chunk, const tl::Port* from, const tl::Port* to) {
   for (Piece& piece : chunk) {
     if (from != nullptr) receive(tl, pass, *from, piece);
@@ -111,8 +112,8 @@ void pass_on(tl::Context& tl, Pass pass, Chunk& chunk, const tl::Port* from, con
   }
 }
 
-// Partial sums flow from both ends towards each chunk's position, those for the farthest first.  A
-// position meets message m of a flow one slot after its neighbour did.
+// Partial sums flow from both ends towards each chunk's position, those for the farthest position
+// first.  A position handles message m of a flow one slot after its neighbour.
 void line_reduce_scatter(tl::Context& tl, const Dimension& line, std::span<Chunk> chunks) {
   const int last = line.size - 1;
   for (int slot = 0; slot <= last; ++slot) {
@@ -129,8 +130,8 @@ void line_reduce_scatter(tl::Context& tl, const Dimension& line, std::span<Chunk
   }
 }
 
-// Every position sends its own chunk both ways, and passes on what it gets: the chunks of the
-// positions 1, 2, ... away.
+// Every position sends its own chunk both ways, and passes on the chunks that it receives: those
+// of positions 1, 2, ... away.
 void line_all_gather(tl::Context& tl, const Dimension& line, std::span<Chunk> chunks) {
   const int last = line.size - 1;
   for (int away = 0; away <= last; ++away) {
@@ -160,6 +161,7 @@ void all_reduce_in_segments(tl::Context& tl, const KernelArgs& args, int chunk_c
         if (args.placement.cube == Shard::partial) reduce_over_cubes(tl, cubes, piece);
       }
     }
+    // Step 3: only a root exchanges; every cube with its own shard is one.
     if (!cubes.parent) exchange(chunks);
     for (Chunk& chunk : chunks) {
       for (Piece& piece : chunk) {

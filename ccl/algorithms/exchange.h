@@ -1,4 +1,4 @@
-// The frame of an all-reduce over SIPs, and what is exchanged along one dimension.
+// The steps around an all-reduce over SIPs, and its exchange along one dimension.
 
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace kernbench::ccl {
 
-// `chunks` hold a participant's summands and end with the sums over all participants.
+// Turns `chunks` of a participant's summands into the sums over all participants.
 using Exchange = std::function<void(std::span<Chunk> chunks)>;
 
-// From the summands in memory to the sums in memory, in segments of `chunk_count` chunks.
+// Turns the summands in memory into the sums, in segments of `chunk_count` chunks:
 //
 //   1. PEs:    a leader adds its siblings' summands, straight from their HBM         (pe partial)
 //   2. cubes:  reduce along the tree to its root, from all sides at once             (cube partial)
@@ -20,16 +20,17 @@ using Exchange = std::function<void(std::span<Chunk> chunks)>;
 //   4. cubes:  broadcast back along the tree                      (cube partial, replicate)
 //   5. PEs:    the leader writes its siblings' copies             (pe partial, replicate)
 //
-// Every PE whose shard differs from the others' is a lane of its own through all of that.
+// Every PE whose shard differs from the others' is a separate lane throughout.
 void all_reduce_in_segments(tl::Context& tl, const KernelArgs& args, int chunk_count,
                             const Exchange& exchange);
 
-// One dimension as one participant sees it: participants side by side, numbered by position.  What
-// is exchanged is a chunk for each position and colour (direction of travel).  After the
-// reduce-scatter every position holds the sums of its own chunks.
+// One dimension as one participant sees it: participants in a row, numbered by position.  They
+// exchange a chunk for each position and colour (direction of travel).  After the reduce-scatter
+// every position holds the sums of its own chunks.
 //
-// A ring passes each colour's chunks round in its direction, a line in both directions at once.
-// Pieces of a chunk follow each other: one is passed on while the next is under way.
+// A ring passes each colour's chunks round in that colour's direction; a line passes them in both
+// directions at once.  Pieces of a chunk follow each other: one is passed on while the next is
+// under way.
 struct Dimension {
   int size = 1;
   int position = 0;
@@ -37,7 +38,7 @@ struct Dimension {
   tl::Port forward{};   // to position + 1
   tl::Port backward{};  // to position - 1
 
-  // `chunks` are those of each colour, by position; a line has one colour.
+  // `chunks` has those of each colour, by position; a line has one colour.
   void reduce_scatter(tl::Context& tl, std::span<const std::span<Chunk>> chunks) const;
   void all_gather(tl::Context& tl, std::span<const std::span<Chunk>> chunks) const;
 };

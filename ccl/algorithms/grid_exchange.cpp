@@ -4,7 +4,7 @@ namespace kernbench::ccl {
 
 namespace {
 
-// A chunk of x cut in one part for each position of y.
+// Splits a chunk of x into one part for each position of y.
 std::vector<Chunk> split(tl::Context& tl, const Chunk& whole, int count) {
   std::vector<Chunk> parts(static_cast<std::size_t>(count));
   for (const Piece& piece : whole) {
@@ -19,11 +19,11 @@ std::vector<Chunk> split(tl::Context& tl, const Chunk& whole, int count) {
   return parts;
 }
 
-// And put together again.
+// Puts the parts of a chunk together again.
 void join(tl::Context& tl, const std::vector<Chunk>& parts, Chunk& whole) {
   for (std::size_t i = 0; i < whole.size(); ++i) {
     std::vector<tl::Tensor> values;
-    // Parts of no elements are left out, and they are the last ones.
+    // Parts without elements are left out; they are always the last ones.
     for (const Chunk& part : parts) {
       if (i < part.size()) values.push_back(*part[i].value);
     }
@@ -41,7 +41,7 @@ GridExchange::GridExchange(tl::Context& tl, const GridPlace& place, bool wraps)
       y_{place.grid.h, place.grid.y_of(place.index), colours_ == 2, place.port(sim::Compass::south),
          place.port(sim::Compass::north)} {}
 
-// The own chunks of x.
+// `own` are this participant's chunks of x.
 void GridExchange::exchange_along_y(std::span<Chunk* const> own) const {
   std::vector<std::vector<Chunk>> parts;
   for (const Chunk* chunk : own) parts.push_back(split(tl_, *chunk, y_.size));

@@ -8,7 +8,7 @@
 // Source:                Patarasuk and Yuan, JPDC 69 (2009) for rings; per dimension, e.g. Jain and
 //                        Sabharwal, ICS 2010; TIMING.md 3.2 for the closed forms
 //
-// Each chunk is summed up on one participant, in one order, and then copied: all end with the same
+// Each chunk is summed on one participant, in one order, and then copied, so all end with the same
 // bits.
 
 #pragma once
@@ -17,14 +17,14 @@
 
 namespace kernbench::ccl {
 
-// A dimension that wraps around is a ring, used in both directions at once (two colours); one that
-// does not is a line.
+// A dimension that wraps around is a ring, which is used in both directions at once (two colours);
+// any other is a line.
 class GridExchange {
  public:
-  // `wraps`: use the links that wrap around, where the grid has them.
+  // `wraps` selects the use of wrap-around links, where the grid has them.
   GridExchange(tl::Context& tl, const GridPlace& place, bool wraps);
 
-  // One for each column and colour.
+  // There is one chunk for each column and colour.
   int chunk_count() const { return colours_ * x_.size; }
 
   void operator()(std::span<Chunk> chunks) const;

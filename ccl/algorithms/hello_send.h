@@ -1,5 +1,6 @@
-// The smallest collective there is, to begin with: everyone sends its values to the next in the
-// ring, and ends with those of the one before.  (No all-reduce: torch.distributed refuses it.)
+// The smallest collective, as a first example: each participant sends its values to the next one
+// in the ring, and ends with those of the previous one.  (It is no all-reduce: torch.distributed
+// refuses it.)
 //
 // Steps:                 1
 // Bytes sent by each:    n
@@ -14,7 +15,7 @@ namespace kernbench::ccl {
 
 void hello_send(tl::Context& tl, const KernelArgs& args);
 
-// nullopt if messages share links, or if there are several.
+// Returns nullopt if messages share links, or if there are several messages.
 std::optional<Time> hello_closed_form(const CollectiveCase& collective);
 
 inline constexpr Algorithm kHelloSend{

@@ -16,8 +16,9 @@ namespace kernbench::ccl {
 
 void intercube_allreduce(tl::Context& tl, const KernelArgs& args);
 
-// nullopt where no form is known: cubes or PEs that hold parts (their messages meet on links),
-// chunks that differ in size, several segments, queues whose slots may run out, and no elements.
+// Returns nullopt where no closed form is known: cubes or PEs that hold parts (their messages meet
+// on links), chunks that differ in size, several segments, queues whose slots may run out, and no
+// elements.
 std::optional<Time> intercube_closed_form(const CollectiveCase& collective);
 
 inline constexpr Algorithm kIntercubeAllReduce{

@@ -15,8 +15,8 @@ namespace kernbench::ccl {
 
 void mesh_allreduce(tl::Context& tl, const KernelArgs& args);
 
-// nullopt where messages share links, chunks differ in size, segments are several, or credits run
-// out.
+// Returns nullopt if messages share links, chunks differ in size, there are several segments, or
+// credits run out.
 std::optional<Time> mesh_closed_form(const CollectiveCase& collective);
 
 inline constexpr Algorithm kMeshAllReduce{

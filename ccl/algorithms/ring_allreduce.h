@@ -7,8 +7,8 @@
 // Best for:              large tensors: every participant sends and receives all the time
 // Source:                Patarasuk and Yuan, JPDC 69 (2009); TIMING.md 3.2
 //
-// Each chunk is summed up along the ring, so that it ends complete on one participant, and then
-// copied: all end with the same bits.
+// Each chunk is summed along the ring, so that it ends complete on one participant, and is then
+// copied, so all end with the same bits.
 
 #pragma once
 
@@ -18,11 +18,11 @@ namespace kernbench::ccl {
 
 void ring_allreduce(tl::Context& tl, const KernelArgs& args);
 
-// Half of the chunks travel the other way round.
+// Half of the chunks travel in the opposite direction.
 void bidirectional_ring_allreduce(tl::Context& tl, const KernelArgs& args);
 
-// nullopt where messages share links, chunks differ in size, segments are several, or credits run
-// out.
+// Return nullopt if messages share links, chunks differ in size, there are several segments, or
+// credits run out.
 std::optional<Time> ring_closed_form(const CollectiveCase& collective);
 std::optional<Time> bidirectional_ring_closed_form(const CollectiveCase& collective);
 

@@ -13,7 +13,7 @@ void reduce_up(tl::Context& tl, const TreePlace& tree, Piece& piece) {
   if (tree.parent) send(tl, *tree.parent, piece);
 }
 
-// The child whose subtree is deepest was added last, and is told first.
+// Serves the child with the deepest subtree first; its value was added last.
 void broadcast_down(tl::Context& tl, const TreePlace& tree, Piece& piece) {
   if (tree.parent) receive(tl, *tree.parent, piece);
   for (const tl::Port child : tree.children | std::views::reverse) send(tl, child, piece);
@@ -21,8 +21,9 @@ void broadcast_down(tl::Context& tl, const TreePlace& tree, Piece& piece) {
 
 }  // namespace
 
-// The root tells each sum as soon as it is complete.  The others pass sums down when all summands
-// have gone up: of as many pieces as a queue has slots that is about when the first sum comes.
+// The root sends each sum down as soon as it is complete.  The other nodes pass sums down after
+// all their summands have gone up: with as many pieces as a queue has slots, the first sum arrives
+// at about that time.
 void tree_allreduce(tl::Context& tl, const KernelArgs& args) {
   const TreePlace& tree = args.tree();
   all_reduce_in_segments(tl, args, 1, [&](std::span<Chunk> chunks) {

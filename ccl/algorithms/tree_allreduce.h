@@ -1,4 +1,4 @@
-// All-reduce up a tree to its root, and the sum down again.
+// All-reduce up a tree to its root; then the sum travels down again.
 //
 // Over SIPs the tree follows the grid to its centre: 2 (floor(w/2) + floor(h/2)) steps.  With rank
 // = PE it is the binomial tree: 2 ceil(log2 P) steps.
@@ -12,7 +12,7 @@
 // Source:                TIMING.md 3.2: "chain pipelined", "mesh, centre-root tree", "binomial
 // tree"
 //
-// Every participant ends with a copy of the root's sum: the same bits.
+// Every participant ends with a copy of the root's sum, so all have the same bits.
 
 #pragma once
 
@@ -22,8 +22,8 @@ namespace kernbench::ccl {
 
 void tree_allreduce(tl::Context& tl, const KernelArgs& args);
 
-// nullopt where messages share links, pieces differ in size, segments are several, or credits run
-// out; of binomial trees all but those of P = 2^k and 2^k - 1.
+// Returns nullopt if messages share links, pieces differ in size, there are several segments, or
+// credits run out; for a binomial tree also unless P = 2^k or 2^k - 1.
 std::optional<Time> tree_closed_form(const CollectiveCase& collective);
 
 inline constexpr Algorithm kTreeAllReduce{

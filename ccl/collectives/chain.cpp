@@ -9,11 +9,11 @@ namespace {
 // A member's neighbours in its chain.
 struct Links {
   int inner = kNobody;                            // towards the root
-  std::array<int, 2> outer = {kNobody, kNobody};  // away from it; only the root has two
+  std::array<int, 2> outer = {kNobody, kNobody};  // away from the root; only the root has two
 };
 
-// Members go into the chain whose way to them is shorter, so that both begin with links of their
-// own; where the ring does not close, to the side that they lie on.
+// Each member joins the chain that is the shorter way to it, so that both chains begin with
+// different links; if the ring does not close, it joins the chain on its side.
 Links links_of(const MemberRing& ring, int root, int self) {
   const int size = ring.size();
   const int root_position = ring.positions[static_cast<std::size_t>(root)];
@@ -47,7 +47,7 @@ LaneSteps chain_steps(const MemberView& view, const SharedCut& cut) {
   const bool reduces = request.kind == distributed::CollectiveKind::reduce;
   const Links links = links_of(view.ring, request.root, view.self);
   const auto self = static_cast<std::size_t>(view.self);
-  // What was partial is replicated afterwards, on the root too.
+  // A partial tensor becomes replicated, on the root too.
   const bool is_partial =
       cut.cut->layouts[static_cast<std::size_t>(cut.takes[self])].tensor->is_partial;
   const bool has_source = reduces || is_root;

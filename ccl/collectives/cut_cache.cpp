@@ -11,7 +11,7 @@ void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, std::i
     parts.push_back(whole);
     return;
   }
-  // Rows as long as they are, as many as fit; of longer ones, each by itself.
+  // Parts have as many whole rows as fit; rows that are too long are split one by one.
   const std::int64_t together = std::max<std::int64_t>(most / whole.columns, 1);
   const std::int64_t count = whole.rows > 1 ? sim::ceil_divide(whole.rows, together)
                                             : sim::ceil_divide(whole.columns, most);

@@ -1,4 +1,5 @@
-// What is known of tensors and blocks: computed once for each shape and placement, for all groups.
+// Caches layouts of tensors and cuts of blocks, computed once per shape and placement for all
+// groups.
 
 #pragma once
 
@@ -13,12 +14,12 @@
 
 namespace kernbench::ccl {
 
-// Of entries that were asked for lately, at least kLeast and at most twice as many; older ones are
-// forgotten.
+// Keeps the entries that were used last, at least kLeast and at most twice as many.
 template <class Key, class Value, std::size_t kLeast>
 class RecentMap {
  public:
-  // The value of `key`; a default one if it is new.  Valid until the next call.
+  // Returns the value of `key`; a default one if it is new.  The reference is valid until the next
+  // call.
   Value& operator[](const Key& key) {
     const auto found = young_.find(key);
     if (found != young_.end()) return found->second;
@@ -30,7 +31,7 @@ class RecentMap {
   std::size_t size() const { return young_.size() + old_.size(); }
 
  private:
-  std::map<Key, Value> young_;  // asked for since old_ was; asked, never listed
+  std::map<Key, Value> young_;  // used since old_ was made; looked up, never listed
   std::map<Key, Value> old_;
 };
 
@@ -40,17 +41,19 @@ class CutCache {
 
   std::shared_ptr<const TensorLayout> layout_of(const Tensor& tensor);
 
-  // Cuts blocks of `count` elements in fragments of at most as many elements as `parts` steps have.
+  // Cuts blocks of `count` elements into fragments of at most as many elements as `parts` steps
+  // have.
   std::shared_ptr<const Cut> cut(const std::vector<BlockLayout>& layouts, std::int64_t count,
                                  DType dtype, int parts);
 
-  // Layouts and cuts that it remembers.
+  // The number of layouts and cuts in the cache.
   std::size_t size() const { return layouts_.size() + cuts_.size(); }
 
  private:
   using LayoutKey = std::tuple<std::vector<std::int64_t>, Shard, Shard, int, int>;
 
-  // Pointers name layouts: a cut keeps its own alive, so they name no other ones.
+  // Layouts are identified by address: a cut keeps its own alive, so no other one gets the
+  // address.
   struct CutKey {
     std::vector<std::pair<const TensorLayout*, std::int64_t>> blocks;
     std::int64_t count = 0;
@@ -64,7 +67,7 @@ class CutCache {
   RecentMap<CutKey, std::shared_ptr<const Cut>, 16384> cuts_;
 };
 
-// A fragment in parts of at most `most` elements.
+// Appends a fragment in parts of at most `most` elements.
 void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, std::int64_t most);
 
 }  // namespace kernbench::ccl

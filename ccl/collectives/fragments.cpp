@@ -12,7 +12,7 @@ namespace {
 
 using sim::ElementRange;
 
-// Of a block's elements, those in a slice.
+// The elements of a block that lie in a slice.
 struct SliceRange {
   ElementRange elements;  // of the block
   int slice = 0;
@@ -26,8 +26,8 @@ void add(std::vector<ElementRange>& ranges, const ElementRange& range) {
   if (range.count() > 0) ranges.push_back(range.simplified());
 }
 
-// The elements of rows that lie in [begin, end): a part of the first row, whole rows, a part of the
-// last.
+// Adds the elements of rows that lie in [begin, end): a part of the first row, whole rows, and a
+// part of the last.
 void add_clipped(std::vector<ElementRange>& ranges, const ElementRange& rows, std::int64_t begin,
                  std::int64_t end) {
   std::int64_t whole_begin = rows.rows;  // the first whole row in the stretch, and behind the last
@@ -56,7 +56,8 @@ void add_clipped(std::vector<ElementRange>& ranges, const ElementRange& rows, st
   if (whole_end < rows.rows) add_row(whole_end);
 }
 
-// Rows that are equally far apart: rectangles of one matrix, of which b's may be wrapped around.
+// Adds the common elements of rows with the same pitch: two rectangles of one matrix, of which b's
+// may wrap around.
 void add_common_rows(std::vector<ElementRange>& ranges, const ElementRange& a,
                      const ElementRange& b) {
   const std::int64_t pitch = a.pitch;
@@ -107,7 +108,7 @@ std::vector<SliceRange> ranges_of(const BlockLayout& block, std::int64_t count) 
   return all;
 }
 
-// Of a position in the whole tensor, in the shards of a slice.
+// Converts a position in the whole tensor to one in the shards of a slice.
 std::int64_t position_in(const TensorLayout& tensor, const Slice& slice, std::int64_t position) {
   return (position / tensor.columns - slice.first_row) * slice.columns + position % tensor.columns -
          slice.first_column;
@@ -121,12 +122,13 @@ FragmentAt place_of(const BlockLayout& block, int slice_index, const ElementRang
   return {slice_index, offset, position_in(*block.tensor, slice, begin + range.pitch) - offset};
 }
 
-// A fragment that is being found: its elements, and its slice in each tensor so far.
+// A fragment under construction: its elements, and its slice in each tensor so far.
 struct Found {
   ElementRange elements;
   std::vector<int> slices;
 };
 
+// Intersects the ranges of all blocks: each pass splits the fragments at one more block's slices.
 std::vector<Found> common_ranges(std::span<const BlockLayout> blocks, std::int64_t count) {
   std::vector<Found> found;
   for (const SliceRange& range : ranges_of(blocks.front(), count)) {
@@ -203,7 +205,7 @@ TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& t
     if (same == layout.slices.end()) same = layout.slices.insert(same, slice);
     same->copies.push_back(static_cast<int>(i));
     same->holders.push_back({shard.cube, shard.pe});
-    // Of copies of a summand, the first counts.
+    // Only the first of several copies of a summand counts.
     const bool counts =
         (shard.cube == 0 || !is_copied(dp.cube)) && (shard.pe == 0 || !is_copied(dp.pe));
     if (counts) same->summands.push_back(static_cast<int>(i));

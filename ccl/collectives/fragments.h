@@ -1,8 +1,9 @@
-// How the tensors of a collective are cut: in fragments that lie in one shard of each of them.
+// Cuts the tensors of a collective into fragments, each of which lies in one shard of every
+// tensor.
 //
-// A tensor is a matrix here: its rows are its last dimension, and every shard is a rectangle of it
-// (DPPolicy cuts the first and the last dimension alone).  All is a pure function of shapes and
-// placements, so that every rank comes to the same result.
+// A tensor is seen as a matrix whose rows are its last dimension, and every shard is a rectangle
+// of it (DPPolicy cuts only the first and the last dimension).  Everything here is a pure function
+// of shapes and placements, so every rank computes the same result.
 
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace kernbench::ccl {
 
-// The PEs at one place of all SIPs: those of one lane talk to each other.
+// The PEs at the same place of all SIPs: those of one lane exchange messages.
 struct Lane {
   int cube = 0;
   int pe = 0;
@@ -30,15 +31,15 @@ struct Slice {
   std::int64_t first_column = 0;
   std::int64_t columns = 0;
   std::vector<int> copies;    // all shards
-  std::vector<int> summands;  // those whose sum is the value: one, unless the tensor is partial
-  std::vector<Lane> holders;  // beside `copies`
+  std::vector<int> summands;  // shards whose sum is the value: one, unless the tensor is partial
+  std::vector<Lane> holders;  // in the order of `copies`
 };
 
-// A tensor and how it lies in its device.
+// A tensor and its placement in its device.
 struct TensorLayout {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::vector<Slice> slices;  // that have elements
+  std::vector<Slice> slices;  // those that have elements
   bool is_partial = false;
 
   std::size_t most_summands() const;
@@ -47,7 +48,7 @@ struct TensorLayout {
 
 TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& topology);
 
-// A block of a tensor that lies so, from element `first` on.
+// A block of a tensor with this layout, from element `first` on.
 struct BlockLayout {
   std::shared_ptr<const TensorLayout> tensor;
   std::int64_t first = 0;
@@ -55,8 +56,8 @@ struct BlockLayout {
   friend bool operator==(const BlockLayout&, const BlockLayout&) = default;
 };
 
-// Where a fragment lies in the shards of a slice: `offset` elements behind their begin, one row
-// `pitch` after the other.
+// The place of a fragment in the shards of a slice: its first element is `offset` elements after
+// their begin, and its rows are `pitch` elements apart.
 struct FragmentAt {
   int slice = 0;
   std::int64_t offset = 0;
@@ -65,31 +66,31 @@ struct FragmentAt {
   friend bool operator==(const FragmentAt&, const FragmentAt&) = default;
 };
 
-// Elements of a block that lie in one slice of every tensor, as rows of equal length.  If all of
-// them follow each other in every shard, it has one row.
+// Elements of a block that lie in one slice of every tensor, as rows of equal length.  A fragment
+// whose elements are consecutive in every shard has one row.
 struct Fragment {
   std::int64_t rows = 1;
   std::int64_t columns = 0;
-  Lane lane;                   // that moves it
+  Lane lane;                   // lane that moves it
   std::vector<FragmentAt> at;  // by tensor
 
   std::int64_t count() const { return rows * columns; }
 };
 
-// Cuts blocks of `count` elements.  Every element is in one fragment; fragments are in the order of
-// slices.
+// Cuts blocks of `count` elements.  Every element is in one fragment; fragments are in the order
+// of slices.
 //
 // The lane of a fragment holds it in the tensor with the most shards, so that as many lanes as
-// there are work at once.  Where k of them hold it, each takes a k-th: all PEs have a share of the
-// work of storing the copies; but none less than kLeastShare, since every share is stored in every
-// copy.
+// possible work at once.  If k lanes hold it, each moves a k-th of it, so that all PEs share the
+// work of storing the copies; but no share is below kLeastShare, since every share is stored in
+// every copy.
 inline constexpr Bytes kLeastShare = 16 << 10;
 std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std::int64_t count,
                                        DType dtype);
 
-// The part of a fragment that is the index-th of `count`: of its elements if it has one row, else
-// of its rows, or of its columns where there are fewer rows.  Sizes differ by one row or column;
-// parts may be empty.
+// Returns part `index` of the `count` parts of a fragment: of its elements if it has one row, else
+// of its rows, or of its columns if there are fewer rows than parts.  Sizes differ by one row or
+// column; parts may be empty.
 Fragment part_of(const Fragment& whole, int index, int count);
 
 }  // namespace kernbench::ccl

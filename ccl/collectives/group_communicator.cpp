@@ -30,32 +30,32 @@ struct GroupCommunicator::Meeting {
     return requests[static_cast<std::size_t>(member)];
   }
 
-  // How the tensor lies that was asked for last: blocks are mostly parts of one.
+  // The layout of the tensor that was looked up last, since blocks are mostly parts of one.
   struct Lies {
     const Tensor::Storage* tensor = nullptr;
     std::shared_ptr<const TensorLayout> layout;
   };
 
   std::vector<CollectiveRequest> requests;   // by member
-  std::vector<std::array<Lies, 2>> layouts;  // likewise, of what it takes and what it gives
-  std::vector<int> sips;                     // likewise
+  std::vector<std::array<Lies, 2>> layouts;  // by member: of what it takes, and of what it gives
+  std::vector<int> sips;                     // by member
   CollectiveKind kind = CollectiveKind::barrier;
   int arrived = 0;
   int finished = 0;
   runtime::Event all_are_there;
   MemberRing ring;
-  std::vector<SharedCut> cuts;  // of a ring or a chain
+  std::vector<SharedCut> cuts;  // for a ring or a chain
   std::shared_ptr<LaneQueues> queues;
   Time began{0};  // when all had called
-  Time bound{0};  // no less can it take
+  Time bound{0};  // lower bound of its time
   std::int64_t open_messages = 0;
 };
 
-// What its kernels refer to.
+// The data that the launch's kernels refer to.
 struct GroupCommunicator::Launch {
   std::shared_ptr<const Meeting> meeting;
-  std::vector<int> members;      // that it is for
-  std::vector<LaneSteps> steps;  // beside `members`
+  std::vector<int> members;      // members that it runs for
+  std::vector<LaneSteps> steps;  // in the order of `members`
 };
 
 namespace {
@@ -81,7 +81,7 @@ std::string_view kernel_name_of(CollectiveKind kind) {
   }
 }
 
-// Blocks are mostly parts of one tensor.
+// Calls visit(tensor) once for consecutive blocks of one tensor, which is the common case.
 template <class Visit>
 void for_each_tensor(const std::vector<Block>& blocks, Visit visit) {
   const Tensor::Storage* last = nullptr;
@@ -102,7 +102,7 @@ void check_lies_on_one_sip(const Tensor& x) {
                   x.name(), shards.back().sip - shards.front().sip + 1));
 }
 
-// What was partial becomes replicated, so all of it must be taken.
+// Refuses to write only a part of a partial tensor, since the whole becomes replicated.
 void check_taken(const std::vector<Block>& takes) {
   for_each_tensor(takes, [&](const Tensor& x) {
     if (!is_partial(x.dp())) return;
@@ -201,7 +201,7 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
   check_bound(*meeting);
 }
 
-// All members have called when this returns.
+// Waits until all members have called.
 std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
     const distributed::CollectiveCall& call, const CollectiveRequest& request) {
   const int size = static_cast<int>(ranks_.size());
@@ -260,7 +260,7 @@ void GroupCommunicator::plan(Meeting& meeting) {
   }
 }
 
-// How a member's block for or from `of` lies.
+// Returns the layout of a member's block for or from `of`.
 BlockLayout GroupCommunicator::layout_of(Meeting& meeting, int member, bool gives, int of) {
   const CollectiveRequest& request = meeting.request(member);
   const Block& block = *block_for(gives ? request.gives : request.takes, of);
@@ -271,7 +271,7 @@ BlockLayout GroupCommunicator::layout_of(Meeting& meeting, int member, bool give
   return {known.layout, block.first};
 }
 
-// The cut of what `of` gives to, or takes from, all; of everybody's block if it is nobody.
+// Returns the cut of `of`'s blocks for or from all; of every member's block if `of` is kNobody.
 SharedCut GroupCommunicator::shared_cut(Meeting& meeting, int of, int parts) {
   const auto size = static_cast<std::size_t>(meeting.size());
   SharedCut shared{nullptr, std::vector<int>(size, kNobody), std::vector<int>(size, kNobody)};
@@ -297,7 +297,7 @@ SharedCut GroupCommunicator::shared_cut(Meeting& meeting, int of, int parts) {
   return shared;
 }
 
-// Null if the giver has nothing for the taker.
+// Returns null if the giver has no block for the taker.
 std::shared_ptr<const Cut> GroupCommunicator::pair_cut(Meeting& meeting, int giver, int taker) {
   const CollectiveRequest& from = meeting.request(giver);
   const CollectiveRequest& to = meeting.request(taker);
@@ -375,7 +375,7 @@ std::int64_t GroupCommunicator::launch(std::shared_ptr<Launch> launch, std::uint
   return runtime::run_kernel(torch_.simulation(), std::move(request));
 }
 
-// The last member to finish checks the whole.
+// The last member to finish checks the messages and the time of the whole collective.
 void GroupCommunicator::finish(Meeting& meeting, std::uint64_t operation,
                                std::int64_t open_messages) {
   meeting.open_messages += open_messages;

@@ -1,5 +1,5 @@
-// Collectives and messages of any group, as kernels on the members' devices: one kernel, which
-// takes the steps that a plan has for its lane (step.h, plan.h).
+// Collectives and messages of any group, as kernels on the members' devices.  All use one kernel,
+// which takes the steps that a plan has for its lane (step.h, plan.h).
 
 #pragma once
 
@@ -14,19 +14,19 @@
 
 namespace kernbench::ccl {
 
-// What the members of a barrier all_reduce, as NCCL does it: one element on each device.
+// Makes the one-element tensor that a barrier all_reduces on each device, as NCCL does.
 Tensor barrier_token(RuntimeContext& torch, int device);
 
-// Members wait until all of them have called, and only then launch: a fragment depends on how the
-// tensors of all of them lie, which may differ.  A collective that needs them all is no later for
-// it, since the last one's launch is what the others would wait for.
+// Members launch only when all of them have called, since a fragment depends on how all their
+// tensors are placed, which may differ.  A collective that needs all members is no later for it:
+// they would have to wait for the last one's launch.
 class GroupCommunicator : public distributed::Communicator {
  public:
-  // Of these members: global ranks, by group rank.  `cuts` are those of all groups.
+  // `ranks` are global ranks, by group rank.  All groups share `cuts`.
   GroupCommunicator(RuntimeContext& torch, std::vector<int> ranks, std::shared_ptr<CutCache> cuts);
 
-  // Throws CollectiveError KB-C013 if a tensor lies on several SIPs, or a message fills but a part
-  // of a partial tensor.
+  // Throws CollectiveError KB-C013 if a tensor lies on several SIPs, or if a message fills only a
+  // part of a partial tensor.
   void run(const distributed::CollectiveCall& call,
            const distributed::CollectiveRequest& request) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
@@ -49,7 +49,7 @@ class GroupCommunicator : public distributed::Communicator {
   SharedCut shared_cut(Meeting& meeting, int of, int parts);
   LaneSteps steps_of(Meeting& meeting, int self);
   std::shared_ptr<const Cut> pair_cut(Meeting& meeting, int giver, int taker);
-  // For one collective or message: nobody else's messages come between.
+  // Takes queues for one collective or message, so that no other one's messages come between.
   std::shared_ptr<LaneQueues> take_queues();
   std::int64_t launch(std::shared_ptr<Launch> launch, std::uint64_t operation);
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);

@@ -4,7 +4,7 @@ namespace kernbench::ccl {
 
 LaneQueues::~LaneQueues() {
   for (const Queue& queue : queues_) {
-    // The backend may have taken all queues away already.
+    // The backend may have removed all queues already.
     sim::IpcqChannel* const there = machine().pe(queue.from).ipcq().out(queue.out);
     if (there == queue.channel) machine().disconnect(*there);
   }
@@ -16,7 +16,7 @@ const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& from, const sim
       std::uint64_t{sim::pe_number(topology, from)} << 32 | sim::pe_number(topology, to);
   const auto [found, is_new] = of_ends_.try_emplace(ends, queues_.size());
   if (is_new) {
-    // Ports that no queue of anyone's has: there is no neighbour that they could be confused with.
+    // These ports have no other queue, and no neighbour that they could be confused with.
     const sim::Port out = machine().pe(from).ipcq().unused_port(sim::Direction::global_east);
     const sim::Port in = machine().pe(to).ipcq().unused_port(sim::Direction::global_west);
     queues_.push_back(

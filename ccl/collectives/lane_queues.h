@@ -1,5 +1,5 @@
-// The queues of one collective or message, and of the next ones of its group: between the PEs of a
-// lane on two members' SIPs, made when they are first needed.
+// The queues between the PEs of a lane on two members' SIPs, made when they are first needed.
+// They serve one collective or message at a time, and later ones of the same group.
 
 #pragma once
 
@@ -13,31 +13,31 @@
 
 namespace kernbench::ccl {
 
-// They have no slots: messages are copied to where their receive is posted.  So they cost no memory
-// of the device, and hundreds of groups may have their own.
+// They have no slots, since messages are copied directly to posted receives.  So they cost no
+// memory of the device, and hundreds of groups may have their own.
 class LaneQueues {
  public:
   explicit LaneQueues(std::shared_ptr<runtime::Simulation> simulation)
       : simulation_(std::move(simulation)) {}
-  ~LaneQueues();  // takes them away
+  ~LaneQueues();  // removes the queues
   LaneQueues(const LaneQueues&) = delete;
   LaneQueues& operator=(const LaneQueues&) = delete;
 
-  // The queue from one PE to another.
+  // Returns the queue from one PE to another.
   const sim::IpcqChannel& queue(const sim::PeLocation& from, const sim::PeLocation& to);
 
  private:
   struct Queue {
     const sim::IpcqChannel* channel = nullptr;
     sim::PeLocation from;
-    sim::Port out;  // on the PE that it comes from
+    sim::Port out;  // on the sending PE
   };
 
   sim::Machine& machine() { return simulation_->machine(); }
 
   const std::shared_ptr<runtime::Simulation> simulation_;   // groups may outlive a context
-  std::vector<Queue> queues_;                               // in the order in which they were made
-  std::unordered_map<std::uint64_t, std::size_t> of_ends_;  // asked, never listed
+  std::vector<Queue> queues_;                               // in the order of creation
+  std::unordered_map<std::uint64_t, std::size_t> of_ends_;  // by ends; looked up, never listed
 };
 
 }  // namespace kernbench::ccl

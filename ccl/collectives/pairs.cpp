@@ -12,6 +12,7 @@ const std::vector<Fragment>* fragments_of(const std::shared_ptr<const Cut>& cut,
   return found == cut->fragments.end() ? nullptr : &found->second;
 }
 
+// Plans one lane: first the member's block for itself, then the exchanges by increasing distance.
 class Pairs {
  public:
   Pairs(const MemberView& view, const PairCuts& cuts, const Lane& lane)
@@ -67,6 +68,7 @@ class Pairs {
                        *cuts_.out[static_cast<std::size_t>(taker)], 0, fragment);
   }
   ShardRange target(int giver, const Fragment& fragment) const {
+    // The taker's layout is the last one; there is only one if both are equal.
     const Cut& cut = *cuts_.in[static_cast<std::size_t>(giver)];
     return shard_range(*block_for(view_.request.takes, giver), cut,
                        static_cast<int>(cut.layouts.size()) - 1, fragment);

@@ -47,7 +47,7 @@ std::string_view pattern_of(distributed::CollectiveKind kind) {
     case CollectiveKind::all_reduce:
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
-    case CollectiveKind::barrier:  // an all_reduce of one element
+    case CollectiveKind::barrier:  // is an all_reduce of one element
       return "ring";
     case CollectiveKind::broadcast:
     case CollectiveKind::reduce:

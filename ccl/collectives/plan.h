@@ -1,5 +1,5 @@
-// Which steps each lane of a member takes, for each pattern of collectives.  Pure functions: the
-// steps of all members fit together, since all are made of the same fragments.
+// Plans the steps of each lane of a member, for each pattern of collectives.  The functions are
+// pure: the steps of all members fit together, since all are made from the same fragments.
 
 #pragma once
 
@@ -16,28 +16,27 @@ namespace kernbench::ccl {
 
 // Blocks of the same elements, cut once for all members that give or take them.
 struct Cut {
-  std::vector<BlockLayout> layouts;                 // that there are
-  std::map<Lane, std::vector<Fragment>> fragments;  // of the size of a step; at: by layout
+  std::vector<BlockLayout> layouts;                 // the different layouts of the blocks
+  std::map<Lane, std::vector<Fragment>> fragments;  // at most as large as a step; `at` is by layout
 };
 
-// A cut, and which of its layouts is that of each member's block.
+// A cut, and the index of each member's layout in it.
 struct SharedCut {
   std::shared_ptr<const Cut> cut;
-  std::vector<int> gives;  // by member; kNobody: it gives no such block
+  std::vector<int> gives;  // by member; kNobody: it gives no block
   std::vector<int> takes;
 };
 
-// The members in an order in which neighbours are near each other: that of the ring through all
-// SIPs.
+// The members in an order in which neighbours are close: that of the ring through all SIPs.
 struct MemberRing {
   std::vector<int> members;    // by position
   std::vector<int> positions;  // by member
-  std::vector<int> nodes;      // by position: the place of its SIP in the ring of all, ascending
-  int node_count = 0;          // of that ring
-  bool closes = false;         // whether its last SIP is a neighbour of its first
+  std::vector<int> nodes;      // by position: its SIP's place in the ring of all SIPs, ascending
+  int node_count = 0;          // SIPs in that ring
+  bool closes = false;         // true if that ring's last SIP is a neighbour of its first
 
   int size() const { return static_cast<int>(members.size()); }
-  // The member `distance` positions further on; before, if it is negative.
+  // Returns the member `distance` positions further on, or back if it is negative.
   int member_after(int member, int distance) const;
 };
 
@@ -52,28 +51,29 @@ struct MemberView {
 
 using LaneSteps = std::map<Lane, std::vector<Step>>;
 
-// Which of the patterns below a collective of a group takes: "ring", "chain" or "pairs".
+// Returns the pattern that a collective of a group uses: "ring", "chain" or "pairs".
 std::string_view pattern_of(distributed::CollectiveKind kind);
 
-// A block of a member's, as a fragment of a cut meets it.
+// Returns the elements of a member's block that a fragment of a cut covers.
 ShardRange shard_range(const distributed::Block& block, const Cut& cut, int layout,
                        const Fragment& fragment);
 
-// Ring, in one direction, P - 1 steps each for reduce-scatter and all-gather: all_reduce (`cuts`
-// has one, whose fragments are cut in P chunks), all_gather and reduce_scatter (one for each
-// member). T = (P - 1)(a + n/P b) for each half, of n bytes over neighbours that are not shared.
+// Plans a ring in one direction, with P - 1 steps each for reduce-scatter and all-gather.  It
+// serves all_reduce (`cuts` has one, whose fragments are cut into P chunks), all_gather and
+// reduce_scatter (`cuts` has one for each member).  T = (P - 1)(a + n/P b) for each half, of n
+// bytes over neighbours that are not shared.
 LaneSteps ring_steps(const MemberView& view, const std::vector<SharedCut>& cuts);
 
-// Chains from the root both ways round the ring: broadcast, and reduce in the opposite direction.
-// Fragments follow each other: T = (h + k - 1)(a + n/k b) over h hops, with k fragments, less where
-// they overlap.
+// Plans chains from the root both ways round the ring for broadcast, and in the opposite direction
+// for reduce.  Fragments follow each other: T = (h + k - 1)(a + n/k b) over h hops, with k
+// fragments, less where they overlap.
 LaneSteps chain_steps(const MemberView& view, const SharedCut& cut);
 
-// Directly from giver to taker, who are s positions apart in step s: gather, scatter, all_to_all
-// and messages.  `out` is what the member gives to each, `in` what it takes from each; null:
-// nothing.
+// Plans direct messages, whose giver and taker are s positions apart in step s: gather, scatter,
+// all_to_all and messages.  `out` has what the member gives to each member, `in` what it takes
+// from each; null: nothing.
 struct PairCuts {
-  std::vector<std::shared_ptr<const Cut>> out;  // layouts: giver, taker; or one, if they are alike
+  std::vector<std::shared_ptr<const Cut>> out;  // layouts: giver, taker; one if they are equal
   std::vector<std::shared_ptr<const Cut>> in;
 };
 LaneSteps pair_steps(const MemberView& view, const PairCuts& cuts);

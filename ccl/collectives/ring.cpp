@@ -10,8 +10,8 @@ namespace {
 
 using distributed::CollectiveKind;
 
-// A chunk is what the member at one position ends up with, or begins with.  Chunks are numbered by
-// these positions; messages go to the next position.
+// A chunk is the data with which the member at one position begins or ends.  Chunks are numbered
+// by these positions; messages go to the next position.
 class Ring {
  public:
   Ring(const MemberView& view, const std::vector<SharedCut>& cuts, const Lane& lane)
@@ -33,7 +33,7 @@ class Ring {
   }
 
  private:
-  // A partial sum travels with each chunk: first `chunk`, then the one before it, ...
+  // A partial sum travels with each chunk: first with `chunk`, then with the one before it, ...
   void reduce_scatter(int chunk, bool sends_result) {
     for (int step = 0; step < size_; ++step) {
       const bool is_last = step == size_ - 1;
@@ -48,7 +48,7 @@ class Ring {
     }
   }
 
-  // What this member has of `chunk`, then what comes from before.
+  // Sends this member's elements of `chunk`, then passes on the chunks from the previous member.
   void all_gather(int chunk, bool begins) {
     for (int step = begins ? 0 : 1; step < size_; ++step) {
       for_each_fragment(chunk - step, [&](const SharedCut& cut, const Fragment& fragment, int of) {
@@ -71,7 +71,8 @@ class Ring {
     return step;
   }
 
-  // The fragments in flight of a chunk; `of` is the member that the chunk is of.
+  // Visits the fragments of a chunk that are in flight; `of` is the member that the chunk belongs
+  // to.
   template <class Visit>
   void for_each_fragment(int chunk, Visit visit) {
     const int position = ((chunk % size_) + size_) % size_;
@@ -112,7 +113,7 @@ class Ring {
   const std::vector<SharedCut>& cuts_;
   const Lane lane_;
   const int size_;
-  std::size_t first_ = 0;  // of the fragments in flight
+  std::size_t first_ = 0;  // index of the first fragment in flight
   std::vector<Step> steps_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Bytes kShareOfScratch = 8;
 
-// A step that has begun.
+// A step whose receives are posted and whose load is issued.
 struct Begun {
   const Step* step = nullptr;
   std::vector<tl::RecvFuture> messages;
@@ -49,7 +49,7 @@ tl::Tensor load_shard(tl::Context& tl, const Step& step, int shard) {
   return tl.reshape(tl.load(from, {step.rows, step.columns}, dtype, range.pitch), {step.count()});
 }
 
-// Of copies, the lane's own if it has one: that is the nearest.
+// Chooses the copy on the lane's own PE if there is one, since that is the nearest.
 int nearest_copy(const tl::Context& tl, const Slice& slice) {
   const Lane own{tl.location().cube, tl.location().pe};
   const auto found = std::ranges::find(slice.holders, own);
@@ -94,7 +94,7 @@ Begun begin(tl::Context& tl, const Step& step, const MemberPorts& ports, DType d
   return begun;
 }
 
-// Divides by a power of two: the product with its inverse is the same number.
+// Divides by a power of two; multiplying with the inverse gives exactly the same.
 tl::Tensor divided_before(const AverageDivisors& divisors, tl::Tensor value) {
   return divisors.before == 1 ? std::move(value) : value * (1 / divisors.before);
 }
@@ -125,7 +125,8 @@ tl::Tensor value_of(tl::Context& tl, Begun& begun, const Reduction& reduction, D
 }  // namespace
 
 std::int64_t most_step_elements(Bytes tcm, DType dtype, std::size_t summands) {
-  // Of each step that has begun, messages and summands; and what is being sent and stored.
+  // Counts messages and summands of each step that has begun, and the values being sent and
+  // stored.
   const auto values = static_cast<Bytes>((kLookAhead + 2) * (summands + 1));
   return std::max<std::int64_t>(tcm / kShareOfScratch / values / size_of(dtype), 1);
 }
@@ -137,6 +138,7 @@ void run_steps(tl::Context& tl, std::span<const Step> steps, const MemberPorts& 
   std::deque<Begun> under_way;
   std::size_t next = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
+    // Later steps begin first, so that their messages and loads arrive while this one waits.
     while (next < steps.size() && under_way.size() <= kLookAhead) {
       under_way.push_back(begin(tl, steps[next++], ports, dtype));
     }

@@ -27,7 +27,7 @@ GradientEdge edge_to(const Tensor& input) {
 
 namespace {
 
-// Throws KB-F001, KB-F002, KB-F003 unless `output` may be that part of the input.
+// Throws KB-F001, KB-F002, KB-F003 unless `output` has the shape, type and placement of the part.
 void check_part(std::string_view name, const Tensor& output, const Tensor& input,
                 const Part& part) {
   ops::check_operands(name, {input, output});
@@ -90,8 +90,8 @@ Tensor record_view(std::string_view name, Tensor output, const Tensor& input,
   return output;
 }
 
-// A handle to what is recorded itself, now or later, would keep the graph alive, and be part of a
-// cycle if it is the operator's result.
+// Saves a detached handle unless the tensor is a leaf: a handle to a recorded tensor would keep
+// the graph alive, and be part of a cycle if the tensor is the operator's result.
 SavedTensor::SavedTensor(const Tensor& tensor) {
   if (!tensor.defined()) return;
   runtime::check_on_device(tensor, "a tensor saved for backward");

@@ -30,7 +30,7 @@ std::string describe(const Shape& shape, DType dtype, const ops::Placement& plac
   return fmt::format("{} {} ({})", to_string(shape), name_of(dtype), to_string(placement));
 }
 
-// Throws KB-A006 unless a gradient may flow to what has this form.
+// Throws KB-A006 unless the gradient fits a tensor of this form.
 void check_gradient(const Tensor& gradient, const GradientForm& form, std::string_view from) {
   const ops::Placement placement = ops::placement_of(gradient);
   if (gradient.shape() == form.shape && gradient.dtype() == form.dtype &&
@@ -46,8 +46,8 @@ void check_gradient(const Tensor& gradient, const GradientForm& form, std::strin
                   describe(form.shape, form.dtype, form.placement)));
 }
 
-// Gradients of leaves, in the order in which the first ones came.  They are added to what the
-// leaves have when all are there: until then that may itself be a gradient under way.
+// The gradients of leaves, in the order in which they first came.  They are added to the leaves'
+// grad() only when all have come: until then a grad() may itself be a gradient in this pass.
 class LeafGradients {
  public:
   GradientSum& of(const Tensor& leaf) {
@@ -60,6 +60,7 @@ class LeafGradients {
     std::erase_if(sums_, [](const Sum& sum) { return !sum.leaf.requires_grad(); });
     for (Sum& sum : sums_) sum.gradient = sum.sum.take(sum.leaf.shape());
     for (Sum& sum : sums_) {
+      // A gradient that becomes a grad(), or shares memory with one, must be nobody else's.
       if (!grad_of(sum).defined() || is_grad_of_leaf(sum.gradient)) {
         sum.gradient = autograd::writable(std::move(sum.gradient));
       }
@@ -83,7 +84,7 @@ class LeafGradients {
   };
 
   static Tensor& grad_of(const Sum& sum) { return sum.leaf.storage()->autograd->grad; }
-  // Whether it is what a leaf has already, which is going to be written.
+  // True if it shares memory with a leaf's grad(), which is about to be written.
   bool is_grad_of_leaf(const Tensor& gradient) const {
     return autograd::is_shared(gradient) && std::ranges::any_of(sums_, [&](const Sum& sum) {
              const Tensor& grad = grad_of(sum);
@@ -95,14 +96,14 @@ class LeafGradients {
   std::unordered_map<const Tensor::Storage*, std::size_t> places_;
 };
 
-// Nodes run in descending order of their numbers: a node's number is larger than those of what made
-// its inputs, so that by its turn all that uses its result has run.  The order is that of the
-// program, the same on every rank.
+// Runs nodes in descending order of their numbers.  A node's number is larger than those of the
+// nodes that made its inputs, so by its turn all nodes that use its result have run.  The order is
+// that of the program, the same on every rank.
 class BackwardPass {
  public:
   explicit BackwardPass(bool retain_graph) : retain_graph_(retain_graph) {}
 
-  // What flows along an edge.
+  // Returns the sum of the gradients that flow along an edge.
   GradientSum& at(const GradientEdge& edge);
   void run();
 
@@ -140,6 +141,7 @@ std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const 
                     node.name));
   }
   const auto& storage = gradient.storage();
+  // A Backward must not write into a gradient that others use; the version shows if it did.
   const bool is_shared = autograd::is_shared(gradient);
   const std::uint64_t version = runtime::version_of(*storage);
   std::vector<Tensor> gradients = node.backward(gradient);
@@ -180,7 +182,7 @@ void BackwardPass::run() {
   leaves_.give_to_leaves();
 }
 
-// What backward() begins with.
+// Returns the gradient with which backward() begins.
 Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
   const GradientForm form = autograd::gradient_form_of(output);
   if (gradient.defined()) {

@@ -18,10 +18,10 @@ namespace {
 using autograd::edge_to;
 using autograd::Meta;
 
-// The part of a tensor that is written; none: all of it.
+// Selects the part of a tensor that is written; empty: all of it.
 using Slice = std::function<Tensor(const Tensor&)>;
 
-// The tensor that has a history where `tensor` is written: its base, if it is a view.
+// Returns the tensor whose history changes when `tensor` is written: its base, if it is a view.
 Tensor written_through(const Tensor& tensor) {
   const Tensor base = autograd::base_of(*tensor.storage());
   return base.defined() ? base : tensor;
@@ -48,7 +48,7 @@ void refuse_leaf(const Tensor& target, std::string_view what) {
           what, target.name(), to_string(target.shape())));
 }
 
-// With PyTorch's texts, in its order.
+// Refuses with PyTorch's texts, and checks in PyTorch's order.
 void check_in_place(const Tensor& target) {
   const auto& view = target.storage()->view;
   if (view != nullptr && !view->has_gradients()) {
@@ -68,7 +68,7 @@ void check_in_place(const Tensor& target) {
   }
 }
 
-// The gradient of what was there before: 0 where it was written.
+// Returns the gradient of the old elements: dy, but 0 where they were overwritten.
 Tensor gradient_of_old(const Tensor& dy, const Slice& slice) {
   if (slice == nullptr) {
     return autograd::zero_gradient(*dy.storage(), autograd::gradient_form_of(dy));

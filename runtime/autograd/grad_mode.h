@@ -1,4 +1,4 @@
-// Whether operators are recorded.
+// Switches the recording of operators on and off.
 
 #pragma once
 
@@ -11,8 +11,8 @@ class Simulation;
 struct FiberLocal;
 }  // namespace runtime
 
-// As long as it lives, the operators of the rank that made it record nothing, and their results
-// need no gradient (torch::NoGradGuard).  It must be destroyed by the rank that made it.
+// While it lives, the operators of the rank that made it record nothing, and their results need no
+// gradient (torch::NoGradGuard).  The rank that made it must destroy it.
 class NoGradGuard {
  public:
   explicit NoGradGuard(RuntimeContext& torch);
@@ -26,7 +26,7 @@ class NoGradGuard {
   const bool was_enabled_;
 };
 
-// Whether operators of the caller are recorded (torch.is_grad_enabled).
+// True if the caller's operators are recorded (torch.is_grad_enabled).
 bool is_grad_enabled(runtime::Simulation& simulation);
 
 }  // namespace kernbench

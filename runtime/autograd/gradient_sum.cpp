@@ -23,7 +23,8 @@ Tensor GradientSum::take(const Shape& shape) {
   return std::exchange(whole_, {});
 }
 
-// Of the first and all that lie along the same dimension, and as it does.
+// Merges the first part with every other part that has its dimension and placement and lies after
+// those merged before.
 Tensor GradientSum::take_parts_beside_each_other(const Shape& shape) {
   const std::size_t dimension = parts_.front().part.dimension;
   const ops::Placement placement = ops::placement_of(parts_.front().gradient);

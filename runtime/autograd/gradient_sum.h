@@ -1,4 +1,4 @@
-// What flows to one tensor in a pass.
+// Adds up the gradients that flow to one tensor in a pass.
 
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace kernbench::autograd {
 
-// A sum of gradients of a tensor, and of parts of it.
+// A sum of gradients of a tensor and of parts of it.
 class GradientSum {
  public:
   void add(Tensor gradient);
-  // Of a part of the tensor: put together with others, and added, by take().
+  // Adds the gradient of a part of the tensor; take() assembles it with others.
   void add(Tensor gradient, const Part& part);
 
-  // The sum, for a tensor of this shape; nothing is left of it here.  Throws DeviceError KB-F003
-  // for the sum of a sum of holders and of what is whole.
+  // Returns the sum, for a tensor of this shape, and leaves nothing here.  Throws DeviceError
+  // KB-F003 if a partial gradient would be added to a whole one.
   // REQUIRES: something was added
   Tensor take(const Shape& shape);
 

@@ -18,7 +18,7 @@ std::shared_ptr<Node> NodeList::make(std::string_view name) {
 
 void NodeList::destroy(Node* node) {
   node->next_dead = std::exchange(dead_, node);
-  if (is_destroying_) return;  // whoever destroys will come to it
+  if (is_destroying_) return;  // the outer call destroys it
   is_destroying_ = true;
   while (dead_ != nullptr) {
     Node* const next = std::exchange(dead_, dead_->next_dead);

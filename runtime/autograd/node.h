@@ -17,14 +17,14 @@ namespace kernbench::autograd {
 
 struct Node;
 
-// What a tensor knows of autograd.
+// The state that autograd keeps with a tensor.
 struct Meta {
   bool requires_grad = false;
   Tensor grad;                     // of a leaf
-  std::shared_ptr<Node> recorded;  // what made it; null: a leaf
+  std::shared_ptr<Node> recorded;  // the operator that made it; null: a leaf
 };
 
-// What a gradient of a tensor must look like.
+// The shape, type and placement that determine a tensor's gradient.
 struct GradientForm {
   Shape shape;
   DType dtype = DType::f32;
@@ -32,8 +32,8 @@ struct GradientForm {
 };
 GradientForm gradient_form_of(const Tensor& tensor);
 
-// Where the gradient of an operator's input goes: to what made the input, or to a leaf, or, with
-// neither, nowhere.
+// Where the gradient of an operator's input flows: to the node that made the input, or to a leaf;
+// nowhere if neither is set.
 struct GradientEdge {
   std::shared_ptr<Node> node;
   Tensor leaf;
@@ -42,37 +42,39 @@ struct GradientEdge {
   bool wants_gradient() const { return node != nullptr || leaf.defined(); }
 };
 
-// To an operator's input; nowhere if it needs no gradient.
+// Returns the edge to an operator's input; it leads nowhere if the input needs no gradient.
 GradientEdge edge_to(const Tensor& input);
 
-// How a tensor is a view of another one, its base, which is no such view itself (ADR-0162).  A base
-// that is written through a view, or beside it, has another history from then on, and its views
-// with it.
+// Records that a tensor is a view of another one, its base, which is itself not such a view
+// (ADR-0162).  When the base is written, through a view or directly, it gets a new history, and
+// its views with it.
 struct View {
   std::string name;  // of the operator that made it
   // A view that was made without gradients keeps no base alive: it takes no part in a graph.
   std::shared_ptr<Tensor::Storage> base;
   std::weak_ptr<Tensor::Storage> base_without_gradients;
-  // The same view of a tensor of the base's shape, and the gradient of the base from the view's.
+  // `of` makes the same view of a tensor of the base's shape; `gradient_of_base` computes the
+  // base's gradient from the view's.
   std::function<Tensor(const Tensor& base)> of;
   Backward gradient_of_base;
-  std::uint64_t history = 0;  // the number of what had made the base when the view was last used
+  std::uint64_t history = 0;  // number of the base's node when the view was last used
 
   bool has_gradients() const { return base != nullptr; }
 };
 
 // A recorded operator.  It does not refer to its result, whose Meta refers to it.
 struct Node {
-  std::uint64_t number = 0;  // larger than those of what made its inputs
+  std::uint64_t number = 0;  // larger than those of the nodes that made its inputs
   std::string name;
   std::vector<GradientEdge> edges;  // one for each input
-  Backward backward;                // none once it has run, unless the graph was retained
-  std::optional<Part> part;         // of its only input, of which its result has the elements
+  Backward backward;                // empty once it has run, unless the graph was retained
+  std::optional<Part> part;         // the part of its only input that its result consists of
   Node* next_dead = nullptr;
 };
 
-// The recorded operators of one simulation: their numbers, and how they end.  What a node alone
-// refers to ends with it, but not inside of its end: graphs are longer than stacks are deep.
+// The recorded operators of one simulation: it numbers them and destroys them.  Nodes that only a
+// destroyed node refers to are destroyed after it, not recursively: graphs are longer than stacks
+// are deep.
 class NodeList : public std::enable_shared_from_this<NodeList> {
  public:
   std::shared_ptr<Node> make(std::string_view name);

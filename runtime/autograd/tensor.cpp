@@ -1,4 +1,4 @@
-// What a Tensor offers of autograd.
+// The autograd functions of Tensor.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Views of tensors whose elements are written.
+// Views of tensors whose elements may be written.
 
 #pragma once
 
@@ -6,21 +6,22 @@
 
 namespace kernbench::autograd {
 
-// The base of a view, if somebody still has it; undefined for a tensor that is no view.
+// Returns the base of a view, if it still exists; undefined for a tensor that is no view.
 Tensor base_of(const Tensor::Storage& storage);
 
-// Gives a view the history that its base has now, if that is another one than when it was made.
+// Gives a view its base's present history, if that has changed since the view was last used.
 void follow_base(Tensor::Storage& storage);
 
-// Notes that `output` is a view of `input`, or of the base of that, if it is one itself.
+// Records that `output` is a view of `input`, or of input's base if that is a view itself.
 void note_view(const Tensor& output, const Tensor& input, std::string_view name,
                std::function<Tensor(const Tensor& input)> of,
                std::function<Tensor(const Tensor& grad_output)> gradient);
 
-// Of zeros, on the device of `like`, as a gradient of what has this form lies.
+// Returns zeros on the device of `like`, placed as a gradient of a tensor of this form.
 Tensor zero_gradient(const Tensor::Storage& like, const GradientForm& form);
 
-// The same elements as a gradient of what has this form: itself, if it lies so already.
+// Returns the same elements with the placement of a gradient of this form: `gradient` itself if it
+// has that already.
 Tensor gradient_in_form(const Tensor& gradient, const GradientForm& form);
 
 }  // namespace kernbench::autograd

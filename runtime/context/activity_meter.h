@@ -1,4 +1,5 @@
-// What each device does, over time: a step's share of communication is read from it.
+// Measures what each device does over time, from which a step's share of communication is
+// computed.
 
 #pragma once
 
@@ -11,12 +12,12 @@
 
 namespace kernbench::runtime {
 
-// Adds up, for all devices, as kernels and collectives begin and end: two sums for each, however
-// long a run is.
+// Adds up times as kernels and collectives begin and end.  Each device needs a fixed number of
+// sums, however long a run is.
 //
-// A kernel runs from its start on its PE to its end.  A collective is under way from when its rank
-// has called it, and earlier ones of the rank in its group are done, until the rank goes on: with
-// its launches, and with waiting for ranks that come later.
+// A kernel counts from its start on its PE to its end.  A collective counts from when its rank has
+// called it, and the rank's earlier calls in the group are done, until the rank goes on: this
+// includes its launches and the wait for ranks that come later.
 class ActivityMeter {
  public:
   ActivityMeter(const sim::Engine& engine, int device_count)
@@ -27,28 +28,28 @@ class ActivityMeter {
   void collective_began(int device) { ++counted(device).collectives; }
   void collective_ended(int device) { --counted(device).collectives; }
 
-  // Since the simulation began.
+  // The device's activity since the simulation began.
   DeviceActivity of(int device) const;
 
-  // What was under way has been dropped.
+  // Ends all counts, since the kernels and collectives under way have been dropped.
   void abandon();
 
  private:
   struct Device {
-    DeviceActivity before;  // `since`
+    DeviceActivity before;  // up to `since`
     Time since{0};
-    int kernels = 0;  // under way
+    int kernels = 0;  // number under way
     int collectives = 0;
   };
 
-  // Counted up to now.
+  // Returns the device's sums, brought up to now.
   Device& counted(int device);
 
   const sim::Engine& engine_;
   std::vector<Device> devices_;
 };
 
-// A collective of a device's rank is under way as long as this lives.
+// Counts a collective of a device's rank as under way for as long as this object lives.
 class CollectiveUnderWay {
  public:
   CollectiveUnderWay(ActivityMeter& meter, int device) : meter_(meter), device_(device) {

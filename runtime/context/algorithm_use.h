@@ -1,4 +1,4 @@
-// The algorithms by which the collectives of a run have run.
+// Which algorithms the collectives of a run have used.
 
 #pragma once
 
@@ -8,10 +8,10 @@
 namespace kernbench::runtime {
 
 struct AlgorithmUse {
-  std::string_view collective;  // "all_reduce", "send", ...; a literal, as the next
+  std::string_view collective;  // "all_reduce", "send", ...; a literal, as is `algorithm`
   std::string_view algorithm;
-  bool is_configured = false;  // it is what the backend's settings (ccl.yaml) ask for
-  std::int64_t calls = 0;      // of all ranks
+  bool is_configured = false;  // true if the backend's settings (ccl.yaml) ask for it
+  std::int64_t calls = 0;      // summed over all ranks
 };
 
 }  // namespace kernbench::runtime

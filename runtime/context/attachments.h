@@ -1,5 +1,5 @@
-// State that what is built on the runtime keeps with a context: found by its type, so that the
-// runtime does not know what there is, and gone with the context.
+// State that code built on the runtime keeps with a context.  It is found by its type, so that the
+// runtime need not know it, and is destroyed with the context.
 
 #pragma once
 
@@ -21,13 +21,13 @@ class Attachment {
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  // A spawn() is over, well or not: drops what belongs to its ranks.
+  // Drops the state of a spawn()'s ranks, which is over, well or not.
   virtual void forget_ranks() = 0;
 };
 
 class Attachments {
  public:
-  // The only T, made at the first call.
+  // Returns the context's only T; the first call makes it.
   template <class T>
   T& get() {
     const std::type_index type(typeid(T));
@@ -43,14 +43,15 @@ class Attachments {
 
  private:
   using Slot = std::pair<std::type_index, std::unique_ptr<Attachment>>;
-  std::vector<Slot> slots_;  // few; in the order of their making
+  std::vector<Slot> slots_;  // few, in the order of creation
 };
 
-// A T for each rank, which ends with its spawn(), and one for code that is no rank, which stays.
+// Holds a T for each rank, which ends with its spawn(), and one for code outside of ranks, which
+// stays.
 template <class T>
 class PerRank : public Attachment {
  public:
-  // The caller's, made at the first call; its address stays.
+  // Returns the caller's T, which the first call makes; its address stays the same.
   T& of(const FiberLocal& caller) {
     return caller.kind == FiberLocal::Kind::unbound ? driver_ : ranks_[caller.rank];
   }

@@ -1,4 +1,4 @@
-// Where a call stands in the user's program, for messages.
+// Text for messages that says where in the user's program a call stands.
 
 #pragma once
 

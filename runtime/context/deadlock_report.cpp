@@ -21,17 +21,17 @@ const FiberLocal& local_of(const Fiber& fiber) {
   return *static_cast<const FiberLocal*>(fiber.local());
 }
 
-// Who waits for whom.
+// Maps each waiting node to the nodes that it waits for.
 template <class Node>
 using WaitsFor = std::map<Node, std::vector<Node>>;
 
-// Walks along who waits for whom, until a walk comes back to a place on its own way.
+// Follows the waits until a path returns to one of its own nodes.
 template <class Node>
 class CycleSearch {
  public:
   explicit CycleSearch(const WaitsFor<Node>& waits_for) : waits_for_(waits_for) {}
 
-  // Those that wait for each other in a circle; empty if none do.
+  // Returns the nodes of a cycle of waits; empty if there is none.
   std::vector<Node> find() {
     for (const auto& [start, others] : waits_for_) {
       if (closes(start)) return {std::ranges::find(way_, *again_), way_.end()};
@@ -66,7 +66,7 @@ std::set<sim::PeLocation> pes_that_run(const std::vector<Fiber*>& fibers) {
   return pes;
 }
 
-// Of a rank: the others, without whose calls it cannot go on.
+// Returns the ranks without whose calls this rank cannot continue.
 std::vector<int> missing_ranks(const FiberLocal& local) {
   if (local.collective) return local.collective.missing_ranks();
   return local.work ? local.work.missing_ranks() : std::vector<int>();
@@ -103,10 +103,11 @@ std::string describe_cycle(const WaitsFor<Node>& waits_for) {
   return fmt::format("\n  wait-for cycle: {}", fmt::join(names, " -> "));
 }
 
-// Of kernels for each other's queues, and of ranks for each other's calls.
+// Describes cycles of kernels that wait for each other's queues, and of ranks that wait for each
+// other's calls.
 std::string describe_cycles(const std::vector<Fiber*>& fibers) {
   WaitsFor<sim::PeLocation> kernels;
-  std::set<sim::PeLocation> ambiguous;  // several of their kernels wait, for one end or another
+  std::set<sim::PeLocation> ambiguous;  // PEs on which several kernels wait, for different peers
   WaitsFor<int> ranks;
   for (const Fiber* fiber : fibers) {
     const FiberLocal& local = local_of(*fiber);
@@ -119,7 +120,7 @@ std::string describe_cycles(const std::vector<Fiber*>& fibers) {
   return describe_cycle(kernels) + describe_cycle(ranks);
 }
 
-// How deep full queues would have to be at least, for their senders to go on.
+// Returns the smallest queue depth at which the senders of full queues could continue.
 std::string describe_depth(const std::vector<Fiber*>& fibers) {
   int depth = 0;
   for (const Fiber* fiber : fibers) depth = std::max(depth, local_of(*fiber).full_depth);

@@ -6,8 +6,8 @@ namespace kernbench::runtime {
 
 class Simulation;
 
-// No event is left and somebody waits: every waiting rank and kernel with what it waits for and
-// since when, and the cycle of waits if there is one (KB-D001).
+// Makes the error for a run in which no event is left and somebody waits (KB-D001): it lists every
+// waiting rank and kernel, what it waits for and since when, and a cycle of waits if there is one.
 DeadlockError deadlock_error(Simulation& simulation);
 
 }  // namespace kernbench::runtime

@@ -4,15 +4,15 @@
 
 namespace kernbench::runtime {
 
-// For how long, of a device.
+// How long a device has been active.
 struct DeviceActivity {
   Time computing{0};      // a kernel of the program ran on at least one of its PEs
   Time communicating{0};  // a collective or a message of its rank was under way
-  Time overlapped{0};     // both
+  Time overlapped{0};     // both at the same time
 
-  // Communication that no kernel of the program hides.
+  // Time of communication that no kernel of the program overlaps.
   Time exposed() const { return communicating - overlapped; }
-  // At least one of the two.
+  // Time in which a kernel ran or a communication was under way.
   Time busy() const { return computing + exposed(); }
 
   friend DeviceActivity operator-(const DeviceActivity& a, const DeviceActivity& b) {

@@ -1,4 +1,4 @@
-// torch.ahbm and torch.accelerator: which device the caller's tensors are made on.
+// torch.ahbm and torch.accelerator: they select the device on which the caller's tensors are made.
 
 #pragma once
 
@@ -8,7 +8,7 @@ namespace runtime {
 class Simulation;
 }
 
-// torch.ahbm, in the manner of torch.cuda: the device (SIP) of each rank.
+// torch.ahbm, modelled on torch.cuda: the device (SIP) of each rank.
 class AhbmNamespace {
  public:
   explicit AhbmNamespace(runtime::Simulation& simulation) : simulation_(simulation) {}
@@ -16,7 +16,7 @@ class AhbmNamespace {
   // Throws CollectiveError KB-R003 if there is no such device.
   void set_device(int device);
 
-  // 0 before set_device().
+  // The caller's device; 0 before set_device().
   int current_device() const;
   int device_count() const;
 
@@ -24,7 +24,7 @@ class AhbmNamespace {
   runtime::Simulation& simulation_;
 };
 
-// torch.accelerator, PyTorch's device-neutral names for the same.
+// torch.accelerator: PyTorch's device-neutral names for torch.ahbm.
 class AcceleratorNamespace {
  public:
   explicit AcceleratorNamespace(AhbmNamespace& ahbm) : ahbm_(ahbm) {}

@@ -1,4 +1,4 @@
-// What an exception means to whoever reads the program's standard error and its exit code.
+// Translates an exception into an exit code and a text for standard error.
 
 #pragma once
 
@@ -15,7 +15,7 @@ struct Failure {
   std::string text;  // begins with the code
 };
 
-// `command` is how the program was called, for the report of a bug of ours.
+// `command` is the command line of the program; the report of an internal error contains it.
 Failure describe_failure(const std::exception_ptr& exception, const std::string& command);
 
 }  // namespace kernbench::runtime

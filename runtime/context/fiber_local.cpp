@@ -12,7 +12,7 @@ namespace kernbench::runtime {
 
 namespace {
 
-// Appends to a buffer, cutting what does not fit.
+// Appends to a buffer and cuts off what does not fit.
 class Writer {
  public:
   explicit Writer(std::span<char> buffer) : buffer_(buffer) {}
@@ -28,7 +28,7 @@ class Writer {
     const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
     return *this << std::string_view(digits, static_cast<std::size_t>(end - digits));
   }
-  // A user's text.
+  // Appends text that comes from the user, with control characters made visible.
   void add_visible(std::string_view text) {
     length_ += write_visible(text, buffer_.subspan(length_));
   }

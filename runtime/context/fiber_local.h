@@ -1,4 +1,4 @@
-// What the runtime knows about a fiber: the rank that it is, or the kernel that it runs.
+// The runtime's state of a fiber: the rank that it is, or the kernel that it runs.
 
 #pragma once
 
@@ -16,10 +16,10 @@
 namespace kernbench::runtime {
 
 struct FiberLocal {
-  // `work` is what a rank has issued with async_op, on a fiber of its own.
+  // A `work` fiber runs an operation that a rank has issued with async_op.
   enum class Kind { unbound, rank, kernel, work };
 
-  // What a rank is in, for reports: text is made of it only when one is written.
+  // The operation that a rank is in, for reports; its text is made only when a report is written.
   struct Activity {
     const void* object = nullptr;  // null: nothing
     std::string (*text)(const void* object) = nullptr;
@@ -27,39 +27,40 @@ struct FiberLocal {
 
     explicit operator bool() const { return object != nullptr; }
     std::string describe() const { return text(object); }
-    // Ranks that have not done yet what it needs of them, ascending.
+    // Returns the ranks that this operation still waits for, ascending.
     std::vector<int> missing_ranks() const { return missing(object); }
   };
 
   Kind kind = Kind::unbound;
-  int rank = 0;    // of an unbound fiber, and of the main stack: 0 (single driver)
-  int device = 0;  // the SIP that tensors are made on
+  int rank = 0;    // 0 for an unbound fiber and the main stack (single driver)
+  int device = 0;  // the SIP on which tensors are made
 
-  bool is_grad_enabled = true;  // whether operators record what backward() needs
+  bool is_grad_enabled = true;  // true if operators record what backward() needs
 
-  // Of a kernel.
+  // The fields below are a kernel's.
   std::string_view kernel;
   sim::PeLocation pe;
   std::optional<sim::PeLocation> waits_for;  // the PE at the other end, while it waits for a queue
-  std::optional<Time> waits_since;           // likewise, on its PE_CPU's clock
+  std::optional<Time> waits_since;           // set with waits_for; on its PE_CPU's clock
 
-  int full_depth = 0;  // of the queue whose slots are all in use, while it waits for one
+  int full_depth = 0;  // depth of the full queue that it waits to send to
 
-  // How often a rank has looked at works that were not done, and waited for nothing else meanwhile.
+  // Counts how often a rank has looked at works that were not done, without waiting for anything
+  // else.
   struct Polls {
-    Time at{0};  // of the last one
+    Time at{0};  // simulated time of the last look
     int looks = 0;
-    int stalls = 0;  // the last ones before which time could have gone on, and did not
+    int stalls = 0;  // consecutive looks that let time advance but found it unchanged
   };
   Polls polls;
 
-  // The collective, message or launch that the rank has called last, for who looks at it from
-  // another thread while it computes.
+  // The collective, message or launch that the rank has called last.  Another thread may read it
+  // while the rank computes.
   struct LastCall {
     std::atomic<const char*> function = nullptr;  // a literal; null: none yet
-    std::atomic<const char*> file = nullptr;      // likewise; null: it is not known
+    std::atomic<const char*> file = nullptr;      // a literal; null: not known
     std::atomic<std::uint32_t> line = 0;
-    std::atomic<std::int64_t> sequence = -1;  // of a collective in its group
+    std::atomic<std::int64_t> sequence = -1;  // number of a collective in its group
 
     void set(const char* name, const char* in_file = nullptr, std::uint32_t in_line = 0,
              std::int64_t number = -1) {
@@ -72,14 +73,15 @@ struct FiberLocal {
   };
   LastCall last_call;
 
-  Activity collective;  // that this rank is in
-  Activity work;        // else, the Work that it waits for
+  Activity collective;  // the one that this rank is in
+  Activity work;        // the Work that it waits for, unless it is in a collective
 };
 
-// "rank 1", "ranks 1, 2 and 4"; of many the first, and how many more.  REQUIRES: there is one
+// "rank 1", "ranks 1, 2 and 4"; a long list is cut to the first ones and the number of the others.
+// REQUIRES: `ranks` is not empty
 std::string name_ranks(std::span<const int> ranks);
 
-// "rank 2", "kernel 'x' on sip0.cube0.pe1".  Async-signal-safe (a runtime::NameWriter).
+// Writes "rank 2" or "kernel 'x' on sip0.cube0.pe1".  Async-signal-safe (a runtime::NameWriter).
 std::size_t write_name(const void* local, std::span<char> buffer) noexcept;
 
 }  // namespace kernbench::runtime

@@ -12,7 +12,8 @@ namespace kernbench::runtime {
 
 namespace {
 
-// Text for a file, by a buffer of its own: the process may be about to end, inside malloc.
+// Writes text to a file through its own buffer, without malloc: the process may be ending inside
+// malloc.
 class FileWriter {
  public:
   explicit FileWriter(const char* path)
@@ -25,7 +26,7 @@ class FileWriter {
 
   bool is_open() const { return file_ >= 0; }
 
-  // REQUIRES: no longer than the buffer
+  // REQUIRES: the text is no longer than kLongest
   template <class... Arguments>
   void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     if (length_ + kLongest > buffer_.size()) flush();
@@ -33,7 +34,7 @@ class FileWriter {
                                       std::forward<Arguments>(arguments)...);
     length_ = static_cast<std::size_t>(end.out - buffer_.data());
   }
-  // Returns whether all of it is in the file.
+  // Returns true if all text is in the file.
   bool finish() {
     flush();
     return is_open() && is_good_;
@@ -69,7 +70,8 @@ std::string_view name_of(FlightEvent::State state) {
   }
 }
 
-// The name of a source file, which no escape is needed for but in odd trees: those are cut out.
+// Prints the name of a source file.  Characters that would need an escape are left out; they occur
+// only in unusual source trees.
 void print_place(FileWriter& file, const std::source_location& location) {
   const std::string_view path(location.file_name());
   file.print(", \"at\": \"");
@@ -144,7 +146,7 @@ FlightRecorder::Id FlightRecorder::issue(int rank, const FlightEvent& event) {
   return ring.count++;
 }
 
-// nullptr: later ones have taken its place, or a new run has begun.
+// Returns nullptr if later events have overwritten this one, or if a new run has begun.
 FlightEvent* FlightRecorder::find(int rank, Id id) {
   const auto index = static_cast<std::size_t>(rank);
   if (index >= rings_.size()) return nullptr;
@@ -201,6 +203,7 @@ void FlightRecorder::write(std::string_view code, Time now) const noexcept {
   Path unfinished;
   set_path(path, folder_, code, "");
   set_path(unfinished, folder_, code, ".tmp");
+  // A temporary file is written and then renamed, so that no reader finds a part of a record.
   bool is_written = false;
   {
     FileWriter file(unfinished.data());

@@ -1,8 +1,8 @@
-// What each rank called last: the flight recorder of a context, always on.
+// The flight recorder of a context: it keeps each rank's last calls, and is always on.
 //
-// A ring of the last 2,000 collectives and messages per rank.  An entry is copied into its place:
-// nothing is allocated once a ring has been filled, and a rank that calls nothing has none.  It is
-// written when a run fails (ProcessGuard and spawn() say when), as one file for all ranks.
+// Each rank has a ring of its last 2,000 collectives and messages.  Entries are copied into place:
+// nothing is allocated once a ring is full, and a rank that calls nothing has no ring.  When a run
+// fails, the record is written as one file for all ranks (ProcessGuard and spawn() say when).
 
 #pragma once
 
@@ -21,34 +21,35 @@ namespace kernbench::runtime {
 struct FlightEvent {
   enum class State : std::uint8_t { issued, started, completed };
 
-  std::string_view function;  // a literal, as are all names here
+  std::string_view function;  // a literal, as are all names below
   std::source_location location = {};
   int group = 0;               // its number: 0 is the default group
-  std::int64_t sequence = -1;  // of a collective in its group
-  int peer = -1;               // of a message; -1: any
-  int tag = 0;                 // likewise
+  std::int64_t sequence = -1;  // of a collective: its number in the group
+  int peer = -1;               // of a message: global rank; -1: any
+  int tag = 0;                 // of a message
   int root = -1;               // global rank
   std::string_view reduce_op = {};
-  std::string_view algorithm = {};  // by which it runs, when it has started; empty: none
+  std::string_view algorithm = {};  // set when the collective starts; empty: none
   bool has_tensor = false;
   bool is_async = false;
   State state = State::issued;
   DType dtype = DType::f32;
   Shape shape = {};
   Time issued{0};
-  Time started{0};    // if it is, or has been
-  Time completed{0};  // if it is
+  Time started{0};    // set once it has started
+  Time completed{0};  // set once it has completed
 };
 
 class FlightRecorder {
  public:
   static constexpr std::size_t kCapacity = 2000;
 
-  // Of an event of one rank: 0, 1, ...
+  // Numbers the events of one rank: 0, 1, ...
   using Id = std::uint64_t;
 
-  // Where records of failures go: what KERNBENCH_FLIGHT_RECORDER says.  A folder, for each failing
-  // spawn(); "off": nowhere; null: into the present folder, if the failure ends the process.
+  // `wanted` is the value of KERNBENCH_FLIGHT_RECORDER.  A folder receives the record of each
+  // failing spawn(); "off" disables it; null writes to the current folder, if the failure ends the
+  // process.
   explicit FlightRecorder(const char* wanted);
 
   Id issue(int rank, const FlightEvent& event);
@@ -58,28 +59,29 @@ class FlightRecorder {
   // Drops all events: a new run begins.
   void clear();
 
-  // Of a rank's last events, the oldest first.
+  // Returns the rank's last events, the oldest first.
   std::vector<FlightEvent> events(int rank) const;
 
-  // The run failed, with an error of this code.  Writes the record if a folder is wanted.
+  // Notes that the run failed with an error of this code, and writes the record if a folder is
+  // wanted.
   void failed(std::string_view code, Time now);
   bool has_failed_with(std::string_view code) const { return code == failure_; }
 
-  // Writes kb-fr-<code>.json into the folder that is wanted, else into the present one, whole or
-  // not at all, and says so on standard error.  Async-signal-safe.
+  // Writes kb-fr-<code>.json into the wanted folder, else into the current one, completely or not
+  // at all, and reports that on standard error.  Async-signal-safe.
   void write(std::string_view code, Time now) const noexcept;
 
  private:
   struct Ring {
     std::vector<FlightEvent> events;
-    Id count = 0;  // that were issued
+    Id count = 0;  // events issued so far
   };
 
   FlightEvent* find(int rank, Id id);
 
   bool is_off_ = false;
-  std::string folder_;       // empty: the present one
-  std::string failure_;      // the code of the last one
+  std::string folder_;       // empty: the current folder
+  std::string failure_;      // code of the last failure
   std::vector<Ring> rings_;  // by rank
 };
 

@@ -21,8 +21,8 @@ namespace kernbench::runtime {
 
 namespace {
 
-// A kernel that fails ends its launch: the others are unwound, what they had under way runs to its
-// end, and the completion goes back to the host as ever.
+// Once a kernel fails, its launch ends: the other kernels are unwound, their commands under way
+// run to the end, and the completion returns to the host as usual.
 class KernelLaunch {
  public:
   KernelLaunch(Simulation& simulation, LaunchRequest request)
@@ -33,7 +33,7 @@ class KernelLaunch {
   KernelLaunch(const KernelLaunch&) = delete;
   KernelLaunch& operator=(const KernelLaunch&) = delete;
 
-  // Returns what a kernel threw, nullptr if none did.
+  // Returns the first exception of a kernel; nullptr if none threw.
   std::exception_ptr run();
   const sim::MessageBalance& message_balance() const { return balance_; }
 
@@ -49,10 +49,10 @@ class KernelLaunch {
     void wake();
   };
 
-  // The PEs of one SIP: the host launches on each SIP by itself.
+  // The PEs of one SIP: the host launches on each SIP separately.
   struct OnSip {
     KernelLaunch* launch = nullptr;
-    std::size_t first = 0;  // of its kernels
+    std::size_t first = 0;  // index of its first kernel
     std::size_t count = 0;
     sim::Launcher::Launch* under_way = nullptr;
 
@@ -135,7 +135,7 @@ void KernelLaunch::kernel_finished(const Kernel& kernel) {
   simulation_.machine().launcher().kernel_finished(*sip.under_way, kernel.index - sip.first);
 }
 
-// The launch has reached a PE.
+// Runs when the launch has reached a PE.
 void KernelLaunch::start(std::size_t index) {
   Kernel& kernel = kernels_[index];
   kernel.launch = this;
@@ -148,7 +148,7 @@ void KernelLaunch::start(std::size_t index) {
   pe_of(kernel).claim(sim::Engine::call<&KernelLaunch::begin>(this, index));
 }
 
-// No part of the kernel is left on its PE.
+// Runs when no part of the kernel is left on its PE, and frees the PE for the next one.
 void KernelLaunch::leave_pe(const Kernel& kernel) {
   pe_of(kernel).kernel_ended();
   if (request_.is_collective) return;
@@ -156,7 +156,7 @@ void KernelLaunch::leave_pe(const Kernel& kernel) {
   pe_of(kernel).release();
 }
 
-// It is this kernel's turn on its PE.
+// Runs when it is this kernel's turn on its PE.
 void KernelLaunch::begin(std::uint64_t index) {
   Kernel& kernel = kernels_[index];
   pe_of(kernel).kernel_began();
@@ -182,7 +182,8 @@ void KernelLaunch::body(Kernel& kernel) {
   finished(kernel, started);
 }
 
-// What wakes a kernel may come when its code has ended: a credit that it no longer waits for.
+// A wake-up may come after a kernel's code has ended, such as a credit that it no longer waits
+// for.
 void KernelLaunch::Kernel::wake() {
   if (fiber != nullptr) return launch->simulation_.fibers().wake(*fiber);
   if (is_cut_short) launch->settle(*this);
@@ -211,6 +212,7 @@ void KernelLaunch::ended(Kernel& kernel, const FiberResult& result) {
       result.how == FiberResult::How::threw && failure_ == nullptr && !simulation_.has_failed();
   if (is_first) fail(kernel, result.exception);
   if (failure_ != nullptr) settle(kernel);
+  // Only the first failure cancels the other kernels; their ends come here too.
   for (Kernel& other : kernels_) {
     if (is_first && other.fiber != nullptr) simulation_.fibers().cancel(*other.fiber);
   }
@@ -223,7 +225,7 @@ void KernelLaunch::fail(const Kernel& kernel, const std::exception_ptr& exceptio
     failure_ = exception;
   } catch (const InternalError&) {
     failure_ = exception;
-  } catch (const std::bad_alloc&) {  // the host's, not the kernel's
+  } catch (const std::bad_alloc&) {  // of the host, not of the kernel
     failure_ = exception;
   } catch (const std::exception& error) {
     failure_ = std::make_exception_ptr(
@@ -237,16 +239,17 @@ void KernelLaunch::fail(const Kernel& kernel, const std::exception_ptr& exceptio
   }
 }
 
-// A kernel that was cut short has ended for the launch when its last command has.
+// For the launch, a kernel that was cut short ends when its last command has ended.
 void KernelLaunch::settle(Kernel& kernel) {
   kernel.is_cut_short = kernel.tl && kernel.tl->has_commands_under_way();
   if (kernel.is_cut_short) return kernel.tl->wake_when_idle();
-  kernel.tl.reset();  // with the scratch that it holds
+  kernel.tl.reset();  // frees its scratch too
   leave_pe(kernel);
   kernel_finished(kernel);
 }
 
-// What the kernels of a failed launch have sent each other and nobody will receive.
+// Drops messages that the kernels of a failed launch have sent each other: nobody will receive
+// them.
 void KernelLaunch::drop_messages() {
   for (const sim::PeLocation& pe : request_.pes) {
     for (sim::IpcqChannel* channel : simulation_.machine().pe(pe).ipcq().ins()) {
@@ -259,7 +262,7 @@ void KernelLaunch::drop_messages() {
   }
 }
 
-// Inside a SIP nobody else will come for what is left; between SIPs another launch may.
+// Nobody else receives messages that are left inside a SIP; between SIPs another launch may.
 void KernelLaunch::check_queues() {
   if (balance_.in_sip == 0) return;
   const auto residue = take_residue(simulation_.machine(), QueueScope::in_one_sip,

@@ -7,7 +7,7 @@
 
 namespace kernbench::runtime {
 
-// A kernel that ran on a PE.
+// The record of a kernel that has run on a PE.
 struct KernelResult {
   std::uint64_t operation = 0;  // the launch or the collective that it belongs to
   sim::PeLocation pe;

@@ -10,12 +10,12 @@
 
 namespace kernbench::runtime {
 
-// The name of a kernel and, of one that a user launches by it, the user's line.
+// The name of a kernel, with the line of the launch if a user's program launches it.
 struct LaunchName {
   template <std::convertible_to<std::string_view> Text>
   LaunchName(const Text& text, std::source_location at = std::source_location::current())
       : name(text), location(at) {}
-  // The name of an operator's kernel, which has no line of the user's.
+  // Names an operator's kernel, which no line of the user's program launches.
   static LaunchName of_operator(std::string_view name) {
     LaunchName made(name);
     made.location.reset();

@@ -1,4 +1,4 @@
-// The tensors that a launch was given, for what its kernels are told about them.
+// The tensors of a launch, from which errors of its kernels name the right one.
 
 #pragma once
 
@@ -10,11 +10,11 @@
 namespace kernbench::runtime {
 
 struct LaunchedTensors {
-  std::vector<Tensor> tensors;  // the first says on which PEs the kernel runs
+  std::vector<Tensor> tensors;  // the first one determines the PEs that run the kernel
 };
 
-// What is wrong with using a tensor, which is told by the address of its name, on a PE that has no
-// part of it.
+// Describes why a PE that holds no part of a tensor cannot use it.  The tensor is identified by
+// the address of its name.
 std::string describe_absent(const LaunchedTensors& launched, const std::string& tensor_name);
 
 }  // namespace kernbench::runtime

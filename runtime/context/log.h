@@ -1,4 +1,4 @@
-// KERNBENCH_LOG: one line per event on standard error, for those parts that one asks for.
+// KERNBENCH_LOG: prints one line per event on standard error, for the selected topics.
 
 #pragma once
 
@@ -11,14 +11,15 @@ namespace kernbench::runtime {
 
 enum class LogTopic : std::uint8_t {
   distributed,  // collectives and messages: issued, started, completed
-  ccl,          // which algorithm a collective runs
+  ccl,          // the algorithm that a collective runs
   fiber,        // ranks and kernels: begins, waits, ends
   launch,       // kernels on PEs
 };
 
 class Log {
  public:
-  // What KERNBENCH_LOG says: names of topics, with commas between, or all; null: none.
+  // `wanted` is the value of KERNBENCH_LOG: topic names separated by commas, or "all"; null
+  // selects none.
   // Throws UsageError KB-U013 for another name.
   explicit Log(const char* wanted);
 
@@ -28,7 +29,7 @@ class Log {
   static void print(LogTopic topic, Time now, std::string_view who, std::string_view what);
 
  private:
-  unsigned topics_ = 0;  // bit by bit
+  unsigned topics_ = 0;  // one bit per topic
 };
 
 }  // namespace kernbench::runtime

@@ -24,7 +24,8 @@ void Pollers::schedule(Time delay) {
   simulation_.machine().engine().schedule<&Pollers::wake>(delay, this);
 }
 
-// Behind all that is due at this instant, so that a poller sees all that happened at it.
+// Runs after all other events of this instant, so that a poller sees everything that happened in
+// it.
 void Pollers::wake() {
   const sim::Engine& engine = simulation_.machine().engine();
   const Time now = engine.now();

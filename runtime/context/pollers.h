@@ -1,4 +1,4 @@
-// Ranks that poll: that look again and again whether something has happened.
+// The ranks that poll: they look repeatedly whether something has happened.
 
 #pragma once
 
@@ -11,18 +11,18 @@ namespace kernbench::runtime {
 class Completion;
 class Simulation;
 
-// Each waits for the end of the next instant at which anything happens but other ranks' looking.
-// One event serves all of them: if each had an event of its own, two pollers would be the next
-// thing that happens to each other, for ever, and time would stand still.
+// Each polling rank waits for the end of the next instant at which anything happens other than
+// polling.  One event serves all of them: if each had an event of its own, two pollers would wake
+// each other for ever, and simulated time would stand still.
 class Pollers {
  public:
   explicit Pollers(Simulation& simulation) : simulation_(simulation) {}
 
-  // Blocks the caller until that instant; if nothing is left to happen, until all that poll have
-  // had their turn.  Throws what Simulation::wait() does.
+  // Blocks the caller until that instant; if no event is left, until all pollers have had their
+  // turn.  Throws what Simulation::wait() throws.
   void wait();
 
-  // The engine has dropped its events: the end of a run that failed.
+  // Called when a failed run ends and the engine has dropped its events.
   void forget_event() { is_scheduled_ = false; }
 
  private:
@@ -35,8 +35,8 @@ class Pollers {
   void wake();
 
   Simulation& simulation_;
-  std::vector<Poller> waiting_;  // in the order in which they came
-  bool is_scheduled_ = false;    // wake() is
+  std::vector<Poller> waiting_;  // in the order of their calls
+  bool is_scheduled_ = false;    // true if wake() is scheduled
 };
 
 }  // namespace kernbench::runtime

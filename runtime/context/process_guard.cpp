@@ -32,7 +32,8 @@ struct sigaction previous_abort;
 volatile sig_atomic_t chained = 0;
 std::terminate_handler previous_terminate = nullptr;
 
-// The context on one of whose fibers the caller is.
+// Returns the guard of the context on one of whose fibers the caller runs; nullptr if there is
+// none.
 const ProcessGuard* guard_of_stack(const void* frame) {
   for (const ProcessGuard* guard = guards; guard != nullptr; guard = guard->next()) {
     const Fiber* fiber = guard->fibers().current();
@@ -79,12 +80,12 @@ void on_quick_exit() {
   end_if_in_fiber("called quick_exit() inside a");
 }
 
-// What is sent says who sent it; abort() is of this process and of this thread.
+// Distinguishes abort(), which this thread raises, from a SIGABRT that was sent: si_code tells.
 std::string_view cause_of(const siginfo_t& info) {
   return info.si_code == SI_TKILL ? "called abort() inside a" : "was sent SIGABRT inside a";
 }
 
-// The signal has come while it was blocked in here, so it is raised again when that has ended.
+// SIGABRT is blocked while its handler runs, so it is unblocked here and raised again.
 [[noreturn]] void end_by_abort() {
   remove_unfinished_files();
   ::signal(SIGABRT, SIG_DFL);
@@ -113,7 +114,7 @@ void on_abort(int signal, siginfo_t* info, void* context) {
   end_by_abort();
 }
 
-// Without SA_ONSTACK: the stack is what tells who aborts.
+// Installed without SA_ONSTACK: the handler finds the caller by its stack.
 void watch_abort() {
   struct sigaction present {};
   sigaction(SIGABRT, nullptr, &present);
@@ -157,7 +158,7 @@ Uncaught kind_of(const std::exception_ptr& exception) {
   const std::exception_ptr exception = std::current_exception();
   const Uncaught kind = kind_of(exception);
   if (kind == Uncaught::out_of_memory) end_out_of_memory();
-  if (kind == Uncaught::cancelled) {  // the run goes on to the error that has ended it
+  if (kind == Uncaught::cancelled) {  // the run continues to the error that has ended it
     const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
     if (guard != nullptr && guard->fibers().is_current_cancelled()) {
       guard->fibers().abandon_current();

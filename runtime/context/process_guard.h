@@ -1,13 +1,14 @@
-// What ends the process while ranks or kernels run, and errors that leave main().
+// Reports calls that would end the process while ranks or kernels run, and errors that leave
+// main().
 //
-// Process-wide, as these are.  While a ProcessGuard is made,
+// These effects are process-wide.  While a ProcessGuard exists,
 //   exit(), quick_exit() and pthread_exit() in a worker or a kernel end the process with KB-R006
-//     and exit code 21, whatever the code that was given: it is in the text;
-//   abort() in one, assert() and std::terminate() among them, is told as KB-R006, and goes on.
-// Who calls is found by the stack that the call is on, so an exit() of main() or of another thread
-// keeps its meaning.  _exit() cannot be seen, nor a longjmp() out of a worker.
+//     and exit code 21; the text names the code that was given;
+//   abort() in one, also by assert() or std::terminate(), is reported as KB-R006, and continues.
+// The caller is found by the stack on which the call runs, so an exit() of main() or of another
+// thread keeps its meaning.  _exit() and a longjmp() out of a worker cannot be seen.
 //
-// Each writes the flight record of its context.
+// Each of these reports writes the flight record of its context.
 
 #pragma once
 
@@ -19,7 +20,7 @@ namespace kernbench::runtime {
 
 class ProcessGuard {
  public:
-  // REQUIRES: both outlive this, and the fibers' local() is a FiberLocal
+  // REQUIRES: both arguments outlive this, and the fibers' local() is a FiberLocal
   ProcessGuard(FiberScheduler& fibers, const FlightRecorder& recorder);
   ~ProcessGuard();
   ProcessGuard(const ProcessGuard&) = delete;
@@ -32,10 +33,10 @@ class ProcessGuard {
  private:
   FiberScheduler& fibers_;
   const FlightRecorder& recorder_;
-  ProcessGuard* next_ = nullptr;  // all guards of the process
+  ProcessGuard* next_ = nullptr;  // list of all guards of the process
 };
 
-// Says so with KB-L002 and ends the process with exit code 71, without any memory.
+// Reports KB-L002 and ends the process with exit code 71, without allocating memory.
 [[noreturn]] void end_out_of_memory() noexcept;
 
 }  // namespace kernbench::runtime

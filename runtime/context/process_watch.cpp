@@ -21,13 +21,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kStackBytes = 512 * 1024;  // whatever `ulimit -s` says
+constexpr std::size_t kStackBytes = 512 * 1024;  // independent of `ulimit -s`
 
 void print_error(std::string_view text) {
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
-// `timeout` and others signal a process and then its group, so that one end comes twice.
+// `timeout` and similar tools signal a process and then its group, so that one request arrives
+// twice.
 constexpr std::int64_t kSameSignal_ns = 200'000'000;
 
 std::int64_t now_ns() {
@@ -84,8 +85,9 @@ void ProcessWatch::set_stop_handler(StopHandler handler) {
   on_stop_ = std::move(handler);
 }
 
-// REQUIRES: mutex_ is locked.  All signals are left to the other threads: those whose handlers look
-// at their stack, and those that are the simulation's own.
+// Blocks all signals on the new thread, so that other threads take them: some handlers look at
+// their stack, and some signals belong to the simulation.
+// REQUIRES: mutex_ is locked
 void ProcessWatch::start() {
   if (has_thread_) return;
   sigset_t all;
@@ -109,7 +111,7 @@ void ProcessWatch::start() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) install(signal, false);
 }
 
-// Takes a signal that nobody handles, or that our own handler of unfinished files does.
+// Takes over a signal that has no handler, or only ours that removes unfinished files.
 void ProcessWatch::install(int signal, bool is_forced) {
   struct sigaction present {};
   ::sigaction(signal, nullptr, &present);
@@ -124,7 +126,7 @@ void ProcessWatch::install(int signal, bool is_forced) {
 
 void ProcessWatch::on_signal(int signal) {
   const int error = errno;
-  ProcessWatch& watch = instance();  // made already, by whoever has installed this
+  ProcessWatch& watch = instance();  // exists: whoever installed this handler made it
   if (signal == SIGUSR1) {
     watch.wants_state_ = true;
   } else {
@@ -204,7 +206,7 @@ void ProcessWatch::stop(int signal) {
   end_process(128 + signal);
 }
 
-// Of a handler that was taken back meanwhile there is nothing left to do.
+// A handler that was removed in the meantime has nothing left to do.
 void ProcessWatch::end_grace() {
   StopHandler handler;
   {
@@ -215,7 +217,7 @@ void ProcessWatch::end_grace() {
   if (handler.end) handler.end(stop_signal_);
 }
 
-// The child has no such thread, and must not wait for it.
+// Resets the watch in a forked child: the child has no such thread, and must not wait for it.
 void ProcessWatch::before_fork() {
   instance().mutex_.lock();
 }

@@ -10,14 +10,14 @@ namespace {
 
 constexpr int kMostQueues = 8;
 
-// What was left in one queue.
+// The messages that were left in one queue.
 struct Residue {
   int count = 0;
   Bytes bytes = 0;
-  Time sent{0};  // the oldest
+  Time sent{0};  // send time of the oldest
 };
 
-// A message in front of those of the operation goes with them: nobody can receive it any more.
+// Messages that lie in front of the operation's are dropped too: nobody can receive them any more.
 Residue drop(sim::IpcqChannel& channel, const std::optional<sim::Operation>& operation) {
   Residue residue;
   int last = -1;

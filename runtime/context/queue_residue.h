@@ -1,4 +1,4 @@
-// Messages that are left in queues when what sent them is over.
+// Finds messages that stay in queues after their senders have ended.
 
 #pragma once
 
@@ -12,9 +12,10 @@ namespace kernbench::runtime {
 
 enum class QueueScope { in_one_sip, all };
 
-// Drops the messages of `operation`, or, without one, all, that nobody has received, and returns
-// DeviceError KB-Q003 with the queues that they were in; nullopt if there are none.  `who` has left
-// them: "kernel 'x'".  REQUIRES: its kernels have ended
+// Drops messages that nobody has received, those of `operation` or, without one, all.  Returns
+// DeviceError KB-Q003 with the queues that they were in; nullopt if there were none.  `who` names
+// the sender: "kernel 'x'".
+// REQUIRES: its kernels have ended
 std::optional<DeviceError> take_residue(sim::Machine& machine, QueueScope scope,
                                         const std::optional<sim::Operation>& operation,
                                         std::string_view who);

@@ -6,7 +6,7 @@
 
 namespace kernbench::runtime {
 
-// When a kernel or a rank is held to be endless; RuntimeOptions says what the figures mean.
+// The limits after which a kernel or a rank counts as endless; RuntimeOptions explains the values.
 struct RunLimits {
   std::int64_t commands = 10'000'000;
   std::chrono::milliseconds kernel_time{10'000};

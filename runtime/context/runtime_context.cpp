@@ -128,8 +128,8 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
 
 namespace {
 
-// A destructor cannot throw, and there is nothing to go on with: the caller's stack is part of what
-// is to be destroyed.
+// Ends the process: a destructor cannot throw, and the run cannot continue, since the caller's
+// stack is part of what would be destroyed.
 [[noreturn]] void die_of_destruction_inside(const runtime::Fiber& fiber) {
   std::fflush(stdout);
   fmt::print(stderr,
@@ -141,7 +141,7 @@ namespace {
 
 }  // namespace
 
-// Tensors may live on; what runs may not.
+// Tensors may outlive the context; fibers may not.
 RuntimeContext::~RuntimeContext() {
   if (const runtime::Fiber* fiber = simulation_->fibers().current()) {
     die_of_destruction_inside(*fiber);

@@ -45,31 +45,31 @@ class Simulation;
 struct RuntimeOptions {
   // ccl.yaml, as ccl::Config; null: the built-in defaults.
   std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;
-  bool data = true;    // compute values too; without, runs are faster and have only times
+  bool data = true;    // compute values too; without it runs are faster and give only times
   bool trace = false;  // record spans for Perfetto
-  // Operations that the op log keeps, the last ones (40 bytes each), so that long runs do not fill
-  // the host's memory; 0: all.
+  // The number of operations that the op log keeps, the latest ones (40 bytes each), so that long
+  // runs do not fill the host's memory; 0: all.
   std::size_t op_log_limit = std::size_t{1} << 20;
-  // Threads that a host read may compute on, the caller's among them; 0: as many as there are
-  // cores.  The values do not depend on it.
+  // The number of threads on which a host read may compute, including the caller's; 0: one per
+  // core.  The values do not depend on it.
   int replay_threads = 0;
-  // Commands that kernels may issue before they are held to be endless (DeadlockError KB-D002):
-  // each 50,000, and those that run at the same time this many more together; 0: any number.
+  // The number of commands after which kernels count as endless (DeadlockError KB-D002): each may
+  // issue 50,000, and those that run at the same time this many more together; 0: any number.
   std::int64_t command_limit = runtime::RunLimits{}.commands;
-  // How long a kernel may run, in time of the host, without waiting for anything; then the process
-  // ends with KB-D003 and exit code 20.  0: for ever.
+  // The host time for which a kernel may run without waiting for anything; then the process ends
+  // with KB-D003 and exit code 20.  0: for ever.
   std::chrono::milliseconds kernel_time_limit = runtime::RunLimits{}.kernel_time;
-  // How long a rank may run, in time of the host, without waiting for anything or returning, before
-  // it is named on standard error with its last call (KB-D004), and again each time that it has run
+  // The host time for which a rank may run without waiting for anything or returning.  Then
+  // standard error names the rank and its last call (KB-D004), and again each time that it has run
   // for twice as long.  0: never.
   std::chrono::milliseconds rank_notice_time = runtime::RunLimits{}.rank_notice;
-  // For how long before the process ends with KB-D004 and exit code 20.  0: for ever.  Without one
-  // for ever too, since a rank is the host's program and may compute for as long as it likes; but
-  // 60 s in a testing::World, where nobody waits for that.
+  // The host time after which such a rank ends the process with KB-D004 and exit code 20.  0: for
+  // ever.  The default is for ever too, since a rank is the host's program and may compute for as
+  // long as it likes; in a testing::World, which nobody watches, it is 60 s.
   std::optional<std::chrono::milliseconds> rank_time_limit = std::nullopt;
 };
 
-// What came out of a run: torch.engine().
+// The results of a run: torch.engine().
 class EngineView {
  public:
   explicit EngineView(const runtime::Simulation& simulation) : simulation_(&simulation) {}
@@ -82,51 +82,51 @@ class EngineView {
   double critical_pe_exec_ns() const { return to_ns(critical_pe_exec()); }
   Time critical_pe_exec() const;
 
-  // In the same: the longest time on a PE from the start of its first tl.composite to the end of
-  // its last; 0 if there was none.
+  // Of the same launch or collective: the longest time on a PE from the start of its first
+  // tl.composite to the end of its last; 0 if there was none.
   double composite_window_ns() const { return to_ns(composite_window()); }
   Time composite_window() const;
 
-  // In the same: bytes that tl.load, tl.store and tl.composite have moved from and to HBM, on all
-  // PEs.
+  // Of the same launch or collective: bytes that tl.load, tl.store and tl.composite have moved
+  // from and to HBM, summed over PEs.
   Bytes hbm_bytes_loaded() const;
   Bytes hbm_bytes_stored() const;
 
-  // For how long kernels ran on a device, collectives of its rank, and both: from the beginning on.
-  // What happened meanwhile is the difference of two of them.
+  // Since the beginning: how long kernels ran on a device, how long collectives of its rank, and
+  // how long both.  Subtract two of them to measure an interval.
   runtime::DeviceActivity activity(int device) const;
 
-  // By which algorithms collectives have run, in the order of their first calls; none on a backend
-  // without a device.
+  // The algorithms that collectives have used, in the order of their first calls; empty on a
+  // backend without a device.
   const std::vector<runtime::AlgorithmUse>& algorithms_used() const;
 
-  // The unit that has served kernels for longest: the bottleneck, for a share() of the time in
-  // which kernels ran (sim::Machine::busiest_unit()).
+  // The unit that has served kernels for longest: the bottleneck.  Its share() relates to the time
+  // in which kernels ran (sim::Machine::busiest_unit()).
   sim::UnitUse busiest_unit() const;
 
-  // One entry per kernel and PE, in the order of their ends: of the last 65,536 at least, and of
-  // no more than twice as many, so that long runs do not fill the host's memory.
+  // One entry per kernel and PE, in the order of their ends.  At least the last 65,536 are kept,
+  // and at most twice as many, so that long runs do not fill the host's memory.
   const std::vector<runtime::KernelResult>& results() const;
-  // Those of the launch or collective that began last.
+  // The results of the launch or collective that began last.
   const std::vector<runtime::KernelResult>& last_results() const;
-  // What has finished on the device, in that order: of the last ones
-  // (RuntimeOptions::op_log_limit).
+  // The operations that have finished on the device, in that order; only the last
+  // RuntimeOptions::op_log_limit are kept.
   const sim::OpLog& op_log() const;
   std::uint64_t event_count() const;
 
-  // Equal for equal runs, in every build.
+  // The fingerprint of the run; it is the same for equal runs, in every build.
   std::uint64_t fingerprint() const;
 
  private:
   const runtime::Simulation* simulation_;
 };
 
-// One simulated system and the host program's view of it.  Not shared between threads; two contexts
-// in two threads do not know of each other.
+// One simulated system and the host program's view of it.  A context must not be shared between
+// threads; contexts in different threads are independent.
 class RuntimeContext {
  public:
-  // Throws ConfigError if the topology cannot be built, CollectiveError KB-R018 for an option that
-  // is negative.
+  // Throws ConfigError if the topology cannot be built, CollectiveError KB-R018 if an option is
+  // negative.
   explicit RuntimeContext(const Topology& topology, RuntimeOptions options = {});
   ~RuntimeContext();
   RuntimeContext(const RuntimeContext&) = delete;
@@ -136,31 +136,32 @@ class RuntimeContext {
   const RuntimeOptions& options() const { return options_; }
   EngineView engine() const { return EngineView(*simulation_); }
 
-  // Tensors on the caller's device (torch.ahbm.set_device).  Their contents are there at once:
-  // memory is set before the clock matters.  DeviceError KB-M010 if they do not fit, KB-M021 if the
-  // value is finite and too large for the type.
+  // Make tensors on the caller's device (torch.ahbm.set_device).  Initializing them takes no
+  // simulated time.  Throw DeviceError KB-M010 if a tensor does not fit, KB-M021 if the value is
+  // finite and too large for the type.
   Tensor zeros(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor ones(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor full(const Shape& shape, double value, const TensorOptions& options = {}) const;
-  // Reads as NaN until it is written.
+  // Elements read as NaN until they are written.
   Tensor empty(const Shape& shape, const TensorOptions& options = {}) const;
 
-  // Host tensors, to copy_ from.  The elements are copied, row by row.
-  // Throws DeviceError KB-M015 if their number is not the shape's.
+  // Make host tensors, to copy_ from.  The elements are copied, row by row.
+  // Throw DeviceError KB-M015 if the number of elements is not the shape's.
   static Tensor from_blob(const float* elements, const Shape& shape);
   static Tensor tensor(std::span<const float> elements, const Shape& shape);
   static Tensor tensor(std::initializer_list<float> elements, const Shape& shape) {
     return tensor(std::span(elements.begin(), elements.size()), shape);
   }
-  // Any matrix expression of Eigen.
+  // Accepts any matrix expression of Eigen.
   template <class Matrix>
   static Tensor from_eigen(const Matrix& matrix);
 
   // Runs kernel(tl, arguments...) on every PE that holds a part of the first tensor, and waits
-  // until all have finished.  A Tensor, or what is derived from it (a layer's parameter), arrives
-  // as tl::Pointer to that PE's shard; anything else as it is.  What a kernel throws is thrown
-  // here: an Error unchanged, else DeviceError KB-K001.  CollectiveError KB-G003 for a tensor that
-  // an operation issued and not waited for is to write, or reads and the kernel stores into.
+  // until all have finished.  An argument that is a Tensor, or derived from it (a layer's
+  // parameter), arrives as tl::Pointer to that PE's shard; any other argument arrives unchanged.
+  // Throws what a kernel throws: an Error unchanged, else DeviceError KB-K001.  Throws
+  // CollectiveError KB-G003 if an operation that was issued and not waited for will write one of
+  // the tensors, or reads one that the kernel stores into.
   template <class Kernel, class... Arguments>
   void launch(const runtime::LaunchName& name, const Kernel& kernel, const Arguments&... arguments);
 
@@ -168,11 +169,12 @@ class RuntimeContext {
   // KB-M019 on the host, KB-M013 of another context.  `user` is what wants to use it.
   void check_on_device(const Tensor& tensor, std::string_view user) const;
 
-  // Pointer to a PE's shard of a tensor, for kernels that do not have it as an argument; to nothing
-  // if the PE holds none.  Their loads and stores are refused as a launch is (KB-G003).
+  // Returns a pointer to a PE's shard of a tensor, for kernels that do not have it as an argument;
+  // null if the PE holds none.  Loads and stores through it are refused as a launch would be
+  // (KB-G003).
   static tl::Pointer pointer_to(const Tensor& tensor, const sim::PeLocation& pe);
 
-  // For what is built on the runtime: backends and their tests.
+  // For code built on the runtime: backends and their tests.
   runtime::Simulation& simulation() { return *simulation_; }
   const runtime::Simulation& simulation() const { return *simulation_; }
   const std::shared_ptr<runtime::Simulation>& shared_simulation() const { return simulation_; }
@@ -210,7 +212,7 @@ Tensor RuntimeContext::from_eigen(const Matrix& matrix) {
 
 namespace runtime {
 
-// How an argument of launch() arrives in the kernel.
+// Converts an argument of launch() to what the kernel receives.
 tl::Pointer kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
                             const LaunchedTensors& launched);
 template <class Value>

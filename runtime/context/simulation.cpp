@@ -45,15 +45,15 @@ Simulation::Simulation(const Topology& topology, const sim::MachineOptions& opti
       command_budget_(limits.commands),
       autograd_nodes_(std::make_shared<autograd::NodeList>()),
       watchdog_(fibers_, limits) {
-  watchdog_.start();  // signals are the watch's from now on
+  watchdog_.start();  // from now on the process's watch handles signals
 }
 
 Simulation::~Simulation() {
   abandon();
 }
 
-// What runs on another thread is no rank, whichever rank has started it, and nobody may change
-// what is being simulated meanwhile.
+// Code on another thread is no rank, even if a rank has started the thread, and must not change
+// the simulation while it runs.
 void Simulation::check_thread() const {
   const pthread_t driver = driver_.load(std::memory_order_relaxed);
   if (driver == pthread_t{} || pthread_equal(driver, pthread_self()) != 0) [[likely]]
@@ -109,7 +109,7 @@ void Simulation::drive(Completion& completion) {
   stop_ = completion.done_;
   try {
     if (interrupted_ == ExitCode::ok) machine_.engine().run(stop_);
-  } catch (...) {  // an event failed: on behalf of whoever waits here
+  } catch (...) {  // an event failed; the code that drives the engine throws it
     fail(std::current_exception());
   }
   driven_for_ = nullptr;
@@ -146,6 +146,7 @@ std::vector<float> Simulation::read(const sim::Value& value) {
 }
 
 void Simulation::begin(std::uint64_t operation) {
+  // Each rank reports a collective; only the first report clears the results.
   if (operation <= last_begun_) return;
   last_begun_ = operation;
   last_results_.clear();

@@ -1,7 +1,8 @@
-// One simulated system with the fibers that run on it: what everything in runtime/ stands on.
+// One simulated system and the fibers that run on it: the foundation of all other code in
+// runtime/.
 //
-// The engine's queue is the only scheduler.  Code on a fiber waits by parking; code on the main
-// stack waits by running the engine until what it waits for has happened (ADR-0027).
+// The engine's event queue is the only scheduler.  Code on a fiber waits by parking; code on the
+// main stack waits by running the engine until the awaited event has happened (ADR-0027).
 
 #pragma once
 
@@ -37,7 +38,7 @@ namespace kernbench::runtime {
 
 class Simulation;
 
-// Something that happens once and that one fiber, or the main stack, may wait for.
+// An event that happens once; one fiber, or the main stack, may wait for it.
 class Completion {
  public:
   explicit Completion(Simulation& simulation) : simulation_(simulation) {}
@@ -71,7 +72,7 @@ class Event {
 
 class Simulation {
  public:
-  // `replay_threads` as RuntimeOptions has it.
+  // `replay_threads` is the value in RuntimeOptions.
   Simulation(const Topology& topology, const sim::MachineOptions& options, int replay_threads = 0,
              const RunLimits& limits = {});
   ~Simulation();
@@ -81,26 +82,27 @@ class Simulation {
   FiberScheduler& fibers() { return fibers_; }
   Time now() const { return machine_.engine().now(); }
 
-  // What is known about the code that is running: a rank, a kernel, or the main stack.
+  // Returns the state of the code that is running: a rank, a kernel, or the main stack.
   // Throws CollectiveError KB-R016 on another thread than the one that simulates, if one does.
   FiberLocal& local();
 
-  // Returns at once if it is done already, else waits.  `describe` is for the deadlock report.
-  // Throws Cancelled on a fiber whose run is over; on the main stack DeadlockError KB-D001, or what
-  // fail() was given.
+  // Returns at once if the completion is done already, else waits.  `describe` is for the deadlock
+  // report.
+  // Throws Cancelled on a fiber whose run is over; on the main stack, DeadlockError KB-D001 or the
+  // failure that fail() was given.
   void wait(Completion& completion, DescribeWait describe);
 
-  // Lets what is due next happen, and time go on to it, as a rank that polls does (Pollers).  False
-  // if nothing is left, or in a kernel, where nothing may poll.
+  // Runs what is due next and lets time advance to it, as a rank that polls does (Pollers).
+  // Returns false if no event is left, or in a kernel, where polling is not allowed.
   bool yield();
 
-  // The run cannot go on: whoever drives the engine stops, unwinds all fibers and throws this.  The
-  // first failure counts.
+  // Ends the run with a failure: whoever drives the engine stops, unwinds all fibers and throws
+  // it.  Only the first failure counts.
   void fail(std::exception_ptr failure);
   bool has_failed() const { return failure_ != nullptr; }
 
-  // As fail() with Error KB-S001 and this exit code, now or when the engine is driven next.  The
-  // only method that may be called from another thread.
+  // Acts as fail() with Error KB-S001 and this exit code, now or when the engine is driven next.
+  // No other method may be called from another thread.
   void interrupt(ExitCode reason);
 
   tl::CommandBudget& command_budget() { return command_budget_; }
@@ -109,7 +111,7 @@ class Simulation {
   ActivityMeter& activity() { return activity_; }
   const ActivityMeter& activity() const { return activity_; }
 
-  // Writes what text() returns, if somebody asked for lines of this topic (KERNBENCH_LOG).
+  // Writes what text() returns, if KERNBENCH_LOG selects this topic.
   template <class Text>
   void log(LogTopic topic, const Text& text) {
     if (log_.is_on(topic)) [[unlikely]]
@@ -118,31 +120,32 @@ class Simulation {
 
   sim::HbmAllocator& allocator(int sip) { return machine_.hbm(sip); }
 
-  // Reads a value by replay; on a fiber this switches to the main stack.
+  // Evaluates a value's elements; a fiber switches to the main stack for this.
   std::vector<float> read(const sim::Value& value);
 
-  // A number for a launch or a collective, and that it begins (of a collective: on each rank).
+  // A launch or collective takes its number from next_operation() and reports it to begin() when
+  // it begins (a collective: on each rank).
   std::uint64_t next_operation() { return ++last_operation_; }
   void begin(std::uint64_t operation);
 
-  // Results of kernels, in the order of their ends: of the last ones, at least kLeastResults and at
-  // most twice as many, and all of the operation that began last.
+  // Results of kernels, in the order of their ends.  At least the last kLeastResults are kept, and
+  // at most twice as many; last_results() has all of the operation that began last.
   static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
   void add_result(const KernelResult& result);
-  // By what collectives have run so far, in the order of their first calls.
+  // The algorithms that collectives have used so far, in the order of their first calls.
   const std::vector<AlgorithmUse>& algorithms_used() const { return algorithms_used_; }
   void note_algorithm(const AlgorithmUse& call);
   const std::vector<KernelResult>& results() const { return results_; }
   const std::vector<KernelResult>& last_results() const { return last_results_; }
 
-  // What the recorded operators of this simulation share.
+  // State that the recorded operators of this simulation share.
   autograd::NodeList& autograd_nodes() { return *autograd_nodes_; }
 
-  // Things that must live until the work they belong to is over or abandoned.
+  // Keeps an object alive until the work that it belongs to is over or abandoned.
   void keep(std::shared_ptr<void> work) { work_under_way_.push_back(std::move(work)); }
   void release(const void* work);
 
-  // Unwinds every fiber and drops what is under way: the end of a run that failed.
+  // Ends a run that has failed: unwinds every fiber and drops all operations under way.
   void abandon();
 
  private:
@@ -167,10 +170,10 @@ class Simulation {
   const Completion* driven_for_ = nullptr;  // what the main stack waits for
   std::atomic<bool> stop_ = false;
   std::atomic<pthread_t> driver_{};  // the thread that drives the engine; 0: none does
-  std::atomic<ExitCode> interrupted_ = ExitCode::ok;  // what for; ok: it is not
+  std::atomic<ExitCode> interrupted_ = ExitCode::ok;  // the reason; ok: it is not interrupted
   std::exception_ptr failure_;
-  std::uint64_t last_operation_ = 0;  // that has a number
-  std::uint64_t last_begun_ = 0;      // the highest that began
+  std::uint64_t last_operation_ = 0;  // the highest number given out
+  std::uint64_t last_begun_ = 0;      // the highest number that began
   std::vector<AlgorithmUse> algorithms_used_;
   std::vector<KernelResult> results_;
   std::vector<KernelResult> last_results_;

@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A tenth of the shortest limit, so that each is kept to within that much.
+// Returns a tenth of the shortest limit, so that every limit is kept to within that time.
 milliseconds pause_for(const RunLimits& limits) {
   constexpr int kLooks = 10;
   milliseconds shortest{10'000};
@@ -32,7 +32,7 @@ milliseconds pause_for(const RunLimits& limits) {
   return std::max(shortest / kLooks, milliseconds{1});
 }
 
-// Linux tells; elsewhere nobody is.
+// True if a debugger traces the process; only Linux tells.
 bool is_traced() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -41,7 +41,7 @@ bool is_traced() {
   return false;
 }
 
-// The simulating thread may hold the lock of stdout, if that is what it does all the time.
+// The simulating thread may hold the lock of stdout for ever, so this only tries to take it.
 void flush_stdout() {
   if (ftrylockfile(stdout) != 0) return;
   std::fflush(stdout);
@@ -92,7 +92,8 @@ void Watchdog::forget_ranks(const Ranks& ranks) {
   if (ranks_ == &ranks) ranks_ = nullptr;
 }
 
-// A fiber stays a rank, or a kernel, during its turn.
+// A fiber remains the same rank or kernel during its turn, so what is read in one turn is
+// consistent.
 void Watchdog::look() {
   const std::uint64_t turn = fibers_.turn();
   if (std::exchange(seen_turn_, turn) != turn) {
@@ -147,7 +148,7 @@ void Watchdog::end(std::string_view text) {
   end_process(static_cast<int>(ExitCode::deadlock));
 }
 
-// Whoever switches too often to be seen is asked again.
+// Tries again if fibers switch too quickly to read a consistent state.
 void Watchdog::print_running(int descriptor) const {
   constexpr int kTries = 50;
   for (int i = 0; i < kTries && !print_running_once(descriptor); ++i) {
@@ -172,7 +173,7 @@ void Watchdog::print_state(int descriptor) const {
   const std::uint64_t turn = fibers_.turn();
   const Fiber* const fiber = fibers_.current();
   if (fiber == nullptr || fiber->local() == nullptr) return;
-  if (fiber_local_of(*fiber)->kind != FiberLocal::Kind::kernel) return;  // it is among the ranks
+  if (fiber_local_of(*fiber)->kind != FiberLocal::Kind::kernel) return;  // listed with the ranks
   const std::string name = fiber->name();
   if (fibers_.turn() == turn) write_text(descriptor, fmt::format("  {} runs\n", name));
 }

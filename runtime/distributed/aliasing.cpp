@@ -16,20 +16,21 @@ namespace kernbench::distributed {
 
 namespace {
 
-// Parts of one tensor, one after the other: the common case, told at a glance.
+// True if the blocks are parts of one tensor, one after the other: the common case, found without
+// sorting.
 bool follow_each_other(const std::vector<Block>& blocks) {
   return std::ranges::adjacent_find(blocks, [](const Block& a, const Block& b) {
            return a.tensor.storage() != b.tensor.storage() || b.first < a.first + a.count;
          }) == blocks.end();
 }
 
-// Of the memory that it lies in.
+// Returns the block's elements as a range of the memory that it lies in.
 sim::ElementRange elements_of(const Block& block) {
   return {block.tensor.storage()->first + block.first, block.count};
 }
 
-// Two blocks of a list that have elements in common, by their positions in it; nullopt: there are
-// none.
+// Returns the positions in the list of two blocks that have elements in common; nullopt if no two
+// have.
 std::optional<std::pair<std::size_t, std::size_t>> overlapping(const std::vector<Block>& blocks) {
   if (follow_each_other(blocks)) return std::nullopt;
   struct Extent {
@@ -77,7 +78,7 @@ std::string_view output_list_of(CollectiveKind kind) {
 
 namespace {
 
-// True if a tensor that is given has elements of one that is taken.
+// True if an input shares elements with an output.
 bool overwrites_inputs(const CollectiveRequest& request) {
   if (request.kind == CollectiveKind::all_reduce || request.kind == CollectiveKind::broadcast ||
       request.kind == CollectiveKind::reduce) {

@@ -1,5 +1,5 @@
-// Tensors of one collective that lie in the same memory: an output in an input, or in another
-// output.  What is under way beside the collective is another matter
+// Finds tensors of one collective that lie in the same memory: an output in an input, or in
+// another output.  Operations under way beside the collective are checked elsewhere
 // (runtime/tensor/data_under_way.h).
 
 #pragma once
@@ -13,16 +13,16 @@
 namespace kernbench::distributed {
 
 // Throws CollectiveError KB-C020, which names both, if two outputs of a list have elements in
-// common: what they would hold is undefined.  `list` is the name of the argument.
+// common: their values would be undefined.  `list` is the name of the argument.
 void check_are_apart(std::string_view function, std::string_view list,
                      const std::vector<Block>& outputs);
 
-// PyTorch's name of the argument that is the list of outputs of such a collective.
+// Returns PyTorch's name for the argument that lists the outputs of such a collective.
 std::string_view output_list_of(CollectiveKind kind);
 
-// Runs the request.  Where an output lies in the memory of an input, in a collective that does not
-// work in place anyway, it runs on snapshots of its inputs: all of them are read before any of them
-// is overwritten.
+// Runs the request.  If an output lies in the memory of an input, and the collective does not work
+// in place anyway, it runs on snapshots of its inputs: all inputs are read before any of them is
+// overwritten.
 void run_on_snapshots_if_aliased(Communicator& communicator, const CollectiveCall& call,
                                  const CollectiveRequest& request);
 

@@ -1,5 +1,5 @@
-// What a backend of torch.distributed provides.  The interface is declared here and implemented by
-// `local` beside it and by what lies above (ccl), so that the runtime does not know which there is.
+// The interface that a backend of torch.distributed implements: `local` in this folder and those
+// of higher layers (ccl), so that the runtime does not depend on them.
 
 #pragma once
 
@@ -22,32 +22,32 @@ class BackendConfig {
   virtual ~BackendConfig() = default;
 };
 
-// One group's members on a backend.
+// The members of one group, connected on a backend.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   // Runs the calling rank's part and blocks it until that is done.  Every member calls, at a time
-  // of its own; what they must agree on has been checked (CollectiveLedger), and a member's calls
-  // of one group come one after the other.  All ranks end with the same bits where results are the
-  // same.  A partial placement of what is taken becomes a replicated one.
+  // of its own; CollectiveLedger has checked what they must agree on, and a member's calls of one
+  // group come one after the other.  Where ranks have the same result, they have the same bits.
+  // Outputs with a partial placement become replicated.
   virtual void run(const CollectiveCall& call, const CollectiveRequest& request) = 0;
 
-  // Copies a block from one member to another, both of which wait for it.  Called once for both;
-  // blocks the caller.  Several may be under way at a time.
-  // REQUIRES: as many elements, of one type
+  // Copies a block from one member to another, both of which wait for it.  One call serves both
+  // members and blocks the caller.  Several may be under way at a time.
+  // REQUIRES: both blocks have the same number of elements, of one type
   virtual void transfer(std::uint64_t operation, const Block& source, const Block& target) = 0;
 
-  // The algorithm that run() runs a request by, asked before it; none without a device.  Messages
-  // are asked for as an all_to_all.
+  // The algorithm that run() will use for a request; empty on a backend without a device.  For
+  // messages, runs_by() is given an all_to_all.
   struct RunsBy {
     std::string_view algorithm;  // lives as long as the program
-    bool is_configured = false;  // it is what the backend's settings ask for
+    bool is_configured = false;  // true if the backend's settings ask for it
   };
   virtual RunsBy runs_by(const CollectiveRequest&) { return {}; }
 
-  // The run was cut short: who was in run() or transfer() has been unwound, and nothing of it goes
-  // on.  Lets go of what belonged to it.
+  // The run was cut short: the fibers in run() and transfer() have been unwound, and nothing of
+  // theirs goes on.  Releases what belonged to that run.
   virtual void abandon() {}
 };
 
@@ -56,20 +56,22 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string_view name() const = 0;
-  // Ranks that there can be.  The default group has all, or the first so many.
+  // The number of ranks there can be.  The default group has all of them, or the first ones
+  // (InitOptions::world_size).
   virtual int world_size() const = 0;
 
-  // Ranks that call each collective: all, or a single driver that calls for all of them.
+  // The number of ranks that call each collective: all, or a single driver that calls for all.
   virtual int caller_count() const { return world_size(); }
   bool has_single_driver() const { return caller_count() == 1 && world_size() > 1; }
 
-  // For a group of these members, global ranks by group rank: first for the default group, with all
-  // of its ranks, and for each other group when it first runs something, if it does.  What a group
-  // of one has already is not run: a communicator of one copies, or makes partial tensors
-  // replicated. May throw CollectiveError if it has no such groups.
+  // Makes the communicator of a group with these members, global ranks by group rank.  It is
+  // called for the default group first, with all of its ranks, and for another group when that
+  // first runs something.  A group of one whose output is already its input runs nothing;
+  // otherwise its communicator copies, or makes partial tensors replicated.
+  // May throw CollectiveError if the backend has no such groups.
   virtual std::unique_ptr<Communicator> connect(const std::vector<int>& ranks) = 0;
 
-  // The default group is about to be destroyed.  May throw what is wrong with how it was used.
+  // Called before the default group is destroyed.  May throw an error about how it was used.
   virtual void close() {}
 };
 

@@ -1,5 +1,5 @@
-// torch.distributed's collectives of which each rank gives or takes a block for every other: of
-// tensors that are cut in parts, and of lists.
+// torch.distributed's collectives in which each rank gives or takes one block per peer, as parts
+// of one tensor or as a list of tensors.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,7 +22,7 @@ std::vector<Block> whole(const std::vector<Tensor>& tensors) {
   return blocks;
 }
 
-// As many equal parts, one after the other.
+// Splits the tensor into `count` equal consecutive blocks.
 std::vector<Block> parts(const Tensor& tensor, int count) {
   const std::int64_t size = tensor.numel() / count;
   std::vector<Block> blocks;
@@ -30,7 +30,7 @@ std::vector<Block> parts(const Tensor& tensor, int count) {
   return blocks;
 }
 
-// As torch.dtype prints itself.
+// The name that torch.dtype prints.
 std::string_view dtype_text(DType dtype) {
   switch (dtype) {
     case DType::f16:
@@ -53,7 +53,7 @@ void check_same_dtype(const std::vector<Tensor>& tensors, const Tensor& x) {
   }
 }
 
-// Blocks of whole rows, from splits of the first dimension; none: equal ones.
+// Splits the first dimension into blocks of whole rows; without sizes they are equal.
 std::vector<Block> split(const Tensor& x, std::span<const std::int64_t> sizes, int count) {
   const std::int64_t rows = x.shape().rank() == 0 ? 1 : x.shape()[0];
   const std::int64_t row = rows == 0 ? 0 : x.numel() / rows;

@@ -1,4 +1,4 @@
-// The forms in which a collective may be called: each calls the one that does the work.
+// Overloads of the collectives: each calls the overload that does the work.
 
 #include "runtime/distributed/distributed.h"
 

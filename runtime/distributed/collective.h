@@ -1,5 +1,5 @@
-// What ranks do together, as a backend sees it: which collective, and which elements each rank
-// gives and takes.
+// A collective as a backend sees it: its kind, and each rank's input blocks (gives) and output
+// blocks (takes).
 
 #pragma once
 
@@ -25,14 +25,14 @@ enum class CollectiveKind : std::uint8_t {
   gather,
   scatter,
   barrier,
-  objects,    // values of the host, which take no time on the device
-  new_group,  // likewise
+  objects,    // host objects, which take no simulated time
+  new_group,  // takes no simulated time either
 };
 
 // c10d's OpType: "ALLREDUCE", ...
 std::string_view op_type_of(CollectiveKind kind);
 
-// Elements [first, first + count) of a tensor, counted row by row over the whole of it.
+// Elements [first, first + count) of a tensor, numbered row by row over the whole tensor.
 struct Block {
   Tensor tensor;
   std::int64_t first = 0;
@@ -63,19 +63,19 @@ struct CollectiveRequest {
   int root = 0;  // group rank
 };
 
-// Of a list the block for or from a member, of a single block itself; nullptr if there is none.
+// Returns a list's block for or from a member, or the single block itself; nullptr if it is empty.
 inline const Block* block_for(const std::vector<Block>& blocks, int member) {
   if (blocks.empty()) return nullptr;
   return blocks.size() == 1 ? &blocks.front() : &blocks[static_cast<std::size_t>(member)];
 }
 
-// Whether what a member takes is written: in a reduce, on the root alone.
+// True if the member's output is written: a reduce writes on the root alone.
 inline bool writes(const CollectiveRequest& request, int member) {
   return request.kind != CollectiveKind::reduce || request.root == member;
 }
 
-// True if that changes it: the root of a broadcast has the values already, but what was partial
-// becomes replicated there too.
+// True if the member's output changes.  The root of a broadcast has the values already, but a
+// partial placement becomes replicated there too.
 inline bool changes(const CollectiveRequest& request, int member, bool is_partial) {
   const bool has_it = request.kind == CollectiveKind::broadcast && request.root == member;
   return has_it ? is_partial : writes(request, member);

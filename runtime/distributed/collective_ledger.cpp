@@ -14,7 +14,7 @@ namespace kernbench::distributed {
 
 namespace {
 
-// Whether what a member gives or takes may be another number of elements on another member.
+// True if members may give or take different numbers of elements.
 bool may_differ_in_size(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
          kind == CollectiveKind::all_to_all || kind == CollectiveKind::gather ||
@@ -29,7 +29,7 @@ std::vector<std::int64_t> counts_of(std::span<const Block> blocks) {
   return counts;
 }
 
-// Of a list with one entry for all, or one for each member; -1: none at all.
+// Returns a member's entry of a list with one entry for all, or one for each; -1 if it is empty.
 std::int64_t entry(const std::vector<std::int64_t>& list, int rank) {
   if (list.empty()) return -1;
   return list.size() == 1 ? list.front() : list[static_cast<std::size_t>(rank)];
@@ -72,6 +72,7 @@ CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& f
     throw;
   }
   ++next_sequence;
+  // The arrival is entered before the check, whose error names this rank among those that wait.
   record.arrivals.push_back(std::move(arrival));
   check_nobody_left(record, sequence);
   const CollectiveCall call{rank, sequence, record.operation};
@@ -108,8 +109,8 @@ void CollectiveLedger::check_match(const Record& record, int rank, const Collect
           fmt::join(aspects, "; "), first, describe(a, sequence), later, describe(b, sequence)));
 }
 
-// What one gives another must be what the other takes.  Of members that are all alike, what is so
-// between two of them is so between all.
+// Each sender's count must equal the receiver's.  If all ranks pass the same counts, checking one
+// pair is enough.
 void CollectiveLedger::check_sizes(Record& record, const Arrival& later,
                                    const CollectiveFingerprint& fingerprint,
                                    std::uint64_t sequence) const {
@@ -181,14 +182,15 @@ void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t seq
   }
 }
 
-// True if each member has called it, or will not.
+// True if each member has called the collective, or never will.
 bool CollectiveLedger::is_settled(std::uint64_t sequence) const {
   return std::ranges::all_of(members_, [&](const Member& member) {
     return member.next_sequence > sequence || cannot_call(member, sequence);
   });
 }
 
-// Those that have not called it either: a line for those that may, and for those that cannot.
+// Names the other members that have not called it either: one line for those that still may, one
+// for those that cannot.
 std::string CollectiveLedger::describe_others(const Member& absent, std::uint64_t sequence) const {
   std::vector<int> may_call;
   std::vector<int> cannot;
@@ -207,7 +209,8 @@ std::string CollectiveLedger::describe_others(const Member& absent, std::uint64_
   return text;
 }
 
-// As gloo's monitoredBarrier says it; all are named with wait_all_ranks, else the first.
+// Words the error as gloo's monitoredBarrier does: it names all missing ranks with wait_all_ranks,
+// else the first.
 void CollectiveLedger::report_monitored_barrier(const Record& record,
                                                 std::uint64_t sequence) const {
   std::vector<int> missing;

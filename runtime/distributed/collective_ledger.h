@@ -1,7 +1,7 @@
-// Who has called which collective of a group, compared on arrival.
+// Counts which collectives of a group each member has called, and compares the calls on arrival.
 //
-// Members match by the order of their calls.  The first to arrive at a sequence number states what
-// it runs; every later one is compared with it before it may start anything.
+// Calls match by their order on each member.  The first member to arrive at a sequence number
+// states what the collective is; every later one is compared with it before it may start anything.
 
 #pragma once
 
@@ -20,34 +20,38 @@ namespace kernbench::distributed {
 
 class CollectiveLedger {
  public:
-  // Of a group of these members: global ranks, by group rank.
+  // `members` are global ranks, by group rank.
   explicit CollectiveLedger(std::vector<int> members);
 
-  // The member of group rank `rank` calls its next collective, and gives and takes so many elements
-  // to and from each member (the lists of a CollectiveRequest).  `operation` is used if it is the
-  // first to arrive.
-  // Throws CollectiveMismatchError KB-C001, or DeadlockError KB-C002 if a member has left, or
-  // CollectiveError KB-C011 if two ranks brought tensors of one device, or KB-C015 if the
-  // member's last call was refused: others may wait in what it has not joined, and what it calls
-  // next would meet what they have sent.
+  // The member of group rank `rank` calls its next collective, with these input and output blocks
+  // (the lists of a CollectiveRequest).  `operation` becomes the collective's number if this
+  // member is the first to arrive.
+  // Throws
+  //   CollectiveMismatchError KB-C001  the call differs from the first one
+  //   DeadlockError           KB-C002  a member has left (KB-C021 for a monitored barrier)
+  //   CollectiveError         KB-C011  two ranks brought tensors of one device
+  //   CollectiveError         KB-C015  the member's last call was refused: others may wait in
+  //                                    the collective that it has not joined, and its next
+  //                                    call would meet what they sent
   CollectiveCall arrive(int rank, const CollectiveFingerprint& fingerprint,
                         std::span<const Block> gives, std::span<const Block> takes,
                         std::uint64_t operation);
 
-  // It will call no more: it returned, or was never started.
-  // Throws DeadlockError KB-C002 if others have called what it has not.
+  // The member will call no more: it has returned, or was never started.
+  // Throws DeadlockError KB-C002 if others have called a collective that it has not (KB-C021 for a
+  // monitored barrier).
   void leave(int rank, bool was_started);
 
-  // Those that have not called it: global ranks, ascending.
+  // Returns the members that have not called collective `sequence`: global ranks, ascending.
   std::vector<int> missing(std::uint64_t sequence) const;
 
-  // "had returned", "was never started"; empty: it is there.
+  // "had returned", "was never started"; empty if the member is present.
   std::string_view absence_of(int rank) const;
 
-  // How often it has called since it was refused.
+  // The number of calls that the member has made since one was refused.
   int futile_calls(int rank) const;
 
-  // How many collectives it has called.
+  // The number of collectives that the member has called.
   std::uint64_t next_sequence(int rank) const { return member(rank).next_sequence; }
 
  private:
@@ -59,15 +63,16 @@ class CollectiveLedger {
   };
   struct Arrival {
     int rank = 0;
-    // Elements; only where members may differ.  One entry if they are equal, else for each member.
+    // Element counts, kept only where members may differ: one entry if all are equal, else one per
+    // member.
     std::vector<std::int64_t> gives;
     std::vector<std::int64_t> takes;
   };
   struct Record {
     std::uint64_t operation = 0;
-    CollectiveFingerprint first;      // what the first to arrive runs
-    std::vector<Arrival> arrivals;    // in their order
-    bool is_uniform = true;           // all of them give and take alike
+    CollectiveFingerprint first;      // what the first member to arrive runs
+    std::vector<Arrival> arrivals;    // in the order of arrival
+    bool is_uniform = true;           // all members have the same counts
     std::vector<int> rank_of_device;  // global ranks; -1: nobody brought a tensor on it
   };
 
@@ -94,7 +99,7 @@ class CollectiveLedger {
   };
   std::map<int, Refusal> refused_;    // by group rank
   std::uint64_t first_sequence_ = 0;  // of records_.front()
-  std::deque<Record> records_;        // of those that not all have called yet
+  std::deque<Record> records_;        // of collectives that not all members have called yet
 };
 
 }  // namespace kernbench::distributed

@@ -1,5 +1,5 @@
-// torch.distributed's collectives of one tensor: what each checks, and what each rank gives and
-// takes.
+// torch.distributed's collectives of one tensor: the checks of each, and each rank's input and
+// output.
 
 #include <fmt/format.h>
 
@@ -73,7 +73,7 @@ void DistributedContext::check_list(std::string_view function, std::string_view 
 
 namespace {
 
-// What the rank is that a call names.
+// The role of the rank that a call names.
 std::string_view role_of_rank(std::string_view function) {
   if (function == "send" || function == "isend" || function == "send_object_list") {
     return "destination";
@@ -84,7 +84,7 @@ std::string_view role_of_rank(std::string_view function) {
 
 }  // namespace
 
-// The group rank of what is given as a global rank or as one in the group.
+// Returns the group rank of a root that is given as a global rank or as a rank in the group.
 int DistributedContext::root_of(std::string_view function, const Call& call,
                                 const std::optional<int>& global,
                                 const std::optional<int>& in_group) const {

@@ -19,7 +19,7 @@ int product(const std::vector<int>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), 1, std::multiplies<>());
 }
 
-// How many ranks the mesh has.
+// Checks the arguments of init_device_mesh(); returns the number of ranks in the mesh.
 int checked_count(const std::vector<int>& shape, const std::vector<std::string>& names,
                   int world_size) {
   if (!names.empty()) {
@@ -150,6 +150,7 @@ DeviceMesh DeviceMesh::operator[](const std::vector<std::string>& names) const {
     part->groups.push_back(whole.groups[kept.back()]);
     part->coordinate.push_back(whole.coordinate[kept.back()]);
   }
+  // The submesh has the ranks that agree with the caller in every dimension that is dropped.
   for (int point = 0; point < size() && !whole.coordinate.empty(); ++point) {
     const std::vector<int> at = coordinate_of(point, whole.shape);
     bool is_beside = true;
@@ -162,7 +163,7 @@ DeviceMesh DeviceMesh::operator[](const std::vector<std::string>& names) const {
   return DeviceMesh(std::move(part));
 }
 
-// A group for each line of the grid, dimension by dimension, in the same order on all ranks.
+// Makes a group for each line of the grid, dimension by dimension, in the same order on all ranks.
 DeviceMesh DistributedContext::init_device_mesh(std::string_view device_type,
                                                 const std::vector<int>& mesh_shape,
                                                 const std::vector<std::string>& mesh_dim_names,

@@ -11,8 +11,9 @@
 
 namespace kernbench::distributed {
 
-// A handle, of one rank's view; made by DistributedContext::init_device_mesh().  Row-major: along
-// the last dimension ranks are consecutive.  A dimension is given by its number or its name.
+// A handle to one rank's view of the mesh; DistributedContext::init_device_mesh() makes it.  Ranks
+// are numbered row-major: along the last dimension they are consecutive.  A dimension is given by
+// its number or its name.
 class DeviceMesh {
  public:
   struct State;
@@ -35,14 +36,14 @@ class DeviceMesh {
   int size(const Dimension& dimension) const;
   const std::vector<int>& mesh() const;  // the ranks, row by row
 
-  // The caller's.  Throw CollectiveError KB-C020 if there is no such dimension, or the caller is
-  // not in the mesh.
+  // Return the caller's group along a dimension, and its rank there.  Both throw CollectiveError
+  // KB-C020 if there is no such dimension, or if the caller is not in the mesh.
   const ProcessGroup& get_group(const Dimension& dimension) const;
   int get_local_rank(const Dimension& dimension) const;
-  // Along every dimension; empty if the caller is not in the mesh.
+  // The caller's coordinate along every dimension; empty if the caller is not in the mesh.
   const std::vector<int>& get_coordinate() const;
 
-  // The mesh of some of the dimensions, in their order, that the caller is in.
+  // Returns the submesh of these dimensions, in the mesh's order, that contains the caller.
   DeviceMesh operator[](std::string_view name) const;
   DeviceMesh operator[](const std::vector<std::string>& names) const;
 
@@ -61,7 +62,7 @@ struct DeviceMesh::State {
   std::vector<int> coordinate;
 };
 
-// The coordinates of a point of a row-major grid, by its number.
+// Returns the coordinates of a row-major grid's point from its number.
 std::vector<int> coordinate_of(int point, const std::vector<int>& shape);
 
 }  // namespace kernbench::distributed

@@ -41,7 +41,7 @@ struct Message;
 
 using Location = std::source_location;
 
-// Of a P2POp.
+// The direction of a P2POp.
 enum class PointToPoint : std::uint8_t { isend, irecv };
 
 // One message of batch_isend_irecv().  `peer` is a global rank.
@@ -53,13 +53,13 @@ struct P2POp {
   int tag = 0;
 };
 
-// The member `torch.distributed` of a RuntimeContext.  Names, and the texts of errors, are
-// PyTorch's.  State is per context, and per rank where ranks may differ.
+// The member `torch.distributed` of a RuntimeContext.  Names and error texts are PyTorch's.  State
+// is kept per context, and per rank where ranks may differ.
 //
-// Collectives block the calling rank, unless async_op is given; then they return a Work at once,
+// Collectives block the calling rank, unless async_op is given; then they return a Work at once
 // and overlap what the rank does next.  A rank's collectives of one group run one after the other.
-// On a rank that is no member of the group they warn and do nothing.  With tensors on the device
-// they throw
+// A rank that is no member of the group gets a warning, and the call does nothing.  With tensors
+// on the device they throw
 //   CollectiveMismatchError KB-C001  ranks called different things, found when the second arrives
 //   DeadlockError           KB-C002  a rank has left and cannot call
 //   CollectiveError         KB-C011  two ranks, one device
@@ -77,58 +77,62 @@ class DistributedContext {
 
   // Life cycle
 
-  // Makes the default group: of all SIPs, or of the first InitOptions::world_size.  Called once
-  // before spawn(), or once by every rank.
-  // Throws CollectiveError KB-R002: twice, unknown backend, or world size or rank that are not so.
+  // Makes the default group: of all SIPs, or of the first InitOptions::world_size.  It is called
+  // once before spawn(), or once by every rank.
+  // Throws CollectiveError KB-R002 if it is called twice, if the backend is unknown, or if the
+  // world size or the rank is wrong.
   void init_process_group(std::string_view backend = "ahbm", const InitOptions& options = {});
   void init_process_group(const InitOptions& options) { init_process_group("ahbm", options); }
 
-  // Of the default group: all groups.  Throws CollectiveError KB-R002 if there is none.  The last
-  // rank to leave gets DeviceError KB-Q003 if kernels of the user's have left messages in queues.
+  // Destroys a group; for the default group, all groups.  Throws CollectiveError KB-R002 if there
+  // is none.  The last rank to leave gets DeviceError KB-Q003 if the user's kernels have left
+  // messages in queues.
   void destroy_process_group(const ProcessGroup& group = {});
 
-  // Whether the caller has a group: one that was made for all, or by itself if it is a rank.
+  // True if the caller has a default group: one that was made for all ranks, or by this rank
+  // itself.
   bool is_initialized() const;
   static constexpr bool is_available() { return true; }
   static bool is_backend_available(std::string_view backend);
 
   // Identity
-  // The caller's rank, -1 if it is no member.  Code that is no rank is rank 0 (a single driver);
-  // with KERNBENCH_DEBUG set it is warned.  These throw CollectiveError KB-R002 for a group that
-  // has been destroyed.
+  // The caller's rank in the group, -1 if it is no member.  Code outside of ranks is rank 0 (a
+  // single driver), and gets a warning if KERNBENCH_DEBUG is set.  These functions throw
+  // CollectiveError KB-R002 for a group that has been destroyed.
   int get_rank(const ProcessGroup& group = {}) const;
-  int get_world_size(const ProcessGroup& group = {}) const;  // -1 likewise
+  int get_world_size(const ProcessGroup& group = {}) const;  // -1 if the caller is no member
   std::string get_backend(const ProcessGroup& group = {}) const;
   int get_group_rank(const ProcessGroup& group, int global_rank) const;
   int get_global_rank(const ProcessGroup& group, int group_rank) const;
   std::vector<int> get_process_group_ranks(const ProcessGroup& group = {}) const;
-  int get_pg_count() const;  // that the caller is a member of
+  int get_pg_count() const;  // groups that the caller is a member of
   int get_node_local_rank() const { return get_rank(); }
 
   // Groups: collective over the world, in the same order on all ranks, unless
   // use_local_synchronization.  Outside of spawn() a group is made for all ranks at once.
 
-  // Of all ranks.
+  // Makes a group of all ranks.
   ProcessGroup new_group(Location location = Location::current());
   ProcessGroup new_group(std::span<const int> ranks, const NewGroupOptions& options = {},
                          Location location = Location::current());
   ProcessGroup new_group(std::initializer_list<int> ranks, const NewGroupOptions& options = {},
                          Location location = Location::current());
-  // Consecutive groups of so many ranks: the caller's, and all.
+  // Makes consecutive groups of `group_size` ranks; returns the caller's group, and all of them.
   std::pair<ProcessGroup, std::vector<ProcessGroup>> new_subgroups(
       int group_size, Location location = Location::current());
   std::pair<ProcessGroup, std::vector<ProcessGroup>> new_subgroups_by_enumeration(
       const std::vector<std::vector<int>>& ranks_per_subgroup,
       Location location = Location::current());
 
-  // Ranks 0 to the product of the shape as a grid, with a group along each dimension.
+  // Arranges the first ranks, as many as the product of the shape, as a grid with a group along
+  // each dimension.
   DeviceMesh init_device_mesh(std::string_view device_type, const std::vector<int>& mesh_shape,
                               const std::vector<std::string>& mesh_dim_names = {},
                               Location location = Location::current());
 
-  // Collectives.  Options come last; what stands before them and has a default may be left out.
-  // x becomes the elementwise reduction over ranks of the logical tensor, in place, with the same
-  // bits on all ranks.  A placement that was partial is replicated afterwards.
+  // Collectives.  Options come last; arguments before them that have a default may be left out.
+  // x becomes the elementwise reduction of the logical tensor over ranks, in place, with the same
+  // bits on all ranks.  A partial placement becomes replicated.
   Work all_reduce(const Tensor& x, ReduceOp op = ReduceOp::sum,
                   const CollectiveOptions& options = {}, Location location = Location::current());
   Work all_reduce(const Tensor& x, const ReductionOptions& options,
@@ -137,7 +141,7 @@ class DistributedContext {
                  Location location = Location::current());
   Work broadcast(const Tensor& x, const SourceOptions& options,
                  Location location = Location::current());
-  // Elsewhere than on dst x stays as it was.
+  // x changes on dst alone.
   Work reduce(const Tensor& x, int dst, ReduceOp op = ReduceOp::sum,
               const CollectiveOptions& options = {}, Location location = Location::current());
   Work reduce(const Tensor& x, int dst, const ReductionOptions& options,
@@ -148,11 +152,11 @@ class DistributedContext {
   // outputs[r] becomes rank r's x.
   Work all_gather(const std::vector<Tensor>& outputs, const Tensor& x,
                   const CollectiveOptions& options = {}, Location location = Location::current());
-  // output is the inputs one after the other: [world * n, ...] or [world, n, ...].
+  // output becomes the concatenation of the inputs: [world * n, ...] or [world, n, ...].
   Work all_gather_into_tensor(const Tensor& output, const Tensor& input,
                               const CollectiveOptions& options = {},
                               Location location = Location::current());
-  // output becomes the reduction over ranks of their inputs[this rank].
+  // output becomes the reduction over ranks r of rank r's inputs[this rank].
   Work reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs,
                       ReduceOp op = ReduceOp::sum, const CollectiveOptions& options = {},
                       Location location = Location::current());
@@ -167,7 +171,7 @@ class DistributedContext {
   // outputs[s] becomes rank s's inputs[this rank].
   Work all_to_all(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                   const CollectiveOptions& options = {}, Location location = Location::current());
-  // Splits count along the first dimension; none: equal parts.
+  // Split sizes count along the first dimension; without them all parts are equal.
   Work all_to_all_single(const Tensor& output, const Tensor& input,
                          std::span<const std::int64_t> output_split_sizes,
                          std::span<const std::int64_t> input_split_sizes = {},
@@ -181,7 +185,7 @@ class DistributedContext {
   Work all_to_all_single(const Tensor& output, const Tensor& input,
                          const CollectiveOptions& options = {},
                          Location location = Location::current());
-  // dst alone gives gather_list, src alone scatter_list.  By default both are the global rank 0.
+  // Only dst passes gather_list, only src scatter_list.  By default both are the global rank 0.
   Work gather(const Tensor& x, std::span<const Tensor> gather_list,
               const DestinationOptions& options = {}, Location location = Location::current());
   Work gather(const Tensor& x, std::initializer_list<Tensor> gather_list,
@@ -197,14 +201,14 @@ class DistributedContext {
 
   // Returns when every rank has called it.
   Work barrier(const CollectiveOptions& options = {}, Location location = Location::current());
-  // A barrier that names whoever does not come: DeadlockError KB-C021.
+  // A barrier that names the ranks that do not come: DeadlockError KB-C021.
   void monitored_barrier(const MonitoredBarrierOptions& options = {},
                          Location location = Location::current());
 
-  // Messages.  Unbuffered: send() and recv() return when both sides have called and the elements
-  // are there.  They match by sender, receiver and tag, the earliest first.  An isend carries what
-  // its tensor holds at the call, and the sends of a batch what theirs hold when it is called:
-  // what is written to the tensors afterwards does not change what arrives.
+  // Messages.  They are unbuffered: send() and recv() return when both sides have called and the
+  // elements have arrived.  They match by sender, receiver and tag, the earliest first.  An isend
+  // carries the values that its tensor holds at the call, and so do the sends of a batch: later
+  // writes to the tensors do not change what arrives.
   void send(const Tensor& x, int dst, const SendOptions& options = {},
             Location location = Location::current());
   void send(const Tensor& x, const SendOptions& options, Location location = Location::current());
@@ -221,13 +225,13 @@ class DistributedContext {
   std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& ops,
                                       Location location = Location::current());
 
-  // Objects: values of any type that can be copied, which take no simulated time.
+  // Objects: values of any copyable type, which take no simulated time.
   // objects[r] becomes rank r's object.
   template <class T>
   void all_gather_object(std::vector<T>& objects, const std::type_identity_t<T>& object,
                          const ProcessGroup& group = {}, Location location = Location::current());
-  // Without any, dst or src is the global rank 0.  `objects` is given on dst alone, and becomes all
-  // ranks' objects.
+  // dst and src default to the global rank 0.  `objects` is given on dst alone, and becomes the
+  // objects of all ranks.
   template <class T>
   void gather_object(const T& object, std::vector<T>* objects = nullptr,
                      const DestinationOptions& options = {},
@@ -235,13 +239,13 @@ class DistributedContext {
   template <class T>
   void broadcast_object_list(std::vector<T>& objects, const SourceOptions& options = {},
                              Location location = Location::current());
-  // `input` is given on src: an object for each rank.
+  // src alone gives `input`: an object for each rank.
   template <class T>
   void scatter_object_list(std::vector<T>& output, const std::vector<T>* input = nullptr,
                            const SourceOptions& options = {},
                            Location location = Location::current());
-  // They match each other, and no send or recv of tensors; both return when both have called.
-  // recv_object_list() returns the sender's global rank.
+  // Object messages match each other, never a send or recv of tensors; both calls return when both
+  // sides have called.  recv_object_list() returns the sender's global rank.
   template <class T>
   void send_object_list(const std::vector<T>& objects, std::optional<int> dst,
                         const SendOptions& options = {}, Location location = Location::current());
@@ -259,8 +263,8 @@ class DistributedContext {
     int rank = 0;  // in the group
   };
 
-  // `nprocs` ranks are about to start; one has nothing left to call, on its fiber; one has
-  // returned; the run was abandoned.
+  // Multiprocessing reports: `nprocs` ranks are about to start; the rank on this fiber has nothing
+  // left to call; a rank has returned; the run was abandoned.
   void ranks_start(int nprocs);
   void rank_ends();
   void destroy_own_groups();
@@ -274,12 +278,12 @@ class DistributedContext {
   void forget_groups(Forget which);
   void check_init(const Backend& backend, const InitOptions& options) const;
   void check_world_size(const Backend& backend, int world_size) const;
-  int world_size_on(const Backend& backend) const;  // of the default group, if it is made now or is
+  int world_size_on(const Backend& backend) const;  // of the default group, made or to be made
 
   const runtime::FiberLocal& local() const;
   Backend& backend() const;
   bool is_registered(const ProcessGroup& group) const;
-  Group* find(const ProcessGroup& group) const;  // nullptr: not one that the caller is a member of
+  Group* find(const ProcessGroup& group) const;  // nullptr: the caller is no member
   Group& registered(const ProcessGroup& group) const;
   const Group* member_group(const ProcessGroup& group) const;
   std::shared_ptr<Group> make_group(std::vector<int> ranks, std::string_view description);
@@ -297,7 +301,7 @@ class DistributedContext {
   std::optional<Call> begin(std::string_view function, const ProcessGroup& group) const;
   int root_of(std::string_view function, const Call& call, const std::optional<int>& global,
               const std::optional<int>& in_group) const;
-  // The same, and of neither that of the global rank 0.
+  // As root_of(), with the global rank 0 if neither rank is given.
   int root_or_first(std::string_view function, const Call& call, const std::optional<int>& global,
                     const std::optional<int>& in_group) const;
   std::string backend_class() const;  // "ProcessGroupAhbm"
@@ -309,7 +313,7 @@ class DistributedContext {
 
   struct Arrival {
     CollectiveCall call;
-    std::uint64_t flight = 0;  // the caller's
+    std::uint64_t flight = 0;  // flight-recorder id of the caller's event
   };
   Arrival arrive(const Call& call, const CollectiveFingerprint& fingerprint,
                  const CollectiveRequest& request);
@@ -328,7 +332,7 @@ class DistributedContext {
   void start(const std::shared_ptr<Work::State>& work, std::function<void()> body);
   std::exception_ptr unnoticed_failure() const;
 
-  // A send or a receive, as it was called.
+  // The arguments of a send or receive.
   struct MessageCall {
     std::string_view function;
     bool is_send = false;
@@ -338,9 +342,10 @@ class DistributedContext {
     ProcessGroup group;
     int tag = 0;
     Location location;
-    Tensor version = {};  // of what is sent, if it has been taken already
+    Tensor version = {};  // snapshot of the sent tensor, if already taken
   };
-  // `objects` instead of a tensor, if it is not null: what is sent, or where it goes.
+  // `objects`, if not null, replaces the tensor: the objects to send, or the place that receives
+  // them.
   Work post(const MessageCall& wanted, const Tensor& x,
             std::shared_ptr<std::any> objects = nullptr);
   Message message_of(const Call& call, const MessageCall& wanted) const;
@@ -350,7 +355,7 @@ class DistributedContext {
   std::uint64_t record(const MessageCall& wanted, const Message& message, int group);
   void move(Communicator& communicator, const Message& send, const Message& receive);
 
-  // Every member's object, by group rank, once all have called: the same for all of them.
+  // Returns every member's object, by group rank, once all have called; members share one list.
   using Objects = std::shared_ptr<const std::vector<std::any>>;
   Objects exchange(std::string_view function, const Call& call, std::any own,
                    const std::optional<int>& root, Location location);

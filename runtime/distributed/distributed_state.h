@@ -1,4 +1,4 @@
-// What a DistributedContext knows: its groups, and what ranks have under way.
+// The state of a DistributedContext: its groups, and the ranks' operations under way.
 
 #pragma once
 
@@ -18,15 +18,15 @@
 namespace kernbench::distributed {
 
 struct DistributedContext::State {
-  // A group that ranks are making: until all that are to call have called.
+  // A group that ranks are making, kept until all ranks that must call new_group() have called.
   struct NewGroup {
     std::shared_ptr<Group> group;
     int handed_out = 0;
   };
-  // Groups of the same ranks, made by their members alone.
+  // Groups of the same ranks, made by their members alone (use_local_synchronization).
   struct LocalGroups {
-    std::map<int, NewGroup> made;  // by their order: those that not all members have yet
-    std::map<int, int> taken;      // by global rank: how many it has
+    std::map<int, NewGroup> made;  // by number: groups that not all members have received yet
+    std::map<int, int> taken;      // by global rank: groups received
   };
 
   struct ObjectExchange;
@@ -39,7 +39,7 @@ struct DistributedContext::State {
   int group_count = 0;                                   // for names
   std::map<std::uint64_t, std::shared_ptr<ObjectExchange>> object_exchanges;
   std::map<int, WorkList> works;   // by global rank
-  std::uint64_t issued_count = 0;  // operations that ranks went on beside
+  std::uint64_t issued_count = 0;  // operations issued with async_op, and messages
   bool initialized_for_all = false;
   std::set<int> initialized_ranks;   // those that called init_process_group() themselves
   std::optional<int> started_ranks;  // by the spawn() that is or was the last to run

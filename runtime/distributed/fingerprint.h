@@ -1,9 +1,9 @@
-// What a rank says that it runs when it arrives at a collective, which is compared with what the
-// first to arrive runs.
+// The description of a collective that a rank brings when it arrives; it is compared with that of
+// the first rank to arrive.
 //
-// Ten things have to agree.  Operation, shape, type, reduction and root are compared here, as is
-// the placement of the tensor, and of a new_group its members.  The others cannot differ where
-// calls meet, or may:
+// Ten things have to agree.  Operation, shape, type, reduction and root are compared here, and so
+// are the tensor's placement and, for a new_group, the members.  The others either cannot differ
+// where calls meet, or may differ:
 //   sequence number  calls meet by it: a call too many or too few shows as another operation, or as
 //                    a rank that leaves (CollectiveLedger)
 //   group, members   a group has a ledger of its own, shared by its members, so calls of different
@@ -30,12 +30,12 @@
 
 namespace kernbench::distributed {
 
-// Plain data: text is made of it only when something is wrong.
+// Plain data; its text is made only when something is wrong.
 struct CollectiveFingerprint {
   std::string_view function;  // "all_reduce_coalesced", a literal
   CollectiveKind kind = CollectiveKind::barrier;
 
-  // Of the tensor that every rank has: what it gives, or, of a scatter, takes.
+  // The tensor that every rank has: the input, or, for a scatter, the output.
   std::optional<Shape> shape = std::nullopt;
   DType dtype = DType::f32;
   DPPolicy placement = {};
@@ -43,29 +43,30 @@ struct CollectiveFingerprint {
 
   std::optional<ReduceOp> op = std::nullopt;
   std::optional<int> root = std::nullopt;  // global rank
-  std::vector<int> members = {};           // of a new_group
+  std::vector<int> members = {};           // for a new_group
 
-  // Not compared.
+  // The fields below are not compared.
   int device = -1;  // must differ between ranks; -1: no tensor
   bool is_async = false;
-  std::int64_t timeout_ms = 0;  // of a monitored_barrier
-  bool wait_all_ranks = false;  // likewise
+  std::int64_t timeout_ms = 0;  // for a monitored_barrier
+  bool wait_all_ranks = false;  // for a monitored_barrier
   std::source_location location = {};
 };
 
 CollectiveFingerprint fingerprint_of(std::string_view function, CollectiveKind kind,
                                      std::source_location location);
 
-// Enters what ranks compare of a tensor.
+// Enters the properties of a tensor that ranks compare.
 void note(CollectiveFingerprint& fingerprint, const Tensor& x);
 
-// As PyTorch's ProcessGroupWrapper prints it.
+// The text that PyTorch's ProcessGroupWrapper prints for a fingerprint.
 std::string fingerprint_text(const CollectiveFingerprint& fingerprint, std::uint64_t sequence);
 
 // "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
 std::string describe(const CollectiveFingerprint& fingerprint, std::uint64_t sequence);
 
-// "Tensor shapes: [4] vs [5]", ...: in what two differ.  If the operations do, that alone.
+// Lists what differs: "Tensor shapes: [4] vs [5]", ...  If the operations differ, nothing else is
+// listed.
 std::vector<std::string> differences(const CollectiveFingerprint& a,
                                      const CollectiveFingerprint& b);
 

@@ -1,4 +1,4 @@
-// A process group, as all its members share it.
+// The state of a process group, shared by its members.
 
 #pragma once
 
@@ -19,13 +19,14 @@ struct Group : std::enable_shared_from_this<Group> {
   Group(int its_number, std::string its_description, std::vector<int> its_ranks);
 
   int size() const { return static_cast<int>(ranks.size()); }
-  // nullopt: no member.
+  // nullopt if the rank is no member.
   std::optional<int> rank_of(int global_rank) const;
   bool has_left(int rank) const { return has_destroyed[static_cast<std::size_t>(rank)]; }
 
-  // Calls are counted anew, and nothing is under way.
+  // Starts a new run: calls are counted anew, and nothing is under way.
   void begin_anew();
-  // Nobody will call it again: frees what it needs to run.  What is under way has its share of it.
+  // Frees what the group needs to run, since nobody will call it again.  Operations under way hold
+  // shares of what they use.
   void release();
 
   bool is_of_ranks = false;  // made in a spawn(), and gone with it
@@ -42,7 +43,7 @@ struct Group : std::enable_shared_from_this<Group> {
   std::vector<bool> has_destroyed;  // by group rank: destroy_process_group(group)
 
  private:
-  std::vector<std::pair<int, int>> by_global_rank_;  // sorted; beside it the group rank
+  std::vector<std::pair<int, int>> by_global_rank_;  // pairs (global rank, group rank), sorted
 };
 
 }  // namespace kernbench::distributed

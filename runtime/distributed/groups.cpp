@@ -1,4 +1,4 @@
-// torch.distributed.new_group and its kin.
+// torch.distributed.new_group and related functions.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace kernbench::distributed {
 
 using runtime::FiberLocal;
 
-// Whether the group is there, for the caller: a rank may have destroyed it where others have not.
+// True if the group exists for the caller: a rank may have destroyed it while others have not.
 bool DistributedContext::is_registered(const ProcessGroup& group) const {
   if (group.group() == nullptr) return false;
   const auto known = state_->groups.find(group.group()->number);
@@ -26,7 +26,7 @@ bool DistributedContext::is_registered(const ProcessGroup& group) const {
   return local().kind != FiberLocal::Kind::rank || !rank || !group.group()->has_left(*rank);
 }
 
-// The group, if the caller is a member of it and has not destroyed it.
+// Returns the group if the caller is a member and has not destroyed it, else nullptr.
 Group* DistributedContext::find(const ProcessGroup& group) const {
   backend();
   if (!group.is_default() && !is_registered(group)) return nullptr;
@@ -34,7 +34,8 @@ Group* DistributedContext::find(const ProcessGroup& group) const {
   return found->rank_of(local().rank) ? found : nullptr;
 }
 
-// The group, of which the caller need not be a member.
+// Returns the group, of which the caller need not be a member; throws KB-R002 if it is not
+// registered.
 Group& DistributedContext::registered(const ProcessGroup& group) const {
   backend();
   if (group.is_default()) return *state_->world;
@@ -95,8 +96,8 @@ const std::shared_ptr<Group>& DistributedContext::register_group(std::vector<int
   return state_->groups[number] = make_group(std::move(ranks), description);
 }
 
-// When all members have destroyed it, nobody can call anything of it, but calls may be under way.
-// One that was made outside of spawn() is there again in the next.
+// When all members have destroyed a group, nobody can call it any more, but calls may be under
+// way.  A group that was made outside of spawn() exists again in the next spawn().
 void DistributedContext::forget_if_destroyed(const std::shared_ptr<Group>& group) {
   if (std::ranges::find(group->has_destroyed, false) != group->has_destroyed.end()) return;
   group->release();
@@ -173,7 +174,7 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
   return handle;
 }
 
-// Members that name the same ranks meet; a member's n-th call is of the n-th such group.
+// Members that name the same ranks meet; a member's n-th call refers to the n-th such group.
 ProcessGroup DistributedContext::new_local_group(std::vector<int> ranks,
                                                  const NewGroupOptions& options) {
   if (std::ranges::find(ranks, local().rank) == ranks.end()) return ProcessGroup::non_member();

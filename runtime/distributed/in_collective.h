@@ -24,7 +24,7 @@ inline std::string describe_in(int group, const CollectiveFingerprint& fingerpri
   return group == 0 ? text : fmt::format("{}, of group {}", text, group);
 }
 
-// What reports say of it.
+// The object behind FiberLocal::collective, from which reports make their text.
 struct CurrentCollective {
   const CollectiveFingerprint& fingerprint;
   const Group& group;
@@ -40,7 +40,7 @@ struct CurrentCollective {
   }
 };
 
-// Shows in reports which collective a rank is in, as long as it is in it.
+// Lets reports show which collective a rank is in, for as long as this object lives.
 class InCollective {
  public:
   InCollective(runtime::Simulation& simulation, const Group& group,
@@ -56,7 +56,7 @@ class InCollective {
   InCollective(const InCollective&) = delete;
   InCollective& operator=(const InCollective&) = delete;
 
-  // A collective that takes time on the rank's device.
+  // The collective has started and takes time on the rank's device.
   void started_on_device() {
     on_device_.emplace(simulation_.activity(), local_.device);
     started();

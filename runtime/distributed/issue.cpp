@@ -1,4 +1,5 @@
-// How a call of torch.distributed becomes work: arrived, compared, and run by the backend.
+// Turns a call of torch.distributed into work: it arrives at the ledger, is compared, and is run
+// by the backend.
 
 #include <fmt/format.h>
 
@@ -66,8 +67,8 @@ void check_one_device(std::string_view function, const CollectiveRequest& reques
   }
 }
 
-// A rank that is told that others have left, or that its call was refused, and calls again, for
-// ever, waits for nothing.
+// Ends a run in which a rank keeps calling although each call fails because others have left or an
+// earlier call was refused: it will never wait for anything.
 void stop_if_endless(runtime::Simulation& simulation, const Group& group, int rank) {
   constexpr std::uint64_t kMostCalls = 10'000;
   std::uint64_t least = group.ledger.next_sequence(rank);
@@ -88,7 +89,7 @@ void stop_if_endless(runtime::Simulation& simulation, const Group& group, int ra
 
 }  // namespace
 
-// nullopt: the caller is no member, and has been warned.
+// Returns nullopt if the caller is no member; it has been warned.
 std::optional<DistributedContext::Call> DistributedContext::begin(std::string_view function,
                                                                   const ProcessGroup& group) const {
   backend();
@@ -149,13 +150,14 @@ DistributedContext::Arrival DistributedContext::arrive(const Call& call,
   }
 }
 
-// A call that has arrived, with what it needs to run: its group may be destroyed meanwhile.
+// A call that has arrived, with all that it needs to run, since its group may be destroyed
+// meanwhile.
 struct DistributedContext::Issued {
   CollectiveFingerprint fingerprint;
   Arrival arrival;
   std::shared_ptr<Group> group;
   std::shared_ptr<Communicator> communicator;
-  std::shared_ptr<Work::State> previous;  // of the rank in the group
+  std::shared_ptr<Work::State> previous;  // the rank's call before it in the group
   CollectiveRequest request;
 };
 
@@ -179,7 +181,7 @@ void DistributedContext::check_tensors_are_free(const Call& call,
   }
 }
 
-// A rank's collectives of a group run one after the other, as on a stream of their own.
+// A rank's collectives of one group run one after the other, as on a stream of their own.
 Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerprint,
                                CollectiveRequest request, bool async_op) {
   check_one_device(fingerprint.function, request);
@@ -194,7 +196,7 @@ Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerpri
       call.group->timelines[static_cast<std::size_t>(call.rank)];
   if (!async_op) {
     run(issued);
-    stream->know(state_->issued_count);  // it has waited for those before it
+    stream->know(state_->issued_count);  // run() waited for the calls before it
     return {};
   }
   const std::shared_ptr<Work::State> work =
@@ -209,6 +211,7 @@ Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerpri
       changes(issued.request, call.rank, is_partial(issued.fingerprint.placement));
   for (const Tensor& tensor : tensors_of(issued.request.gives)) work->keep(tensor, false);
   for (const Tensor& tensor : written) work->keep(tensor, is_written);
+  // A call that changes nothing, and has no call to wait for, completes at once without a fiber.
   if (is_next && changes_nothing(*call.group, issued.request)) {
     run(issued);
     work->finish(nullptr);
@@ -229,11 +232,11 @@ void DistributedContext::run(const Issued& issued) {
     in.runs_by(issued.communicator->runs_by(issued.request));
     run_on_snapshots_if_aliased(*issued.communicator, issued.arrival.call, issued.request);
   }
-  if (!issued.fingerprint.is_async) in.completed();  // else its Work is
+  if (!issued.fingerprint.is_async) in.completed();  // an async call completes with its Work
 }
 
-// Enters what ranks compare of a tensor: of a partial one, how it lies when what has been issued
-// before is done, which may have added its summands up.
+// Enters the properties that ranks compare.  The placement of a partial tensor is the one it will
+// have when the operations issued before are done, which may sum it up.
 void DistributedContext::note(CollectiveFingerprint& fingerprint, const Tensor& x) const {
   distributed::note(fingerprint, x);
   if (!is_partial(fingerprint.placement)) return;
@@ -244,8 +247,8 @@ void DistributedContext::note(CollectiveFingerprint& fingerprint, const Tensor& 
   if (will_be_summed) fingerprint.placement = summed(fingerprint.placement);
 }
 
-// Whether the group's only member has what it takes.  (Of PEs that are ranks, a single caller is
-// not the only member.)
+// True for a group of one whose output is already its input.  (If PEs are the ranks, a single
+// caller is not the only member.)
 bool DistributedContext::changes_nothing(const Group& group,
                                          const CollectiveRequest& request) const {
   if (group.size() > 1 || state_->backend->world_size() != state_->backend->caller_count())
@@ -257,7 +260,7 @@ bool DistributedContext::changes_nothing(const Group& group,
          !runtime::is_sum(*takes.tensor.storage());
 }
 
-// Made when it is first needed: of many groups, most run nothing.
+// Connects the group when it first runs something, since most of many groups run nothing.
 std::shared_ptr<Communicator> DistributedContext::communicator_of(Group& group) {
   if (group.communicator == nullptr) group.communicator = state_->backend->connect(group.ranks);
   return group.communicator;
@@ -276,7 +279,7 @@ std::shared_ptr<Work::State> DistributedContext::make_work(
   return work;
 }
 
-// On a fiber of its own, which acts for the rank.
+// Runs `body` on a fiber of its own, which acts for the rank.
 void DistributedContext::start(const std::shared_ptr<Work::State>& work,
                                std::function<void()> body) {
   const auto fiber_local = std::make_shared<FiberLocal>();
@@ -292,7 +295,7 @@ void DistributedContext::start(const std::shared_ptr<Work::State>& work,
       });
 }
 
-// The failure of a work that nobody has waited for, which may be why others wait for ever.
+// Returns the failure of a work that nobody has waited for: it may be why others wait for ever.
 std::exception_ptr DistributedContext::unnoticed_failure() const {
   for (const auto& [rank, works] : state_->works) {
     for (const std::shared_ptr<Work::State>& work : works.all()) {
@@ -313,6 +316,7 @@ int DistributedContext::size_of(const Call& call) {
   return call.group->size();
 }
 
+// Gives each member the objects of all; the last to arrive wakes the others.
 // REQUIRES: the caller is a member of the group
 DistributedContext::Objects DistributedContext::exchange(std::string_view function,
                                                          const Call& call, std::any own,

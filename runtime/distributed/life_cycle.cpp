@@ -1,4 +1,5 @@
-// torch.distributed's default group: made, known to whom, and destroyed.
+// The life cycle of torch.distributed's default group: who makes it, who knows it, and who
+// destroys it.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,7 +51,7 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
                     "'{}'",
                     state_->backend->name(), name));
   }
-  std::unique_ptr<Backend> made;  // and unmade again if an argument is wrong
+  std::unique_ptr<Backend> made;  // destroyed again if an argument is wrong
   if (state_->backend == nullptr) made = factory(torch_, torch_.options().ccl.get());
   check_init(made == nullptr ? *state_->backend : *made, options);
   if (made != nullptr) state_->backend = std::move(made);
@@ -71,7 +72,7 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
 
 namespace {
 
-// There is one process, and nobody to meet: any URL will do that PyTorch knows a handler for.
+// There is one process and no rendezvous, so any URL with a scheme that PyTorch knows is accepted.
 void check_init_method(std::string_view url) {
   const std::string_view scheme = url.substr(0, url.find("://"));
   if (url.empty() || scheme == "env" || scheme == "tcp" || scheme == "file") return;
@@ -142,12 +143,13 @@ void DistributedContext::destroy_process_group(const ProcessGroup& group) {
   const bool ranks_run = state_->started_ranks &&
                          static_cast<int>(state_->returned_ranks.size()) < *state_->started_ranks;
   if (!is_rank && ranks_run) misuse("destroy_process_group while ranks run: join() them first");
-  wait_for_works();  // they use what goes now
+  wait_for_works();  // they use what is destroyed below
   if (is_rank) destroy_own_groups();
   leave_default_group();
 }
 
-// The rank's handles of them are of no use any more, though other ranks have not left yet.
+// After this the rank's handles to its groups are invalid, though other ranks may not have left
+// yet.
 void DistributedContext::destroy_own_groups() {
   for (const auto& [number, group] : std::map(state_->groups)) {
     const auto rank = group->rank_of(local().rank);
@@ -157,7 +159,7 @@ void DistributedContext::destroy_own_groups() {
   }
 }
 
-// The last to leave takes it down.
+// The last rank to leave destroys the group.
 void DistributedContext::leave_default_group() {
   if (local().kind == FiberLocal::Kind::rank) {
     state_->initialized_ranks.erase(local().rank);
@@ -193,7 +195,8 @@ int DistributedContext::get_rank(const ProcessGroup& group) const {
   return found == nullptr ? -1 : *found->rank_of(local().rank);
 }
 
-// As find(), but a group that has been destroyed is no group that the caller is not a member of.
+// As find(), but throws for a group that has been destroyed, instead of treating the caller as a
+// non-member.
 const Group* DistributedContext::member_group(const ProcessGroup& group) const {
   if (!group.is_non_member()) registered(group);
   return find(group);
@@ -211,7 +214,7 @@ std::string DistributedContext::get_backend(const ProcessGroup& group) const {
   return std::string(state_->backend->name());
 }
 
-// Who is not there, from the start.
+// Tells a new group's ledger which of its ranks have returned or were never started.
 void DistributedContext::note_absent_ranks(Group& group) {
   for (int rank = 0; rank < group.size() && state_->started_ranks; ++rank) {
     const int global = group.ranks[static_cast<std::size_t>(rank)];
@@ -228,7 +231,7 @@ void DistributedContext::ranks_start(int nprocs) {
   begin_anew();
 }
 
-// The caller's, whether they end well or not.
+// Waits for all works of the caller, whether they succeed or fail.
 void DistributedContext::wait_for_works() {
   for (const auto& work : std::vector(state_->works[local().rank].all())) {
     work->wait([&] { return work->describe_wait(); });
@@ -240,8 +243,8 @@ void DistributedContext::know_all_done(int rank) {
   state_->works[rank].timeline()->know(state_->issued_count);
 }
 
-// A rank may leave works behind: they end, as torch's do, but it should have waited for them.  It
-// is warned of them whether they had ended by then or not.
+// A rank may return before its works are done.  They run to their end, as torch's do, but the rank
+// is warned that it should have waited, even if they had ended by then.
 void DistributedContext::rank_ends() {
   constexpr int kMostWarnings = 5;
   const int rank = local().rank;
@@ -278,6 +281,7 @@ void DistributedContext::run_abandoned() {
   };
   state_->initialized_ranks.clear();
   state_->started_ranks.reset();
+  // A default group that was made for all, before spawn(), survives a run that failed.
   forget_groups(state_->initialized_for_all ? Forget::of_ranks : Forget::all);
   if (!state_->initialized_for_all) {
     state_->world.reset();
@@ -289,7 +293,7 @@ void DistributedContext::run_abandoned() {
   begin_anew();
 }
 
-// Calls are counted anew.
+// Resets the groups for the next run: their calls are counted anew.
 void DistributedContext::begin_anew() {
   for (const auto& [rank, works] : state_->works) {
     for (const std::shared_ptr<Work::State>& work : works.all()) work->release();

@@ -38,7 +38,8 @@ class LocalCommunicator : public Communicator {
   void abandon() override { meetings_.clear(); }
 
  private:
-  // Of one collective, those that have called.  They all wait, so their requests live.
+  // The calls of one collective so far.  The callers all wait, so pointers to their requests stay
+  // valid.
   struct Meeting {
     std::uint64_t operation = 0;
     std::size_t arrived = 0;
@@ -88,7 +89,7 @@ void LocalCommunicator::run(const CollectiveCall& call, const CollectiveRequest&
   meeting.operation = 0;
 }
 
-// The reduction over ranks of what they give as block `block`.
+// Returns the reduction over ranks of their input block `block`.
 sim::Value LocalCommunicator::reduce(const Requests& ranks, std::size_t block) {
   sim::MemoryStore& memory = simulation_.machine().memory();
   const ReduceOp op = ranks.front()->op;
@@ -148,7 +149,7 @@ void LocalCommunicator::exchange(const Requests& ranks) {
   }
 }
 
-// What each takes from each other is what that one gives it.
+// Writes to each rank's output for a peer what that peer gives to it.
 void LocalCommunicator::exchange_blocks(const Requests& ranks) {
   struct Write {
     const Block* target;

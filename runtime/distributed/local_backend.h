@@ -1,8 +1,8 @@
-// The backend `local`: the values of collectives and messages without a device, in no simulated
-// time, for tests of what programs compute.
+// The backend `local`: computes the values of collectives and messages without a device and in no
+// simulated time, to test what programs compute.
 //
-// A collective takes place when its last rank has called, and reductions go in the order of ranks,
-// one rounding to the type for each operation.
+// A collective takes place when its last rank has called.  Reductions go in rank order, and each
+// operation rounds once to the type.
 
 #pragma once
 

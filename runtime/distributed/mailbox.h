@@ -1,7 +1,8 @@
-// Sends and receives of one group that have not found each other yet.
+// Sends and receives of one group that have no match yet.
 //
-// Unbuffered, as gloo's: a message exists only once both sides have called.  A receive takes the
-// earliest send that fits it, a send the earliest receive: same sender (or any), receiver and tag.
+// Messages are unbuffered, as gloo's are: one exists only once both sides have called.  A receive
+// takes the earliest send that matches it, and a send the earliest receive: by sender (or any),
+// receiver and tag.
 
 #pragma once
 
@@ -23,22 +24,22 @@ namespace kernbench::distributed {
 struct Message {
   bool is_send = false;
   int own = 0;                              // global rank
-  std::optional<int> other = std::nullopt;  // of a receive: any
+  std::optional<int> other = std::nullopt;  // peer's global rank; nullopt: receive from any
   int tag = 0;
   Block block = {};
-  std::shared_ptr<std::any> objects = nullptr;  // instead of a block: what the receive gets
+  std::shared_ptr<std::any> objects = nullptr;  // replaces the block: the objects
   std::source_location location = {};
-  std::shared_ptr<Work::State> work = nullptr;  // finishes when the message is there
+  std::shared_ptr<Work::State> work = nullptr;  // finishes when the message has arrived
 };
 
 class Mailbox {
  public:
-  // The earliest that `message` fits, taken out; nullopt if there is none.
+  // Removes and returns the earliest message that matches; nullopt if there is none.
   std::optional<Message> take_match(const Message& message);
   void put(Message message);
 
  private:
-  // What messages must agree on to meet, but for the sender.
+  // The fields that must be equal for messages to match, except the sender.
   struct Address {
     int receiver = 0;
     int tag = 0;

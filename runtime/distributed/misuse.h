@@ -1,4 +1,4 @@
-// Errors of torch.distributed's users.
+// Functions that throw the errors of a misuse of torch.distributed.
 
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace kernbench::distributed {
 
-// Of the life cycle of groups.
+// For misuse of a group's life cycle.
 [[noreturn]] inline void misuse(std::string_view text) {
   throw CollectiveError("KB-R002", text);
 }
 
-// Of a call's arguments; PyTorch's ValueError and TypeError.
+// For wrong arguments of a call: PyTorch's ValueError and TypeError.
 [[noreturn]] inline void wrong_argument(std::string_view text) {
   throw CollectiveError("KB-C020", text);
 }

@@ -1,5 +1,5 @@
-// torch.distributed's collectives of host objects: of any type that can be copied, without
-// pickling, since all ranks are in one process.
+// torch.distributed's collectives of host objects.  An object may have any copyable type; it is
+// not pickled, since all ranks are in one process.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace kernbench::distributed {
 
-// Throws CollectiveMismatchError KB-C001.
+// For an object of another type than the caller expects.  Throws CollectiveMismatchError KB-C001.
 [[noreturn]] void throw_other_type(std::string_view function);
 
 template <class T>

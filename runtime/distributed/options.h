@@ -1,12 +1,12 @@
 // The keyword arguments of torch.distributed's functions.
 //
-// They come last in every function, and then the arguments before them that have defaults may be
-// left out: all_reduce(x, {.async_op = true}), isend(x, {.dst = 1, .group = g}).  A group alone
+// Options come last in every function, and then the arguments before them that have defaults may
+// be left out: all_reduce(x, {.async_op = true}), isend(x, {.dst = 1, .group = g}).  A group alone
 // stands for options with that group.
 //
-// src and dst are global ranks, as in PyTorch, even where a group is given; group_src and group_dst
-// are ranks in the group.  A timeout is accepted and not needed: what can never be done is found at
-// once.
+// src and dst are global ranks, as in PyTorch, even where a group is given; group_src and
+// group_dst are ranks in the group.  A timeout is accepted but not needed: a call that can never
+// complete is reported at once.
 
 #pragma once
 
@@ -21,11 +21,11 @@ namespace kernbench::distributed {
 
 using Timeout = std::optional<std::chrono::milliseconds>;
 
-// -1: whatever there is.
+// -1 means: use what the backend or the caller has.
 struct InitOptions {
   int world_size = -1;
   int rank = -1;
-  std::string init_method = {};  // accepted and ignored: there is but one process
+  std::string init_method = {};  // accepted and ignored: there is only one process
   Timeout timeout = std::nullopt;
 };
 
@@ -37,7 +37,7 @@ struct NewGroupOptions {
   bool sort_ranks = true;
 };
 
-// Options of a reduction whose operation is not given before them.
+// Options of a reduction that may include its operation, since none is given before them.
 struct ReductionOptions {
   ReduceOp op = ReduceOp::sum;
   ProcessGroup group = {};
@@ -73,7 +73,7 @@ struct SendOptions {
 };
 
 struct RecvOptions {
-  std::optional<int> src = std::nullopt;  // and no group_src: from any rank
+  std::optional<int> src = std::nullopt;  // any rank if group_src is not given either
   ProcessGroup group = {};
   int tag = 0;
   std::optional<int> group_src = std::nullopt;

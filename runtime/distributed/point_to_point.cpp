@@ -1,4 +1,4 @@
-// torch.distributed's messages.
+// torch.distributed's point-to-point messages.
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ runtime::FlightRecorder::Id DistributedContext::record(const MessageCall& wanted
                     .issued = simulation.now()});
 }
 
-// Outside of spawn() a rank is alone, unless it is the driver of all.
+// Outside of spawn() no other rank exists, unless a single driver acts for all of them.
 void DistributedContext::check_peer_can_call(const Message& message) const {
   const bool is_alone =
       local().kind == runtime::FiberLocal::Kind::unbound && !backend().has_single_driver();
@@ -58,7 +58,7 @@ void DistributedContext::check_peer_can_call(const Message& message) const {
       ExitCode::collective_misuse);
 }
 
-// Without what it moves.
+// Makes the message without the tensor or objects that it moves.
 Message DistributedContext::message_of(const Call& call, const MessageCall& wanted) const {
   Message message{.is_send = wanted.is_send, .own = local().rank, .tag = wanted.tag};
   if (wanted.is_send || wanted.peer || wanted.group_peer) {
@@ -70,8 +70,9 @@ Message DistributedContext::message_of(const Call& call, const MessageCall& want
   return message;
 }
 
-// The tensor that a message moves from or to.  A rank that waits for its send cannot write to the
-// tensor meanwhile, so that the tensor itself will do; one that goes on sends the version of now.
+// Returns the tensor that a message reads or writes.  A rank that blocks in send() cannot write to
+// the tensor meanwhile, so the tensor itself is used; an isend() uses a snapshot of its present
+// values.
 Tensor DistributedContext::tensor_of(const Message& message, const Tensor& x,
                                      bool is_blocking) const {
   runtime::check_may_touch(x, message.is_send ? runtime::Touch::reads : runtime::Touch::writes,
@@ -79,7 +80,7 @@ Tensor DistributedContext::tensor_of(const Message& message, const Tensor& x,
   return message.is_send && !is_blocking ? runtime::snapshot_of(x) : x;
 }
 
-// Sends and receives meet in the group's mailbox; whoever comes second moves the elements, on a
+// Sends and receives meet in the group's mailbox.  The second to come moves the elements, on a
 // fiber of its own, since its rank need not wait.
 Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
                               std::shared_ptr<std::any> objects) {
@@ -98,6 +99,7 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
   message.work->is_message = true;
   message.work->peer = message.other;
   message.work->group = call->group->weak_from_this();
+  // A send that carries a snapshot does not keep x in use: later writes to x cannot change it.
   const bool uses_tensor =
       message.objects == nullptr && message.block.tensor.storage() == x.storage();
   if (uses_tensor) message.work->keep(x, !wanted.is_send);
@@ -241,8 +243,8 @@ std::vector<Work> DistributedContext::batch_isend_irecv(const std::vector<P2POp>
   return works;
 }
 
-// A batch is one call: nothing of it happens if a part of it is refused, and its sends carry what
-// their tensors hold now, even if a receive that stands before them in the list is to write there.
+// Checks a batch as one call: nothing of it happens if a part is refused, and its sends carry the
+// values that their tensors hold now, even if an earlier receive in the list will overwrite them.
 void DistributedContext::prepare(std::vector<MessageCall>& calls,
                                  const std::vector<P2POp>& ops) const {
   Group* const group = find(ops.front().group);

@@ -11,13 +11,13 @@ namespace kernbench::distributed {
 
 struct Group;
 
-// True if these are options of a function of torch.distributed with a member `group`.
+// True if Options are the options of a torch.distributed function and have a member `group`.
 template <class Options>
 inline constexpr bool kTakesGroup = false;
 
-// A handle to a group of ranks.  One that refers to none stands for the default group, as torch's
-// None and group.WORLD do.  Where options are wanted, a group alone stands for those with that
-// group: barrier(g) is barrier({.group = g}).
+// A handle to a group of ranks.  An empty handle stands for the default group, as torch's None and
+// group.WORLD do.  Where options are expected, a group alone stands for options with that group:
+// barrier(g) is barrier({.group = g}).
 class ProcessGroup {
  public:
   ProcessGroup() = default;
@@ -39,7 +39,7 @@ class ProcessGroup {
   bool is_default() const { return group_ == nullptr && !is_non_member_; }
   bool is_non_member() const { return is_non_member_; }
 
-  // Of a group that new_group() made.  Throws CollectiveError KB-R002 for the others.
+  // For a group that new_group() made.  Throw CollectiveError KB-R002 for any other handle.
   int size() const;
   const std::string& group_name() const;
   const std::string& group_desc() const;
@@ -56,7 +56,7 @@ class ProcessGroup {
   bool is_non_member_ = false;
 };
 
-// What new_group() returns on a rank that is no member.
+// The value that new_group() returns on a rank that is no member.
 struct GroupMember {
   static const ProcessGroup NON_GROUP_MEMBER;
 };

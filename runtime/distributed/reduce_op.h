@@ -9,22 +9,22 @@
 
 namespace kernbench {
 
-// In PyTorch's order.  avg is the sum divided by the number of ranks (AverageDivisors says when).
-// band, bor and bxor are for integers, of which there are none here, and premul_sum is NCCL's: they
-// are refused by name.
+// The order is PyTorch's.  avg is the sum divided by the number of ranks (AverageDivisors says
+// when it is divided).  band, bor and bxor need integers, which no dtype here has, and premul_sum
+// is NCCL's: all four are refused by name.
 enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_sum };
 
 // "SUM", "AVG", ...
 std::string_view name_of(ReduceOp op);
 
-// The two divisors of an average (ADR-0160): each rank's elements by `before`, and their sum by
-// `after`. The product of both is the number of ranks.
+// The two divisors of an average (ADR-0160): each rank's elements are divided by `before`, and
+// their sum by `after`.  The product of both is the number of ranks.
 //
-// bf16 and f32 are divided after the sum alone, since a sum of ranks is far from their limits.  f16
-// ends at 65,504: `before` is the smallest power of two that is not below the number of ranks, so
-// that no sum of finite elements overflows.  Dividing by it is exact but for elements that become
-// smaller than 2^-14, of which f16 has fewer bits; each addition rounds to the type, as for a sum;
-// the division by `after` is one rounding more.
+// bf16 and f32 are divided after the sum alone, since a sum over ranks stays far from their
+// limits.  f16 ends at 65,504: `before` is the smallest power of two that is not below the number
+// of ranks, so that no sum of finite elements overflows.  Dividing by it is exact except for
+// elements that become smaller than 2^-14, where f16 has fewer bits.  Each addition rounds to the
+// type, as for a sum; the division by `after` adds one rounding.
 struct AverageDivisors {
   double before = 1;
   double after = 1;

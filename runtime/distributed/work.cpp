@@ -82,9 +82,9 @@ void Work::State::wait(runtime::DescribeWait describe) {
   if (!is_done) done.wait(simulation, describe);
 }
 
-// In one turn of its fiber nothing else happens, so a second look would find what the first did:
-// what is due next comes before it.  So it does when a rank has looked at many works and
-// waited for nothing else: it may make a new one for each look.
+// Nothing else happens during one turn of a fiber, so a second look in that turn would find the
+// same: the next due event is run before it.  The same holds once a rank has looked at many works
+// and waited for nothing else, since it may issue a new work for each look.
 void Work::State::poll() {
   constexpr int kFreeLooks = 1'000;
   constexpr int kMostStalls = 20'000;
@@ -112,7 +112,7 @@ bool Work::State::is_settled() const {
   return is_done && operation->is_known_to_be_done() && (is_waited_for || failure == nullptr);
 }
 
-// The last one that is done on a stream stands for all before it.
+// A work that is done implies that all works before it on its stream are done.
 void WorkList::forget_what_is_settled() {
   std::set<const runtime::Timeline*> later;  // never iterated
   for (std::shared_ptr<Work::State>& work : std::views::reverse(works_)) {

@@ -19,7 +19,7 @@ class Timeline;
 
 namespace kernbench::distributed {
 
-// As c10d's WorkResult.
+// c10d's WorkResult.
 enum class WorkResult : std::uint8_t { success, timeout, comm_error, unknown };
 
 // A handle; copies refer to the same work.  It belongs to the rank that issued it.
@@ -33,22 +33,24 @@ class Work {
   bool defined() const { return state_ != nullptr; }
   explicit operator bool() const { return defined(); }
 
-  // Blocks until it is done; false if its run ended before, as after c10d's abort().  Works may be
-  // waited for in any order, any number of times.  Throws what the work failed with;
-  // CollectiveError KB-C010 on another rank than its own, KB-R002 for None.
-  // The timeout is accepted and not needed: what can never be done is a deadlock, and reported.
+  // Blocks until the work is done; returns false if its run ended before, as after c10d's abort().
+  // Works may be waited for in any order, any number of times.  Throws what the work failed with;
+  // CollectiveError KB-C010 on a rank that did not issue it, KB-R002 for None.
+  // The timeout is accepted but not needed: a work that can never be done is reported as a
+  // deadlock.
   bool wait(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
   void synchronize() const { wait(); }
 
-  // Whether it is done, well or not.  Asking takes no simulated time; but a rank that asks again,
-  // and has waited for nothing since, first lets time go on to the next event, so that a loop that
-  // polls ends.  One that asks for ever gets DeadlockError KB-D002.  So with is_success().
+  // True if the work is done, well or not.  Asking takes no simulated time, but a rank that asks
+  // again and has waited for nothing since first lets time advance to the next event, so that a
+  // polling loop ends.  A rank that asks for ever gets DeadlockError KB-D002.  is_success()
+  // behaves the same.
   bool is_completed() const;
-  bool is_success() const;               // it is done, and well
+  bool is_success() const;               // done without failure
   std::exception_ptr exception() const;  // what it failed with, or nullptr
-  WorkResult get_future_result() const;  // unknown: it is not done; as is_completed()
+  WorkResult get_future_result() const;  // unknown until done; polls as is_completed() does
   std::vector<Tensor> result() const;    // the tensors that it wrote; waits
-  int source_rank() const;  // of a recv that is done: the sender's global rank, else -1
+  int source_rank() const;               // of a completed recv: the sender's global rank; else -1
   std::uint64_t get_sequence_number() const;  // of the collective in its group
   Time get_duration() const;                  // simulated, from its issue to its end
 
@@ -56,7 +58,7 @@ class Work {
   State& checked() const;
 
   std::shared_ptr<State> state_;
-  std::vector<Tensor> written_;  // by handles alone: the runtime keeps no tensor of what is done
+  std::vector<Tensor> written_;  // kept by handles only, not by the runtime
 };
 
 }  // namespace kernbench::distributed

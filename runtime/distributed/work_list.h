@@ -1,4 +1,4 @@
-// The works of a rank.
+// The works that a rank has issued.
 
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace kernbench::distributed {
 
-// A rank's works that its rank does not know to be done, or that have failed without being waited
-// for; in the order of their issue.
+// A rank's works, in the order of issue, that the rank does not know to be done, or that failed
+// and were not waited for.
 class WorkList {
  public:
   WorkList();
 
-  // The timeline of all that the rank has issued.
+  // The timeline of all operations that the rank has issued.
   const std::shared_ptr<runtime::Timeline>& timeline() const { return timeline_; }
   void add(std::shared_ptr<Work::State> work);
   std::shared_ptr<Work::State> take_last();  // null: there is none
-  // With some that are settled.
+  // May contain works that are settled already.
   const std::vector<std::shared_ptr<Work::State>>& all() const { return works_; }
 
  private:
@@ -29,7 +29,7 @@ class WorkList {
 
   std::shared_ptr<runtime::Timeline> timeline_;
   std::vector<std::shared_ptr<Work::State>> works_;
-  std::size_t forget_at_ = 0;  // of this size: so that each is looked at a few times only
+  std::size_t forget_at_ = 0;  // size at which settled works are erased
 };
 
 }  // namespace kernbench::distributed

@@ -28,50 +28,52 @@ struct Work::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // Keeps a tensor in use until the work is done; `writes`: which is to write it.
+  // Keeps a tensor in use until the work is done.  `writes`: the work will write it.
   void keep(const Tensor& tensor, bool writes);
-  // True if nobody has to be told of it any more: the host knows that it is done, and how.
+  // True if nobody has to be told about the work any more: the host knows that it is done, and how
+  // it ended.
   bool is_settled() const;
-  // The host knows that it is done.
+  // Records that the host knows that the work is done.
   void know() const { operation->stream->know(operation->number); }
-  // True if it is under way and will write what the tensor, or a view of it, lies in.
+  // True if the work is under way and will write elements that the tensor, or a view of it,
+  // shares.
   bool will_write(const Tensor& tensor) const;
   void finish(std::exception_ptr how);
-  // Uses no tensor any more: it is done, or the run is over.
+  // Ends the use of all tensors: the work is done, or the run is over.
   void release();
-  // A look that finds it not done.
+  // Records a poll that finds the work not done; may let simulated time advance.
   void poll();
-  // Describes, for reports, what its rank waits for.
+  // Describes for reports what the waiting rank waits for.
   std::string describe_wait() const;
   // The functions of a FiberLocal::Activity whose object is a Work::State.
   static std::string describe(const void* state);
   static std::vector<int> missing_ranks(const void* state);
-  // Blocks the current fiber, or drives the engine, until it is done.
+  // Blocks the current fiber, or drives the engine, until the work is done.
   void wait(runtime::DescribeWait describe);
 
   const std::shared_ptr<runtime::Simulation> owner;  // a handle may outlive its context
   runtime::Simulation& simulation;
   const std::shared_ptr<const runtime::OperationUnderWay> operation;
   int rank = 0;                                             // global
-  const std::string& description = operation->description;  // with its line
+  const std::string& description = operation->description;  // includes the call site
   std::uint64_t sequence = 0;
   struct Use {
     Tensor tensor;
     bool writes = false;
   };
-  std::vector<Use> uses;  // host reads of them wait until it is done
+  std::vector<Use> uses;  // host reads of these tensors wait until the work is done
   int source_rank = -1;
-  bool is_message = false;     // else a collective
+  bool is_message = false;     // false: a collective
   std::optional<int> peer;     // of a message: the rank that must call too; nullopt: any
-  std::weak_ptr<Group> group;  // that it is of
+  std::weak_ptr<Group> group;  // in which it was issued
   runtime::FlightRecorder::Id flight = 0;
-  Time polled_at{0};              // when it was looked at last and was not done
-  std::uint64_t polled_turn = 0;  // of the scheduler, likewise
+  Time polled_at{0};              // time of the last poll that found it not done
+  std::uint64_t polled_turn = 0;  // scheduler turn of that poll
   Time issued{0};
   Time ended{0};
   bool is_done = false;
-  bool is_aborted = false;     // done, because the run ended before
-  bool is_waited_for = false;  // or its end was seen otherwise: by a look, or a host read
+  bool is_aborted = false;     // ended because the run ended first
+  bool is_waited_for = false;  // or its end was seen by a poll or a host read
   std::exception_ptr failure;
   runtime::Event done;
 };

@@ -33,7 +33,7 @@ namespace {
 constexpr std::size_t kSignalStackBytes = 64 * 1024;
 
 std::mutex watches_mutex;
-FaultWatch* watches = nullptr;  // written under the mutex; the handler reads without
+FaultWatch* watches = nullptr;  // written under the mutex; the handler reads it without
 volatile sig_atomic_t chained = 0;
 volatile sig_atomic_t named = 0;
 
@@ -41,7 +41,7 @@ struct Fault {
   int signal;
   std::string_view what;
   std::string_view why;
-  struct sigaction previous;  // what was there before
+  struct sigaction previous;  // the previous handler
 };
 std::array<Fault, 4> faults = {{
     {SIGSEGV, "segmentation fault", "a null or dangling pointer, or an index out of range", {}},
@@ -61,7 +61,8 @@ const FaultWatch* watch_of(const void* address) {
   return nullptr;
 }
 
-// The fiber on whose stack the faulting code ran; nullptr: on none, or it cannot be told.
+// Returns the fiber on whose stack the faulting code ran; nullptr if on none, or if that is
+// unknown.
 const Fiber* fiber_at_fault(const void* context) {
   const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
@@ -73,14 +74,14 @@ const Fiber* fiber_at_fault(const void* context) {
   static_cast<void>(machine);
 #endif
   for (const FaultWatch* watch = watches; watch != nullptr; watch = watch->next()) {
-    if (!watch->pool().contains(frame)) continue;  // fibers of others may end meanwhile
+    if (!watch->pool().contains(frame)) continue;  // fibers of other pools may end meanwhile
     const Fiber* fiber = watch->current();
     if (fiber != nullptr && fiber->has_on_stack(frame)) return fiber;
   }
   return nullptr;
 }
 
-// What follows does only what is async-signal-safe: the fault may have happened inside malloc.
+// All functions below are async-signal-safe: the fault may have happened inside malloc.
 
 void say(std::string_view text) {
   [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text.data(), text.size());
@@ -121,12 +122,13 @@ void name_fiber(const Fiber& fiber, const Fault& fault, const siginfo_t& info) {
   end_process(static_cast<int>(ExitCode::host_limit));
 }
 
-// Whether code has faulted; else somebody has sent the signal.
+// True if code has faulted; otherwise the signal was sent.
 bool is_fault(const siginfo_t& info) {
   return info.si_code > 0;
 }
 
-// Returning executes the access again, then under the default action; what was sent comes again.
+// After a fault, returning repeats the access under the default action; a sent signal is raised
+// again.
 void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& previous = fault_of(signal).previous;
   if (!is_fault(*info) && previous.sa_handler == SIG_IGN) return;
@@ -136,7 +138,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
     if (!is_fault(*info)) raise(signal);
     return;
   }
-  chained = 1;  // a previous handler that comes back to us shall not go round for ever
+  chained = 1;  // prevents a loop through a previous handler that calls ours
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(signal, info, context);
   } else {
@@ -169,7 +171,7 @@ void give_thread_a_signal_stack() {
   sigaltstack(&stack, nullptr);
 }
 
-// Again whenever another handler has taken the place of ours.
+// Installs our handler, again if another one has replaced it.
 void install(Fault& fault) {
   struct sigaction present {};
   sigaction(fault.signal, nullptr, &present);

@@ -1,10 +1,10 @@
-// Tells the user in which rank or kernel a fault is, instead of a bare "Segmentation fault".
+// Reports which rank or kernel a fault is in, instead of a bare "Segmentation fault".
 //
-// Process-wide, as signals are: while a FaultWatch is made, a handler for SIGSEGV, SIGBUS, SIGFPE
-// and SIGILL is installed, on an alternate stack of the making thread (kept to the end of the
-// process).  A fault on a guard page of a watched pool ends the process with KB-R005 and exit code
-// 71.  Any other fault of code on a fiber is named (KB-R014, once), and then, as one outside of
-// fibers at once, goes to the handler that was there before, or ends the process by its signal.
+// The handlers are process-wide, as signals are.  While a FaultWatch exists, SIGSEGV, SIGBUS,
+// SIGFPE and SIGILL have a handler on an alternate stack of the thread that made it (kept to the
+// end of the process).  A fault on a guard page of a watched pool ends the process with KB-R005
+// and exit code 71.  Any other fault of code on a fiber is reported (KB-R014, once); then, like a
+// fault outside of fibers, it goes to the previous handler, or ends the process by its signal.
 // AddressSanitizer builds leave this to the sanitizer.
 
 #pragma once
@@ -18,7 +18,7 @@ class StackPool;
 
 class FaultWatch {
  public:
-  // `current` is the fiber that uses the pool's stacks at present.
+  // `current` is the fiber that runs on one of the pool's stacks at present.
   // REQUIRES: pool and current outlive this
   FaultWatch(const StackPool& pool, const std::atomic<Fiber*>& current);
   ~FaultWatch();
@@ -32,7 +32,7 @@ class FaultWatch {
  private:
   const StackPool& pool_;
   const std::atomic<Fiber*>& current_;
-  FaultWatch* next_ = nullptr;  // all watches of the process
+  FaultWatch* next_ = nullptr;  // list of all watches of the process
 };
 
 }  // namespace kernbench::runtime

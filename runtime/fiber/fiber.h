@@ -1,4 +1,4 @@
-// A fiber as its users see it: who it is, what it waits for, how it ended.
+// A fiber as its users see it: its name, what it waits for, and how it ended.
 
 #pragma once
 
@@ -22,14 +22,15 @@ namespace kernbench::runtime {
 class Fiber;
 class FiberScheduler;
 
-// Says what a parked fiber waits for.  Called for reports only, on the main stack.
+// Describes what a parked fiber waits for.  It is called for reports only, on the main stack.
 using DescribeWait = FunctionRef<std::string()>;
 
-// Writes a fiber's name into the buffer and returns its length.  Must not allocate nor throw: the
-// report of a stack overflow calls it too.
+// Writes a fiber's name into the buffer and returns its length.  It must not allocate or throw:
+// the report of a stack overflow calls it too.
 using NameWriter = std::size_t (*)(const void* local, std::span<char> buffer) noexcept;
 
-// A text, which is copied, or a function that makes one out of Fiber::local() when asked.
+// A fiber's name: a text, which is copied, or a function that makes one from Fiber::local() on
+// demand.
 class FiberName {
  public:
   FiberName(std::string_view text) : text_(text) {}  // implicit: spawn("rank 0", ...)
@@ -58,8 +59,8 @@ struct FiberResult {
 
 using FiberEnd = std::function<void(Fiber&, FiberResult)>;
 
-// Made by FiberScheduler::spawn() and valid until its FiberEnd has returned; then the object is
-// used for another fiber.
+// A fiber is made by FiberScheduler::spawn() and valid until its FiberEnd has returned; then the
+// object is used for another fiber.
 class Fiber {
  public:
   enum class State : std::uint8_t {
@@ -76,23 +77,23 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
 
   std::string name() const;
-  // As name(), cut to the buffer's size.  Async-signal-safe.
+  // Writes name(), cut to the buffer's size.  Async-signal-safe.
   std::size_t write_name(std::span<char> buffer) const noexcept;
 
-  // What the owner gave to spawn(): the rank or the kernel that this fiber runs.
+  // The pointer that its owner gave to spawn(): the state of the rank or kernel that it runs.
   void* local() const { return local_; }
   State state() const { return state_; }
   bool is_cancelled() const { return cancelled_; }
 
-  // What it waits for, in the words given to park(); empty if it is not parked.
+  // The description given to park(); empty if the fiber is not parked.
   std::string waits_for() const;
-  // Whether a frame of that address is the fiber's own.  Async-signal-safe.
+  // True if a frame with that address is the fiber's own.  Async-signal-safe.
   bool has_on_stack(const void* frame) const noexcept {
     return frame >= stack_.bottom && frame < stack_.top();
   }
-  // In how many waits it was told that its run is over, if it is.
+  // The number of waits in which Cancelled was thrown; 0 unless its run is over.
   int ignored_cancellations() const { return cancelled_throws_; }
-  // When it parked last.
+  // The time at which it parked last.
   Time waits_since() const { return waits_since_; }
 
  private:
@@ -100,16 +101,16 @@ class Fiber {
   friend class FiberSwitchProbe;  // benches/micro/fiber_switch_benchmark.cpp
   struct MainCall;
 
-  // What libstdc++ keeps per thread and Boost.Context before 1.88 does not switch: the exceptions
-  // being handled, and how many are in flight.  As __cxa_eh_globals, its padding included, so that
-  // it is moved by whole words.
+  // The per-thread state of libstdc++ that Boost.Context before 1.88 does not switch: the
+  // exceptions being handled, and the number in flight.  Its layout is that of __cxa_eh_globals,
+  // with the padding, so that it is moved by whole words.
   struct ExceptionGlobals {
     void* caught = nullptr;
     unsigned int uncaught = 0;
     unsigned int padding = 0;
   };
 
-  // Written by the simulating thread alone, and read by any.
+  // Only the simulating thread writes it; any thread may read it.
   class SharedState {
    public:
     operator State() const { return value_.load(std::memory_order_relaxed); }
@@ -122,19 +123,19 @@ class Fiber {
     std::atomic<State> value_ = State::finished;
   };
 
-  // Hot: what a switch touches, one cache line.
+  // Hot: the fields that a switch touches, in one cache line.
   alignas(64) void* other_side_ = nullptr;  // a boost::context::fiber, see fiber_switch.cpp
   FiberScheduler* scheduler_ = nullptr;
   ExceptionGlobals exception_globals_;
   DescribeWait describe_;
   Time waits_since_{0};
-  std::uint32_t generation_ = 0;  // counts the fibers that this object has been
+  std::uint32_t generation_ = 0;  // counts the fibers that have used this object
   SharedState state_;
   bool wake_pending_ = false;  // woken while it ran: the next park() does not wait
   bool cancelled_ = false;
   std::uint8_t cancelled_throws_ = 0;
 
-  // Cold.
+  // Cold: all other fields.
   [[no_unique_address]] StackAnnotation annotation_;
   MainCall* main_call_ = nullptr;  // not null while it is in call_on_main()
   Stack stack_;

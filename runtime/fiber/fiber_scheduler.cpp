@@ -15,7 +15,7 @@ namespace kernbench::runtime {
 
 namespace {
 
-// It has unwound the fiber, and would end the thread, which is everybody's.
+// pthread_exit() has unwound the fiber and would end the thread, which runs all others too.
 [[noreturn]] void die_of_pthread_exit(const Fiber& fiber) {
   std::fflush(stdout);
   fmt::print(stderr,
@@ -81,7 +81,7 @@ void FiberScheduler::unlink(Fiber& fiber) {
 
 namespace {
 
-// For a body that has thrown Cancelled although nobody has cancelled its fiber.
+// The error for a body that throws Cancelled although its fiber was not cancelled.
 std::exception_ptr thrown_by_the_user() {
   return std::make_exception_ptr(CollectiveError(
       "KB-R015",
@@ -91,7 +91,7 @@ std::exception_ptr thrown_by_the_user() {
 
 }  // namespace
 
-// Runs on the fiber's stack.  Nothing may leave it: there is no frame below to catch it.
+// Runs on the fiber's stack.  No exception may leave it: there is no frame below to catch one.
 // (A forced unwind has no object behind the reference that catches it.)
 [[gnu::no_sanitize("null")]] void FiberScheduler::run_body(Fiber& fiber) noexcept {
   fiber.result_ = {};
@@ -156,7 +156,7 @@ void FiberScheduler::unwind_all() {
   }
 }
 
-// Main stack.  A pending start or resumption finds another generation and does nothing.
+// Runs on the main stack.  A pending start or resumption sees a new generation and does nothing.
 void FiberScheduler::unwind(Fiber& fiber) {
   switch (fiber.state_) {
     case Fiber::State::starting:

@@ -1,8 +1,8 @@
-// The members of FiberScheduler that switch stacks.  Nothing else in kernbench does.
+// The members of FiberScheduler that switch stacks.  No other code in kernbench does.
 //
-// What they cost is mispredicted returns, about 10 ns each: the processor predicts a return by the
-// calls it has seen, and after a switch those are another stack's.  So park() and on_resume() reach
-// the jump without a frame in between, and leave by KERNBENCH_RETURNS_BY_JUMP.
+// Their cost is mispredicted returns, about 10 ns each: the processor predicts a return from the
+// calls it has seen, which after a switch are those of another stack.  So park() and on_resume()
+// reach the jump without a frame in between, and return by KERNBENCH_RETURNS_BY_JUMP.
 
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -28,9 +28,10 @@ namespace kernbench::runtime {
 
 namespace context = boost::context;
 
-// Makes a function end in a jump to its return address, which is predicted by where such jumps led
-// before: a round trip costs 17 ns then instead of 37 (raw Boost.Context: 10).  Not where the
-// processor guards return addresses (a shadow stack, which Boost.Context could not switch anyhow).
+// Makes a function end in a jump to its return address, which is predicted from earlier targets of
+// such jumps: a round trip then costs 17 ns instead of 37 (raw Boost.Context: 10).  It is off
+// where the processor guards return addresses (a shadow stack, which Boost.Context could not
+// switch anyhow).
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__CET__)
 #define KERNBENCH_RETURNS_BY_JUMP [[gnu::function_return("thunk-extern")]]
 asm(R"(
@@ -56,12 +57,12 @@ struct Fiber::MainCall {
 
 namespace {
 
-// Boost saves the exception globals itself from 1.88 on.  Twice would undo it.
+// Boost saves the exception globals itself from 1.88 on.  Saving them twice would undo it.
 constexpr bool kSwapExceptionGlobals = BOOST_VERSION < 108800;
 constexpr int kCancelledThrows = 3;
 
-// Fiber::other_side_ holds the continuation of whichever side is not running: of the fiber while it
-// is parked, of the main stack while the fiber runs.
+// Fiber::other_side_ holds the continuation of the side that is not running: the fiber's while it
+// is parked, the main stack's while the fiber runs.
 static_assert(sizeof(context::fiber) == sizeof(void*) && alignof(context::fiber) == alignof(void*));
 
 context::fiber& continuation(void*& storage) {
@@ -73,16 +74,16 @@ context::fiber& continuation(void*& storage) {
   other = std::move(other).resume();
 }
 
-// Raises the sticky flags of this thread's floating-point status, which the fiber to be made
-// inherits.  They are part of what a switch restores, and restoring another value than the present
-// one costs 35 ns or more: once all are up, no calculation changes it.
+// Raises the sticky flags of this thread's floating-point status, which a new fiber inherits.  A
+// switch restores them, and restoring a value other than the present one costs 35 ns or more; once
+// all are raised, no calculation changes them.
 void raise_sticky_flags() {
 #if defined(__SSE__)
   _mm_setcsr(_mm_getcsr() | _MM_EXCEPT_MASK);
 #endif
 }
 
-// The pool gets the stack back from FiberScheduler::finish().
+// FiberScheduler::finish() returns the stack to the pool, so this does nothing.
 struct BorrowedStack {
   void deallocate(context::stack_context&) noexcept {}
 };
@@ -99,8 +100,8 @@ struct BorrowedStack {
 
 }  // namespace
 
-// Main stack: runs the fiber until it leaves.  The globals are swapped on this side of the switch,
-// because on the fiber's side they are wrong for what the switch itself throws.
+// On the main stack: runs the fiber until it leaves.  The globals are swapped on this side of the
+// switch, because on the fiber's side they are wrong for exceptions of the switch itself.
 [[gnu::always_inline]] inline void FiberScheduler::enter(Fiber& fiber) {
   FiberScheduler& scheduler = *fiber.scheduler_;
   scheduler.current_.store(&fiber, std::memory_order_relaxed);
@@ -118,7 +119,7 @@ struct BorrowedStack {
   scheduler.current_.store(nullptr, std::memory_order_relaxed);
 }
 
-// Fiber: back to enter(), until it is entered again.
+// On the fiber: returns to enter(), until the fiber is entered again.
 [[gnu::always_inline]] inline void FiberScheduler::leave(Fiber& fiber) {
   if constexpr (!kSwapExceptionGlobals) {
     fiber.exception_globals_.uncaught = static_cast<unsigned int>(std::uncaught_exceptions());
@@ -143,10 +144,10 @@ KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::on_resume(void* object, std::uint
 
 [[gnu::always_inline]] inline void FiberScheduler::resume(Fiber& fiber) {
   KB_CHECK(current() == nullptr, "a fiber is resumed from inside another");
-  // Not an atomic increment: only this thread writes it.
+  // Not an atomic increment, since only this thread writes it.
   turn_.store(turn_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 #if defined(KERNBENCH_TSAN)
-  __tsan_release(&turn_);  // which it does not see here: this file is not instrumented
+  __tsan_release(&turn_);  // this file is not instrumented, so TSan does not see it
 #endif
   enter(fiber);
   const bool is_parked = fiber.state_ == Fiber::State::waiting;
@@ -155,7 +156,8 @@ KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::on_resume(void* object, std::uint
   settle(fiber);
 }
 
-// What a fiber may want other than to be parked.
+// Handles the requests of a fiber that has left other than to park: call_on_main(), its end, and
+// giving up.
 [[gnu::noinline]] void FiberScheduler::settle(Fiber& fiber) {
   while (Fiber::MainCall* call = fiber.main_call_) {
     try {
@@ -205,7 +207,7 @@ KERNBENCH_RETURNS_BY_JUMP void FiberScheduler::park(DescribeWait describe) {
     throw_cancelled(*fiber);
 }
 
-// Cancelled cannot leave a destructor, and must not be swallowed for ever.
+// Gives up a fiber that swallows Cancelled repeatedly, or would throw it out of a destructor.
 void FiberScheduler::throw_cancelled(Fiber& fiber) {
   if (fiber.cancelled_throws_ >= kCancelledThrows || std::uncaught_exceptions() > 0) give_up(fiber);
   ++fiber.cancelled_throws_;

@@ -1,4 +1,4 @@
-// A reference to a callable: two words, owns nothing, allocates nothing.
+// A reference to a callable: two words, without ownership or allocation.
 
 #pragma once
 
@@ -13,8 +13,8 @@ namespace kernbench::runtime {
 template <class Signature>
 class FunctionRef;
 
-// Must not outlive the callable.  Fine for parameters: a temporary lambda lives until the call that
-// it is passed to returns, and a parked fiber has not returned.
+// It must not outlive the callable.  As a parameter it is safe: a temporary lambda lives until the
+// call that takes it returns, and a parked fiber has not returned.
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:

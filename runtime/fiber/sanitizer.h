@@ -1,7 +1,8 @@
-// Tells AddressSanitizer or ThreadSanitizer about stack switches.  Costs nothing in other builds.
+// Informs AddressSanitizer or ThreadSanitizer about stack switches.  It costs nothing in other
+// builds.
 //
-// Without it an exception deep in a fiber ends in a false "stack-buffer-underflow", and
-// ThreadSanitizer takes what a fiber calls for calls of whoever resumed it.
+// Without it, an exception deep in a fiber causes a false "stack-buffer-underflow", and
+// ThreadSanitizer attributes a fiber's calls to whoever resumed it.
 
 #pragma once
 
@@ -34,14 +35,14 @@
 
 namespace kernbench::runtime {
 
-// Forgets what the frames of a finished fiber marked as out of bounds.
+// Clears the poison that frames of a finished fiber left on its stack.
 inline void unpoison([[maybe_unused]] void* bottom, [[maybe_unused]] std::size_t size) {
 #if defined(KERNBENCH_ASAN)
   ASAN_UNPOISON_MEMORY_REGION(bottom, size);
 #endif
 }
 
-// What only a leaked stack refers to is leaked on purpose too.
+// Tells the leak checker that memory to which only a leaked stack refers is leaked on purpose.
 inline void keep_reachable([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) {
 #if defined(KERNBENCH_ASAN)
   __lsan_register_root_region(bottom, size);
@@ -83,8 +84,8 @@ class StackAnnotation {
   std::size_t main_size_ = 0;
   void* main_fake_stack_ = nullptr;
 #elif defined(KERNBENCH_TSAN)
-  // Only from code that is not instrumented itself (fiber_switch.cpp, see CMakeLists.txt): what
-  // enters a function on one side and leaves it on the other would unbalance both.
+  // These may be called only from code that is not instrumented (fiber_switch.cpp, see
+  // CMakeLists.txt): a function entered on one side and left on the other would unbalance both.
   StackAnnotation() = default;
   ~StackAnnotation() {
     if (fiber_ != nullptr) __tsan_destroy_fiber(fiber_);

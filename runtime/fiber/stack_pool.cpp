@@ -22,10 +22,11 @@ namespace {
 constexpr std::size_t kStacksPerSlab = 64;  // bits of Slab::guarded
 constexpr std::size_t kSmallestStack = 16 * 1024;
 
-// The tops of stacks, their hottest part, would all lie at the same offset in a page and fight for
-// the same few sets of the caches.  Neighbours start at eight different offsets instead.
+// Otherwise the tops of stacks, their hottest part, would all lie at the same offset in a page and
+// compete for the same few sets of the caches.  Neighbours start at eight different offsets
+// instead.
 constexpr std::size_t kColours = 8;
-constexpr std::size_t kColourStep = 256;  // Boost.Context aligns to that much
+constexpr std::size_t kColourStep = 256;  // alignment that Boost.Context needs
 
 // vm.max_map_count limits the process, so guards are counted over all pools of the process.
 constinit std::atomic<std::size_t> guarded_in_process{0};
@@ -39,8 +40,8 @@ std::size_t round_up_to_page(std::size_t bytes) {
   return (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
 }
 
-// From a guard page to the next.  An odd number of pages: translation buffers choose the set by the
-// lowest bits of the page number.
+// The distance between guard pages.  It is an odd number of pages, because translation buffers
+// choose the set by the lowest bits of the page number.
 std::size_t stride_for(std::size_t stack_bytes) {
   const std::size_t place = page_bytes() + stack_bytes + (kColours - 1) * kColourStep;
   return (round_up_to_page(place) / page_bytes() | 1) * page_bytes();
@@ -52,12 +53,13 @@ std::string max_map_count() {
   return count;
 }
 
-// nullptr if there is no room.  NORESERVE: most of a stack is never touched.
+// Returns nullptr if there is no room.  NORESERVE, since most of a stack is never touched.
 char* map(std::size_t bytes) {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (base == MAP_FAILED) return nullptr;
-  // A huge page would make every parked fiber cost its whole stack.  May fail: then there are none.
+  // With huge pages every parked fiber would cost its whole stack.  This may fail: then the host
+  // has none.
   madvise(base, bytes, MADV_NOHUGEPAGE);
   return static_cast<char*>(base);
 }
@@ -152,7 +154,7 @@ void StackPool::map_slab() {
   fail(std::strerror(errno));
 }
 
-// One at a time, when the stack is first made: a run of six ranks pays for six.
+// Guards a stack when it is first made, so that a run of six ranks pays for six.
 void StackPool::guard(Slab& slab, std::size_t place) {
   if (mprotect(slab.base + place * stride_, page_bytes(), PROT_NONE) != 0) {
     fail(std::strerror(errno));

@@ -18,7 +18,7 @@ using autograd::SavedTensor;
 using ops::RowBlock;
 using Blocks = std::span<const tl::Tensor>;
 
-// -inf where the column's number is above the row's.
+// Sets elements to -inf where the column's number is above the row's.
 tl::Tensor masked(tl::Context& tl, const tl::Tensor& x, const RowBlock& rows) {
   const tl::Tensor row =
       tl.reshape(tl.arange(rows.first, rows.first + rows.count), {rows.count, 1});
@@ -35,7 +35,7 @@ Tensor probabilities(const Tensor& x, bool is_causal) {
                        });
 }
 
-// y (dy - sum(dy y)): where y is 0, behind the mask, the gradient is, too.
+// Returns y (dy - sum(dy y)): where y is 0, behind the mask, the gradient is 0 too.
 Tensor softmax_gradient(const Tensor& dy, const Tensor& y) {
   return ops::map_rows("softmax_backward",
                        ops::elementwise_placement("softmax_backward", dy, y, ops::Linearity::each),

@@ -26,7 +26,7 @@ using Blocks = std::span<const tl::Tensor>;
 
 constexpr std::string_view kName = "cross_entropy";
 
-// Rows of logits in f32, which column each row's target is, and which rows count, [rows, 1].
+// Rows of logits in f32; a mask of each row's target column; and which rows count, [rows, 1].
 struct Classes {
   tl::Tensor x;
   tl::Tensor is_target;
@@ -43,9 +43,9 @@ tl::Tensor sum_of_rows(tl::Context& tl, const tl::Tensor& x) {
   return tl.sum(x, 1, {.keep_dims = true});
 }
 
-// With those of rows that do not count.
+// Returns the losses of all rows, including those that do not count.
 tl::Tensor losses_of_all(tl::Context& tl, const Classes& classes, double smoothing) {
-  // The largest first: what is left has digits to lose, and does not overflow.
+  // Subtracts the largest logit first, so that exp() does not overflow.
   const tl::Tensor largest = tl.max(classes.x, 1, {.keep_dims = true});
   const tl::Tensor x = classes.x - largest;
   const tl::Tensor normalizer = tl.log(sum_of_rows(tl, tl.exp(x)));
@@ -59,7 +59,7 @@ tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) 
   return tl.where(classes.counts, losses_of_all(tl, classes, smoothing), 0);
 }
 
-// One loss for each row, [n].
+// Returns one loss for each row, [n].
 Tensor losses(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
   Tensor result =
       ops::make_like(logits, kName, targets.shape(), DType::f32, ops::placement_of(targets));
@@ -78,8 +78,8 @@ Tensor losses(const Tensor& logits, const Tensor& targets, const CrossEntropyOpt
   return result;
 }
 
-// (softmax - (1 - smoothing) is_target - smoothing / c) times the loss's gradient, row by row, and
-// 0 in rows that do not count, whatever their losses' gradients are.
+// Returns, row by row, (softmax - (1 - smoothing) is_target - smoothing / c) times the loss's
+// gradient, and 0 in rows that do not count, whatever their losses' gradients are.
 Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const Tensor& targets,
                           const CrossEntropyOptions& options) {
   const double smoothing = options.label_smoothing;
@@ -128,8 +128,8 @@ void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
   }
 }
 
-// How many targets count, which the host knows: a mean over rows that PEs share would need a
-// collective else.  Throws KB-F004.
+// Counts the targets that are not ignored.  The host does it, since a mean over rows that PEs
+// share would otherwise need a collective.  Throws KB-F004.
 std::int64_t count_of(const Tensor& targets, std::int64_t class_count, std::int64_t ignore_index) {
   if (!targets.storage()->simulation->machine().memory().has_data()) return targets.numel();
   std::int64_t count = 0;

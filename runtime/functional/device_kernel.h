@@ -1,4 +1,4 @@
-// What the operators' kernels have in common: results, launches, and blocks of a shard.
+// What the operators' kernels share: results, launches, and blocks of a shard.
 
 #pragma once
 
@@ -13,23 +13,23 @@
 
 namespace kernbench::ops {
 
-// A new tensor beside `like`, on the same holders.  Throws DeviceError KB-F003 if a tensor cannot
-// lie so.
+// Makes a new tensor on the holders of `like`.  Throws DeviceError KB-F003 if no policy places a
+// tensor so.
 Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
                  const Placement& placement);
 
-// Runs `body` on every PE that holds a part of `results.front()`, which is not empty, and waits.
-// All are on the same holders.
+// Runs `body` on every PE that holds a part of `results.front()`, and waits.
+// REQUIRES: `results` is not empty; all tensors are on the same holders
 void launch(std::string_view name, const std::vector<Tensor>& results,
             const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body);
 
-// The same for a kernel that has rows of `columns` elements whole in scratch.  Throws DeviceError
-// KB-M010, which says what helps, if they do not fit there.
+// Launches a kernel that keeps whole rows of `columns` elements in scratch.  If they do not fit,
+// it throws DeviceError KB-M010 with a remedy.
 void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
                     const std::vector<Tensor>& operands, std::int64_t columns,
                     std::function<void(tl::Context&)> body);
 
-// A PE's part of a tensor, as a matrix: all dimensions but the last are rows.
+// A PE's part of a tensor, seen as a matrix: all dimensions but the last form its rows.
 struct LocalPart {
   tl::Pointer data;
   Shape shape;
@@ -39,14 +39,14 @@ struct LocalPart {
 };
 LocalPart local_part(const Tensor& tensor, const tl::Context& tl);
 
-// How much of a shard a kernel works on at a time.  So much that a dozen blocks of f32, and as many
-// for what is under way, fit scratch beside those of a collective.
+// The number of elements that a kernel works on at a time.  It is chosen so that a dozen blocks of
+// f32, and as many for commands under way, fit in scratch beside those of a collective.
 std::int64_t block_elements(const tl::Context& tl);
 
-// At most so many commands of an operator's kernel are under way: two blocks' or so.
+// The commands of an operator's kernel that may be under way: those of about two blocks.
 inline constexpr int kCommandsAhead = 8;
 
-// Calls visit(begin, size) for stretches of at most `most` that cover [0, count).
+// Calls visit(begin, size) for consecutive ranges of at most `most` that cover [0, count).
 template <class Visit>
 void for_each_block(std::int64_t count, std::int64_t most, Visit visit) {
   for (std::int64_t begin = 0; begin < count; begin += most) {
@@ -62,8 +62,9 @@ struct MatrixBlock {
   std::int64_t width = 0;
 };
 
-// Calls visit(block) for blocks of at most block_elements() that cover a matrix; along columns
-// first, so that what belongs to columns serves many rows.
+// Calls visit(block) for blocks of at most block_elements() that cover a matrix.  Blocks of the
+// same columns follow each other, so that data that belongs to columns is loaded once for many
+// rows.
 template <class Visit>
 void for_each_matrix_block(const tl::Context& tl, std::int64_t rows, std::int64_t columns,
                            Visit visit) {

@@ -15,7 +15,7 @@ tl::Tensor load_block(tl::Context& tl, const LocalPart& part, const MatrixBlock&
                  part.data.dtype(), part.columns);
 }
 
-// What an operand is beside the result.
+// Which part of the result's shape an operand has.
 enum class Extent { all, along_columns, along_rows };
 
 Extent extent_of(const Tensor& tensor, const Tensor& result) {
@@ -24,7 +24,7 @@ Extent extent_of(const Tensor& tensor, const Tensor& result) {
   return has_rows ? Extent::along_rows : Extent::along_columns;
 }
 
-// An operand's blocks; of a vector along columns the last one is kept.
+// Loads an operand's blocks; for a vector along columns it keeps the last one.
 class Operand {
  public:
   Operand(const Tensor& tensor, const Tensor& result, const tl::Context& tl)
@@ -73,7 +73,7 @@ void map_part(tl::Context& tl, const Tensor& result, const std::vector<Tensor>& 
               const BlockFunction& function) {
   LocalPart target = local_part(result, tl);
   std::vector<Operand> sources = operands_of(result, operands, tl);
-  if (!has_vector(result, operands)) {  // then rows do not matter
+  if (!has_vector(result, operands)) {  // then row boundaries do not matter
     target.columns *= target.rows;
     target.rows = 1;
   }
@@ -110,7 +110,7 @@ std::optional<Level> joined(const Level& a, const Level& b, Linearity linearity)
                                                               : std::nullopt;
 }
 
-// That of a vector, as it is seen beside a tensor with `rank` dimensions and this level.
+// Returns a vector's level as seen beside a tensor with `rank` dimensions and this level.
 std::optional<Level> beside(const Level& vector, const Level& tensor, std::size_t rank) {
   if (vector.is_cut()) return cut(rank - 1);
   if (vector.is_replicate() && tensor.is_cut() && tensor.dimension + 1 < rank) return tensor;

@@ -1,5 +1,5 @@
-// Kernels that work element by element, and those that undo a broadcast.  They record nothing:
-// operators and the autograd engine are made of them.
+// Elementwise kernels, and those that undo a broadcast.  They record nothing: operators and the
+// autograd engine are built from them.
 
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace kernbench::ops {
 
-// A block of the result, in its type, from the operands' blocks, in theirs: all of shape [r, c], or
-// [1, c] of an operand that is a vector beside a matrix.
+// Computes a block of the result, in its type, from the operands' blocks, in theirs.  All blocks
+// have the shape [r, c], or [1, c] if the operand is a vector beside a matrix.
 using BlockFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands)>;
 
 // result = function(operands...).  An operand has the result's shape, or is a vector along its last
@@ -21,38 +21,39 @@ using BlockFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl:
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function);
 
-// The same, into a new tensor of the first operand's shape and type.
+// As map_into(), into a new tensor of the first operand's shape and type.
 Tensor map(std::string_view name, const Placement& placement, const std::vector<Tensor>& operands,
            const BlockFunction& function);
 
-// How the placements of an operator's operands become its result's.
+// How the placements of an operator's operands determine that of its result.
 enum class Linearity {
-  none,      // e.g. a maximum: no sums of holders
-  together,  // of both at once, e.g. a + b: sums with sums
-  each,      // of each alone, e.g. a * b: one of them may be a sum, beside what is replicated
+  none,      // e.g. a maximum: no operand may be partial
+  together,  // linear in both at once, e.g. a + b: both partial
+  each,      // linear in each alone, e.g. a * b: one partial, the other replicated
 };
-// b may be a vector along the last dimension of a.  Throws DeviceError KB-F001, KB-F003.
+// Returns the result's placement; b may be a vector along the last dimension of a.  Throws
+// DeviceError KB-F001, KB-F003.
 Placement elementwise_placement(std::string_view name, const Tensor& a, const Tensor& b,
                                 Linearity linearity);
 
 Tensor copy_of(const Tensor& x);
-// a + b, of the same shape.
+// Returns a + b, for equal shapes.
 Tensor sum_of(const Tensor& a, const Tensor& b);
 // target += x.
 void add_into(const Tensor& target, const Tensor& x);
 
-// Rows [first, first + count) of one of the matrices that the last two dimensions of a tensor are.
+// Rows [first, first + count) of one of the matrices that a tensor's last two dimensions form.
 struct RowBlock {
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
-// Of whole rows: the operands' blocks are [count, columns], or [1, columns] of a vector along them,
-// or [count, 1] of a tensor whose last dimension is 1.
+// Computes whole rows.  An operand's block is [count, columns], or [1, columns] of a vector along
+// the columns, or [count, 1] of a tensor whose last dimension is 1.
 using RowFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands,
                                              const RowBlock& rows)>;
 
-// As map_into() and map(), with whole rows, of one matrix at a time.  An operand may also have a
-// last dimension of 1: an element for each row.
+// As map_into() and map(), but with whole rows, of one matrix at a time.  An operand may also have
+// a last dimension of 1: one element per row.
 void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
                    const RowFunction& function);
 Tensor map_rows(std::string_view name, const Placement& placement,
@@ -65,8 +66,8 @@ void for_each_row_block(const tl::Context& tl, const LocalPart& part, Visit visi
   for_each_block(part.rows, std::max<std::int64_t>(most, 1), visit);
 }
 
-// The sum over all dimensions but the last, in f32 with one rounding: the gradient of a vector that
-// was used beside each row of x.
+// Sums x over all dimensions but the last, in f32 with one rounding: the gradient of a vector that
+// was broadcast to each row.
 Tensor sum_of_rows(const Tensor& x);
 
 }  // namespace kernbench::ops

@@ -19,12 +19,12 @@ namespace {
 
 using Blocks = std::span<const tl::Tensor>;
 
-// Whether a is a vector beside a matrix b.
+// True if a is a vector beside a matrix b.
 bool is_vector_beside(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a.shape().rank() == 1 && b.shape().rank() > 1;
 }
 
-// What a gradient of a + b or a b in the shape of a is for b.
+// Reduces the gradient of a + b or a b, which has the shape of a, to the shape of b.
 Tensor reduced_to(const Shape& shape, const Tensor& gradient) {
   return gradient.shape() == shape ? gradient : ops::sum_of_rows(gradient);
 }
@@ -44,7 +44,7 @@ Tensor negated(const Tensor& x) {
   return ops::map("neg", ops::placement_of(x), {x}, [](tl::Context&, Blocks of) { return -of[0]; });
 }
 
-// gelu by a sigmoid, and what it is made of, in f32.
+// gelu with a sigmoid, and its intermediate values, in f32.
 struct TanhGelu {
   tl::Tensor x;
   tl::Tensor square;
@@ -68,9 +68,13 @@ struct TanhGelu {
   }
 };
 
-// gelu itself.  Phi(-|x|) is a polynomial of t = 1 / (1 + p |x| / sqrt(2)) times exp(-x^2 / 2),
-// with half of the coefficients that Abramowitz and Stegun 7.1.26 has for erfc.  Phi(x) of a
-// negative x is that, and not 1 less something, so that it loses no digits.
+// gelu with Phi.  Phi(-
+// x
+// ) is a polynomial of t = 1 / (1 + p
+// x
+// / sqrt(2)) times exp(-x^2 / 2), whose coefficients are half of those in Abramowitz and Stegun
+// 7.1.26 for erfc.  For a negative x this is Phi(x) itself, not 1 minus a number, so that it loses
+// no digits.
 struct ErfGelu {
   tl::Tensor x;
   tl::Tensor bell;  // exp(-x^2 / 2)
@@ -113,7 +117,7 @@ Tensor gelu_gradient_by(const Tensor& dy, const Tensor& x) {
                   });
 }
 
-// dy where y is positive, else 0.
+// Returns dy where y is positive, else 0.
 Tensor relu_gradient(const Tensor& dy, const Tensor& y) {
   return ops::map("relu_backward",
                   ops::elementwise_placement("relu_backward", dy, y, Linearity::each), {dy, y},

@@ -19,13 +19,13 @@ using autograd::SavedTensor;
 using ops::Level;
 using ops::LocalPart;
 
-// Stretches of two dimensions.
+// A range of one dimension.
 struct Stretch {
   std::int64_t begin = 0;
   std::int64_t size = 0;
 };
 
-// What a PE has of the indices, the table and one row for each index.
+// A PE's parts of the indices, of the table, and of the looked-up rows.
 struct Parts {
   LocalPart indices;
   LocalPart table;
@@ -34,7 +34,7 @@ struct Parts {
 
   std::int64_t index_count() const { return indices.rows * indices.columns; }
 
-  // [size, 1] or, as columns, [1, size].
+  // Loads indices as [size, 1] or, with `are_columns`, as [1, size].
   tl::Tensor load_indices(tl::Context& tl, const Stretch& stretch, bool are_columns) const {
     const Shape shape = are_columns ? Shape{1, stretch.size} : Shape{stretch.size, 1};
     return tl.load(indices.data + stretch.begin, shape, DType::f32);
@@ -57,7 +57,7 @@ Parts parts_of(tl::Context& tl, const Tensor& indices, const Tensor& table, cons
   return parts;
 }
 
-// A product of ones and zeros [m, k] with [k, n], summed over k in tiles.
+// Multiplies a matrix of ones and zeros [m, k] with [k, n], summed over k in tiles.
 template <class Ones, class Values, class Store>
 void multiply(tl::Context& tl, const sim::GemmSize& size, const sim::GemmSize& tile, DType dtype,
               Ones ones, Values values, Store store) {
@@ -73,7 +73,7 @@ void multiply(tl::Context& tl, const sim::GemmSize& size, const sim::GemmSize& t
   });
 }
 
-// Beside the tiles of a product there are the ones and zeros in f32.
+// Leaves room for the ones and zeros in f32 beside the tiles of a product.
 sim::GemmSize choose_tile(tl::Context& tl, const Parts& parts, const sim::GemmSize& size) {
   const Bytes scratch = tl.run().pe().scratch_capacity() / 12;
   return tl.choose_tile(parts.table.data, parts.table.data, parts.rows.data, size, scratch);
@@ -99,7 +99,7 @@ void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
   });
 }
 
-// Each row of the table gets the sum of the gradients of what was looked up there.
+// Adds to each row of the table the gradients of the results that were looked up there.
 void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,
             std::int64_t first_index) {
   ops::launch("embedding_backward", {gradient}, {indices, dy}, [&](tl::Context& tl) {
@@ -130,7 +130,8 @@ std::optional<Level> level_of_rows(const Level& indices, const Level& table, std
   return table.dimension == 0 ? ops::kPartial : ops::cut(rank - 1);
 }
 
-// The gradient of the table lies as the table, or each holder has what its indices brought.
+// The gradient of the table is placed as the table, or each holder has a summand from its own
+// indices.
 ops::Placement placement_of_gradient(const Tensor& dy, const Tensor& table) {
   const auto rule = [](const Level& of_dy, const Level& of_table) -> std::optional<Level> {
     if (of_table.is_cut()) return of_table;

@@ -1,4 +1,4 @@
-// The operators on tensors: all of runtime/functional that a user calls.
+// All of runtime/functional that a user calls: the operators on tensors.
 
 #pragma once
 

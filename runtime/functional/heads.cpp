@@ -15,7 +15,7 @@ namespace {
 using ops::Level;
 using ops::LocalPart;
 
-// Of a PE's [s, h d] and [h, s, d].
+// The sizes of a PE's part as [s, h d] and [h, s, d].
 struct HeadForm {
   std::int64_t rows = 0;
   std::int64_t heads = 0;
@@ -26,7 +26,7 @@ HeadForm form_of(const LocalPart& heads) {
   return {heads.shape[1], heads.shape[0], heads.shape[2]};
 }
 
-// Visits each head's elements in blocks: where they lie in [s, h d], and in [h, s, d].
+// Visits each head's elements in blocks, with their positions in [s, h d] and in [h, s, d].
 template <class Visit>
 void for_each_head_block(const tl::Context& tl, const HeadForm& form, Visit visit) {
   for (std::int64_t head = 0; head < form.heads; ++head) {
@@ -38,7 +38,7 @@ void for_each_head_block(const tl::Context& tl, const HeadForm& form, Visit visi
   }
 }
 
-// Dimension `from` of what is cut becomes `to`.
+// Replaces a split dimension `from` by `to`.
 ops::Placement moved(const Tensor& x, std::size_t from, std::size_t to, std::string_view name) {
   const auto placement =
       ops::by_level(ops::placement_of(x), [&](const Level& level) -> std::optional<Level> {
@@ -49,7 +49,7 @@ ops::Placement moved(const Tensor& x, std::size_t from, std::size_t to, std::str
   return *placement;
 }
 
-// Every holder must have whole heads, the same as in the result.
+// Refuses unless every holder has whole heads, the same ones as in the result.
 void check_heads(std::string_view name, const Tensor& x, const Tensor& flat, const Tensor& heads) {
   const std::int64_t width = heads.shape()[2];
   for (std::size_t i = 0; i < flat.shards().size(); ++i) {

@@ -17,7 +17,7 @@ using autograd::SavedTensor;
 using ops::GemmOperands;
 using ops::Level;
 
-// What a dimension of an operand is in the product.
+// The role of an operand's dimension in the product.
 enum class Role { batch, rows, depth, columns };
 
 Role role_in_a(const GemmOperands& operands, std::size_t dimension) {
@@ -34,7 +34,8 @@ Role role_in_b(const GemmOperands& operands, std::size_t dimension) {
   return operands.transpose_b ? Role::columns : Role::depth;
 }
 
-// How the product of two parts lies; `rank` is its number of dimensions.
+// Returns the placement of the product of two parts on one level; `rank` is its number of
+// dimensions.
 std::optional<Level> level_of_product(const GemmOperands& operands, std::size_t rank,
                                       const Level& a, const Level& b) {
   if (a.is_partial() || b.is_partial()) {
@@ -76,7 +77,7 @@ Tensor product(const GemmOperands& operands, const Shape& shape) {
   return c;
 }
 
-// The sizes in front of the last two.
+// Returns the sizes before the last two.
 std::span<const std::int64_t> batch_of(const Tensor& x) {
   return x.shape().sizes().first(x.shape().rank() - 2);
 }
@@ -87,7 +88,7 @@ Shape with_matrix(std::span<const std::int64_t> front, std::int64_t rows, std::i
   return Shape(sizes);
 }
 
-// The shape of the product.  Throws KB-F001 if there is none.
+// Returns the shape of the product.  Throws KB-F001 if there is none.
 Shape check_shapes(const GemmOperands& operands) {
   const Shape& a = operands.a.shape();
   const Shape& b = operands.b.shape();
@@ -118,7 +119,7 @@ Shape check_shapes(const GemmOperands& operands) {
                      size(b, !operands.transpose_b));
 }
 
-// Throws KB-F001 unless the bias is a vector of so many columns.
+// Throws KB-F001 unless the bias is a vector of `columns` elements.
 void check_bias(const GemmOperands& operands, std::int64_t columns) {
   if (!operands.bias.defined() || operands.bias.shape() == Shape{columns}) return;
   ops::refuse_shapes(operands.name(),
@@ -128,7 +129,8 @@ void check_bias(const GemmOperands& operands, std::int64_t columns) {
                                  to_string(Shape{columns})));
 }
 
-// With op for "transposed or not": the gradient of op(a) is dc op(b)^T, that of op(b) op(a)^T dc.
+// Here op(x) is x or its transpose: the gradient of op(a) is dc op(b)^T, that of op(b) is op(a)^T
+// dc.
 Tensor gradient_of_a(const GemmOperands& of, const Tensor& dc, const Shape& shape) {
   if (of.transpose_a)
     return product({of.b, dc, of.transpose_b, true, of.is_folded, of.alpha}, shape);

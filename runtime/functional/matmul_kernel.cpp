@@ -10,7 +10,7 @@ namespace kernbench::ops {
 
 namespace {
 
-// A PE's part of an operand: `count` matrices, as they are stored.
+// A PE's part of an operand: `count` matrices, in the order in which they are stored.
 struct Matrices {
   tl::Pointer data;
   std::int64_t count = 1;
@@ -18,7 +18,7 @@ struct Matrices {
   std::int64_t columns = 0;
   bool is_transposed = false;
 
-  // Elements at (row, column) of the matrix as it is used.
+  // Loads elements at (row, column) of the matrix after its transposition, if any.
   tl::Tensor load(tl::Context& tl, std::int64_t index, std::int64_t row, std::int64_t column,
                   const Shape& shape) const {
     const tl::Pointer matrix = data + index * rows * columns;
@@ -52,8 +52,8 @@ class GemmOnPe {
     if (operands.bias.defined()) bias_ = local_part(operands.bias, tl).data;
   }
 
-  // So that what is loaded ahead fits beside what a collective uses: a step's products may have
-  // another step's operands behind them, and one more on the way.
+  // Tiles are small enough that loads ahead fit beside a collective's scratch: besides its own
+  // operands, a step may have those of the next step loaded and one more on the way.
   sim::GemmSize choose_tile() const {
     const Bytes scratch = tl_.run().pe().scratch_capacity();
     return tl_.choose_tile(a_.data, b_.data, c_.data, size_, scratch / (transposes() ? 6 : 4));
@@ -75,18 +75,18 @@ class GemmOnPe {
   bool transposes() const { return a_.is_transposed || b_.is_transposed; }
   bool has_epilogue() const { return alpha_ != 1 || bias_; }
 
-  // One tile of c.
+  // Computes one tile of c.
   tl::Tensor product(std::int64_t index, std::int64_t row, std::int64_t column,
                      const sim::GemmSize& tile) {
     if (!has_epilogue()) return sum_of_products(index, row, column, tile, c_.data.dtype());
-    std::optional<tl::Tensor> bias;  // loaded first: beside what the products wait for
+    std::optional<tl::Tensor> bias;  // loaded before the operands that the products wait for
     if (bias_) bias = tl_.load(*bias_ + column, {1, tile.n}, bias_->dtype());
     const tl::Tensor sum = sum_of_products(index, row, column, tile, DType::f32);
     return tl_.cast(bias ? tl_.fma(sum, alpha_, tl_.cast(*bias, DType::f32)) : sum * alpha_,
                     c_.data.dtype());
   }
 
-  // In f32, and then rounded to a type.
+  // Sums the products in f32 and rounds the sum to a type.
   tl::Tensor sum_of_products(std::int64_t index, std::int64_t row, std::int64_t column,
                              const sim::GemmSize& tile, DType dtype) {
     std::optional<tl::Tensor> sum;

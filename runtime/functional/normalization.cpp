@@ -17,22 +17,22 @@ using ops::Level;
 using ops::RowBlock;
 using Blocks = std::span<const tl::Tensor>;
 
-// layer_norm with `centers`, rms_norm without.
+// Describes layer_norm (`centers`) or rms_norm.
 struct Norm {
   std::string_view name;
   bool centers = true;
   double eps = 0;
 };
 
-// [rows, n] to [rows, 1].
+// Returns the mean of each row: [rows, n] becomes [rows, 1].
 tl::Tensor mean_of_rows(tl::Context& tl, const tl::Tensor& x) {
   return tl.sum(x, 1, {.keep_dims = true}) * (1 / static_cast<double>(x.shape()[1]));
 }
 
-// Rows in f32 with mean 0, if it centers, and a mean square of 1.
+// Rows in f32 with a mean square of 1 and, if it centers, a mean of 0.
 struct Normalized {
   tl::Tensor rows;
-  tl::Tensor scale;  // [rows, 1]: what they were multiplied with
+  tl::Tensor scale;  // [rows, 1]: the factor of each row
 
   static Normalized of(tl::Context& tl, const tl::Tensor& block, const Norm& norm) {
     tl::Tensor x = tl.cast(block, DType::f32);
@@ -60,7 +60,7 @@ Tensor forward(const Norm& norm, const Tensor& x, const Tensor& weight, const Te
 }
 
 // With g = dy weight, and r for the normalized rows:
-//   dx = scale (g - mean(g) - r mean(g r)), without mean(g) if it does not center.
+//   dx = scale (g - mean(g) - r mean(g r)); without centering, the term mean(g) is left out.
 Tensor gradient_of_x(const Norm& norm, const Tensor& dy, const Tensor& x, const Tensor& weight) {
   std::vector<Tensor> operands = {dy, x};
   if (weight.defined()) operands.push_back(weight);
@@ -82,7 +82,7 @@ struct ParameterGradients {
   Tensor bias;
 };
 
-// The sums over all rows of dy r, for the weight, and of dy, for the bias.
+// Returns the sums over all rows of dy r, the weight's gradient, and of dy, the bias's.
 ParameterGradients gradients_of_parameters(const Norm& norm, const Tensor& dy, const Tensor& x) {
   const std::int64_t n = x.shape()[x.shape().rank() - 1];
   const auto placement = ops::by_level(

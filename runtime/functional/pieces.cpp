@@ -8,12 +8,13 @@ namespace kernbench::ops {
 
 namespace {
 
-// A PE's part around a dimension: [rows][elements of the dimension and what is inside].
+// A PE's part as a matrix around a dimension: rows before it, the dimension and inner ones as
+// columns.
 struct Rows {
   tl::Pointer data;
   std::int64_t count = 1;
   std::int64_t width = 1;
-  std::int64_t inner = 1;  // elements for each index of the dimension
+  std::int64_t inner = 1;  // elements per index of the dimension
 };
 
 Rows rows_of(const Tensor& tensor, std::size_t dimension, const tl::Context& tl) {
@@ -26,7 +27,7 @@ Rows rows_of(const Tensor& tensor, std::size_t dimension, const tl::Context& tl)
   return rows;
 }
 
-// Columns [from, from + columns) of `source` to those of `target` from `to` on.
+// Copies columns [from, from + columns) of `source` to `target`, from column `to` on.
 void copy_columns(tl::Context& tl, const Rows& source, std::int64_t from, const Rows& target,
                   std::int64_t to, std::int64_t columns) {
   for_each_matrix_block(tl, target.count, columns, [&](const MatrixBlock& block) {

@@ -34,8 +34,7 @@ std::string describe(std::size_t argument, const Tensor& tensor) {
   return fmt::format("argument {}, {}", argument, runtime::describe(tensor));
 }
 
-// What a user writes where a tensor is made so that it is of the type, and lies on the holders, of
-// another one.
+// The options with which a user makes a tensor that has the type and the holders of `other`.
 std::string options_like(const Tensor& tensor, const Tensor& other) {
   std::string words;
   if (tensor.dtype() != other.dtype()) {
@@ -76,7 +75,7 @@ void check_types(std::string_view name, const std::vector<Tensor>& operands, std
                   runtime::words_for(first.dtype())));
 }
 
-// What every operator can compute with: all of a tensor on each of its holders.
+// Text for the placement that every operator accepts: the whole tensor on each of its holders.
 std::string what_always_fits(const Tensor& tensor) {
   const DPPolicy dp = runtime::placed(tensor);
   return fmt::format(

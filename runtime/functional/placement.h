@@ -1,8 +1,8 @@
-// How an operator's result lies inside the device, given how its operands do (ADR-0131).
+// Determines the placement of an operator's result from those of its operands (ADR-0131).
 //
-// Every PE computes with its own shards and nothing moves between PEs: Megatron's algebra of cut
-// matrices, once more, on the levels of a device.  Where it cannot go on, somebody has to
-// communicate: a sum over holders (partial) becomes whole (replicate) by a collective alone.
+// Every PE computes with its own shards, and nothing moves between PEs: this is Megatron's algebra
+// of split matrices, applied to the levels of a device.  Where it does not suffice, a collective
+// must communicate: only a collective turns a sum over holders (partial) into a whole (replicate).
 
 #pragma once
 
@@ -18,12 +18,12 @@
 
 namespace kernbench::ops {
 
-// One level of a placement, the cubes or each cube's PEs.  With one holder all are replicate.
+// One level of a placement: the cubes, or each cube's PEs.  A level with one holder is replicate.
 struct Level {
   enum class Kind : std::uint8_t { replicate, cut, partial };
 
   Kind kind = Kind::replicate;
-  std::size_t dimension = 0;  // that is cut
+  std::size_t dimension = 0;  // the one that is cut
 
   bool is_replicate() const { return kind == Kind::replicate; }
   bool is_partial() const { return kind == Kind::partial; }
@@ -37,8 +37,8 @@ constexpr Level cut(std::size_t dimension) {
   return {Level::Kind::cut, dimension};
 }
 
-// A DPPolicy, with the numbers of holders that 0 stands for, and dimensions instead of rows and
-// columns: those of a vector are the same.
+// A DPPolicy with actual numbers of holders instead of 0, and with dimensions instead of rows and
+// columns, which are the same dimension for a vector.
 struct Placement {
   int device = 0;
   int num_cubes = 1;
@@ -59,46 +59,47 @@ std::string to_string(const Placement& placement);
 // REQUIRES: the tensor is on a device
 Placement placement_of(const Tensor& tensor);
 
-// The policy that places a tensor of `rank` dimensions so; nullopt if a dimension is cut that is
-// neither the first nor the last.
+// Returns the policy that gives a tensor of `rank` dimensions this placement; nullopt if a
+// dimension is cut that is neither the first nor the last.
 std::optional<DPPolicy> policy_of(const Placement& placement, std::size_t rank);
 
-// The placement of what `rule` says of each level; nullopt if it has no answer.
+// Applies `rule` to each level; nullopt if it has no answer for one.
 // REQUIRES: a and b have the same holders
 std::optional<Placement> by_level(const Placement& a,
                                   const std::function<std::optional<Level>(Level)>& rule);
 std::optional<Placement> by_level(const Placement& a, const Placement& b,
                                   const std::function<std::optional<Level>(Level, Level)>& rule);
 
-// Of the gradient of a tensor: the same, but replicated where the tensor is partial.
+// The placement of a tensor's gradient: the tensor's own, but replicated where that is partial.
 Placement gradient_placement(const Placement& placement);
-// Of a gradient that is made of another one, row by row or element by element, and of what each
-// holder has: where that is a sum of holders, it is one, too.
+// Placement of a gradient computed, row by row or elementwise, from another gradient and local
+// data: partial wherever `of_dy` is.
 Placement gradient_placement(const Placement& of_dy, const Placement& tensor);
-// Whether a gradient may lie so: it may also be partial where the tensor is replicated.
+// True if a gradient may have this placement: it may also be partial where the tensor is
+// replicated.
 bool is_gradient_placement(const Placement& gradient, const Placement& tensor);
 
-// Throws DeviceError unless all are on one device of one context, on the same holders: KB-M001,
-// KB-M019, KB-M013 as a launch; KB-F003 for other holders, naming both tensors.
+// Throws DeviceError unless all operands are on one device of one context, on the same holders:
+// KB-M001, KB-M019, KB-M013 as a launch does; KB-F003 for other holders, naming both tensors.
 void check_holders(std::string_view name, const std::vector<Tensor>& operands);
-// The same, and KB-F002 if their types differ.
+// As check_holders(), and KB-F002 if the types differ.
 void check_operands(std::string_view name, const std::vector<Tensor>& operands);
-// Throws DeviceError KB-F003 for a row that does not lie where a policy says
-// (runtime::lies_apart); check_holders() does so too.
+// Throws DeviceError KB-F003 for a row view that lies elsewhere than a policy would place it
+// (runtime::lies_apart); check_holders() checks this too.
 void check_lies_together(std::string_view name, const Tensor& x);
 
-// Throws DeviceError KB-F003 if the tensor is partial, of which a function that is not linear
-// cannot be computed, or if its last dimension is cut, where a function works along it.
+// check_is_whole() throws DeviceError KB-F003 if the tensor is partial, since a function that is
+// not linear needs the sum; check_has_whole_rows() also if the last dimension is cut.
 void check_is_whole(std::string_view name, const Tensor& x);
 void check_has_whole_rows(std::string_view name, const Tensor& x);
-// The same, if this dimension is cut.
+// Throws DeviceError KB-F003 if this dimension is cut.
 void check_is_uncut(std::string_view name, const Tensor& x, std::size_t dimension);
 
-// A dimension, of which negative ones count from the last.  Throws DeviceError KB-F001 if there is
-// no such.
+// Returns the number of a dimension; negative ones count from the last.  Throws DeviceError
+// KB-F001 if there is no such dimension.
 std::size_t dimension_of(std::string_view name, const Tensor& x, int dim);
 
-// Throws DeviceError KB-F001: shapes.
+// Throws DeviceError KB-F001: the shapes do not fit.
 [[noreturn]] void refuse_shapes(std::string_view name, const std::string& text);
 // Throws DeviceError KB-F003: placements that an operator cannot use without communication.
 [[noreturn]] void refuse_placements(std::string_view name, const Tensor& a, const Tensor& b,

@@ -12,13 +12,13 @@ using ops::LocalPart;
 
 namespace {
 
-// What is to be filled with one number.
+// The shape and placement of a tensor that is filled with one number.
 struct FillForm {
   Shape shape;
   ops::Placement placement;
 };
 
-// A tensor of which each element is the only one of `value`.
+// Returns a tensor whose elements all equal the only one of `value`.
 Tensor filled_with(const Tensor& value, const FillForm& form) {
   Tensor result = ops::make_like(value, "expand", form.shape, value.dtype(), form.placement);
   ops::launch("expand", {result}, {value}, [&](tl::Context& tl) {

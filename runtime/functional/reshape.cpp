@@ -15,8 +15,8 @@ namespace kernbench {
 
 namespace {
 
-// Which elements of a tensor a holder has, counted row by row: only its first and its last
-// dimension can be cut, so they are a rectangle.
+// Returns a holder's elements, numbered row by row.  They form a rectangle, since only the first
+// and the last dimension can be cut.
 sim::ElementRange elements_of(const Shape& shape, const ShardInfo& shard) {
   const std::size_t rank = shape.rank();
   if (rank == 0) return {0, 1};
@@ -41,15 +41,15 @@ struct NewPlace {
   std::vector<ShardInfo> shards;
 };
 
-// The ways in which a level may be cut, the wanted one first.
+// The ways in which a level may be cut in the new shape, the wanted one first.
 std::vector<Shard> choices(Shard shard, Shard wanted) {
   if (!is_sharded(shard)) return {shard};
   const Shard first = is_sharded(wanted) ? wanted : shard;
   return {first, first == Shard::row_wise ? Shard::column_wise : Shard::row_wise};
 }
 
-// Where each holder has what it had, in the new shape; what was cut in rows may then be cut in
-// columns, and the reverse.  Where both are right, as of a single row, it is as in `wanted`.
+// Finds a placement in the new shape that leaves each holder its elements.  A cut into rows may
+// become one into columns, and the reverse; if both fit, as for a single row, `wanted` decides.
 std::optional<NewPlace> place_of_view(const Tensor& x, const Shape& shape, const DPPolicy& wanted) {
   const Topology& topology = x.storage()->simulation->machine().topology();
   for (const Shard cube : choices(x.dp().cube, wanted.cube)) {

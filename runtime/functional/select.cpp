@@ -32,8 +32,8 @@ std::int64_t checked_index(const Tensor& x, std::int64_t index) {
   return index < 0 ? index + size : index;
 }
 
-// 0 but for the row, which `dy` is of: by one kernel, or where holders would have to exchange
-// elements by way of the host.
+// Returns a gradient that is `dy` in the row and 0 elsewhere.  One kernel makes it; if holders
+// would have to exchange elements, the host copies them.
 Tensor gradient_of_whole(const Tensor& dy, std::int64_t row, const autograd::GradientForm& form) {
   const bool is_cut = form.placement.cube == ops::cut(0) || form.placement.pe == ops::cut(0);
   if (!is_cut && !runtime::lies_apart(*dy.storage())) {

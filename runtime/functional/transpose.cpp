@@ -12,7 +12,7 @@ namespace {
 using ops::Level;
 using ops::LocalPart;
 
-// A shape around the two dimensions that are exchanged: [outer][a][middle][b][inner].
+// A shape grouped around the two exchanged dimensions: [outer][a][middle][b][inner].
 struct Form {
   std::int64_t outer = 1;
   std::int64_t a = 1;
@@ -34,7 +34,7 @@ Form form_of(const Shape& shape, std::size_t first, std::size_t second) {
   return form;
 }
 
-// An [a, b] matrix whose rows lie `source_pitch` apart, to a [b, a] one.
+// Transposes an [a, b] matrix whose rows lie `source_pitch` apart into a [b, a] one.
 void transpose_matrix(tl::Context& tl, const Form& form, const tl::Pointer& source,
                       const tl::Pointer& target) {
   const std::int64_t source_pitch = form.middle * form.b;
@@ -46,12 +46,13 @@ void transpose_matrix(tl::Context& tl, const Form& form, const tl::Pointer& sour
   });
 }
 
-// [a, middle, b, inner] to [b, middle, a, inner] for one of `middle`: rows of `inner` elements
-// change places; a command for each of the smaller dimension.
+// Moves [a, middle, b, inner] to [b, middle, a, inner] for one index of `middle`.  Rows of `inner`
+// elements change places, with one command per index of the smaller dimension.
 void move_rows(tl::Context& tl, const Form& form, const tl::Pointer& source,
                const tl::Pointer& target) {
   const bool by_a = form.a <= form.b;
-  // From one row to the next, along what a command moves and along what is looped over.
+  // Distances between rows, along the dimension that a command moves and the one that is looped
+  // over.
   const std::int64_t source_a = form.middle * form.b * form.inner;
   const std::int64_t target_b = form.middle * form.a * form.inner;
   const std::int64_t source_pitch = by_a ? form.inner : source_a;

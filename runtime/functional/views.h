@@ -6,10 +6,10 @@
 
 namespace kernbench::ops {
 
-// The same elements in the same memory, as `shape`.  What was cut in rows may then be cut in
-// columns, and the reverse; where both are right, it is as in `wanted`.
+// Returns the same elements in the same memory, as `shape`.  A cut into rows may become one into
+// columns, and the reverse; if both fit, `wanted` decides.
 // Throws DeviceError KB-F003 if holders would have other elements than they have.
-// REQUIRES: as many elements, on a device
+// REQUIRES: x is on a device, and `shape` has as many elements
 Tensor viewed(const Tensor& x, const Shape& shape, const DPPolicy& wanted);
 
 }  // namespace kernbench::ops

@@ -14,7 +14,7 @@ namespace kernbench::multiprocessing {
 
 namespace {
 
-// In bytes: of the machine, of this process, of the container that it runs in.
+// Returns the least of the memory of the machine, of this process, and of its container, in bytes.
 std::uint64_t memory_limit() {
   std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -30,7 +30,7 @@ std::uint64_t memory_limit() {
 }  // namespace
 
 void check_has_room(int nprocs) {
-  constexpr std::uint64_t kBytesPerRank = 9 * 1024;  // of one that waits
+  constexpr std::uint64_t kBytesPerRank = 9 * 1024;  // of a rank that waits
   const std::uint64_t needed = static_cast<std::uint64_t>(nprocs) * kBytesPerRank;
   const std::uint64_t limit = memory_limit();
   if (needed <= limit) return;

@@ -2,8 +2,8 @@
 
 namespace kernbench::multiprocessing {
 
-// Throws LimitError KB-L001 for more ranks than the host has memory for: they would fill it before
-// anything else could be said.
+// Throws LimitError KB-L001 if the host has too little memory for so many ranks.  It is checked
+// first, since they would fill the memory before anything else could be reported.
 void check_has_room(int nprocs);
 
 }  // namespace kernbench::multiprocessing

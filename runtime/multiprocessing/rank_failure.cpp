@@ -11,6 +11,7 @@
 
 namespace kernbench::multiprocessing {
 
+// Deadlocks, mismatches and internal errors concern more than this rank, so they pass unchanged.
 RankFailure inspect(const std::exception_ptr& exception) {
   try {
     std::rethrow_exception(exception);

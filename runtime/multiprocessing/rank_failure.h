@@ -1,4 +1,4 @@
-// The description of a rank's failure in the text that spawn() throws.
+// Describes a rank's failure for the text that spawn() throws.
 
 #pragma once
 
@@ -12,7 +12,7 @@ namespace kernbench::multiprocessing {
 struct RankFailure {
   std::string text;  // "boom (std::runtime_error)"
   ExitCode exit_code = ExitCode::worker_failed;
-  bool passes_unchanged = false;  // it is not about this rank alone
+  bool passes_unchanged = false;  // true if it does not concern this rank alone
 };
 
 RankFailure inspect(const std::exception_ptr& exception);

@@ -34,7 +34,7 @@ using runtime::LogTopic;
 // The ranks of one spawn().
 class World final : private runtime::Watchdog::Ranks {
  public:
-  // `ends` is called on a rank's fiber behind its body, `returned` when it has returned.
+  // A rank's fiber calls `ends` after its body; `returned` is called when the rank has returned.
   World(RuntimeContext& torch, int nprocs, std::function<void(int)> body,
         std::function<void()> ends, std::function<void(int)> returned)
       : torch_(torch),
@@ -46,13 +46,14 @@ class World final : private runtime::Watchdog::Ranks {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // All ranks begin.  Those that have begun are there when it throws.
+  // Begins all ranks.  If it throws, those that have begun exist.
   void start_ranks();
   bool join();
-  // From now on nothing of the context may be used: it is being destroyed.
+  // From now on nothing of the context may be used, since it is being destroyed.
   void context_ends();
   bool is_over() const { return is_over_; }
-  // "rank 0 waited for all_reduce#0 ..., rank 3 was ready to run": those that have not returned.
+  // Describes the ranks that have not returned: "rank 0 waited for all_reduce#0 ..., rank 3 was
+  // ready to run".
   std::vector<std::string> unfinished() const;
 
  private:
@@ -62,7 +63,7 @@ class World final : private runtime::Watchdog::Ranks {
     std::atomic<bool> ended = false;  // the process's watch reads it too
   };
 
-  // What a rank raised.
+  // A rank's exception.
   struct Raised {
     const Rank* rank;
     std::exception_ptr exception;
@@ -122,7 +123,7 @@ std::string_view present_state_of(const Fiber& fiber) {
 
 }  // namespace
 
-// On the thread of the process's watch: a line for each rank, of many for the first ones.
+// Prints a line for each rank, up to kMost, on the thread of the process's watch.
 void World::print_state(int descriptor) const {
   constexpr std::size_t kMost = 64;
   std::string text;
@@ -161,7 +162,7 @@ void World::ended(Rank& rank, const FiberResult& result) {
   try {
     returned_(rank.local.rank);
   } catch (const DeadlockError&) {  // others wait for it
-    // Unless one has raised, which may be why.
+    // If a rank has raised, this deadlock may be the consequence.
     if (raised_.empty()) fail_with(std::current_exception());
   }
   if (--running_ == 0) all_returned_.signal();
@@ -181,11 +182,11 @@ std::string World::state_of(const Rank& rank) const {
   }
 }
 
-// The run ends when all that is due at this instant has run: those that fail in it too are known
-// then, and which of them has the lowest rank.
+// Ends the run after all events of this instant, so that every rank that fails in it is known, and
+// the lowest of them is named.
 void World::raised(const Rank& rank, const std::exception_ptr& exception) {
   runtime::Simulation& simulation = torch_.simulation();
-  if (simulation.has_failed()) return;  // while it was unwound
+  if (simulation.has_failed()) return;  // raised while it was unwound
   if (raised_.empty()) {
     simulation.machine().engine().schedule(Time{0}, sim::Engine::call<&World::fail>(this));
   }
@@ -209,7 +210,7 @@ void World::fail(std::uint64_t) {
       SpawnException(number, exception, failure.exit_code, text + others() + suppressed())));
 }
 
-// A line for each rank that has not raised, of many for the first ones.
+// Describes the ranks that have not raised, one line each, up to kMost.
 std::string World::others() const {
   constexpr std::size_t kMost = 24;
   std::string text;
@@ -223,14 +224,14 @@ std::string World::others() const {
   return text;
 }
 
-// Whoever drives the engine throws it, which need not be join(); that throws it too.
+// Whoever drives the engine throws the failure, which need not be join(); join() throws it too.
 void World::fail_with(std::exception_ptr failure) {
   failure_ = failure;
   torch_.simulation().fail(std::move(failure));
 }
 
-// "suppressed: 9 more (rank 2: boom (std::runtime_error), rank 3: ..., and 7 more)"; of the first
-// ones their first lines.
+// "suppressed: 9 more (rank 2: boom (std::runtime_error), rank 3: ..., and 7 more)": the first
+// line of the first errors.
 std::string World::suppressed() const {
   if (raised_.size() == 1) return {};
   constexpr std::size_t kMost = 3;
@@ -266,7 +267,7 @@ std::vector<std::string> World::unfinished() const {
 
 namespace {
 
-// A rank, or a kernel, cannot wait for the end of what it is part of.
+// Refuses join() in a rank or a kernel, which cannot wait for its own end.
 [[noreturn]] void refuse_join(const FiberLocal& local) {
   const bool is_rank = local.kind == FiberLocal::Kind::rank;
   throw CollectiveError("KB-R004",
@@ -302,7 +303,7 @@ bool World::join() {
     torch_.simulation().release(this);
     return true;
   }
-  // A deadlock may come of a failure that nobody has looked at.
+  // A deadlock may be the consequence of a failure that nobody has looked at.
   const std::exception_ptr cause = torch_.distributed.unnoticed_failure();
   torch_.distributed.run_abandoned();
   if (cause != nullptr && is_deadlock(failure_)) failure_ = cause;
@@ -315,7 +316,7 @@ bool ProcessContext::join() {
   return world_->join();
 }
 
-// Silent if an exception is on its way: that is what happened.
+// Stays silent while an exception propagates: that explains why workers are unfinished.
 void Multiprocessing::report_unfinished() const {
   const auto last = last_.lock();
   if (last == nullptr || last->is_over() || std::uncaught_exceptions() > 0) return;

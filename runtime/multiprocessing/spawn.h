@@ -18,9 +18,10 @@ namespace kernbench {
 
 class RuntimeContext;
 
-// A worker raised.  Names the first rank that failed, in simulated time, and lists what the others
-// were doing when they were unwound.  PyTorch: ProcessRaisedException. Its exit code is that of the
-// worker's exception if that is an Error, else worker_failed.
+// Thrown by spawn() when a worker has raised.  It names the first rank that failed, in simulated
+// time, and lists what the others were doing when they were unwound (PyTorch:
+// ProcessRaisedException).  Its exit code is that of the worker's exception if that is an Error,
+// else worker_failed.
 class SpawnException : public Error {
  public:
   SpawnException(int rank, std::exception_ptr nested, ExitCode exit_code, std::string_view text)
@@ -28,7 +29,7 @@ class SpawnException : public Error {
 
   int rank() const { return rank_; }
 
-  // What the worker raised.
+  // The exception that the worker raised.
   const std::exception_ptr& nested() const { return nested_; }
 
  private:
@@ -40,14 +41,14 @@ namespace multiprocessing {
 
 class World;
 
-// Tells if spawn() can call a worker: as fn(rank, args...).  Functions, since the compiler says
-// more about concepts and variables that are false.
+// True if spawn() can call a worker, as fn(rank, args...).  These are functions, since compilers
+// explain false concepts and variables at greater length.
 template <class Function, class... Arguments>
 consteval bool is_worker() {
   return std::is_invocable_v<Function&, int, Arguments&...>;
 }
 
-// The type that a worker returns; void of one that cannot be called, which spawn() refuses.
+// The type that a worker returns; void for a worker that cannot be called, which spawn() refuses.
 template <class Function, class... Arguments>
 struct WorkerResult {
   using type = void;
@@ -66,22 +67,22 @@ consteval bool is_tuple() {
   return kIsTuple<std::remove_cvref_t<T>>;
 }
 
-// As torch.multiprocessing.spawn's arguments.
+// The arguments of torch.multiprocessing.spawn.
 struct SpawnOptions {
   bool join = true;
-  bool daemon = false;  // accepted and ignored, like the next: there is one process
+  bool daemon = false;  // accepted and ignored, as is start_method: there is one process
   std::string start_method = "spawn";
 };
 
-// Ranks that run while the caller goes on (torch's ProcessContext): until join(), whenever the
-// caller waits for something.
+// Ranks that run while the caller goes on (torch's ProcessContext).  Until join() they run
+// whenever the caller waits for something.
 class ProcessContext {
  public:
   explicit ProcessContext(std::shared_ptr<World> world) : world_(std::move(world)) {}
 
-  // Returns true when all ranks have returned.  Throws as spawn().  Any number of times.
-  // Throws CollectiveError KB-R004 in one of these ranks, and in a kernel; KB-R013 if the context
-  // has ended and they were not joined before.
+  // Returns true when all ranks have returned.  May be called any number of times.
+  // Throws as spawn(); CollectiveError KB-R004 in one of these ranks, and in a kernel; KB-R013 if
+  // the context has ended and the ranks were not joined before.
   bool join();
 
  private:
@@ -93,17 +94,18 @@ class Multiprocessing {
  public:
   explicit Multiprocessing(RuntimeContext& torch) : torch_(torch) {}
 
-  // Calls fn(rank, args...) for each rank in [0, nprocs), each on a fiber of its own, all beginning
-  // now, and returns when all have returned.  `args` is what std::tuple or std::forward_as_tuple
-  // makes: every rank gets the same objects.  Returns what the ranks returned, by rank, if they
-  // return something.
+  // Calls fn(rank, args...) for each rank in [0, nprocs), each on its own fiber, all beginning
+  // now, and returns when all have returned.  `args` comes from std::tuple or
+  // std::forward_as_tuple: every rank gets the same objects.  Returns the ranks' results, by rank,
+  // if fn returns a value.
   //
   // If a rank raises, the others are unwound (their destructors run once) and SpawnException is
-  // thrown.  Of several that raise at one instant the lowest rank is the
-  // cause, the others are listed as suppressed.  DeadlockError and CollectiveMismatchError, which
-  // are about the group, are thrown as they are.  Throws CollectiveError KB-R004 inside a worker or
-  // a kernel, or while the ranks of another spawn() are not joined; KB-R010 for nprocs < 1;
-  // LimitError KB-L001 for more than the host can hold.
+  // thrown.  If several raise at one instant, the lowest rank is the cause, and the others are
+  // listed as suppressed.  DeadlockError and CollectiveMismatchError concern the group and are
+  // thrown unchanged.
+  // Throws CollectiveError KB-R004 inside a worker or a kernel, or while the ranks of another
+  // spawn() are not joined; KB-R010 for nprocs < 1; LimitError KB-L001 for more ranks than the
+  // host can hold.
   template <class Function, class... Arguments>
   auto spawn(Function&& fn, std::tuple<Arguments...> args = {}, int nprocs = 1) {
     static_assert(is_worker<Function, Arguments...>(),
@@ -125,7 +127,7 @@ class Multiprocessing {
     }
   }
 
-  // The same with options.  fn and args are copied; what the ranks return is dropped.
+  // As spawn() without options, but fn and args are copied, and the ranks' results are dropped.
   template <class Function, class... Arguments>
   ProcessContext spawn(Function fn, std::tuple<Arguments...> args, int nprocs,
                        const SpawnOptions& options) {
@@ -142,7 +144,7 @@ class Multiprocessing {
     }
   }
 
-  // Arguments that are no tuple: refused by the compiler, in a few lines.
+  // Refuses arguments that are not a tuple, with a short compiler message.
   template <class Function, class Arguments, class... Rest>
   requires(!is_tuple<Arguments>()) void spawn(Function&&, Arguments&&, Rest&&...) {
     static_assert(is_tuple<Arguments>(),
@@ -161,13 +163,13 @@ class Multiprocessing {
   friend class kernbench::RuntimeContext;
 
   ProcessContext start(int nprocs, std::function<void(int)> body);
-  // For the end of the context.
+  // Called when the context ends.
   void report_unfinished() const;
   void context_ends();
 
   RuntimeContext& torch_;
-  std::weak_ptr<World> last_;                 // that was started
-  std::vector<std::weak_ptr<World>> worlds_;  // those that somebody may join still
+  std::weak_ptr<World> last_;                 // the last one started
+  std::vector<std::weak_ptr<World>> worlds_;  // those that may still be joined
 };
 
 }  // namespace multiprocessing

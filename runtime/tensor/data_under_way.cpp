@@ -63,8 +63,8 @@ void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
   });
 }
 
-// A later operation of a stream that does as much stands for an earlier one: whoever knows that it
-// is done knows it of both.  The elements of a tensor thus have at most two entries for each
+// A later operation of the same stream that covers an earlier one's access replaces it: whoever
+// knows that the later one is done knows it of both.  So elements have at most two entries per
 // stream.
 void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay> operation,
                   bool writes) {
@@ -102,8 +102,8 @@ std::string TensorMemory::obstacle(sim::RegionId region, const sim::ElementRange
   return text;
 }
 
-// The whole memory of each tensor is guarded, with what operations are to write: a kernel may have
-// a row, and a pointer that leads out of it.
+// Guards the whole memory of each tensor, because a kernel that has a row may form a pointer that
+// leads out of it.
 tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advice) {
   tl::StoreGuard guard;
   std::set<const TensorMemory*> seen;  // never iterated

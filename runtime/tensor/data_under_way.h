@@ -1,10 +1,11 @@
-// The one rule about data under way (ADR-0151): whether an operation may touch a tensor that
-// another operation reads or writes, which a rank has issued and goes on beside.
+// The one rule about data under way (ADR-0151): it decides whether an operation may touch a tensor
+// that another operation, issued by a rank that goes on beside it, reads or writes.
 //
 // Such an operation is under way from its issue until the host knows that it is done: by a wait(),
-// by an is_completed() that was true, by a host read of a tensor that it uses, by the same of a
-// later operation of its stream, or because its rank has ended.  The simulated clock is not asked,
-// so that a program is refused at every size, on every topology and on every backend, or nowhere.
+// by an is_completed() that was true, by a host read of a tensor that it uses, by one of these for
+// a later operation of its stream, or because its rank has ended.  The simulated clock plays no
+// part, so that a program is refused at every size, on every topology and on every backend, or
+// nowhere.
 //
 //   what comes         on a tensor that is read      on a tensor that is written
 //   collective         refused if it writes          refused; of the same group it follows
@@ -14,9 +15,9 @@
 //   copy_ (target)     refused                       refused
 //   host read          waits, and knows              waits, and knows
 //
-// An isend is never in the way: it carries the version that its tensor has at the call
-// (snapshot_of()), so what is written afterwards does not change what arrives.  "On a tensor" is on
-// its elements: a view has those of its tensor, and different rows of a tensor have none in common.
+// An isend never blocks a later operation: it carries the version that its tensor has at the call
+// (snapshot_of()), so later writes do not change what arrives.  "On a tensor" means on its
+// elements: a view has those of its tensor, and different rows of a tensor have none in common.
 
 #pragma once
 
@@ -37,8 +38,8 @@
 
 namespace kernbench::runtime {
 
-// A row of numbered operations that end one after the other, and up to which of them the host knows
-// that they are done.
+// A sequence of numbered operations that end one after the other.  It records up to which of them
+// the host knows that they are done.
 class Timeline {
  public:
   void know(std::uint64_t number) { known_before_ = std::max(known_before_, number + 1); }
@@ -48,40 +49,40 @@ class Timeline {
   std::uint64_t known_before_ = 0;
 };
 
-// An operation that a rank has issued and goes on beside.
+// An operation that a rank has issued and that runs beside it.
 struct OperationUnderWay {
   std::string description;           // "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
-  std::uint64_t number = 0;          // in the order of issue
-  std::shared_ptr<Timeline> stream;  // of its group on its rank; of a message, its own
+  std::uint64_t number = 0;          // counts in the order of issue
+  std::shared_ptr<Timeline> stream;  // its group's on its rank; a message has its own
   std::shared_ptr<Timeline> rank;    // all that its rank has issued
 
   bool is_known_to_be_done() const { return stream->knows(number) || rank->knows(number); }
 };
 
-// One use of a tensor's memory by such an operation.
+// A use of a tensor's memory by an operation under way.
 struct AccessUnderWay {
   std::shared_ptr<const OperationUnderWay> operation;
   bool writes = false;
-  sim::ElementRange elements;           // of the memory, as one tensor counts them
-  std::vector<sim::DeviceBuffer> part;  // where a row has them; empty: all that the memory has
+  sim::ElementRange elements;           // of the memory, in row-major order of the tensor
+  std::vector<sim::DeviceBuffer> part;  // the buffers of a row; empty: all buffers of the memory
 };
 
-// The uses of one memory by operations that are not known to be done, and by some that are.  With
-// thousands of rows, those of one row are found at once.
+// The uses of one memory by operations that are not known to be done, and by some that are.  They
+// are sorted by their first element, so that those of one row are found at once among thousands.
 class AccessesUnderWay {
  public:
   void add(AccessUnderWay access) {
     longest_ = std::max(longest_, access.elements.columns);
     by_begin_.emplace(access.elements.begin, std::move(access));
   }
-  // Calls `visit` for each that has elements of `elements`.
+  // Calls `visit` for each use that overlaps `elements`.
   template <class Visit>
   void for_each(const sim::ElementRange& elements, Visit visit) const {
     for (auto at = by_begin_.lower_bound(elements.begin - longest_); is_in(at, elements); ++at) {
       if (overlap(at->second.elements, elements)) visit(at->second);
     }
   }
-  // Of those, erases the ones that fulfil the predicate.
+  // Erases the uses that overlap `elements` and fulfil the predicate.
   template <class Predicate>
   void erase_if(const sim::ElementRange& elements, Predicate predicate) {
     for (auto at = by_begin_.lower_bound(elements.begin - longest_); is_in(at, elements);) {
@@ -98,10 +99,10 @@ class AccessesUnderWay {
   }
 
   Map by_begin_;
-  std::int64_t longest_ = 0;  // elements of any
+  std::int64_t longest_ = 0;  // most elements of one use
 };
 
-// The ways in which an operation is about to use a tensor.
+// How an operation is about to use a tensor.
 enum class Touch : std::uint8_t {
   reads,
   writes,
@@ -110,21 +111,21 @@ enum class Touch : std::uint8_t {
 
 using DescribeOperation = FunctionRef<std::string()>;
 
-// Throws CollectiveError KB-G003, with the source lines of both, if an operation under way forbids
-// this one to touch the tensor.  Operations of `stream` do not: they are done before it begins.
-// `what` is "copy_ at ddp.cpp:41".
+// Throws CollectiveError KB-G003, with the source lines of both operations, if an operation under
+// way forbids this one to touch the tensor.  Operations of `stream` never do: they are done before
+// it begins.  `what` describes the new operation: "copy_ at ddp.cpp:41".
 void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
                      const Timeline* stream = nullptr);
 
-// From now on `operation` is under way on the tensor.
+// Records that `operation` uses the tensor from now on.
 void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay> operation,
                   bool writes);
 
-// The host has waited for all that uses the tensor.
+// Records that the host has waited for every operation that uses the tensor.
 void know_all_done(Tensor::Storage& storage);
 
-// A kernel that uses these tensors must not write what operations under way read.  `advice` is the
-// end of what it is told if it does.
+// Makes the guard of a kernel that uses these tensors: it must not write what operations under way
+// use.  `advice` ends the error text.
 tl::StoreGuard guard_of(const std::vector<Tensor>& uses, DescribeOperation advice);
 
 }  // namespace kernbench::runtime

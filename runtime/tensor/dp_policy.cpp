@@ -20,7 +20,7 @@ struct Part {
   std::vector<std::int64_t> sizes;
 };
 
-// The share of holder `index` of `count` in `whole`.
+// Returns the share of `whole` that holder `index` of `count` gets.
 Part share_of(const Part& whole, Shard shard, int index, int count) {
   Part part = whole;
   if (!is_sharded(shard) || whole.sizes.empty()) return part;

@@ -1,4 +1,4 @@
-// How a tensor lies inside one device (ADR-0026).
+// How a tensor is placed inside one device (ADR-0026).
 
 #pragma once
 
@@ -12,25 +12,25 @@
 
 namespace kernbench {
 
-// One level of a placement.  With k holders, as DTensor's placements:
-//   replicate    each holds all of it
-//   row_wise     the first dimension is cut in chunks of ceil(size / k), as torch.chunk does; the
-//   last
-//                chunks may be smaller or empty
-//   column_wise  the same for the last dimension
+// One level of a placement, with the meaning of DTensor's placements for k holders:
+//   replicate    each holds the whole tensor
+//   row_wise     the first dimension is split into chunks of ceil(size / k) (torch.chunk); the
+//                last chunks may be smaller or empty
+//   column_wise  the last dimension is split in the same way
 //   partial      each holds a summand of the same shape; the tensor's value is their sum
 enum class Shard : std::uint8_t { replicate, row_wise, column_wise, partial };
 
 std::string_view name_of(Shard shard);
 
-// First the cubes of a device share a tensor, then the PEs of each cube share the cube's part.
+// The cubes of a device share a tensor; then the PEs of each cube share the cube's part.
 struct DPPolicy {
   Shard cube = Shard::replicate;
   Shard pe = Shard::replicate;
-  int num_cubes = 0;  // the first so many; 0: all
-  int num_pes = 0;    // of each cube, the first so many; 0: all
+  int num_cubes = 0;  // the first cubes are used; 0: all
+  int num_pes = 0;    // of each cube, the first PEs are used; 0: all
 
-  // How many cubes of a device, and PEs of a cube, hold a part: the count 0 means all.
+  // Return how many cubes of a device, and PEs of a cube, hold a part, counting all where the
+  // policy has 0.
   int cube_holders(const Topology& topology) const;
   int pe_holders(const Topology& topology) const;
 
@@ -42,12 +42,12 @@ struct DPPolicy {
   friend bool operator==(const DPPolicy&, const DPPolicy&) = default;
 };
 
-// Whether holders have summands.
+// True if the holders have summands.
 constexpr bool is_partial(const DPPolicy& policy) {
   return policy.cube == Shard::partial || policy.pe == Shard::partial;
 }
 
-// What becomes of it when they are added up: every holder of a summand has the sum.
+// Returns the policy after the summands are added up: every holder of a summand has the sum.
 constexpr DPPolicy summed(DPPolicy policy) {
   if (policy.cube == Shard::partial) policy.cube = Shard::replicate;
   if (policy.pe == Shard::partial) policy.pe = Shard::replicate;
@@ -66,13 +66,13 @@ struct ShardInfo {
   int sip = 0;
   int cube = 0;
   int pe = 0;
-  std::vector<std::int64_t> offset;  // of its first element in the tensor, by dimension
+  std::vector<std::int64_t> offset;  // of its first element in the tensor, per dimension
   Shape shape;
   Bytes address = 0;  // virtual, in the SIP's address space
 };
 
-// The parts of a tensor on device `sip`, by cube, then PE; of one that lies on several SIPs, from
-// that one on, each with a column-wise part.
+// Returns the parts of a tensor on device `sip`, by cube, then PE.  A tensor on several SIPs
+// starts at that one, and each SIP has a column-wise part.
 // Throws DeviceError KB-K010 if the policy asks for more SIPs, cubes or PEs than there are.
 std::vector<ShardInfo> place(const DPPolicy& policy, const Shape& shape, const Topology& topology,
                              int sip, int num_sips = 1);

@@ -14,19 +14,20 @@ namespace kernbench::runtime {
 
 struct ShardWrite {
   std::size_t shard = 0;
-  // Row by row.  Writes of the same elements share them, and then they share their value too: the
-  // copies of a replicated tensor take the host's memory of one.
+  // The elements, row by row.  Writes of equal elements share this vector, and then also the
+  // value: copies of a replicated tensor need the host's memory of one.
   std::shared_ptr<const std::vector<float>> elements;
 };
 
-// One transfer per shard, all begun now; waits for the last.  Each shard's new contents are visible
-// when its own transfer has landed.  `function` is what the user called at `location`.
+// Starts one transfer per shard at once and waits for the last.  A shard's new contents are
+// visible when its own transfer has landed.  `function` is the name of the user's call at
+// `location`.
 // Throws CollectiveError KB-R012 inside a kernel, KB-G003 if an operation under way uses the target
 // (runtime/tensor/data_under_way.h).
 void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::string_view function,
                     const std::source_location& location);
 
-// The parts of Tensor::copy_() and Tensor::copy_shard_() that are not autograd's.
+// Do what Tensor::copy_() and Tensor::copy_shard_() do, without autograd.
 // REQUIRES: both are defined, and of the same shape
 void copy_elements(const Tensor& into, const Tensor& source,
                    const std::source_location& location = std::source_location::current());

@@ -37,11 +37,12 @@ bool is_in_use(const Tensor::Storage& storage) {
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
   if (storage.is_host()) return;
   const FiberLocal& local = storage.simulation->local();
-  if (local.kind == FiberLocal::Kind::kernel) {  // its own launch is what it would wait for
+  if (local.kind == FiberLocal::Kind::kernel) {  // it would wait for its own launch
     throw CollectiveError("KB-R012", fmt::format("{} of tensor '{}' inside kernel '{}'",
                                                  name_of(entry_point), storage.name, local.kernel));
   }
   TensorMemory& memory = *storage.memory;
+  // Another operation may use the tensor by the time this fiber runs again, so it looks again.
   while (is_in_use(storage)) {
     Completion unused(*storage.simulation);
     memory.readers.push_back({&unused, &storage});

@@ -1,9 +1,10 @@
-// The closed registry of the ways in which the host can see a tensor's values.
+// The complete list of the ways in which the host can read a tensor's values.
 //
-// Each of them first waits until what the tensor depends on is done (ADR-0027): they call
-// begin_host_read() and nothing else reads values.  A new entry point gets a line here, and the
-// test that goes through this list.  Writing into a tensor (copy_'s target) is not in it on
-// purpose: it must not wait for collectives of other ranks, which could be waiting for this one.
+// Each of them first waits until the operations that the tensor depends on are done (ADR-0027):
+// they call begin_host_read(), and no other code reads values.  A new entry point is added here,
+// and the test that goes through this list covers it.  Writing into a tensor (copy_'s target) is
+// left out on purpose: it must not wait for collectives of other ranks, which could be waiting for
+// this one.
 
 #pragma once
 
@@ -36,7 +37,7 @@ std::string_view name_of(HostRead entry_point);
 // Throws CollectiveError KB-R012 inside a kernel.
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point);
 
-// All elements, row by row, for what only needs to look at them.
+// Returns all elements, row by row, without changing the tensor.
 std::vector<float> read_elements(const Tensor& tensor, HostRead entry_point);
 
 }  // namespace kernbench::runtime

@@ -9,7 +9,7 @@ namespace kernbench::runtime {
 
 namespace {
 
-// A run of elements that are consecutive in the tensor and in a shard, cut to what is wanted.
+// Elements that are consecutive both in the tensor and in a shard, limited to the requested range.
 struct Run {
   std::int64_t in_tensor = 0;
   std::size_t shard = 0;
@@ -17,7 +17,7 @@ struct Run {
   std::int64_t count = 0;
 };
 
-// Those of one shard that lie in [first, first + count).
+// Adds the runs of one shard that lie in [first, first + count).
 void add_runs(std::vector<Run>& runs, const Tensor::Storage& storage, std::size_t index,
               std::int64_t first, std::int64_t count) {
   for_each_run(storage.shape, storage.shards[index],
@@ -55,7 +55,7 @@ sim::Value load_block(const Tensor::Storage& storage, std::int64_t first, std::i
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
     if (contributes(storage, storage.shards[i])) add_runs(runs, storage, i, first, count);
   }
-  // Summands of the same elements follow each other, in the order of their holders.
+  // After this, summands of the same elements follow each other, in the order of their holders.
   std::ranges::stable_sort(runs, {}, &Run::in_tensor);
   std::vector<sim::Value> parts;
   std::int64_t end = first;

@@ -1,4 +1,4 @@
-// Rows of a tensor as views: which holders have them, and where.
+// Rows of a tensor as views: determines which holders have a row, and where.
 
 #include <utility>
 
@@ -21,7 +21,7 @@ std::shared_ptr<Tensor::Storage> host_row(const Tensor::Storage& base, std::int6
   return row;
 }
 
-// A level of a policy that cuts the first dimension has one holder of a row.
+// A level of a policy that splits the first dimension has only one holder of a row.
 void drop_cut(Shard& shard, int& count, std::size_t rank) {
   if (shard != Shard::row_wise && (shard != Shard::column_wise || rank > 1)) return;
   shard = Shard::replicate;
@@ -41,6 +41,7 @@ Tensor row_of(const Tensor& tensor, std::int64_t index) {
   for (std::size_t i = 0; i < base.shards.size(); ++i) {
     const ShardInfo& whole = base.shards[i];
     const std::int64_t row = index - whole.offset.front();
+    // A holder without this row holds no part of the view.
     if (row < 0 || row >= whole.shape[0]) continue;
     const Shape shape = row_shape(whole.shape);
     sim::DeviceBuffer buffer = base.buffers()[i];

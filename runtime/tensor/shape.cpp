@@ -9,7 +9,7 @@ namespace kernbench {
 
 namespace {
 
-// So that the size in bytes of any dtype fits too.
+// Small enough that the size in bytes of any dtype fits too.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 60;
 
 }  // namespace

@@ -8,13 +8,13 @@
 
 namespace kernbench {
 
-// The size of each dimension of a tensor, outermost first.  Held in place: kernels make shapes all
-// the time, and must not allocate.
+// The size of each dimension of a tensor, outermost first.  Sizes are stored in place: kernels
+// make shapes all the time, and must not allocate.
 class Shape {
  public:
   static constexpr std::size_t kMaxRank = 8;
 
-  Shape() = default;  // a scalar's
+  Shape() = default;  // the shape of a scalar
   // Throws DeviceError KB-M012 for a negative size, if the number of elements overflows, or for
   // more than kMaxRank dimensions.
   Shape(std::initializer_list<std::int64_t> sizes)

@@ -1,4 +1,4 @@
-// Row-major boxes of elements: a shard inside its tensor.
+// Visits the elements of a shard inside its tensor, as row-major boxes.
 
 #pragma once
 

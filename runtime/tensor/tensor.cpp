@@ -76,7 +76,7 @@ std::vector<float> gather(const Tensor::Storage& storage) {
   return elements;
 }
 
-// Where an element of the whole tensor lies in a shard, if it does.
+// Returns the position in a shard of an element of the whole tensor; nullopt if it lies elsewhere.
 std::optional<std::int64_t> position_in(const ShardInfo& shard,
                                         std::span<const std::int64_t> index) {
   std::int64_t position = 0;
@@ -105,7 +105,7 @@ float gather_one(const Tensor::Storage& storage, std::span<const std::int64_t> i
   return element;
 }
 
-// Waits as `entry_point`, and then has values to read.
+// Waits as `entry_point`, then checks that there are values to read.
 void begin_read(Tensor::Storage& storage, HostRead entry_point) {
   runtime::begin_host_read(storage, entry_point);
   if (!storage.simulation->machine().memory().has_data()) {
@@ -124,7 +124,7 @@ std::vector<float> read(Tensor::Storage& storage, HostRead entry_point) {
   return gather(storage);
 }
 
-// What a shard holds of the whole: first element, size, whether zeros stand in for it.
+// The part of the tensor that a shard holds; is_zero: the shard's summand is 0 instead.
 struct Place {
   std::vector<std::int64_t> offset;
   std::vector<std::int64_t> sizes;
@@ -220,7 +220,7 @@ void runtime::copy_elements(const Tensor& into, const Tensor& source,
     return;
   }
   std::vector<runtime::ShardWrite> writes;
-  std::map<Place, std::shared_ptr<const std::vector<float>>> parts;  // copies share theirs
+  std::map<Place, std::shared_ptr<const std::vector<float>>> parts;  // shared by copies
   for (std::size_t i = 0; i < target.shards.size(); ++i) {
     auto& part = parts[place_of(target, i)];
     if (part == nullptr) part = part_of(target, i, elements);

@@ -1,4 +1,4 @@
-// A tensor on one device, cut in shards (ADR-0026), or a host tensor to copy from.
+// A tensor on one device, split into shards (ADR-0026), or a host tensor to copy from.
 
 #pragma once
 
@@ -26,20 +26,21 @@ namespace kernbench {
 
 class RuntimeContext;
 
-// The user's line, for messages.
+// The line of the user's call, for messages.
 using Location = std::source_location;
 
-// As torch's keyword arguments of zeros(), full(), ...
+// The keyword arguments of torch's zeros(), full(), ...
 struct TensorOptions {
   DType dtype = DType::f32;
   DPPolicy dp = {};
   std::string name = {};  // for messages; "tensor<n>" if empty
-  // Of a single driver's tensor whose PEs are ranks (ADR-0024): the SIPs, from the caller's device
-  // on, over which the last dimension is cut before `dp` places each part.
+  // The number of SIPs, from the caller's device on, over which the last dimension is split before
+  // `dp` places each part.  Only a single driver whose PEs are ranks (ADR-0024) sets it.
   int num_sips = 1;
 };
 
-// A handle, as in PyTorch: copies refer to the same tensor.  Memory is freed with the last one.
+// A handle, as in PyTorch: copies refer to the same tensor.  The memory is freed with the last
+// handle.
 class Tensor {
  public:
   Tensor() = default;  // no tensor
@@ -53,32 +54,34 @@ class Tensor {
   int device() const;          // the SIP; REQUIRES: !is_host()
   const DPPolicy& dp() const;  // REQUIRES: !is_host()
 
-  // Where its parts lie: (sip, cube, pe), slice and address; by cube, then PE.
+  // The places of its parts: (sip, cube, pe), slice and address; ordered by cube, then PE.
   const std::vector<ShardInfo>& shards() const;
 
-  // Element `index` of the first dimension, counted from the end if it is negative: row i of a
-  // matrix, an element of a vector.  A view (torch.select): what is written into it is written into
-  // this tensor, and gradients flow through it.  Where the first dimension is cut, the view lies on
-  // the holders of that row alone; then the host reads and writes it, launch() takes it, and
+  // Returns element `index` of the first dimension, counted from the end if it is negative: row i
+  // of a matrix, an element of a vector.  It is a view (torch.select): writes into it change this
+  // tensor, and gradients flow through it.  Where the first dimension is split, only the holders
+  // of that row hold the view; then the host reads and writes it and launch() takes it, but
   // operators and collectives do not.
   // Throws DeviceError KB-M017 if there is no such dimension or index.
   Tensor operator[](std::int64_t index) const;
 
-  // Writes `source`, of the same shape, into this tensor: over the host link, in simulated time. Of
-  // a partial tensor the first holder gets the values and the others 0, so that the value is
-  // source's.  Elements are rounded to this tensor's type.  Waits until it is done.
+  // Writes `source`, of the same shape, into this tensor, over the host link and in simulated
+  // time.  In a partial tensor the first holder gets the values and the others 0, so that the
+  // value is source's.  Elements are rounded to this tensor's type.  Waits until the copy is done.
   //
-  // torch's copy_, recorded as there (ADR-0162): of a device's tensor, the gradient of this tensor,
-  // and of all that it is a view of or that are views of it, flows to `source` from now on, and
-  // none to what its old elements were computed from.  A host tensor is a constant; into a leaf
-  // that requires a gradient it is loaded, as by load_state_dict(). Throws DeviceError KB-M015 if
-  // the shapes differ; CollectiveError KB-A008 for another source, with gradients enabled, into a
-  // leaf that requires one or into a view of such a leaf, KB-A009 into a view that was made without
-  // gradients, KB-G003 if an operation that was issued and not waited for uses this tensor.
+  // This is torch's copy_, and is recorded as there (ADR-0162).  If the source is on a device, the
+  // gradient of this tensor, and of all its views and the tensor that it is a view of, flows to
+  // `source` from now on, and none to what its old elements were computed from.  A host tensor is
+  // a constant; copied into a leaf that requires a gradient, it loads the leaf, as
+  // load_state_dict() does.
+  // Throws DeviceError KB-M015 if the shapes differ; CollectiveError KB-A008 if another source is
+  // copied, with gradients enabled, into a leaf that requires a gradient or a view of such a leaf;
+  // KB-A009 for a view that was made without gradients; KB-G003 if an operation that was issued
+  // and not waited for uses this tensor.
   Tensor& copy_(const Tensor& source, Location location = Location::current());
 
-  // The same for one holder alone: shards()[index] becomes `source`, of that shard's shape.  This
-  // is how the summands of a partial tensor are given (DTensor.from_local).
+  // Writes one holder's shard alone: shards()[index] becomes `source`, which has that shard's
+  // shape.  The summands of a partial tensor are set in this way (DTensor.from_local).
   // Throws DeviceError KB-M017 if there is no such shard, KB-M015 if the shapes differ;
   // CollectiveError KB-A008 if a gradient would have to flow through it, which is not recorded.
   Tensor& copy_shard_(std::size_t index, const Tensor& source,
@@ -86,45 +89,47 @@ class Tensor {
 
   // Autograd, as in PyTorch (ADR-0130).  Errors are CollectiveErrors with PyTorch's texts.
 
-  // From now on operators on this tensor are recorded, so that backward() of what is computed from
-  // it adds to grad().  KB-A002 for a host tensor, and if what was computed is to need none.
+  // From now on operators on this tensor are recorded, so that backward() of a result adds to
+  // grad().  Throws KB-A002 for a host tensor, and if a computed tensor shall need no gradient.
   Tensor& requires_grad_(bool requires_grad = true);
-  // Also of what was computed from such a tensor.
+  // True also for tensors that were computed from one that requires a gradient.
   bool requires_grad() const;
-  // Whether no operator that was recorded made it.
+  // True if no recorded operator made this tensor.
   bool is_leaf() const;
-  // The sum of the gradients that reached this leaf: of its shape, type and placement, but partial
-  // where the leaf is replicated and each holder has a summand of the gradient.  Undefined if none
-  // has.
+  // The sum of the gradients that reached this leaf.  It has the leaf's shape, type and placement,
+  // but is partial where the leaf is replicated and each holder has a summand of the gradient.
+  // Undefined if no gradient has reached it.
   Tensor grad() const;
-  // grad() is undefined from now on (torch's set_to_none).
+  // Makes grad() undefined (torch's set_to_none).
   void zero_grad();
-  // The same elements in the same memory, without what was recorded.
+  // Returns a tensor with the same elements in the same memory, without the recorded history.
   Tensor detach() const;
-  // Adds the gradient of this tensor, of one element unless `gradient` is given, to grad() of every
-  // leaf that it was computed from.  `gradient` has its shape and type, and its placement, but
-  // replicated where this is partial.  What was kept for it is freed, unless `retain_graph`.
-  // KB-A001 if nothing was recorded, KB-A003 for several elements, KB-A004 the second time, KB-A005
-  // if a tensor that is needed was written meanwhile, KB-A006 for a gradient that does not fit.
+  // Adds the gradient of this tensor to grad() of every leaf that it was computed from.  Without
+  // `gradient` the tensor must have one element; `gradient` has its shape, type and placement, but
+  // is replicated where this is partial.  Saved tensors are freed, unless `retain_graph`.
+  // Throws KB-A001 if nothing was recorded, KB-A003 for several elements, KB-A004 the second time,
+  // KB-A005 if a saved tensor was written meanwhile, KB-A006 for a gradient that does not fit.
   void backward(const Tensor& gradient = {}, bool retain_graph = false) const;
 
-  // Host reads (the registry is runtime/tensor/host_read.h).  They wait until what this tensor
-  // depends on is done, and take no simulated time themselves.
+  // Host reads (the registry is runtime/tensor/host_read.h).  They wait until the operations that
+  // this tensor depends on are done, and take no simulated time themselves.
 
-  // All elements, row by row.  A partial tensor's is the sum of its holders' in f32, in their
-  // order.
+  // Returns all elements, row by row.  For a partial tensor they are the sums of the holders'
+  // elements in f32, in the holders' order.
   template <class T = float>
   std::vector<T> to_vector() const;
-  // The elements of one holder (DTensor.to_local).  Throws DeviceError KB-M017 if there is none.
+  // Returns the elements of one holder (DTensor.to_local).  Throws DeviceError KB-M017 if there is
+  // no such holder.
   std::vector<float> shard_to_vector(std::size_t index) const;
-  // The only element.  Throws DeviceError KB-M016 if there is not exactly one.
+  // Returns the only element.  Throws DeviceError KB-M016 if there is not exactly one.
   template <class T = float>
   T item() const {
     return static_cast<T>(read_item());
   }
-  // One element.  Throws DeviceError KB-M017 if the index is out of range.
+  // Returns one element.  Throws DeviceError KB-M017 if the index is out of range.
   float at(std::initializer_list<std::int64_t> index) const;
-  // A row-major matrix.  REQUIRES: two dimensions; <Eigen/Core> is included where this is called
+  // Returns a row-major matrix.
+  // REQUIRES: two dimensions; <Eigen/Core> is included where this is called
   template <class T = float>
   Eigen::Matrix<T, -1, -1, 1, -1, -1> to_eigen() const;
 
@@ -141,8 +146,8 @@ class Tensor {
   std::shared_ptr<Storage> storage_;
 };
 
-// "tensor([[1, 2], [3, 4]], dtype=f16)"; of large tensors the first and last elements.  A host
-// read.
+// "tensor([[1, 2], [3, 4]], dtype=f16)"; a large tensor shows its first and last elements.  This
+// is a host read.
 std::string to_string(const Tensor& tensor);
 
 template <class T>

@@ -18,7 +18,7 @@ class Printer {
         elements_(elements),
         summarizes_(tensor.numel() > kSummarizeAbove) {}
 
-  // The elements below one index of dimension `dimension - 1`, from `first` on.
+  // Formats `count` elements from `first` on: those below one index of dimension `dimension - 1`.
   std::string text(std::size_t dimension, std::int64_t first, std::int64_t count) {
     if (dimension == shape_.rank())
       return fmt::format("{}", elements_[static_cast<std::size_t>(first)]);

@@ -38,7 +38,7 @@ bool share_elements(const Tensor::Storage& a, const Tensor::Storage& b) {
 
 namespace {
 
-// Whether holders have copies of the same elements.  Nothing of a scalar can be cut.
+// True if holders have copies of the same elements.  A scalar is never split.
 bool is_copied(const Tensor::Storage& storage, Shard shard) {
   return shard == Shard::replicate || (is_sharded(shard) && storage.shape.rank() == 0);
 }
@@ -72,7 +72,7 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
   storage->dtype = options.dtype;
-  storage->name = visible(options.name);  // it goes into messages
+  storage->name = visible(options.name);  // the name goes into messages
   storage->device = device;
   storage->dp = options.dp;
   storage->shards =
@@ -98,7 +98,7 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
 
 namespace {
 
-// A tensor of the base's name, type and device, in this memory.
+// Makes a tensor in this memory with the base's name, type and device.
 std::shared_ptr<Tensor::Storage> make_storage_in(std::shared_ptr<TensorMemory> memory,
                                                  const Tensor::Storage& base, const Shape& shape,
                                                  const DPPolicy& dp,

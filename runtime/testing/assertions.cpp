@@ -41,7 +41,7 @@ bool are_nan(double actual, double expected) {
   return std::isnan(actual) && std::isnan(expected);
 }
 
-// As torch.testing.assert_close reports it.
+// Reports mismatches as torch.testing.assert_close does.
 void compare(const Tensor& tensor, const Elements& actual, const std::vector<double>& expected,
              const Bound& bound, bool equal_nan, std::string_view what,
              const std::source_location& location) {
@@ -49,7 +49,7 @@ void compare(const Tensor& tensor, const Elements& actual, const std::vector<dou
   std::size_t worst = 0;
   double worst_excess = -1;
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    if (actual[i] == expected[i]) continue;  // infinities, too
+    if (actual[i] == expected[i]) continue;  // also equal infinities
     if (equal_nan && are_nan(actual[i], expected[i])) continue;
     const double difference = std::abs(static_cast<double>(actual[i]) - expected[i]);
     if (std::isfinite(difference) && difference <= bound(i)) continue;

@@ -1,4 +1,4 @@
-// What decides, for a tensor that is no argument of a launch, whether its kernels may use it.
+// Decides whether kernels may use a tensor that is not an argument of their launch.
 
 #pragma once
 
@@ -14,8 +14,8 @@ namespace kernbench::tl {
 
 class AccessRule {
  public:
-  // Names what forbids a kernel to read, or to write, these elements of a region at present: "which
-  // all_reduce#0 ([4] Float SUM) at ddp.cpp:41 is to write"; "": nothing does.
+  // Names the operation that at present forbids a kernel to read or write these elements of a
+  // region: "which all_reduce#0 ([4] Float SUM) at ddp.cpp:41 is to write"; empty if none does.
   virtual std::string obstacle(sim::RegionId region, const sim::ElementRange& elements,
                                bool is_written) const = 0;
 

@@ -8,7 +8,7 @@ namespace kernbench::tl {
 
 namespace {
 
-// The size of a dimension once the shape is filled up with sizes of 1 in front.
+// Returns the size of a dimension after the shape is padded in front with sizes of 1.
 std::int64_t size_in(const Shape& shape, std::size_t dimension, std::size_t rank) {
   const std::size_t missing = rank - shape.rank();
   return dimension < missing ? 1 : shape[dimension - missing];
@@ -29,7 +29,8 @@ std::optional<Shape> common_shape(const Shape& a, const Shape& b) {
   return Shape(std::span(sizes).first(rank));
 }
 
-// From the last dimension on: what lies inside is repeated already, what lies outside not yet.
+// Goes from the last dimension to the first: dimensions inside are repeated already, those outside
+// not yet.
 Repetitions repetitions(const Shape& from, const Shape& to) {
   Repetitions result;
   const std::size_t rank = to.rank();

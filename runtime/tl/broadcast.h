@@ -1,4 +1,4 @@
-// How tensors of different shapes are used together, as in numpy.
+// Broadcasting of tensors with different shapes, as in numpy.
 
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace kernbench::tl {
 
-// The shape that both fit: aligned at the last dimension, a size of 1 fits any.  None if they
-// differ otherwise.
+// Returns the shape that both broadcast to: aligned at the last dimension, a size of 1 fits any.
+// nullopt if sizes differ otherwise.
 std::optional<Shape> common_shape(const Shape& a, const Shape& b);
 
-// How the elements of `from` are repeated to make those of `to`: broadcasts, one after the other.
+// The broadcasts, one after the other, that repeat the elements of `from` to make those of `to`.
 struct Repetitions {
   std::array<sim::AxisForm, Shape::kMaxRank> forms;
   std::size_t count = 0;

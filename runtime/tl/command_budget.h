@@ -1,4 +1,4 @@
-// How many commands kernels may issue before they are held to be endless.
+// Limits the number of commands of kernels: beyond it they count as endless.
 
 #pragma once
 
@@ -6,22 +6,23 @@
 
 namespace kernbench::tl {
 
-// Every kernel has kOwnCommands for itself; all that run at the same time share `limit` more.  So
-// one kernel may be long, many may be of moderate length, and many without an end are found after
-// about as many commands as one.
+// Every kernel has kOwnCommands for itself, and all that run at the same time share `limit` more.
+// So one kernel may be long, many may be of moderate length, and many endless ones are found
+// after about as many commands as one.
 class CommandBudget {
  public:
   static constexpr std::int64_t kOwnCommands = 50'000;
 
-  // 0: no limit.
+  // A limit of 0 means no limit.
   explicit CommandBudget(std::int64_t limit) : limit_(limit), left_(limit) {}
 
   std::int64_t limit() const { return limit_; }
 
-  // A launch begins: something makes progress.
+  // Called when a launch begins, since that is progress.
   void refill() { left_ = limit_; }
 
-  // For commands of a kernel that has issued its own.  False if so many are not left.
+  // Takes commands from the shared budget, for a kernel that has used up its own.  Returns false
+  // if fewer are left.
   bool take(std::int64_t count) {
     if (limit_ == 0) return true;
     if (count > left_) return false;

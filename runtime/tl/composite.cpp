@@ -1,4 +1,4 @@
-// tl.composite: a matrix product in tiles, as one command.
+// Implements tl.composite: a tiled matrix product as one command.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kActivationCount = 5;
 
-// So that products of two sizes do not overflow.
+// Limits sizes so that products of two do not overflow.
 constexpr std::int64_t kMostSize = (std::int64_t{1} << 31) - 1;
 
 bool touch(const sim::MatrixAt& a, const sim::ElementRange& in_a, const sim::MatrixAt& b,
@@ -25,7 +25,7 @@ bool touch(const sim::MatrixAt& a, const sim::ElementRange& in_a, const sim::Mat
   return a.buffer.region == b.buffer.region && overlap(in_a.simplified(), in_b.simplified());
 }
 
-// The operand that c overlaps; "" if none.
+// Returns the name of the operand that c overlaps; empty if there is none.
 std::string_view overlapped_operand(const sim::CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;
   const sim::ElementRange c = plan.c.block(0, 0, m, n);
@@ -92,8 +92,9 @@ sim::CompositePlan Context::plan_of(const CompositeGemm& gemm) const {
   return plan;
 }
 
-// Held scratch stays held, but what commands under way have is free when make_room() has waited for
-// them.  If one fold of the array finds no room beside what is held, it is for make_room() to say.
+// Held scratch stays held, but scratch of commands under way is free once make_room() has waited
+// for them.  If not even one fold of the array fits beside the held scratch, make_room() reports
+// it.
 void Context::choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted) {
   while (run_.composites_under_way() > 0) {
     run_.wake_when_outstanding(run_.outstanding() - 1);

@@ -1,4 +1,4 @@
-// Operations of PE_MATH on elements.
+// Elementwise operations on PE_MATH.
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ DeviceError do_not_fit(const std::string& where, Operands operands,
           fmt::format("{}: the operands are {}; {}", where, list_of(operands), what_is_right)};
 }
 
-// Of the tensors; nothing if their types differ.
+// Returns the common type of the tensors; nullopt if their types differ.
 std::optional<DType> dtype_of(Operands operands) {
   std::optional<DType> dtype;
   for (const Operand& operand : operands) {
@@ -48,7 +48,7 @@ std::optional<DType> dtype_of(Operands operands) {
   return dtype;
 }
 
-// What all fit; nothing if there is no such shape.
+// Returns the shape that all tensors broadcast to; nullopt if there is none.
 std::optional<Shape> shape_of(Operands operands) {
   std::optional<Shape> shape;
   for (const Operand& operand : operands) {
@@ -98,7 +98,7 @@ Tensor Context::elementwise(sim::MathOp op, std::string_view name,
     if (operand.tensor() != nullptr) check_own(name, *operand.tensor());
   }
   if (are_numbers(operands)) throw do_not_fit(where(name), operands, "one must be a tensor");
-  // A mask may have another type than what it chooses from.
+  // A mask may have another type than the values it chooses from.
   const bool has_mask = op == sim::MathOp::select && !are_numbers(operands.subspan(1));
   const auto dtype = dtype_of(has_mask ? operands.subspan(1) : operands);
   if (!dtype) {

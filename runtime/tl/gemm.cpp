@@ -1,4 +1,4 @@
-// tl.dot: matrix products on PE_GEMM.
+// Implements tl.dot: matrix products on PE_GEMM.
 
 #include <fmt/format.h>
 
@@ -50,7 +50,7 @@ Tensor Context::dot(const Tensor& a, const Tensor& b, Tensor accumulator,
   }
   const Bytes bytes = shape.numel() * size_of(options.out_dtype);
   make_room_for_command("tl.dot");
-  wait_for_scratch("tl.dot", [&] {  // whoever else refers to the accumulator may be done meanwhile
+  wait_for_scratch("tl.dot", [&] {  // other users of the accumulator may end meanwhile
     return sim::TilePool::can_be_replaced(accumulator.tile_, bytes) ? 0 : bytes;
   });
   return {*this, shape, run_.gemm(size, a.tile_, b.tile_, accumulator.tile_, options.out_dtype),

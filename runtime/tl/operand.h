@@ -6,8 +6,8 @@
 
 namespace kernbench::tl {
 
-// An operand of an element-wise operation: a tensor, or a number, which stands for a tensor of that
-// number.  Converted to where it is passed, and used there at once.
+// An operand of an elementwise operation: a tensor, or a number that stands for a tensor filled
+// with it.  It refers to its tensor, so it is made at the call and used at once.
 class Operand {
  public:
   Operand(const Tensor& tensor) : tensor_(&tensor) {}

@@ -1,11 +1,11 @@
 // Arithmetic and comparisons on tensors: with tensors, or with numbers on either side.
 //
-// On PE_MATH, element by element, in f32 with one rounding to the type.  Shapes are broadcast as in
-// numpy: aligned at the last dimension, a size of 1 fits any.  A number is rounded to the tensor's
-// type first.  A comparison gives 1 or 0 in its operands' type: tl.where() takes it as a mask, *
-// and tl.maximum() are "and" and "or" of two, tl.sum() counts. Throws DeviceError KB-K020 if shapes
-// or types differ, KB-K023 if an operand is void or of another kernel or PE, KB-M010 if scratch is
-// exhausted.
+// They run on PE_MATH, elementwise, in f32 with one rounding to the type.  Shapes are broadcast as
+// in numpy: aligned at the last dimension, a size of 1 fits any.  A number is rounded to the
+// tensor's type first.  A comparison gives 1 or 0 in its operands' type, a mask: tl.where() takes
+// it, * and tl.maximum() combine two as "and" and "or", and tl.sum() counts.
+// Throw DeviceError KB-K020 if shapes or types differ, KB-K023 if an operand is void or belongs to
+// another kernel or PE, KB-M010 if scratch is exhausted.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// tl.send, tl.recv, tl.recv_async and tl.wait: what a kernel does with the queues of its PE.
+// Implements tl.send, tl.recv, tl.recv_async and tl.wait on the queues of a PE.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,8 +13,8 @@ namespace kernbench::tl {
 
 namespace {
 
-// While a kernel waits for a queue: whom it waits for, and since when on its own clock, is known to
-// reports.
+// Lets reports show, while a kernel waits for a queue, which PE it waits for, and since when on
+// its own clock.
 class QueueWait {
  public:
   QueueWait(runtime::FiberLocal& local, const sim::PeLocation& other_end, Time since)
@@ -33,7 +33,7 @@ class QueueWait {
   runtime::FiberLocal& local_;
 };
 
-// A sender that waits, and is forgotten by its queue if it is unwound.
+// Marks a sender as waiting; if it is unwound, its queue forgets it.
 class SenderWait {
  public:
   SenderWait(runtime::FiberLocal& local, sim::IpcqChannel& channel, Time since)
@@ -52,7 +52,7 @@ class SenderWait {
   sim::IpcqChannel& channel_;
 };
 
-// `known` are the ports that there are.
+// `known` lists the ports that have a neighbour.
 DeviceError no_neighbour(const std::string& where, Port port, const std::vector<Port>& known) {
   std::vector<std::string> names;
   for (const Port other : known) names.push_back(to_string(other));

@@ -1,4 +1,4 @@
-// What tl.recv_async() returns.
+// The result of tl.recv_async().
 
 #pragma once
 
@@ -12,8 +12,8 @@ namespace kernbench::tl {
 
 class Context;
 
-// A message that a kernel has posted a receive for, and will wait for: once, and before it ends.
-// It may be moved; what was moved from, or waited for, is used up.
+// A receive that a kernel has posted and must wait for exactly once, before it ends.  A future
+// that was moved from or waited for is used up.
 class RecvFuture {
  public:
   RecvFuture(RecvFuture&& other) noexcept

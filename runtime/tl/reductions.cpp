@@ -1,4 +1,4 @@
-// Operations of PE_MATH along an axis.
+// Reductions along an axis on PE_MATH.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace kernbench::tl {
 
 namespace {
 
-// The dimensions of a shape around one of them.
+// Splits a shape into the sizes before, at and after an axis.
 sim::AxisForm form_of(const Shape& shape, std::size_t axis) {
   sim::AxisForm form{1, shape[axis], 1};
   for (std::size_t i = 0; i < shape.rank(); ++i) {
@@ -20,7 +20,7 @@ sim::AxisForm form_of(const Shape& shape, std::size_t axis) {
   return form;
 }
 
-// What is left of a shape without one dimension, or without all.
+// Returns a shape without one dimension, or without all; with `keeps`, reduced sizes become 1.
 Shape reduced_shape(const Shape& shape, std::optional<std::size_t> axis, bool keeps) {
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < shape.rank(); ++i) {

@@ -1,4 +1,4 @@
-// tl.load and tl.store of tiles: rows of a matrix that is wider than they are.
+// Implements tl.load and tl.store of tiles, whose rows belong to a wider matrix.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What fills a PE's scratch memory, for the error that says that it is full.
+// Lists what fills a PE's scratch memory, for the error that reports that it is full.
 
 #include <fmt/format.h>
 
@@ -14,10 +14,10 @@ namespace kernbench::tl {
 
 namespace {
 
-// Values of one operation, shape and type.
+// The values that one operation made with one shape and type.
 struct Holder {
   std::string what;  // "tl.load [64, 64] f16"
-  Bytes bytes = 0;   // of one
+  Bytes bytes = 0;   // of each value
   std::int64_t count = 0;
 
   Bytes total() const { return bytes * count; }
@@ -25,7 +25,7 @@ struct Holder {
 
 constexpr std::size_t kMostHolders = 5;
 
-// The memory of a tile that is not in `counted` yet, and is from now on.
+// Returns the bytes of a tile's memory that are not in `counted` yet, and adds them to it.
 Bytes uncounted_bytes(const sim::Tile& tile, std::set<const sim::TileNode*>& counted) {
   if (tile->parts.empty()) return counted.insert(tile.operator->()).second ? tile->charged : 0;
   Bytes bytes = 0;
@@ -60,7 +60,7 @@ Bytes Context::held_scratch() const {
   return bytes;
 }
 
-// The largest, a line each.
+// Describes the largest holders, one line each.
 std::string Context::scratch_holders() {
   std::set<const sim::TileNode*> counted;  // asked, never listed
   std::vector<Holder> holders;

@@ -1,4 +1,4 @@
-// New values, and values in other shapes.
+// Creates values, and gives values other shapes.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace kernbench::tl {
 
 namespace {
 
-// A type has every whole number up to this one.
+// Returns the largest number up to which a type represents every whole number.
 std::int64_t largest_count(DType dtype) {
   switch (dtype) {
     case DType::f16:
@@ -25,7 +25,7 @@ std::int64_t largest_count(DType dtype) {
   return 1 << 24;
 }
 
-// `where` makes the words that name who divides.
+// `where` returns the words that name the operation that divides.
 template <class Where>
 std::int64_t divide_up(std::int64_t a, std::int64_t b, const Where& where) {
   if (b <= 0) {

@@ -1,4 +1,4 @@
-// The elements that a kernel must not write while it runs.
+// Protects elements that a kernel must not write while it runs.
 
 #pragma once
 
@@ -14,18 +14,19 @@
 
 namespace kernbench::tl {
 
-// Elements that operations under way read or write.  Mostly empty: a launch fills it, and its
-// kernels ask.
+// The elements that operations under way read or write.  A launch fills the guard, and its kernels
+// check their stores against it; mostly it is empty.
 class StoreGuard {
  public:
-  // `user` is told to whoever writes: "tensor 'x', which all_gather#0 at ddp.cpp:41 still reads".
+  // `user` goes into the error of a kernel that writes: "tensor 'x', which all_gather#0 at
+  // ddp.cpp:41 still reads".
   void protect(std::span<const sim::DeviceBuffer> buffers, std::string user) {
     for (const sim::DeviceBuffer& buffer : buffers) guarded_.push_back({buffer, users_.size()});
     users_.push_back(std::move(user));
   }
   bool empty() const { return guarded_.empty(); }
 
-  // nullptr: these elements of the region may be written.
+  // Returns nullptr if these elements of the region may be written.
   const std::string* user_of(sim::RegionId region, const sim::ElementRange& elements) const {
     for (const auto& [buffer, user] : guarded_) {
       if (buffer.region != region) continue;

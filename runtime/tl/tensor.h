@@ -1,4 +1,4 @@
-// Values in a PE's scratch memory, as a kernel holds them.
+// Handles to values in a PE's scratch memory, for kernels.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace kernbench::tl {
 class Context;
 class Tensor;
 
-// The handles to the values of one kernel, in an order that depends on its code alone.
+// The handles of one kernel, in an order that depends on the kernel's code alone.
 class HandleList {
  public:
   HandleList() = default;
@@ -22,7 +22,7 @@ class HandleList {
   HandleList& operator=(const HandleList&) = delete;
   ~HandleList() { void_all(); }
 
-  // What is still held has no value any more.
+  // Makes all handles that still exist void.
   void void_all();
 
  private:
@@ -35,9 +35,9 @@ class HandleList {
   Tensor* youngest_ = nullptr;
 };
 
-// A value in this PE's scratch memory (TCM).  The memory is given back with its last handle.
-// A handle that outlives its kernel, or was moved from, is void; using it, or using it in another
-// kernel or on another PE, is refused (KB-K023).
+// A value in this PE's scratch memory (TCM), which is freed with the last handle.  A handle is
+// void once its kernel has ended, or it was moved from.  Using a void handle, or a handle in
+// another kernel or on another PE, is refused (KB-K023).
 class Tensor {
  public:
   Tensor(const Tensor& other);
@@ -52,7 +52,7 @@ class Tensor {
  private:
   friend class Context;
   friend class HandleList;
-  // `made_by` is the operation, e.g. "tl.load", a literal.
+  // `made_by` is the name of the operation, e.g. "tl.load"; a literal.
   Tensor(Context& context, const Shape& shape, sim::Tile tile, std::string_view made_by);
 
   void let_go();
@@ -63,7 +63,7 @@ class Tensor {
   sim::Tile tile_;
   DType dtype_ = DType::f32;
   std::string_view made_by_;
-  // In the list of its kernel's handles, unless it is void.
+  // Links in the list of its kernel's handles, unless it is void.
   Tensor* previous_ = nullptr;
   Tensor* next_ = nullptr;
 };

@@ -19,7 +19,7 @@ namespace kernbench::tl {
 
 namespace {
 
-// A kernel that waits for scratch that others hold, and is forgotten by its PE if it is unwound.
+// A kernel's wait for scratch that others hold; if the kernel is unwound, its PE forgets the wait.
 class ScratchWait {
  public:
   ScratchWait(sim::ProcessingElement& pe, const sim::Event& wake) : pe_(pe), wake_(wake) {
@@ -138,7 +138,7 @@ Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
   return {*this, shape, run_.load(source.buffer_, source.offset(), shape.numel()), "tl.load"};
 }
 
-// A value lives in the scratch of one PE, as long as its kernel runs.
+// A value lives in the scratch of one PE and only while its kernel runs.
 void Context::check_own(std::string_view operation, const Tensor& value) const {
   if (value.context_ == this) return;
   throw DeviceError("KB-K023", fmt::format("{}: {}", where(operation),
@@ -241,7 +241,7 @@ void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<
   sim::ProcessingElement& pe = run_.pe();
   for (Bytes bytes = scratch(); run_.free_scratch() < bytes; bytes = scratch()) {
     const bool is_alone = pe.kernel_count() <= 1;
-    // What other kernels hold of it comes back some time.
+    // Scratch that other kernels hold becomes free at some time.
     const bool can_become_free =
         run_.outstanding() > 0 || (!is_alone && held_scratch() + bytes <= pe.scratch_capacity());
     if (!can_become_free) {
@@ -277,7 +277,7 @@ void Context::drain() {
 void Context::end() {
   check_receives_are_closed();
   drain();
-  handles_.void_all();  // those that outlive the kernel give its scratch back
+  handles_.void_all();  // handles that outlive the kernel free its scratch too
 }
 
 }  // namespace kernbench::tl

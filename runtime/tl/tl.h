@@ -1,9 +1,10 @@
-// The kernel language: what a kernel may do on its PE, in the manner of Triton.
+// The kernel language: the operations of a kernel on its PE, modelled on Triton.
 //
 // A kernel is an ordinary function `void kernel(tl::Context& tl, tl::Pointer x, ..., int n)`.  Its
-// commands are issued in order and return at once; they run when their operands and their unit are
+// commands are issued in order and return at once; they run when their operands and unit are
 // ready, so that a load overlaps work that does not need it.  Only recv(), wait(), and send()
-// without a credit, wait.  Control flow cannot depend on values: those exist only in the replay.
+// without a credit, wait.  Control flow cannot depend on values, which are computed when the host
+// reads them.
 
 #pragma once
 
@@ -58,28 +59,29 @@ using kernbench::Shape;
 using sim::Direction;
 using sim::Port;
 
-// tl.send(port, value, tl::copy_to).
+// A tag for tl.send(port, value, tl::copy_to).
 struct CopyTo {};
 inline constexpr CopyTo copy_to;
 
-// Points at an element of a shard in HBM.
+// A pointer to an element of a shard in HBM.
 class Pointer {
  public:
   Pointer() = default;
   Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name)
       : buffer_(buffer), offset_(buffer.first), tensor_name_(&tensor_name) {}
-  // To a tensor that may be no argument of the launch, which has checked those: each access asks.
+  // For a tensor that is perhaps no argument of the launch, and so unchecked: each access asks
+  // `rule`.
   Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name, const AccessRule& rule)
       : Pointer(buffer, tensor_name) {
     rule_ = &rule;
   }
-  // To a tensor of a launch that has no part on the PE.  REQUIRES: both outlive it
+  // For a tensor of a launch that has no part on the PE.  REQUIRES: both arguments outlive it
   Pointer(const std::string& tensor_name, const runtime::LaunchedTensors& launched)
       : tensor_name_(&tensor_name), absent_from_(&launched) {}
 
   DType dtype() const { return buffer_.dtype; }
 
-  // `elements` further on.  May point anywhere; load() and store() check.
+  // Returns a pointer `elements` further on.  It may point anywhere; load() and store() check it.
   Pointer operator+(std::int64_t elements) const {
     Pointer moved = *this;
     moved.offset_ += elements;
@@ -89,11 +91,11 @@ class Pointer {
  private:
   friend class Context;
 
-  // Where it points, as far as the tensor goes.  REQUIRES: check_access() has passed
+  // The offset as a 64-bit number.  REQUIRES: check_access() has passed
   std::int64_t offset() const { return static_cast<std::int64_t>(offset_); }
 
   sim::DeviceBuffer buffer_;
-  // In the buffer's region; one that wrapped around would be another element of the tensor.
+  // The offset in the buffer's region; Wide, since a wrapped one would be another element.
   Wide offset_ = 0;
   const std::string* tensor_name_ = nullptr;
   const runtime::LaunchedTensors* absent_from_ = nullptr;
@@ -113,11 +115,11 @@ using sim::Activation;
 // a / b, rounded up.  Throws DeviceError KB-K022 unless b is positive.
 std::int64_t cdiv(std::int64_t a, std::int64_t b);
 
-// What tl.composite does: c = activation(scale (a b) + bias), a matrix product in tiles.
+// The arguments of tl.composite: c = activation(scale (a b) + bias), a tiled matrix product.
 //
 // a is [m, k], b [k, n], c [m, n] and bias [n], row by row.  A pitch is the distance in elements
-// from one row's begin to the next's, for matrices that are parts of wider ones; 0: rows follow
-// each other.  Tiles whose size is 0 are chosen (sim::choose_tile()).
+// between the beginnings of two rows, for matrices that are parts of wider ones; 0 means that rows
+// are adjacent.  A tile size of 0 is chosen by sim::choose_tile().
 struct CompositeGemm {
   Pointer a;
   Pointer b;
@@ -138,9 +140,9 @@ struct CompositeGemm {
 };
 
 // A running kernel.  Every method may throw DeviceError, which names the kernel, the PE, the
-// operation and what would be right; and, if it issues a command, DeadlockError KB-D002: so many
-// that the kernel must be endless (RuntimeOptions::command_limit).  A PE takes 1,024 commands of a
-// kernel that are not done; who issues another one waits for the first of them.
+// operation and the remedy; and, if it issues a command, DeadlockError KB-D002 after so many
+// commands that the kernel seems endless (RuntimeOptions::command_limit).  A PE accepts 1,024
+// unfinished commands of a kernel; issuing another one waits for the first of them.
 class Context {
  public:
   Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
@@ -150,69 +152,68 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Which of the PEs of this launch this is, and how many there are (tl.program_id): counted over
-  // all of them, by SIP, cube, then PE.  A launch has axis 0 alone: KB-K022 for another one.
+  // The number of this PE among those of the launch, and their number (tl.program_id).  PEs are
+  // numbered by SIP, cube, then PE.  A launch has only axis 0: KB-K022 for another one.
   int program_id(int axis = 0) const;
   int num_programs(int axis = 0) const;
-  // Where this PE is: its SIP in the system, its cube in the SIP, its own number in the cube. Those
-  // of a launch need not be all that there are, nor begin at 0.
+  // The place of this PE: its SIP in the system, its cube in the SIP, its number in the cube.  A
+  // launch need not use all of them, nor begin at 0.
   int sip_id() const { return location().sip; }
   int cube_id() const { return location().cube; }
   int pe_id() const { return location().pe; }
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return location_; }
 
-  // From now on stores to what `guard` protects are refused.  It must outlive the kernel.
+  // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
   // KB-M010 scratch exhausted, KB-K021 if `dtype` is not the tensor's.
   Tensor load(const Pointer& source, const Shape& shape, DType dtype);
 
-  // The same for rows of which each begins `pitch` elements after the one before: a tile of a
-  // matrix that is `pitch` wide.  KB-K032 if the shape has not two dimensions or rows would
-  // overlap.
+  // Loads rows that begin `pitch` elements after each other: a tile of a matrix that is `pitch`
+  // wide.  KB-K032 if the shape does not have two dimensions, or if rows would overlap.
   Tensor load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch);
 
   // Copies a value to consecutive elements in HBM.  KB-M020, KB-K021, KB-G003.
   void store(const Pointer& target, const Tensor& value);
-  // To rows `pitch` apart.  KB-K032.
+  // Stores rows that begin `pitch` elements after each other.  KB-K032.
   void store(const Pointer& target, const Tensor& value, std::int64_t pitch);
 
-  // a b, of [m, k] and [k, n], on PE_GEMM (tl.dot): [m, n], summed in f32 and rounded once to
-  // `out_dtype`.  KB-K030 for other shapes, KB-K031 if the types of a and b differ, KB-M010.
+  // Returns a b for a [m, k] and b [k, n], computed on PE_GEMM (tl.dot): [m, n], summed in f32 and
+  // rounded once to `out_dtype`.  KB-K030 for other shapes, KB-K031 if types differ, KB-M010.
   Tensor dot(const Tensor& a, const Tensor& b, const DotOptions& options = {});
-  // accumulator + a b, for an accumulator of [m, n] f32.  One that is moved in gives its scratch to
-  // the result: `sum = tl.dot(a, b, std::move(sum))`.
+  // Returns accumulator + a b, with an accumulator of [m, n] f32.  An accumulator that is moved in
+  // gives its scratch to the result: `sum = tl.dot(a, b, std::move(sum))`.
   Tensor dot(const Tensor& a, const Tensor& b, Tensor accumulator, const DotOptions& options = {});
 
-  // A matrix product larger than scratch, in one command: loads of tiles, which overlap the array,
-  // sums over k in f32, an epilogue on PE_MATH and stores, with one rounding to c's type.  Returns
-  // at once, but where tiles are to be chosen it first waits for the composites before it, whose
-  // scratch it could use, and if they need scratch that commands under way hold, for those.  Its
-  // parts count as commands.  The op log has a record of the whole beside those of its parts.
+  // Computes a matrix product larger than scratch in one command: it loads tiles while the array
+  // works, sums over k in f32, applies the epilogue on PE_MATH and stores, with one rounding to
+  // c's type.  Returns at once, but if it must choose tiles it first waits for earlier composites,
+  // whose scratch it could use, and, if the tiles need scratch that commands under way hold, for
+  // those too.  Its parts count as commands; the op log records the whole and its parts.
   // KB-K031 if the types of a and b differ, KB-K032 for a pitch smaller than a row, KB-K033 for
-  // sizes that are not or that make too many parts, KB-K034 if c overlaps an operand, KB-K035 if
+  // sizes that are invalid or make too many parts, KB-K034 if c overlaps an operand, KB-K035 if
   // the tiles cannot fit scratch, KB-K021, KB-M010, KB-M020.
   void composite(const CompositeGemm& gemm);
 
-  // Element by element on PE_MATH; operators.h has + - * / and comparisons, and says what holds for
+  // Elementwise operations on PE_MATH.  operators.h has + - * / and comparisons, and the rules for
   // all of them.  exp, log, rsqrt and sigmoid are within 0.500001 units in the last place of f32
-  // before they are rounded to the type; sqrt is exact but for its rounding.
+  // before they are rounded to the type; sqrt is exact except for rounding.
   Tensor exp(const Tensor& x) { return elementwise(sim::MathOp::exp, "tl.exp", {x}); }
   Tensor log(const Tensor& x) { return elementwise(sim::MathOp::log, "tl.log", {x}); }
   Tensor sqrt(const Tensor& x) { return elementwise(sim::MathOp::sqrt, "tl.sqrt", {x}); }
   Tensor rsqrt(const Tensor& x) { return elementwise(sim::MathOp::rsqrt, "tl.rsqrt", {x}); }
   Tensor abs(const Tensor& x) { return elementwise(sim::MathOp::absolute, "tl.abs", {x}); }
   Tensor sigmoid(const Tensor& x) { return elementwise(sim::MathOp::sigmoid, "tl.sigmoid", {x}); }
-  // NaN if an operand is; -0 is below +0.
+  // The result is NaN if an operand is; -0 is below +0.
   Tensor maximum(const Operand& a, const Operand& b) {
     return elementwise(sim::MathOp::maximum, "tl.maximum", {a, b});
   }
   Tensor minimum(const Operand& a, const Operand& b) {
     return elementwise(sim::MathOp::minimum, "tl.minimum", {a, b});
   }
-  // a * b + c, rounded to f32 once and then to the type.
+  // a * b + c, rounded once to f32 and then to the type.
   Tensor fma(const Operand& a, const Operand& b, const Operand& c) {
     return elementwise(sim::MathOp::fma, "tl.fma", {a, b, c});
   }
@@ -220,96 +221,97 @@ class Context {
   Tensor clamp(const Operand& x, const Operand& low, const Operand& high) {
     return elementwise(sim::MathOp::clamp, "tl.clamp", {x, low, high});
   }
-  // a where the mask is not 0, else b.  The mask may be of another type; if a and b are numbers,
-  // the result is of the mask's.
+  // Returns a where the mask is not 0, else b.  The mask may have another type; if a and b are
+  // numbers, the result has the mask's type.
   Tensor where(const Tensor& mask, const Operand& a, const Operand& b) {
     return elementwise(sim::MathOp::select, "tl.where", {mask, a, b});
   }
-  // x, rounded once to another type.  To its own: x itself, which costs nothing.
+  // Rounds x once to another type.  A cast to its own type returns x and costs nothing.
   Tensor cast(const Tensor& x, DType dtype);
 
-  // Along an axis on PE_MATH; a negative one counts from the last, none means all elements.
-  // sum is in f32, as 16 partial sums of every 16th element that are added pairwise, with one
-  // rounding at the end: off by at most (ceil(n / 16) + 3) * 2^-24 of the sum of magnitudes before
-  // it.  KB-K022 if there is no such axis, or for the maximum or minimum of no elements; KB-M010.
+  // Reductions along an axis on PE_MATH.  A negative axis counts from the last; without one, all
+  // elements are reduced.  sum adds in f32, as 16 partial sums of every 16th element that are
+  // added pairwise, with one rounding at the end; before it, the error is at most (ceil(n / 16) +
+  // 3) * 2^-24 of the sum of magnitudes.  KB-K022 if there is no such axis, or for the maximum or
+  // minimum of no elements; KB-M010.
   Tensor sum(const Tensor& x, std::optional<int> axis = {}, const ReduceOptions& options = {});
   Tensor max(const Tensor& x, std::optional<int> axis = {}, const ReduceOptions& options = {});
   Tensor min(const Tensor& x, std::optional<int> axis = {}, const ReduceOptions& options = {});
-  // exp(x - max) / sum of these, in f32, with one rounding at the end.
+  // exp(x - max) / sum(exp(x - max)), in f32, with one rounding at the end.
   Tensor softmax(const Tensor& x, int axis = -1);
 
-  // New values, which PE_MATH writes.
+  // Operations that create values, written by PE_MATH.
   Tensor full(const Shape& shape, double value, DType dtype) {
     return filled("tl.full", shape, value, dtype);
   }
   Tensor zeros(const Shape& shape, DType dtype) { return filled("tl.zeros", shape, 0, dtype); }
-  // The numbers from start to below end.  KB-K022 if end is below start, or `dtype` has not all of
-  // these numbers.
+  // The numbers from start up to, not including, end.  KB-K022 if end is below start, or if
+  // `dtype` cannot represent all of them.
   Tensor arange(std::int64_t start, std::int64_t end, DType dtype = DType::f32);
-  // A matrix with rows and columns exchanged; PE_MATH moves its elements.  KB-K022 for other
-  // shapes.
+  // Transposes a matrix; PE_MATH moves its elements.  KB-K022 for other shapes.
   Tensor trans(const Tensor& x);
 
-  // Views, which cost no time and no scratch: where values lie is a matter of addresses.
-  // The same elements in another shape.  KB-K022 if their number differs.
+  // Views cost no time and no scratch, since only addresses change.
+  // Returns the same elements in another shape.  KB-K022 if their number differs.
   Tensor reshape(const Tensor& x, const Shape& shape);
-  // Elements [begin, begin + count) of a value of one dimension (as torch.narrow).  KB-K022 if it
-  // has not so many.
+  // Returns elements [begin, begin + count) of a one-dimensional value (torch.narrow).  KB-K022 if
+  // it has fewer.
   Tensor narrow(const Tensor& value, std::int64_t begin, std::int64_t count);
-  // Values of one dimension, one after the other (tl.cat).  KB-K022 if there is none, or their
-  // types differ.
+  // Concatenates one-dimensional values (tl.cat).  KB-K022 if there is none, or if their types
+  // differ.
   Tensor cat(std::span<const Tensor> values);
 
   // Sends a value to the neighbour at a port: `Direction::east`, or `{Direction::south, 2}` where
   // there are several.  Waits while the neighbour's buffer is full.
-  // KB-Q004 if it is larger than a slot, KB-Q006 if there is no neighbour.
+  // KB-Q004 if the value is larger than a slot, KB-Q006 if there is no neighbour.
   void send(Port port, const Tensor& value);
 
-  // The same without the neighbour's buffer: straight to where the neighbour has posted a receive,
-  // which has the value at once and copies nothing.  Waits until such a receive is posted and the
-  // news of it has come.  Of any size.
+  // Sends a value of any size without the neighbour's buffer, directly into the receive that the
+  // neighbour has posted, which then need not copy it.  Waits until such a receive is posted and
+  // this PE has been told.
   void send(Port port, const Tensor& value, CopyTo);
 
-  // Posts a receive of the next message of a port that no earlier one takes.  The PE takes that
-  // message in as soon as it is there, whatever the kernel does meanwhile; scratch for it is taken
-  // now.  Every future must be waited for before the kernel ends (KB-Q007).
-  // KB-Q006 if there is no neighbour, KB-M010 scratch exhausted.
+  // Posts a receive of the port's next message that no earlier receive takes.  The PE takes in
+  // that message as soon as it arrives, whatever the kernel does meanwhile; its scratch is
+  // allocated now.  Every future must be waited for before the kernel ends (KB-Q007).
+  // KB-Q006 if there is no neighbour, KB-M010 if scratch is exhausted.
   RecvFuture recv_async(Port port, const Shape& shape, DType dtype);
 
   // Waits until the message has arrived.  KB-Q005 if it has another type or size than the receive,
-  // KB-Q003 if it was left behind by another collective, or by a kernel of the user's in front of a
-  // collective; KB-Q008 if the future is used up, or another kernel's.
+  // KB-Q003 if another collective, or a user's kernel before a collective, left it behind; KB-Q008
+  // if the future is used up or another kernel's.
   Tensor wait(RecvFuture& future);
   Tensor wait(RecvFuture&& future) { return wait(future); }
 
   // wait(recv_async(port, shape, dtype)).
   Tensor recv(Port port, const Shape& shape, DType dtype);
 
-  // Waits until everything that was issued is done.
+  // Waits until every issued command is done.
   void drain();
 
-  // How many commands may be under way from now on, at most and at first 1,024: how far ahead this
-  // kernel loads, and so how much scratch it takes from collectives that run beside it.
+  // Sets how many commands may be under way from now on, at most (and at first) 1,024.  This
+  // limits how far ahead the kernel loads, and so the scratch it takes from collectives beside it.
   void limit_commands_under_way(int most);
 
-  // For a product of matrices in tiles, sizes of tiles of which two of each operand and of the
-  // result in f32 fit `scratch` bytes, as tl.composite chooses them (sim::choose_tile()); a and b
-  // are of one type.  1 for a size that is 0.
+  // Chooses tile sizes for a matrix product as tl.composite does (sim::choose_tile()): two tiles
+  // of each operand and of the result in f32 fit in `scratch` bytes.  a and b have one type.  A
+  // size of 0 gives a tile size of 1.
   sim::GemmSize choose_tile(const Pointer& a, const Pointer& b, const Pointer& c,
                             const sim::GemmSize& size, Bytes scratch);
 
-  // For operators.h: on the kernel that its operands are of.  `name` is a literal.
+  // For operators.h: acts on the kernel that its operands belong to.  `name` is a literal.
   static Tensor apply(sim::MathOp op, std::string_view name,
                       std::initializer_list<Operand> operands);
 
-  // For the runtime, at a kernel's end: drain(), and KB-Q007 if a posted receive is not waited for.
+  // For the runtime, at a kernel's end: drain(), and KB-Q007 if a posted receive was not waited
+  // for.
   void end();
 
-  // For the runtime: what the kernel has done so far.
+  // For the runtime: the kernel's work so far.
   const sim::KernelRun& run() const { return run_; }
 
-  // For the runtime, when a kernel's code is cut short: nobody waits for its receives, but its
-  // commands still refer to this.
+  // For the runtime, when a kernel is cut short: withdraws its posted receives; commands under way
+  // still refer to this object.
   void withdraw_receives();
   const sim::MessageBalance& message_balance() const;
   bool has_commands_under_way() const;
@@ -323,10 +325,10 @@ class Context {
   Tensor reduce(sim::AxisOp op, std::string_view name, const Tensor& x, std::optional<int> axis,
                 const ReduceOptions& options);
   std::size_t axis_of(std::string_view operation, const Tensor& x, int axis) const;
-  // x repeated to a shape that it fits: a view.
+  // Returns a view of x, repeated to a shape that it broadcasts to.
   sim::Tile broadcast(const Tensor& x, const Shape& shape);
   sim::GemmSize dot_size(const Tensor& a, const Tensor& b) const;
-  // Of elements from the pointer's on; so many that they may exceed what a pointer can reach.
+  // The number of elements from a pointer on; it may exceed what a pointer can reach.
   using Extent = Wide;
   void check_access(std::string_view operation, const Pointer& pointer, Extent count,
                     DType dtype) const;
@@ -347,16 +349,16 @@ class Context {
   static constexpr std::string_view kForeignValue =
       "the value is of another kernel or PE; send it, or store and load it";
   void check_own(std::string_view operation, const Tensor& value) const;
-  // Refuses a DType that is no enumerator.
+  // Refuses a DType that is not an enumerator.
   void check_dtype(std::string_view operation, DType dtype) const;
-  // Before a command is issued: that it may be, and that there is room for it and its result.
+  // Waits until a command slot and `scratch` bytes are free; throws KB-D002, KB-M010.
   void make_room(std::string_view operation, Bytes scratch);
   void make_room_for_command(std::string_view operation);
-  // For so much as `scratch` says; it is asked again whenever a command has ended.
+  // Waits until `scratch()` bytes are free; asks again whenever a command has ended.
   void wait_for_scratch(std::string_view operation, runtime::FunctionRef<Bytes()> scratch);
   void count_commands(std::string_view operation, std::int64_t count);
   std::string scratch_holders();
-  // What is not given back when all that is under way has ended.
+  // Scratch that stays allocated when all commands under way have ended.
   Bytes held_scratch() const;
   sim::IpcqChannel& out(Port port) const;
   sim::IpcqChannel& in(Port port) const;
@@ -383,7 +385,7 @@ class Context {
   const std::string_view kernel_name_;
   const int program_id_;
   const int program_count_;
-  const StoreGuard* guard_ = nullptr;  // null: all may be written
+  const StoreGuard* guard_ = nullptr;  // null: every store is allowed
   std::int64_t commands_ = 0;          // issued
   HandleList handles_;
 };
