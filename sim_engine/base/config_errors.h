@@ -23,7 +23,7 @@ class ConfigErrors {
   // `code` must be a literal.
   void add(TextMark mark, std::string_view code, std::string text);
 
-  // False if an error at `mark` would only be counted: then its text need not be worked out.
+  // False if an error at `mark` would only be counted, not listed: its text is then not needed.
   bool would_list(TextMark mark) const;
 
   int count() const { return count_; }
@@ -41,11 +41,11 @@ class ConfigErrors {
   };
 
   std::string file_name_;
-  std::vector<Entry> first_;  // in file order; those that will be listed
+  std::vector<Entry> first_;  // in file order: the errors that will be listed
   int count_ = 0;
 };
 
-// 'text' for a message: cut when long, and as visible() has it.
+// `text` in single quotes, for a message: escaped by visible(), and shortened if it is long.
 std::string in_quotes(std::string_view text);
 
 // The same without the quotes.

@@ -1,4 +1,4 @@
-// Names of enumerators, for values that need not be one: a user may cast any number.
+// Names of enumerators.  A value need not be an enumerator: a user may cast any number.
 
 #pragma once
 
@@ -15,13 +15,13 @@ constexpr bool is_enumerator(Enum value, std::size_t count) {
   return static_cast<std::size_t>(static_cast<std::underlying_type_t<Enum>>(value)) < count;
 }
 
-// names[value], or words that say that there is none.
+// names[value], or "(no such value)" if `value` is no enumerator.
 template <class Enum, std::size_t n>
 constexpr std::string_view name_in(const std::array<std::string_view, n>& names, Enum value) {
   return is_enumerator(value, n) ? names[static_cast<std::size_t>(value)] : "(no such value)";
 }
 
-// The number of a value, for messages.
+// The underlying number of an enumerator, for messages.
 template <class Enum>
 constexpr int number_of(Enum value) {
   return static_cast<int>(value);

@@ -1,5 +1,5 @@
-// What the user of kernbench did wrong, or what the host cannot do.  Our own faults are KB_CHECKs
-// (check.h).
+// Errors that the user of kernbench causes, or the host's limits.  Faults of kernbench itself are
+// KB_CHECKs (check.h).
 
 #pragma once
 
@@ -37,8 +37,8 @@ constexpr ExitCode exit_code_of_signal(int signal) {
 }
 
 // Base of all errors a user can cause.  what() is one deterministic block of text: a first line
-// "[KB-X000] ...", then indented detail.  No pointers, no host times, and nothing that a terminal
-// would obey, whatever names of the user's the text has in it (visible_lines()).
+// "[KB-X000] ...", then indented detail.  It contains no pointers, no host times, and no terminal
+// control sequences, even if a name given by the user has them (visible_lines()).
 class Error : public std::runtime_error {
  public:
   // `code` is the stable identifier of the failure class, e.g. "KB-D001".
@@ -69,7 +69,7 @@ class ConfigError : public Error {
   ConfigError(std::string_view code, std::string_view text)
       : Error(code, ExitCode::configuration, text) {}
 
-  // For a text that is a list with a code in each line; `code` is the first one's.
+  // An error whose text lists several errors, each line with its code; `code` is the first line's.
   static ConfigError listing(std::string_view code, const std::string& text) {
     return ConfigError(TextHasCodes{}, code, text);
   }
@@ -85,8 +85,8 @@ class IoError : public Error {
   IoError(std::string_view code, std::string_view text) : Error(code, ExitCode::output, text) {}
 };
 
-// Nobody can make progress, or one rank left while others wait for it (then exit_code() is
-// collective_misuse, for that is the cause).
+// No fiber can make progress, or a rank returned while others wait for it (exit_code() is then
+// collective_misuse, since that is the cause).
 class DeadlockError : public Error {
  public:
   DeadlockError(std::string_view code, std::string_view text,
@@ -121,14 +121,15 @@ class NumericsError : public Error {
       : Error(code, ExitCode::numerics, text) {}
 };
 
-// The host cannot carry what is asked: memory, mappings, fibers.
+// The host lacks the memory, mappings or fibers that the run needs.
 class LimitError : public Error {
  public:
   LimitError(std::string_view code, std::string_view text)
       : Error(code, ExitCode::host_limit, text) {}
 };
 
-// "did you mean" material: the candidate nearest to `word` within edit distance 2, else empty.
+// For "did you mean": the candidate nearest to `word` within edit distance 2; empty if there is no
+// such candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace kernbench

@@ -1,4 +1,4 @@
-// The texts of exceptions, ours and others', for messages.
+// The texts of exceptions, of kernbench and of other libraries, for messages.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace kernbench {
 // The exception's own text, made visible line by line.
 std::string text_of(const std::exception& exception);
 
-// In a handler: the C++ name of the type of what is handled.
+// The C++ name of the type of the exception being handled.  REQUIRES: called in a handler
 std::string type_of_current_exception();
 
 // The C++ name of a type, from std::type_info::name().

@@ -1,5 +1,5 @@
-// Declares std::filesystem::path: who has one includes <filesystem>, which costs as much to compile
-// as all other standard headers of a typical file.
+// Declares std::filesystem::path.  Code that holds a path by value includes <filesystem>, which
+// costs as much to compile as all other standard headers of a typical file.
 
 #pragma once
 

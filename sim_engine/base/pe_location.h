@@ -7,7 +7,7 @@
 
 namespace kernbench::sim {
 
-// A processing element, as the user counts them.
+// A processing element, by the indices that the user sees.
 struct PeLocation {
   int sip = 0;
   int cube = 0;  // row-major in the SIP's cube mesh
@@ -19,7 +19,7 @@ struct PeLocation {
 // "sip0.cube3.pe5"
 std::string to_string(const PeLocation& location);
 
-// The inverse; nullopt if `text` has another form.  Says nothing of whether the PE exists.
+// The inverse; nullopt if `text` has another form.  It does not check whether the PE exists.
 std::optional<PeLocation> parse_pe_location(std::string_view text);
 
 }  // namespace kernbench::sim

@@ -11,8 +11,8 @@
 
 namespace kernbench {
 
-// to_string(time) as fmt formats a text with this specification: ">12".  Throws fmt::format_error
-// for what is none.
+// Formats to_string(time) with a format specification of fmt for texts, e.g. ">12".  Throws
+// fmt::format_error if the specification is invalid.
 std::string to_string(Time time, std::string_view specification);
 
 }  // namespace kernbench

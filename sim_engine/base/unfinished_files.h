@@ -1,5 +1,5 @@
-// Files that are being written under a temporary name: however the process ends, short of SIGKILL,
-// none of them stays.
+// Files that are being written under a temporary name.  They are removed however the process ends,
+// except by SIGKILL.
 
 #pragma once
 
@@ -9,17 +9,18 @@
 
 namespace kernbench {
 
-// Holds a file's name as long as the file is unfinished.  What has a signal's default action on its
-// way calls remove_unfinished_files(); everything else unlinks its file itself.
+// Registers a file's name as long as the file is unfinished.  Code that is about to end the process
+// by a signal's default action calls remove_unfinished_files(); on all other paths the writer
+// unlinks its file itself.
 class UnfinishedFile {
  public:
-  UnfinishedFile() = default;  // of none
+  UnfinishedFile() = default;  // refers to no file
   explicit UnfinishedFile(const std::string& path);
   ~UnfinishedFile() { forget(); }
   UnfinishedFile(UnfinishedFile&& other) noexcept;
   UnfinishedFile& operator=(UnfinishedFile&& other) noexcept;
 
-  // It is whole, or gone.
+  // Unregisters the file: it is complete, or has been removed.
   void forget() noexcept;
 
  private:
@@ -30,18 +31,19 @@ class UnfinishedFile {
   Place* place_ = nullptr;
 };
 
-// Unlinks all of them.  A process that was forked off leaves its parent's alone.
+// Unlinks all registered files of this process; a forked child leaves its parent's files alone.
 // Async-signal-safe.
 void remove_unfinished_files() noexcept;
 
-// From now on every signal whose default action ends the process removes them first; those that
-// somebody has a handler for, or ignores, keep it.  Call it once, before there are threads.
+// Installs a handler for every signal whose default action ends the process; it removes the files
+// first.  Signals that already have a handler, or are ignored, are left as they are.  Call it once,
+// before any thread is started.
 void remove_unfinished_files_on_signals();
 
-// True if remove_unfinished_files_on_signals() has installed this handler.
+// True if `action` is the handler that remove_unfinished_files_on_signals() installs.
 bool removes_unfinished_files(const struct sigaction& action);
 
-// remove_unfinished_files() and _exit().  Async-signal-safe.
+// Calls remove_unfinished_files(), then _exit().  Async-signal-safe.
 [[noreturn]] void end_process(int exit_code) noexcept;
 
 }  // namespace kernbench

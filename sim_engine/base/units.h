@@ -16,7 +16,7 @@ using Bytes = std::int64_t;
 
 inline constexpr std::int64_t kPicosecondsPerSecond = 1'000'000'000'000;
 
-// How many `Unit`s happen in a second.  A rate may be unlimited: then it costs no time.
+// A number of `Unit`s per second.  A rate may be unlimited: then transfers at it cost no time.
 template <class Unit>
 struct Rate {
   static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();

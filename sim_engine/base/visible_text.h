@@ -1,5 +1,4 @@
-// Text of a user's as it may be shown: no terminal obeys it, and nobody reads it otherwise than it
-// is.
+// Makes text from the user safe to show: it cannot control the terminal or look like other text.
 
 #pragma once
 
@@ -10,15 +9,16 @@
 
 namespace kernbench {
 
-// Escapes what cannot be seen or moves what can: control characters (\x1b, \n), bytes that are no
-// UTF-8 (\xff), and characters of no width or that turn the direction of writing (\u{202e}).
+// Escapes what is invisible or changes how the rest is displayed: control characters (\x1b, \n),
+// bytes that are no UTF-8 (\xff), characters of zero width, and those that change the direction of
+// writing (\u{202e}).
 std::string visible(std::string_view text);
 
-// The same line by line: line ends stay.  For texts of ours that a user's have gone into.
+// Escapes each line and keeps the line ends.  For messages of kernbench that quote the user's text.
 std::string visible_lines(std::string_view text);
 
-// As visible(), into a buffer: returns how much of it is used.  What does not fit is cut.
-// Async-signal-safe.
+// Like visible(), but writes into a buffer and returns the number of chars written; the rest of the
+// text is dropped.  Async-signal-safe.
 std::size_t write_visible(std::string_view text, std::span<char> buffer) noexcept;
 
 }  // namespace kernbench

@@ -1,5 +1,6 @@
-// A YAML file as a small immutable tree of ours.  Stricter than YAML: no anchors, aliases, merge
-// keys or tags, one document, no duplicate keys, no tabs, bounded size and depth.
+// A YAML file as a small immutable tree, independent of the YAML library.  Stricter than YAML: no
+// anchors, aliases, merge keys or tags, one document, no duplicate keys, no tabs, bounded size and
+// depth.
 
 #pragma once
 
@@ -25,8 +26,8 @@ struct YamlNode {
   };
 
   Kind kind = Kind::null;
-  bool incomplete = false;  // a map with a merge key (reported): what it lacks is not known
-  std::size_t id = 0;       // counts the nodes of the document
+  bool incomplete = false;  // a map with a merge key (reported): its missing keys are unknown
+  std::size_t id = 0;       // number of the node in the document
   TextMark mark;            // where the value starts
   TextMark key_mark;        // where its key starts, if it is in a map; else `mark`
   const YamlNode* parent = nullptr;
@@ -46,11 +47,11 @@ class YamlDocument {
  public:
   YamlDocument(YamlDocument&&) = default;  // a copy's nodes would point into the original
 
-  // ConfigError if there is no tree to speak of: KB-Y001 syntax or encoding, KB-Y002 empty, KB-Y003
+  // Throws ConfigError if no tree can be built: KB-Y001 syntax or encoding, KB-Y002 empty, KB-Y003
   // two documents, KB-Y014 too deep, KB-Y015 too large.  Other errors are kept for the YamlReader.
   static YamlDocument parse(std::string_view text, const std::string& file_name);
 
-  // The same for a file; KB-I001 if it cannot be read.
+  // Parses a file; throws ConfigError KB-I001 if it cannot be read.
   static YamlDocument load(const std::filesystem::path& path);
 
   const YamlNode& root() const { return nodes_.front(); }

@@ -45,7 +45,7 @@ class YamlReader {
   std::vector<std::int64_t> integers(const YamlNode& node, std::int64_t min, std::int64_t max);
   std::int64_t quantity(const YamlNode& node, const Quantity& quantity);  // in base units
   std::string text(const YamlNode& node, std::string_view example);
-  // The index in `names`, which is not empty; 0 after an error.
+  // The index of the scalar's text in `names`; 0 after an error.  REQUIRES: `names` is not empty
   std::size_t choice(const YamlNode& node, std::span<const std::string_view> names);
   // A list of one or more different names.
   std::vector<std::string> choices(const YamlNode& node, std::span<const std::string_view> names);
@@ -79,7 +79,7 @@ class YamlMap {
   YamlMap(const YamlMap&) = delete;
   YamlMap& operator=(const YamlMap&) = delete;
 
-  // Makes `key` known but not required.
+  // True if the map has `key`.  Also makes `key` known but not required.
   bool has(std::string_view key);
 
   YamlMap map(std::string_view key);
@@ -95,7 +95,7 @@ class YamlMap {
   Bandwidth bandwidth(std::string_view key) { return {quantity(key, bandwidth_quantity())}; }
   Frequency frequency(std::string_view key) { return {quantity(key, frequency_quantity())}; }
   std::string text(std::string_view key, std::string_view example);
-  // One of `values` by its name_of().
+  // The element of `values` whose name_of() is the key's value.
   template <class Enum, std::size_t n>
   Enum choice(std::string_view key, const std::array<Enum, n>& values) {
     std::array<std::string_view, n> names;
@@ -107,15 +107,16 @@ class YamlMap {
   // Where the value of a key is written; nullopt if it is not there.
   std::optional<TextMark> mark_of(std::string_view key) const;
 
-  // For a map whose keys are the user's: all of its values (YamlNode::key), now known, and one of
-  // them as a map.
+  // For a map whose keys the user chooses: entries() returns all values (YamlNode::key names them)
+  // and makes their keys known; map() reads one of them as a map.
   const std::vector<const YamlNode*>& entries();
   YamlMap map(const YamlNode& entry) { return reader_.map(entry); }
 
   // True if all of `keys` are there and no error was found in them.
   bool is_fine(std::initializer_list<std::string_view> keys) const;
 
-  // An error of the map as a whole, or of one value.  Nothing happens if there is no such value.
+  // Reports an error of the whole map, or of the value of `key`; does nothing if the map or the
+  // value is missing.
   void fail(std::string_view code, std::string_view text);
   void fail(std::string_view key, std::string_view code, std::string_view text);
 
@@ -134,7 +135,7 @@ class YamlMap {
 
   bool is_map() const { return node_ != nullptr && node_->kind == YamlNode::Kind::map; }
   Asked& note(std::string_view key);
-  // Its node, or nullptr if it is missing.
+  // The node of `key`, or nullptr if it is missing.
   const YamlNode* ask(std::string_view key, std::string_view example);
   std::int64_t integer_of(std::string_view key, std::int64_t min, std::int64_t max);
   std::int64_t quantity(std::string_view key, const Quantity& quantity);

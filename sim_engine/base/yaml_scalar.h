@@ -38,7 +38,7 @@ struct Quantity {
 
 Quantity time_quantity();  // 0 ps to 1 s
 Quantity bytes_quantity(Bytes min, Bytes max);
-// 1 MB/s to 1000 TB/s.  The least is chosen so that the time of a transfer of 1 TiB fits a Time.
+// 1 MB/s to 1000 TB/s.  The minimum is chosen so that the time to transfer 1 TiB fits a Time.
 Quantity bandwidth_quantity();
 Quantity frequency_quantity();  // 1 MHz to 1000 GHz
 

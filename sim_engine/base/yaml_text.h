@@ -13,8 +13,8 @@ struct TextFault {
   std::string text;
 };
 
-// The first character that a configuration file may not have: not UTF-8, a control character, a
-// tab (YAML forbids it where it would be indentation, and elsewhere one cannot see it).
+// Finds the first character that a configuration file may not contain: invalid UTF-8, a control
+// character, or a tab (YAML forbids tabs as indentation, and elsewhere they are invisible).
 std::optional<TextFault> find_bad_character(std::string_view text);
 
 }  // namespace kernbench

@@ -30,8 +30,8 @@ struct Command {
   Time started{0};  // when it reached its unit
   Tile a;           // operands
   Tile b;
-  Tile c;       // of a gemm: the accumulator, if it has one
-  Tile result;  // ready when the command is done; of no bytes where there is no value
+  Tile c;       // gemm: the accumulator; null if there is none
+  Tile result;  // ready when the command is done; without elements if it makes no value
   Bytes bytes = 0;
 
   // gemm
@@ -46,17 +46,17 @@ struct Command {
   std::int64_t cycles = 0;
   std::string_view operation;  // for a trace
 
-  // composite: the composite itself; else the one that this is a part of, if it is one
+  // kind composite: the composite itself; else the one that this command is a part of, or null
   Composite* composite = nullptr;
 
   // send, copy_to, receive
   IpcqChannel* channel = nullptr;
-  std::uint32_t number = 0;  // of the message that is sent, in its queue
-  std::uint32_t arrow = 0;   // of the message, in a trace
-  Tile departed;             // of a send, a gemm: ready when it has reached its unit
+  std::uint32_t number = 0;  // the sent message's number in its queue
+  std::uint32_t arrow = 0;   // the message's id in a trace
+  Tile departed;             // send, copy_to, gemm: ready when it has reached its unit
 };
 
-// Commands that are used again: nothing is allocated once warm.
+// Recycles commands, so that nothing is allocated once enough exist.
 class CommandPool {
  public:
   Command& make() {
@@ -65,7 +65,7 @@ class CommandPool {
     free_.pop_back();
     return command;
   }
-  // What only some kinds have is set by whoever makes a command of that kind.
+  // Clears the fields that every kind relies on; whoever makes a command sets those of its kind.
   void give_back(Command& command) {
     command.missing_operands = 0;
     command.composite = nullptr;
@@ -75,7 +75,7 @@ class CommandPool {
     free_.push_back(&command);
   }
 
-  // Every command is free again: the end of a run that failed.
+  // Takes all commands back, after a run that failed.
   void reset() {
     free_.clear();
     for (Command& command : commands_) give_back(command);

@@ -1,4 +1,4 @@
-// What is written down of a command that has ended.
+// Records a command that has ended, in the op log and in a trace.
 
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace kernbench::sim {
 
-// `unit` is the PE's number.
+// The op log's record of a command that ended at `now`.  `unit` is the PE's number.
 OpRecord record_of(const Command& command, std::uint32_t unit, Time now);
 
-// As a span on a track of its kind, of the PE at `location`.
+// Adds the command as a span, on the track for commands of its kind of the PE at `location`.
 void trace(TraceRecorder& recorder, const Command& command, const OpRecord& op,
            const PeLocation& location);
 

@@ -7,8 +7,8 @@
 //              their operands are there.  The epilogue is one pass of PE_MATH with the cycles of
 //              its operations; then the tile is stored while the array is at the next one.  Each of
 //              these commands costs a `dispatch` and, on the DMA, its `setup`, like any other.
-// Races:       to others it is one access to each of its matrices, from its dispatch to its end:
-//              nothing tells them which tiles it has done.
+// Races:       for other kernels a composite is one access to each of its matrices, from its
+//              dispatch to its end, since they cannot know which tiles are done.
 // Not modeled: reuse of a tile that is still in scratch.
 
 #pragma once
@@ -24,8 +24,7 @@ namespace kernbench::sim {
 
 class Composite {
  public:
-  // `scratch` has the bytes of its working set and lives as long.  `command` is given back to the
-  // PE at the end.
+  // `scratch` holds the working set until the composite ends.  `command` goes back to the PE then.
   Composite(ProcessingElement& pe, Command& command, const CompositePlan& plan, Tile scratch);
   Composite(const Composite&) = delete;
   Composite& operator=(const Composite&) = delete;
@@ -35,11 +34,11 @@ class Composite {
   // The command has been dispatched.
   void start();
 
-  // A command that is part of this has ended.
+  // A command that is part of this composite has ended.
   void part_ended(Command::Kind kind);
 
  private:
-  // A product of one tile of a and one of b.
+  // The product of one tile of a and one tile of b.
   struct Step {
     std::int64_t row;
     std::int64_t column;
@@ -71,8 +70,8 @@ class Composite {
   std::int64_t results_stored_ = 0;
   Tile sum_;                    // of the result at hand, so far
   Tile bias_;                   // of the result at hand
-  Tile last_departed_;          // products reach the array in order
-  std::array<Tile, 2> stored_;  // of the two latest results: their places in scratch are free
+  Tile last_departed_;          // of the latest product: products reach the array in order
+  std::array<Tile, 2> stored_;  // of the two latest results: ready when their scratch is free
 };
 
 }  // namespace kernbench::sim

@@ -46,7 +46,7 @@ struct CompositePlan {
   }
 };
 
-// What it accesses.
+// A matrix that a composite accesses.
 struct MatrixUse {
   RegionId region;
   ElementRange elements;
@@ -54,15 +54,15 @@ struct MatrixUse {
 };
 std::vector<MatrixUse> uses_of(const CompositePlan& plan);
 
-// How many tiles the sizes are cut in.
+// The number of tiles along each dimension.
 GemmSize tile_counts(const GemmSize& size, const GemmSize& tile);
 
-// How many commands it is made of: two loads and a product of tiles for each step, and for each
-// result a store, a load of the bias and an epilogue, if there is one.
+// The number of commands in the composite: two loads and a product per step, and per tile of the
+// result a store, a load of the bias (if there is one) and an epilogue (if there is one).
 std::int64_t part_count(const CompositePlan& plan);
 
 // Bytes of scratch: two tiles of each operand and two of the result in f32, so that one is loaded,
-// or stored, while the other is worked on; one where there is only one in all.
+// or stored, while the other is worked on; a single tile where the matrix has only one.
 Bytes working_set(const CompositePlan& plan);
 
 // Bytes that the composite moves from and to HBM: with e bytes per element,
@@ -70,16 +70,16 @@ Bytes working_set(const CompositePlan& plan);
 Bytes loaded_bytes(const CompositePlan& plan);
 Bytes stored_bytes(const CompositePlan& plan);
 
-// Sizes of tiles where `wanted` has none (0).  Of those that fit `scratch`, those promise to be
-// done first for which the longest of these is least:
-//   - the first load, all steps, of which each takes as long as its product or as the loads of the
-//     next step, and the last store;
+// Chooses the tile sizes that `wanted` leaves open (0).  Among the sizes that fit `scratch`, it
+// estimates the time of the composite as the longest of these:
+//   - the first load, all steps, and the last store, where a step takes the longer of its product
+//     and the loads of the next step;
 //   - the time of all bytes on `way` and the last product;
 //   - half the sum of the array's time, that of all loads, and way.latency for each product: two
 //     products' operands are under way or in use at a time.
-// Of those within a 64th of the least, it is the one that moves the fewest bytes: they are other
-// PEs' time.  Candidates are sizes that cut a dimension evenly, and multiples of the array's sides.
-// nullopt if none fits.
+// Among the sizes within 1/64 of the shortest time, it takes the one that moves the fewest bytes,
+// since that traffic delays other PEs.  Candidates are sizes that cut a dimension evenly, and
+// multiples of the array's sides.  nullopt if none fits.
 std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
                                     const GemmSpec& array, const LinkSpec& way, Bytes scratch);
 

@@ -16,7 +16,7 @@ struct DeviceBuffer {
   Bytes address = 0;  // virtual, in the SIP's address space
   DType dtype = DType::f32;
   std::int64_t element_count = 0;
-  std::int64_t first = 0;  // where in the region it begins; `address` is the region's
+  std::int64_t first = 0;  // offset in the region; `address` is where the region begins
 };
 
 }  // namespace kernbench::sim

@@ -1,4 +1,4 @@
-// From the directions of a grid to those of queues, and back.
+// Converts directions on a grid to directions of queues, and back.
 
 #pragma once
 
@@ -7,17 +7,17 @@
 
 namespace kernbench::sim {
 
-// To the neighbour of that side inside the SIP.
+// The direction of the neighbour on that side inside the SIP.
 constexpr Direction to_direction(Compass direction) {
   return static_cast<Direction>(direction);
 }
 
-// To the neighbour of that side in another SIP.
+// The direction of the neighbour on that side in another SIP.
 constexpr Direction to_global(Compass direction) {
   return static_cast<Direction>(static_cast<int>(direction) + kCompassCount);
 }
 
-// The side that a direction of either kind leads to.
+// The side on which the neighbour in `direction` lies, inside the SIP or in another one.
 constexpr Compass to_compass(Direction direction) {
   return static_cast<Compass>(static_cast<int>(direction) % kCompassCount);
 }

@@ -43,8 +43,8 @@ class Fabric {
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return links_[link].carried; }
 
-  // The link that has carried data of kernels for longest so far, of equals the first; its name as
-  // Routing::name() has it.  Knows no kernel time.
+  // The link that has been busy with kernels' data for longest so far, named by Routing::name();
+  // the first if several are equal.  Its kernel_time is not set.
   UnitUse busiest_link() const;
 
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).

@@ -7,11 +7,11 @@
 namespace kernbench::sim {
 
 // A resource that serves one request at a time in order of arrival: a link, a DMA channel, a unit.
-// It is passive: whoever arrives asks when it begins, and schedules what follows by itself.
+// It is passive: the requester asks when its service begins, and schedules what follows itself.
 class FifoServer {
  public:
   // Occupies the server for `duration` from the first moment it is free.  Returns that moment.
-  // `counts`: it is part of busy().
+  // If `counts`, the duration is part of busy().
   Time reserve(Time now, Time duration, bool counts = true) {
     const Time start = std::max(now, free_at_);
     free_at_ = start + duration;
@@ -19,11 +19,11 @@ class FifoServer {
     return start;
   }
 
-  // For how long it has served, until `now`, what counts.  As long as something is reserved beyond
-  // `now` that does not count it is less than that.
+  // The time until `now` spent on requests that count.  While a reservation that does not count
+  // reaches beyond `now`, the result is too small by up to that part.
   Time busy(Time now) const { return std::max(busy_ - std::max(free_at_ - now, Time{0}), Time{0}); }
 
-  // Forgets what was reserved beyond `now`: the end of a run that failed.
+  // Drops reservations beyond `now`, after a run that failed.
   void release(Time now) {
     busy_ = busy(now);
     free_at_ = std::min(free_at_, now);
@@ -31,7 +31,7 @@ class FifoServer {
 
  private:
   Time free_at_{0};
-  Time busy_{0};  // with what is reserved
+  Time busy_{0};  // includes reservations beyond now
 };
 
 }  // namespace kernbench::sim

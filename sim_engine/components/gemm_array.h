@@ -29,7 +29,8 @@ struct GemmArrayUse {
   std::int64_t cycles = 0;
 };
 
-// Nothing to multiply takes no cycles.  nullopt if the cycles do not fit in 64 bits.
+// The folds and cycles of a product; an empty product takes no cycles.  nullopt if the cycles do
+// not fit in 64 bits.
 // REQUIRES: no size is negative; rows and columns are at least 1
 std::optional<GemmArrayUse> gemm_array_use(const GemmSpec& array, const GemmSize& size);
 

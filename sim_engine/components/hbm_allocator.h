@@ -33,7 +33,7 @@ class HbmAllocator {
   const int slices_per_cube_;
   const Bytes slice_bytes_;
   std::map<int, std::map<Bytes, Bytes>> free_;  // by slice: address -> size, of slices in use
-  std::map<int, Bytes> queue_bytes_;            // by slice: what queues hold
+  std::map<int, Bytes> queue_bytes_;            // by slice: bytes held by queues
   Bytes allocated_ = 0;
 };
 

@@ -62,16 +62,17 @@ class IpcqChannel {
 
   // The sender's side.
 
-  // From when on it has a credit, which may be in the past or, of one that is flying back, in the
-  // future.  nullopt if all are in use.
+  // The time from which the sender has a credit: in the past if it has one now, in the future if
+  // one is flying back.  nullopt if all slots are in use.
   std::optional<Time> next_credit() const;
-  // Takes a credit that is there at `clock`, the sender's own time, for the next message.  Returns
-  // the message's number.  DeviceError KB-Q001 if there is none.
+  // Takes a credit that has arrived by `clock`, the sender's own time, for the next message.
+  // Returns the message's number.  Throws DeviceError KB-Q001 if there is no credit.
   std::uint32_t take_credit(Time clock);
-  // Calls `event` when a slot has been emptied, if it has not been forgotten by then.
+  // Calls `event` once when a slot has been emptied, unless forget_sender() was called before.
   void wake_on_credit(const Event& event) { on_credit_ = event; }
 
-  // From when on it knows that a receive is posted for the next message; nullopt if none is.
+  // The time from which the sender knows of the receive posted for its next message; nullopt if no
+  // such receive is posted.
   std::optional<Time> next_post() const;
   // The next message is copied to where its post wants it.  Returns its number.
   // REQUIRES: next_post()
@@ -80,10 +81,11 @@ class IpcqChannel {
 
   void forget_sender() { on_credit_ = on_post_ = {}; }
 
-  // The send that was issued last, until it has departed: sends of one queue depart in order.
+  // The departure of the send issued last, null once it has departed: sends of a queue depart in
+  // order.
   Tile& last_departure() { return last_departure_; }
 
-  // The message is complete in its slot.  It goes to its post, if there is one.
+  // The message is complete in its slot.  If a receive is posted for it, it is handed over.
   // REQUIRES: a credit was taken for it; it is not larger than a slot
   void deliver(std::uint32_t number, IpcqMessage message);
 
@@ -92,8 +94,8 @@ class IpcqChannel {
 
   // The receiver's side.
 
-  // Posts a receive of the next message that no earlier post takes, which may be there already.
-  // Returns its number.
+  // Posts a receive for the next message that no earlier post takes; that message may have arrived
+  // already.  Returns the post's number.
   std::uint32_t post(KernelRun& run, const Tile& tile, Time issued);
   // REQUIRES: the post was made, and is not closed
   IpcqPost& posted(std::uint32_t number) { return *posts_.find(number); }
@@ -111,10 +113,10 @@ class IpcqChannel {
   IpcqMessage pop();  // DeviceError KB-Q002 if there is none
   void release_slot();
 
-  // That the sender has, or could collect now.
+  // Credits that the sender has, or could collect now.
   int credits() const { return credits_ + returned_count(engine_.now()); }
 
-  // Back to the state after installation: the end of a run that failed.
+  // Returns to the state after construction, after a run that failed.
   void reset();
 
  private:
@@ -132,17 +134,17 @@ class IpcqChannel {
   const Path* const pop_path_;   // from the buffer into the receiver's TCM
   const Path* const copy_path_;  // from TCM to TCM
   const Time credit_time_;
-  std::uint32_t tail_;  // free-running, as the posts' numbers are
+  std::uint32_t tail_;  // free-running, like the posts' numbers
   int credits_;
   int on_the_way_ = 0;     // messages sent, not yet delivered
   int message_count_ = 0;  // delivered, and no post has taken them
-  int being_emptied_ = 0;  // slots whose message a post has taken, not yet released
+  int being_emptied_ = 0;  // slots whose message was taken, not yet released
   // When the credits under way arrive, earliest first: a ring of credits_in_flight_ from
   // first_return_. They are collected when somebody asks.
   int credits_in_flight_ = 0;
   std::size_t first_return_ = 0;
   std::vector<Time> returns_;
-  // Message n lies in slot n, modulo the next power of two: so the counters may wrap around.
+  // Message n lies in slot n modulo a power of two, so that the counters may wrap around.
   std::vector<IpcqMessage> slots_;
   const std::uint32_t slot_mask_;
   IpcqPosts posts_;

@@ -1,4 +1,4 @@
-// What travels through a queue.
+// A message in a queue.
 
 #pragma once
 
@@ -18,7 +18,7 @@ struct IpcqMessage {
   Bytes bytes = 0;
   Time sent{0};
   Operation operation;
-  std::uint32_t arrow = 0;  // joins its send and its receive in a trace
+  std::uint32_t arrow = 0;  // joins the send and the receive in a trace
 };
 
 }  // namespace kernbench::sim

@@ -1,4 +1,4 @@
-// What a queue is like: where its slots lie, how many there are, and how its ends wait.
+// The parameters of a queue: where its slots lie, how many there are, and how its ends wait.
 
 #pragma once
 
@@ -24,14 +24,14 @@ std::string_view name_of(WaitPolicy policy);
 struct IpcqParams {
   BufferKind buffer_kind = BufferKind::tcm;
   int depth = 4;                // slots
-  Bytes slot_bytes = 16 << 10;  // capacity of one; 0: for what is copied to posted receives alone
+  Bytes slot_bytes = 16 << 10;  // capacity of a slot; 0: messages only go to posted receives
   WaitPolicy wait = WaitPolicy::sleep;
   Time poll_interval{100'000};  // REQUIRES: > 0
-  // Where the counters of its messages begin; any start gives the same times and values.
+  // The first message's number; any value gives the same simulated times and results.
   std::uint32_t first_number = 0;
 
-  // When what is there at `there` is noticed by one that has waited since `began`: at once, or at
-  // the next of began, began + poll_interval, began + 2 poll_interval, ...
+  // When an end that has waited since `began` notices what arrived at `there`: at once (sleep), or
+  // at the next of began, began + poll_interval, began + 2 poll_interval, ... (poll).
   Time noticed(Time began, Time there) const;
 };
 

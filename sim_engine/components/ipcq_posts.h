@@ -19,18 +19,18 @@ class KernelRun;
 struct IpcqPost {
   enum class State : std::uint8_t {
     open,       // its message is not there yet
-    arrived,    // its message is there, and what was expected: the tile has its value
-    refused,    // its message was not what was expected, and is dropped
-    discarded,  // who posted it is gone; it takes its message and drops it
-    closed,     // nobody asks for it any more
+    arrived,    // its message has arrived as expected: the tile has its value
+    refused,    // its message did not match the post and was dropped
+    discarded,  // its kernel is gone; it takes its message and drops it
+    closed,     // done; its place may be used again
   };
   State state = State::open;
   bool wakes = false;        // the kernel waits for it
-  KernelRun* run = nullptr;  // whose it is, unless it is discarded
+  KernelRun* run = nullptr;  // the kernel that posted it, unless discarded
   Tile tile;                 // where the message goes, while it is open
   Time issued{0};            // when the PE_CPU had issued it
   Time seen{0};              // when PE_IPCQ noticed its message
-  IpcqMessage refused;       // without its value
+  IpcqMessage refused;       // the refused message, without its value
 };
 
 class IpcqPosts {
@@ -41,7 +41,8 @@ class IpcqPosts {
   // The number that the next post gets.
   std::uint32_t next() const { return next_; }
 
-  // The post of a number; nullptr if it is not made yet.  A reference is good until the next add().
+  // The post with this number; nullptr if it is not made yet.  References are valid until the next
+  // add().
   // REQUIRES: it is not closed
   const IpcqPost* find(std::uint32_t number) const;
   IpcqPost* find(std::uint32_t number) {
@@ -51,11 +52,11 @@ class IpcqPosts {
   IpcqPost& add();
   void close(std::uint32_t number);
 
-  // That are not closed; of all kernels, or of one.
+  // The number of posts that are neither closed nor discarded, of all kernels or of `run` alone.
   int count(const KernelRun* run = nullptr) const;
 
-  // The kernel whose posts these are is gone.  Posts from message `sent` on, the first that was not
-  // sent yet, are as if they had never been made; those before it will take their messages still.
+  // The kernel that made the posts is gone.  `sent` is the first message that was not sent yet:
+  // posts from there on are undone; earlier ones will still take their messages and drop them.
   void withdraw(std::uint32_t sent);
 
   void reset(std::uint32_t first);
@@ -67,9 +68,9 @@ class IpcqPosts {
   void grow();
   void forget_closed();
 
-  std::uint32_t first_;         // the oldest that is not closed
+  std::uint32_t first_;         // the oldest post that is not closed
   std::uint32_t next_;          // [first_, next_) are in the ring
-  std::vector<IpcqPost> ring_;  // of a power of two; the post of a number has one place in it
+  std::vector<IpcqPost> ring_;  // its size is a power of two; post n lies at n modulo the size
 };
 
 }  // namespace kernbench::sim

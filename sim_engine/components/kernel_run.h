@@ -1,5 +1,5 @@
-// One kernel on one PE, as its PE_CPU sees it: the commands it issues and what it may wait for.
-// Knows nothing of fibers: whoever runs the kernel's code tells how it is woken.
+// One kernel on one PE, as its PE_CPU sees it: the commands it issues and what it may wait for.  It
+// does not know fibers: whoever runs the kernel's code passes the event that wakes it.
 //
 // Timing: the PE_CPU takes `issue` per command, of which a posted receive is one.  It runs ahead of
 // its units on a clock of its own and meets simulated time only where it must wait for what is not
@@ -21,7 +21,7 @@
 
 namespace kernbench::sim {
 
-// What PE_MATH works on: a tile, or a number that stands for as many elements as are needed.
+// An operand of PE_MATH: a tile, or a number that is repeated for every element.
 struct MathOperand {
   Tile tile;
   double number = 0;
@@ -31,8 +31,8 @@ class KernelRun {
  public:
   using PostedReceive = sim::PostedReceive;
 
-  // Starts now.  `wake` is called when what the kernel waits for has come.  `operation` is what its
-  // messages belong to.
+  // The kernel starts now.  `wake` is called when what it waits for has come.  Its messages belong
+  // to `operation`.
   KernelRun(ProcessingElement& pe, const Event& wake, const Operation& operation = {});
   ~KernelRun();
   KernelRun(const KernelRun&) = delete;
@@ -43,7 +43,7 @@ class KernelRun {
   Time started() const { return started_; }
   Time cpu_clock() const { return cpu_clock_; }
   const Operation& operation() const { return operation_; }
-  std::uint64_t id() const { return id_; }  // no other kernel of this machine ever had it
+  std::uint64_t id() const { return id_; }  // unique among all kernels of the machine
   int outstanding() const { return outstanding_; }
 
   // Commands: they return at once.  Elements are counted in the buffer's dtype.
@@ -66,7 +66,7 @@ class KernelRun {
   // it, the result takes its place in scratch.
   Tile gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
             DType dtype);
-  // See sim::choose_tile(); for so much scratch.
+  // Calls sim::choose_tile() with this PE's array and its path to the HBM.
   std::optional<GemmSize> choose_tile(const CompositePlan& plan, const GemmSize& wanted,
                                       Bytes scratch);
   // REQUIRES: the working set is free in scratch; c overlaps none of the others
@@ -84,25 +84,26 @@ class KernelRun {
   static IpcqPost& post_of(const PostedReceive& receive) {
     return receive.channel->posted(receive.number);
   }
-  // The kernel has waited for a message that has come.  What was wrong with it, if it was refused.
+  // Ends the wait for a message that has come.  Returns the message if it was refused, else
+  // nullopt.
   std::optional<IpcqMessage> close_receive(const PostedReceive& receive);
   const MessageBalance& message_balance() const { return balance_; }
   int open_receives() const { return open_receives_; }
-  Bytes receive_scratch() const { return receive_scratch_; }  // of the open ones
-  // Nobody will wait for what is posted.
+  Bytes receive_scratch() const { return receive_scratch_; }  // held by open receives
+  // Withdraws all open receives: the kernel will not wait for them.
   void withdraw_receives();
 
-  // The PE_CPU's own time; that it waits until `time`.
+  // The PE_CPU's own time, which wait_until() advances to `time`.
   Time clock();
   void wait_until(Time time) { cpu_clock_ = std::max(cpu_clock_, time); }
 
-  // What its loads and stores have moved so far.
+  // Bytes that the kernel's loads and stores have moved so far.
   struct Traffic {
     Bytes loaded = 0;
     Bytes stored = 0;
   };
   const Traffic& traffic() const { return traffic_; }
-  // From when the first composite was dispatched to the last one's end; 0 if there was none.
+  // The time from the first composite's dispatch to the end of the last one; 0 without composites.
   Time composite_window() const { return composite_window_.end - composite_window_.begin; }
   int composites_under_way() const { return static_cast<int>(composites_.size()); }
 
@@ -118,7 +119,7 @@ class KernelRun {
  private:
   friend class ProcessingElement;
 
-  // An access to memory under way, that later ones of this kernel may have to wait for.
+  // An access to memory under way, which later accesses of this kernel may have to wait for.
   struct MemoryAccess {
     RegionId region;
     ElementRange elements;
@@ -161,9 +162,9 @@ class KernelRun {
   int wake_at_outstanding_ = -1;
   bool wake_at_next_end_ = false;
   MessageBalance balance_;
-  int open_receives_ = 0;            // posted, not closed
+  int open_receives_ = 0;            // posted and not yet closed
   Bytes receive_scratch_ = 0;        // theirs
-  std::vector<MemoryAccess> reads_;  // finished ones are dropped when they have grown
+  std::vector<MemoryAccess> reads_;  // finished accesses are dropped once the lists have grown
   std::vector<MemoryAccess> writes_;
   std::size_t prune_at_ = kFewAccesses;
   std::vector<Tile> hazards_;                           // of the command being issued

@@ -33,10 +33,10 @@ class Launcher {
   // REQUIRES: pes is not empty, of one SIP, and ordered by cube
   Launch& launch(std::span<const PeLocation> pes, const Event& start, const Event& done);
 
-  // The kernel on pes[index] of a launch has ended, now.  Once for each.
+  // The kernel on pes[index] of a launch has ended now.  Call it once per index.
   void kernel_finished(Launch& launch, std::size_t index);
 
-  // Drops launches under way: the end of a run that failed.  REQUIRES: their events are dropped
+  // Drops launches under way, after a run that failed.  REQUIRES: their events are dropped
   void reset();
 
  private:

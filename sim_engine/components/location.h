@@ -1,4 +1,4 @@
-// Where things are in the modelled system, and what a path can begin or end at.
+// Locations in the modelled system, and the endpoints of paths.
 
 #pragma once
 
@@ -15,7 +15,7 @@ bool exists(const Topology& topology, const PeLocation& location);
 // All PEs are numbered from 0, by SIP, cube and PE.
 std::uint32_t pe_number(const Topology& topology, const PeLocation& location);
 
-// What a path begins or ends at.  `cube` and `pe` are 0 where they mean nothing.
+// What a path begins or ends at.  `cube` and `pe` are 0 for kinds that have no cube or PE.
 struct Endpoint {
   enum class Kind : std::uint8_t {
     host,    // the host, as seen by one SIP

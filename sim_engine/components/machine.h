@@ -26,9 +26,9 @@
 namespace kernbench::sim {
 
 struct MachineOptions {
-  bool data = true;    // keep what is needed to replay values
-  bool trace = false;  // record spans
-  std::size_t op_log_limit = 0;  // records that the op log keeps, the last ones; 0: all
+  bool data = true;              // keep what is needed to replay values
+  bool trace = false;            // record spans
+  std::size_t op_log_limit = 0;  // the op log keeps this many of the latest records; 0: all
 };
 
 class Machine {
@@ -53,12 +53,13 @@ class Machine {
   ProcessingElement& pe(const PeLocation& at);
 
   // The unit that has served kernels for longest so far, and how long any kernel ran.  Host copies
-  // and launches do not count.  Units are links and ports of memories, and the PEs'
-  // (ProcessingElement::busiest_unit()); of equals the first in this order, PEs by their number.
+  // and launches do not count.  Units are links, ports of memories, and the units of PEs
+  // (ProcessingElement::busiest_unit()); if several are equal, the first in this order, PEs by
+  // their number.
   UnitUse busiest_unit() const;
 
-  // Makes a queue and enters it in both PEs' tables.  Its slots are taken out of the memory that
-  // they lie in until disconnect_all(); DeviceError KB-M010 if they do not fit.
+  // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in
+  // until disconnect_all().  Throws DeviceError KB-M010 if they do not fit.
   // REQUIRES: neither end is connected at its port
   IpcqChannel& connect(const IpcqChannel::Ends& ends, const IpcqParams& params);
 
@@ -90,10 +91,10 @@ class Machine {
   std::vector<HbmAllocator> hbm_;  // by SIP
   QueueMemory queue_memory_;
   std::deque<ProcessingElement> pes_;  // by SIP, cube, PE; addresses stay
-  PeServices services_;                // goes before pes_: its tiles give scratch back
+  PeServices services_;  // destroyed before pes_, to which its tiles give scratch back
   std::list<IpcqChannel> channels_;
   std::unordered_map<const IpcqChannel*, std::list<IpcqChannel>::iterator> places_;  // in channels_
-  std::list<IpcqChannel> disconnected_;  // until nothing can refer to them
+  std::list<IpcqChannel> disconnected_;  // kept until nothing can refer to them
 };
 
 }  // namespace kernbench::sim

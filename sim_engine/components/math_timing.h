@@ -2,15 +2,15 @@
 //
 // Elements:             ceil(elements / lanes) * cycles
 // sum, maximum, minimum (ceil(elements / lanes) + ceil(log2(min(length, lanes)))) * cycles
-//   along an axis:      every lane folds the elements that it gets, and a tree joins what the lanes
-//                       hold of one result; of several results the trees follow each other without
-//                       a gap
+//   along an axis:      every lane reduces its share of the elements, and a tree joins the lanes'
+//                       partial results; the trees of several results follow each other without a
+//                       gap
 // softmax:              the maximum, a difference, exp, the sum and a quotient, one after the other
 // transpose, ramp:      as moving the elements
 //
-// `cycles` are those of the topology for an element and a lane (MathKind).  No elements: no cycles.
-// A broadcast is a matter of addresses: an operation counts the elements of its result, whatever
-// its operands repeat.
+// `cycles` is the topology's figure for one element on one lane (MathKind).  An operation without
+// elements takes no cycles.  A broadcast is a matter of addresses: an operation counts the elements
+// of its result, whatever its operands repeat.
 
 #pragma once
 

@@ -6,7 +6,7 @@
 
 namespace kernbench::sim {
 
-// The launch or the collective that a kernel, and a message of its, belongs to.
+// The launch or collective that a kernel and its messages belong to.
 struct Operation {
   std::uint64_t number = 0;
   bool is_collective = false;
@@ -14,14 +14,14 @@ struct Operation {
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 
-// Kernels of the user's may send each other messages from launch to launch; those of a collective
-// are nobody else's.
+// True if a kernel of `b` may take a message of `a`.  The user's kernels may exchange messages
+// across launches; a collective's messages belong to that collective alone.
 inline bool share_messages(const Operation& a, const Operation& b) {
   return a.is_collective || b.is_collective ? a == b : true;
 }
 
-// Messages that kernels of an operation have sent, less those of the same operation that they have
-// received.
+// The number of messages that kernels of an operation have sent, minus those of the same operation
+// that they have received.
 struct MessageBalance {
   std::int64_t in_sip = 0;
   std::int64_t between_sips = 0;

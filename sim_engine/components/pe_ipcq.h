@@ -24,7 +24,7 @@ class PeIpcq {
   // The first port of a direction at which no queue ends or begins.
   Port unused_port(Direction direction) const;
 
-  // All there are, by direction and index.
+  // All queues that begin (outs) or end (ins) here, by direction and index.
   std::vector<IpcqChannel*> outs() const { return all_of(out_); }
   std::vector<IpcqChannel*> ins() const { return all_of(in_); }
 
@@ -35,11 +35,11 @@ class PeIpcq {
     const auto direction = static_cast<std::size_t>(port.direction);
     if (direction >= table.size()) return nullptr;  // no enumerator
     const auto& channels = table[direction];
-    const auto index = static_cast<std::size_t>(port.index);  // a negative one is large
+    const auto index = static_cast<std::size_t>(port.index);  // a negative index becomes large
     return index < channels.size() ? channels[index] : nullptr;
   }
   void enter(Table& table, Port port, IpcqChannel* channel);
-  int end(Direction direction) const;  // no queue has this index, or a higher one
+  int end(Direction direction) const;  // one above the highest index in use
   static std::vector<IpcqChannel*> all_of(const Table& table);
 
   Table out_;

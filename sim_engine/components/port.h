@@ -1,4 +1,4 @@
-// A PE's name for a neighbour that it has a queue to, or from (ADR-0025).
+// A PE's name for a neighbour to or from which it has a queue (ADR-0025).
 
 #pragma once
 
@@ -26,8 +26,8 @@ constexpr Direction opposite(Direction direction) {
   return static_cast<Direction>(static_cast<int>(direction) ^ 1);
 }
 
-// A direction, and which of the neighbours in that direction: those of a tree, for example, may
-// all lie to the south.  A direction alone means the first.
+// A direction, and which of the neighbours in that direction: the children in a tree, for example,
+// may all lie to the south.  A direction alone means the first neighbour.
 struct Port {
   Direction direction = Direction::east;
   int index = 0;

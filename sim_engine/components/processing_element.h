@@ -1,14 +1,14 @@
 // A PE: its scheduler (PE_SCHEDULER) and the units that commands run on.
 //
-// Models:      PE_SCHEDULER hands a command to its unit `dispatch` after it was issued and its
-//              operands are ready.  PE_DMA has three channels (load, store, communication), each
-//              in order, `setup` per descriptor; the data then travel the fabric, so that several
-//              are under way.  A descriptor may move rows that lie a pitch apart, in the time of as
-//              many bytes that follow each other.  PE_MMU adds its latency per page that a load or
-//              store touches.
-//              PE_MATH and PE_GEMM do one operation at a time each (math_timing.h, gemm_array.h).
-//              PE_IPCQ takes the message of a posted receive out of its slot as soon as it is
-//              there, without the PE_CPU, and adds its latency to each push and pop.
+// Models:      PE_SCHEDULER hands a command to its unit a time `dispatch` after it has been issued
+//              and its operands are ready.  PE_DMA has three channels (load, store, communication),
+//              each in order, `setup` per descriptor; the data then travel the fabric, so that
+//              several are under way.  A descriptor may move rows that lie a pitch apart; it takes
+//              as long as for the same number of contiguous bytes.  PE_MMU adds its latency per
+//              page that a load or store touches.  PE_MATH and PE_GEMM do one operation at a time
+//              each (math_timing.h, gemm_array.h).  PE_IPCQ takes the message of a posted receive
+//              out of its slot as soon as it is there, without the PE_CPU, and adds its latency to
+//              each push and pop.
 // Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
 
 #pragma once
@@ -44,9 +44,9 @@ struct PeServices {
   TilePool tiles;
   CommandPool commands;
   std::uint32_t next_arrow = 0;
-  std::uint64_t kernel_count = 0;  // that have run
+  std::uint64_t kernel_count = 0;  // kernels started so far
 
-  // In how much time any kernel ran.
+  // For kernel_time(): the time in which at least one kernel ran.
   int running_kernels = 0;
   Time running_since{0};
   Time ran_before{0};
@@ -74,20 +74,22 @@ class ProcessingElement {
   PeIpcq& ipcq() { return ipcq_; }
   const PeIpcq& ipcq() const { return ipcq_; }
 
-  // TCM: capacity, what queues hold of it for good, and what values hold of it now.
+  // The TCM as scratch: its capacity without what queues hold for good, and the bytes that values
+  // hold now.
   Bytes scratch_capacity() const { return services_.topology.pe.tcm.capacity - queue_bytes_; }
   Bytes& scratch_in_use() { return scratch_in_use_; }
   Bytes scratch_in_use() const { return scratch_in_use_; }
   void set_queue_bytes(Bytes bytes) { queue_bytes_ = bytes; }
 
   // A PE runs one kernel of a user's at a time, in the order in which they reach it: `begin` is
-  // called when it is this one's turn, at once if the PE is free.  Whoever was called gives the PE
-  // back.  Kernels of collectives do not claim it: the PE_CPU has contexts of its own for them, any
-  // number, and the units serve all kernels in the order of their commands (ADR-0120).
+  // called when it is this one's turn, at once if the PE is free.  The kernel that was called must
+  // release() the PE.  Kernels of collectives do not claim it: the PE_CPU has contexts of its own
+  // for them, any number, and the units serve all kernels in the order of their commands
+  // (ADR-0120).
   void claim(const Event& begin);
   void release();
 
-  // Kernels that run, of users and of collectives.
+  // Counts the kernels that run, of users and of collectives.
   void kernel_began() { ++kernel_count_; }
   void kernel_ended();
   int kernel_count() const { return kernel_count_; }
@@ -107,19 +109,21 @@ class ProcessingElement {
   // All parts of a composite command have ended.
   void end_composite(Command& command);
 
-  // PE_IPCQ: the message of a post is in its slot; or in the post's own tile.  `post` must not be
-  // used afterwards.
+  // PE_IPCQ: the message of a post is in its slot (receive) or in the post's tile
+  // (receive_in_place).  `post` must not be used afterwards.
   void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message);
   void receive_in_place(IpcqChannel& channel, IpcqPost& post, IpcqMessage message);
 
-  // The PE_CPU has been at work for so long: at issuing commands.
+  // Adds time that the PE_CPU spends on issuing commands.
   void count_cpu(Time busy) { cpu_busy_ += busy; }
 
-  // Of its units the one that has been busy for longest, and how long: cpu, load, store,
-  // communication (the DMA's channels, while they set up), math or gemm; of equals the first.
+  // The unit of this PE that has been busy for longest, and for how long: cpu, load, store,
+  // communication (the DMA's channels, while they set up), math or gemm; the first if several are
+  // equal.
   std::pair<std::string_view, Time> busiest_unit() const;
 
-  // Forgets reservations: the end of a run that failed.  Scratch comes back with the tiles.
+  // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
+  // tiles.
   void reset();
 
  private:
@@ -157,7 +161,8 @@ class ProcessingElement {
   FifoServer math_;
   FifoServer gemm_;
   Time cpu_busy_{0};
-  // From and to its own slice of the HBM, once they are known: most loads and stores take them.
+  // The paths from and to the PE's own slice of the HBM, cached since most loads and stores take
+  // them.
   const Path* own_load_path_ = nullptr;
   const Path* own_store_path_ = nullptr;
   bool is_claimed_ = false;

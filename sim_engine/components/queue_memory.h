@@ -1,4 +1,4 @@
-// What queues hold of the memories that their slots lie in: a PE's TCM, a cube's SRAM, a PE's slice
+// Accounts for the memory that queues' slots occupy: in a PE's TCM, a cube's SRAM, or a PE's slice
 // of the HBM.
 
 #pragma once
@@ -17,8 +17,8 @@ class QueueMemory {
   // `hbm` is by SIP.  REQUIRES: both outlive this
   QueueMemory(const Topology& topology, std::span<HbmAllocator> hbm);
 
-  // Takes the slots of a queue to `receiver`, until give_back_all().  Throws DeviceError KB-M010,
-  // with what fills the memory, if they do not fit.
+  // Reserves memory for the slots of a queue to `receiver`, until give_back_all().  Throws
+  // DeviceError KB-M010, naming what fills the memory, if they do not fit.
   void take(ProcessingElement& receiver, const IpcqParams& params);
   void give_back_all();
 

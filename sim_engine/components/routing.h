@@ -26,12 +26,13 @@ using LinkId = std::uint32_t;
 
 struct Path {
   std::vector<LinkId> links;
-  std::vector<LinkId> hops;    // those of them that can cost time: the others are passed at once
+  std::vector<LinkId> hops;    // the links that can cost time; the others are passed at once
   Time latency{0};             // sum over the links
   Bandwidth bottleneck;        // the slowest link's
   bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
 
-  // Of an unloaded message: the head takes every latency, the body the slowest link.
+  // The time of a message without contention: every link's latency, plus the bytes over the slowest
+  // link.
   Time time_of(Bytes bytes) const { return latency + transfer_time(bytes, bottleneck); }
 };
 
@@ -53,7 +54,7 @@ class Routing {
   // REQUIRES: both endpoints exist
   Path route(const Endpoint& from, const Endpoint& to) const;
 
-  // A number of 32 bits that tells endpoints apart.
+  // A 32-bit number, unique per endpoint.
   std::uint64_t key_of(const Endpoint& end) const {
     const auto cube =
         static_cast<std::uint64_t>(end.at.sip) * static_cast<unsigned>(cubes_.count()) +
@@ -63,7 +64,7 @@ class Routing {
            static_cast<unsigned>(end.kind);
   }
 
-  // The slices that a cube's HBM is divided into, and which of them is next to a PE.
+  // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
 

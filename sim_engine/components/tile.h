@@ -24,8 +24,8 @@ struct TileNode : TileReferences {
   Bytes* scratch_in_use = nullptr;  // the account that it is given back to
   bool ready = false;               // its command has finished
   std::vector<Command*> waiters;    // commands that need it
-  std::vector<Tile> parts;          // of a view: the tiles whose memory it is, ready when they are
-  std::uint32_t generation = 0;     // counts the tiles that this node has been
+  std::vector<Tile> parts;          // of a view: the tiles it refers to; it is ready when they are
+  std::uint32_t generation = 0;     // counts how often this node was reused
 };
 
 // Tells whether the command that makes a tile is under way, without holding the tile's scratch.
@@ -43,7 +43,7 @@ class TileTicket {
   std::uint32_t generation_;
 };
 
-// Nodes that are used again: nothing is allocated once warm.
+// Recycles nodes, so that nothing is allocated once enough exist.
 class TilePool {
  public:
   // A tile of `element_count` elements that charges `scratch_in_use` for its bytes.
@@ -52,13 +52,13 @@ class TilePool {
   // Scratch without a value.
   Tile make_scratch(Bytes bytes, Bytes* scratch_in_use);
 
-  // As make() in the memory of `old`, which gives it up, if nobody but `old` and the command that
-  // makes its value refers to it and it is as large.  Else as make().
+  // Like make(), but reuses the memory of `old` if it has the same size and is referred to only by
+  // this handle and by the command that makes its value.
   Tile make_in_place_of(const Tile& old, DType dtype, std::int64_t element_count,
                         Bytes* scratch_in_use);
   static bool can_be_replaced(const Tile& old, Bytes bytes);
 
-  // A view of other tiles' memory: it costs no scratch and no time, and keeps them alive.
+  // A view of other tiles' memory.  It costs no scratch and no time, and keeps those tiles alive.
   Tile make_view(DType dtype, std::int64_t element_count, std::span<const Tile> parts);
 
   std::size_t live_count() const { return nodes_.size() - free_.size(); }

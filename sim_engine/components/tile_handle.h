@@ -11,7 +11,7 @@ namespace kernbench::sim {
 class TilePool;
 struct TileNode;
 
-// What a handle must know of a tile's node.
+// The part of a tile's node that a handle needs.
 struct TileReferences {
   std::uint32_t references = 0;
   TilePool* pool = nullptr;
@@ -35,8 +35,8 @@ class Tile {
   }
 
   explicit operator bool() const { return node_ != nullptr; }
-  bool operator==(const Tile&) const = default;  // whether it is the same one
-  // Needs tile.h; a template so that this header does not.
+  bool operator==(const Tile&) const = default;  // true if both refer to the same tile
+  // The caller must include tile.h.  It is a template so that this header need not.
   template <class Node = TileNode>
   Node* operator->() const {
     return static_cast<Node*>(node_);

@@ -53,18 +53,18 @@ class Engine {
   // Runs events until `stop` is true (checked after each event) or none is left.  Another thread
   // may set it.  Returns `stop`.  Throws what an event throws.
   bool run(const std::atomic<bool>& stop);
-  bool run(bool) = delete;  // would be looked at once
+  bool run(bool) = delete;  // a plain bool would be read only once
 
   // Runs until no event is left.
   void run();
 
-  // Whether no event is left.
+  // True if no event is left.
   bool is_idle() const { return queue_.empty(); }
 
   // When the next event is due.  REQUIRES: !is_idle()
   Time next_time() const { return queue_.next_time(); }
 
-  // Drops what is pending; now() stays.  For the end of a run that failed.
+  // Drops all pending events; now() stays.  Used after a run that failed.
   void clear() { queue_.clear(); }
 
   std::uint64_t event_count() const { return event_count_; }

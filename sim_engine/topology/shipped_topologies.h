@@ -8,13 +8,13 @@
 namespace kernbench {
 
 struct ShippedTopology {
-  std::string_view name;  // "default": of topologies/default.yaml
+  std::string_view name;  // "default" is topologies/default.yaml
   std::string_view text;
 };
 
 std::span<const ShippedTopology> shipped_topologies();
 
-// Null if none is of that name.
+// Returns nullptr if no shipped topology has that name.
 const ShippedTopology* find_shipped_topology(std::string_view name);
 
 }  // namespace kernbench

@@ -167,10 +167,11 @@ struct Topology {
   static Topology load(const std::string& path);
   static Topology load(std::same_as<std::string_view> auto path) { return load(std::string(path)); }
 
-  // The same for a text; `name` stands for the file in messages.
+  // Reads and checks a text; `name` stands for the file in messages.
   static Topology parse(std::string_view text, const std::string& name);
 
-  // Throws ConfigError KB-Y037 for what no file could say: of one that was changed in a program.
+  // Throws ConfigError KB-Y037 if a program has changed this topology to one that no file could
+  // describe.
   void check() const;
 
   friend bool operator==(const Topology&, const Topology&) = default;

@@ -35,7 +35,7 @@ class TraceRecorder {
   // Finds or adds a text that spans are labelled with.  REQUIRES: UTF-8
   Label label(std::string_view text);
 
-  // Something that `track` did from start to end.
+  // Records that `track` was busy with `label` from start to end.
   void span(Track track, Label label, Time start, Time end, TraceArrow arrow = {}) {
     spans_.push_back({track, label, start, end, arrow});
   }
@@ -45,13 +45,13 @@ class TraceRecorder {
   void span_in_lane(int sip, std::string_view unit, Label label, Time start, Time end,
                     TraceArrow arrow = {});
 
-  // What was to happen after `now` will not: the end of a run that failed.
+  // Cuts off everything after `now`: a run that failed will not execute it.
   void cut(Time now);
 
   std::size_t span_count() const { return spans_.size(); }
 
-  // The Chrome trace event format (JSON), times in microseconds; of spans that start at `from` or
-  // later.
+  // The spans that start at `from` or later, in the Chrome trace event format (JSON), with times in
+  // microseconds.
   std::string to_json(Time from = Time{0}) const;
 
  private:
