@@ -17,7 +17,7 @@ namespace kernbench {
 struct UnfinishedFile::Place {
   std::atomic<bool> is_taken = false;
   std::atomic<char*> path = nullptr;  // whoever takes it out of here owns it
-  std::atomic<pid_t> process = 0;     // that writes it
+  std::atomic<pid_t> process = 0;     // the process that writes it
   Place* next = nullptr;              // written before the place is in the list
   static constinit std::atomic<Place*> first;
 };

@@ -33,8 +33,8 @@ struct Stop {
   std::string text;
 };
 
-// Builds the tree from yaml-cpp's events.  Never from its nodes: those hide duplicate keys and
-// expand aliases, of which 400 bytes can make 10^8 nodes.
+// Builds the tree from yaml-cpp's events.  Its nodes would hide duplicate keys and expand aliases,
+// by which a file of 400 bytes can make 10^8 nodes.
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(ConfigErrors& errors) : errors_(errors) {}
@@ -109,8 +109,8 @@ class TreeBuilder : public YAML::EventHandler {
                 fmt::format("tags are not supported ({})", in_quotes(tag)));
   }
 
-  // An escape can give what the file itself may not hold, and yaml-cpp makes "\_" and "\N" bytes
-  // that are no UTF-8.
+  // An escape can produce a character that the file itself may not contain, and yaml-cpp turns "\_"
+  // and "\N" into bytes that are no UTF-8.
   void check_text(const YAML::Mark& mark, const std::string& value) {
     const auto fault = find_bad_character(value);
     if (!fault) return;
@@ -183,7 +183,7 @@ void run_parser(std::string_view text, TreeBuilder& builder) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
-    // An alias of nothing is an alias all the same.
+    // An alias to an unknown anchor is also reported as an alias.
     const bool is_alias = error.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR);
     throw Stop{mark_of(error.mark), is_alias ? "KB-Y013" : "KB-Y001",
                is_alias ? "aliases are not supported; write the value out"

@@ -44,7 +44,8 @@ YamlReader::YamlReader(const YamlDocument& document)
   mark_incomplete(document.root());
 }
 
-// What a map lacks is not known, so nothing that is worked out of it means anything.
+// The keys that an incomplete map lacks are unknown, so errors derived from it would be
+// meaningless.
 void YamlReader::mark_incomplete(const YamlNode& node) {
   if (node.incomplete) mark_failed(node);
   for (const YamlNode* child : node.children) mark_incomplete(*child);
@@ -151,7 +152,7 @@ std::vector<std::string> YamlReader::choices(const YamlNode& node,
 
 YamlMap::~YamlMap() {
   if (node_ == nullptr) {
-    // The parent reports what is missing; here it has become known what it would hold.
+    // The parent reports the missing section; only now is its example known.
     if (parent_ != nullptr) parent_->note(key_).example = example();
   } else if (!is_map()) {
     reader_.wrong_kind(*node_, "a map such as " + example());
@@ -270,7 +271,7 @@ void YamlMap::report_keys() {
   for (const std::string_view key : missing) report_missing(key);
 }
 
-// A misspelt key is one error, not two: what it was meant to be is no longer missing.
+// A misspelt key counts as one error, not two: the key that was meant is not reported as missing.
 void YamlMap::report_unknown(const YamlNode& child, std::vector<std::string_view>& missing) {
   reader_.mark_failed(child);
   if (!reader_.errors_.would_list(child.key_mark)) {

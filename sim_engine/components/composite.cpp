@@ -128,7 +128,7 @@ void Composite::issue_step(const Step& step) {
   const auto& [m, n, k] = step.size;
   const Tile a = load(plan_.a, plan_.a.block(step.row, step.depth, m, k), {});
   const Tile b = load(plan_.b, plan_.b.block(step.depth, step.column, k, n), {});
-  // The result takes the place in scratch of the one before the last.
+  // The result reuses the scratch of the result before the last, so it waits for that one's store.
   Tile& place = stored_[static_cast<std::size_t>(results_issued_ % 2)];
   if (step.begins_result && plan_.bias) {
     bias_ = load(*plan_.bias, plan_.bias->block(0, step.column, 1, n), place);

@@ -14,10 +14,10 @@ namespace kernbench::sim {
 
 namespace {
 
-// Times of tilings count as equal up to a 64th: what is promised is not more exact.
+// Times within 1/64 count as equal, since the estimates are no more exact than that.
 constexpr Wide kTolerance = 64;
 
-// One dimension as it is cut: so many whole tiles, and what is left.
+// How one dimension is cut: `whole_count` whole tiles, and the rest.
 struct Cut {
   std::int64_t whole_count;
   std::int64_t whole;
@@ -27,14 +27,14 @@ struct Cut {
       : whole_count(size / tile), whole(tile), rest(size % tile) {}
 };
 
-// Calls use(size, how many tiles have it).
+// Calls use(tile size, number of tiles of that size).
 template <class Use>
 void for_each_kind(const Cut& cut, const Use& use) {
   if (cut.whole_count > 0) use(cut.whole, cut.whole_count);
   if (cut.rest > 0) use(cut.rest, std::int64_t{1});
 }
 
-// Of all tiles, one after the other.
+// The array's cycles for all tiles, one after the other.
 Wide array_cycles(const GemmSize& size, const GemmSize& tile, const GemmSpec& array) {
   Wide cycles = 0;
   for_each_kind(Cut(size.m, tile.m), [&](std::int64_t m, std::int64_t m_count) {
@@ -53,8 +53,8 @@ Wide time_of(Wide count, Rate<Unit> rate) {
   return rate.is_unlimited() ? Wide{0} : count * kPicosecondsPerSecond / rate.per_second;
 }
 
-// Products of all steps one after the other, each of which takes at least as long as the loads of
-// the next: behind a short rest of k those of a whole slab cannot hide.
+// The time of all steps in sequence.  A step takes at least as long as the next step's loads: a
+// short last step along k does not hide the loads of a whole slab.
 Wide time_of_steps(const CompositePlan& plan, const GemmSpec& array, const LinkSpec& way) {
   const Bytes of_a = size_of(plan.a.buffer.dtype);
   const Bytes of_b = size_of(plan.b.buffer.dtype);
@@ -82,7 +82,7 @@ Wide time_of_steps(const CompositePlan& plan, const GemmSpec& array, const LinkS
   return time;
 }
 
-// Large ones first.
+// Candidate tile sizes of one dimension, largest first.
 std::vector<std::int64_t> candidates(std::int64_t size, std::int64_t side, std::int64_t wanted) {
   if (wanted > 0) return {std::min(wanted, size)};
   std::vector<std::int64_t> sizes = {1};
@@ -96,7 +96,7 @@ std::vector<std::int64_t> candidates(std::int64_t size, std::int64_t side, std::
   return sizes;
 }
 
-// What a tiling promises; see choose_tile().
+// The estimated time of a tiling, see choose_tile(), and the bytes it moves.
 struct Promise {
   Wide time;
   Bytes moved;
@@ -118,8 +118,8 @@ Promise promise_of(const CompositePlan& plan, const GemmSpec& array, const LinkS
   return {time, moved};
 }
 
-// The longest k that fits beside m and n, and those that cut k in as many parts evenly, in twice
-// and four times as many; 0 if none fits.
+// The longest k that fits beside m and n, and the sizes that cut k evenly into the same number of
+// parts, into twice and into four times as many; 0 if no k fits.
 std::array<std::int64_t, 4> candidates_of_k(CompositePlan plan, std::int64_t rows, Bytes scratch) {
   plan.tile.k = plan.size.k;
   std::int64_t fits = working_set(plan) <= scratch ? plan.size.k : 0;

@@ -11,10 +11,10 @@ namespace kernbench::sim {
 namespace {
 
 struct Folds {
-  std::int64_t down;    // cut by the rows of the array
-  std::int64_t across;  // cut by its columns
+  std::int64_t down;    // folds along the array's rows
+  std::int64_t across;  // folds along its columns
   std::int64_t steps;   // T of each fold
-  std::int64_t fill;    // what it takes besides
+  std::int64_t fill;    // further cycles of each fold: skew and loading
 };
 
 Folds folds_of(const GemmSpec& array, const GemmSize& size) {

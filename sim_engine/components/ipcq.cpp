@@ -28,7 +28,7 @@ Endpoint buffer_of(const IpcqChannel::Ends& ends, BufferKind kind) {
   return {Endpoint::Kind::hbm, ends.to};
 }
 
-// Tells whoever waits, once.
+// Calls the waiter's event, if there is one, and forgets it.
 void notify(Event& waiter) {
   const Event event = std::exchange(waiter, {});
   if (event.function != nullptr) event.function(event.object, event.argument);
@@ -128,7 +128,7 @@ std::uint32_t IpcqChannel::post(KernelRun& run, const Tile& tile, Time issued) {
   return number;
 }
 
-// A message that lies in its slot, and the post that takes it.
+// Gives a message that lies in its slot to the post that takes it.
 void IpcqChannel::hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage message) {
   ++being_emptied_;
   check_invariant();
@@ -161,7 +161,7 @@ void IpcqChannel::release_slot() {
   notify(on_credit_);
 }
 
-// Of the credits in flight, those that have arrived.
+// The number of credits in flight that have arrived by `clock`.
 int IpcqChannel::returned_count(Time clock) const {
   int count = 0;
   while (count < credits_in_flight_ &&
@@ -178,7 +178,7 @@ void IpcqChannel::collect_credits(Time clock) {
   credits_ += count;
 }
 
-// Every slot is in exactly one place.
+// Every slot is in exactly one state.
 void IpcqChannel::check_invariant() const {
   KB_CHECK(credits_ >= 0 && on_the_way_ >= 0 && being_emptied_ >= 0 && credits_in_flight_ >= 0 &&
                credits_ + on_the_way_ + message_count_ + being_emptied_ + credits_in_flight_ ==

@@ -24,7 +24,7 @@ KernelRun::~KernelRun() {
   pe_.services().end_kernel();
 }
 
-// The PE_CPU issues one command more.
+// The PE_CPU spends the time to issue one more command.
 void KernelRun::spend_issue() {
   const Time issue = pe_.services().topology.pe.cpu_issue;
   cpu_clock_ = clock() + issue;
@@ -284,8 +284,8 @@ void KernelRun::forget_finished_accesses() {
   }
 }
 
-// What would wait for an access to elements that are all written now may as well wait for this
-// write, which waits for that access itself.
+// Drops accesses whose elements are all overwritten by a new write: that write waits for them, so
+// later accesses need only wait for the write.
 void KernelRun::forget_accesses_within(RegionId region, const ElementRange& elements) {
   for (auto* accesses : {&reads_, &writes_}) {
     std::erase_if(*accesses, [&](const MemoryAccess& earlier) {

@@ -83,7 +83,7 @@ IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& p
 void Machine::disconnect_all() {
   for (const IpcqChannel& channel : channels_) leave_tables(channel);
   queue_memory_.give_back_all();
-  // The event of a credit that somebody waited for may be pending still.
+  // A pending event may still refer to a disconnected queue; an idle engine has none.
   if (engine_.is_idle()) disconnected_.clear();
   disconnected_.splice(disconnected_.end(), channels_);
   places_.clear();

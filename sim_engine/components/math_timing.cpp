@@ -47,7 +47,7 @@ MathKind kind_of(MathOp op) {
   return MathKind::compare;
 }
 
-// How often each lane gets an element.
+// The number of passes in which the lanes process all elements.
 std::int64_t passes(const Topology::Pe& pe, std::int64_t element_count) {
   return (element_count + pe.math_lanes - 1) / pe.math_lanes;
 }

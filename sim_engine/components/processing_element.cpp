@@ -76,7 +76,7 @@ void ProcessingElement::wait_for(Command& command, const Tile& operand) {
   ++command.missing_operands;
 }
 
-// All operands are there: on to the unit.
+// All operands are ready: schedules the dispatch to the unit.
 void ProcessingElement::operands_ready(Command& command) {
   const Time now = services_.engine.now();
   const Time at = std::max(now, command.issued) + services_.topology.pe.scheduler_dispatch;
@@ -189,8 +189,8 @@ const Path& ProcessingElement::store_path(const PeLocation& home) {
   return path;
 }
 
-// From when its descriptor reaches the DMA, a load or store is under way: this is when a load meets
-// the version that it reads.
+// A load or store is under way from the moment its descriptor reaches the DMA.  At that moment a
+// load determines the version that it reads.
 void ProcessingElement::begin_access(Command& command) {
   const bool loads = command.kind == Command::Kind::load;
   if (command.composite == nullptr) {  // else the composite has begun its own
@@ -232,7 +232,7 @@ void ProcessingElement::occupy(FifoServer& unit, Command& command, Time duration
 
 // PE_IPCQ
 
-// The next send of its queue may follow.
+// A send has reached its unit: the next send of its queue may follow.
 void ProcessingElement::depart(Command& command) {
   Tile& last = command.channel->last_departure();
   if (last == command.departed) last = {};
@@ -246,7 +246,7 @@ IpcqMessage ProcessingElement::message_of(const Command& command) {
           command.arrow};
 }
 
-// Whether a message is what its post expects.  Then the post's tile has its value.
+// True if the message is what its post expects; the post's tile then receives the value.
 bool ProcessingElement::accept(const IpcqChannel& channel, IpcqPost& post, const Tile& tile,
                                IpcqMessage& message) {
   post.seen = channel.params().noticed(post.issued, services_.engine.now());
@@ -293,7 +293,7 @@ void ProcessingElement::receive_in_place(IpcqChannel& channel, IpcqPost& post,
   if (std::exchange(post.wakes, false)) run.wake_.function(run.wake_.object, run.wake_.argument);
 }
 
-// The command that empties a slot.  The PE_CPU has no part in it.
+// Issues the command that empties a slot, without the PE_CPU.
 void ProcessingElement::take_out(IpcqChannel& channel, KernelRun& run, Time issued,
                                  const Tile& tile, std::uint32_t arrow) {
   Command& command = services_.commands.make();
@@ -308,7 +308,7 @@ void ProcessingElement::take_out(IpcqChannel& channel, KernelRun& run, Time issu
   operands_ready(command);
 }
 
-// The end of every command.
+// Every command ends here.
 
 void ProcessingElement::finish(std::uint64_t argument) {
   Command& command = command_of(argument);

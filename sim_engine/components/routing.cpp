@@ -68,7 +68,7 @@ LinkId Routing::hbm_link(const PeLocation& at) const {
   return cube_link(at.sip, at.cube, kHbm + static_cast<LinkId>(hbm_slice_of(topology_, at.pe)));
 }
 
-// From the endpoint to its cube's network, or to the IO chiplet.
+// Adds the links from the endpoint to its cube's network, or to the IO chiplet.
 void Routing::leave(const Endpoint& from, std::vector<LinkId>& links) const {
   switch (from.kind) {
     case Endpoint::Kind::host:
@@ -133,7 +133,7 @@ void Routing::cross_sips(int from, int to, std::vector<LinkId>& links) const {
   }
 }
 
-// The cube on the IO chiplet's edge through which a cube reaches it: straight on.
+// The cube on the IO chiplet's edge through which `cube` reaches the chiplet, in a straight line.
 int Routing::io_cube(int cube) const {
   switch (topology_.sip.io_edge) {
     case Edge::west:
@@ -171,7 +171,7 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
     }
   }
   enter(to, path.links);
-  // A PE's own memory to itself stays off the network.
+  // A transfer within one TCM does not use the network.
   if (from.kind == Endpoint::Kind::tcm && to.kind == Endpoint::Kind::tcm && from.at == to.at) {
     path.links = {pe_link(from.at, kTcmRead), pe_link(from.at, kTcmWrite)};
   }

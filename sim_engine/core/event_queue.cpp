@@ -28,7 +28,7 @@ std::uint32_t EventQueue::open_bin(std::int64_t time) {
   return index;
 }
 
-// The bins keep their order and count from 0 again.  A sorted array is a heap.
+// Renumbers the bins from 0 in their order.  The sorted array is again a heap.
 void EventQueue::renumber_bins() {
   std::ranges::sort(heap_, earlier);
   next_opened_ = 0;

@@ -1,6 +1,6 @@
 // Finds data races in the user's kernels: two accesses to the same elements that overlap in
-// simulated time, at least one of them writing, by different kernels.  Accesses of one kernel are
-// ordered by its PE's scheduler; those of two kernels that run on a PE side by side are not.
+// simulated time, at least one of them writing, by different kernels.  A PE's scheduler orders the
+// accesses of one kernel, but not those of two kernels that run on the PE at the same time.
 
 #pragma once
 
@@ -18,8 +18,8 @@ namespace kernbench::sim {
 
 enum class Access : std::uint8_t { read, write };
 
-// Who accesses.  `operation` is the name that the user knows, e.g. "tl.load"; it must outlive the
-// access.  `kernel` tells apart those that run on a PE.
+// Who accesses.  `operation` is the user's name for it, e.g. "tl.load"; it must outlive the access.
+// `kernel` distinguishes the kernels that run on one PE.
 struct AccessOrigin {
   std::string_view operation;
   PeLocation pe;
@@ -38,15 +38,15 @@ struct AccessId {
 
 class AccessTracker {
  public:
-  // An access to elements of the region starts now.  DeviceError KB-M030 if it races with one in
-  // flight; then it is not recorded.
+  // An access to elements of the region starts now.  Throws DeviceError KB-M030, and does not
+  // record the access, if it races with one in flight.
   AccessId begin(RegionId region, const ElementRange& elements, Access access,
                  const AccessOrigin& origin, Time now);
 
-  // The access has ended.  Once only.
+  // The access has ended.  Call it once per access.
   void end(AccessId id);
 
-  // Forgets all accesses, for the end of a run that failed.  Their ids are void.
+  // Drops all accesses, after a run that failed.  Their ids become invalid.
   void clear();
 
  private:

@@ -38,7 +38,7 @@ void apply_to_rows(Op op, const float* in, const float* row, float* out, std::in
   }
 }
 
-// In squares, so that what is read and what is written both stay in the cache.
+// Works in squares, so that both the elements read and those written stay in the cache.
 template <class Element>
 void transpose_elements(const std::byte* in, std::int64_t rows, std::int64_t columns,
                         std::byte* out) {
@@ -58,8 +58,8 @@ void transpose_elements(const std::byte* in, std::int64_t rows, std::int64_t col
 
 }  // namespace
 
-// The partial results lie as the elements do, 16 rows of `inner`: the next 16 rows are added to
-// them at once, and then their second half to their first.
+// The partial results are laid out like the elements, as 16 rows of `inner`: each next 16 rows are
+// folded into them at once, and at the end their second half into their first.
 void AxisMath::reduce(AxisOp op, const float* in, std::int64_t length, std::int64_t inner,
                       float* out) {
   const MathOp each = element_op(op);

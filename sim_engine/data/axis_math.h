@@ -10,7 +10,7 @@
 
 namespace kernbench::sim {
 
-// Does the work of one AxisOp; keeps its working memory.
+// Computes AxisOps, and reuses its working memory from call to call.
 class AxisMath {
  public:
   // sum, maximum or minimum of [length][inner] elements over the first dimension: `inner` results.

@@ -15,14 +15,14 @@ namespace kernbench::sim {
 
 namespace {
 
-// Flushed subnormals or another rounding mode would give other bits.
+// Checks the floating-point mode: flushed subnormals or another rounding mode would change results.
 void check_float_environment() {
   constexpr unsigned kFlushesOrRoundsOtherwise = 0x8040 | 0x6000;
   KB_CHECK((_mm_getcsr() & kFlushesOrRoundsOtherwise) == 0,
            "KB-N010: FTZ, DAZ or a rounding mode was set by a library");
 }
 
-// Views of a whole value are read where that value is.
+// Returns the node itself, or the node that it views as a whole, which has the same elements.
 ValueNode& without_aliases(ValueNode& node) {
   const NodeRange base = base_of(node);
   KB_CHECK(!base.node->is_placeholder(), "read of a value that was never bound");
@@ -65,12 +65,12 @@ void DataExecutor::compute(ValueNode& root) {
   }
 }
 
-// Depth first with a stack of its own: dependencies may be millions deep.  A node stays on the path
-// until its inputs are in the plan; they cannot end before it, since it refers to them.
+// Plans depth first with an explicit stack, since dependencies may be millions deep.  A node stays
+// on the path until its inputs are in the plan; they cannot end before it, since it refers to them.
 void DataExecutor::plan_some() {
   while (!path_.empty() && !is_plan_long_enough()) {
     ValueNode& node = *path_.back();
-    if (node.step == 0 && !is_computed(node)) {  // else another of its users has had it planned
+    if (node.step == 0 && !is_computed(node)) {  // else planned already, for another user
       node.on_path = true;
       if (push_needs(node)) continue;
       node.on_path = false;
@@ -82,8 +82,8 @@ void DataExecutor::plan_some() {
   }
 }
 
-// Small steps are to be in the caches still when they are done.  For threads the plan is longer:
-// at its end they wait for each other.
+// A short plan keeps the operands of small steps in the caches.  For several threads it is longer,
+// since they wait for each other at its end.
 bool DataExecutor::is_plan_long_enough() const {
   constexpr std::size_t kFew = 1024;
   constexpr std::size_t kMany = 65536;
@@ -106,7 +106,7 @@ bool DataExecutor::push_needs(ValueNode& node) {
 int DataExecutor::useful_threads() const {
   constexpr std::int64_t kCostPerThread = 500'000;
   constexpr std::int64_t kLeastStepCost = 2'000;
-  constexpr int kMostThreads = 1024;  // whatever was asked for
+  constexpr int kMostThreads = 1024;  // even if more are asked for
   if (cost_ < kLeastStepCost * static_cast<std::int64_t>(plan_.size())) return 1;
   return static_cast<int>(
       std::clamp<std::int64_t>(cost_ / kCostPerThread, 1, std::min(thread_count_, kMostThreads)));
@@ -160,8 +160,8 @@ void DataExecutor::run_on_threads(int thread_count) {
       if (needed.step != 0) graph.add_need(node->step - 1, needed.step - 1);
     };
     visit_needs(*node, needs);
-    // What is read through may be in the plan for another user: its end would take its source
-    // away meanwhile.
+    // A node that is read through may be in the plan for another user; when it ends it drops its
+    // source, so this node must not run before that.
     for (std::size_t i = 0; i < node->inputs.size() && node->inputs[i].node() != nullptr; ++i) {
       const NodeRange base = base_of(*node->inputs[i].node());
       if (is_read_through(*node, i, base)) needs(*base.node);

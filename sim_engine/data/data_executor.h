@@ -1,14 +1,13 @@
-// The replay: computes values when somebody wants to see them.
+// The replay: computes values when they are read.
 //
-// A read computes the value and what it depends on, and no more; what was computed is kept as
-// long as anybody refers to it, so that a second read only copies.  What nobody refers to any more
-// is freed on the way.  Arithmetic is in f32 with one rounding to the type per operation, element
-// by element in a fixed way: the same bits on every run, in any order of reads, on any number of
-// threads.
+// A read computes the value and what it depends on, and nothing else.  Computed values are kept as
+// long as somebody refers to them, so that a second read only copies; the others are freed on the
+// way.  Arithmetic is in f32 with one rounding to the type per operation, element by element in a
+// fixed way: the same bits on every run, in any order of reads, on any number of threads.
 //
-// Where there is enough to do, values that do not depend on each other, and parts of large ones,
-// are computed on several threads.  These are started for the read and gone at its end; a read of
-// less than a millisecond starts none.
+// If there is enough work, independent values, and parts of large values, are computed on several
+// threads.  The threads are started for the read and joined at its end; a read of less than a
+// millisecond starts no thread.
 //
 // REQUIRES: the stack of the host's thread (not a fiber's): blocks of elements live on it
 
@@ -27,7 +26,7 @@ namespace kernbench::sim {
 
 class DataExecutor {
  public:
-  // On at most so many threads, the caller's among them; 0: as many as the host has cores.
+  // Uses at most `thread_count` threads, including the caller's; 0: as many as the host has cores.
   explicit DataExecutor(MemoryStore& store, int thread_count = 0);
 
   // Writes value's elements to `out`.
@@ -37,7 +36,7 @@ class DataExecutor {
 
   // How many values have been computed, for reports and tests.
   std::int64_t computed_count() const { return computed_count_; }
-  // On how many threads the last read that computed anything was.
+  // The number of threads that the last read used.
   int last_thread_count() const { return last_thread_count_; }
 
  private:
@@ -59,8 +58,8 @@ class DataExecutor {
   MemoryStore& store_;
   const int thread_count_;
   std::vector<GemmWorkspace> workspaces_;  // one per thread
-  std::vector<ValueNode*> path_;           // to be planned, the last first
-  std::vector<ValueNode*> plan_;           // to be computed, in an order that is possible
+  std::vector<ValueNode*> path_;           // to be planned, the last one first
+  std::vector<ValueNode*> plan_;           // to be computed, each after its inputs
   std::int64_t cost_ = 0;                  // of the plan, in about a nanosecond
   std::int64_t computed_count_ = 0;
   int last_thread_count_ = 1;

@@ -68,7 +68,7 @@ void decode_f16(const std::byte* source, std::span<float> target) {
   }
 }
 
-// Without a branch, so that the loop over it is vectorised.
+// It has no branch, so that a loop over it is vectorised.
 std::uint16_t bf16_bits(std::uint32_t bits) {
   const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   const std::uint32_t quiet_nan = (bits >> 16) | 0x40;
@@ -108,7 +108,7 @@ std::uint16_t f16_bits_of(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000;
   std::uint32_t magnitude = bits & kF32Magnitude;
-  if (magnitude > kF32Infinity) {  // quiet, the payload's upper bits kept: as F16C does
+  if (magnitude > kF32Infinity) {  // a quiet NaN with the payload's upper bits, like F16C
     return static_cast<std::uint16_t>(sign | 0x7e00 | ((magnitude >> 13) & 0x3ff));
   }
   constexpr std::uint32_t kSmallestInfinite = 0x477f'f000;  // 65520, half-way past the largest

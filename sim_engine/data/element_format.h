@@ -1,8 +1,8 @@
 // The element types' bits: conversion from and to f32, the type that arithmetic is done in.
 //
 // Rounding is to nearest, ties to even; what is too large becomes an infinity; subnormals and the
-// sign of zero are kept; a NaN stays a NaN and becomes quiet.  The same bits in every build,
-// with or without the processor's conversion instructions.
+// sign of zero are kept; a NaN stays a NaN and becomes quiet.  The results have the same bits in
+// every build, with or without the processor's conversion instructions.
 
 #pragma once
 
@@ -24,10 +24,10 @@ float round_to(DType dtype, float value);
 float round_to(DType dtype, double value);
 
 // Writes source's elements to `target`, each rounded once to the type.
-// REQUIRES: target has room for them and does not overlap source; no alignment is asked for
+// REQUIRES: target has room for them and does not overlap source; it need not be aligned
 void encode(DType dtype, std::span<const float> source, std::byte* target);
 
-// Reads target.size() elements of the type.  Exact.
+// Reads target.size() elements of the type.  The conversion is exact.
 // REQUIRES: source and target do not overlap
 void decode(DType dtype, const std::byte* source, std::span<float> target);
 

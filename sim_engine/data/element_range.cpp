@@ -6,9 +6,9 @@ namespace kernbench::sim {
 
 namespace {
 
-// Of a stretch and of rows.
+// The first common stretch of `stretch`, a single row, and `rows`.
 ElementRange common_stretch_in_rows(const ElementRange& stretch, const ElementRange& rows) {
-  // The first row that ends behind the stretch's begin.
+  // Find the first row that ends behind the stretch's begin.
   const std::int64_t before = stretch.begin - rows.begin - rows.columns;
   const std::int64_t index = before < 0 ? 0 : rows.rows == 1 ? 1 : before / rows.pitch + 1;
   if (index >= rows.rows) return {};

@@ -30,7 +30,7 @@ struct ElementRange {
   friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
 
-// The first stretch that they have in common; of no elements if there is none.
+// The first contiguous stretch in both ranges; it has no elements if they do not overlap.
 ElementRange common_stretch(const ElementRange& a, const ElementRange& b);
 
 inline bool overlap(const ElementRange& a, const ElementRange& b) {

@@ -20,7 +20,7 @@ struct ElementSource {
   DType dtype = DType::f32;
   const std::byte* data = nullptr;  // null: every element is `scalar`
   float scalar = 0;
-  std::int64_t pitch = 0;  // from row to row; 0: they follow each other
+  std::int64_t pitch = 0;  // from row to row; 0: rows are contiguous
 };
 
 // target = accumulator + a b, rounded once to `dtype`.  The target may be the accumulator's memory.
@@ -33,12 +33,13 @@ struct GemmProduct {
   std::byte* target = nullptr;
 };
 
-// The blocks that a thread works in: 1.25 MiB, allocated on first use.
+// The working memory of one thread: 1.25 MiB, allocated on first use.
 class GemmWorkspace {
  public:
   void allocate();
 
-  // Of the two operands and of the result; aligned to a cache line.  REQUIRES: allocate()
+  // The blocks of the two operands and of the result, each aligned to a cache line.  REQUIRES:
+  // allocate() was called
   float* a() const { return floats_.get(); }
   float* b() const;
   float* result() const;
@@ -50,10 +51,10 @@ class GemmWorkspace {
   std::unique_ptr<float[], Free> floats_;
 };
 
-// How many parts the result is cut in; none if it has no elements.
+// The number of parts that the result is cut into; 0 if it has no elements.
 std::int64_t gemm_part_count(const GemmSize& size);
 
-// Computes one of them.  REQUIRES: the workspace is allocated
+// Computes one part of the result.  REQUIRES: the workspace is allocated
 void compute_gemm_part(const GemmProduct& product, std::int64_t part, GemmWorkspace& workspace);
 
 }  // namespace kernbench::sim

@@ -1,4 +1,4 @@
-// What values are computed with: operations on each element, and operations along an axis.
+// The operations that compute values: on each element, and along an axis.
 
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace kernbench::sim {
 
-// Element by element: in f32, then rounded once to the type of the result.
+// Operations on each element, computed in f32 and then rounded once to the type of the result.
 //
-// - maximum, minimum and clamp are NaN if an operand is, and order -0 below +0: maximum and minimum
-//   are commutative to the bit.
-// - Comparisons are 1 or 0.  A comparison with NaN is 0, but for not_equal.
+// - maximum, minimum and clamp are NaN if an operand is, and order -0 below +0, so that maximum and
+//   minimum are commutative to the bit.
+// - Comparisons yield 1 or 0.  A comparison with NaN yields 0, except for not_equal.
 // - exp, log, rsqrt and sigmoid: see transcendental.h.  sqrt is correctly rounded.
 // - convert(a) is a, rounded to the type of the result.
 // - fma(a, b, c) is a * b + c, rounded to f32 once.
@@ -57,14 +57,14 @@ constexpr std::size_t operand_count(MathOp op) {
 // "add", "subtract", ...
 std::string_view name_of(MathOp op);
 
-// Along one axis of a value.
+// Operations along one axis of a value.
 //
 // - sum: in f32.  Elements i + 16, i + 32, ... are added in order to i; then partial sum j + 8 is
 //   added to j, j + 4 to j, j + 2 and j + 1; then one rounding to the type.  0 of no elements.
-// - maximum, minimum: as those of elements.
+// - maximum, minimum: like the operations on elements.
 // - softmax: exp(a - maximum) / sum of these, each step in f32 as above, one rounding at the end.
-// - broadcast: each element `length` times.
-// - transpose: the axis and what is inside of it change places.
+// - broadcast: repeats each element `length` times.
+// - transpose: exchanges the axis with the dimensions inside it.
 // - ramp: without an operand, the numbers 0, 1, 2, ... above a start.
 enum class AxisOp : std::uint8_t { sum, maximum, minimum, softmax, broadcast, transpose, ramp };
 
@@ -73,7 +73,7 @@ inline constexpr std::size_t kAxisOpCount = 7;
 // "sum", "maximum", ...
 std::string_view name_of(AxisOp op);
 
-// Where an axis lies among the elements of a value: [outer][length][inner], the last the closest.
+// Where an axis lies among the elements of a value: [outer][length][inner], stored row by row.
 struct AxisForm {
   std::int64_t outer = 1;
   std::int64_t length = 0;
@@ -83,7 +83,7 @@ struct AxisForm {
   std::int64_t count_without_axis() const { return outer * inner; }
 };
 
-// How many elements `op` reads and makes.
+// The number of elements that `op` reads (source_count) and makes (result_count).
 constexpr bool removes_axis(AxisOp op) {
   return op == AxisOp::sum || op == AxisOp::maximum || op == AxisOp::minimum;
 }

@@ -24,7 +24,7 @@ Value MemoryStore::load(RegionId id, const ElementRange& elements) {
   if (elements.is_contiguous()) return load(id, elements.begin, elements.count());
   if (!needs_node(elements.count())) return {from.dtype, elements.count()};
   const std::size_t index = from.find(elements.begin);
-  if (from.end_of(index) < elements.end()) {  // of several values
+  if (from.end_of(index) < elements.end()) {  // the rows lie in several values
     for (std::int64_t i = 0; i < elements.rows; ++i) {
       add_pieces(from, elements.row(i).begin, elements.row(i).end());
     }
@@ -57,7 +57,8 @@ void MemoryStore::store(RegionId id, const ElementRange& elements, const Value& 
            name_of(into.dtype));
   check_own(value);
   ++into.write_count;
-  // What lies between the rows stays; all rows go in at once, for the intervals behind are moved.
+  // Intervals between the rows stay.  All rows are inserted at once, since every insertion moves
+  // the intervals behind it.
   const std::size_t first = into.split(elements.begin);
   const std::size_t last = into.split(elements.end());
   std::vector<Interval> merged;

@@ -16,7 +16,7 @@ bool same_constant(const ValueNode& a, const ValueNode& b) {
          std::bit_cast<std::uint32_t>(a.scalar) == std::bit_cast<std::uint32_t>(b.scalar);
 }
 
-// Whether a piece that starts at `offset` of `value` goes on where `last` ends.
+// True if a piece that starts at `offset` of `value` continues where `last` ends.
 bool continues(const ValuePiece& last, const ValueNode& value, std::int64_t offset) {
   const ValueNode& node = *last.value.node();
   if (&node == &value && last.offset + last.count == offset) return true;
@@ -211,7 +211,7 @@ void MemoryStore::bind(const Value& placeholder, const Value& source) {
   node.inputs[0] = source.ref();
 }
 
-// Pieces that follow each other in one value become one.
+// Adds a piece, merged with the last one if both are consecutive in the same value.
 void MemoryStore::add_piece(const Value& value, std::int64_t offset, std::int64_t count) {
   const NodeRange base = base_of(*value.node());
   const std::int64_t base_offset = base.offset + offset;
@@ -266,7 +266,7 @@ Value MemoryStore::concat(std::span<const Value> values) {
   return joined;
 }
 
-// What lies at [begin, end) of a region.
+// Adds the pieces of values that lie at [begin, end) of a region.
 void MemoryStore::add_pieces(const Region& from, std::int64_t begin, std::int64_t end) {
   std::size_t index = from.find(begin);
   for (std::int64_t position = begin; position < end; ++index) {
@@ -282,7 +282,7 @@ Value MemoryStore::load(RegionId id, std::int64_t begin, std::int64_t count) {
   check_range(begin, count, from.element_count);
   if (!needs_node(count)) return {from.dtype, count};
   const std::size_t index = from.find(begin);
-  // A value is at least as long as its interval: if it has `count` elements it is all that is
+  // A value is at least as long as its interval, so one of `count` elements is exactly what is
   // asked.
   if (const Interval& first = from.intervals[index];
       first.value.element_count() == count && from.end_of(index) == begin + count) {

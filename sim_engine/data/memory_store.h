@@ -24,7 +24,7 @@ namespace kernbench::sim {
 
 class MemoryStore {
  public:
-  // Without data (a timing-only run) values are but a type and a count, and cost nothing.
+  // Without data (a timing-only run) values have only a type and a count, and cost nothing.
   explicit MemoryStore(bool data);
   MemoryStore(const MemoryStore&) = delete;
   MemoryStore& operator=(const MemoryStore&) = delete;
@@ -34,7 +34,7 @@ class MemoryStore {
   // A region that was never written reads as quiet NaN.
   // REQUIRES: element_count >= 0
   RegionId create_region(DType dtype, std::int64_t element_count);
-  // What was loaded from it stays.  The id must not be used again.
+  // Values that were loaded from the region stay valid.  The id must not be used again.
   void destroy_region(RegionId id);
   bool is_live(RegionId id) const {
     return id.index < regions_.size() && regions_[id.index].live &&
@@ -42,7 +42,7 @@ class MemoryStore {
   }
   DType dtype(RegionId id) const { return region(id).dtype; }
   std::int64_t element_count(RegionId id) const { return region(id).element_count; }
-  // How often elements of it were written: the number of its version.
+  // How often the region was written, which is its version number.
   std::uint64_t write_count(RegionId id) const { return region(id).write_count; }
 
   // `element_count` times `scalar`, rounded once to the type.
@@ -54,7 +54,7 @@ class MemoryStore {
   // a op b, element by element: in f32, then rounded once to the type.
   // REQUIRES: a and b have the same type and the same number of elements
   Value math(MathOp op, const Value& a, const Value& b);
-  // The same for any operation; the result is of type `dtype`.
+  // Any operation, element by element; the result has type `dtype`.
   // REQUIRES: as many operands as `op` has, of the same number of elements
   Value math(MathOp op, DType dtype, std::span<const Value> operands);
   // An operation along an axis; the result has the operand's type.
@@ -63,8 +63,8 @@ class MemoryStore {
   Value along_axis(AxisOp op, const Value& operand, const AxisForm& form);
 
   // accumulator + a b, of matrices stored row by row: the products are summed in f32, in an order
-  // that depends on the sizes alone, and the result is rounded once to `dtype`.  An accumulator of
-  // no elements is 0.
+  // that depends on the sizes alone, and the result is rounded once to `dtype`.  An accumulator
+  // without elements counts as 0.
   // REQUIRES: a has m k elements, b k n, the accumulator m n in f32 or none
   Value gemm(const GemmSize& size, const Value& a, const Value& b, const Value& accumulator,
              DType dtype);
@@ -76,17 +76,18 @@ class MemoryStore {
   // REQUIRES: at least one
   Value concat(std::span<const Value> values);
 
-  // A value that is known later: of an operation that was issued but has not happened.
+  // A placeholder for the result of an operation that has been issued but has not happened yet.
   Value declare(DType dtype, std::int64_t element_count);
-  // From now on `placeholder`, wherever it is used, is `source`.  Once only.
+  // From now on `placeholder` stands for `source` wherever it is used.  Call it once per
+  // placeholder.
   // REQUIRES: the same type and number of elements; source does not depend on placeholder
   void bind(const Value& placeholder, const Value& source);
 
-  // Elements [begin, begin + count) as they are now.  If one whole value was stored there and
-  // nothing since, that very value.
+  // Elements [begin, begin + count) as they are now.  If they are exactly one value that was stored
+  // there, the result is that value itself.
   // REQUIRES: the range lies in the region
   Value load(RegionId id, std::int64_t begin, std::int64_t count);
-  // The same for rows.
+  // Loads rows.
   Value load(RegionId id, const ElementRange& elements);
   // REQUIRES: value has the region's type; [begin, begin + value.element_count()) lies in it
   void store(RegionId id, std::int64_t begin, const Value& value);
@@ -111,7 +112,7 @@ class MemoryStore {
     std::uint32_t generation = 0;
     std::int64_t element_count = 0;
     std::uint64_t write_count = 0;
-    std::vector<Interval> intervals;  // sorted, they cover the region; without data none
+    std::vector<Interval> intervals;  // sorted; they cover the region; empty without data
 
     std::int64_t end_of(std::size_t interval) const;
     // The interval that `position` lies in.

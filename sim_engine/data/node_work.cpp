@@ -30,7 +30,7 @@ Range elements_of_part(const ValueNode& node, std::int64_t part) {
   return {part * kPartElements, std::min((part + 1) * kPartElements, node.count)};
 }
 
-// How many stretches of [length][inner] a part of an operation along an axis has.
+// The number of stretches of [length][inner] in one part of an operation along an axis.
 std::int64_t stretches_per_part(const AxisForm& form) {
   return std::max<std::int64_t>(1, kPartElements / (form.length * form.inner));
 }
@@ -76,7 +76,7 @@ void compute_math(ValueNode& node, const Range& range) {
   }
 }
 
-// A broadcast that is wanted as such.
+// Writes a broadcast out; only done if it is read as such, not through an element-wise operation.
 void compute_broadcast(ValueNode& node, const Range& range) {
   Operand elements;
   elements.open(node, node);
@@ -191,7 +191,7 @@ bool is_cut_by_elements(const ValueNode& node) {
           (node.axis_op == AxisOp::broadcast || node.axis_op == AxisOp::ramp));
 }
 
-// About how many nanoseconds the node takes: measured on one core, within a factor of two.
+// The approximate time of the node in nanoseconds: measured on one core, within a factor of two.
 std::int64_t cost(const ValueNode& node) {
   constexpr std::int64_t kProductsPerNs = 40;
   if (node.kind != ValueKind::gemm) return node.count;

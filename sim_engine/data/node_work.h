@@ -1,7 +1,7 @@
-// What it takes to compute the elements of one value: its storage, and work in parts.
+// Computes the elements of one value: its storage, and the work in parts.
 //
-// The parts of a node touch only elements, each its own: any number of threads may do them at the
-// same time, with the same bits.  They look at the node and at what it needs, and change neither.
+// Each part of a node writes only elements of its own, so any number of threads may compute parts
+// at the same time and get the same bits.  Parts read the node and its inputs, and change neither.
 
 #pragma once
 
@@ -12,12 +12,13 @@
 
 namespace kernbench::sim {
 
-// Whether operand `input` of `node`, which lies in `base`, is read where base's own operand is and
-// need not be computed: a broadcast by an operation on elements, rows by a matrix product.
+// True if operand `input` of `node`, which lies in `base`, is read from base's own operand, so that
+// base need not be computed: a broadcast read by an operation on elements, or rows read by a matrix
+// product.
 bool is_read_through(const ValueNode& node, std::size_t input, const NodeRange& base);
 
-// Calls visit(ValueNode&) for each node whose elements `node` is computed from, views looked
-// through. The paths of views are short afterwards, as compute_part() wants them.
+// Calls visit(ValueNode&) for each node whose elements `node` is computed from, looking through
+// views.  It shortens the paths of views, as compute_part() requires.
 template <class Visit>
 void visit_needs(ValueNode& node, const Visit& visit) {
   for (std::size_t i = 0; i < node.inputs.size() && node.inputs[i].node() != nullptr; ++i) {
@@ -28,12 +29,12 @@ void visit_needs(ValueNode& node, const Visit& visit) {
   for (const ValuePiece& piece : node.pieces) visit(*base_of(*piece.value.node()).node);
 }
 
-// Gives the node storage for its elements: that of an operand which nobody else refers to, else its
-// own.
+// Gives the node storage for its elements: that of an operand to which nobody else refers, if it
+// fits, else new storage.
 void take_storage(ValueNode& node);
 
-// How many parts the work is cut in, by the node's kind and size alone, and about how many
-// nanoseconds one takes.
+// The number of parts of the work, which depends on the node's kind and size alone, and the
+// approximate time of one part in nanoseconds.
 std::int64_t part_count(const ValueNode& node);
 std::int64_t part_cost(const ValueNode& node);
 

@@ -1,4 +1,4 @@
-// What happened on the device: one record per finished operation, in the order of finishing.
+// The log of the device's operations: one record per finished operation, in order of completion.
 
 #pragma once
 
@@ -27,19 +27,19 @@ struct OpRecord {
   std::uint32_t unit = 0;  // the PE, by its number: by SIP, cube, PE
   Time start{0};
   Time end{0};
-  Bytes bytes = 0;  // of the data; of a gemm, of its result; of a composite, that it moved
-  std::int64_t element_count = 0;  // of a gemm and a composite, how many products: m n k
+  Bytes bytes = 0;  // of the data; gemm: of the result; composite: bytes that it moved
+  std::int64_t element_count = 0;  // gemm and composite: the number of products, m n k
   friend bool operator==(const OpRecord&, const OpRecord&) = default;
 };
 
 // A hash of everything in the record, for the engine's fingerprint.
 std::uint64_t digest(const OpRecord& record);
 
-// Append-only.  Records lie in chunks: growing copies none, and references stay valid as long as
-// their record is kept.
+// Append-only.  Records lie in chunks, so that growing copies no record and references stay valid
+// as long as their record is kept.
 class OpLog {
  public:
-  // Keeps the last `limit` records at least, and few more; 0: all.
+  // Keeps at least the last `limit` records, and fewer than two chunks more; 0: all.
   explicit OpLog(std::size_t limit = 0) : limit_(limit) {}
 
   class Iterator {
@@ -72,7 +72,7 @@ class OpLog {
 
   void append(const OpRecord& record);
 
-  // How many there were, and the number of the first that is kept.
+  // The number of records so far, and the index of the first one that is kept.
   std::size_t size() const { return size_; }
   std::size_t first() const { return first_; }
   // REQUIRES: first() <= index < size()

@@ -42,7 +42,8 @@ const float* Operand::converted_block(const std::byte* source, std::int64_t coun
   return converted_.data();
 }
 
-// Stretches of the source: of one element that is repeated, or of `inner` that lie together.
+// Fills the block stretch by stretch: one source element repeated (inner == 1), or up to `inner`
+// consecutive source elements.
 const float* Operand::broadcast_block(std::int64_t first, std::int64_t count) {
   const auto [outer, length, inner] = form_;
   std::int64_t at = begin_ + first;

@@ -1,4 +1,4 @@
-// An operand of the replay as blocks of f32, wherever and in whatever form its elements are.
+// An operand of the replay as blocks of f32, whatever the type and place of its elements.
 
 #pragma once
 
@@ -20,8 +20,8 @@ inline bool is_computed(const ValueNode& node) {
   return node.kind == ValueKind::data || node.kind == ValueKind::constant;
 }
 
-// Where the elements of a node of kind data are: an operand of `result`, whose storage that may
-// have taken over.
+// The elements of `node`, of kind data.  It is an operand of `result`, which may have taken over
+// its storage.
 inline const std::byte* elements_of(const ValueNode& node, const ValueNode& result) {
   return node.data != nullptr ? node.data.get() : result.data.get();
 }
@@ -30,15 +30,15 @@ inline std::span<float> span_of(float* first, std::int64_t count) {
   return {first, static_cast<std::size_t>(count)};
 }
 
-// A computed node, a view of one, or of an element-wise operation also a broadcast of one: that is
-// read where its source is, and never written out.
+// A computed node or a view of one.  For an element-wise operation also a broadcast, which is read
+// from its source and never written out.
 class Operand {
  public:
   Operand() = default;
   Operand(const Operand&) = delete;
   Operand& operator=(const Operand&) = delete;
 
-  // An operand of `result`, which may have taken over the operand's storage.
+  // Opens an operand of `result`, which may have taken over the operand's storage.
   // REQUIRES: what `node` views is computed, or a broadcast whose source's base is
   void open(ValueNode& node, const ValueNode& result);
 
@@ -52,7 +52,7 @@ class Operand {
     return converted_block(source, count);
   }
 
-  // The same for any count; `buffer` is used where the elements are not f32 in memory.
+  // Like block(), for any count; `buffer` is used if the elements are not f32 in memory.
   // REQUIRES: not a broadcast
   const float* elements(std::int64_t first, std::int64_t count, std::vector<float>& buffer);
 
@@ -62,7 +62,7 @@ class Operand {
 
   DType dtype_ = DType::f32;
   bool is_broadcast_ = false;
-  const std::byte* data_ = nullptr;  // of a constant: none, converted_ is always right
+  const std::byte* data_ = nullptr;  // null for a constant: converted_ always holds it
   AxisForm form_;                    // of a broadcast
   std::int64_t begin_ = 0;           // of a broadcast: the first element's place in it
   alignas(64) std::array<float, kBlock> converted_;

@@ -4,7 +4,8 @@
 
 namespace kernbench::sim {
 
-// Names a region for good: the number of a destroyed region is used again, with a new generation.
+// The unique name of a region: an index may be used again after the region was destroyed, but with
+// a new generation.
 struct RegionId {
   std::uint32_t index = 0xffffffff;
   std::uint32_t generation = 0;

@@ -29,7 +29,7 @@ void StepGraph::run(int thread_count, StepWork& work) {
     std::vector<std::jthread> others;
     try {
       for (int i = 1; i < thread_count; ++i) others.emplace_back([this, i] { work_as(i); });
-    } catch (const std::system_error&) {  // the host has no more: those that there are will do
+    } catch (const std::system_error&) {  // the host refuses more: go on with the threads so far
     }
     work_as(0);
   }
@@ -43,7 +43,7 @@ void StepGraph::work_as(int thread) {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return !ready_.empty() || busy_threads_ == 0; });
-    if (ready_.empty()) break;  // and nobody is at work that could make a step ready
+    if (ready_.empty()) break;  // and no thread is at work that could make a step ready
     ++busy_threads_;
     take(shares);
     if (!ready_.empty()) changed_.notify_one();
@@ -82,7 +82,7 @@ void StepGraph::run_share(const Share& share, int thread) {
   } catch (...) {
     const std::lock_guard lock(mutex_);
     note_failure();
-    ++steps_[share.step].parts_left;  // it never ends
+    ++steps_[share.step].parts_left;  // so that the step never ends
   }
 }
 

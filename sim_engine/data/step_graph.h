@@ -12,36 +12,37 @@
 
 namespace kernbench::sim {
 
-// A step begins when all that it needs have ended, is done in parts by whichever threads are free,
-// and ends with its last part.
+// A step begins when all steps that it needs have ended.  Free threads do its parts, and it ends
+// with the last part.
 class StepWork {
  public:
   using Step = std::uint32_t;
 
   virtual ~StepWork() = default;
 
-  // One at a time, whatever the step: what these two share needs no lock of its own.
+  // Calls of begin() and end() never overlap, whatever the step: what they share needs no lock.
   virtual void begin(Step step) = 0;
   virtual void end(Step step) = 0;
 
-  // Any number at the same time.  Threads are numbered from 0.
+  // Several calls may run at the same time.  Threads are numbered from 0.
   virtual void run(Step step, std::int64_t part, int thread) = 0;
 };
 
-// Of the steps that are ready the earliest added come first, so that no thread runs far ahead and
-// what steps hold stays about as small as in order.
+// Among the ready steps, the earliest added are done first, so that no thread runs far ahead and
+// the steps hold about as much memory as in sequential order.
 class StepGraph {
  public:
   using Step = StepWork::Step;
 
-  // Steps are numbered from 0.  `part_cost`, in about a nanosecond, is for deciding how much a
-  // thread takes at a time.  REQUIRES: part_count >= 1
+  // Adds a step; steps are numbered from 0.  `part_cost`, in nanoseconds (roughly), decides how
+  // many parts a thread takes at a time.  REQUIRES: part_count >= 1
   Step add(std::int64_t part_count, std::int64_t part_cost);
-  // REQUIRES: both were added; no step needs itself, by whatever way
+  // REQUIRES: both were added; no step needs itself, directly or indirectly
   void add_need(Step step, Step needed);
 
-  // Does all steps on the calling thread and `thread_count` - 1 more.  If one throws, the steps
-  // that do not need it are done still, and then the first exception is thrown.  Once only.
+  // Does all steps on the calling thread and up to `thread_count` - 1 more.  If a step throws, the
+  // steps that do not need it are still done, and then the first exception is thrown.  Call it
+  // once.
   void run(int thread_count, StepWork& work);
 
  private:
@@ -76,7 +77,7 @@ class StepGraph {
   std::vector<User> users_;
   StepWork* work_ = nullptr;
 
-  std::mutex mutex_;  // for all that follows, and for steps_ while running
+  std::mutex mutex_;  // guards all members below, and steps_ while running
   std::condition_variable changed_;
   std::priority_queue<Step, std::vector<Step>, std::greater<>> ready_;
   int busy_threads_ = 0;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-// Loops without branches and calls, so that they are vectorised.  `out` may be `in`, so each
-// element is read before it is written and no further on.
+// The loops have no branches and no calls, so that they are vectorised.  As `out` may be `in`, each
+// element is read before it is written, and none further on.
 
 namespace kernbench::sim {
 

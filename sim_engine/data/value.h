@@ -63,12 +63,13 @@ class Value {
   DType dtype() const { return dtype_; }
   std::int64_t element_count() const { return count_; }
 
-  // Whether both are handles to the very same value; values without a node are if they look alike.
+  // True if both are handles to the same value.  Values without a node are the same if their types
+  // and counts are equal.
   bool same_as(const Value& other) const {
     return node() == other.node() && count_ == other.count_ && dtype_ == other.dtype_;
   }
 
-  // For the store and the executor.  Null: see above.
+  // For the store and the executor.  Null if the value has no node (see above).
   ValueNode* node() const { return ref_.node(); }
   const NodeRef& ref() const { return ref_; }
 
@@ -102,7 +103,7 @@ struct ValueNode {
   std::int64_t offset = 0;                    // of a view and of rows, in the input
   AxisForm form;  // of kind along_axis; of a gemm: [m][k][n]; of rows: how many, pitch, columns
   std::vector<ValuePiece> pieces;     // of a concat
-  std::unique_ptr<std::byte[]> data;  // of kind data: count elements of dtype
+  std::unique_ptr<std::byte[]> data;  // kind data: count elements of dtype
   ValueNode* next = nullptr;          // in a list of the pool
 
   bool is_bound_view() const { return kind == ValueKind::view && inputs[0].node() != nullptr; }
@@ -113,17 +114,18 @@ struct ValueNode {
   }
 };
 
-// A stretch of a node; the node is kept alive by whoever was asked.
+// Elements of `node` from `offset` on.  It does not keep the node alive; the value it was found
+// from does.
 struct NodeRange {
   ValueNode* node = nullptr;
   std::int64_t offset = 0;
 };
 
-// Where the elements of `node` come from, once views are looked through.  Shortens the path, so
-// that long chains of views cost little.
+// Looks through views to where the elements of `node` come from.  It shortens the path, so that
+// long chains of views cost little.
 NodeRange base_of(ValueNode& node);
 
-// Where nodes come from: slabs and a free list.  Lives until its owner has closed it and the last
+// Allocates nodes from slabs and a free list.  It lives until its owner has closed it and the last
 // value is gone, so that a value may outlive its store.
 class ValuePool {
  public:
@@ -139,8 +141,8 @@ class ValuePool {
   // Takes back what allocate_data() gave.
   void release_data(ValueNode& node);
 
-  // Takes a node back whose last reference is gone, and what only it referred to.  Iterative: the
-  // length of a chain does not matter.
+  // Takes back a node whose last reference is gone, and the nodes that only it referred to.  It
+  // does not recurse, so chains may be of any length.
   void reclaim(ValueNode* node);
 
   std::int64_t live_node_count() const { return live_node_count_; }

@@ -39,7 +39,7 @@ struct NamedCount {
   std::int64_t value;
 };
 
-// What has to be at least 1 for there to be a machine at all.
+// The numbers that must be at least 1 in every topology.
 std::vector<NamedCount> counts_of(const Topology& topology) {
   const auto& [name, system, sip, cube, pe] = topology;
   return {{"system.sips.count", system.sip_count},

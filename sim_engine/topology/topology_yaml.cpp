@@ -33,8 +33,8 @@ LinkSpec link_of(YamlMap link) {
   return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
 }
 
-// Grids are connected by construction, and so are rings: this is all that a topology file can get
-// wrong about the graph.
+// Grids and rings are connected by construction, so these are the only errors that a topology file
+// can make about the graph.
 void check_grid(YamlMap& sips, const Topology::System& system) {
   const int product = system.w * system.h;
   if (!sips.is_fine({"count", "w", "h"}) || product == system.sip_count) return;
@@ -90,7 +90,7 @@ HbmSpec hbm_of(YamlMap hbm) {
           .capacity = capacity_of(hbm)};
 }
 
-// Each PE has its own slice of the channels, or several share one: never a part of one.
+// Each PE has a whole number of channels as its own slice, or several PEs share one channel.
 void check_channels(YamlMap& cube, int channels, int pes) {
   if (!cube.is_fine({"pe_layout", "hbm"})) return;
   if (channels % pes == 0 || pes % channels == 0) return;
@@ -158,7 +158,7 @@ Topology::Pe pe_of(YamlMap pe) {
           .ipcq_latency = pe.map("ipcq").time("latency")};
 }
 
-// A wrong number was read as the least one, so errors elsewhere cannot make this one appear.
+// Wrong numbers were read as the minimum, so errors elsewhere cannot cause this one.
 void check_size(YamlMap& file, const Topology& topology) {
   const std::int64_t pes =
       std::int64_t{topology.system.sip_count} * topology.cube_count() * topology.pe_count();
