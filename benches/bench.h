@@ -1,4 +1,4 @@
-// A bench: one file, registered by name, run by `kernbench run --bench NAME`.
+// A bench is one file.  It is registered by name and run by `kernbench run --bench NAME`.
 //
 //   KERNBENCH_BENCH("my-bench", "what it measures", {"n_elem", "1024", "elements per rank"}) {
 //     auto torch = bench.make_context();
@@ -40,17 +40,17 @@ struct BenchInfo {
   std::string summary;
   std::vector<SettingInfo> settings;
   void (*run)(Bench& bench) = nullptr;
-  // What the bench's settings make of ccl.yaml, for all that asks for Bench::ccl(); nullptr: they
-  // leave it as it is.
+  // Applies the bench's settings to ccl.yaml; Bench::ccl() returns the result.  nullptr: ccl.yaml
+  // is used unchanged.
   ccl::Config (*configure)(const Bench& bench) = nullptr;
-  bool is_on_one_device = false;  // SIP 0, however many there are
+  bool is_on_one_device = false;  // it uses SIP 0 alone
 };
 
 struct BenchRequest;
 
-// What a bench is given.  It submits work, adds rows and returns; what it throws ends the run with
-// that error's exit code.  For one thread, except for interrupt(); the points of a sweep (sweep.h)
-// get a PointContext each.
+// The interface that a bench gets.  It submits work, adds rows and returns; an error that it throws
+// ends the run with that error's exit code.  For one thread, except for interrupt() and
+// finished_rows(); each point of a sweep (sweep.h) gets a PointContext of its own.
 class Bench {
  public:
   Bench(BenchRequest request, Settings settings, Console& console);
@@ -60,76 +60,79 @@ class Bench {
 
   const Topology& topology() const;
   const ccl::Config& ccl() const;
-  int world_size() const;  // of ccl(): PEs that are ranks, else SIPs
-  // For a bench of SIPs that are ranks.  Throws ConfigError KB-Y043 if ccl() has PEs as ranks.
+  int world_size() const;  // ccl()'s world_size if PEs are ranks, else the number of SIPs
+  // For a bench whose ranks are SIPs.  Throws ConfigError KB-Y043 if ccl() makes PEs the ranks.
   void check_rank_is_sip() const;
   std::uint64_t seed() const;
   const Settings& settings() const;
   int jobs() const;
   ProcessTeam* team() const;
-  // Whether this process prints and writes: all but the first one of a team do neither.
+  // True if this process prints and writes: only the first process of a team does.
   bool leads() const;
   bool wants_trace() const;
 
-  // A hash of all that results depend on: this build of the program, the files it was given, the
-  // seed, the settings.  Results that were saved under another hash are stale.
+  // A hash of everything that results depend on: this build of the program, the files it was given,
+  // the seed, the settings.  Results saved under another hash are stale.
   std::uint64_t inputs_hash() const;
 
   // A RuntimeContext that enters the run's statistics and its trace when it goes out of scope.
   using Context = CollectedContext;
 
-  // One of the run's topology and ccl.yaml; or of the bench's own.  A bench may make many.
+  // Makes a context with the run's topology and ccl.yaml, or with the bench's own.  A bench may
+  // make many.
   Context make_context();
   Context make_context(const Topology& topology, RuntimeOptions options);
 
-  // A small tensor, copied to device 0 of the run's topology and read back.  For an evaluation
-  // bench that may find all its results saved: it shows all the same that the program simulates.
+  // Copies a small tensor to device 0 of the run's topology and reads it back.  An evaluation bench
+  // that may find all its results saved calls it, to show that the program still simulates.
   void submit_sentinel();
 
-  // `ok`: the row has passed the bench's own check.  If one has not, the run ends with exit code 1.
+  // Adds a row.  `ok`: it has passed the bench's own check; if any row has not, the run ends with
+  // exit code 1.
   void add_row(Row row, bool ok = true);
 
-  // Where the bench's files go: --out, or else `otherwise`, a path from the current directory on.
-  // A bench that does not ask has its artifacts dropped unless --out is given.  The folder is
-  // created when there is something to write.
+  // The folder for the bench's files: --out, or else `otherwise`, a path relative to the current
+  // directory.  If the bench does not call this, its artifacts are dropped unless --out is given.
+  // The folder is created when there is something to write.
   const std::filesystem::path& output_folder(std::string_view otherwise);
   const std::filesystem::path& output_folder() const;
 
-  // A file of results, text or binary, written into the output folder when the bench has ended, as
-  // a whole or not at all.  `file_name` is unique in its bench and may name a folder in that one.
-  // As add_row(), throws Error KB-S001 if the run is interrupted, with what was added kept.
+  // Adds a file of results, text or binary, which is written into the output folder when the bench
+  // has ended, as a whole or not at all.  `file_name` is unique in its bench and may name a
+  // subfolder.  Like add_row(), throws Error KB-S001 if the run is interrupted; what was added is
+  // kept.
   bool wants_artifacts() const;
   void add_artifact(std::string_view file_name, std::string content);
 
-  // There is none of that name this time: one that an earlier run has left is removed when the
-  // artifacts are written.
+  // This run has no artifact of that name: one left by an earlier run is removed when the artifacts
+  // are written.
   void drop_artifact(std::string_view file_name);
 
-  // For people.  A bench that prints nothing has its rows printed as a table.
+  // Prints text for people.  If a bench prints nothing, its rows are printed as a table.
   void print(std::string_view text);
-  // A line of the head: "#   algorithm    intercube_allreduce".
+  // Prints a line of the head: "# algorithm intercube_allreduce".
   void note(std::string_view what, std::string_view text);
   Console& console();
 
-  // For the program, from another thread: stops what is being simulated, and what is begun later,
-  // with KB-S001 and this exit code.
+  // For the program, from another thread: stops all present and later simulations with KB-S001 and
+  // this exit code.
   void interrupt(ExitCode reason = ExitCode::interrupted);
   bool is_interrupted() const;
-  ExitCode interruption() const;  // ok: there is none
+  ExitCode interruption() const;  // ok: not interrupted
 
   // For the program, before the bench runs.
   void configure(const BenchInfo& info);
 
-  // For the program, when the bench has returned.  Throws Error KB-B001 if it has submitted no
-  // work.
+  // For the program, when the bench has returned.  Throws Error KB-B001 if the bench has submitted
+  // no work.
   void check_contract(std::string_view name) const;
 
-  // For the program, when the bench has returned: what is wrong if the algorithm that --set, or the
-  // defaults of a given --ccl, name has run none of its collectives.
+  // For the program, when the bench has returned: a warning if --set or the given --ccl names an
+  // algorithm that has run none of the bench's collectives, else nullopt.
   std::optional<std::string> unused_algorithm() const;
 
-  // For the program, when all results are written: what was kept for the case of an interruption is
-  // not needed any more.
+  // For the program, when all results are written: removes the journals, which were kept for the
+  // case of an interruption.
   void remove_journals();
 
   struct Artifact {
@@ -137,14 +140,14 @@ class Bench {
     std::string content;
   };
   const std::vector<Row>& rows() const;
-  // From any thread: what is finished so far, points of a sweep that runs among it.
+  // From any thread: the rows finished so far, including those of a running sweep.
   std::vector<Row> finished_rows() const;
   const std::vector<Artifact>& artifacts() const;
   const std::vector<std::string>& dropped_artifacts() const;
   bool ok() const;
   bool has_printed() const;
   EngineStatistics statistics() const;  // without wall time
-  // Of each context, as JSON for Perfetto.
+  // The trace of each context, as JSON for Perfetto.
   std::vector<std::string> traces() const;
 
  private:
@@ -152,12 +155,12 @@ class Bench {
   struct State;
 
   void throw_if_interrupted() const;
-  void set_sweep(const SweepRun* sweep);  // that runs; null: none
+  void set_sweep(const SweepRun* sweep);  // the running sweep; null: none
 
   const std::unique_ptr<State> state_;
 };
 
-// A line of the head.
+// Formats a line of the head.
 std::string note_line(std::string_view what, std::string_view text);
 
 // Enters a bench into the program's list.  Called by KERNBENCH_BENCH.
@@ -166,7 +169,8 @@ bool register_bench(BenchInfo info);
 // All benches, by name.
 std::vector<const BenchInfo*> registered_benches();
 
-// Throws UsageError KB-U002 with the nearest name if there is none of that name.
+// Finds a bench by name.  Throws UsageError KB-U002 with the nearest name if there is no such
+// bench.
 const BenchInfo& find_bench(std::string_view name);
 
 }  // namespace kernbench::benches

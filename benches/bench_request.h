@@ -19,9 +19,9 @@ struct BenchRequest {
   std::uint64_t seed = 0;
   bool trace = false;
   std::filesystem::path output_folder = {};  // --out; empty if it is not given
-  int jobs = 1;                              // points of a sweep that are simulated at once
+  int jobs = 1;                              // points of a sweep simulated at once
   std::string inputs = {};                   // the texts of all files that were read
-  ProcessTeam* team = nullptr;               // that simulates the points of sweeps; null: alone
+  ProcessTeam* team = nullptr;               // shares the points of sweeps; null: none
 };
 
 }  // namespace kernbench::benches

@@ -27,13 +27,13 @@ struct Bench::State {
   const Settings settings;
   Console& console;
   std::filesystem::path output_folder;
-  mutable std::mutex results_mutex;  // of the next three, for finished_rows()
+  mutable std::mutex results_mutex;  // guards the next three, for finished_rows()
   std::vector<Row> rows = {};
-  const SweepRun* sweep = nullptr;  // that runs
+  const SweepRun* sweep = nullptr;  // the running sweep, or null
   bool ok = true;
   std::vector<Artifact> artifacts = {};
   std::vector<std::string> dropped_artifacts = {};
-  std::optional<std::uint64_t> inputs_hash = {};     // once somebody has asked
+  std::optional<std::uint64_t> inputs_hash = {};     // computed on first use
   std::vector<std::filesystem::path> journals = {};  // of sweeps
   bool has_printed = false;
   ContextSet contexts;

@@ -1,5 +1,5 @@
-// What nccl-tests states of each collective: what its size counts, and how bandwidths follow from a
-// time (nccl-tests 2.19.6, doc/PERFORMANCE.md and src/*.cu).
+// nccl-tests' conventions for each collective: what its size counts, and how bandwidths follow from
+// a time (nccl-tests 2.19.6, doc/PERFORMANCE.md and src/*.cu).
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace kernbench::benches {
 
-// Those that nccl-tests has a program for.  sendrecv is a ring: each rank sends to the next one and
-// receives from the one before.
+// The collectives that nccl-tests has a program for.  sendrecv is a ring: each rank sends to the
+// next rank and receives from the previous one.
 enum class MeasuredCollective : std::uint8_t {
   all_reduce,
   all_gather,
@@ -31,12 +31,12 @@ inline constexpr std::array kMeasuredCollectives = {
     MeasuredCollective::gather,         MeasuredCollective::scatter,
     MeasuredCollective::sendrecv};
 
-// What busbw is algbw times of, for P ranks.  It is chosen so that busbw is the rate of the
-// bottleneck wherever each rank has one link each way; it knows neither the algorithm nor the
+// The factor by which busbw = factor * algbw, for P ranks.  It is chosen so that busbw is the rate
+// of the bottleneck if each rank has one link each way; it depends on neither the algorithm nor the
 // topology.
 struct BusFactor {
   std::string_view form;   // "2(P-1)/P"
-  int sends_per_rank = 0;  // numerator (P - 1) times of this, over P; 0: it is 1
+  int sends_per_rank = 0;  // the factor is this times (P - 1) / P; 0: it is 1
 
   double of(int ranks) const;
 };
@@ -44,11 +44,11 @@ struct BusFactor {
 struct CollectiveSpec {
   std::string_view name;
   BusFactor factor;
-  // Whether the size is that of the blocks of all ranks together: P times count; else of one.
+  // True if the size counts the blocks of all ranks (P times count), false if it counts one block.
   bool counts_all_ranks = false;
   bool reduces = false;
   bool has_root = false;
-  // Whether torch.distributed has it with an output beside the input, and with one in its place.
+  // Whether torch.distributed supports the collective out of place, and in place.
   bool out_of_place = false;
   bool in_place = false;
 
@@ -58,7 +58,7 @@ struct CollectiveSpec {
 const CollectiveSpec& spec_of(MeasuredCollective collective);
 std::string_view name_of(MeasuredCollective collective);
 
-// GB/s, of 10^9 bytes; 0 if it took no time.
+// The algorithm bandwidth in GB/s (10^9 bytes); 0 if `time` is 0.
 double algbw_gbs(Bytes size, Time time);
 
 }  // namespace kernbench::benches

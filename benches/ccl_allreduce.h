@@ -9,7 +9,7 @@
 
 namespace kernbench::benches {
 
-// Enters it into the program's list.  Called once.
+// Registers the bench ccl-allreduce.  Call it once.
 bool register_ccl_allreduce();
 
 }  // namespace kernbench::benches

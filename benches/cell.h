@@ -1,4 +1,4 @@
-// What a row has in a column.
+// The value of one column of a row.
 
 #pragma once
 
@@ -15,7 +15,7 @@ struct Cell : std::variant<std::nullptr_t, bool, std::int64_t, double, std::stri
   using variant::variant;
 };
 
-// By column, in the order in which they were set.
+// The cells of a row by column, in the order in which they were set.
 struct Cells : std::vector<std::pair<std::string, Cell>> {
   using vector::vector;
 };

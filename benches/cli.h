@@ -25,7 +25,7 @@ struct RunArguments {
   std::string csv;
   std::string trace;
   std::string seed = "0";
-  std::string jobs;  // empty: as many as there are hardware threads
+  std::string jobs;  // empty: the number of hardware threads
 
   friend bool operator==(const RunArguments&, const RunArguments&) = default;
 };
@@ -39,7 +39,7 @@ struct OperatorArguments {
   bool profile = false;
   std::string topology = "default";
   std::string seed = "0";
-  std::string jobs;  // as RunArguments has it
+  std::string jobs;  // like RunArguments::jobs
 
   friend bool operator==(const OperatorArguments&, const OperatorArguments&) = default;
 };
@@ -63,7 +63,7 @@ struct ProbeBoundArguments {
   friend bool operator==(const ProbeBoundArguments&, const ProbeBoundArguments&) = default;
 };
 
-// Sizes as texts: the probe tells what is wrong with them.
+// Sizes are texts, so that the probe can report what is wrong with them.
 struct ProbeGemmArguments {
   std::string topology = "default";
   std::string m;

@@ -17,14 +17,15 @@ struct CollectiveInput {
   std::uint64_t seed = 0;
 };
 
-// Where the summands lie if nobody says: one on every cube, cut over its PEs, if the algorithm adds
-// them up there; else the tensor is cut over all PEs.
+// The default placement of the summands: replicated if one PE of each SIP takes part; one summand
+// per cube, cut over its PEs, if the algorithm adds inside the SIP; else the tensor is cut over all
+// PEs.
 DPPolicy default_placement(const ccl::Config& config);
 
-// Brings summands and runs the config's algorithm once: init_process_group(), spawn() of a worker
-// that calls all_reduce(); with rank = PE without spawn(); a shift by a direct launch.  The context
-// is one of that config.  Throws CollectiveError KB-C012 for any other collective.
-// Summands are small integers, so that sums are exact in any order and == decides.
+// Fills in summands and runs the config's algorithm once: init_process_group(), then spawn() of a
+// worker that calls all_reduce(); without spawn() if ranks are PEs; by a direct launch for a shift.
+// Throws CollectiveError KB-C012 for any other collective.  REQUIRES: the context was made with
+// `config`.  Summands are small integers, so that sums are exact in any order and == decides.
 CollectiveRow run_collective(RuntimeContext& torch, const ccl::Config& config,
                              const CollectiveInput& input);
 

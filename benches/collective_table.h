@@ -1,4 +1,4 @@
-// Rows of a collective, as nccl-tests prints them.
+// The table of a collective's measurements, as nccl-tests prints it.
 
 #pragma once
 
@@ -26,19 +26,19 @@ struct CollectiveRow {
   Time time{0};      // from the first rank's call to the last rank's return
   Time lower_bound{0};
   std::optional<Time> closed_form;
-  std::string form;        // that closed form in words; a and b are alpha and beta
-  std::string why;         // auto: what else was tried
-  std::int64_t wrong = 0;  // elements, and ranks that differ from rank 0
+  std::string form;        // the closed form in words; a and b are alpha and beta
+  std::string why;         // auto: the other algorithms tried
+  std::int64_t wrong = 0;  // wrong elements, plus ranks that differ from rank 0
 
-  // What busbw is algbw times of; unless set, all_reduce's.
+  // busbw / algbw; if not set, the factor of all_reduce.
   std::optional<double> bus_factor;
 
   double algbw_gbs() const;
   double busbw_gbs() const;  // nccl-tests' PERFORMANCE.md
 };
 
-// The last lines of nccl-tests' tables: elements that are wrong, and the mean of all busbw.
-// `factor` says what busbw is.
+// The last lines of nccl-tests' tables: the number of wrong elements, and the mean of all busbw.
+// `factor` names the definition of busbw.
 std::string nccl_foot(std::int64_t wrong, std::span<const double> busbw_gbs,
                       std::string_view factor, const Console& console);
 

@@ -1,10 +1,10 @@
-// The bench collectives, for programs that have algorithms of their own, as ccl_allreduce.h.
+// The bench `collectives`, for programs that have algorithms of their own (see ccl_allreduce.h).
 
 #pragma once
 
 namespace kernbench::benches {
 
-// Enters it into the program's list.  Called once.
+// Registers the bench.  Call it once.
 bool register_collectives();
 
 }  // namespace kernbench::benches

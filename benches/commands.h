@@ -9,9 +9,9 @@
 namespace kernbench::benches {
 
 int list(const ListArguments& arguments);
-// `team`: the processes that share its points; null: none.
+// Runs a bench by name.  `team`: the processes that share its points; null: this process alone.
 int run(const RunArguments& arguments, ProcessTeam* team);
-// A bench that is in no list.
+// Runs a bench that need not be registered.
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team);
 int bench(const OperatorArguments& arguments, ProcessTeam* team);
 int probe(const ProbePathArguments& arguments);

@@ -1,4 +1,4 @@
-// A name for contents, to tell whether saved results still belong to what would be computed.
+// Hashes of contents, which tell whether saved results still match what would be computed.
 
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace kernbench::benches {
 
-// 64 bits.  Not against forgery: against what is stale or damaged.
+// A 64-bit hash.  It detects stale or damaged content, not forgery.
 std::uint64_t content_hash(std::string_view content);
 
-// Of the file of the running program: another build may simulate something else.
-// Throws LimitError KB-L004 if the host does not let it be read.
+// The hash of the running program's file, since another build may simulate differently.  Throws
+// LimitError KB-L004 if the host does not let it be read.
 std::uint64_t program_hash();
 
 }  // namespace kernbench::benches

@@ -1,7 +1,7 @@
 // The contexts that one thread simulates with: those of a bench, or of one point of its sweep.
 //
-// What they did is kept in the order in which they ended, so that it does not depend on what other
-// threads do meanwhile.
+// Their results are kept in the order in which they ended, so that the results do not depend on
+// what other threads do meanwhile.
 
 #pragma once
 
@@ -21,7 +21,8 @@ class ContextSet {
  public:
   // `trace`: all contexts record spans.
   explicit ContextSet(bool trace) : trace_(trace) {}
-  // A part of the work of `whole`: interrupted along with it.  REQUIRES: `whole` outlives it
+  // A child set for a part of `whole`'s work: interrupting `whole` interrupts it too.  REQUIRES:
+  // `whole` outlives it
   explicit ContextSet(ContextSet& whole);
   // REQUIRES: all_ended()
   ~ContextSet();
@@ -32,21 +33,21 @@ class ContextSet {
 
   Context make(const Topology& topology, RuntimeOptions options);
 
-  // From any thread: stops what is being simulated, and what is begun later, with KB-S001 and this
-  // exit code.
+  // From any thread: stops all present and later simulations of the set with KB-S001 and this exit
+  // code.
   void interrupt(ExitCode reason = ExitCode::interrupted);
   bool is_interrupted() const { return reason() != ExitCode::ok; }
   // The reason of the interruption; ok if there is none.
   ExitCode reason() const;
 
-  // Whether none is alive.
+  // True if no context of the set is alive.
   bool all_ended() const;
 
-  // Of those that have ended.
+  // Statistics and traces of the contexts that have ended.
   std::vector<EngineStatistics> statistics() const;
   std::vector<std::string> traces() const;  // as JSON for Perfetto
 
-  // Enters statistics of contexts that another process had, or that a part has.
+  // Adds statistics of contexts of another process, or of a part.
   void append(const std::vector<EngineStatistics>& statistics);
   // Takes over everything that a part has done.  REQUIRES: part.all_ended()
   void append(const ContextSet& part);
@@ -58,7 +59,7 @@ class ContextSet {
   ContextSet* const whole_ = nullptr;
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<RuntimeContext*> live_;
   std::vector<ContextSet*> parts_;
   ExitCode reason_ = ExitCode::ok;

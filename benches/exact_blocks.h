@@ -1,8 +1,8 @@
-// Inputs of a collective whose results are exact whatever the order of its additions, and what
-// every rank must hold after it, by plain loops over the ranks.
+// Inputs of a collective whose results are exact in any order of additions, and the results that
+// every rank must hold, computed by plain loops over the ranks.
 //
-// Independent of the code under test: an element is a function of the rank that brings it, of its
-// block and of its index.
+// They are independent of the code under test: an element depends only on the rank that contributes
+// it, on its block and on its index.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace kernbench::benches {
 
-// Which collective of how many ranks, and on what.
+// A collective, its ranks, and the blocks that it works on.
 struct BlocksInput {
   MeasuredCollective collective = MeasuredCollective::all_reduce;
   int ranks = 1;
@@ -30,24 +30,24 @@ class ExactBlocks {
  public:
   explicit ExactBlocks(const BlocksInput& input);
 
-  // What a rank brings as the block for `block`, or as its only one: 0.
+  // The input of `rank`: its block for rank `block`, or its only block, 0.
   std::vector<float> given(int rank, int block) const;
 
-  // What the block from `block` that a rank takes, or its only one, must be.
+  // The expected output of `rank`: its block from rank `block`, or its only block, 0.
   std::vector<float> taken(int rank, int block) const;
 
  private:
   std::int64_t draw(int rank, int block, std::int64_t element) const;
-  // The reduction over ranks of their blocks for `block`.
+  // The reduction of all ranks' blocks for rank `block`.
   std::vector<float> reduced(int block) const;
   std::int64_t reduced(int block, std::int64_t element) const;
 
   const BlocksInput input_;
   const std::uint32_t seed_;
-  const std::int64_t largest_;  // magnitude of what is added up or compared
+  const std::int64_t largest_;  // largest magnitude of an input
   const std::int64_t
       stride_;  // every stride-th rank brings such a number, the others a neutral one
-  std::vector<float> results_;  // of all_reduce and reduce: computed once for all ranks
+  std::vector<float> results_;  // of all_reduce and reduce, computed once for all ranks
 };
 
 }  // namespace kernbench::benches

@@ -1,5 +1,5 @@
-// Small integers for tests of arithmetic: drawn by a hash of what they belong to, and small enough
-// for every sum of them to be exact.
+// Small integers for tests of arithmetic: drawn by a hash of their position, and small enough that
+// every sum of them is exact.
 
 #pragma once
 
@@ -9,19 +9,19 @@
 
 namespace kernbench::benches {
 
-// murmur3's finalizer: distinct arguments, distinct results that seem unrelated.
+// murmur3's finalizer: distinct arguments give distinct, seemingly unrelated results.
 constexpr std::uint32_t scrambled(std::uint32_t x) {
   x = (x ^ (x >> 16)) * 0x85ebca6b;
   x = (x ^ (x >> 13)) * 0xc2b2ae35;
   return x ^ (x >> 16);
 }
 
-// Of a seed of 64 bits.
+// Mixes a 64-bit seed into 32 bits.
 constexpr std::uint32_t scrambled_seed(std::uint64_t seed) {
   return scrambled(static_cast<std::uint32_t>(seed ^ seed >> 32));
 }
 
-// Up to here every integer is a number of the type, so sums below it are exact.
+// The type represents every integer up to this limit, so sums below it are exact.
 constexpr std::int64_t exact_limit(DType dtype) {
   switch (dtype) {
     case DType::f16:

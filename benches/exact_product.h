@@ -1,9 +1,9 @@
-// Matrices of integers and their product by plain integer sums: what a GEMM is checked against.
+// Integer matrices and their product by plain integer sums: the reference for checking a GEMM.
 //
-// Independent of the code under test.  a = u v with small integers u [m, 8] and v [8, k], so that
-// a b = u (v b) takes 8 (k n + m n) sums instead of m n k, and every element of a large product is
-// checked too.  b is any small integers.  All partial sums are exact in f32 up to k = 2^21, in any
-// order; the result is rounded once, by integers as well.
+// It is independent of the code under test.  a = u v with small integers u [m, 8] and v [8, k], so
+// that a b = u (v b) takes 8 (k n + m n) sums instead of m n k, and every element of a large
+// product is checked too.  b is any small integers.  All partial sums are exact in f32 up to k =
+// 2^21, in any order; the result is rounded once, by integers as well.
 
 #pragma once
 
@@ -25,16 +25,16 @@ class ExactProduct {
   // REQUIRES: sizes are positive, size.k <= kMostK
   ExactProduct(const sim::GemmSize& size, DType dtype, std::uint64_t seed);
 
-  // Rows [begin, begin + count) of a; columns of b.  Row by row.
+  // Rows [begin, begin + count) of a, and columns [begin, begin + count) of b, stored row by row.
   std::vector<float> rows_of_a(std::int64_t begin, std::int64_t count) const;
   std::vector<float> columns_of_b(std::int64_t begin, std::int64_t count) const;
 
-  // Elements that differ from those of the product, rounded to the type.  `found` are those of a
-  // part of it, row by row, whose first element is at (row, column).
+  // The number of elements of `found` that differ from the product, rounded to the type.  `found`
+  // is a block of the product, row by row, whose first element is at (row, column).
   std::int64_t count_wrong(const std::vector<float>& found, std::int64_t row, std::int64_t column,
                            std::int64_t columns) const;
 
-  // One element of the product, not rounded.
+  // An element of the product, not rounded.
   std::int64_t element(std::int64_t row, std::int64_t column) const;
 
  private:
@@ -49,8 +49,8 @@ class ExactProduct {
   std::vector<std::int32_t> v_times_b_;  // [kRank, n]
 };
 
-// An integer rounded to nearest, ties to even, as a number of the type; infinity beyond its
-// largest.
+// The integer rounded to the type, to nearest, ties to even; infinity beyond the type's largest
+// number.
 float rounded_to(DType dtype, std::int64_t integer);
 
 }  // namespace kernbench::benches

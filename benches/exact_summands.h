@@ -1,7 +1,7 @@
 // Inputs of a reduction whose sum is exact in every order, and the sum by plain integers.
 //
-// Independent of the code under test: a summand is a function of who holds it and which element it
-// is, so that the reference needs neither tensors nor shards to be right.
+// They are independent of the code under test: a summand depends only on its holder and its
+// element, so the reference is right without relying on tensors or shards.
 
 #pragma once
 
@@ -21,27 +21,27 @@ class ExactSummands {
   ExactSummands(const Topology& topology, const DPPolicy& placement, DType dtype,
                 std::int64_t n_elem, std::uint64_t seed);
 
-  // For participants that each bring a shard of `n_elem` elements: rank = PE.
+  // For participants that each contribute a shard of `n_elem` elements: ranks are PEs.
   ExactSummands(int participants, DType dtype, std::int64_t n_elem, std::uint64_t seed);
 
-  // What rank's shard holds before the reduction.  Copies hold the same, partial holders each their
-  // own summand.
+  // The elements of a rank's shard before the reduction.  Copies hold the same elements, and
+  // partial holders each their own summand.
   std::vector<float> of_shard(int rank, const ShardInfo& shard) const;
 
-  // What a participant's shard holds before.
+  // The elements of a participant's shard before the reduction.
   std::vector<float> of_participant(int participant) const;
 
   // The sum of element `element` over all ranks and holders.
   float sum(std::int64_t element) const { return sums_[static_cast<std::size_t>(element)]; }
 
-  // Elements of all shards of all ranks that are not the sum, plus ranks that hold other bits than
-  // rank 0.  Any element counts: also of copies.
+  // The number of elements, over all shards of all ranks and including copies, that are not the
+  // sum, plus the number of ranks whose bits differ from rank 0's.
   std::int64_t count_wrong(const std::vector<Tensor>& by_rank) const;
 
-  // The same for a tensor whose shards are the participants'.
+  // The same count for a tensor whose shards are the participants'.
   std::int64_t count_wrong_shards(const Tensor& x) const;
 
-  // Holders with a summand of their own, over all ranks.
+  // The number of holders with a summand of their own, over all ranks.
   std::int64_t holder_count() const { return holder_count_; }
 
  private:
@@ -49,7 +49,7 @@ class ExactSummands {
   std::int64_t holder_of(int rank, int cube, int pe) const;
   // A holder's summands of consecutive elements.
   void draw(std::int64_t holder, std::int64_t first, std::span<float> summands) const;
-  // Elements, from `first` on, that are not the sums.
+  // The number of `elements`, which begin at index `first`, that are not the sums.
   std::int64_t count_wrong(const std::vector<float>& elements, std::int64_t first) const;
 
   const std::uint32_t seed_;

@@ -1,4 +1,4 @@
-// What a run starts from: files of the user's, or those that the program carries within itself.
+// The inputs of a run: the user's files, or those that are built into the program.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace kernbench::benches {
 
 // ccl/ccl.yaml as it was when the program was built.
 std::string_view shipped_ccl_config();
-// benches/evaluation/fsim_reference.yaml, likewise.
+// benches/evaluation/fsim_reference.yaml as it was when the program was built.
 std::string_view shipped_fsim_reference_text();
 
 // The first sentence of the comment that a shipped file begins with.
@@ -24,7 +24,7 @@ std::string first_sentence(std::string_view yaml);
 // nearest name if it is neither, and what Topology::load() throws.
 Topology load_topology(const std::string& name_or_path);
 
-// What load_topology() and load_ccl() would read now.
+// The texts that load_topology() and load_ccl() would read now.
 std::string topology_text(const std::string& name_or_path);
 std::string ccl_text(const std::string& path);
 
@@ -32,13 +32,13 @@ std::string ccl_text(const std::string& path);
 std::string describe(const Topology& topology);
 // "4 x 4 cubes of 8 PEs"
 std::string describe_sip(const Topology& topology);
-// Of all cubes of a SIP.
+// The number of PEs in all cubes of a SIP.
 int pes_of_sip(const Topology& topology);
 
-// So many of the same SIPs, in a ring.
+// The topology with `sip_count` of the same SIPs, in a ring.
 Topology in_ring(Topology topology, int sip_count);
 
-// The file, or what is shipped if `path` is empty.
+// Loads the file, or the shipped ccl.yaml if `path` is empty.
 ccl::Config load_ccl(const std::string& path);
 
 // "65536", "64KiB", "64 KiB".  Throws UsageError KB-U012 that names `option`.

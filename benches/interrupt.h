@@ -9,10 +9,10 @@
 
 namespace kernbench::benches {
 
-// While it exists, the first signal calls `interrupt` on another thread, which stops what is
-// simulated.  If the run does not end soon after it, since the host computes, `keep_finished` is
-// called there, and the process ends, whatever it does (ADR-0155).  A second signal, 0.2 s
-// later or more, ends it at once.  The exit code is the signal's.
+// While it exists, the first signal calls `interrupt` on another thread, which stops the
+// simulations.  If the run does not end soon afterwards, because the host computes, that thread
+// calls `keep_finished` and ends the process (ADR-0155).  A second signal, 0.2 s later or more,
+// ends it at once.  The exit code is the signal's.
 class InterruptWatch {
  public:
   using Action = std::function<void(ExitCode reason)>;
@@ -23,8 +23,8 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  // For the thread of the run, which has ended: what it writes now is waited for.  Does not return
-  // if the process is being ended already.  Any number of times.
+  // Called by the run's thread when the run has ended: from now on the watch lets it finish what it
+  // writes.  Does not return if the process is being ended already.  May be called several times.
   void run_ended();
 
  private:

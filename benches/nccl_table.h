@@ -11,8 +11,8 @@
 
 namespace kernbench::benches {
 
-// What was found for a size.  Out of place or in place is nullopt where torch.distributed has it
-// not.
+// The measurements of one size.  Out of place or in place is nullopt if torch.distributed does not
+// support that form.
 struct NcclRow {
   MeasuredInput input;
   std::optional<Measurement> out_of_place;

@@ -1,4 +1,4 @@
-// A result file that is there complete or not at all.
+// A result file that either appears complete or not at all.
 //
 // It is opened under a temporary name before the work starts, so that a folder that cannot be
 // written is found at once, and gets its own name when all has been written and synced.
@@ -15,16 +15,16 @@ namespace kernbench::benches {
 
 class OutputFile {
  public:
-  // "-" is stdout.  What is no regular file (a pipe, a device) is written directly.
-  // Throws IoError KB-I010 if it cannot be created.
+  // "-" is stdout.  A file that is not regular (a pipe, a device) is written directly.  Throws
+  // IoError KB-I010 if it cannot be created.
   explicit OutputFile(const std::string& name);
-  // Without commit() nothing of it stays.
+  // Removes the file unless commit() was called.
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
 
   const std::string& name() const { return name_; }
-  // Where it will be, without symbolic links; empty if that is no regular file.
+  // The final path, with symbolic links resolved; empty if that is no regular file.
   std::filesystem::path regular_file() const {
     return is_regular_ ? path_ : std::filesystem::path();
   }
@@ -42,7 +42,7 @@ class OutputFile {
   bool is_regular_ = false;
   std::filesystem::path temporary_;  // empty if written directly, or done
   UnfinishedFile unfinished_;        // the temporary one
-  int process_ = 0;                  // that has made it
+  int process_ = 0;                  // the process that made the file
   int descriptor_ = -1;
 };
 

@@ -16,18 +16,18 @@ struct Report;
 
 class Outputs {
  public:
-  // Throws IoError KB-I010 for what cannot be created, UsageError KB-U001 if two are one file, or
-  // want stdout.
+  // Throws IoError KB-I010 if a file cannot be created, UsageError KB-U001 if two results have the
+  // same file, or both go to stdout.
   explicit Outputs(const RunArguments& arguments);
 
-  // Traces and the bench's files; also of a run that failed.  Their names go into the report.
-  // Throws UsageError KB-U001 if one of them has the name of another result.
+  // Writes traces and the bench's files, also of a run that failed, and enters their names in the
+  // report.  Throws UsageError KB-U001 if one of them has the name of another result.
   void write_artifacts(const Bench& bench, Report& report);
 
-  // JSON and CSV.  Returns the names of the files.
+  // Writes JSON and CSV.  Returns the names of the files.
   std::vector<std::string> write_report(const Report& report);
 
-  // Whether stdout belongs to machines.
+  // True if a result file goes to stdout, so that text for people must not.
   bool uses_stdout() const;
 
  private:

@@ -1,4 +1,4 @@
-// What one point of a sweep came to, and how it travels: into a journal, to another process.
+// The outcome of one point of a sweep, and its text form for a journal or another process.
 
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace kernbench::benches {
 
 struct PointOutcome {
-  bool ok = true;  // it has passed its own checks
+  bool ok = true;  // the point has passed its own checks
   std::vector<Row> rows;
-  std::vector<EngineStatistics> systems;  // of its contexts, in the order in which they ended
+  std::vector<EngineStatistics> systems;  // of its contexts, in the order they ended
 };
 
 struct NamedOutcome {
@@ -24,10 +24,10 @@ struct NamedOutcome {
 };
 
 // One line without a line end: a checksum and JSON.  Every cell comes back as it was.
-// Nothing if a text is no UTF-8, which JSON cannot hold.
+// nullopt if a text is no UTF-8, which JSON cannot hold.
 std::optional<std::string> to_line(const NamedOutcome& named);
 
-// Nothing if it is no such line, or has been damaged.
+// The inverse; nullopt if `line` has another form or is damaged.
 std::optional<NamedOutcome> parse_line(std::string_view line);
 
 }  // namespace kernbench::benches

@@ -14,7 +14,7 @@
 
 namespace kernbench::benches {
 
-// What processes of a team tell each other.
+// A message between processes of a team.
 struct TeamMessage {
   enum class Kind : char {
     want = 'w',     // to the leader: give me points; `number` at a time, of the sweep `text`
@@ -29,7 +29,7 @@ struct TeamMessage {
   Kind kind = Kind::want;
   std::uint64_t number = 0;
   std::string text = {};
-  int peer = 0;  // who sent it
+  int peer = 0;  // the sender's rank
 };
 
 // Carries texts between the processes of a team, each pair's in order.  For one thread.
@@ -43,10 +43,10 @@ class TeamTransport {
     int from = 0;
     std::string text;
   };
-  virtual std::optional<Received> receive() = 0;  // if something has come
+  virtual std::optional<Received> receive() = 0;  // nullopt if nothing has come
 };
 
-// Thrown in a process that the leader has dismissed: it ends, and has nothing to say.
+// Thrown in a process that the leader has dismissed: the process ends without a message.
 struct Dismissed {
   int exit_code = 0;
 };
@@ -54,9 +54,9 @@ struct Dismissed {
 class ProcessTeam {
  public:
   explicit ProcessTeam(std::unique_ptr<TeamTransport> transport);
-  // Of the leader: dismisses the others, and hears them out.  Of another one: leaves, and waits
-  // until it is dismissed.  So nobody waits for ever in the transport's end for a text of his to be
-  // received, as MPI's large ones are only when their receiver asks for them.
+  // The leader dismisses the others and receives their last messages; another process leaves and
+  // waits until it is dismissed.  Otherwise the transport could wait for ever at its end, since MPI
+  // delivers a large message only when its receiver asks for it.
   ~ProcessTeam();
   ProcessTeam(const ProcessTeam&) = delete;
   ProcessTeam& operator=(const ProcessTeam&) = delete;
@@ -66,15 +66,15 @@ class ProcessTeam {
   int size() const { return transport_->size(); }
 
   void send(int to, const TeamMessage& message);
-  // What has come; Dismissed is thrown for a dismissal.
+  // The next message, or nullopt; throws Dismissed if it is a dismissal.
   std::optional<TeamMessage> receive();
 
-  // Of the leader: who is still there beside it.
+  // For the leader: the other processes that are still there.
   const std::set<int>& members() const { return members_; }
   void remove(int member) { members_.erase(member); }
   void dismiss_all();
 
-  // Of another one: it cannot go on.  The first reason counts.
+  // For the others: tells the leader that this process cannot go on.  The first reason counts.
   void leave(const std::string& reason);
 
  private:
@@ -83,12 +83,12 @@ class ProcessTeam {
 
   const std::unique_ptr<TeamTransport> transport_;
   std::set<int> members_;
-  bool has_left_ = false;  // is dismissed; of the leader: has dismissed the others
+  bool has_left_ = false;  // was dismissed; leader: has dismissed the others
   bool has_said_reason_ = false;
 };
 
-// The team that this process has been started in; none if it is alone.  Throws UsageError KB-U015
-// if it has been started as one of several, but cannot talk with them.
+// The team that this process was started in; null if it runs alone.  Throws UsageError KB-U015 if
+// it was started as one of several processes but cannot communicate with them.
 std::unique_ptr<ProcessTeam> join_process_team();
 
 }  // namespace kernbench::benches

@@ -4,8 +4,8 @@
 
 namespace kernbench::benches {
 
-// Runs the command that the arguments ask for, with all benches that are registered, and returns
-// the exit code (ADR-0104).  What went wrong has been said on stderr.
+// Runs the command that the arguments ask for, with all registered benches, and returns the exit
+// code (ADR-0104).  It reports errors on stderr.
 int main(int argc, const char* const* argv) noexcept;
 
 }  // namespace kernbench::benches

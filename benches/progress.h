@@ -1,5 +1,5 @@
-// How far a sweep is, for people who wait: on a terminal one line that is drawn again and again and
-// is gone at the end; elsewhere a line now and then, if it takes long.
+// Shows people the progress of a sweep: on a terminal as one line that is redrawn and cleared at
+// the end, elsewhere as a line now and then if the sweep takes long.
 
 #pragma once
 
@@ -46,7 +46,7 @@ class Progress {
   const bool is_terminal_;
   Console console_;
   std::size_t drawn_ = 0;     // columns of the line on the terminal
-  std::size_t reported_ = 0;  // tenths
+  std::size_t reported_ = 0;  // tenths of the sweep
 };
 
 }  // namespace kernbench::benches

@@ -1,4 +1,4 @@
-// What comes out of a bench, for machines.
+// The results of a bench, for machines.
 
 #pragma once
 
@@ -15,11 +15,11 @@
 
 namespace kernbench::benches {
 
-// A collective that ran, and by which algorithm.
+// A collective that ran, and the algorithm that ran it.
 struct AlgorithmRun {
   std::string collective;
   std::string algorithm;
-  bool is_configured = false;  // as ccl.yaml, or --set algorithm=, has it
+  bool is_configured = false;  // named by ccl.yaml or --set algorithm=
 
   friend auto operator<=>(const AlgorithmRun&, const AlgorithmRun&) = default;
 };
@@ -29,10 +29,10 @@ struct EngineStatistics {
   Time simulated{0};
   std::uint64_t events = 0;
   double wall_s = 0;
-  std::uint64_t fingerprint = 0;  // of a single system its own; else a hash of all in their order
-  sim::UnitUse busiest = {};      // of the system whose kernels ran longest, of equals the first
+  std::uint64_t fingerprint = 0;  // of the only system, else a hash of all in order
+  sim::UnitUse busiest = {};      // of the (first) system whose kernels ran longest
   std::size_t system_count = 1;
-  std::vector<AlgorithmRun> algorithms = {};  // each once, sorted
+  std::vector<AlgorithmRun> algorithms = {};  // without duplicates, sorted
 
   double events_per_s() const;
 };

@@ -23,7 +23,8 @@ class Row {
   Row& operator=(Row other) noexcept;
   ~Row();
 
-  // A number, a text, a bool, or an optional of one of them.  A column is set once.
+  // Sets a column to a number, a text, a bool, or an optional of one of them.  A column is set
+  // once.
   template <class Value>
   Row& set(std::string_view column, const Value& value) {
     if constexpr (std::same_as<Value, bool>) {

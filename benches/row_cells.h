@@ -1,4 +1,4 @@
-// What figures and tables read of rows.
+// Access to the cells of rows, for figures and tables.
 
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace kernbench::benches {
 
-// The number in a column.  REQUIRES: there is one
+// The number in a column.  REQUIRES: the column is there and holds a number
 double number_in(const Row& row, std::string_view column);
-// Nothing if it is null.  REQUIRES: there is the column
+// The number in a column; nullopt if the cell is null.  REQUIRES: the column is there
 std::optional<double> number_or_null(const Row& row, std::string_view column);
-// REQUIRES: there is a text
+// The text in a column.  REQUIRES: the column is there and holds a text
 const std::string& text_in(const Row& row, std::string_view column);
 
 }  // namespace kernbench::benches

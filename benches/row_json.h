@@ -1,4 +1,4 @@
-// Rows as JSON from which every cell comes back as it was: for what is saved and read again.
+// Rows as JSON that restores every cell exactly, for results that are saved and read again.
 
 #pragma once
 
@@ -13,11 +13,11 @@ namespace kernbench::benches {
 
 nlohmann::ordered_json rows_to_json(std::span<const Row> rows);
 
-// What a file says, in which rows may stand.  Throws std::exception if it is no JSON, or nested
-// more deeply than anything that is written here: nlohmann's dump() calls itself for each level.
+// Parses a file that may contain rows.  Throws std::exception if it is no JSON, or nested deeper
+// than anything that is written here, since nlohmann's dump() recurses for each level.
 nlohmann::ordered_json parse_rows_json(std::string_view text);
 
-// Throws std::exception if it is none of that.
+// The inverse of rows_to_json().  Throws std::exception if `json` has another form.
 std::vector<Row> rows_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace kernbench::benches

@@ -1,4 +1,4 @@
-// The settings of a bench: what --set key=value gives.
+// The settings of a bench, given by --set key=value.
 
 #pragma once
 
@@ -14,15 +14,15 @@
 
 namespace kernbench::benches {
 
-// One that a bench declares.
+// A setting that a bench declares.
 struct SettingInfo {
   std::string key;
   std::string fallback;  // its value if --set does not give it
   std::string help;
 };
 
-// Values by key, read with the type that the bench wants.  A getter throws UsageError KB-U012 with
-// what would be right.  REQUIRES: the bench has declared the key
+// Values by key, read with the type that the bench wants.  A getter throws UsageError KB-U012,
+// which says what would be right.  REQUIRES: the bench has declared the key
 class Settings {
  public:
   // `assignments` are texts "key=value".  Throws UsageError KB-U010 if one has another form, or a
@@ -31,21 +31,21 @@ class Settings {
   explicit Settings(std::span<const SettingInfo> known,
                     std::span<const std::string> assignments = {});
 
-  // Whether --set gave it.
+  // True if --set gave the key.
   bool is_set(std::string_view key) const;
 
   const std::string& text(std::string_view key) const;
-  // All of them as they are in force, "key=value" in lines, by key.
+  // All settings with their values in force, one "key=value" per line, sorted by key.
   std::string to_text() const;
   std::int64_t integer(std::string_view key, std::int64_t min, std::int64_t max) const;
   // "1024,4096": one or more, separated by commas.
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t min,
                                      std::int64_t max) const;
-  // A number of bytes: "8", "64Ki", "64MiB", "1Gi".  The largest is below 2^53.
+  // A number of bytes: "8", "64Ki", "64MiB", "1Gi".  The value is below 2^53.
   Bytes bytes(std::string_view key, Bytes min, Bytes max) const;
   // "true" or "false"; also "1" or "0".
   bool flag(std::string_view key) const;
-  // What stands between the commas.
+  // The texts between the commas.
   std::vector<std::string_view> list(std::string_view key) const;
   // One of `values` by its name_of().
   template <class Enum, std::size_t n>

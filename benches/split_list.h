@@ -1,4 +1,4 @@
-// Lists as the command line has them.
+// Lists on the command line.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace kernbench::benches {
 
-// What stands between the commas.  Throws UsageError KB-U012, which names `option` with its value,
-// if something is given twice.
+// The texts between the commas.  Throws UsageError KB-U012, which names `option` with its value, if
+// a text is given twice.
 std::vector<std::string_view> split_list(std::string_view option, std::string_view text);
 
 }  // namespace kernbench::benches

@@ -1,4 +1,4 @@
-// As how many processes this program was started.
+// The number of processes that this program was started as.
 
 #pragma once
 
@@ -6,11 +6,12 @@
 
 namespace kernbench::benches {
 
-// What mpirun says in the environment: Open MPI, MPICH and its kin; 1 without any.
+// Read from the environment that mpirun sets (Open MPI, MPICH and its derivatives); 1 without
+// mpirun.
 int started_processes();
 
-// They cannot talk to each other: throws UsageError KB-U015 in the first of them, and Dismissed in
-// the others.
+// For processes that cannot communicate: throws UsageError KB-U015 in the first of them, and
+// Dismissed in the others.
 [[noreturn]] void refuse_to_start(std::string_view why, std::string_view remedy);
 
 }  // namespace kernbench::benches

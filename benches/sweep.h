@@ -36,20 +36,20 @@ namespace kernbench::benches {
 class ContextSet;
 class SweepRun;
 
-// What the function of a point is given.  It runs on a thread of its own beside other points, so it
-// must not write to anything that it shares with them.
+// The interface that the function of a point gets.  The function runs on its own thread at the same
+// time as other points, so it must not write to anything that it shares with them.
 class PointContext {
  public:
   PointContext(const Bench& bench, ContextSet& contexts) : bench_(bench), contexts_(contexts) {}
 
-  // For what the run was asked for: topology(), ccl(), seed(), settings().
+  // The bench, for the run's topology(), ccl(), seed() and settings().
   const Bench& bench() const { return bench_; }
 
-  // As Bench::make_context().
+  // Like Bench::make_context().
   CollectedContext make_context();
   CollectedContext make_context(const Topology& topology, RuntimeOptions options);
 
-  // If one has not passed, the run ends with exit code 1.
+  // Records a check.  If any check has not passed, the run ends with exit code 1.
   void check(bool passed) { ok_ = ok_ && passed; }
   bool ok() const { return ok_; }
 
@@ -64,7 +64,7 @@ class PointContext {
 
 class Sweep {
  public:
-  // Rows of a point, in the order in which the report has them.
+  // Returns the rows of a point, in the order of the report.
   using PointFunction = std::function<std::vector<Row>(PointContext&)>;
 
   // `name` is unique in its bench, and part of a file's name.
@@ -73,19 +73,18 @@ class Sweep {
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
 
-  // A point.  `key` is for people, unique in its sweep, and tells it from all points that another
-  // run of this bench with the same inputs could have.  `simulate` returns a Row or a vector of
-  // them.
+  // Adds a point.  `key` is readable, unique in its sweep, and different from the keys of all other
+  // points that this bench could have in any run with the same inputs.  `simulate` returns a Row or
+  // a vector of them.
   template <class Function>
   void add(std::string key, Function simulate);
 
-  // Simulates all points.  Returns their rows, which are in the bench's report then.
-  // Other processes of the bench's team (process_team.h) simulate points too, and come to the same
-  // rows.
-  // Throws what the first point, in their order, that failed has thrown; earlier rows are in the
-  // report.  Throws Error KB-S001 if the bench is interrupted; all rows that are finished are in
-  // the report.  Throws IoError KB-I010 if the journal cannot be created, LimitError KB-L003 if
-  // there is no room for so many threads.  REQUIRES: not called before
+  // Simulates all points, adds their rows to the bench's report, and returns them.  Other processes
+  // of the bench's team (process_team.h) simulate points too, and get the same rows.  If points
+  // fail, throws the error of the first one in order; the rows before it are in the report.  Throws
+  // Error KB-S001 if the bench is interrupted; all finished rows are in the report.  Throws IoError
+  // KB-I010 if the journal cannot be created, LimitError KB-L003 if the host lets no thread start.
+  // REQUIRES: not called before
   std::vector<Row> run();
 
  private:

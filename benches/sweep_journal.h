@@ -1,8 +1,9 @@
-// The finished points of a sweep, on disk while it runs: an interrupted one goes on from there.
+// Keeps the finished points of a sweep on disk while it runs, so that an interrupted sweep can go
+// on.
 //
-// A line for each point, appended in one write when it ends, so that whatever happens the file
-// holds whole lines and at most one torn one at its end.  Lines carry a checksum and the hash of
-// all inputs: what is damaged or stale is never used.
+// When a point ends, its line is appended in one write, so that the file always holds whole lines
+// and at most one torn line at its end.  Lines carry a checksum and the hash of all inputs; damaged
+// or stale lines are never used.
 
 #pragma once
 
@@ -18,28 +19,28 @@ namespace kernbench::benches {
 
 class SweepJournal {
  public:
-  // Creates the file and its folder, or reads what is there.  Throws IoError KB-I010 if it cannot
-  // be written or read.
+  // Creates the file and its folder, or reads an existing file.  Throws IoError KB-I010 if it
+  // cannot be written or read.
   SweepJournal(std::filesystem::path path, std::uint64_t inputs);
-  // A journal without any point does not stay.
+  // Removes the file if it has no points.
   ~SweepJournal();
-  // All results of a run with these inputs are written: its lines are not needed any more.  What
-  // the file holds of other inputs stays; their run may come back.
+  // Removes the lines of a run with these inputs, whose results are all written.  Lines of other
+  // inputs stay, since their run may be resumed.
   static void forget(const std::filesystem::path& path, std::uint64_t inputs);
   SweepJournal(const SweepJournal&) = delete;
   SweepJournal& operator=(const SweepJournal&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
 
-  // What the interrupted run has left of this point; null if nothing that is of use.
+  // The outcome of this point in the interrupted run; null if the journal has none that is valid.
   const PointOutcome* find(const std::string& point) const;
 
-  // How many lines were damaged.  They are gone now.
+  // The number of damaged lines, which have been removed from the file.
   int damaged_count() const { return damaged_count_; }
 
-  // A failure is kept for failure(), and ends the journal: results matter more.
+  // Appends a point.  A failure is kept for failure() and ends the journal, but not the sweep.
   void append(const std::string& point, const PointOutcome& outcome);
-  // errno, or 0.
+  // The errno of the write that failed, or 0.
   int failure() const { return failure_; }
 
  private:

@@ -1,4 +1,4 @@
-// A sweep at work: it simulates its points on threads of this process and in other processes.
+// Runs a sweep: simulates its points on threads of this process and in other processes.
 
 #pragma once
 
@@ -37,17 +37,17 @@ class SweepRun {
   struct Point {
     std::string key;
     Sweep::PointFunction simulate;
-    std::unique_ptr<ContextSet> contexts = {};  // from when it begins in this process
-    bool is_restored = false;                   // what the journal had of it
-    std::optional<PointOutcome> outcome = {};   // when it is finished
-    std::exception_ptr failure = {};            // of its own: not that it was interrupted
+    std::unique_ptr<ContextSet> contexts = {};  // set when it begins in this process
+    bool is_restored = false;                   // its outcome came from the journal
+    std::optional<PointOutcome> outcome = {};   // set when it is finished
+    std::exception_ptr failure = {};            // its own error, not an interruption
   };
 
   void restore();
   void simulate_all();
   void simulate_here();
   void show_progress_until_idle();
-  // With other processes: hands points out to them, or takes them from the first one.
+  // With other processes: lead() hands points out to them, serve() takes points from the leader.
   void lead(ProcessTeam& team);
   std::optional<std::size_t> point_for_others();
   void ask_others();
@@ -77,9 +77,9 @@ class SweepRun {
   bool has_run_ = false;
   std::optional<SweepJournal> journal_;
   std::size_t restored_ = 0;
-  mutable std::mutex mutex_;  // of what follows, of the journal, and of what points become
+  mutable std::mutex mutex_;  // guards the members below, the journal, and the points' outcomes
   std::condition_variable all_idle_;
-  std::size_t next_ = 0;  // point to begin
+  std::size_t next_ = 0;  // the next point to begin
   std::size_t end_ = 0;   // points from here on are not wanted
   std::size_t working_ = 0;
   std::vector<std::size_t> given_back_;  // points that another process could not simulate

@@ -1,4 +1,4 @@
-// A sweep whose points several processes simulate: the leader's side and the others'.
+// A sweep whose points are simulated by several processes: the leader's side and the members' side.
 
 #pragma once
 
@@ -18,13 +18,13 @@
 
 namespace kernbench::benches {
 
-// What both sides must agree on.
+// The identity of a sweep, on which both sides must agree.
 struct TeamSweep {
   std::string name;
   std::uint64_t inputs = 0;  // Bench::inputs_hash()
 };
 
-// Hands out points.  Points are numbers here; what they are, its owner knows.
+// Hands out points, by number; only its owner knows what a number stands for.
 class SweepLeader {
  public:
   struct Points {
@@ -37,14 +37,14 @@ class SweepLeader {
   // REQUIRES: team.leads()
   SweepLeader(ProcessTeam& team, TeamSweep sweep, Points points);
 
-  // Answers whoever has said something.  Throws ConfigError KB-B002 if a process simulates
-  // something else under the same name.
+  // Answers all messages that have come.  Throws ConfigError KB-B002 if a process has a sweep of
+  // the same name with other inputs.
   void poll();
 
-  // Points that other processes have, and who.
+  // The points that other processes are simulating, and the process of each.
   const std::map<std::size_t, int>& given() const { return given_; }
 
-  // The sweep is complete: so that the other processes have its results too.
+  // The sweep is complete: sends the results to the other processes.
   void end(std::span<const std::pair<std::size_t, const PointOutcome*>> outcomes);
 
  private:
@@ -56,7 +56,7 @@ class SweepLeader {
   ProcessTeam& team_;
   const TeamSweep sweep_;
   const Points points_;
-  std::map<int, std::uint64_t> idle_;  // how many points a process could take
+  std::map<int, std::uint64_t> idle_;  // by process: how many points it could take
   std::map<std::size_t, int> given_;
 };
 
@@ -64,12 +64,12 @@ class SweepLeader {
 class SweepMember {
  public:
   struct Points {
-    // On another thread.  Nothing if it has failed.
+    // Called on another thread; returns nullopt if the point has failed.
     std::function<std::optional<PointOutcome>(std::size_t point)> simulate;
-    // Of every point that has an outcome, when the sweep is complete; from this thread.
+    // Called on this thread for every point that has an outcome, when the sweep is complete.
     std::function<void(std::size_t point, PointOutcome outcome)> finish;
     std::function<bool()> is_interrupted;
-    std::function<void()> interrupt;  // what is being simulated is not wanted any more
+    std::function<void()> interrupt;  // the running simulations are no longer needed
   };
 
   // REQUIRES: !team.leads()

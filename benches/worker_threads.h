@@ -12,10 +12,11 @@ namespace kernbench::benches {
 struct WorkerThreads {
   // One thread each: a pool whose second thread cannot be started never ends.
   std::list<boost::asio::thread_pool> pools;
-  std::string why_not_more;  // "" if there are as many as were wanted
+  std::string why_not_more;  // "" if all threads could be started
 };
 
-// So many, or as many as the host lets start.  Throws LimitError KB-L003 if that is none.
+// Starts `count` threads, or as many as the host allows.  Throws LimitError KB-L003 if it allows
+// none.
 WorkerThreads start_threads(std::size_t count);
 
 }  // namespace kernbench::benches
