@@ -1,5 +1,5 @@
-// The group of a call, with the source line that it is called at: where ranks do not meet, reports
-// name the user's line, of backward that of the forward call, and none of tp's.
+// The group of a call, with the source line of the call.  If ranks do not meet, reports name the
+// user's line (for backward, the line of the forward call) and never a line of tp.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace kernbench::tp {
 
 using distributed::Location;
 
-// A ProcessGroup becomes one where it is given, with the line there.
+// A ProcessGroup argument converts to a CallGroup, with the line of the call.
 struct CallGroup {
   // NOLINTNEXTLINE(google-explicit-constructor)
   CallGroup(const ProcessGroup& given, Location at = Location::current())
@@ -21,8 +21,8 @@ struct CallGroup {
   Location location;
 };
 
-// The same of one that may be left out, for the caller's tensor model parallel group: the line
-// alone is the default of such an argument.
+// A CallGroup that may be left out, which means the caller's tensor model parallel group.  The
+// default of such an argument is the line alone.
 struct OptionalCallGroup {
   // NOLINTBEGIN(google-explicit-constructor)
   OptionalCallGroup(Location at) : location(at) {}

@@ -89,7 +89,7 @@ std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(const Tensor& 
                                                                   Location location) const {
   const Tensor none;
   const Tensor& own_bias = bias;
-  // Within one rank there is nothing to cut a sequence for.
+  // With one rank there is nobody to share a sequence with.
   const bool is_sequence_parallel = options_.sequence_parallel && world_size_ > 1;
   const bool gathers = gather_output.value_or(options_.gather_output);
   if (is_sequence_parallel && gathers) refuse_to_gather();

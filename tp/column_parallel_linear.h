@@ -17,22 +17,22 @@ namespace kernbench::tp {
 struct ColumnParallelLinearOptions {
   std::int64_t in_features = 0;
   std::int64_t out_features = 0;   // of all ranks together
-  bool bias = true;                // 0 at first
-  bool gather_output = false;      // all ranks get all of the output
+  bool bias = true;                // initialized to 0
+  bool gather_output = false;      // all ranks get the whole output
   bool skip_bias_add = false;      // forward_with_bias() returns the bias, to be added elsewhere
   bool sequence_parallel = false;  // each rank has a part of the input's first dimension
-  // Whether the communication of the input's gradient goes on beside the product that makes the
-  // weight's.
+  // Whether the communication of the input's gradient overlaps the product for the weight's
+  // gradient.
   bool async_tensor_model_parallel_allreduce = true;
-  bool disable_grad_reduce = false;  // the input's gradient stays a summand: sum it elsewhere
-  // There is no weight; forward() is given one [in, out / W], e.g. an embedding's.
+  bool disable_grad_reduce = false;  // the input's gradient is not summed over ranks
+  // The layer has no weight: forward() takes one [in, out / W], e.g. an embedding's.
   bool skip_weight_param_allocation = false;
-  int stride = 1;  // chunks of a rank's part of a weight that holds several, e.g. q, k and v
+  int stride = 1;  // chunks in a rank's part, for a weight that joins several, e.g. q, k and v
   InitMethod init_method = init_method_normal(0.02);
   bool perform_initialization = true;
   DType dtype = DType::f16;
-  // The PEs of the device that share the rank's part, column-wise: the first so many of the first
-  // so many cubes.  The input is replicated on them (ADR-0133).
+  // The PEs of the device that share the rank's part, column-wise: the first num_pes PEs of the
+  // first num_cubes cubes.  The input is replicated on them (ADR-0133).
   int num_cubes = 1;
   int num_pes = 1;
   OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
@@ -46,21 +46,22 @@ struct ColumnParallelLinearOptions {
 //   bias    [out / W]
 //   y       [..., out / W]     x A_r + b_r; gather_output: [..., out]
 //
-// Communication: forward none, backward one all_reduce of the gradient of x, beside the product
-// that makes the weight's.  sequence_parallel: forward one all_gather of x, backward another one
-// and a reduce_scatter of its gradient.  gather_output: one all_gather of y.
+// Communication: forward none, backward one all_reduce of the gradient of x, overlapping the
+// product for the weight's gradient.  sequence_parallel: forward one all_gather of x, backward
+// another one and a reduce_scatter of its gradient.  gather_output: one all_gather of y.
 class ColumnParallelLinear {
  public:
   // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide out_features,
   // KB-T006 for options that do not go together, KB-T002 without groups.
   ColumnParallelLinear(RuntimeContext& torch, ColumnParallelLinearOptions options);
 
-  // y.  `given_weight` as skip_weight_param_allocation says (KB-T006 in Megatron's words if it is
-  // missing or of another shape); `gather_output` in the place of the option.
+  // y.  `given_weight` is required with skip_weight_param_allocation (KB-T006, in Megatron's words,
+  // if it is missing or has another shape); `gather_output` overrides the option.
   Tensor forward(const Tensor& x, const Tensor& given_weight = {},
                  std::optional<bool> gather_output = std::nullopt,
                  Location location = Location::current()) const;
-  // y, and with skip_bias_add the bias that it lacks: this rank's part, even if y is gathered.
+  // y, and with skip_bias_add the bias, which is then not added to y: this rank's part, even if y
+  // is gathered.
   std::pair<Tensor, Tensor> forward_with_bias(const Tensor& x, const Tensor& given_weight = {},
                                               std::optional<bool> gather_output = std::nullopt,
                                               Location location = Location::current()) const;
@@ -68,8 +69,8 @@ class ColumnParallelLinear {
   const ColumnParallelLinearOptions& options() const { return options_; }
   std::vector<Parameter> parameters() const;
 
-  Parameter weight;  // undefined if forward() is given one
-  Parameter bias;    // undefined if there is none
+  Parameter weight;  // undefined if forward() takes one
+  Parameter bias;    // undefined without bias
 
  private:
   Tensor checked_weight(const Tensor& given) const;

@@ -7,19 +7,19 @@
 namespace kernbench::tp {
 
 // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): 64 bits of state, which are enough to initialize
-// weights.  A value: copies go on by themselves from where it stands.  Each number of whatever kind
-// is one step, so that any may be drawn without those in front of it.
+// weights.  It has value semantics: a copy continues independently from the same state.  Each
+// number, of any kind, is one step, so that any number can be drawn without the previous ones.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : state_(mixed(seed)) {}
 
   std::uint64_t bits() { return mixed(state_ += kStep); }
-  // In [0, 1), a multiple of 2^-24.
+  // A number in [0, 1), a multiple of 2^-24.
   float uniform();
-  // Of mean 0 and variance 1 (Marsaglia's polar method, by a generator of its own: it draws a
-  // number of times that depends on what it draws).
+  // A normal number with mean 0 and variance 1 (Marsaglia's polar method, with a generator of its
+  // own, since the method draws a varying count of numbers).
   float normal();
-  // As if so many numbers had been drawn.
+  // Advances as if `count` numbers had been drawn.
   void skip(std::int64_t count) { state_ += static_cast<std::uint64_t>(count) * kStep; }
 
   friend bool operator==(const Generator&, const Generator&) = default;

@@ -10,13 +10,12 @@
 
 namespace kernbench::tp {
 
-// Memory that is used again and again for what is needed for a short while, so that it is not
-// allocated each time.
+// Memory that is reused for short-lived tensors, so that it is not allocated each time.
 class GlobalMemoryBuffer {
  public:
-  // A tensor on the caller's device whose elements may be anything.  The next call with this name
-  // and type gets the same memory if it asks for as many elements, placed alike; else the buffer
-  // holds on to that tensor's instead.
+  // A tensor on the caller's device with unspecified elements.  The next call with this name and
+  // type gets the same memory if it asks for the same number of elements with the same placement;
+  // else the buffer keeps the new tensor's memory instead.
   Tensor get_tensor(RuntimeContext& torch, const Shape& shape, DType dtype, const std::string& name,
                     const DPPolicy& dp = DPPolicy::replicated());
 

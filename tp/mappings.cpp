@@ -15,7 +15,7 @@ namespace {
 
 using Primitive = Tensor (*)(RuntimeContext&, const Tensor&, const CallGroup&);
 
-// What each mapping along a dimension begins with.
+// The check with which every mapping along a dimension begins.
 void check_has_dimensions(const RuntimeContext& torch, std::string_view name, const Tensor& x) {
   torch.check_on_device(x, name);
   if (x.shape().rank() == 0) {
@@ -23,7 +23,7 @@ void check_has_dimensions(const RuntimeContext& torch, std::string_view name, co
   }
 }
 
-// A mapping of one input whose gradient is mapped by another primitive, and lies as the input does.
+// A mapping of one input by `forward`.  The gradient is mapped by `backward` and placed like x.
 Tensor mapped(std::string_view name, RuntimeContext& torch, const Tensor& x,
               const OptionalCallGroup& given, Primitive forward, Primitive backward) {
   check_has_dimensions(torch, name, x);
@@ -34,7 +34,8 @@ Tensor mapped(std::string_view name, RuntimeContext& torch, const Tensor& x,
   return autograd::record(name, forward(torch, x, group), {x}, gradient);
 }
 
-// All ranks' x, of which each computes the same: the gradient is this rank's part of that.
+// Gathers all ranks' x, from which every rank computes the same: x's gradient is this rank's part
+// of the result's gradient.
 Tensor gathered(std::string_view name, RuntimeContext& torch, const Tensor& x,
                 const OptionalCallGroup& given, bool is_first_dim) {
   check_has_dimensions(torch, name, x);
@@ -51,8 +52,8 @@ Tensor gathered(std::string_view name, RuntimeContext& torch, const Tensor& x,
                           {x}, gradient);
 }
 
-// The columns of which this rank has taken its own.  What a rank has alone is not moved, and may be
-// cut over its PEs.
+// The inverse of taking this rank's columns.  In a group of one rank nothing is moved, so dy may
+// stay cut over the PEs.
 Tensor all_columns(RuntimeContext& torch, const Tensor& dy, const CallGroup& group) {
   const bool is_alone = torch.distributed.get_world_size(group.group) == 1;
   if (is_alone && !ops::placement_of(dy).is_partial()) return dy;

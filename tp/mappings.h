@@ -14,20 +14,20 @@
 //   all_to_all                                  part r goes to rank r      back again
 //
 // Columns are the last dimension, rows the first.  `group`: by default the caller's tensor model
-// parallel group.  With one rank nothing is sent; a tensor that is a sum of holders inside the
-// device (partial) is made whole where a sum is formed (ADR-0133).
+// parallel group.  In a group of one rank nothing is sent, but mappings that form a sum also sum a
+// tensor that is partial inside the device (ADR-0133).
 //
-// Inside the device the gradient of x lies as x does.  KB-F003: a scatter, or an exchange, among
-// several ranks along a dimension that is cut over PEs; and in backward a gradient that is a sum
-// of PEs' summands where each has a part of x, or a summand.
+// Inside the device the gradient of x is placed like x.  KB-F003 is thrown for a scatter or an
+// exchange among several ranks along a dimension that is cut over PEs, and in backward for a
+// partial gradient of an x that is cut over the PEs or partial.
 //
-// A collective of torch.distributed has no gradient: what a rank computes with other ranks' numbers
-// would be lost for them.  That is what these are for.
+// Unlike these, a collective of torch.distributed has no gradient: the gradients of other ranks'
+// inputs would be lost.
 //
 // All throw CollectiveError KB-T001, in Megatron's words, for a size that the group does not
 // divide, KB-T002 without groups, and what torch.distributed throws; DeviceError KB-M001, KB-M019,
-// KB-M013 for a tensor that is undefined, on the host or of another context, KB-F001 for one of no
-// dimensions where there must be rows or columns.
+// KB-M013 for a tensor that is undefined, on the host or of another context, KB-F001 for a tensor
+// without dimensions where rows or columns are needed.
 
 #pragma once
 
@@ -41,25 +41,27 @@ namespace kernbench::tp {
 
 Tensor copy_to_tensor_model_parallel_region(RuntimeContext& torch, const Tensor& x,
                                             const OptionalCallGroup& group = Location::current());
-// The sum is written into x if the caller moves it in and nobody else refers to it; else x stays.
+// The sum is written into x if the caller moves x in and has no other handle to it; else x is
+// unchanged.
 Tensor reduce_from_tensor_model_parallel_region(
     RuntimeContext& torch, Tensor x, const OptionalCallGroup& group = Location::current());
 Tensor scatter_to_tensor_model_parallel_region(
     RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
-// The same of an x that all holders have, with a result that lies so, and may be cut.
+// Scatters the columns of an x that all holders have.  The result has the given placement, which
+// may be cut.
 Tensor scatter_columns_over_holders(RuntimeContext& torch, const Tensor& x,
                                     const ops::Placement& placement,
                                     const OptionalCallGroup& group = Location::current());
-// The result is not cut along its columns inside the device either.
+// The result is not cut along its columns inside the device.
 Tensor gather_from_tensor_model_parallel_region(
     RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
 
 Tensor scatter_to_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
                                            const OptionalCallGroup& group = Location::current());
-// `tensor_parallel_output_grad`: whether ranks compute different things from the result, so that
-// its gradients are summands (as in front of a ColumnParallelLinear).  If all compute the same, it
-// is false: a wrong value is wrong by a factor of the group's size.  Then the result is not cut
-// along its rows inside the device either.
+// `tensor_parallel_output_grad`: true if the ranks compute different things from the result, so
+// that its gradients must be summed (as in front of a ColumnParallelLinear); false if all compute
+// the same.  A wrong value makes the gradient wrong by a factor of the group's size.  If false, the
+// result is not cut along its rows inside the device.
 Tensor gather_from_sequence_parallel_region(RuntimeContext& torch, const Tensor& x,
                                             bool tensor_parallel_output_grad = true,
                                             const OptionalCallGroup& group = Location::current());
@@ -71,7 +73,8 @@ Tensor all_gather_last_dim_from_tensor_parallel_region(
 Tensor reduce_scatter_last_dim_to_tensor_parallel_region(
     RuntimeContext& torch, const Tensor& x, const OptionalCallGroup& group = Location::current());
 
-// Parts of the first dimension, of these sizes, or equal ones: part r of x goes to rank r.
+// Exchanges parts of the first dimension, of the given sizes or equal ones: part r of x goes to
+// rank r.
 Tensor all_to_all(RuntimeContext& torch, const CallGroup& group, const Tensor& x,
                   std::span<const std::int64_t> output_split_sizes = {},
                   std::span<const std::int64_t> input_split_sizes = {});

@@ -1,4 +1,4 @@
-// Errors of tensor parallelism's users; their texts are Megatron-LM's where it has one.
+// Errors for misuse of tensor parallelism, with Megatron-LM's texts where it has them.
 
 #pragma once
 
@@ -23,7 +23,7 @@ namespace kernbench::tp {
   throw CollectiveError("KB-T003", text);
 }
 
-// A state of the random numbers that is there already, or is not.
+// A named state of the random numbers that exists already, or does not exist.
 [[noreturn]] inline void wrong_rng_state(std::string_view text) {
   throw CollectiveError("KB-T004", text);
 }

@@ -21,7 +21,7 @@ bool is_driver(RuntimeContext& torch) {
   return torch.simulation().local().kind == FiberLocal::Kind::unbound;
 }
 
-// Ranks that make groups of their own must mean the same ones: the first to come says which.
+// Ranks that initialize themselves must agree on the layout: the first call of each round sets it.
 std::shared_ptr<const ParallelLayout> agreed_layout(RuntimeContext& torch, ParallelState& state,
                                                     const ModelParallelOptions& options) {
   std::vector<SharedParallelState::Initialization>& all = shared_state(torch).of_ranks;
@@ -43,7 +43,8 @@ std::shared_ptr<const ParallelLayout> agreed_layout(RuntimeContext& torch, Paral
   return layout;
 }
 
-// The rank's own.  Only members meet, so that a rank pays for its groups alone.
+// Makes the rank's own groups.  Only their members meet, so that a rank only pays for its own
+// groups.
 RankGroups make_groups_of_rank(RuntimeContext& torch, const ParallelLayout& layout) {
   const int rank = torch.simulation().local().rank;
   RankGroups groups;
@@ -59,7 +60,7 @@ RankGroups make_groups_of_rank(RuntimeContext& torch, const ParallelLayout& layo
   return groups;
 }
 
-// Of all ranks, by a single driver.
+// Makes the groups of all ranks, for a single driver.
 std::vector<RankGroups> make_groups_of_all(RuntimeContext& torch, const ParallelLayout& layout,
                                            int world_size) {
   RankGroups none;
@@ -76,7 +77,7 @@ std::vector<RankGroups> make_groups_of_all(RuntimeContext& torch, const Parallel
   return groups;
 }
 
-// What make_groups_of_all() has made, but for what the caller has destroyed by itself since.
+// Destroys what make_groups_of_all() has made, except groups that the caller has destroyed since.
 void destroy_groups_of_all(RuntimeContext& torch, const SharedParallelState& state) {
   for (std::size_t rank = 0; rank < state.groups.size(); ++rank) {
     for (std::size_t i = 0; i < kGroupKindCount; ++i) {
@@ -86,7 +87,7 @@ void destroy_groups_of_all(RuntimeContext& torch, const SharedParallelState& sta
       try {
         torch.distributed.destroy_process_group(state.groups[rank][i]);
       } catch (const CollectiveError& error) {
-        if (error.code() != "KB-R002") throw;  // it is gone
+        if (error.code() != "KB-R002") throw;  // destroyed already
       }
     }
   }

@@ -1,4 +1,4 @@
-// The groups of each rank, as parallel_state.h hands them out.
+// The groups of each rank, which parallel_state.h returns.
 
 #pragma once
 
@@ -15,46 +15,47 @@
 
 namespace kernbench::tp {
 
-// By GroupKind; of those that the rank is in none of: a non-member's.
+// A rank's groups by GroupKind; a non-member's group for kinds of which the rank is in no group.
 using RankGroups = std::array<distributed::ProcessGroup, kGroupKindCount>;
 
-// What a rank may have set in the place of what is so.
+// Values that a rank has set to override the actual ones.
 struct Override {
   std::optional<int> world_size;
   std::optional<int> rank;
 };
 
-// Of one rank; it begins and ends with its spawn().
+// The state of one rank, which lives as long as its spawn().
 struct ParallelState {
   std::shared_ptr<const ParallelLayout> layout;  // null: this rank has not initialized it
   RankGroups groups;
-  bool has_destroyed = false;    // so that what was made for all does not count
-  int initialization_count = 0;  // by this rank
+  bool has_destroyed = false;    // then the groups made for all do not count
+  int initialization_count = 0;  // calls by this rank
   std::array<Override, kGroupKindCount> overrides;
   Override virtual_pipeline;
   GlobalMemoryBuffer memory_buffer;
 };
 
-// Of all: what was initialized before spawn(), and what ranks of a spawn() agree on.
+// The state of all ranks: the groups initialized before spawn(), and the calls on which the ranks
+// of a spawn() agree.
 struct SharedParallelState : runtime::Attachment {
   struct Initialization {
-    int rank = 0;  // that came first
+    int rank = 0;  // the rank that called first
     std::shared_ptr<const ParallelLayout> layout;
   };
 
   void forget_ranks() override { of_ranks.clear(); }
 
-  std::shared_ptr<const ParallelLayout> layout;  // null: it was not, before spawn()
-  std::vector<RankGroups> groups;                // then, by global rank
-  std::vector<Initialization> of_ranks;          // a rank's n-th is compared with entry n
+  std::shared_ptr<const ParallelLayout> layout;  // null: not initialized before spawn()
+  std::vector<RankGroups> groups;                // if it was, by global rank
+  std::vector<Initialization> of_ranks;          // a rank's n-th call is compared with entry n
 };
 
-// The caller.  Throws CollectiveError KB-R012 inside a kernel, where `what` cannot be used.
+// The calling fiber.  Throws CollectiveError KB-R012, which names `what`, inside a kernel.
 const runtime::FiberLocal& caller_outside_kernels(RuntimeContext& torch, std::string_view what);
 // The caller's own state.  Throws CollectiveError KB-R012 inside a kernel.
 ParallelState& own_state(RuntimeContext& torch);
 
-// The layout that counts for the caller, and its groups; nullptr if there is none.
+// The layout in force for the caller; nullptr if there is none.
 const ParallelLayout* find_layout(RuntimeContext& torch);
 const RankGroups* find_groups(RuntimeContext& torch);
 

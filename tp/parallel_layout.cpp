@@ -41,13 +41,13 @@ bool is_of_embeddings(GroupKind kind) {
   return kind == GroupKind::embedding || kind == GroupKind::position_embedding;
 }
 
-// Of a pipeline's ranks.
+// The ranks of a pipeline, `stages`, that are in the embedding group of this kind.
 std::vector<int> with_embeddings(GroupKind kind, const std::vector<int>& stages) {
   if (kind == GroupKind::position_embedding || stages.size() == 1) return {stages.front()};
   return {stages.front(), stages.back()};
 }
 
-// Of the sizes that a model takes.  Their product may be more than there are ranks in any world.
+// The product of the model's sizes, which may exceed the number of ranks in any world.
 std::int64_t product(std::initializer_list<std::pair<std::string_view, int>> sizes) {
   std::int64_t result = 1;
   for (const auto& [name, size] : sizes) {

@@ -1,4 +1,4 @@
-// Which groups Megatron makes of the ranks (megatron.core.parallel_state).
+// The groups into which Megatron divides the ranks (megatron.core.parallel_state).
 
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace kernbench::tp {
 
-// The arguments of initialize_model_parallel(), with Megatron's names.  The data parallel size is
-// what remains of the world.
+// The arguments of initialize_model_parallel(), with Megatron's names.  The data parallel size
+// follows from them and the world size.
 struct ModelParallelOptions {
   int tensor_model_parallel_size = 1;
   int pipeline_model_parallel_size = 1;
@@ -26,10 +26,11 @@ struct ModelParallelOptions {
   friend bool operator==(const ModelParallelOptions&, const ModelParallelOptions&) = default;
 };
 
-// "tensor_model_parallel_size=2, ..., order=tp-cp-ep-dp-pp"; what has its default is left out.
+// "tensor_model_parallel_size=2, ..., order=tp-cp-ep-dp-pp"; arguments with default values are left
+// out.
 std::string to_string(const ModelParallelOptions& options);
 
-// In the order of their making.
+// In the order in which the groups are made.
 enum class GroupKind : std::uint8_t {
   data_with_context,
   data,
@@ -37,7 +38,7 @@ enum class GroupKind : std::uint8_t {
   model,  // tensor and pipeline
   tensor,
   pipeline,
-  embedding,           // the first and the last stage of a pipeline
+  embedding,           // the first and last stage of a pipeline
   position_embedding,  // the first
   tensor_data_context,
   tensor_data,
@@ -52,7 +53,7 @@ inline constexpr std::size_t kGroupKindCount = 16;
 
 struct GroupKindTraits {
   std::string_view description;  // "TENSOR_MODEL_PARALLEL_GROUP"
-  std::string_view token;        // of its dimensions; of embeddings: of what they are taken from
+  std::string_view token;        // its dimensions; embeddings: of the groups they are taken from
   bool is_of_experts;
   std::string_view name;  // in errors: "tensor model parallel group"
 };
@@ -68,7 +69,7 @@ class ParallelLayout {
   const ModelParallelOptions& options() const { return options_; }
 
   std::vector<std::vector<int>> groups(GroupKind kind) const;
-  // The one of them that `rank` is in; empty if it is in none.
+  // The ranks of the group that `rank` is in; empty if it is in none.
   std::vector<int> group_of(GroupKind kind, int rank) const;
 
  private:

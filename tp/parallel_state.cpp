@@ -13,7 +13,7 @@ namespace {
   wrong_order(fmt::format("{} is not initialized", traits_of(kind).name));
 }
 
-// A non-member's if the caller is in none of that kind.
+// The caller's group of that kind; a non-member's if the caller is in none.
 const ProcessGroup& group_or_none(RuntimeContext& torch, GroupKind kind) {
   const RankGroups* const groups = find_groups(torch);
   if (groups == nullptr) not_initialized(kind);
@@ -48,7 +48,7 @@ GroupKind data_kind(bool with_context_parallel) {
   return with_context_parallel ? GroupKind::data_with_context : GroupKind::data;
 }
 
-// The rank of the stage that is so many behind the caller's, round and round.
+// The global rank `distance` stages after the caller's, wrapping around.
 int pipeline_neighbour(RuntimeContext& torch, int distance) {
   const std::vector<int>& stages = group_of(torch, GroupKind::pipeline).ranks();
   const int count = static_cast<int>(stages.size());
@@ -66,7 +66,7 @@ bool is_initialized(RuntimeContext& torch) {
   return find_groups(torch) != nullptr;
 }
 
-// All groups are made together.
+// All groups are made together, so one check suffices.
 bool model_parallel_is_initialized(RuntimeContext& torch) {
   return is_initialized(torch);
 }

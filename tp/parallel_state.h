@@ -1,12 +1,12 @@
 // megatron.core.parallel_state: which groups of ranks share a layer, a stage, a batch.
 //
-// State is kept with the context, for each rank by itself (ADR-0132): two contexts, and two ranks,
-// do not know of each other's.  initialize_model_parallel() is called once before spawn(), for all
-// ranks, or once by every rank; what a rank has done ends with its spawn().
+// The state is kept per context and per rank (ADR-0132).  initialize_model_parallel() is called
+// once before spawn(), for all ranks, or once by every rank; the state set by a rank ends with its
+// spawn().
 //
 // All functions throw CollectiveError KB-T002 if the caller has not been initialized, in Megatron's
-// words ("tensor model parallel group is not initialized"), and KB-R012 inside a kernel.  Code that
-// is no rank is answered as rank 0 (a single driver).
+// words ("tensor model parallel group is not initialized"), and KB-R012 inside a kernel.  Code
+// outside of ranks (a single driver) gets the answers of rank 0.
 
 #pragma once
 
@@ -23,14 +23,13 @@ using distributed::ProcessGroup;
 using OptionalGroup = std::optional<ProcessGroup>;
 
 // Makes the groups, collectively over the world: Megatron's initialize_model_parallel().
-// torch.distributed must be initialized (CollectiveError KB-R002).  Nothing is sent, and no time
-// passes.
-// Throws CollectiveError KB-T002 "data parallel group is already initialized"
+// torch.distributed must be initialized (CollectiveError KB-R002).  It sends nothing and takes no
+// simulated time.  Throws CollectiveError KB-T002 "data parallel group is already initialized"
 //                        KB-T003 sizes or an order that do not fit the world, in Megatron's words
 //        CollectiveMismatchError KB-C001 if another rank called it with other arguments
 void initialize_model_parallel(RuntimeContext& torch, const ModelParallelOptions& options = {});
 
-// Forgets the caller's groups and whatever it has set: of code that is no rank, for all ranks.
+// Drops the caller's groups and overrides; if called outside of ranks, the groups of all ranks.
 void destroy_model_parallel(RuntimeContext& torch);
 
 // Whether the caller has a data parallel group.
@@ -42,7 +41,7 @@ bool model_parallel_is_initialized(RuntimeContext& torch);
 
 ProcessGroup get_model_parallel_group(RuntimeContext& torch);  // tensor and pipeline
 ProcessGroup get_tensor_model_parallel_group(RuntimeContext& torch);
-// `group`, or if there is none the one above.
+// `group`, or get_tensor_model_parallel_group() if it is empty.
 ProcessGroup group_or_tensor_model_parallel(RuntimeContext& torch, const OptionalGroup& group);
 ProcessGroup get_pipeline_model_parallel_group(RuntimeContext& torch);
 ProcessGroup get_data_parallel_group(RuntimeContext& torch, bool with_context_parallel = false);
@@ -55,7 +54,7 @@ ProcessGroup get_expert_tensor_parallel_group(RuntimeContext& torch);
 ProcessGroup get_expert_tensor_and_model_parallel_group(RuntimeContext& torch);
 ProcessGroup get_expert_tensor_model_pipeline_parallel_group(RuntimeContext& torch);
 ProcessGroup get_expert_data_parallel_group(RuntimeContext& torch);
-// These two are groups of the first and last stages: "... is not initialized" elsewhere.
+// These two exist on the first and last stages only: "... is not initialized" elsewhere.
 ProcessGroup get_embedding_group(RuntimeContext& torch);
 ProcessGroup get_position_embedding_group(RuntimeContext& torch);
 
@@ -81,18 +80,19 @@ int get_expert_data_parallel_rank(RuntimeContext& torch);
 // Global ranks.
 
 std::vector<int> get_context_parallel_global_ranks(RuntimeContext& torch);
-// The first of the caller's group.
+// The first global rank of the caller's group.
 int get_tensor_model_parallel_src_rank(RuntimeContext& torch);
 int get_model_parallel_src_rank(RuntimeContext& torch);
 int get_data_parallel_src_rank(RuntimeContext& torch, bool with_context_parallel = false);
-// Of the caller's pipeline; next and prev go round.
+// Global ranks of the caller's pipeline; next and prev wrap around.
 int get_pipeline_model_parallel_first_rank(RuntimeContext& torch);
 int get_pipeline_model_parallel_last_rank(RuntimeContext& torch);
 int get_pipeline_model_parallel_next_rank(RuntimeContext& torch);
 int get_pipeline_model_parallel_prev_rank(RuntimeContext& torch);
 
-// Stages.  With ignore_virtual = false, of the interleaved schedule: the first, or last, of the
-// virtual stages too; `vp_stage` is the virtual stage in question, by default the one that was set.
+// True on the first, or last, stage.  With ignore_virtual = false (interleaved schedule) the
+// virtual stage must be the first, or last, too; `vp_stage` is that stage, by default the one that
+// was set.
 
 bool is_pipeline_first_stage(RuntimeContext& torch, bool ignore_virtual = true,
                              std::optional<int> vp_stage = std::nullopt);
@@ -105,7 +105,8 @@ bool is_rank_in_position_embedding_group(RuntimeContext& torch);
 std::optional<int> get_virtual_pipeline_model_parallel_world_size(RuntimeContext& torch);
 std::optional<int> get_virtual_pipeline_model_parallel_rank(RuntimeContext& torch);
 
-// What the caller's getters are to say from now on, initialized or not; nullopt: what is so.
+// Overrides what the caller's getters return from now on, initialized or not; nullopt: the actual
+// value.
 
 void set_tensor_model_parallel_world_size(RuntimeContext& torch, std::optional<int> world_size);
 void set_tensor_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
@@ -120,7 +121,7 @@ void set_virtual_pipeline_model_parallel_world_size(RuntimeContext& torch,
                                                     std::optional<int> world_size);
 void set_virtual_pipeline_model_parallel_rank(RuntimeContext& torch, std::optional<int> rank);
 
-// The caller's memory for what is needed for a short while; it goes with the groups.
+// The caller's memory for short-lived tensors; it is destroyed with the groups.
 GlobalMemoryBuffer& get_global_memory_buffer(RuntimeContext& torch);
 
 }  // namespace kernbench::tp

@@ -8,8 +8,8 @@
 namespace kernbench::tp {
 
 // numerator / denominator, which must be exact (Megatron's divide()).
-// Throws CollectiveError KB-T001, in Megatron's words, "12 is not divisible by 5", and if it is
-// given what they are: "12 is not divisible by 5: out_features of 'fc1', the ranks of its group".
+// Throws CollectiveError KB-T001 in Megatron's words, "12 is not divisible by 5", followed by
+// `what` if given: "12 is not divisible by 5: out_features of 'fc1', the ranks of its group".
 std::int64_t divide(std::int64_t numerator, std::int64_t denominator, std::string_view what = {});
 
 // Rows [begin, end) of a vocabulary.
@@ -19,16 +19,17 @@ struct VocabRange {
   friend bool operator==(const VocabRange&, const VocabRange&) = default;
 };
 
-// The part of `rank` (VocabUtility.vocab_range_from_per_partition_vocab_size).
+// The words of `rank` (VocabUtility.vocab_range_from_per_partition_vocab_size).
 VocabRange vocab_range_from_per_partition_vocab_size(std::int64_t per_partition_vocab_size,
                                                      int rank);
 
-// The same from the whole (VocabUtility.vocab_range_from_global_vocab_size).  Throws as divide().
+// The words of `rank`, from the size of the whole vocabulary
+// (VocabUtility.vocab_range_from_global_vocab_size).  Throws like divide().
 VocabRange vocab_range_from_global_vocab_size(std::int64_t global_vocab_size, int rank,
                                               int world_size);
 
-// The vocabulary with words added at its end, so that ranks can share it: a multiple of
-// make_vocab_size_divisible_by * world_size (Megatron's _vocab_size_with_padding).
+// The size of the vocabulary with words added so that ranks can share it: rounded up to a multiple
+// of make_vocab_size_divisible_by * world_size (Megatron's _vocab_size_with_padding).
 std::int64_t padded_vocab_size(std::int64_t vocab_size, int world_size,
                                std::int64_t make_vocab_size_divisible_by = 128);
 

@@ -18,7 +18,7 @@ namespace kernbench::tp {
 
 namespace {
 
-// Whether nothing is to be done: there is one rank, and the tensor is no sum of holders.
+// True if nothing has to be done: the group has one rank, and x is not partial.
 bool is_whole(RuntimeContext& torch, const Tensor& x, const CallGroup& group) {
   return torch.distributed.get_world_size(group.group) == 1 && !ops::placement_of(x).is_partial();
 }
@@ -27,7 +27,7 @@ std::size_t last_dim(const Tensor& x) {
   return x.shape().rank() - 1;
 }
 
-// Like x, of another shape, and no sum of holders.
+// An empty tensor with x's type and placement but another shape; replicated where x is partial.
 Tensor result_like(const Tensor& x, std::string_view name, const Shape& shape) {
   return ops::make_like(x, name, shape, x.dtype(), ops::gradient_placement(ops::placement_of(x)));
 }
@@ -42,7 +42,7 @@ std::int64_t part_of_first_dim(const Tensor& x, int world_size) {
   return x.shape()[0] / world_size;
 }
 
-// Its parts along the last dimension, one for each rank.
+// The parts of x along its last dimension, one for each rank.
 std::vector<Tensor> parts_along_last_dim(const Tensor& x, int world_size) {
   const std::int64_t size = divide(x.shape()[last_dim(x)], world_size);
   std::vector<Tensor> parts;

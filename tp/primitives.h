@@ -1,10 +1,9 @@
-// What the mappings are made of: communication over a group that records nothing, so that it can be
-// used in forward and in backward (the functions with an underscore of
-// megatron.core.tensor_parallel.mappings).
+// The primitives of the mappings: communication over a group without autograd, for use in forward
+// and in backward (the functions with an underscore of megatron.core.tensor_parallel.mappings).
 //
-// "First" and "last" are dimensions of the tensor.  In a group of one rank all give x itself; but
-// what communicates makes a sum over holders inside the device (partial) whole there too.  Sizes
-// that the group does not divide are refused in Megatron's words (CollectiveError KB-T001).
+// "First" and "last" are dimensions of the tensor.  In a group of one rank all return x itself, but
+// those that communicate also sum an x that is partial inside the device.  Sizes that the group
+// does not divide are refused in Megatron's words (CollectiveError KB-T001).
 
 #pragma once
 
@@ -15,10 +14,10 @@
 
 namespace kernbench::tp {
 
-// A tensor whose elements may be on their way.
+// A tensor that a collective may still be writing.
 struct Pending {
   Tensor tensor;
-  distributed::Work work = {};  // none: they are there
+  distributed::Work work = {};  // none: the elements are complete
 
   // Waits for them.
   const Tensor& wait() const {
@@ -31,7 +30,8 @@ enum class Issue : bool { blocking, async };
 
 // The sum over ranks.
 Tensor reduce(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
-// Of what the caller needs no more: in its memory, unless there are other handles to that.
+// Like reduce(), for an x that the caller no longer needs: the sum reuses x's memory unless there
+// are other handles to it.
 Pending reduce_consumed(RuntimeContext& torch, const Tensor& x, const CallGroup& group,
                         Issue issue);
 
@@ -39,11 +39,11 @@ Pending reduce_consumed(RuntimeContext& torch, const Tensor& x, const CallGroup&
 Tensor split_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 Tensor split_along_last_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 
-// All ranks' x, one after the other.
+// The concatenation of all ranks' x.
 Tensor gather_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 Pending gather_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group,
                                Issue issue);
-// Likewise, and not cut along that dimension inside the device either.
+// Likewise; the result is also not cut along that dimension inside the device.
 Tensor gather_whole_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 Tensor gather_along_last_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 
@@ -55,14 +55,14 @@ Pending reduce_scatter_along_first_dim(RuntimeContext& torch, const Tensor& x,
 Tensor reduce_scatter_along_last_dim(RuntimeContext& torch, const Tensor& x,
                                      const CallGroup& group);
 
-// Parts of the first dimension, of these sizes, exchanged: part r goes to rank r.  No sizes: equal
-// ones.
+// Exchanges parts of the first dimension: part r goes to rank r.  The parts have the given sizes,
+// or equal sizes if none are given.
 Tensor exchange_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group,
                                 std::span<const std::int64_t> output_split_sizes = {},
                                 std::span<const std::int64_t> input_split_sizes = {});
 
-// This rank's part of the elements of x, row by row, and the whole again, flat (Megatron's
-// split_tensor_into_1d_equal_chunks and gather_split_1d_tensor).
+// This rank's part of the elements of x, row by row, and the inverse: all parts as a flat tensor
+// (Megatron's split_tensor_into_1d_equal_chunks and gather_split_1d_tensor).
 Tensor split_tensor_into_1d_equal_chunks(RuntimeContext& torch, const Tensor& x,
                                          const CallGroup& group);
 Tensor gather_split_1d_tensor(RuntimeContext& torch, const Tensor& x, const CallGroup& group);

@@ -1,8 +1,8 @@
-// megatron.core.tensor_parallel.random: named states of the random numbers, of which some are equal
-// on all ranks of a tensor parallel group and some are not.  State is kept for each rank by itself.
+// megatron.core.tensor_parallel.random: named states of the random numbers, some of them equal on
+// all ranks of a tensor parallel group, others not.  State is kept per rank.
 //
-// Random numbers are drawn by the host, to initialize weights: not inside a kernel (CollectiveError
-// KB-R012).
+// The host draws random numbers to initialize weights; drawing inside a kernel is an error
+// (CollectiveError KB-R012).
 
 #pragma once
 
@@ -25,8 +25,8 @@ inline constexpr std::string_view kDataParallelRng = "data-parallel-rng";
 
 class RNGStatesTracker;
 
-// While it lives, the default generator stands at a named state, which goes on from where it is
-// left.  Forks nest.
+// While it lives, the default generator draws from a named state; that state then keeps its
+// position.  Forks nest.
 class [[nodiscard]] RNGFork {
  public:
   RNGFork(RNGStatesTracker& tracker, std::string name);
@@ -45,7 +45,7 @@ class RNGStatesTracker {
  public:
   using States = std::map<std::string, Generator, std::less<>>;
 
-  // Its forks set this generator.
+  // Forks switch the state of `default_generator`.
   explicit RNGStatesTracker(Generator& default_generator) : default_generator_(default_generator) {}
   RNGStatesTracker(const RNGStatesTracker&) = delete;
   RNGStatesTracker& operator=(const RNGStatesTracker&) = delete;
@@ -53,7 +53,7 @@ class RNGStatesTracker {
   bool is_initialized() const { return is_initialized_; }  // a state was added, or states were set
   void reset();
 
-  // Copies, to go back to them later.
+  // Copies of the states, for set_states() later.
   States get_states() const { return states_; }
   void set_states(States states);
 
@@ -75,19 +75,18 @@ class RNGStatesTracker {
 // The caller's (get_cuda_rng_tracker).
 RNGStatesTracker& get_rng_tracker(RuntimeContext& torch);
 
-// The generator that the caller draws from; layers do for their weights.  Until a seed is set all
-// ranks' are equal.
+// The generator from which the caller, and layers for their weights, draw.  Until a seed is set,
+// all ranks' generators are equal.
 Generator& default_generator(RuntimeContext& torch);
 
-// Ranks to take in the place of the caller's.
+// Ranks to use instead of the caller's.
 struct ModelParallelSeedOptions {
   std::optional<int> tp_rank = std::nullopt;
   std::optional<int> ep_rank = std::nullopt;
   std::optional<int> etp_rank = std::nullopt;
 };
 
-// Seeds the caller's generators (model_parallel_cuda_manual_seed); the states of before are
-// dropped.
+// Seeds the caller's generators (model_parallel_cuda_manual_seed) and drops earlier states.
 //   default and data-parallel-rng  seed                                   equal in data parallelism
 //   model-parallel-rng             seed + 2718 + tp_rank
 //   expert-parallel-rng            seed + 1024 + 100 * ep_rank + etp_rank

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kNames = {"tp", "cp", "ep", "dp", "pp"};
 
-// "dp-cp" as its parts, in small letters.
+// The parts of "dp-cp", in lower case.
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
@@ -73,7 +73,7 @@ RankGenerator::RankGenerator(const ParallelSizes& sizes, std::string_view order)
   }
 }
 
-// The dimensions that the token names, or the others; in order.
+// The dimensions that the token names, or all others, in `order`.
 std::vector<RankGenerator::Dimension> RankGenerator::along(std::string_view token,
                                                            bool wanted) const {
   const std::vector<std::string> names = split(token);
@@ -86,7 +86,8 @@ std::vector<RankGenerator::Dimension> RankGenerator::along(std::string_view toke
   return chosen;
 }
 
-// The numbers of the points of a grid, seen from its first; the first dimension varies fastest.
+// The ranks of all points of a grid relative to its first point; the first dimension varies
+// fastest.
 std::vector<int> RankGenerator::offsets(std::span<const Dimension> dimensions) {
   std::vector<int> points = {0};
   for (const Dimension& dimension : dimensions) {

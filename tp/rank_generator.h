@@ -1,4 +1,4 @@
-// How ranks are numbered along the dimensions of parallelism (megatron.core.parallel_state.
+// The numbering of ranks along the dimensions of parallelism (megatron.core.parallel_state.
 // RankGenerator).
 
 #pragma once
@@ -13,7 +13,7 @@ namespace kernbench::tp {
 // Megatron's default: the tensor parallel rank varies fastest, the pipeline stage slowest.
 inline constexpr std::string_view kDefaultOrder = "tp-cp-ep-dp-pp";
 
-// How many ranks there are along tensor, expert, data, pipeline and context parallelism.
+// The number of ranks along tensor, expert, data, pipeline and context parallelism.
 struct ParallelSizes {
   int tp = 1;
   int ep = 1;
@@ -26,9 +26,9 @@ struct ParallelSizes {
 //   rank = tp + size(tp) * (cp + size(cp) * (ep + ...))   for "tp-cp-ep-dp-pp"
 class RankGenerator {
  public:
-  // `order` names dimensions, in any case of letters; one that it leaves out must have size 1.
-  // Throws CollectiveError KB-T003 otherwise, and for a size below 1 or a name that is unknown or
-  // comes twice.
+  // `order` names dimensions, in upper or lower case; a dimension that it leaves out must have size
+  // 1.  Throws CollectiveError KB-T003 if it has not, for a size below 1, and for a name that is
+  // unknown or repeated.
   explicit RankGenerator(const ParallelSizes& sizes, std::string_view order = kDefaultOrder);
 
   int world_size() const { return world_size_; }
@@ -38,7 +38,7 @@ class RankGenerator {
   // Throws CollectiveError KB-T003 if the token names no dimension.
   std::vector<std::vector<int>> get_ranks(std::string_view token) const;
 
-  // The one of these groups that `rank` is in, without making the others.
+  // The group of get_ranks(token) that `rank` is in, without making the others.
   // REQUIRES: 0 <= rank < world_size()
   std::vector<int> group_of(std::string_view token, int rank) const;
 

@@ -44,7 +44,7 @@ std::vector<Parameter> RowParallelLinear::parameters() const {
   return bias.defined() ? std::vector{weight, bias} : std::vector{weight};
 }
 
-// The PEs that share the weight's rows share the columns of x likewise.
+// The PEs that share the weight's rows share x's columns in the same way.
 Tensor RowParallelLinear::own_columns(const Tensor& x, Location location) const {
   torch_.check_on_device(x, options_.name);
   const auto columns = ops::by_level(ops::placement_of(weight), [&](const ops::Level& level) {

@@ -16,17 +16,17 @@ namespace kernbench::tp {
 struct RowParallelLinearOptions {
   std::int64_t in_features = 0;  // of all ranks together
   std::int64_t out_features = 0;
-  bool bias = true;                // 0 at first
-  bool input_is_parallel = true;   // each rank has its part of x; else it takes it out of all of x
+  bool bias = true;                // initialized to 0
+  bool input_is_parallel = true;   // x is this rank's part; else the whole x
   bool skip_bias_add = false;      // forward_with_bias() returns the bias, to be added elsewhere
   bool sequence_parallel = false;  // each rank gets a part of the output's first dimension
   int stride = 1;
   InitMethod init_method = init_method_normal(0.02);
   bool perform_initialization = true;
   DType dtype = DType::f16;
-  // The PEs of the device that share the rank's part, row-wise: the first so many of the first so
-  // many cubes.  The input is column-wise on them, as a ColumnParallelLinear's output is
-  // (ADR-0133); input_is_parallel = false: replicated.
+  // The PEs of the device that share the rank's part, row-wise: the first num_pes PEs of the first
+  // num_cubes cubes.  The input is cut column-wise over them, like a ColumnParallelLinear's output
+  // (ADR-0133); with input_is_parallel = false it is replicated.
   int num_cubes = 1;
   int num_pes = 1;
   OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
@@ -52,7 +52,7 @@ class RowParallelLinear {
 
   // y.
   Tensor forward(const Tensor& x, Location location = Location::current()) const;
-  // y, and with skip_bias_add the bias that it lacks.
+  // y, and with skip_bias_add the bias, which is then not added to y.
   std::pair<Tensor, Tensor> forward_with_bias(const Tensor& x,
                                               Location location = Location::current()) const;
 
@@ -60,7 +60,7 @@ class RowParallelLinear {
   std::vector<Parameter> parameters() const;
 
   Parameter weight;
-  Parameter bias;  // undefined if there is none
+  Parameter bias;  // undefined without bias
 
  private:
   Tensor own_columns(const Tensor& x, Location location) const;
@@ -71,10 +71,10 @@ class RowParallelLinear {
   const bool is_sequence_parallel_;
 };
 
-// Makes the gradients of those parameters whole that are sums over this rank's tokens
-// (Parameter::sequence_parallel): one all_reduce for each that has one, after every backward of a
-// step, and once (_allreduce_non_tensor_model_parallel_grads of megatron's finalize_model_grads).
-// `group`: none: the caller's tensor model parallel group.
+// Sums the gradients of the parameters with Parameter::sequence_parallel over the ranks: one
+// all_reduce for each that has a gradient.  Call it once per step, after its last backward
+// (_allreduce_non_tensor_model_parallel_grads of megatron's finalize_model_grads).  `group`: by
+// default the caller's tensor model parallel group.
 void allreduce_sequence_parallel_gradients(RuntimeContext& torch,
                                            const std::vector<Parameter>& parameters,
                                            const OptionalCallGroup& group = Location::current());

@@ -13,7 +13,7 @@ namespace {
 using ops::Level;
 using ops::LocalPart;
 
-// A rectangle of rows that lie `pitch` apart.
+// Rows of a matrix whose begins lie `pitch` elements apart.
 struct PitchedRows {
   tl::Pointer begin;
   std::int64_t pitch = 0;
@@ -43,7 +43,8 @@ Corner corner_of(const LocalPart& part) {
   return corner;
 }
 
-// `takes_all`: of that dimension.
+// True if every holder of the result has the source elements.  `takes_all`: the slice covers the
+// whole dimension `dim`.
 bool can_slice(const Level& x, const Level& result, std::size_t dim, bool takes_all) {
   if (x.is_partial() || result.is_partial()) return x == result;
   return x.is_replicate() || (x == result && (takes_all || x.dimension != dim));

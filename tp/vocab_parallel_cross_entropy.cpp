@@ -18,7 +18,7 @@ namespace {
 using autograd::SavedTensor;
 using ops::LocalPart;
 
-// This rank's part of the vocabulary, and how much of the loss is of the other words.
+// This rank's part of the vocabulary, and the weight of the other words in the loss.
 struct Vocabulary {
   VocabRange own;
   double smoothing = 0;  // s
@@ -31,12 +31,12 @@ struct Rows {
   std::int64_t count = 0;
 };
 
-// A PE's logits, and what there is for each of their rows.
+// A PE's logits, with the tensors that have one element per row.
 class RowsOnPe {
  public:
   RowsOnPe(tl::Context& tl, const Tensor& logits) : tl_(tl), logits_(ops::local_part(logits, tl)) {}
 
-  // As many rows at a time as a block has.
+  // Visits the rows block by block.
   template <class Visit>
   void for_each_block(Visit visit) const {
     ops::for_each_row_block(tl_, logits_, [&](std::int64_t first, std::int64_t count) {
@@ -50,14 +50,14 @@ class RowsOnPe {
                              {rows.count, logits_.columns}, logits_.data.dtype()),
                     DType::f32);
   }
-  // [count, 1] of one f32 for each row.
+  // One f32 for each row, as [count, 1].
   tl::Tensor load_each(const Tensor& of_rows, const Rows& rows) const {
     return tl_.load(ops::local_part(of_rows, tl_).data + rows.first, {rows.count, 1}, DType::f32);
   }
   void store_each(const Tensor& of_rows, const Rows& rows, const tl::Tensor& values) const {
     tl_.store(ops::local_part(of_rows, tl_).data + rows.first, values);
   }
-  // 1 where a column is the row's target, which it may be on another rank.
+  // 1 where a column is the row's target, else 0; a target on another rank matches no column.
   tl::Tensor is_target(const Tensor& target, const Rows& rows, const VocabRange& own) const {
     const tl::Tensor words = tl_.reshape(tl_.arange(own.begin, own.end), {1, own.end - own.begin});
     return load_each(target, rows) == words;
@@ -90,7 +90,7 @@ Tensor largest_logits(const Tensor& logits, const Tensor& target) {
 }
 
 struct Sums {
-  Tensor picked;  // (1 - s) x[target] + s / V sum(x), of x less the largest
+  Tensor picked;  // (1 - s) x[target] + s / V sum(x), where x is relative to the row's maximum
   Tensor exponentials;
 };
 

@@ -10,9 +10,9 @@
 namespace kernbench::tp {
 
 struct VocabParallelCrossEntropyOptions {
-  double label_smoothing = 0;  // from 0 to below 1: spread evenly over the other words
-  // Of all ranks together.  If it is given, logits that are not this rank's part of it are refused:
-  // of logits that were gathered the loss would be log(W) too large, which nobody can see.
+  double label_smoothing = 0;  // in [0, 1): spread evenly over the other words
+  // Of all ranks together.  If given, logits of another size than this rank's part are refused: for
+  // gathered logits the loss would silently be log(W) too large.
   std::optional<std::int64_t> vocab_size = std::nullopt;
   OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
 };
@@ -22,19 +22,19 @@ struct VocabParallelCrossEntropyOptions {
 // with x over the whole vocabulary V and s = label_smoothing V / (V - 1), as Megatron defines it.
 // (Megatron itself takes V and the mean of each rank's part, so that its ranks differ: ADR-0134.)
 //
-//   logits  [..., V / W]  this rank's words [r V / W, (r + 1) V / W); they stay as they are
+//   logits  [..., V / W]  this rank's words [r V / W, (r + 1) V / W); not modified
 //   target  [...]         numbers of words in f32, the same on all ranks
 //   loss    [...]         f32, the same on all ranks
 //
-// A target that is no word picks nothing of x - max(x), as in Megatron: without smoothing its loss
-// is log(sum(exp(x - max(x)))).  Callers mask it.
+// A target that is no word contributes 0 instead of x[target] - max(x), as in Megatron: without
+// smoothing its loss is log(sum(exp(x - max(x)))).  Callers mask such targets.
 //
-// Communication: forward three all_reduces of [...]: of the maxima, of x[target] with what
-// smoothing adds, of the sums of exponentials.  Backward none.
+// Communication: forward three all_reduces of [...]: of the maxima, of x[target] plus the term of
+// smoothing, and of the sums of exponentials.  Backward none.
 //
-// Inside the device each token's logits are on one PE, in its scratch as a whole; tokens may be cut
-// along the first dimension.  Throws CollectiveError KB-T006 for shapes, types or a vocabulary that
-// do not fit, DeviceError KB-F003 for other placements.
+// Inside the device, all of a token's logits are on one PE and must fit its scratch; tokens may be
+// cut along the first dimension.  Throws CollectiveError KB-T006 for shapes, types or a vocabulary
+// that do not fit, DeviceError KB-F003 for other placements.
 Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
                                     const Tensor& target,
                                     const VocabParallelCrossEntropyOptions& options = {},

@@ -16,12 +16,12 @@ namespace kernbench::tp {
 struct VocabParallelEmbeddingOptions {
   std::int64_t num_embeddings = 0;  // of all ranks together; padded_vocab_size() divides
   std::int64_t embedding_dim = 0;
-  // The output is [s, b, h], of which each rank gets a part of s.
+  // The output is transposed to [s, b, h], and each rank gets a part of s.
   bool reduce_scatter_embeddings = false;
   InitMethod init_method = init_method_normal(0.02);
   bool perform_initialization = true;
   DType dtype = DType::f16;
-  // The PEs of the device that share the rank's words: the first so many of the first so many
+  // The PEs of the device that share the rank's words: the first num_pes PEs of the first num_cubes
   // cubes.  The ids are replicated on them.
   int num_cubes = 1;
   int num_pes = 1;
@@ -29,8 +29,8 @@ struct VocabParallelEmbeddingOptions {
   std::string name = "vocab_parallel_embedding";
 };
 
-// Rows of a table of words, which is cut over the W ranks of a group.  A word that another rank has
-// is looked up as zeros; their sum is the row.
+// Looks up rows of a table of words, which is cut over the W ranks of a group.  A rank looks up
+// words of other ranks as zeros, so that the sum over ranks is the row.
 //
 //   ids     [b, s]            numbers of words in f32, the same on all ranks
 //   weight  [words / W, h]    this rank's words, vocab_range()

@@ -1,4 +1,4 @@
-// What users of the layers are warned of, on standard error.
+// Warnings for users of the layers, on standard error.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace kernbench::tp {
 
-// KB-T007, in Megatron's words: that a layer's sequence_parallel is off, in a group of one rank.
-// Once in a context.
+// Warns with KB-T007, in Megatron's words, that a layer's sequence_parallel is off in a group of
+// one rank; once per context.
 void warn_if_not_sequence_parallel(RuntimeContext& torch, std::string_view layer, int world_size);
 
 }  // namespace kernbench::tp

@@ -28,7 +28,7 @@ Shape shape_of_part(const Shape& whole, const WeightPartition& partition,
   return Shape(sizes);
 }
 
-// The rank's chunks, one after the other.
+// The runs of elements that make up the rank's chunks, in order.
 std::vector<ElementRun> runs_of(const Shape& whole, const WeightPartition& partition) {
   const auto dim = static_cast<std::size_t>(partition.dim);
   const std::int64_t chunks = std::int64_t{partition.world_size} * partition.stride;

@@ -1,4 +1,5 @@
-// How layers get their first weights (megatron.core.utils, and layers with use_cpu_initialization).
+// Initialization of the layers' weights (megatron.core.utils, and layers with
+// use_cpu_initialization).
 
 #pragma once
 
@@ -17,18 +18,18 @@
 
 namespace kernbench::tp {
 
-// A stretch of the elements of a weight, row by row.
+// A contiguous stretch of a weight's elements, row by row.
 struct ElementRun {
   std::int64_t begin = 0;
   std::int64_t size = 0;
 };
 
-// How the first elements of a weight are drawn from a generator.
+// How the initial elements of a weight are drawn from a generator.
 class InitMethod {
  public:
-  // All elements of a whole weight of this shape, row by row, whatever part of it a rank has.
+  // Draws all elements of a whole weight of this shape, row by row, whatever part of it a rank has.
   using Whole = std::function<std::vector<float>(const Shape& shape, Generator& generator)>;
-  // The next element, of one number of the generator or of none.
+  // Draws the next element, from one number of the generator or from none.
   using Next = std::function<float(Generator& generator)>;
 
   // A callable as Whole says.
@@ -36,13 +37,14 @@ class InitMethod {
   requires std::is_invocable_r_v < std::vector<float>, Function,
   const Shape&, Generator& > InitMethod(Function whole)
       : whole_(std::move(whole)) {}  // NOLINT(google-explicit-constructor)
-  // Each element by itself: a rank draws its own alone.  `numbers`: of the generator, 0 or 1.
+  // Draws each element independently, so that a rank draws only its own.  `numbers`: how many
+  // numbers of the generator an element takes, 0 or 1.
   static InitMethod by_element(std::function<Next(const Shape& shape)> next, int numbers = 1);
 
   // The elements of a whole weight of this shape.  Throws CollectiveError KB-T006 if a Whole gives
   // another number of them.
   std::vector<float> operator()(const Shape& shape, Generator& generator) const;
-  // Those of the runs alone; the generator goes on as if all were drawn.
+  // The elements of the runs alone; the generator advances as if all were drawn.
   std::vector<float> operator()(const Shape& shape, Generator& generator,
                                 std::span<const ElementRun> runs) const;
 
@@ -54,13 +56,14 @@ class InitMethod {
   int numbers_ = 1;
 };
 
-// Of mean 0 and standard deviation sigma.
+// Normal, with mean 0 and standard deviation sigma.
 InitMethod init_method_normal(double sigma);
-// Likewise, with sigma / sqrt(2 num_layers): for what is added to the residual stream.
+// Normal, with standard deviation sigma / sqrt(2 num_layers): for layers that add to the residual
+// stream.
 InitMethod scaled_init_method_normal(double sigma, int num_layers);
-// Between -bound and bound with bound = sqrt(6 / (rows + columns)), for a matrix.
+// Uniform between -bound and bound with bound = sqrt(6 / (rows + columns)), for a matrix.
 InitMethod xavier_uniform();
-// The same number everywhere.
+// The same number for all elements.
 InitMethod init_method_constant(double value);
 
 // A part of a whole weight: its `partition_dim` (0 or 1 of a matrix, 0 of a vector) is cut in
@@ -72,29 +75,29 @@ struct WeightPartition {
   int stride = 1;
 };
 
-// How a weight is made.
+// Options for making a weight.
 struct WeightOptions {
   DType dtype = DType::f16;
   DPPolicy dp = DPPolicy::replicated();
   std::string name = {};
-  std::string_view cut_option = {};    // of the layer, that says the size that is cut
-  bool perform_initialization = true;  // else its elements are NaN until they are written
+  std::string_view cut_option = {};    // the layer's option for the size that is cut
+  bool perform_initialization = true;  // false: NaN until written
 };
 
-// The rank's part of a weight of shape `whole`, which requires a gradient: those elements that its
-// default generator (random.h) has for them in the whole weight.  If ranks' generators are equal,
-// the weights do not depend on how many ranks share them, bit for bit (ADR-0134).  In no simulated
-// time.
-// Throws CollectiveError KB-T001 if the dimension cannot be cut so, KB-T006 if the method gives
-// another number of elements than the whole has.
+// The rank's part of a weight of shape `whole`, which requires a gradient.  Its elements are those
+// that the rank's default generator (random.h) draws for these places of the whole weight, so if
+// all ranks' generators are equal, the whole weight is the same for any number of ranks, bit for
+// bit (ADR-0134).  It takes no simulated time.  Throws CollectiveError KB-T001 if the dimension
+// cannot be cut so, KB-T006 if the method gives another number of elements than the whole has.
 Parameter make_weight(RuntimeContext& torch, const Shape& whole, const WeightPartition& partition,
                       const InitMethod& init_method, const WeightOptions& options);
 
-// The same with all elements 0, as biases begin; nothing is drawn.
+// Likewise with all elements 0, the initial value of biases; nothing is drawn.
 Parameter make_bias(RuntimeContext& torch, const Shape& whole, const WeightPartition& partition,
                     const WeightOptions& options);
 
-// [rows, columns] cut along one of them, on the first PEs of a device (ADR-0026).
+// The placement of [rows, columns] cut along one dimension over the first PEs of a device
+// (ADR-0026).
 DPPolicy policy_over_pes(Shard shard, int num_cubes, int num_pes);
 
 }  // namespace kernbench::tp
