@@ -110,7 +110,7 @@ class Bench {
 
   // Prints text for people.  If a bench prints nothing, its rows are printed as a table.
   void print(std::string_view text);
-  // Prints a line of the head: "# algorithm intercube_allreduce".
+  // Prints a line of the head: "#   algorithm     intercube_allreduce".
   void note(std::string_view what, std::string_view text);
   Console& console();
 

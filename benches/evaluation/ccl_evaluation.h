@@ -1,4 +1,4 @@
-// The evaluation of all_reduce (ADR-0043): which points are simulated, and what comes out of one.
+// The evaluation of all_reduce (ADR-0043): the points to simulate, and the result of one point.
 
 #pragma once
 
@@ -20,25 +20,25 @@ inline constexpr std::array<std::string_view, 3> kEvaluatedTopologies = {
 inline constexpr std::string_view kBufferKindTopology = "torus_2d_3x2";
 inline constexpr std::string_view kRootTopology = "torus_2d_2x3";
 
-// Elements that each cube brings, f16.
+// Elements per cube, in f16.
 inline constexpr std::array<std::int64_t, 12> kLatencySizes = {
     8, 32, 64, 128, 512, 1024, 2048, 4096, 8192, 16'384, 32'768, 49'152};
 inline constexpr std::array<std::int64_t, 5> kBufferKindSizes = {128, 1024, 8192, 16'384, 49'152};
 
 // One all_reduce on a system of its own, through init_process_group, spawn and all_reduce.
 struct CclPoint {
-  std::string_view topology;  // a shipped one
+  std::string_view topology;  // the name of a shipped one
   std::int64_t n_elem = 0;
   DType dtype = DType::f16;
   sim::BufferKind buffer_kind = sim::BufferKind::tcm;
   ccl::Root root = ccl::Root::center;
 };
 
-// Every element of every copy is checked.  Columns: topology, algorithm, n_elem, dtype, bytes,
-// buffer_kind, root, crit_ns (max pe_exec_ns), time_ns, lower_bound_ns, wrong.
+// Simulates a point and checks every element of every copy.  Columns: topology, algorithm, n_elem,
+// dtype, bytes, buffer_kind, root, crit_ns (max pe_exec_ns), time_ns, lower_bound_ns, wrong.
 Row simulate(PointContext& point, const CclPoint& wanted);
 
-// The sweeps, and their rows when they have run.
+// The rows of the sweeps.
 struct CclEvaluation {
   std::vector<Row> correctness;   // the three topologies x the types, sizes that divide nothing
   std::vector<Row> latency;       // the three topologies x kLatencySizes
@@ -46,13 +46,13 @@ struct CclEvaluation {
   std::vector<Row> roots;         // the tree over cubes from its centre, and from a corner
 };
 
-// Sizes in which a run is interested.
+// The sizes that a run simulates.
 struct CclSizes {
   std::vector<std::int64_t> latency{kLatencySizes.begin(), kLatencySizes.end()};
   std::vector<std::int64_t> buffer_kinds{kBufferKindSizes.begin(), kBufferKindSizes.end()};
 };
 
-// Throws ConfigError KB-Y043 if the bench's ccl.yaml chooses what is no all_reduce over SIPs.
+// Throws ConfigError KB-Y043 if the bench's ccl.yaml chooses anything but an all_reduce over SIPs.
 CclEvaluation evaluate_ccl(Bench& bench, const CclSizes& sizes);
 
 }  // namespace kernbench::benches

@@ -11,7 +11,7 @@
 
 namespace kernbench::benches {
 
-// Each returns an SVG.
+// Each function returns an SVG.
 
 // Latency over size on one topology, with the lower bound.
 std::string latency_figure(std::span<const Row> latency, std::string_view topology);
@@ -19,7 +19,8 @@ std::string latency_figure(std::span<const Row> latency, std::string_view topolo
 // Latency over size where the queues lie in TCM, SRAM or HBM, with the lower bound.
 std::string buffer_kind_figure(std::span<const Row> buffer_kinds);
 
-// The largest size on each topology beside what another simulator says, on a broken axis.
+// The latency of the largest size on each topology beside another simulator's figure, on a broken
+// axis.
 std::string fsim_figure(std::span<const Row> latency, const FsimReference& reference);
 
 }  // namespace kernbench::benches

@@ -1,4 +1,4 @@
-// The figures of an evaluation bench among its artifacts: each as SVG and, if it can be, as PNG.
+// Adds the figures of an evaluation bench to its artifacts, each as SVG and, if possible, as PNG.
 
 #pragma once
 
@@ -13,8 +13,8 @@ class FigureArtifacts {
  public:
   explicit FigureArtifacts(Bench& bench) : bench_(bench) {}
 
-  // `stem`.svg and `stem`.png.  Without its PNG a figure is complete: the problem is noted once,
-  // no other PNG is tried, and none of an earlier run stays beside the new SVG.
+  // Adds `stem`.svg and `stem`.png.  A figure is complete without its PNG: if a conversion fails,
+  // the problem is noted once, no further PNG is tried, and PNGs of earlier runs are dropped.
   void add(std::string_view stem, const std::string& svg);
 
  private:

@@ -1,4 +1,4 @@
-// The figure of another simulator that the model's are shown beside: a versioned data file.
+// Another simulator's figure, shown beside the model's figures: a versioned data file.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The evaluation of GEMM (ADR-0044): which points are simulated, and what comes out of one.
+// The evaluation of GEMM (ADR-0044): the points to simulate, and the result of one point.
 
 #pragma once
 
@@ -38,22 +38,22 @@ struct GemmShape {
   sim::GemmSize size;
 };
 
-// All shapes of the families.
+// All shapes of the given families.
 std::vector<GemmShape> gemm_shapes(std::span<const GemmFamily> families);
 
-// One product, f16, with data if it is not too large to compute all its elements.  Columns: family,
-// shape, those of to_row(GemmRow), theoretical_ns, theoretical_window_ns, theoretical_gemm_count,
-// theoretical_hbm_bytes, hbm_gbs.
+// Simulates one product in f16, with data unless it is too large to compute all its elements.
+// Columns: family, shape, those of to_row(GemmRow), theoretical_ns, theoretical_window_ns,
+// theoretical_gemm_count, theoretical_hbm_bytes, hbm_gbs.
 Row simulate(PointContext& point, const GemmShape& shape, GemmOn on);
 
-// Simulates all, each on each.
+// Simulates every shape on every placement.
 std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
                                std::span<const GemmOn> on);
 
-// What run_gemm() should have found: the times of the PE that takes longest, counts over all.
+// The expected result of run_gemm(): the times of the slowest PE, and counts over all PEs.
 GemmPrediction predict(const Topology& topology, const GemmRow& row);
 
-// Whether all elements that were computed are right, and what was counted is what theory counts.
+// True if all computed elements are right, and the counts equal the theoretical ones.
 bool is_right(const Row& row);
 
 }  // namespace kernbench::benches

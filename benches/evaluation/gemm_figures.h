@@ -11,7 +11,7 @@
 
 namespace kernbench::benches {
 
-// Each returns an SVG.
+// Each function returns an SVG.
 
 // Measured over theoretical time, a point for each row, with the line on which they are equal.
 std::string agreement_figure(std::span<const Row> rows, const Topology& topology);
@@ -19,11 +19,11 @@ std::string agreement_figure(std::span<const Row> rows, const Topology& topology
 // Utilization of square products over their side, a curve for each placement.
 std::string square_utilization_figure(std::span<const Row> rows, const Topology& topology);
 
-// Utilization of a transformer's projections at so many tokens, a bar for each placement.
+// Utilization of a transformer's projections at the given number of tokens, a bar per placement.
 std::string projection_figure(std::span<const Row> rows, const Topology& topology,
                               std::int64_t tokens);
 
-// Rate per PE over arithmetic intensity, FLOP per byte that HBM has moved, under the roof of a PE's
+// Rate per PE over arithmetic intensity (FLOP per byte of HBM traffic), with the roofline of a PE's
 // array and its slice of HBM.
 std::string roofline_figure(std::span<const Row> rows, const Topology& topology);
 

@@ -1,10 +1,10 @@
-// What tl.composite should take on one PE, by a recurrence over its steps (ADR-0044).
+// Predicts the time of tl.composite on one PE by a recurrence over its steps (ADR-0044).
 //
-// Independent of the simulator: no events, no engine; of it are only the array's closed form, the
-// arithmetic of rates, and how many slices the HBM of a cube has.
-// It holds to the picosecond for an f16, bf16 or f32 product without epilogue, as the kernel's only
-// command, if no other PE uses the PE's slice of HBM, and rows of an operand lie at most a page
-// apart.  Where PEs share a slice it is a lower bound.
+// It is independent of the simulator: no events, no engine.  It shares only the array's closed
+// form, the arithmetic of rates, and the number of slices of a cube's HBM.  It holds to the
+// picosecond for an f16, bf16 or f32 product without epilogue, as the kernel's only command, if no
+// other PE uses the PE's slice of HBM, and rows of an operand lie at most a page apart.  Where PEs
+// share a slice it is a lower bound.
 
 #pragma once
 
@@ -36,11 +36,11 @@ struct GemmPrediction {
 // REQUIRES: sizes and tiles are positive
 GemmPrediction predict_gemm(const Topology& topology, const GemmProblem& problem);
 
-// The closed form of the recurrence for equal steps of one result: each product takes `product`,
-// the loads of a step `loads` on the slowest link, the first step `fill` and the last `drain`
-// besides: fill + loads + (count - 1) max(product, loads) + product + drain.  For ways that are
-// hidden: the way and the loads take no longer than a product, or the way and a product no longer
-// than the loads.
+// The closed form of the recurrence for equal steps of one result.  Each product takes `product`,
+// the loads of a step `loads` on the slowest link; `fill` is added at the first step and `drain` at
+// the last: fill + loads + (count - 1) max(product, loads) + product + drain.  It holds if
+// latencies are hidden: latency and loads take no longer than a product, or latency and a product
+// no longer than the loads.
 struct EqualSteps {
   std::int64_t count = 1;
   Time product{0};

@@ -1,8 +1,8 @@
-// Rows that an evaluation bench has saved, to draw its figures again without simulating.
+// Rows saved by an evaluation bench, from which its figures can be drawn again without simulation.
 //
 // A JSON file for people and programs: {"schema", "configuration", "checksum", "rows"}.  The
 // configuration is Bench::inputs_hash(): another build, topology, seed or setting has another.  The
-// checksum is over the rows' text.  What is stale or damaged is never used.
+// checksum is over the rows' text.  Stale or damaged rows are never used.
 
 #pragma once
 
@@ -25,11 +25,11 @@ struct SavedRows {
   std::string problem;  // why there are none, in one line; empty if there is none
 };
 
-// Of a file's text.  Never throws for what it holds.
+// Parses a file's text.  No text makes it throw.
 SavedRows parse_saved_rows(std::string_view text, std::string_view schema,
                            std::uint64_t configuration);
 
-// The same for a file.
+// Reads and parses a file.
 SavedRows read_saved_rows(const std::filesystem::path& path, std::string_view schema,
                           std::uint64_t configuration);
 

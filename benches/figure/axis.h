@@ -1,5 +1,5 @@
-// An axis: what the author of a chart says of it, the limits and ticks that follow from the data,
-// and the way from values to pixels.
+// An axis: the chart author's description, the limits and ticks that follow from the data, and the
+// map from values to pixels.
 
 #pragma once
 
@@ -34,7 +34,7 @@ struct AxisCut {
 };
 
 // A cut between values up to `low` and values from `high` on, at round numbers, with some room on
-// both sides.  None if it would not leave out two thirds of the axis: a break has to be worth it.
+// both sides.  nullopt if it would leave out less than two thirds of the axis.
 std::optional<AxisCut> cut_between(double low, double high);
 
 struct Axis {
@@ -53,7 +53,7 @@ struct Tick {
   std::string label = {};  // empty: a grid line only
 };
 
-// How limits follow from the data: they are the data's, or those of the ticks around the data.
+// How limits follow from the data: the range of the data, or of the ticks around the data.
 enum class Fit : std::uint8_t { data, ticks };
 
 struct AxisRange {
@@ -64,21 +64,21 @@ struct AxisRange {
   std::optional<AxisCut> cut = {};
 };
 
-// Whether a value has a place on such an axis: it is finite, and positive if the axis is
+// True if the value can be shown on such an axis: it is finite, and positive if the axis is
 // logarithmic.
 bool can_show(Scale scale, double value);
 
-// `values` is all that the axis has to show; those that it cannot show are passed over.
+// The limits and ticks of an axis that must show `values`; values that it cannot show are ignored.
 // REQUIRES: min < max where both are given, both positive on a logarithmic axis
 AxisRange range_of(const Axis& axis, std::span<const double> values, Fit fit);
 
-// Values to pixels.
+// Maps values to pixels.
 class AxisMap {
  public:
   // The height of the gap that stands for a cut.
   static constexpr double kGap = 32;
 
-  // `low_pixel` and `high_pixel` are where the limits lie.
+  // `low_pixel` and `high_pixel` are the positions of the limits.
   AxisMap(AxisRange range, double low_pixel, double high_pixel);
 
   // Linear beyond the limits, and through the gap of a cut.  REQUIRES: can_show(value)

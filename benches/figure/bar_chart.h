@@ -23,8 +23,8 @@ namespace kernbench::benches::figure {
 
 struct BarSeries {
   std::string name;
-  std::vector<double> values = {};  // one per group; not finite: none, and the chart says "n/a"
-  // Which colour; empty: by its place among the series.
+  std::vector<double> values = {};  // one per group; not finite: "n/a" instead of a bar
+  // The index of the colour; empty: the series' own index.
   std::optional<int> look = {};
 };
 
@@ -41,12 +41,12 @@ struct BarChart {
   std::vector<std::string> groups = {};
   std::vector<BarSeries> series = {};
   Bars bars = Bars::grouped;
-  int reference_groups = 0;  // of the groups, the last so many: figures from elsewhere, grey
+  int reference_groups = 0;  // the last groups, of this number, are figures from elsewhere, in grey
   std::vector<ReferenceLine> references = {};
   std::string note = {};  // below: where a reference comes from, what was left out
 };
 
-// The same chart gives the same bytes.  A chart without data says so in their place.  Values are
+// The same chart gives the same bytes.  A chart without data shows a note instead.  Values are
 // written if there is room for all of them, upright or turned; of stacked ones, those that have
 // room. REQUIRES: a linear y axis from 0, for stacked bars without a cut; one value per group in
 // each series, none below 0

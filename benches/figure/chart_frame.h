@@ -1,4 +1,4 @@
-// What every chart has around its data: heading, legend, axes, grid, labels in the margin, a note,
+// The frame of a chart around its data: heading, legend, axes, grid, labels in the margin, a note,
 // and the break of an axis.
 
 #pragma once
@@ -43,20 +43,20 @@ class ChartFrame {
  public:
   ChartFrame(const FrameContent& content, const AxisRange& y);
 
-  // Where the data go.
+  // The area for the data.
   const Box& plot() const { return plot_; }
   const AxisMap& y() const { return y_; }
   double page_height() const { return page_height_; }
 
-  // Heading, legend, titles and note; the y axis with its grid.
+  // Draws heading, legend, titles and note, and the y axis with its grid.
   void draw(SvgWriter& svg) const;
 
-  // In place of the data.
+  // Writes a note in place of the data.
   void say_no_data(SvgWriter& svg) const;
 
-  // Between the two parts of a broken y axis.  REQUIRES: it has a cut
+  // The gap between the two parts of a broken y axis.  REQUIRES: it has a cut
   Box gap_of_cut() const;
-  // Before the data: nothing of the grid is left in that gap.
+  // Erases the grid in that gap.  Call it before the data are drawn.
   void clear_gap(SvgWriter& svg) const;
 
   // Over the data: the breaks of the y axis, and of what crosses the gap within `crossings`, and
@@ -65,7 +65,7 @@ class ChartFrame {
   Box draw_cut(SvgWriter& svg, std::vector<Stretch> crossings,
                std::vector<Stretch> taken = {}) const;
 
-  // Across the chart; what belongs into the margin is added to `labels`.
+  // Draws the line across the chart, and adds its label to `labels` if it belongs into the margin.
   void draw_reference(SvgWriter& svg, const ReferenceLine& reference,
                       std::vector<MarginLabel>& labels) const;
 

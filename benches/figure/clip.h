@@ -7,7 +7,7 @@
 
 namespace kernbench::benches::figure {
 
-// What of a line through `points` lies within a box: its pieces, in order.  A single point is no
+// The pieces of a line through `points` that lie within a box, in order.  A single point is no
 // line.
 std::vector<std::vector<Position>> clipped(std::span<const Position> points, const Box& box);
 

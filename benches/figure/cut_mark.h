@@ -1,4 +1,5 @@
-// The break of an axis: two zig-zag lines, and white between them, over all that goes through it.
+// The break of an axis: two zig-zag lines with white between them, over everything that crosses the
+// gap.
 
 #pragma once
 
@@ -9,14 +10,14 @@
 
 namespace kernbench::benches::figure {
 
-// From left to right.
+// A horizontal interval.
 struct Stretch {
   double from = 0;
   double to = 0;
 };
 
-// Marks each of `crossings`, that overlap or not, and writes `label` where the gap is free of them
-// and of what else is `taken`, if it is anywhere.  Returns the label's place, empty if it has none.
+// Marks each of `crossings`, which may overlap, and writes `label` where the gap is free of them
+// and of `taken`.  Returns the label's box, which is empty if there was no room.
 Box draw_cut_marks(SvgWriter& svg, const Box& gap, std::vector<Stretch> crossings,
                    std::vector<Stretch> taken, const std::string& label);
 

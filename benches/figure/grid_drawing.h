@@ -16,8 +16,8 @@ struct GridStyle {
   Stroke link;
 };
 
-// One dimension of a grid: a place for each index, or, of more than 8, for the first three and the
-// last two with dots between them.
+// One dimension of a grid: a place for each index; if there are more than 8, only for the first
+// three and the last two, with dots between them.
 class Places {
  public:
   static constexpr int kDots = -1;
@@ -76,8 +76,8 @@ class GridDrawing {
 inline constexpr int kMostInRing = 12;
 void draw_ring(SvgWriter& svg, int count, const Box& area, const GridStyle& style);
 
-// One box with its name, which is as long as all of `count` equal boxes have room for.  The first
-// has a thick border.
+// Draws one box with its name, in the longest form for which all of `count` equal boxes have room.
+// The first box has a thick border.
 void draw_unit(SvgWriter& svg, const Box& box, int index, int count, const GridStyle& style);
 
 }  // namespace kernbench::benches::figure

@@ -40,8 +40,8 @@ struct Series {
   std::string name;
   std::vector<Point> points = {};  // in the order in which they are joined
   SeriesKind kind = SeriesKind::line;
-  // Which colour, marker and dashes; empty: by its place among the series that are no bounds.  A
-  // thing that appears in several figures keeps its look in all of them.
+  // The index of colour, marker and dashes; empty: the index among the series that are no bounds.
+  // A thing that appears in several figures should have the same look in all of them.
   std::optional<int> look = {};
 };
 
@@ -61,7 +61,7 @@ struct LineChart {
   std::string note = {};  // below: where a reference comes from, what was left out
 };
 
-// The same chart gives the same bytes.  A chart without data says so in their place.
+// The same chart gives the same bytes.  A chart without data shows a note instead.
 // REQUIRES: what range_of() requires of its axes; no cut in x
 std::string to_svg(const LineChart& chart);
 

@@ -16,10 +16,10 @@ struct MarginLabel {
   Stroke leader;  // from there to the label
 };
 
-// The width of the margin that such labels need.
+// The width of the margin that labels with these texts need.
 double margin_width(std::span<const std::string> texts);
 
-// As near as can be to where they belong, without overlap.
+// Draws each label as near as possible to its place, without overlap.
 void draw_margin_labels(SvgWriter& svg, std::vector<MarginLabel> labels, const Box& plot);
 
 // Intervals of these heights around `centres`, moved apart by as little as possible so that none

@@ -1,4 +1,4 @@
-// Numbers as a reader of a figure wants them.
+// Formats numbers for figures.
 
 #pragma once
 
@@ -15,8 +15,8 @@ std::string short_text(double value);
 // At most four significant digits, more only before the point: "0.5", "51.2", "819.2", "1,024".
 std::string rounded_text(double value);
 
-// As short as is exact to six digits: "0.5", "20", "10,000", and powers of ten of any size as
-// "10⁷".
+// The shortest text that is exact to six digits: "0.5", "20", "10,000".  From 10^6 on and below
+// 10^-4, at most three digits and a power of ten: "10⁷", "2.5×10⁶".
 std::string plain_text(double value);
 
 // Counts in powers of 1024: "8", "1 Ki", "48 Ki", "1.5 Mi".

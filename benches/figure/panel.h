@@ -12,7 +12,7 @@
 
 namespace kernbench::benches::figure {
 
-// A unit has the same colour as a box, and as the frame of the panel that shows its inside.
+// A unit has the same colour when drawn as a box and as the frame of the panel of its inside.
 inline constexpr std::string_view kSipColour = "#0072b2";
 inline constexpr std::string_view kSipFill = "#e3f0f8";
 inline constexpr std::string_view kCubeColour = "#00795a";
@@ -35,25 +35,25 @@ class Panel {
   explicit Panel(const Box& frame) : frame_(frame) {}
 
   const Box& frame() const { return frame_; }
-  // Below the title and above `keys` lines of a key.
+  // The area below the title and above a key of `keys` lines.
   Box inside(int keys) const;
 
   void draw_frame(SvgWriter& svg, std::string_view colour, std::string_view title) const;
-  // The key's line `row`: a sample and what it stands for.
+  // Draws line `row` of the key: a sample and its meaning.
   void draw_key(SvgWriter& svg, int row, const Stroke& sample, std::string_view text) const;
 
  private:
   Box frame_;
 };
 
-// Figures of a topology as short as a picture needs them: "64 GB/s, 300 ns".
+// Short texts for the figures of a topology: "64 GB/s, 300 ns".
 std::string text_of(Bandwidth bandwidth);
 std::string text_of(Time time);
 std::string text_of(const LinkSpec& link);
 
-// PEs in the corners, and between them what they share.
+// Draws the PEs in the corners, and the shared units between them.
 void draw_cube(SvgWriter& svg, const Panel& panel, const Topology& topology);
-// The way of a command through the units, and the memory that they work on.
+// Draws the path of a command through the units, and the memory that they work on.
 void draw_pe(SvgWriter& svg, const Panel& panel, const Topology& topology);
 
 }  // namespace kernbench::benches::figure

@@ -1,6 +1,6 @@
-// PNG from SVG, by the program rsvg-convert (Debian's librsvg2-bin).
+// Converts SVG to PNG with the program rsvg-convert (Debian's librsvg2-bin).
 //
-// A figure is complete as SVG: that it could not be converted is told, and fails nothing.
+// A figure is complete as SVG: a failed conversion is reported, but is no error.
 
 #pragma once
 
@@ -22,8 +22,8 @@ Png to_png(std::string_view svg, int width, const std::string& converter = std::
 
 // Writes `stem`.svg and, if it can be converted, `stem`.png at twice the figure's width, for
 // screens and print of any resolution.  Returns the problem with the PNG, in one line that names
-// it; empty if there is none.  A PNG of an earlier figure does not stay beside the new SVG.
-// Throws IoError KB-I010 or KB-I011 if a file cannot be written.
+// it; empty if there is none.  A PNG of an earlier figure is removed.  Throws IoError KB-I010 or
+// KB-I011 if a file cannot be written.
 std::string write_figure(const std::filesystem::path& stem, std::string_view svg,
                          const std::string& converter = std::string(kConverter));
 

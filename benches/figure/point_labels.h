@@ -20,16 +20,16 @@ struct Segment {
   Position to;
 };
 
-// What labels have to keep clear of.
+// Obstacles that labels must avoid.
 struct Obstacles {
   std::vector<Position> points = {};  // never covered
-  std::vector<Segment> lines = {};    // covered if there is no other way
+  std::vector<Segment> lines = {};    // covered only if unavoidable
   std::vector<Segment> leaders = {};  // never covered: they lead to other labels
   Box text = {};                      // never covered
 };
 
-// Writes each label beside its point, or near it with a line that leads there.  One that has no
-// place is left out: a label that cannot be read helps nobody.
+// Writes each label beside its point, or near it with a leader line.  A label without room is left
+// out, since it could not be read.
 void draw_point_labels(SvgWriter& svg, std::span<const PointLabel> labels,
                        const Obstacles& obstacles, const Box& plot);
 

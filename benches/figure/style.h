@@ -1,4 +1,4 @@
-// How the figures look: colours, sizes, and what tells one series from another.
+// The style of the figures: colours, sizes, and the looks that distinguish series.
 
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace kernbench::benches::figure {
 
-// Pixels.  A figure is printed at half its width, so nothing is small or thin.
+// Sizes in pixels.  A figure is printed at half its width, so nothing is small or thin.
 inline constexpr double kPageWidth = 900;
 inline constexpr double kTitleSize = 20;
-inline constexpr double kTextSize = 16;   // axes, legends, labels
-inline constexpr double kNoteSize = 15;   // what may be skipped, and values beside bars and points
-inline constexpr double kSmallSize = 14;  // in boxes
+inline constexpr double kTextSize = 16;     // axes, legends, labels
+inline constexpr double kNoteSize = 15;     // notes, and values beside bars and points
+inline constexpr double kSmallSize = 14;    // in boxes
 inline constexpr double kLineHeight = 1.3;  // of the font size
 inline constexpr double kTextLine = kTextSize * kLineHeight;
 inline constexpr double kThin = 1.5;
@@ -41,8 +41,8 @@ enum class Marker : std::uint8_t {
   cross,
 };
 
-// Colour, marker and dashes tell the same apart, so that one of them is enough: for readers who do
-// not see all colours, and in print without any.
+// Colour, marker and dashes each distinguish the series, so that one of them suffices for readers
+// who do not see all colours, and in black-and-white print.
 struct Look {
   std::string_view colour;
   Marker marker = Marker::circle;

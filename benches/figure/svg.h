@@ -49,21 +49,22 @@ struct TextStyle {
   double turn = 0;    // degrees, clockwise about the text's position
 };
 
-// For element content and attribute values.  What XML cannot hold becomes U+FFFD.
+// Escapes text for element content and attribute values.  Characters that XML cannot hold become
+// U+FFFD.
 std::string escaped(std::string_view text);
 
 class SvgWriter {
  public:
-  // A white page.  Title and description are for those who do not see it.
+  // Begins a white page.  Title and description are for readers who cannot see it.
   // REQUIRES: width > 0, height > 0
   SvgWriter(double width, double height, std::string_view title, std::string_view description);
 
-  // What is drawn until the end of the group belongs together.  A title is its tooltip.
+  // Everything drawn until the end of the group belongs to it.  The title is its tooltip.
   void begin_group(std::string_view title = {});
   void end_group();
 
   void line(Position from, Position to, const Stroke& stroke);
-  // Through all points; nothing if there are fewer than two.
+  // Draws a line through all points; draws nothing if there are fewer than two.
   void polyline(std::span<const Position> points, const Stroke& stroke);
   void polygon(std::span<const Position> points, std::string_view fill, const Stroke& stroke);
   void rectangle(const Box& box, std::string_view fill, const Stroke& stroke, double radius = 0);
@@ -74,7 +75,7 @@ class SvgWriter {
   // `at` is on the baseline.
   void text(Position at, std::string_view text, const TextStyle& style);
 
-  // The document.  REQUIRES: every group has ended
+  // Returns the document.  REQUIRES: every group has ended
   std::string finish() &&;
 
  private:
@@ -88,7 +89,7 @@ class SvgWriter {
   int depth_ = 1;
 };
 
-// The baseline of a line of text that is to be centred on `y`.
+// The baseline of a line of text that is centred on `y`.
 inline double baseline(double y, double size) {
   return y + 0.36 * size;
 }

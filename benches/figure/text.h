@@ -1,8 +1,8 @@
-// Text as a figure needs it: code points, widths, lines.
+// Text in figures: code points, widths, lines.
 //
-// Widths are those of DejaVu Sans, which Debian's fontconfig brings along and which is wider than
-// the other fonts a viewer may take.  So a layout is the same on every machine, and text that has
-// room here has room everywhere.
+// Widths are those of DejaVu Sans, which comes with Debian's fontconfig and is wider than the other
+// fonts a viewer may use.  The layout is therefore the same on every machine, and text that fits
+// here fits everywhere.
 
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace kernbench::benches::figure {
 
-// The first code point of `rest`, which loses its bytes.  What is no UTF-8 becomes U+FFFD.
+// Removes the first code point from `rest` and returns it.  Invalid UTF-8 becomes U+FFFD.
 // REQUIRES: !rest.empty()
 char32_t take_code_point(std::string_view& rest);
 
 // Width in pixels of one line of text at a font size in pixels.
 double text_width(std::string_view text, double size, bool bold = false);
 
-// `size`, or as much less as `text` needs to be no wider than `width`.
+// `size`, or the smaller font size at which `text` is no wider than `width`.
 double fitting_size(std::string_view text, double size, double width, bool bold = false);
 
 // `text` cut at blanks (but not at U+00A0) so that no line is wider than `width`; a longer word has

@@ -1,4 +1,4 @@
-// What the micro-benchmarks share.
+// Helpers of the micro-benchmarks.
 
 #pragma once
 
@@ -24,10 +24,11 @@ inline double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Made before the loop of a benchmark: what it does per second of CPU time, beside a limit.
+// Measures what a benchmark does per second of CPU time, beside a limit.  Create it before the
+// loop.
 class RateMeter {
  public:
-  // Counters for `count` things in all.  A ratio of at least 1 is wanted.
+  // Sets the counters for `count` things in all.  The ratio to the limit should be at least 1.
   void report(benchmark::State& state, double count, double limit_per_s) const {
     const double rate = count / (cpu_seconds() - start_);
     state.counters["M_per_s"] = rate / 1e6;

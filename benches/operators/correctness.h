@@ -1,4 +1,4 @@
-// Whether all providers of a case compute the same, and the right thing (ADR-0143).
+// Checks that all providers of a case agree with each other and with the reference (ADR-0143).
 
 #pragma once
 
@@ -11,15 +11,15 @@
 
 namespace kernbench::benches::operators {
 
-// Any two providers agree: |a - b| <= atol + rtol |b|, as torch.testing.assert_close().
+// Two providers agree if |a - b| <= atol + rtol |b|, as in torch.testing.assert_close().
 inline constexpr double kAtol = 1e-2;
 inline constexpr double kRtol = 1e-2;
 
-// What a check may take of the host's memory, and all checks that run at once.
+// The limit of the host memory that one check, and all concurrent checks together, may use.
 inline constexpr Bytes kMostCheckedBytes = Bytes{8} << 30;
 
-// What the check of so many providers takes: tensors with rows of tokens, which are nearly all of
-// it.  Inputs are there once, results for each provider.
+// The memory for checking `providers` providers: the tensors with rows of tokens, which are nearly
+// all of it.  Inputs count once, results once per provider.
 Bytes checked_bytes(const Definition& definition, std::size_t providers);
 
 // Runs every provider with data, forward and backward, and compares every element with the first

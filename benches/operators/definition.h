@@ -1,4 +1,4 @@
-// A case at one size and type: its graph, forward and backward, and what goes in and out.
+// A case at one size and type: its graph, forward and backward, with its inputs and results.
 
 #pragma once
 
@@ -41,12 +41,13 @@ struct Definition {
 // "bf16 (8, 4096, 1280)": type, batch, seq, dim.
 std::string describe(const Problem& problem);
 
-// An operator none of whose inputs wants a gradient has no backward.
+// The directions of an operator: it has no backward if none of its inputs wants a gradient.
 std::span<const Direction> directions_of(const Definition& definition);
 
-// Throws Error KB-O001 or KB-O003 (exit code 21) if the case's inputs or its graph are none.
+// Builds the graph.  Throws Error KB-O001 or KB-O003 (exit code 21) if the case's inputs or its
+// graph are invalid.
 Definition define(const OperatorCase& operator_case, const Problem& problem);
-// The same for a part of an operator, as a provider may have one.
+// Builds the graph of a part of an operator, as used by a provider.
 using Forward = std::function<std::vector<Value>(const Inputs&)>;
 Definition define(std::vector<InputSpec> inputs, const Forward& forward, const Problem& problem);
 

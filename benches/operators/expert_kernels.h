@@ -1,4 +1,4 @@
-// Which expert a token is of, inside kernels.
+// Finds the expert of each token, inside kernels.
 
 #pragma once
 

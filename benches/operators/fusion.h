@@ -1,4 +1,4 @@
-// From a graph to kernels: one for each node, or as few as the graph allows (ADR-0141).
+// Divides a graph into kernels: one per node, or as few as the graph allows (ADR-0141).
 
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace kernbench::benches::operators {
 
-// One launch.  Every PE goes through its rows of tokens block by block; sums over tokens are kept
-// in scratch and stored at the end.
+// One kernel launch.  Every PE goes through its rows of tokens block by block; sums over tokens are
+// kept in scratch and stored at the end.
 struct KernelSpec {
   std::string name;
   std::vector<NodeId> loads;     // from HBM: inputs, and results of earlier kernels
   std::vector<NodeId> computes;  // in their order
-  std::vector<NodeId> stores;    // of these, those that go to HBM
+  std::vector<NodeId> stores;    // the computed nodes that go to HBM
 };
 
 // Kernels in the order of their launches.
@@ -28,7 +28,7 @@ struct Plan {
   }
 };
 
-// A kernel for each node that is needed.  Backward uses what forward has stored: everything.
+// Makes a kernel for each needed node.  Forward stores all its values, and backward loads them.
 Plan plan_node_by_node(const Definition& definition);
 
 // Elementwise chains and the row reductions that they feed become one kernel, since a row fits into

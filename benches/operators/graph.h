@@ -1,8 +1,8 @@
-// What an operator computes, as a graph of elementary tensor operations (ADR-0140).
+// The computation of an operator as a graph of elementary tensor operations (ADR-0140).
 //
 // A value has rows and columns: a row for each token, for each expert, or one; `dim` columns, or
-// one.  Operands of + - * are broadcast as in PyTorch: one row or one column fits any number.  Of
-// two types the result has f32.  Each operation rounds once to the type of its result.
+// one.  Operands of + - * are broadcast as in PyTorch: one row or one column fits any number.  If
+// the types differ, the result is f32.  Each operation rounds once to the type of its result.
 //
 //   const Value x = cast(inputs["x"], DType::f32);
 //   const Value r = rsqrt(mean(power(x, 2)) + eps);
@@ -75,7 +75,7 @@ struct Node {
     return std::span(operands).first(count);
   }
   bool is_per_token() const { return extents.rows == Rows::tokens; }
-  // Whether it is a sum over tokens: of these every PE has a summand, and nothing may use them.
+  // True if the node is a sum over tokens: every PE has a summand, and no node may use the sum.
   bool is_sum_of_tokens() const { return op == Op::token_sum || op == Op::expert_sums; }
 };
 
@@ -97,8 +97,7 @@ class Value {
   NodeId id_;
 };
 
-// Nodes in an order in which they can be computed.  An operation that is asked for twice is one
-// node.
+// Nodes, each after its operands.  Adding the same operation twice yields one node.
 class Graph {
  public:
   Graph();
@@ -108,7 +107,7 @@ class Graph {
 
   Value input(int input, const Extents& extents, DType dtype, int column = -1);
 
-  // The node, or the one that is there already.
+  // Adds the node, or returns the equal node that is there already.
   Value add(const Node& node);
 
   const Node& operator[](NodeId id) const;
@@ -139,7 +138,7 @@ Value operator*(const Value& a, const Value& b);
 Value operator+(const Value& x, double number);
 Value operator*(const Value& x, double number);
 
-// Which nodes are needed for `wanted`, by id; what is needed for those in `given` is not followed.
+// By id, whether a node is needed for `wanted`; the operands of nodes in `given` are not followed.
 std::vector<bool> reachable(const Graph& graph, std::span<const NodeId> wanted,
                             const std::vector<bool>& given);
 

@@ -1,4 +1,4 @@
-// Runs a KernelSpec on a PE: what a compiler would generate for it.
+// Runs a KernelSpec on a PE, as the code that a compiler would generate for it.
 
 #pragma once
 
@@ -16,11 +16,13 @@ struct Place {
 };
 using Places = std::vector<std::vector<Place>>;  // by node
 
-// REQUIRES: what the kernel loads has a place, what it stores has one or more
+// REQUIRES: every node that the kernel loads has a place; every node that it stores has at least
+// one
 void launch_graph_kernel(OperatorRun& run, std::string_view name, const KernelSpec& kernel,
                          const Places& places);
 
-// Scratch that a kernel needs: for each row of a block, with what is loaded ahead, and besides.
+// The scratch that a kernel needs: per row of a block, including the rows loaded ahead, and a fixed
+// amount.
 struct ScratchNeeds {
   Bytes per_row = 0;
   Bytes fixed = 0;

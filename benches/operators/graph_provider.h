@@ -1,4 +1,4 @@
-// A provider whose kernels follow from the graph.
+// A provider whose kernels are derived from the graph.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// What HBM must move for an operator, whoever computes it (ADR-0142).
+// The least HBM traffic of an operator, for any provider (ADR-0142).
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace kernbench::benches::operators {
 
-// On a PE with so many tokens.
+// The least bytes that HBM moves on a PE with `tokens` tokens.
 //
 // Forward: every input that an output depends on is loaded once, every output is stored once.
 // Backward: upstream gradients are loaded and gradients stored once; besides, it loads something

@@ -1,4 +1,4 @@
-// How long a provider takes, beside what HBM allows.
+// The time of a provider, beside the limit set by HBM.
 
 #pragma once
 
@@ -19,14 +19,14 @@ struct Measured {
   double share_of_roofline() const;  // not finite if nothing takes time
 };
 
-// Exact but for the last bit.
+// The time in microseconds, exact except for the last bit.
 inline double microseconds(Time time) {
   return static_cast<double>(time.count()) / 1e6;
 }
 
 using MeasuredBoth = std::array<Measured, kDirections.size()>;  // by direction
 
-// Forward and backward once, on a context of its own; simulated time does not vary.
+// Runs forward and backward once, on a context of its own, since simulated time does not vary.
 MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
                      const ProviderInfo& provider);
 

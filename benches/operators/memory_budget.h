@@ -1,4 +1,5 @@
-// Memory that threads share: who wants more than is left waits for others to give theirs back.
+// A memory budget shared by threads: a thread that needs more than is left waits for others to
+// return theirs.
 
 #pragma once
 
@@ -15,7 +16,7 @@ class MemoryBudget {
   explicit MemoryBudget(Bytes bytes) : left_(bytes) {}
 
   // Holds `bytes` as long as it lives.  While it waits it calls check(), which may throw.
-  // REQUIRES: not more than the budget has
+  // REQUIRES: `bytes` is at most the whole budget
   class Share {
    public:
     template <class Check>

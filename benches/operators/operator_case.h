@@ -1,4 +1,5 @@
-// An operator to be measured: one class, one file (ADR-0140; benches/operators/writing-a-case.md).
+// An operator to be measured is one class in one file (ADR-0140;
+// benches/operators/writing-a-case.md).
 //
 // The interface is that of the Python original's DiffCase: build_inputs(), forward(), and who
 // computes it. Which gradients there are follows from forward(): of every input that wants one.
@@ -17,7 +18,7 @@
 
 namespace kernbench::benches::operators {
 
-// How large an operator's inputs are.
+// The size of an operator's inputs.
 struct ProblemSize {
   std::int64_t batch = 1;
   std::int64_t seq = 1;
@@ -43,7 +44,7 @@ struct InputSpec {
   double mean = 0;
   double spread = 1;
   std::vector<float> elements = {};
-  std::int64_t experts = 0;  // of inputs that have something for each
+  std::int64_t experts = 0;  // for inputs with a row per expert
   // Of tokens with mean 0: some rows are nearly 0, where an eps counts, and some are 0 (KB-N041 if
   // the operator has no value there; then false).
   bool has_small_rows = true;
@@ -60,7 +61,7 @@ InputSpec expert_parameter(std::string name, const Problem& problem, std::int64_
 // [1, experts + 1] f32: where each expert's tokens begin, and where the last one's end.
 InputSpec expert_offsets(std::string name, std::vector<float> offsets);
 
-// How many experts they are of; 0 if of none.
+// The number of experts of these inputs; 0 if they have none.
 std::int64_t expert_count(std::span<const InputSpec> specs);
 
 // The inputs as values of a graph, by name.
@@ -68,7 +69,7 @@ class Inputs {
  public:
   Inputs(Graph& graph, std::span<const InputSpec> specs) : graph_(graph), specs_(specs) {}
 
-  // Throws Error KB-O002 (exit code 21) if there is none of that name.
+  // The input of that name.  Throws Error KB-O002 (exit code 21) if there is no such input.
   Value operator[](std::string_view name) const;
   // One column: [1, 1] or [experts, 1].
   Value column(std::string_view name, int column) const;
@@ -82,7 +83,8 @@ class Inputs {
 
 class OperatorRun;
 
-// Who computes an operator.  Made once for each run on a device: forward(), then backward().
+// An implementation of an operator.  It is made once for each run on a device: forward(), then
+// backward().
 class Provider {
  public:
   Provider() = default;
@@ -100,14 +102,15 @@ struct ProviderInfo {
   std::function<std::unique_ptr<Provider>(OperatorRun&)> make;
 };
 
-// info.make(run).  Throws Error KB-O003 (exit code 21) if that is none.
+// Calls info.make(run).  Throws Error KB-O003 (exit code 21) if that returns no provider.
 std::unique_ptr<Provider> make_provider(const ProviderInfo& info, OperatorRun& run);
 
-// A kernel for each node of forward()'s graph and of its derivative, through HBM.
+// A provider with a kernel for each node of forward()'s graph and of its derivative; values pass
+// through HBM.
 ProviderInfo naive();
-// The same graphs, fused as far as fusion.h goes.
+// A provider for the same graphs, fused as far as fusion.h can.
 ProviderInfo compiled();
-// Written by hand: each launches its kernels, by OperatorRun::launch().
+// Handwritten code of one direction, which launches its kernels by OperatorRun::launch().
 using LaunchKernels = void (*)(OperatorRun& run);
 ProviderInfo fused(LaunchKernels forward, LaunchKernels backward);
 
@@ -118,34 +121,34 @@ class OperatorCase {
   OperatorCase& operator=(const OperatorCase&) = delete;
   virtual ~OperatorCase() = default;
 
-  // Of `kernbench bench --case NAME`, and in names of files: letters, digits, '_' and '-'.
+  // The name in `kernbench bench --case NAME` and in file names: letters, digits, '_' and '-'.
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;  // its formula
 
   virtual std::vector<InputSpec> build_inputs(const Problem& problem) const = 0;
 
-  // What it computes: the definition that every provider is checked against.  The outputs have rows
+  // The definition of the operator, against which every provider is checked.  The outputs have rows
   // of tokens.
   virtual std::vector<Value> forward(const Inputs& inputs) const = 0;
 
-  // The first is naive(), which others are compared with; the one named "fused" (or else the last)
-  // the one that SpeedUp is of.
+  // The first provider is naive(), with which the others are compared; SpeedUp is that of the one
+  // named "fused", or else of the last.
   virtual std::vector<ProviderInfo> providers() const = 0;
 
-  // What is checked before: (2, 128, 4096), (8, 4096, 1280), (1, 32768, 1280).
+  // The sizes that are checked before timing: (2, 128, 4096), (8, 4096, 1280), (1, 32768, 1280).
   virtual std::vector<ProblemSize> checked_sizes() const;
 
-  // What is timed: batch 1, 2, 4, 8 x seq 1024 to 8192 x dim 2048, 4096.
+  // The sizes that are timed: batch 1, 2, 4, 8 x seq 1024 to 8192 x dim 2048, 4096.
   virtual std::vector<ProblemSize> sizes() const;
 };
 
 // All cases: the shipped ones and those that were registered, by name.
 std::vector<const OperatorCase*> operator_cases();
 
-// Enters a case of a program's own.  Throws UsageError KB-U006 if its name is taken.
+// Registers a program's own case.  Throws UsageError KB-U006 if its name is taken.
 bool register_operator_case(std::unique_ptr<OperatorCase> operator_case);
 
-// Throws UsageError KB-U007 with the nearest name if there is none of that name.
+// Finds a case by name.  Throws UsageError KB-U007 with the nearest name if there is no such case.
 const OperatorCase& find_operator_case(std::string_view name);
 
 }  // namespace kernbench::benches::operators

@@ -17,8 +17,8 @@
 
 namespace kernbench::benches::operators {
 
-// Inputs and gradients of outputs, by their numbers in the graph.  Without data in the context
-// their elements are left out.  Gradients of outputs have no small rows.
+// Makes the inputs and the outputs' gradients, by their numbers in the graph.  Without data in the
+// context no elements are computed.  Gradients of outputs have no small rows.
 std::vector<Tensor> make_inputs(RuntimeContext& torch, const Definition& definition);
 
 class OperatorRun {
@@ -26,7 +26,7 @@ class OperatorRun {
   // REQUIRES: `inputs` are those of make_inputs(); the arguments outlive this
   OperatorRun(RuntimeContext& torch, const Definition& definition,
               const std::vector<Tensor>& inputs);
-  // A part of another run, whose work this one's launches are.
+  // A part of another run, `whole`, to which the work of this run's launches is added.
   OperatorRun(OperatorRun& whole, const Definition& definition, const std::vector<Tensor>& inputs);
 
   const Definition& definition() const { return definition_; }
@@ -34,15 +34,16 @@ class OperatorRun {
   std::int64_t dim() const { return problem().size.dim; }
 
   // For hand-written kernels.  Inputs whose gradients are the same value share one tensor, as in
-  // PyTorch.  Throw Error KB-O002 for a name that is none, and for an input without a gradient.
+  // PyTorch.  They throw Error KB-O002 for an unknown name, and for an input without a gradient.
   const Tensor& input(std::string_view name) const;
-  const Tensor& gradient(std::string_view input) const;  // what backward is to write
+  const Tensor& gradient(std::string_view input) const;  // backward must write it
   const Tensor& output(std::size_t index = 0) const { return outputs_[index]; }
-  const Tensor& upstream(std::size_t index = 0) const;  // what backward is given
+  const Tensor& upstream(std::size_t index = 0) const;  // the input of backward
   // [tokens, columns] f32 that forward leaves to backward.  The first call makes it.
   const Tensor& saved(std::string_view name, std::int64_t columns = 1);
 
-  // Backward is to write it there.  REQUIRES: the tensor is of its shape, type and placement
+  // Makes backward write the gradient to `tensor`.  REQUIRES: the tensor has its shape, type and
+  // placement
   void place_gradient(std::string_view input, const Tensor& tensor);
 
   // Runs kernel(tl, share, arguments...) on every PE that has tokens, and waits until all have
@@ -58,15 +59,15 @@ class OperatorRun {
   using Body = std::function<void(tl::Context&, const TokenShare&)>;
   void launch_on_pes(std::string_view name, std::vector<Tensor> uses, const Body& body);
 
-  // Memory for values on their way: [tokens, columns], a row of the share's PE each; or a summand
-  // or copy on each PE.
+  // Memory for intermediate values: [tokens, columns], each row on its token's PE, or a summand or
+  // copy on each PE.
   Tensor make_tensor(const Node& node, std::string name) const;
   // A result, by its number in Definition::results().
   const Tensor& result(Direction direction, std::size_t index) const;
   // By number in the graph: inputs, then gradients of outputs.
   const Tensor& graph_input(int number) const { return inputs_[static_cast<std::size_t>(number)]; }
 
-  // What launches have done so far.
+  // The work of all launches so far.
   struct Work {
     int kernels = 0;
     Time in_kernels{0};  // from the first PE's start to the last one's end, of all kernels
@@ -74,7 +75,7 @@ class OperatorRun {
     Bytes stored = 0;
   };
   const Work& work() const { return work_; }
-  // PEs with tokens.
+  // The shares of the PEs that have tokens.
   const std::vector<TokenShare>& shares() const { return shares_; }
   const std::vector<sim::PeLocation>& pes() const { return pes_; }
 
@@ -94,8 +95,8 @@ class OperatorRun {
   Work work_;
 };
 
-// Runs provider.forward() or backward().  An Error of it says whose, in which direction and of
-// which size it is.
+// Runs provider.forward() or backward().  Its errors are extended by the provider, the direction
+// and the size.
 void compute(Provider& provider, const ProviderInfo& info, const Definition& definition,
              Direction direction);
 

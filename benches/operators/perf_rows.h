@@ -11,23 +11,23 @@
 
 namespace kernbench::benches::operators {
 
-// Of one size and direction.  Columns: dim, batch_size, seq_len, "Naive (us)" and so on by
-// provider, SpeedUp (of `fused`, or else the last, over the first); beside them
-// "Roofline (us)", and for each provider its share of it, its kernels and the time in them.
-// A ratio of nothing is null.  REQUIRES: `measured` are those of `providers`
+// The row of one size and direction.  Columns: dim, batch_size, seq_len, "Naive (us)" and so on by
+// provider, SpeedUp (of `fused`, or else the last, over the first); beside them "Roofline (us)",
+// and for each provider its share of it, its kernels and the time in them.  A ratio of nothing is
+// null.  REQUIRES: `measured` are those of `providers`
 Row perf_row(const Definition& definition, std::span<const ProviderInfo> providers,
              Direction direction, std::span<const MeasuredBoth> measured);
 
 std::string time_column(const ProviderInfo& provider);  // "Compiled Fused (us)"
 
-// The time of the first over the provider's; NaN if nothing takes time.
+// The time of the first provider over that of `provider`; NaN if nothing takes time.
 double speed_up(const Row& row, std::span<const ProviderInfo> providers,
                 const ProviderInfo& provider);
-// Its geometric mean over the rows.
+// The geometric mean of speed_up() over the rows.
 double mean_speed_up(std::span<const Row> rows, std::span<const ProviderInfo> providers,
                      const ProviderInfo& provider);
 
-// For people, with the mean speed-ups below.  The same figures as in the rows.
+// A table of the rows for people, with the mean speed-ups below.
 std::string perf_table(std::string_view title, std::span<const Row> rows,
                        std::span<const ProviderInfo> providers);
 

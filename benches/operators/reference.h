@@ -1,16 +1,16 @@
-// What an operator's results are: its graph in f64, token by token, and how far off they may be
+// The reference results of an operator: its graph in f64, token by token, with bounds on the error
 // when it is computed operation by operation in its types.
 //
-// Running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 3.3): beside each
-// value v goes a bound b on |computed - v|.  With u the type's unit roundoff and t half of its
-// smallest number, rounding makes of (v, b)  b + u (|v| + b) + t;  before that
+// It uses running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 3.3):
+// each value v has a bound b on |computed - v|.  With u the type's unit roundoff and t half of its
+// smallest number, rounding turns b into  b + u (|v| + b) + t;  before that b is
 //
 //   a + b, a - b  b_a + b_b               rsqrt    b / 2 (v - b)^(-3/2), by the mean value theorem
 //   a * b         |a| b_b + |b| b_a + b_a b_b      sigmoid  b / 4
 //   row_sum       sum of b + (ceil(n / 16) + 3) 2^-24 sum of (|v| + b)               (tl.sum)
 //   sums over tokens  likewise, with as many additions as a PE has tokens, and 4 more
 //
-// What f64 itself is off is below 2^-20 of that.
+// The error of f64 itself is below 2^-20 of that.
 
 #pragma once
 
@@ -30,22 +30,22 @@ struct Estimate {
 
 class Reference {
  public:
-  // `tokens_on_a_pe`: the most.
+  // `tokens_on_a_pe`: the largest number of tokens on one PE.
   Reference(const Definition& definition, std::int64_t tokens_on_a_pe);
 
   // The elements of an input without rows of tokens, as they are after rounding to its type.
   void set_parameter(int input, std::span<const float> elements);
 
-  // The next token: its row of each input with rows of tokens, by the input's number in the graph;
-  // others are passed over.  REQUIRES: all parameters are set
+  // Evaluates the next token.  `rows` has its row of each input with rows of tokens, by the input's
+  // number in the graph; other entries are ignored.  REQUIRES: all parameters are set
   void evaluate(std::int64_t token, std::span<const std::span<const float>> rows);
 
   // A result: of the last token, or a sum over all tokens so far.
   const Estimate& of(NodeId id) const { return estimates_[static_cast<std::size_t>(id)]; }
   Estimate sum_of(NodeId id) const;
 
-  // The first rsqrt so far of a value that may be 0 or less, as far as its bound says: what depends
-  // on it has no bound.
+  // The first rsqrt so far whose operand may be 0 or less within its bound: results that depend on
+  // it have no bound.
   std::optional<NodeId> unbounded() const { return unbounded_; }
 
  private:

@@ -1,5 +1,5 @@
-// How a kernel goes through its rows of tokens: in blocks that fit into scratch, the next one's
-// loads under way while it works on one.
+// A kernel goes through its rows of tokens in blocks that fit into scratch; while it works on a
+// block, the next block's loads are under way.
 
 #pragma once
 
@@ -14,22 +14,24 @@ namespace kernbench::benches::operators {
 
 inline constexpr Bytes kF32Bytes = size_of(DType::f32);
 
-// The tokens of a PE: rows [first, first + count) of the whole, the first `count` of its shards.
+// The tokens of a PE: rows [first, first + count) of the whole tensors, which are the first `count`
+// rows of the PE's shards.
 struct TokenShare {
   std::int64_t first = 0;
   std::int64_t count = 0;
   Bytes scratch = 0;  // that the kernel may use
 };
 
-// Rows of a block, if each takes `bytes_per_row` of scratch, with what is loaded ahead, beside
-// `fixed` bytes that the kernel holds all the time.  A block has half of the scratch at most: what
-// the block before still uses is there beside it.  Of few rows there are a few blocks all the same,
-// so that loads and work overlap.  At least 1.
+// The number of rows of a block, at least 1.  Each row takes `bytes_per_row` of scratch, including
+// the loads ahead, beside `fixed` bytes that the kernel always holds.  A block gets at most half of
+// the scratch, since the previous block may still use the rest.  Few rows are also divided into
+// several blocks, so that loads and work overlap.
 //
 // Throws Error KB-O004 (exit code 21) if a row takes no bytes.
 std::int64_t rows_per_block(const TokenShare& share, Bytes bytes_per_row, Bytes fixed = 0);
 
-// For each block: work(begin, count, load(begin, count)), rows counted from the share's first.
+// Calls work(begin, count, load(begin, count)) for each block; rows are counted from the share's
+// first.
 // REQUIRES: rows >= 1
 template <class Load, class Work>
 void for_each_block(const TokenShare& share, std::int64_t rows, const Load& load,

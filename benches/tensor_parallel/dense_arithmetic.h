@@ -1,5 +1,5 @@
-// The operators of a model on the host, as exact as doubles are, or as a device might compute them.
-// For dense_*.cpp alone: Eigen.
+// The operators of a model on the host, in double precision or as a device might compute them.  For
+// dense_*.cpp alone, since it includes Eigen.
 
 #pragma once
 
@@ -30,9 +30,9 @@ class ExactArithmetic {
   Matrix rounded(Matrix x) { return x; }
 };
 
-// As a device computes: in f32, and each result of an operation rounded to a type.  To the nearest
-// number, as devices do; or, with a seed, off by an error that is drawn evenly from what a rounding
-// may do (Vignes' random arithmetic, Math. Comput. Simul. 35, 1993).
+// Arithmetic of a device: in f32, with each result of an operation rounded to a type.  It rounds to
+// nearest, like devices, or, with a seed, adds an error drawn uniformly from the range of rounding
+// errors (Vignes' random arithmetic, Math. Comput. Simul. 35, 1993).
 class SampledArithmetic {
  public:
   using Scalar = float;
@@ -41,7 +41,7 @@ class SampledArithmetic {
   explicit SampledArithmetic(DType dtype, std::optional<std::uint64_t> seed = std::nullopt)
       : dtype_(dtype), is_drawn_(seed.has_value()), state_(scrambled_seed(seed.value_or(0))) {}
 
-  // Half a unit in the last place, of 1.
+  // Half a unit in the last place of 1.
   static float unit_of(DType dtype) {
     if (dtype == DType::f16) return 0x1p-11F;
     return dtype == DType::bf16 ? 0x1p-8F : 0x1p-24F;
@@ -52,7 +52,7 @@ class SampledArithmetic {
   }
 
  private:
-  // Half the distance of the smallest numbers; that of bf16 and f32 never matters.
+  // Half the distance of the smallest numbers; it never matters for bf16 and f32.
   static float underflow_of(DType dtype) { return dtype == DType::f16 ? 0x1p-25F : 0; }
 
   Matrix with_errors(Matrix x) {
@@ -124,7 +124,7 @@ Matrix layer_norm_gradient(const Matrix& dy, const Standardized<Matrix>& z, cons
   return g;
 }
 
-// Of row i the first i + 1 elements; the others are 0.
+// Keeps the first i + 1 elements of row i and sets the others to 0.
 template <class Matrix>
 Matrix causal_softmax(const Matrix& x) {
   Matrix p = Matrix::Zero(x.rows(), x.cols());
@@ -137,7 +137,7 @@ Matrix causal_softmax(const Matrix& x) {
   return p;
 }
 
-// From the gradient of the probabilities to that of what they were made from.
+// Maps the gradient of the probabilities to the gradient of the softmax's input.
 template <class Matrix>
 Matrix softmax_gradient(const Matrix& dp, const Matrix& p) {
   const Matrix along = dp.cwiseProduct(p).rowwise().sum();

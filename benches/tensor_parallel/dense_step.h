@@ -1,5 +1,5 @@
-// One training step of a model that nobody shares, computed by the host: what the ranks' parts are
-// checked against (ADR-0136).
+// One training step of an unsharded model, computed by the host: the reference for the ranks' parts
+// (ADR-0136).
 
 #pragma once
 
@@ -18,14 +18,14 @@ struct DenseMatrix {
   std::vector<float> elements = {};  // row by row
 };
 
-// What a step begins with.
+// The inputs of a step.
 struct DenseModel {
   DenseMatrix x;         // [tokens, hidden]
   DenseMatrix gradient;  // of y
   std::vector<DenseMatrix> parameters;
 };
 
-// What it comes to.
+// The results of a step.
 struct DenseStep {
   Expected y;
   Expected dx;
@@ -42,8 +42,8 @@ struct MlpSize {
 // forward and backward are exact in any order; parameters A, a, B, b.
 DenseModel integer_mlp(const MlpSize& size, std::uint64_t seed);
 
-// Exact: nothing may differ.  Throws UsageError KB-U012 if an element is beyond what the type holds
-// exactly.
+// The exact step: every element must be equal.  Throws UsageError KB-U012 if an element is beyond
+// the range in which the type is exact.
 DenseStep dense_mlp_step(const DenseModel& model, DType dtype);
 
 struct GptSize {
@@ -53,11 +53,11 @@ struct GptSize {
   std::int64_t layers = 1;
 };
 
-// Numbers that every type can hold, of the size that they have in training: weights with a standard
-// deviation of 0.018, x of 1.15.  Parameters as GptBlock has them, for each layer.
+// Random numbers that every type can represent, with magnitudes as in training: weights with a
+// standard deviation of 0.018, x with 1.15.  The parameters are those of GptBlock, for each layer.
 DenseModel random_gpt(const GptSize& size, std::uint64_t seed);
 
-// How the devices compute it.
+// The arithmetic of the devices.
 struct GptDevices {
   DType dtype = DType::f16;
   int ranks = 1;
@@ -65,13 +65,15 @@ struct GptDevices {
   bool sequence_parallel = false;
 };
 
-// Samples of what devices come to, and how many times their largest error is the bound.
+// The number of samples of the devices' results, and the factor from their largest error to the
+// bound.
 inline constexpr int kSamples = 4;
 inline constexpr double kBoundOverSamples = 4;
 
-// In doubles.  The bound of a tensor (in the gradients of qkv, of all queries, keys or values) is
-// taken from samples: the same step in f32, with sums cut as the devices cut them, and the result
-// of each operation rounded to the type, in the first sample to nearest, in the others at random.
+// The step in double precision.  The bound of a tensor (in the gradients of qkv, of all queries,
+// keys or values) is taken from samples: the same step in f32, with sums cut as the devices cut
+// them, and the result of each operation rounded to the type, in the first sample to nearest, in
+// the others at random.
 DenseStep dense_gpt_step(const DenseModel& model, const GptSize& size, const GptDevices& devices,
                          std::uint64_t seed);
 

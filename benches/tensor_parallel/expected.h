@@ -1,4 +1,4 @@
-// What the elements of a matrix should be, and how far off they may be.
+// The expected elements of a matrix, and the bounds of their errors.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace kernbench::benches {
 
-// Row by row.  Columns come in blocks, of which the first has the first bound, and so on, and then
-// the first one again; without bounds elements must be equal.
+// Elements are stored row by row.  Blocks of columns use the bounds in turn, starting again after
+// the last; without bounds, elements must be equal.
 struct Expected {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -30,16 +30,16 @@ struct Part {
   std::int64_t columns = 0;
 };
 
-// How found elements lie beside the expected ones.
+// A comparison of found elements with the expected ones.
 struct Comparison {
-  std::int64_t wrong = 0;  // beyond their bound, or no numbers
+  std::int64_t wrong = 0;  // beyond their bound, or NaN
   double worst = 0;        // the largest error over its bound
-  // Root mean squares, over that of the values.
+  // The root mean square of the errors, over that of the values.
   double error = 0;
   double bound = 0;
 };
 
-// `found` beside a part of `expected`.
+// Compares `found` with a part of `expected`.
 Comparison compare(std::span<const float> found, const Expected& expected, const Part& part);
 
 }  // namespace kernbench::benches

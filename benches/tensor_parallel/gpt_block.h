@@ -1,7 +1,7 @@
 // A block of GPT as Megatron's ParallelTransformerLayer: ranks share the heads of the attention and
 // the hidden features of the MLP.
 //
-// A page to copy: nothing else is needed than tp's layers and the operators.
+// A page to copy: it needs only tp's layers and the operators.
 
 #pragma once
 
@@ -19,13 +19,13 @@ struct GptBlockOptions {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;  // of all ranks together; the MLP has 4 hidden features
   bool sequence_parallel = false;
-  bool overlap = true;  // of communication in backward with the weights' gradients
+  bool overlap = true;  // communication in backward with weights' gradients
   DType dtype = DType::f16;
-  int pes = 1;  // that share a rank's heads
+  int pes = 1;  // PEs that share a rank's heads
   std::string name = "block";
 };
 
-// Over each row, with a weight and a bias that all ranks and PEs have.
+// Layer normalization of each row; the weight and the bias are replicated on all ranks and PEs.
 class LayerNorm {
  public:
   LayerNorm(RuntimeContext& torch, const GptBlockOptions& options, const std::string& name);

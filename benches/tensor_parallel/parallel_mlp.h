@@ -1,6 +1,6 @@
 // Megatron's ParallelMLP: two linear layers, of which ranks share the hidden features.
 //
-// A page to copy: nothing else is needed than tp's layers.
+// A page to copy: it needs only tp's layers.
 
 #pragma once
 
@@ -20,9 +20,9 @@ struct ParallelMlpOptions {
   std::int64_t ffn = 0;  // hidden features of all ranks together
   Activation activation = Activation::gelu;
   bool sequence_parallel = false;
-  bool overlap = true;  // of communication in backward with the weights' gradients
+  bool overlap = true;  // communication in backward with weights' gradients
   DType dtype = DType::f16;
-  int pes = 1;  // that share a rank's part
+  int pes = 1;  // PEs that share a rank's part
   std::string name = "mlp";
 };
 

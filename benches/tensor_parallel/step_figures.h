@@ -9,12 +9,12 @@
 
 namespace kernbench::benches {
 
-// Each returns an SVG; `what` is what was measured.
+// Each function returns an SVG; `what` names what was measured.
 
-// How much faster a step is with more ranks, beside what it would be if they shared all of it.
+// The speed-up of a step over the number of ranks, beside the ideal speed-up.
 std::string strong_scaling_figure(std::span<const Row> steps, const std::string& what);
 
-// What a step's time is spent with, a stacked bar for each number of ranks.
+// How a step's time is spent: a stacked bar for each number of ranks.
 std::string step_time_figure(std::span<const Row> steps, const std::string& what);
 
 }  // namespace kernbench::benches

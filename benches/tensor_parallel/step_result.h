@@ -1,4 +1,4 @@
-// What a training step comes to: times, communication, rates, and the rows of it.
+// The result of a training step: times, communication, rates, and its rows.
 
 #pragma once
 
@@ -18,16 +18,16 @@ namespace kernbench::benches {
 struct CollectiveUse {
   std::string function;  // of torch.distributed
   std::string algorithm;
-  Bytes size = 0;  // as nccl-tests counts it: of gathers and scatters, that of all ranks
+  Bytes size = 0;  // as nccl-tests counts it: gathers and scatters: of all ranks
   std::int64_t count = 0;
-  Time time{0};  // all together, from when they began
+  Time time{0};  // the sum over them, each from its begin
 };
 
-// Of the rank that took longest.
+// The result of the slowest rank.
 struct StepResult {
   int world_size = 1;
-  int pes = 1;      // of each device, that share the rank's part
-  int sip_pes = 1;  // that a device has
+  int pes = 1;      // PEs of each device that share the rank's part
+  int sip_pes = 1;  // PEs that a device has
   Time forward{0};
   Time backward{0};
   runtime::DeviceActivity activity;
@@ -43,9 +43,9 @@ struct StepResult {
 
 // `forward_flops`: 2 m n k over all matrix products of forward, of all ranks; backward has twice as
 // many, for the gradients of both factors.
-// Throws InternalError if the step is faster than any can be: in forward the products, on the
-// arrays of the PEs, and the collectives, over the links, wait for one another; in backward the
-// longer of the two counts.
+// Throws InternalError if the step is faster than its lower bound: in forward, the time of the
+// products on the PEs' arrays plus that of the collectives over the links, since they wait for one
+// another; in backward, the longer of the two.
 StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
                      double forward_flops, int pes);
 

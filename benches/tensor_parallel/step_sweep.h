@@ -1,4 +1,4 @@
-// What the benches of tensor parallelism have in common: a training step for each number of ranks,
+// The common part of the benches of tensor parallelism: a training step for each number of ranks,
 // its check, its tables and its figures (ADR-0135).
 
 #pragma once
@@ -21,12 +21,12 @@ struct StepPoint {
   bool overlap = true;
 };
 
-// What tells the benches apart.
+// The parts in which the benches differ.
 struct StepBench {
   std::string model;  // "GPT: 2 layers, ..."
   std::int64_t tokens = 0;
   std::int64_t hidden = 0;
-  std::int64_t cut = 0;       // what ranks, and the PEs of each, share
+  std::int64_t cut = 0;       // the size that ranks, and their PEs, share
   std::string_view cut_name;  // the setting that it comes from
   std::string flops_form;     // of a step
   double forward_flops = 0;   // 2 m n k over all matrix products of forward
@@ -36,11 +36,11 @@ struct StepBench {
   std::function<DenseStep(const DenseModel&, const StepPoint&)> expect;
 };
 
-// A bench's own settings, and those that run_step_sweep() reads.
+// A bench's own settings, together with those that run_step_sweep() reads.
 std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own);
 
 // Throws UsageError KB-U012 if ranks or PEs do not divide what they share, ConfigError KB-Y043 if
-// ccl.yaml says that ranks are PEs.
+// ccl.yaml makes PEs the ranks.
 void run_step_sweep(Bench& bench, const StepBench& steps);
 
 }  // namespace kernbench::benches

@@ -1,4 +1,4 @@
-// The rows of training steps, as tables for people.
+// Tables of training steps for people.
 
 #pragma once
 
@@ -14,10 +14,10 @@ struct StepRows {
   std::vector<Row> collectives;  // likewise
 };
 
-// What to_rows() has made of several steps.
+// Separates the rows that to_rows() has made of several steps.
 StepRows split_rows(const std::vector<Row>& rows);
 
-// Times and shares of each step, its collectives, and whether all is right.
+// Prints the times and shares of each step, its collectives, and whether all results are right.
 void print_steps(Bench& bench, const StepRows& rows);
 
 }  // namespace kernbench::benches

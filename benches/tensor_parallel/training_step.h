@@ -19,23 +19,23 @@ struct StepInput {
   std::int64_t tokens = 0;
   std::int64_t hidden = 0;
   DType dtype = DType::f16;
-  int pes = 1;  // of each device, that share the rank's part
+  int pes = 1;  // PEs of each device that share the rank's part
   bool sequence_parallel = false;
 };
 
-// What a rank builds.  Its parameters are those of DenseModel, in their order.
+// The model that a rank builds.  Its parameters are those of DenseModel, in the same order.
 struct RankModel {
   std::function<Tensor(const Tensor& x)> forward;
   std::vector<tp::Parameter> parameters;
 };
 using BuildModel = std::function<RankModel(RuntimeContext& torch)>;
 
-// What came out of it on one rank.  The tensors belong to the context.
+// The result of a step on one rank.  The tensors belong to the context.
 struct RankStep {
-  Time began{0};  // all ranks at once
+  Time began{0};  // the same on all ranks
   Time forward_ended{0};
   Time ended{0};
-  runtime::DeviceActivity activity;               // meanwhile
+  runtime::DeviceActivity activity;               // during the step
   std::vector<runtime::FlightEvent> collectives;  // of the step, in their order
   Tensor x;
   Tensor y;
@@ -46,17 +46,17 @@ struct RankStep {
   Time step() const { return ended - began; }
 };
 
-// Runs it on a rank for each SIP: init_process_group(), initialize_model_parallel() with all of
-// them in one tensor parallel group, spawn() of ranks that build the model and take their part of
-// `values`, if there are some, and then begin together.
+// Runs the step with one rank per SIP: init_process_group(), initialize_model_parallel() with all
+// of them in one tensor parallel group, spawn() of ranks that build the model and take their part
+// of `values`, if there are some, and then begin together.
 std::vector<RankStep> run_training_step(RuntimeContext& torch, const StepInput& input,
                                         const BuildModel& build, const DenseModel* values);
 
-// What a rank has of a parameter that is [rows, columns] as a whole.
+// A rank's part of a parameter that is [rows, columns] as a whole.
 // REQUIRES: stride 1
 Part part_of(const tp::Parameter& parameter, std::int64_t rows, std::int64_t columns, int rank,
              int world_size);
-// What a rank has of all tokens.
+// A rank's part of all tokens.
 Part part_of_tokens(const StepInput& input, int rank, int world_size);
 
 }  // namespace kernbench::benches

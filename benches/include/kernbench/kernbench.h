@@ -46,7 +46,7 @@
 
 namespace kernbench::detail {
 
-// The layers below do not know of each other: here the runtime learns of its backends (ADR-0107).
+// runtime does not know its backends, so they are registered here (ADR-0107).
 inline const bool ahbm_is_registered = ccl::register_ahbm_backend();
 inline const bool local_is_registered = distributed::register_local_backend();
 // An Error that leaves the user's main() ends the program with its exit code.

@@ -12,16 +12,16 @@
 //     });
 //   }
 //
-// What a rank throws fails the test with the rank's number and the others' states; a deadlock fails
-// it at once.  CHECK_THROWS_AS(world.run(...), kernbench::DeadlockError) and the like see the
-// error's own type.
+// An exception in a rank fails the test with the rank's number and the states of the others; a
+// deadlock fails it at once.  CHECK_THROWS_AS(world.run(...), kernbench::DeadlockError) and the
+// like see the error's own type.
 //
 // A rank that loops on the host and calls nothing ends the process after 60 s, with its last call
-// (KB-D004, exit code 20); RuntimeOptions::rank_time_limit of a World's own says otherwise.
+// (KB-D004, exit code 20); RuntimeOptions::rank_time_limit of the World changes the limit.
 //
-// REQUIRE and CHECK work in ranks, but name none; what a rank throws does, so the assertions of
-// this header do.  INFO and CAPTURE do not work in ranks: Catch2 keeps them by thread, and all
-// ranks have one, so that a failure on one rank shows those of all.
+// REQUIRE and CHECK work in ranks, but do not name the rank; exceptions do, and so do the
+// assertions of this header.  INFO and CAPTURE do not work in ranks: Catch2 keeps them by thread,
+// and all ranks have one, so that a failure on one rank shows those of all.
 
 #pragma once
 
@@ -49,10 +49,10 @@ namespace kernbench::testing {
 // Ranks on a topology, each on the device of its own number.
 class World {
  public:
-  // A ring of `ranks` small devices, and the values of `local`: what tests of values want.
-  // Throws CollectiveError KB-R010 if there are less than one.
+  // A ring of `ranks` small devices with the backend `local`, for tests of values.  Throws
+  // CollectiveError KB-R010 if there are less than one.
   explicit World(int ranks, std::string_view backend = "local") : World(ring_of(ranks), backend) {}
-  // Any topology, and a backend: with "ahbm" collectives also take their time.
+  // Any topology and backend; with "ahbm", collectives also take simulated time.
   explicit World(const Topology& topology, std::string_view backend = "ahbm",
                  RuntimeOptions options = {})
       : torch(topology, with_time_limit(std::move(options))) {
@@ -81,7 +81,7 @@ class World {
   RuntimeContext torch;
 
  private:
-  // What ends a test whose assertion has failed, and has been reported.
+  // Rethrows the exception by which Catch2 ends a test whose failed assertion it has reported.
   static void rethrow_if_reported(const std::exception_ptr& exception) {
     try {
       std::rethrow_exception(exception);

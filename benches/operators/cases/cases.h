@@ -1,4 +1,4 @@
-// The cases that the program is shipped with, a file each.
+// The shipped cases, one file each.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// PolyNorm inside kernels: what poly, mul_poly and grouped_mul_poly have in common.
+// PolyNorm inside kernels: the parts shared by poly, mul_poly and grouped_mul_poly.
 //
 //   poly(x) = w0 norm(x^3) + w1 norm(x^2) + w2 norm(x) + b,  norm(v) = v / sqrt(mean(v^2) + eps)
 //
@@ -33,7 +33,7 @@ using PolyNorms = std::array<tl::Tensor, 3>;
 PolyCoefficients load_coefficients(tl::Context& tl, tl::Pointer weight, tl::Pointer bias);
 
 PolyNorms norms_of(tl::Context& tl, const tl::Tensor& x);
-// Of rows from `begin` on, three after each other.
+// Stores the norms of rows from `begin` on, three consecutive numbers per row.
 void store_norms(tl::Context& tl, tl::Pointer norms, std::int64_t begin, const PolyNorms& values);
 PolyNorms load_norms(tl::Context& tl, tl::Pointer norms, std::int64_t begin, std::int64_t rows);
 

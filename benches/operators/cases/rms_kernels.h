@@ -1,4 +1,4 @@
-// RMSNorm inside kernels: what rms and add_rms have in common.  All f32.
+// RMSNorm inside kernels, in f32: the parts shared by rms and add_rms.
 //
 // With r = 1 / sqrt(mean(x^2) + eps), n = x r and g = dy weight:
 //   y = x r weight,  dx = r (g - n mean(g n)) = g r - x r^3 mean(g x),  dweight = sum of dy n
@@ -17,7 +17,7 @@ inline Value rms_of(const Value& x, const Value& weight) {
   return x * rsqrt(mean(power(x, 2)) + kRmsEps) * weight;
 }
 
-// [1, dim] of the kernel's type, as f32.
+// Loads the weight, [1, dim] of the kernel's type, as f32.
 inline tl::Tensor load_weight(tl::Context& tl, tl::Pointer weight, std::int64_t dim) {
   return tl.cast(tl.load(weight, {1, dim}, weight.dtype()), DType::f32);
 }
@@ -36,7 +36,7 @@ inline tl::Tensor rms_gradient(tl::Context& tl, const tl::Tensor& x, const tl::T
   return tl.fma(x, r * r * r * gx * -share, g * r);
 }
 
-// Of these rows: [1, dim].
+// The weight's gradient from these rows: [1, dim].
 inline tl::Tensor weight_gradient(tl::Context& tl, const tl::Tensor& x, const tl::Tensor& dy,
                                   const tl::Tensor& r) {
   return tl.sum(dy * x * r, 0, {.keep_dims = true});
