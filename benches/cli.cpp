@@ -195,7 +195,7 @@ std::string describe_unknown(const CLI::App& app, const std::string& word) {
   throw UsageError("KB-U001", fmt::format("{}\n  see: {} --help", why, full_name(deepest(&app))));
 }
 
-// No option means anything without a value: what is not wanted is left out.
+// Refuses options with an empty value: an unwanted option has to be left out.
 void check_values(const CLI::App& app) {
   for (const CLI::App* at = &app; at != nullptr;) {
     for (const CLI::Option* option : at->get_options()) {
@@ -211,7 +211,7 @@ void check_values(const CLI::App& app) {
   }
 }
 
-// CLI11 takes the next word for the value of `--out=`, whatever it is.
+// Refuses `--out=`, since CLI11 would take the next word as its value.
 void check_words(std::span<const char* const> words) {
   for (const std::string_view word : words) {
     if (word == "--") return;

@@ -15,7 +15,7 @@ namespace kernbench::benches {
 
 namespace {
 
-// What an all_reduce leaves behind.
+// The outcome of an all_reduce.
 struct Outcome {
   Time first_call = Time::max();
   Time last_return{0};
@@ -47,7 +47,7 @@ void worker(int rank, RuntimeContext& torch, const CollectiveInput& input,
   outcome.tensors[static_cast<std::size_t>(rank)] = x;
 }
 
-// What every kind of run has in its row.
+// The cells that the row of every kind of run has.
 CollectiveRow row_of(RuntimeContext& torch, const ccl::Config& config, const CollectiveInput& input,
                      const ccl::Algorithm& algorithm, const Outcome& outcome, int world_size) {
   CollectiveRow row;
@@ -69,7 +69,7 @@ CollectiveRow row_of(RuntimeContext& torch, const ccl::Config& config, const Col
   return row;
 }
 
-// The algorithm that runs, and of auto why.
+// The algorithm that runs, and for auto the reason for its choice.
 std::pair<const ccl::Algorithm*, std::string> algorithm_of(const Topology& topology,
                                                            const ccl::Config& config,
                                                            const Shape& shape,
@@ -125,7 +125,8 @@ CollectiveRow reduce_over_pes(RuntimeContext& torch, const ccl::Config& config,
   return row;
 }
 
-// Everyone ends with the values of the one before: launched directly, as it is no all_reduce.
+// A shift: every participant ends with the values of the previous one.  It is launched directly,
+// since it is no all_reduce.
 class Shift {
  public:
   Shift(RuntimeContext& torch, const ccl::Config& config, const CollectiveInput& input)
@@ -154,7 +155,7 @@ class Shift {
   }
 
  private:
-  // One on each SIP; rank = PE: the driver's.
+  // One tensor on each SIP; if ranks are PEs, the driver's single tensor.
   std::vector<Tensor> make_tensors() {
     if (layout_.is_rank_pe()) {
       return {torch_.empty({1, layout_.world_size() * input_.n_elem},
@@ -192,7 +193,7 @@ class Shift {
     return layout_.participant_of({shard.sip, shard.cube, shard.pe});
   }
 
-  // Who stands before a participant in the ring.
+  // The participant before this one in the ring.
   int previous_of(int participant) const {
     const ccl::RingPlace& ring = layout_.place(participant).ring.value();
     const int index = (ring.index + ring.size - 1) % ring.size;
@@ -201,7 +202,7 @@ class Shift {
     return previous;
   }
 
-  // What a participant brings of the elements of a shard.
+  // The elements that a participant contributes for a shard.
   std::vector<float> values_of(int participant, const ShardInfo& shard) const {
     const std::vector<float> all = summands_.of_participant(participant);
     const auto first = all.begin() + (layout_.is_rank_pe() ? 0 : shard.offset[1]);

@@ -27,7 +27,7 @@ std::string_view name_of(BackendName backend) {
   return backend == BackendName::ahbm ? "ahbm" : "local";
 }
 
-// nccl-tests' names of what torch calls sum, avg, product, min and max.
+// nccl-tests' names of torch's sum, avg, product, min and max.
 enum class Redop : std::uint8_t { sum, avg, prod, min, max };
 constexpr std::array kRedops = {Redop::sum, Redop::avg, Redop::prod, Redop::min, Redop::max};
 std::string_view name_of(Redop redop) {
@@ -41,9 +41,9 @@ ReduceOp op_of(Redop redop) {
   return kOps.at(static_cast<std::size_t>(redop));
 }
 
-// What all points have in common, and what they differ in.
+// The common input of all points, and the sizes in which they differ.
 struct Plan {
-  MeasuredInput input;  // but for the collective and the count
+  MeasuredInput input;  // without the collective and the count
   std::vector<MeasuredCollective> collectives;
   std::vector<Bytes> sizes;
   Bytes check_end = 0;  // larger ones are timed only
@@ -119,7 +119,8 @@ Plan plan_of(const Bench& bench) {
   return plan;
 }
 
-// nccl-tests rounds sizes down to what divides equally among the ranks.
+// The elements of a block.  Like nccl-tests, it rounds the size down to a multiple that divides
+// equally among the ranks.
 std::int64_t count_of(const BlocksInput& blocks, Bytes size) {
   return size / size_of(blocks.dtype) / spec_of(blocks.collective).blocks_in_size(blocks.ranks);
 }
@@ -130,7 +131,8 @@ Measurement measure_on(PointContext& point, const MeasuredInput& input, bool has
   return measure(*torch, input);
 }
 
-// Repetitions are timed without values: they would begin with the results of those before.
+// Measures one form.  Repetitions are timed without values, since each would begin with the results
+// of the previous one.
 Measurement measure_place(PointContext& point, MeasuredInput input, bool in_place, bool checked) {
   input.in_place = in_place;
   Measurement measured = measure_on(point, input, checked && input.repetitions == 1);
@@ -151,7 +153,7 @@ Row simulate(PointContext& point, const MeasuredInput& input, Bytes check_end) {
   return to_row(row);
 }
 
-// Adds the points of a collective; returns how many.
+// Adds the points of a collective; returns their number.
 std::size_t add_points(Sweep& sweep, const Plan& plan, MeasuredCollective collective) {
   MeasuredInput input = plan.input;
   input.blocks.collective = collective;
@@ -159,7 +161,7 @@ std::size_t add_points(Sweep& sweep, const Plan& plan, MeasuredCollective collec
   std::int64_t last_count = 0;
   for (const Bytes size : plan.sizes) {
     input.blocks.count = count_of(input.blocks, size);
-    if (input.blocks.count == last_count) continue;  // nothing, or what the size before had
+    if (input.blocks.count == last_count) continue;  // empty, or the same as before
     last_count = input.blocks.count;
     sweep.add(fmt::format("{} of {} B", name_of(collective), NcclRow{input, {}, {}}.size()),
               [input, check_end = plan.check_end](PointContext& point) {

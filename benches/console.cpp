@@ -32,7 +32,7 @@ int write_all(int descriptor, std::string_view text) {
 
 Console::Console(int descriptor) : descriptor_(descriptor), colour_(wants_colour(descriptor)) {}
 
-// As one whose reader has left.
+// It behaves like a console whose reader has closed the pipe.
 Console Console::silent() {
   Console console(-1);
   console.failure_ = EPIPE;

@@ -20,8 +20,8 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
   return std::rotl((hash ^ word) * 0x9e3779b97f4a7c15, 29);
 }
 
-// By words: a program has some ten megabytes, and every sweep asks.  Each step is a bijection of
-// the word, so no two contents that differ in one have the same hash.
+// Hashes word by word, since a program has some ten megabytes and every sweep needs its hash.  Each
+// step is a bijection of the word, so contents that differ in one word have different hashes.
 std::uint64_t go_on(std::uint64_t hash, std::string_view content) {
   hash = mix(hash, content.size());
   while (!content.empty()) {

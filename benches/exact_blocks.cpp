@@ -9,7 +9,7 @@ namespace kernbench::benches {
 
 namespace {
 
-// Twos in a product: powers of two are exact, and f16 holds 2^8.
+// The most factors of 2 in a product: powers of two are exact, and f16 holds 2^8.
 constexpr std::int64_t kMostTwos = 8;
 
 std::int64_t stride_for(std::int64_t ranks, std::int64_t most) {

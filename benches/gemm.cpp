@@ -24,7 +24,7 @@ std::int64_t tile_side(const Settings& settings, std::string_view key) {
   return settings.is_set(key) ? settings.integer(key, 1, kMostSize) : 0;
 }
 
-// What cuts c among one holder, or counts PEs of one, would be passed over silently.
+// Refuses settings of levels with a single holder, which would otherwise be ignored silently.
 void check_cuts(const Settings& settings, GemmOn on) {
   const auto wants = [&](std::string_view key, GemmOn least) {
     if (!settings.is_set(key) || on >= least) return;

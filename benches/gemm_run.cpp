@@ -20,7 +20,7 @@ namespace {
 using sim::GemmSize;
 using sim::PeLocation;
 
-// How many holders a level has, and how they cut c.
+// A level of the hardware: the number of its holders, and how they cut c.
 struct Level {
   std::string_view name;
   int holders = 1;
@@ -64,7 +64,7 @@ std::string describe(const GemmLevels& levels) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// What a SIP has: rows and columns of c.
+// A SIP's part of c: rows and columns.
 struct Block {
   std::int64_t row = 0;
   std::int64_t column = 0;
@@ -83,7 +83,7 @@ Block part_of_sip(const GemmLevels& levels, const GemmSize& size, int sip) {
   return part;
 }
 
-// Where an operand lies: c cut both ways, a only as rows are, b only as columns are.
+// The placement of an operand: c is cut both ways, a only row-wise, b only column-wise.
 DPPolicy policy_of(const GemmLevels& levels, std::optional<Shard> only = {}) {
   const auto cut = [&](const Level& level) {
     return !only || *only == level.cut ? level.cut : Shard::replicate;
@@ -101,7 +101,7 @@ struct OnSip {
   Tensor c;
 };
 
-// HBM that the operands of a PE with a whole share need, with those of all PEs of its slice.
+// The HBM needed on a slice: the operands of a PE with a full share, times the PEs of the slice.
 Wide bytes_on_slice(const Topology& topology, const GemmLevels& levels, const GemmInput& input) {
   GemmSize share = input.size;
   for (const Level* level : {&levels.sips, &levels.cubes, &levels.pes}) {
@@ -113,7 +113,7 @@ Wide bytes_on_slice(const Topology& topology, const GemmLevels& levels, const Ge
   return elements * size_of(input.dtype) * std::min(per_slice, levels.pes.holders);
 }
 
-// Before anything is taken.
+// Checks the capacity before any memory is allocated.
 void check_capacity(const Topology& topology, const GemmLevels& levels, const GemmInput& input) {
   const Bytes capacity = topology.cube.hbm.capacity / sim::Routing::hbm_slice_count(topology);
   const Wide needed = bytes_on_slice(topology, levels, input);
@@ -163,7 +163,7 @@ class DistributedGemm {
   std::vector<GemmShare> shares_;
 };
 
-// On the device memory is taken; on the host none is.
+// Allocates the tensors on the device; the host holds no elements.
 void DistributedGemm::make_tensors(int sip) {
   const Block part = part_of_sip(levels_, input_.size, sip);
   torch_.ahbm.set_device(sip);
@@ -176,7 +176,7 @@ void DistributedGemm::make_tensors(int sip) {
                    make({part.rows, part.columns}, policy_of(levels_), "c")});
 }
 
-// Choosing a tile is what takes time here; a share of the size of the last one has its tile.
+// Choosing a tile takes the host's time, so a share of the same size as the last one gets its tile.
 void DistributedGemm::find_shares() {
   for (const OnSip& on : sips_) {
     for (std::size_t i = 0; i < on.c.shards().size(); ++i) {
@@ -192,7 +192,7 @@ void DistributedGemm::find_shares() {
   }
 }
 
-// What tl.composite would choose by itself; so that the tile is known.
+// The tile that tl.composite would choose by itself, so that the row can report it.
 GemmSize DistributedGemm::tile_of(const PeLocation& pe, const GemmSize& size) const {
   const Topology::Pe& unit = torch_.topology().pe;
   sim::CompositePlan plan;
@@ -260,14 +260,14 @@ Wide products_of(const GemmSize& size) {
   return Wide{size.m} * size.n * size.k;
 }
 
-// Slices of HBM that belong to the PEs of a placement.
+// The number of HBM slices that belong to the PEs of a placement.
 int slice_count(const Topology& topology, const GemmLevels& levels) {
   const int per_slice = topology.pe_count() / sim::Routing::hbm_slice_count(topology);
   return levels.sips.holders * levels.cubes.holders *
          static_cast<int>(sim::ceil_divide(levels.pes.holders, per_slice));
 }
 
-// What the hardware allows: nothing beyond is possible.  Rounded down.
+// Adds the hardware's lower bounds of the time, rounded down.
 void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels) {
   const GemmSpec& array = topology.pe.gemm;
   if (!array.clock.is_unlimited()) {
@@ -292,8 +292,8 @@ void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels
   }
 }
 
-// From the first PE's start to the last one's end.  PEs begin one after the other, so that no
-// single one need take as long as all together.
+// The time from the first PE's start to the last PE's end.  It may exceed every single PE's time,
+// since the PEs begin one after the other.
 Time makespan(const std::vector<runtime::KernelResult>& results) {
   const auto first = std::ranges::min_element(results, {}, &runtime::KernelResult::start);
   const auto last = std::ranges::max_element(results, {}, &runtime::KernelResult::end);

@@ -13,19 +13,19 @@ namespace kernbench::benches {
 
 using runtime::ProcessWatch;
 
-// The two ways in which a run ends after a signal: by itself, or in the middle of what it does.
+// The end of a run after a signal: either the run ends by itself, or it is ended by force.
 struct InterruptWatch::End {
   explicit End(Action action) : keep_finished(std::move(action)) {}
 
   // True for the one caller that may write the results.
   bool claim() { return !is_claimed.test_and_set(); }
 
-  // The thread of the run goes on meanwhile: what it has finished is all that may be looked at.
+  // The run's thread goes on meanwhile, so only its finished results may be read.
   void by_force(ExitCode reason) {
     if (!claim()) return;
     try {
       keep_finished(reason);
-    } catch (const std::exception&) {  // that it ends matters more
+    } catch (const std::exception&) {  // ending the process matters more
     }
     ProcessWatch::instance().print_running(STDERR_FILENO);
     end_process(static_cast<int>(reason));

@@ -42,17 +42,17 @@ struct Stream {
   Bytes bytes() const { return elements() * size_of(DType::f32); }
 };
 
-// What limits a stream.
+// The limits of a stream.
 struct Limits {
   Time round_trip{0};
   double credits_gbs = 0;          // depth x slot per round trip
-  std::optional<double> link_gbs;  // nullopt: none is limited
+  std::optional<double> link_gbs;  // nullopt: no link is limited
 
   bool by_credits() const { return !link_gbs || credits_gbs < *link_gbs; }
   double gbs() const { return by_credits() ? credits_gbs : *link_gbs; }
 };
 
-// From the SIP's first PE to its neighbour.
+// The ends of a queue from the SIP's first PE to its neighbour.
 sim::IpcqChannel::Ends ends_of(const Topology& topology, Direction port) {
   const sim::Compass side = sim::to_compass(port);
   const bool global = port == sim::to_global(side);
@@ -68,7 +68,8 @@ sim::IpcqChannel::Ends ends_of(const Topology& topology, Direction port) {
   return {{}, port, to, opposite(port)};
 }
 
-// Of a link that the way in and the way out have in common, each has a half.
+// The rate of the slowest link.  A link on both the path into the buffer and the path out of it
+// gives half its rate to each.
 std::optional<double> slowest_link_gbs(const sim::Routing& routing,
                                        const sim::IpcqChannel& channel) {
   std::map<sim::LinkId, int> uses;
@@ -105,7 +106,7 @@ void send_all(tl::Context& tl, const Stream& stream, const tl::Pointer& x) {
   }
 }
 
-// The sum of all, on PE_MATH, which costs the DMA nothing.  The next receive is always posted.
+// Sums all messages on PE_MATH, which costs no DMA time.  The next receive is always posted.
 void receive_all(tl::Context& tl, const Stream& stream, const tl::Pointer& sum_of_all) {
   const auto post = [&] { return tl.recv_async(stream.ends.in, {stream.elements()}, DType::f32); };
   std::optional<tl::Tensor> sum;
@@ -119,7 +120,7 @@ void receive_all(tl::Context& tl, const Stream& stream, const tl::Pointer& sum_o
   tl.store(sum_of_all, *sum);
 }
 
-// Small integers: their sums are exact.
+// Elements are small integers, whose sums are exact.
 float value_at(std::int64_t index) {
   return static_cast<float>(index * index % 7);
 }
@@ -139,7 +140,7 @@ Tensor tensor_on(RuntimeContext& torch, int sip, std::int64_t elements) {
   return torch.zeros({elements}, {.dtype = DType::f32, .dp = DPPolicy::replicated()});
 }
 
-// Runs the stream; returns how many of its sums are wrong.
+// Runs the stream; returns the number of wrong sums.
 std::int64_t run_stream(RuntimeContext& torch, const Stream& stream) {
   Tensor x = tensor_on(torch, stream.ends.from.sip, stream.elements() + stream.count - 1);
   const Tensor sums = tensor_on(torch, stream.ends.to.sip, stream.elements());

@@ -20,7 +20,7 @@ using distributed::P2POp;
 using distributed::PointToPoint;
 using distributed::ProcessGroup;
 
-// What a rank gives and takes: the rows of these tensors, one after the other, are its blocks.
+// A rank's inputs and outputs: the rows of these tensors, in order, are its blocks.
 struct RankTensors {
   std::vector<Tensor> gives;
   std::vector<Tensor> takes;
@@ -65,7 +65,7 @@ class Exchange {
   const MeasuredInput& input_;
   const ExactBlocks exact_;
   std::vector<int> members_;          // global ranks, by group rank
-  ProcessGroup group_;                // the default one, if nobody named members
+  ProcessGroup group_;                // the default group if no members were named
   std::vector<RankTensors> tensors_;  // by group rank
 };
 
@@ -77,7 +77,7 @@ Tensor Exchange::make(int rank, std::int64_t rows) const {
                       {.dtype = input_.blocks.dtype, .dp = input_.placement});
 }
 
-// A tensor for the block of each rank.
+// One tensor per rank's block.
 std::vector<Tensor> Exchange::make_list(int rank) const {
   std::vector<Tensor> list;
   for (int other = 0; other < input_.blocks.ranks; ++other) list.push_back(make(rank, 1));
@@ -147,7 +147,7 @@ std::int64_t Exchange::count_wrong() const {
   return wrong;
 }
 
-// Of all shards, also of copies.
+// The number of wrong elements in all shards, including copies.
 std::int64_t Exchange::count_wrong(int rank, int first_block, const Tensor& x) const {
   std::vector<std::vector<float>> expected;
   for (int row = 0; row < x.shape()[0]; ++row) {
@@ -236,7 +236,7 @@ Time Exchange::run() {
 
 // Theory
 
-// Sums over all ranks are what ccl.yaml chooses an algorithm for.
+// ccl.yaml chooses the algorithm for sums over all ranks only.
 std::string_view Exchange::algorithm() const {
   const bool is_sum = input_.blocks.collective == MeasuredCollective::all_reduce &&
                       input_.blocks.op == ReduceOp::sum;
@@ -295,7 +295,7 @@ CollectiveKind kind_of(MeasuredCollective collective) {
     case MeasuredCollective::scatter:
       return CollectiveKind::scatter;
     case MeasuredCollective::all_to_all:
-    case MeasuredCollective::sendrecv:  // in which a rank has a block for the next one alone
+    case MeasuredCollective::sendrecv:  // a rank has a block for the next rank only
       break;
   }
   return CollectiveKind::all_to_all;
@@ -315,7 +315,7 @@ Measurement measure(RuntimeContext& torch, const MeasuredInput& input) {
       measured.lower_bound = exchange.lower_bound();
     }
   }
-  // Of several repetitions one may begin before the one before has ended everywhere.
+  // With several repetitions, one may begin before the previous one has ended on all ranks.
   KB_CHECK(input.repetitions > 1 || measured.time >= measured.lower_bound.value_or(Time{0}),
            "{} took {}, less than the lower bound of {}", name_of(input.blocks.collective),
            to_string(measured.time), to_string(*measured.lower_bound));

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kSchema = "kernbench milestone-1h-gemm 2";
 constexpr std::string_view kResults = "results.json";
 
-// MILESTONE_FAST=1: the rows of an earlier run, if they are those that this one would have.
+// MILESTONE_FAST=1 uses the rows of an earlier run if this run would compute the same ones.
 bool wants_saved_rows() {
   const char* fast = std::getenv("MILESTONE_FAST");
   return fast != nullptr && std::string_view(fast) == "1";
@@ -53,7 +53,7 @@ bool has(std::span<const Row> rows, GemmFamily family) {
       rows, [&](const Row& row) { return text_in(row, "family") == name_of(family); });
 }
 
-// Those that there is something to show in.
+// Adds the figures for which there are rows.
 void add_figures(Bench& bench, std::span<const Row> rows) {
   const Topology& topology = bench.topology();
   FigureArtifacts figures(bench);

@@ -1,4 +1,4 @@
-// Process teams over MPI: those that one `mpirun` has started.
+// Process teams over MPI: the processes that one `mpirun` has started.
 
 #include <fmt/format.h>
 #define OMPI_SKIP_MPICXX 1  // the C interface; MPI's own C++ one was removed from the standard

@@ -29,7 +29,7 @@ constexpr std::string_view kStdout = "-";
                 fmt::format("cannot create '{}': {}", visible(name), std::strerror(error)));
 }
 
-// A new name is only worth something once its folder has been written too.
+// Syncs the folder: only then does a new name survive a crash.
 int sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return errno;
@@ -84,7 +84,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
       process_(other.process_),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
-// What a process was forked off with is its parent's.
+// A forked process must not remove the file of its parent.
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0 && descriptor_ != STDOUT_FILENO) ::close(descriptor_);
   if (!temporary_.empty() && process_ == getpid()) ::unlink(temporary_.c_str());

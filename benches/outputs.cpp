@@ -44,7 +44,7 @@ std::vector<const OutputFile*> Outputs::all() const {
   return files;
 }
 
-// Whichever is written last would be all that there is.
+// Refuses two results in the same file: the last one written would replace the other.
 void Outputs::check_all_differ() const {
   std::map<fs::path, std::string> names;
   for (const OutputFile* file : all()) {
@@ -65,7 +65,7 @@ void Outputs::check_all_differ() const {
   }
 }
 
-// For a file that is to be written beside them.
+// Refuses another file that has the name of one of them.
 void Outputs::check_is_free(const OutputFile& added) const {
   for (const OutputFile* file : all()) {
     if (added.regular_file().empty() || file->regular_file() != added.regular_file()) continue;
@@ -104,7 +104,7 @@ void Outputs::write_artifacts(const Bench& bench, Report& report) {
     file.commit(artifact.content);
     report.artifacts.push_back(file.name());
   }
-  std::error_code ignored;  // most often there is none
+  std::error_code ignored;  // usually there is no such file
   for (const std::string& name : bench.dropped_artifacts()) {
     fs::remove(bench.output_folder() / name, ignored);
   }

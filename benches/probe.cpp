@@ -40,7 +40,7 @@ sim::PeLocation parse_pe(std::string_view option, const std::string& text,
   return *location;
 }
 
-// One message on an idle fabric.
+// Simulates one message on an idle fabric.
 Time simulate(const Topology& topology, const sim::Endpoint& from, const sim::Endpoint& to,
               Bytes bytes) {
   sim::Engine engine;
@@ -112,7 +112,7 @@ Dataflow parse_dataflow(const std::string& text) {
                                           suggestion(text, names)));
 }
 
-// The topology's array, but for what the command line says.
+// The topology's array, with the changes given on the command line.
 GemmSpec array_of(const ProbeGemmArguments& arguments, GemmSpec array) {
   constexpr std::int64_t kMaxSide = 1 << 20;
   if (!arguments.rows.empty()) {
@@ -125,7 +125,7 @@ GemmSpec array_of(const ProbeGemmArguments& arguments, GemmSpec array) {
   return array;
 }
 
-// JSON to where it was asked for; the text to whatever part of the terminal is left.
+// Writes JSON where it was asked for, and the text to stdout or, if that has the JSON, to stderr.
 void show(const std::string& json_name, const Json& json, std::string_view text) {
   if (!json_name.empty()) OutputFile(json_name).commit(json.dump(2) + '\n');
   Console console(json_name == "-" ? STDERR_FILENO : STDOUT_FILENO);

@@ -48,7 +48,7 @@ int dispatch(const auto& arguments, ProcessTeam* team) {
   return team == nullptr || team->leads() ? probe(arguments) : 0;
 }
 
-// As a shell takes it.
+// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
@@ -64,8 +64,8 @@ std::string command_of(int argc, const char* const* argv) {
   return text;
 }
 
-// Freed when memory is out for the first time, so that what then happens has some: exceptions on
-// their way, results that are finished, the message.
+// Memory that is freed when allocation first fails, so that exceptions, finished results and the
+// error message still have some.
 std::atomic<void*> reserve = nullptr;
 
 void keep_memory_in_reserve() {
@@ -79,10 +79,10 @@ void keep_memory_in_reserve() {
 }
 
 int run_command(int argc, const char* const* argv) {
-  // A reader that leaves and a size limit are errors of a write, not reasons to die.
+  // A closed pipe and a size limit then are errors of a write and do not kill the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  std::signal(SIGUSR1, SIG_IGN);  // asks for the state of ranks, of which there are none yet
+  std::signal(SIGUSR1, SIG_IGN);  // asks for the state of ranks; there are no ranks yet
   remove_unfinished_files_on_signals();
   keep_memory_in_reserve();
   ccl::register_ahbm_backend();
@@ -97,7 +97,7 @@ int run_command(int argc, const char* const* argv) {
   } catch (...) {
     const runtime::Failure failure =
         runtime::describe_failure(std::current_exception(), command_of(argc, argv));
-    if (team != nullptr && !team->leads()) {  // the leader meets the same, or goes on alone
+    if (team != nullptr && !team->leads()) {  // the leader fails in the same way, or goes on alone
       team->leave(failure.text);
       return 0;
     }
@@ -107,8 +107,9 @@ int run_command(int argc, const char* const* argv) {
   }
 }
 
-// A closed standard stream would otherwise be the number of the first file that is opened, and what
-// is printed would land in it.  Writing to the stand-in fails, as it would have.
+// Opens a stand-in for each closed standard stream.  Otherwise the first file that is opened would
+// get its descriptor, and printed text would land in that file.  Writing to the stand-in fails, as
+// writing to the closed stream would.
 void reserve_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) != -1) continue;
@@ -132,8 +133,8 @@ void* run_command_line(void* object) noexcept {
   return nullptr;
 }
 
-// Matrix products take 128 KiB of stack, which `ulimit -s` may not leave: then the command runs on
-// a thread that has as much as usual, and so have all that it starts.
+// Matrix products take 128 KiB of stack, which `ulimit -s` may not leave.  In that case the command
+// runs on a thread with the usual stack size, and so do the threads that it starts.
 void run_with_enough_stack(CommandLine& line) noexcept {
   constexpr std::size_t kLeast = std::size_t{2} << 20;
   constexpr std::size_t kUsual = std::size_t{8} << 20;

@@ -57,7 +57,7 @@ std::size_t percent(const SweepState& state) {
   return state.total == 0 ? 100 : done(state) * 100 / state.total;
 }
 
-// As if the points that are left take as long as those of this run.
+// The estimated remaining time, if the remaining points take as long as those of this run.
 std::optional<double> rest(const SweepState& state, double elapsed) {
   if (state.finished == 0) return std::nullopt;
   return elapsed / static_cast<double>(state.finished) *
@@ -104,7 +104,7 @@ std::string Progress::line(const SweepState& state, double elapsed) const {
   return text;
 }
 
-// Blanks instead of an escape sequence: they clear on every terminal.
+// Clears with blanks instead of an escape sequence, which works on every terminal.
 void Progress::draw(std::string text) {
   text = cut(std::move(text), columns_of(descriptor_) - 1);  // in the last one it would wrap
   const std::size_t columns = column_count(text);

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON knows no infinity and no NaN: {"real": "inf"}.
+// JSON has no infinity and no NaN; they are written as {"real": "inf"}.
 Json lossless_json(const Cell& cell) {
   if (const double* real = std::get_if<double>(&cell); real != nullptr && !std::isfinite(*real)) {
     return {{"real", fmt::format("{}", *real)}};

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMaxJobs = 1024;
 
-// Nothing unless all of `text` is a number.
+// nullopt unless all of `text` is a number.
 template <class Integer>
 std::optional<Integer> integer_of(const std::string& text) {
   const char* const end = text.data() + text.size();
@@ -39,7 +39,7 @@ std::uint64_t parse_seed(const std::string& text) {
       "KB-U012", fmt::format("--seed {}: expected an integer from 0 to 2^64 - 1", in_quotes(text)));
 }
 
-// Those that this process may run on.
+// The number of hardware threads that this process may use.
 int hardware_thread_count() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
@@ -123,7 +123,7 @@ std::string foot(const Report& report) {
   return text;
 }
 
-// What the bench has done so far.
+// The report of what the bench has done so far.
 Report report_of(const BenchInfo& info, const Bench& bench, double wall_s) {
   Report report{.bench = info.name,
                 .ok = bench.ok(),
@@ -142,8 +142,8 @@ bool has_done_something(const Bench& bench) {
          !bench.artifacts().empty();
 }
 
-// What is known of a run that failed: its trace, its foot, and if it was interrupted also its rows.
-// That it failed matters more than what cannot be written.
+// Writes what is known of a failed run: its trace, its foot, and its rows if it was interrupted.
+// Errors of writing are ignored, since the run's own error matters more.
 void keep_the_finished(Report report, const Bench& bench, Outputs& outputs,
                        Console& console) noexcept {
   try {
@@ -155,7 +155,7 @@ void keep_the_finished(Report report, const Bench& bench, Outputs& outputs,
   }
 }
 
-// The same of a run that goes on: its rows alone.
+// Writes the rows of an interrupted run that is still going on.
 void keep_finished_rows(const BenchInfo& info, const Bench& bench, double wall_s,
                         Outputs& outputs) {
   Report report{.bench = info.name,
@@ -184,7 +184,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   Settings settings(info.settings, arguments.settings);
   BenchRequest request = request_of(arguments, team);
   const bool leads = team == nullptr || team->leads();
-  // What cannot be written is found before anything is simulated.
+  // Opens the outputs first, so that one that cannot be written is found before the simulation.
   Outputs outputs(leads ? arguments : RunArguments{});
   Console console =
       leads ? Console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO) : Console::silent();

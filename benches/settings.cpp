@@ -27,7 +27,8 @@ namespace {
   throw UsageError("KB-U012", fmt::format("--set {}: {}", key, why));
 }
 
-// to_text() has a line for each setting, by which sweeps are known: a value cannot add one.
+// Refuses control characters in a value: a line end would add a line to to_text(), which has one
+// line per setting and identifies sweeps.
 void check_characters(std::string_view key, std::string_view value) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
   if (std::ranges::none_of(value, is_control)) return;

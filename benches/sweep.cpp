@@ -86,7 +86,8 @@ std::vector<Row> SweepRun::run() {
   return settle();
 }
 
-// A point that is not simulated has no trace, so with --trace all of them are.
+// Takes finished points from the journal, except with --trace: a restored point would have no
+// trace.
 void SweepRun::restore() {
   const std::filesystem::path path = bench_.output_folder() / (name_ + ".journal");
   const bool is_new =
@@ -159,7 +160,7 @@ void SweepRun::lead(ProcessTeam& team) {
   tell_results(team);
 }
 
-// A trace is of one process.
+// The next point for another process; none with --trace, since a trace covers one process.
 std::optional<std::size_t> SweepRun::point_for_others() {
   const std::lock_guard lock(mutex_);
   if (bench_.wants_trace() || bench_.is_interrupted()) return std::nullopt;
@@ -190,7 +191,7 @@ bool SweepRun::is_waiting_for_others() const {
 void SweepRun::tell_results(ProcessTeam& team) {
   std::vector<std::pair<std::size_t, const PointOutcome*>> outcomes;
   for (const Point& point : points_) {
-    if (!point.outcome) return team.dismiss_all();  // this process tells why, and the run ends
+    if (!point.outcome) return team.dismiss_all();  // this process reports it; the run ends
     outcomes.emplace_back(index_of(point), &*point.outcome);
   }
   others_->end(outcomes);
@@ -205,7 +206,7 @@ void SweepRun::serve(ProcessTeam& team) {
                    },
                .finish =
                    [this](std::size_t point, PointOutcome outcome) {
-                     points_.at(point).contexts.reset();  // what counts is the leader's
+                     points_.at(point).contexts.reset();  // the leader's results count
                      finish(points_[point], std::move(outcome));
                    },
                .is_interrupted = [this] { return bench_.is_interrupted(); },
@@ -213,7 +214,7 @@ void SweepRun::serve(ProcessTeam& team) {
       .serve(static_cast<std::size_t>(bench_.jobs()));
 }
 
-// Drawn outside the lock: a terminal may be stopped.
+// Draws outside the lock, since a stopped terminal may block.
 void SweepRun::show_progress_until_idle() {
   Progress progress(name_, STDERR_FILENO);
   const std::chrono::milliseconds pause = others_ ? kAskOthers : kRedraw;
@@ -289,7 +290,8 @@ void SweepRun::finish(Point& point, PointOutcome outcome) {
   if (journal_) journal_->append(point.key, *point.outcome);
 }
 
-// Points before this one have begun, and decide; those behind it do not matter any more.
+// Earlier points have begun and may still decide the error; points behind this one are no longer
+// wanted.
 void SweepRun::fail(Point& point, std::exception_ptr failure) {
   const std::lock_guard lock(mutex_);
   if (point.contexts && point.contexts->is_interrupted()) return;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr Bytes kMaxJournal = Bytes{1} << 30;  // a larger one is not ours
 
-// What is there is an output that cannot be written, if it is no file that can be read.
+// Reads the journal.  A path that is no readable file counts as an output that cannot be written.
 std::string read_journal(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return {};
@@ -69,7 +69,8 @@ void SweepJournal::forget(const fs::path& path, std::uint64_t inputs) {
                  : OutputFile(path.string()).commit(others);
 }
 
-// Enters what it says of the same inputs.  Of other inputs it is kept: their run may come back.
+// Enters the points of the same inputs, and returns all whole lines; lines of other inputs are
+// kept, since their run may be resumed.
 std::string SweepJournal::whole_lines(std::string_view text) {
   std::string whole;
   for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {

@@ -23,7 +23,7 @@ using Kind = TeamMessage::Kind;
 
 constexpr std::chrono::milliseconds kMessagePoll{1};
 
-// As the text of a `want`.
+// The text of a `want` message.
 std::string describe(const TeamSweep& sweep) {
   return fmt::format("{:016x} {}", sweep.inputs, sweep.name);
 }
@@ -69,7 +69,7 @@ void SweepLeader::take_in(const TeamMessage& message) {
   ++idle_[message.peer];
 }
 
-// One that comes to an earlier sweep late finds that sweep's results before anything else.
+// A process that comes late to an earlier sweep is ignored: it will receive that sweep's results.
 void SweepLeader::enter(const TeamMessage& message) {
   if (name_in(message.text) != sweep_.name) return;
   if (message.text != describe(sweep_)) {
@@ -95,7 +95,7 @@ void SweepLeader::lose(const TeamMessage& message) {
   points_.lost(message.peer, message.text);
 }
 
-// One to each in turn, so that few points are spread over all.
+// Gives one point to each process in turn, so that few points are spread over all processes.
 void SweepLeader::hand_out() {
   bool has_given = true;
   while (has_given) {
@@ -128,12 +128,12 @@ SweepMember::SweepMember(ProcessTeam& team, TeamSweep sweep, Points points)
 
 namespace {
 
-// What the threads of a member have done and its main thread has not told yet.
+// Outcomes of a member's threads that its main thread has not sent yet.
 class Done {
  public:
   struct Entry {
     TeamMessage message;
-    asio::thread_pool* thread = nullptr;  // that is idle again
+    asio::thread_pool* thread = nullptr;  // the thread that is idle again
   };
 
   void add(Entry entry) {

@@ -49,8 +49,8 @@ GptSize size_of(const Settings& settings) {
                                           size.heads, size.hidden));
 }
 
-// Four projections of 4 hidden^2 weights in all, two of the MLP of 8, and for the attention two
-// products of [sequence, sequence], masked or not.
+// Counts per layer the attention's projections with 4 hidden^2 weights in all, the MLP's two with 8
+// hidden^2, and the attention's two products with [sequence, sequence], masked elements included.
 double forward_flops(const GptSize& size) {
   const auto hidden = static_cast<double>(size.hidden);
   const auto sequence = static_cast<double>(size.sequence);

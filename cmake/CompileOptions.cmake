@@ -1,4 +1,4 @@
-# What every target of this project is compiled with.  Nothing here reaches a user's own targets.
+# The compile options of every target of this project.  None of them reaches a user's own targets.
 add_library(kernbench_options INTERFACE)
 target_compile_options(kernbench_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
@@ -24,7 +24,7 @@ if(KERNBENCH_SANITIZE)
   endif()
 endif()
 
-# A linker that takes a tenth of the time, where it is installed.
+# Use mold if it is installed: it links in a tenth of the time.
 find_program(KERNBENCH_MOLD mold)
 if(KERNBENCH_MOLD)
   target_link_options(kernbench_options INTERFACE -fuse-ld=mold)

@@ -1,12 +1,12 @@
-# What makes builds cheap (ADR-0170): standard headers that are parsed once, and, where
-# CMAKE_UNITY_BUILD is on, one compilation for some files of a folder.  Both can be switched off:
+# Makes builds cheap (ADR-0170): standard headers are parsed once, and with CMAKE_UNITY_BUILD
+# several files of a folder share one compilation.  Both can be switched off:
 # -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON, -DCMAKE_UNITY_BUILD=OFF.
 
-# How many files are compiled together at most: more cost less in all, but then one core waits for the
+# The most files compiled together.  More would cost less CPU time, but cores would wait for each
 # other at the end.
 set(kernbench_group_size 14)
 
-# Carries the standard headers and fmt, as most files use them; holds no code.
+# Carries the standard headers and fmt, which most files use; it holds no code.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp "")
 add_library(kernbench_precompiled OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
 target_link_libraries(kernbench_precompiled PRIVATE kernbench_options fmt::fmt)

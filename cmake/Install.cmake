@@ -13,7 +13,7 @@ set_target_properties(kernbench_umbrella PROPERTIES EXPORT_NAME kernbench)
 target_include_directories(kernbench_umbrella INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/benches/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-# For from_eigen() and to_eigen(): a user's matrices (no header of ours includes Eigen).
+# from_eigen() and to_eigen() take a user's matrices (no header of kernbench includes Eigen).
 target_link_libraries(kernbench_umbrella INTERFACE Eigen3::Eigen)
 # Workers and kernels run on fibers: their frames must not jump over a stack's guard page.
 target_compile_options(kernbench_umbrella INTERFACE

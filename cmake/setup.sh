@@ -24,7 +24,7 @@ missing_packages() {
   done
 }
 
-# Installs what is missing.  Returns 1, with the command to type, if it cannot.
+# Installs missing packages.  If it cannot, prints the command to type and returns 1.
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
     say "kernbench: this is no Debian; packages.txt lists what has to be there"
@@ -57,7 +57,7 @@ configure() {
   local preset="$1" folder="$kernbench_root/build/$1" log
   mkdir -p "$folder"
   log="$folder/configure.log"
-  # After the first time ninja itself repeats the configure step when a CMake file has changed.
+  # Later, ninja itself repeats the configure step when a CMake file has changed.
   if [[ ! -e "$folder/build.ninja" || "$kernbench_root/CMakePresets.json" -nt "$folder/build.ninja" ]]; then
     say "kernbench: configuring ($preset)"
     (cd "$kernbench_root" && cmake --preset "$preset") >"$log" 2>&1 || { cat "$log" >&2; return 1; }

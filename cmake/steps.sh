@@ -1,4 +1,4 @@
-# Shared by run.sh and test.sh, which source it: what each step costs, in wall and CPU time.
+# Shared by run.sh and test.sh, which source it: measures the wall and CPU time of each step.
 # shellcheck shell=bash
 
 step_table=
@@ -34,7 +34,7 @@ end_step() {
   step_name=
 }
 
-# What the steps have cost so far, and their sum.
+# Prints the time of each step so far, and the sum.
 print_steps() {
   end_step
   [[ -n "$step_table" ]] || return 0

@@ -20,7 +20,7 @@ double microseconds_in(const Row& row, std::string_view column) {
   return number_in(row, column) / 1e3;
 }
 
-// Of rows with that text in `column`: `value` over n_elem.
+// The curve of `value` over n_elem, from the rows with `text` in `column`.
 std::vector<Point> curve(std::span<const Row> rows, std::string_view column, std::string_view text,
                          std::string_view value) {
   std::vector<Point> points;

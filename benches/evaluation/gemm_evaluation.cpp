@@ -13,7 +13,7 @@ namespace kernbench::benches {
 
 namespace {
 
-// Above this the values of a product would take longer than all of its times.
+// Above this, computing the values of a product would take longer than timing it.
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 30;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 25;  // of the three matrices
 
@@ -71,8 +71,8 @@ void add_family(std::vector<GemmShape>& shapes, GemmFamily family) {
   }
 }
 
-// Where the theory is not a lower bound only (gemm_model.h): each PE has a slice of HBM to itself,
-// and rows lie at most a page apart.
+// True if the theory is exact and not only a lower bound (gemm_model.h): each PE has a slice of HBM
+// to itself, and rows lie at most a page apart.
 bool is_theory_exact(const Topology& topology, const GemmRow& row) {
   const sim::GemmSize& size = row.input.size;
   const Bytes longest_row = std::max(size.k, size.n) * size_of(row.input.dtype);

@@ -81,7 +81,7 @@ struct Range {
   }
 };
 
-// Over this range: HBM's rate below the ridge, the array's above it.
+// The roofline over this range: HBM's rate below the ridge, the array's rate above it.
 std::vector<Point> roof(const Range& x, double peak_tflops, double hbm_gbs) {
   const double ridge = peak_tflops * 1e3 / hbm_gbs;
   const auto at = [&](double intensity) {

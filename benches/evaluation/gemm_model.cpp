@@ -16,13 +16,13 @@ namespace {
 
 using sim::GemmSize;
 
-// A server on the way: ADR-0033.
+// A link on the path (ADR-0033).
 struct Hop {
   LinkSpec spec;
   Time free{0};
 };
 
-// The head of a transfer at a hop, and the tail of what has come there.
+// A transfer on its way: when its head, and when its tail, reaches the next hop.
 struct Travel {
   Time head{0};
   Time tail{0};
@@ -35,7 +35,7 @@ void pass(Hop& hop, Travel& travel, Bytes bytes) {
   travel.head = start + hop.spec.latency;
 }
 
-// A load at the slice, or a store that has come as far.
+// A load or a store that has reached the slice.
 struct Request {
   Travel travel;
   Bytes bytes = 0;
@@ -77,10 +77,10 @@ class Pipeline {
   GemmPrediction predict();
 
  private:
-  // What is known of a product of two tiles.
+  // The state of a product of two tiles.
   struct Step {
     Time loaded{0};  // both operands are there
-    int loads = 0;   // of them, how many have come
+    int loads = 0;   // number of its loads that have arrived
     Time end{0};
   };
 
@@ -103,14 +103,14 @@ class Pipeline {
   const GemmProblem& problem_;
   const GemmSize counts_;
   std::vector<Step> steps_;
-  std::vector<std::optional<Time>> stored_;  // when each result is
+  std::vector<std::optional<Time>> stored_;  // when each result is stored
   Hop slice_;
   std::array<Hop, 2> way_in_;
   std::array<Hop, 2> way_out_;
   Time load_channel_free_{0};
   Time store_channel_free_{0};
   Time dispatched_{0};             // the product before
-  std::vector<Request> requests_;  // at the slice, not served
+  std::vector<Request> requests_;  // at the slice, not yet served
   GemmPrediction prediction_;
 };
 
@@ -130,7 +130,8 @@ Time Pipeline::translation(const Block& block) const {
   return pe_.mmu_latency * (last / pe_.mmu_page - first / pe_.mmu_page + 1);
 }
 
-// When the product two before has ended: the place of its operands is free.
+// Issues the step's loads when the product two before has ended, which frees the place of its
+// operands.
 void Pipeline::issue_loads(std::int64_t step) {
   const Time issued = step < 2 ? Time{0} : at(step - 2).end;
   const auto [m, n, k] = size_of_step(step);
@@ -166,7 +167,7 @@ void Pipeline::issue_store(std::int64_t step) {
   prediction_.hbm_stored += request.bytes;
 }
 
-// The one that is first at the slice; of two at once the load.
+// Serves the request that is first at the slice; a load goes before a store at the same time.
 void Pipeline::serve_next() {
   KB_CHECK(!requests_.empty(), "nothing is under way");
   const auto next = std::ranges::min_element(requests_, {}, [](const Request& request) {
@@ -191,8 +192,8 @@ Time Pipeline::time_of_store(std::int64_t result) {
   return *time;
 }
 
-// What can precede this step's loads at the slice has been issued: loads of the next step, and
-// stores of products before this one.
+// All requests that can precede this step's loads at the slice have been issued: loads of the next
+// step, and stores of earlier products.
 void Pipeline::multiply(std::int64_t number) {
   Step& step = at(number);
   while (step.loads < 2) serve_next();

@@ -23,7 +23,7 @@ std::string hex(std::uint64_t number) {
   return fmt::format("{:016x}", number);
 }
 
-// The same however the file is laid out.
+// The checksum does not depend on the layout of the file.
 std::string checksum_of(const Json& rows) {
   return hex(content_hash(rows.dump()));
 }

@@ -22,7 +22,7 @@ struct Limits {
 // 1, 2 or 5 times a power of ten, such that `span` has at most kMostLinearTicks - 1 steps.
 struct Step {
   double size = 1;
-  int decimals = 0;  // that a multiple of it needs
+  int decimals = 0;  // needed for its multiples
 };
 
 Step step_for(double span) {
@@ -45,7 +45,7 @@ double multiple_above(double value, double step) {
   return std::ceil(value / step - 1e-9) * step;
 }
 
-// Down or up to one digit and a power of ten, or to a power of two.
+// Rounds down or up to one digit times a power of ten, or to a power of two.
 double log_below(Scale scale, double value) {
   if (scale == Scale::log2) return std::exp2(std::floor(std::log2(value) + 1e-9));
   const double power = std::pow(10.0, std::floor(std::log10(value) + 1e-9));
@@ -69,7 +69,7 @@ std::optional<Limits> limits_of(Scale scale, std::span<const double> values) {
   return limits;
 }
 
-// Limits that differ: what is equal gets room on both sides.
+// Makes equal limits differ, with room on both sides.
 Limits spread(Scale scale, Limits limits) {
   if (limits.low < limits.high) return limits;
   if (scale != Scale::linear) return {limits.low / 2, limits.high * 2};
@@ -77,7 +77,7 @@ Limits spread(Scale scale, Limits limits) {
   return {limits.low - room, limits.high + room};
 }
 
-// What is left of the axis when the cut is out.
+// The span of the axis without the cut.
 double shown_span(const Limits& limits, const std::optional<AxisCut>& cut) {
   return limits.high - limits.low - (cut ? cut->to - cut->from : 0);
 }
@@ -247,7 +247,7 @@ AxisMap::AxisMap(AxisRange range, double low_pixel, double high_pixel)
   per_unit_ = pixels / span;
 }
 
-// On the axis before it is scaled; a cut is still in.
+// The position on the unscaled axis, which includes the cut.
 double AxisMap::position(double value) const {
   if (range_.scale == Scale::linear) return value;
   return range_.scale == Scale::log2 ? std::log2(value) : std::log10(value);

@@ -39,7 +39,7 @@ double finite_or_zero(double value) {
   return std::isfinite(value) ? value : 0;
 }
 
-// Where a bar begins: on top of those of earlier series, if they are stacked.
+// The value at which a bar begins: the sum of the earlier series if the bars are stacked.
 double base_of(const BarChart& chart, std::size_t series, std::size_t group) {
   double base = 0;
   for (std::size_t i = 0; chart.bars == Bars::stacked && i < series; ++i) {
@@ -67,7 +67,7 @@ double radians(double degrees) {
   return degrees * std::numbers::pi / 180;
 }
 
-// How the names of the groups are written, which decides how much room they need.
+// The layout of the groups' names, which determines the room that they need.
 class GroupNames {
  public:
   // `group` is the width of each, `first` the middle of the first of them.
@@ -128,7 +128,7 @@ BarWidths widths_of(const BarChart& chart, double plot_width) {
   return {group, std::min(kWidestBar, group * kFilled / bars)};
 }
 
-// The values above the bars, all written in the same way, or inside of stacked ones.
+// The values above the bars, or inside stacked bars, all in the same layout.
 class ValueTexts {
  public:
   ValueTexts(const BarChart& chart, const BarWidths& widths) {
@@ -217,7 +217,7 @@ class BarDrawing {
   std::string finish() &&;
 
  private:
-  // Where a bar stands; its height is that of its value.
+  // The rectangle of a bar; its height is that of its value.
   Box bar_at(std::size_t series, std::size_t group) const;
   void draw_bar(std::size_t series, std::size_t group);
   void draw_x_axis();
@@ -270,7 +270,7 @@ void BarDrawing::draw_x_axis() {
   }
 }
 
-// What the values of bars that end below the gap of a cut take of it.
+// The parts of the cut's gap that are covered by values of bars that end below it.
 std::vector<Stretch> BarDrawing::values_in_gap() const {
   std::vector<Stretch> taken;
   if (!frame_.y().range().cut) return taken;

@@ -29,7 +29,7 @@ std::string range_text(const AxisCut& cut) {
   return plain_text(cut.from) + " to " + plain_text(cut.to);
 }
 
-// Whoever reads a broken axis has to know what is compared with what.
+// The note, with an explanation of a broken axis if there is one.
 std::string note_of(const FrameContent& content, const AxisRange& y) {
   if (!y.cut) return content.note;
   return content.note + (content.note.empty() ? "" : " ") +

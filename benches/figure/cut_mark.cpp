@@ -14,7 +14,7 @@ constexpr double kTooth = 10;  // its width
 constexpr double kAmplitude = 4;
 constexpr double kInset = 8;  // of a zig-zag line from the edge of the gap
 
-// From left to right about `y`.
+// A zig-zag line from left to right about `y`.
 std::vector<Position> zig_zag(Stretch x, double y) {
   std::vector<Position> points;
   const int count = std::max(2, static_cast<int>(std::ceil((x.to - x.from) / (kTooth / 2))));
@@ -35,7 +35,7 @@ void draw_mark(SvgWriter& svg, const Box& gap, Stretch x) {
   svg.polyline(lower, kAxisStroke);
 }
 
-// Sorted; those that nearly touch are one.
+// Sorts the stretches and joins those that nearly touch.
 std::vector<Stretch> joined(std::vector<Stretch> stretches) {
   std::ranges::sort(stretches, {}, &Stretch::from);
   std::vector<Stretch> result;

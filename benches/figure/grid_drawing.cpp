@@ -25,7 +25,7 @@ Stroke dotted(Stroke stroke) {
   return stroke;
 }
 
-// Between a place and the next, along its dimension.
+// A link between a place and the next one in its dimension.
 struct Link {
   double from = 0;
   double to = 0;
@@ -39,7 +39,8 @@ Link link_between(const Places& places, std::size_t place) {
           to_dots ? places.centre(place + 1) : places.begin(place + 1), from_dots || to_dots};
 }
 
-// How far the control points of a curve lie outside of the boxes: it stays within their gaps.
+// The distance of a curve's control points from the boxes, such that the curve stays within the
+// gaps.
 double bend_of(const Places& places) {
   constexpr double kMostBend = 60;
   return places.count() == 1 ? kMostBend : std::min(kMostBend, places.gap() * 1.2);

@@ -183,7 +183,7 @@ void LineDrawing::draw_markers(const Curve& curve) {
   const Series& series = *curve.series;
   if (series.kind == SeriesKind::bound) return;
   if (series.kind == SeriesKind::line && series.points.size() > kMostMarkers) {
-    for (const auto& run : curve.runs) {  // one point has no line that would show it
+    for (const auto& run : curve.runs) {  // a single point has no line to show it
       if (run.size() == 1 && is_inside(run.front())) draw_marker(svg_, run.front(), curve.look);
     }
     return;

@@ -28,7 +28,7 @@ std::string superscript(int number) {
   return text;
 }
 
-// How many decimals leave `significant` digits; none if there are as many before the point.
+// The number of decimals for `significant` digits; 0 if there are as many before the point.
 int decimals_for(double value, int significant) {
   if (value == 0) return 0;
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value))));

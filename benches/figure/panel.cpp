@@ -56,7 +56,7 @@ void Panel::draw_frame(SvgWriter& svg, std::string_view colour, std::string_view
 
 void Panel::draw_key(SvgWriter& svg, int row, const Stroke& sample, std::string_view text) const {
   const Box area = inside(row + 1);
-  // Counted from below: the last row has the same place however many there are.
+  // Rows are counted from below, so the last row has the same place for any number of rows.
   const double y = area.bottom() + 8 + kKeyLine / 2;
   svg.line({frame_.x + 18, y}, {frame_.x + 50, y}, sample);
   svg.text({frame_.x + 60, baseline(y, kSmallSize)}, text, {.size = kSmallSize});

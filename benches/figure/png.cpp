@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
 
-// A file without a name.  Unlike a pipe it never makes its writer wait for its reader, so the
-// converter's input and output can be dealt with one after the other.
+// A file without a name.  Unlike a pipe, it never makes the writer wait for the reader, so the
+// converter's input and output can be handled one after the other.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(::memfd_create("kernbench figure", MFD_CLOEXEC)) {}
@@ -37,7 +37,7 @@ class MemoryFile {
 
   int descriptor() const { return descriptor_; }
 
-  // Returns an errno.  Who reads the descriptor begins with the first byte.
+  // Returns an errno.  A reader of the descriptor then begins at the first byte.
   int write(std::string_view text) const {
     const int error = write_all(descriptor_, text);
     return error != 0 || ::lseek(descriptor_, 0, SEEK_SET) == 0 ? error : errno;
@@ -59,7 +59,8 @@ class MemoryFile {
   int descriptor_;
 };
 
-// What a program is started with: its standard streams, and no signal blocked or ignored.
+// The settings with which a program is started: its standard streams, and no signal blocked or
+// ignored.
 class SpawnSettings {
  public:
   SpawnSettings(const MemoryFile& in, const MemoryFile& out, const MemoryFile& err) {
@@ -106,7 +107,7 @@ std::string not_started(const std::string& converter, int error) {
   return fmt::format("there is no '{}' here; Debian's package librsvg2-bin has it", converter);
 }
 
-// Waits for the converter; what went wrong with it, or nothing.
+// Waits for the converter; returns what went wrong with it, or an empty text.
 std::string ending_of(pid_t child, const std::string& converter, const MemoryFile& err) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {

@@ -16,11 +16,11 @@ namespace {
 constexpr double kHeight = kNoteSize * 1.15;
 constexpr double kMarker = 7;  // half the side of the square that a marker fills
 
-// Of a label from its point; from the second on a line leads to it.
+// Distances of a label from its point; from the second on, a leader line is drawn.
 constexpr std::array<double, 3> kDistances = {9, 26, 48};
 
-// Places around a point, the best first: which way the label lies, -1 left or above, 1 right or
-// below, 0 centred.
+// Places around a point, best first, as the side of the label: -1 left or above, 1 right or below,
+// 0 centred.
 constexpr std::array<std::array<int, 2>, 8> kSides = {
     {{1, 0}, {-1, 0}, {0, -1}, {0, 1}, {1, -1}, {-1, -1}, {1, 1}, {-1, 1}}};
 
@@ -60,7 +60,7 @@ class Placer {
     }
   }
 
-  // The best place that is free; it is taken afterwards.
+  // Finds the best free place and occupies it.
   std::optional<Place> place(Position point, double width) {
     std::optional<Place> best;
     int least = 0;

@@ -52,7 +52,8 @@ Look look_of(int index) {
   KB_CHECK(index >= 0, "a series has look {}", index);
   const auto at = static_cast<std::size_t>(index);
   Look look = kLooks[at % kLooks.size()];
-  // The eighth is not the first again: the same colour goes with another marker and other dashes.
+  // The eighth look differs from the first: the same colour goes with another marker and other
+  // dashes.
   const std::size_t round = at / kLooks.size();
   look.marker = kLooks[(at + round) % kLooks.size()].marker;
   look.dashes = kLooks[(at + round) % kLooks.size()].dashes;

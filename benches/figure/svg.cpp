@@ -24,7 +24,7 @@ std::string number(double value) {
   return text;
 }
 
-// Whether XML 1.0 may contain it.
+// True if XML 1.0 may contain the character.
 bool is_allowed(char32_t code_point) {
   if (code_point < 0x20) return code_point == '\t' || code_point == '\n' || code_point == '\r';
   return code_point != 0xFFFE && code_point != 0xFFFF;

@@ -49,7 +49,7 @@ bool is_continuation(char byte) {
   return (byte & 0xC0) == 0x80;
 }
 
-// How many bytes follow the first one; -1 if no code point begins with it.
+// The number of bytes that follow the first byte; -1 if no code point begins with it.
 int continuation_count(unsigned char first) {
   if (first < 0x80) return 0;
   if (first < 0xC2 || first > 0xF4) return -1;

@@ -33,7 +33,7 @@ void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   panel.draw_key(svg, 0, kSipLink, "SIP link, each way: " + text_of(system.sip_link));
 }
 
-// The IO chiplet's place beside the cubes, and what is left for them.
+// The areas of the IO chiplet and of the cubes.
 struct SipParts {
   Box io;
   Box cubes;
@@ -67,7 +67,7 @@ std::vector<Box> edge_cubes(const GridDrawing& cubes, Edge edge) {
   return cubes.row(edge == Edge::north ? 0 : cubes.last_row());
 }
 
-// From the IO chiplet to a point of the cube, or outwards: straight, at right angles to the edge.
+// Draws a link from the IO chiplet to a point of a cube, or outwards, at right angles to the edge.
 void draw_io_link(SvgWriter& svg, Position at, const Box& io, Edge edge, const Stroke& stroke) {
   const bool is_side = edge == Edge::west || edge == Edge::east;
   const double x = std::clamp(at.x, io.x, io.right());
@@ -90,7 +90,7 @@ Position towards(const Box& box, Edge edge) {
   return {centre.x, box.bottom()};
 }
 
-// The links that leave the SIP, to the frame of its panel.
+// Draws the links that leave the SIP, up to the frame of its panel.
 void draw_doors(SvgWriter& svg, const Panel& panel, const Box& io, const Topology& topology) {
   const Edge edge = topology.sip.io_edge;
   const bool is_side = edge == Edge::west || edge == Edge::east;

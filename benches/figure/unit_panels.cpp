@@ -24,7 +24,7 @@ std::string capacity_text(Bytes bytes) {
   return bytes_text(static_cast<double>(bytes));
 }
 
-// A box with centred lines, the first of them bold.
+// Draws a box with centred lines of text, the first one bold.
 void draw_box(SvgWriter& svg, const Box& box, const std::vector<std::string>& lines) {
   svg.rectangle(box, kUnitFill, {.colour = kFaintInk}, 3);
   double y = box.centre().y - kSmallLine * static_cast<double>(lines.size() - 1) / 2;
@@ -41,7 +41,7 @@ void join(SvgWriter& svg, const Box& one, const Box& other, const Stroke& stroke
   svg.line(one.centre(), other.centre(), stroke);
 }
 
-// The area cut into 3 x 3 places.
+// One of the 3 x 3 places of an area.
 Box place(const Box& area, int column, int row, double middle_width, double gap) {
   const double side = (area.w - middle_width - 2 * gap) / 2;
   const double h = (area.h - 2 * gap) / 3;
@@ -68,7 +68,7 @@ Corner corner_of(std::string_view name) {
   return {name.ends_with('W') ? 0 : 2, name.starts_with('N') ? 0 : 2};
 }
 
-// The PEs of one corner, as square as they can be.
+// Draws the PEs of one corner in as square a grid as possible.
 void draw_pes(SvgWriter& svg, const Box& area, int first, int count, int total) {
   constexpr double kGap = 5;
   const int columns = count <= 3 ? 1 : static_cast<int>(std::ceil(std::sqrt(count)));

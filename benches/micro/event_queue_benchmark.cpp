@@ -43,7 +43,7 @@ bool earlier(const Item& a, const Item& b) {
   return a.time != b.time ? a.time < b.time : a.sequence < b.sequence;
 }
 
-// Ours.
+// The simulator's own queue.
 class OurQueue {
  public:
   void push(std::int64_t time, const sim::Event& event) { queue_.push(Time{time}, event); }
@@ -116,7 +116,7 @@ class FourAryHeap {
   std::uint64_t next_ = 0;
 };
 
-// A bin for each time.
+// A map from time to a bin of events.
 class MapOfBins {
  public:
   void push(std::int64_t time, const sim::Event& event) { bins_[time].events.push_back(event); }

@@ -1,4 +1,4 @@
-// What a fiber switch costs, beside bare Boost.Context.
+// The cost of a fiber switch, beside bare Boost.Context.
 //
 // Limit: at most twice the raw resume and yield (DESIGN.md 9).  Ours adds the exception globals and
 // the bookkeeping of a parked fiber.  "through the engine" is what a rank sees: wake, event,

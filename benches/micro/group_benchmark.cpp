@@ -1,8 +1,8 @@
-// What groups of ranks cost the host: new_group(), and a collective of a group.
+// The host's cost of groups of ranks: new_group(), and a collective of a group.
 //
-// Wanted: a program whose ranks make hundreds of groups, as tensor parallelism does, starts at
-// once.  "new_group" is per call, of which every rank makes one for each group; the collectives are
-// per rank.
+// Goal: a program whose ranks make hundreds of groups, as in tensor parallelism, starts at once.
+// "new_group" is per call, of which every rank makes one for each group; the collectives are per
+// rank.
 
 #include <fmt/format.h>
 
@@ -108,7 +108,7 @@ BENCHMARK(all_reduce_per_rank<ReduceOp::max>)
     ->Arg(256)
     ->Unit(benchmark::kMillisecond);
 
-// The same of what costs nothing on the device: how much is bookkeeping.
+// Measures calls that cost nothing on the device, so that only bookkeeping remains.
 template <class Call>
 void per_rank(benchmark::State& state, Call call) {
   const auto ranks = static_cast<int>(state.range(0));

@@ -1,4 +1,4 @@
-// all_reduce of 1,024 f32 over 6 ranks on the backend `local`: what a test of many ranks pays.
+// all_reduce of 1,024 f32 over 6 ranks on the backend `local`: the cost in a test of many ranks.
 //
 // Spawning the ranks, and reading every element of every rank at the end, are included, for as many
 // collectives as the argument says.

@@ -1,9 +1,9 @@
 // The replay on all cores beside the replay on one, in wall time.
 //
-// Limit: no slower where there is little to do; where there is much, 80 % of as many times faster
-// as there are cores (on a machine that does nothing else).  "products" are 64 independent matrix
-// products, "product" a large one, "sums" element-wise work on shards of an all-reduce, "small" a
-// great many values of a few elements.
+// Limit: no slower for little work; for much work, a speed-up of at least 80 % of the number of
+// cores (on an otherwise idle machine).  "products" are 64 independent matrix products, "product" a
+// large one, "sums" element-wise work on shards of an all-reduce, "small" a great many values of a
+// few elements.
 
 #include <algorithm>
 #include <thread>

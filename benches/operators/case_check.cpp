@@ -18,7 +18,7 @@ namespace {
               fmt::format("operator case {}: {}", in_quotes(operator_case.name()), why));
 }
 
-// Cases and providers name files and folders.
+// True if `text` may name a case or a provider, which also name files and folders.
 bool is_name(std::string_view text) {
   const auto is_part = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -31,7 +31,8 @@ std::string text_of(const ProblemSize& size) {
   return fmt::format("({}, {}, {})", size.batch, size.seq, size.dim);
 }
 
-// Tokens are counted in f32 where it matters which expert they are of.
+// True if the size is valid.  Token numbers must be exact in f32, in which kernels compare them
+// with experts' offsets.
 bool is_size(const ProblemSize& size) {
   constexpr std::int64_t kMost = 1 << 24;
   const auto is_in_range = [](std::int64_t number) { return number >= 1 && number <= kMost; };

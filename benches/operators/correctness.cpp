@@ -47,7 +47,7 @@ std::vector<std::uint64_t> versions_of(const std::vector<Tensor>& tensors) {
   return versions;
 }
 
-// The largest shares so far.
+// The largest shares of what is allowed, so far.
 struct Errors {
   double of_gate = 0;
   double of_bound = 0;
@@ -73,7 +73,7 @@ class Check {
   std::vector<Row> rows();
 
  private:
-  // Which of the results' elements it is.
+  // The position of an element of the results.
   struct Where {
     const Result& result;
     std::int64_t row = 0;
@@ -84,7 +84,7 @@ class Check {
   void read_results(std::size_t shard);
   void compare_token(std::int64_t token, std::int64_t row);
   void compare_sums();
-  // What is found of an element, by provider, with the reference's value and bound.
+  // Compares the element found by each provider with the reference's value and bound.
   void compare(const Where& where, double value, double bound);
   void check_bound(const Where& where, double value, double bound) const;
   void check_inputs_unwritten(const ProviderInfo& info) const;
@@ -127,7 +127,7 @@ void Check::run_providers() {
   found_.resize(providers_.size());
 }
 
-// Others read them too: whoever writes one makes the others wrong, and the reference.
+// Refuses a provider that has written an input: the other providers and the reference read it too.
 void Check::check_inputs_unwritten(const ProviderInfo& info) const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (runtime::version_of(*inputs_[i].storage()) == versions_[i]) continue;
@@ -160,7 +160,7 @@ void Check::compare() {
   compare_sums();
 }
 
-// Of one PE at a time, so that what was computed on the way is forgotten again.
+// Compares the results of one PE at a time, so that the values computed for it can be freed.
 void Check::compare_on_pe(std::size_t shard) {
   read_results(shard);
   std::vector<std::vector<float>> elements(inputs_.size());

@@ -58,7 +58,7 @@ void check_inputs(std::span<const InputSpec> inputs) {
   }
 }
 
-// The kernels, the derivative and the reference have one set of experts.
+// Checks that there is one set of experts, as the kernels, the derivative and the reference assume.
 void check_offsets(const Graph& graph, std::int64_t experts) {
   std::optional<NodeId> offsets;
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -91,7 +91,7 @@ void check_outputs(std::span<const Value> outputs) {
       "operator graph: forward() returns computed values with rows of tokens, at least one");
 }
 
-// The nodes that stand for inputs that want a gradient: whole ones and columns.
+// The nodes of inputs that want a gradient, whole or by column.
 std::vector<Value> differentiable_inputs(const Definition& definition) {
   std::vector<Value> values;
   for (NodeId id = 0; id < definition.graph->size(); ++id) {
@@ -104,7 +104,8 @@ std::vector<Value> differentiable_inputs(const Definition& definition) {
   return values;
 }
 
-// A column and the whole would both be the gradient of the column.
+// Refuses an input used both as a whole and by columns, since both would have a gradient of the
+// column.
 void check_columns(const Definition& definition) {
   const auto& all = definition.gradients;
   const auto clash = std::ranges::adjacent_find(

@@ -9,8 +9,8 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// A gradient has the columns of its value, or one that stands for all; it has the rows of tokens
-// that it was found for also where its value has none: those are added up at the inputs only.
+// A gradient has the columns of its value, or one column that stands for all.  It keeps rows of
+// tokens even where its value has none: they are summed only at the inputs.
 class Gradients {
  public:
   explicit Gradients(Graph& graph)
@@ -23,11 +23,11 @@ class Gradients {
  private:
   std::optional<Value>& of(NodeId id) { return gradients_[static_cast<std::size_t>(id)]; }
   void add(NodeId id, const Value& gradient);
-  // `gradient` is that of `node`, as far as it comes through the operand.
+  // Passes `gradient`, the part of node's gradient that belongs to the operand, on to the operand.
   void pass(const Node& node, NodeId operand, Value gradient);
   void visit(NodeId id, const Value& gradient);
   void visit_product(const Node& node, const Value& gradient);
-  // A factor of a gradient, which has rows of tokens: of what experts have, each token's.
+  // A factor of a gradient, with rows of tokens: a value per expert is looked up for each token.
   Value factor(NodeId id) {
     const Value value = graph_.value(id);
     return value.extents().rows == Rows::experts ? per_token(value, *offsets_) : value;
@@ -55,7 +55,7 @@ void Gradients::pass(const Node& node, NodeId operand, Value gradient) {
     gradient =
         stands_for_all ? gradient * static_cast<double>(node.extents.columns) : row_sum(gradient);
   }
-  // What is a summand yet is not rounded.
+  // A gradient that is still a summand is not rounded.
   if (target.is_per_token()) gradient = cast(gradient, target.dtype);
   add(operand, gradient);
 }

@@ -32,7 +32,7 @@ std::vector<NodeId> ids_in(const Flags& flags) {
   return ids;
 }
 
-// A kernel that computes `wanted` from inputs and what is given.
+// A kernel that computes `wanted` from the inputs and the nodes in `given`.
 KernelSpec kernel_for(const Definition& definition, std::string name,
                       const std::vector<NodeId>& wanted, const Flags& given) {
   KernelSpec kernel{.name = std::move(name), .loads = {}, .computes = {}, .stores = {}};
@@ -63,8 +63,8 @@ bool is_column(const Node& node) {
   return node.is_per_token() && node.extents.columns == 1 && node.op != Op::input;
 }
 
-// The columns among `candidates` that `wanted` is computed from, the nearest to it, if what is
-// given is there.
+// The nearest columns among `candidates` from which `wanted` is computed, beside the nodes in
+// `given`.
 std::vector<NodeId> columns_before(const Definition& definition, const std::vector<NodeId>& wanted,
                                    const Flags& candidates, const Flags& given) {
   Flags columns = none_of(definition);
@@ -79,7 +79,7 @@ std::vector<NodeId> columns_before(const Definition& definition, const std::vect
   return found;
 }
 
-// Rows first, sums over tokens from what is there then.
+// One kernel for the rows, then one for the sums over tokens, which uses what the first has stored.
 std::vector<KernelSpec> fused_kernels(const Definition& definition,
                                       const std::vector<NodeId>& results, Flags given) {
   std::vector<NodeId> rows;
@@ -96,7 +96,7 @@ std::vector<KernelSpec> fused_kernels(const Definition& definition,
   return kernels;
 }
 
-// A gradient may be an input as it is: then there is nothing to compute.
+// The results that have to be computed: a gradient may be an input itself.
 std::vector<NodeId> computed_results(const Definition& definition, Direction direction) {
   std::vector<NodeId> results = definition.results(direction);
   std::erase_if(results, [&](NodeId id) { return definition.node(id).op == Op::input; });

@@ -48,7 +48,7 @@ Value unary(Op op, const Value& x, double number = 0) {
                         .number = number});
 }
 
-// What both fit; nothing if there is no such shape.
+// The shape to which both broadcast; nullopt if there is none.
 std::optional<Extents> common(const Extents& a, const Extents& b) {
   const bool rows_fit = a.rows == b.rows || a.rows == Rows::one || b.rows == Rows::one;
   const bool columns_fit = a.columns == b.columns || a.columns == 1 || b.columns == 1;
@@ -95,7 +95,7 @@ const Node& Value::node() const {
 struct Graph::State {
   using Key = std::tuple<Op, DType, NodeId, NodeId, double, int, int>;
 
-  std::deque<Node> nodes;  // a deque: who reads a node may add others
+  std::deque<Node> nodes;  // a deque: references stay valid while nodes are added
   std::map<Key, NodeId> known;
 };
 

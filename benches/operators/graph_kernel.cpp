@@ -10,7 +10,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// The place of the computation after which a value is not needed any more; by node.
+// By node: the index of the last computation that needs its value.
 std::vector<std::size_t> last_uses(const Graph& graph, const KernelSpec& kernel) {
   std::vector<std::size_t> last(index_of(graph.size()), 0);
   for (std::size_t i = 0; i < kernel.computes.size(); ++i) {
@@ -22,7 +22,7 @@ std::vector<std::size_t> last_uses(const Graph& graph, const KernelSpec& kernel)
   return last;
 }
 
-// In which a node wants its operands.
+// The type in which a node needs its operands.
 DType operand_dtype(const Node& node, const Node& operand) {
   return node.op == Op::cast ? operand.dtype : node.dtype;
 }
@@ -150,7 +150,7 @@ void OnPe::work_on_block() {
   }
 }
 
-// Scratch is given back as soon as a value has been used for the last time.
+// Frees the scratch of values after their last use.
 void OnPe::drop_unused(std::size_t compute) {
   const auto drop = [&](NodeId id) {
     if (!is_block_value(id) || last_uses_[index_of(id)] != compute) return;
@@ -232,7 +232,7 @@ tl::Tensor OnPe::make_one_hot(NodeId offsets, bool is_transposed) {
   return one_hot(tl_, *values_[index_of(offsets)], share_.first + begin_, rows_, is_transposed);
 }
 
-// What the computations of a block take beside their results.
+// The scratch that a computation takes beside its result.
 Bytes temporary_bytes(const Definition& definition, const Node& node) {
   constexpr Bytes kF32 = 4;
   const std::int64_t experts = expert_count(definition.inputs);
@@ -265,7 +265,7 @@ ScratchNeeds scratch_needs(const Definition& definition, const KernelSpec& kerne
     if (node.is_per_token()) {
       held[index_of(id)] += bytes;
       now += bytes;
-    } else {  // a sum is there three times: as it was, what is added, and as it is then
+    } else {  // a sum needs three: the old sum, the summand and the new sum
       const bool is_of_experts = node.extents.rows == Rows::experts;
       needs.fixed += 3 * bytes * (is_of_experts ? expert_count(definition.inputs) : 1);
     }

@@ -8,7 +8,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// Where inputs are, and where results are to go.
+// The places of the inputs, and those to which the results go.
 Places places_of(const OperatorRun& run) {
   const Definition& definition = run.definition();
   Places places(index_of(definition.graph->size()));
@@ -22,7 +22,7 @@ Places places_of(const OperatorRun& run) {
   for (std::size_t i = 0; i < definition.gradients.size(); ++i) {
     const auto& [input, column, node] = definition.gradients[i];
     std::vector<Place>& all = places[index_of(node)];
-    // With the gradient of another whole input, which is there already.
+    // True if another whole input has the same gradient, which already has its place.
     const bool is_shared =
         column < 0 && std::ranges::any_of(all, [](const Place& place) { return place.column < 0; });
     if (!is_shared) all.push_back({run.result(Direction::backward, i), column});
@@ -41,7 +41,7 @@ GraphProvider::GraphProvider(OperatorRun& run, Plan plan)
   }
 }
 
-// What only kernels see has memory from the one that stores it to the last one that loads it.
+// Intermediate values have memory from the kernel that stores them until the last that loads them.
 void GraphProvider::run_kernels(Direction direction) {
   for (const KernelSpec& kernel : plan_.of(direction)) {
     for (const NodeId id : kernel.stores) {

@@ -29,7 +29,7 @@ class Network {
     edges_.push_back({from, 0});
   }
 
-  // REQUIRES: every way has an edge that is not unlimited
+  // REQUIRES: every path has an edge that is not unlimited
   Bytes minimum_cut(std::size_t source, std::size_t sink) {
     Bytes flow = 0;
     while (const Bytes more = augment(source, sink)) flow += more;
@@ -43,7 +43,8 @@ class Network {
   };
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-  // Along a shortest way with room; 0 if there is none.  The edge back is the other one of a pair.
+  // Augments the flow along a shortest path with room; returns 0 if there is none.  Edges come in
+  // pairs, forth and back.
   Bytes augment(std::size_t source, std::size_t sink) {
     std::vector<std::size_t> edge_to(edges_of_.size(), kNone);
     std::queue<std::size_t> reached({source});
@@ -75,7 +76,7 @@ class Network {
   std::vector<std::vector<std::size_t>> edges_of_;
 };
 
-// Of the nodes that backward needs.
+// The traffic of the nodes that backward needs.
 class BackwardBytes {
  public:
   BackwardBytes(const Definition& definition, std::int64_t tokens)
@@ -95,7 +96,7 @@ class BackwardBytes {
   Bytes upstream_bytes() const {
     Bytes bytes = 0;
     for (const NodeId id : definition_.upstream) {
-      // One that is a gradient as it is, and nothing else, nobody loads.
+      // An upstream gradient that is itself a gradient, and no operand, is never loaded.
       if (is_operand(id)) bytes += bytes_of(definition_, definition_.node(id), tokens_);
     }
     return bytes;
@@ -152,7 +153,7 @@ Bytes input_bytes(const Definition& definition, std::int64_t tokens) {
   return bytes;
 }
 
-// One for each value; what is an input as it is, is there already.
+// Each value counts once; a result that is itself an input is not stored again.
 Bytes result_bytes(const Definition& definition, Direction direction, std::int64_t tokens) {
   std::vector<NodeId> results = definition.results(direction);
   std::ranges::sort(results);

@@ -10,7 +10,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// Of the slices of HBM that belong to the PEs; 0: unlimited.
+// The rate of the HBM slices that belong to the PEs; 0: unlimited.
 Wide hbm_bytes_per_s(const Topology& topology, const std::vector<sim::PeLocation>& pes) {
   const HbmSpec& hbm = topology.cube.hbm;
   if (hbm.bandwidth.is_unlimited()) return 0;

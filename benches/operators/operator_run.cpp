@@ -31,7 +31,7 @@ std::int64_t row_count(const Definition& definition, Rows rows) {
   return 1;
 }
 
-// Shard by shard, so that the host never has all elements.
+// Fills shard by shard, so that the host never holds all elements.
 void fill_tokens(const Tensor& tensor, const ElementSource& source, bool has_small_rows) {
   Tensor target = tensor;
   for (std::size_t i = 0; i < tensor.shards().size(); ++i) {
@@ -108,7 +108,7 @@ OperatorRun::OperatorRun(OperatorRun& whole, const Definition& definition,
   whole_ = &whole;
 }
 
-// What is one value is one tensor.
+// Gradients that are the same value share one tensor.
 void OperatorRun::make_gradients() {
   gradients_.resize(definition_.inputs.size());
   std::map<NodeId, Tensor> whole;
@@ -136,7 +136,7 @@ Tensor OperatorRun::make_tensor(const Node& node, std::string name) const {
                                     : node.is_sum_of_tokens() ? kSummands
                                                               : kCopied,
                               .name = std::move(name)};
-  // PEs without tokens write no summand, and theirs is 0.
+  // PEs without tokens write no summand, so their summands must begin as 0.
   return node.is_sum_of_tokens() ? torch_.zeros(shape, options) : torch_.empty(shape, options);
 }
 

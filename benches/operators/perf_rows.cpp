@@ -14,7 +14,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// Rounded to so many digits; null if it is not finite.
+// The value rounded to `digits`; nullopt if it is not finite.
 std::optional<double> rounded(double value, double digits) {
   if (!std::isfinite(value)) return std::nullopt;
   const double scale = std::pow(10, digits);
@@ -29,7 +29,7 @@ std::string share_column(const ProviderInfo& provider) {
   return fmt::format("{} of roofline (%)", provider.title);
 }
 
-// The one written by hand, or if there is none, the last.
+// The index of the handwritten provider, or of the last if there is none.
 std::size_t index_of_fused(std::span<const ProviderInfo> providers) {
   const auto found = std::ranges::find(providers, "fused", &ProviderInfo::name);
   const auto one = found == providers.end() ? providers.end() - 1 : found;
@@ -86,19 +86,19 @@ std::string in_kernels_column(const ProviderInfo& provider) {
   return fmt::format("{} in kernels (us)", provider.title);
 }
 
-// Of a row, the time that a provider's launches take.
+// The time of a provider's launches, from a row.
 double launching(const Row& row, const ProviderInfo& provider) {
   return number_in(row, time_column(provider)) - number_in(row, in_kernels_column(provider));
 }
 
-// Whether `more` is slower than `fewer` by nothing but launches.
+// True if `more` is slower than `fewer` only because of its launches.
 bool is_slower_by_launches(const Row& row, const ProviderInfo& more, const ProviderInfo& fewer) {
   const double slower = number_in(row, time_column(more)) - number_in(row, time_column(fewer));
   return number_in(row, kernels_column(more)) > number_in(row, kernels_column(fewer)) &&
          slower > 0 && launching(row, more) - launching(row, fewer) >= slower;
 }
 
-// Why one that should be faster is not.
+// Explains why a provider that should be faster is not.
 std::string notes_on_launches(std::span<const Row> rows, std::span<const ProviderInfo> providers) {
   std::string text;
   for (const ProviderInfo& more : providers.subspan(1)) {
@@ -117,7 +117,8 @@ std::string notes_on_launches(std::span<const Row> rows, std::span<const Provide
   return text;
 }
 
-// A kernel by hand may do with fewer bytes than any that computes with forward()'s values.
+// Explains shares above 1: a handwritten kernel may move fewer bytes than any that uses forward()'s
+// values.
 std::string notes_on_rooflines(std::span<const Row> rows, std::span<const ProviderInfo> providers) {
   std::string text;
   for (const ProviderInfo& provider : providers) {

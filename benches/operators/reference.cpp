@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kUnitOfF32 = 0x1p-24;
 
-// How a type rounds.  Results of f16 and bf16 are rounded to f32 first.
+// The rounding of a type.  Results in f16 and bf16 are rounded to f32 first.
 struct Rounding {
   double unit = kUnitOfF32;
   double tiny = 0x1p-150;
@@ -36,7 +36,7 @@ Rounding rounding_of(DType dtype) {
   return {};
 }
 
-// A kernel rounds numbers to its type first.
+// The error of a constant, which a kernel first rounds to its type.
 double error_of_number(const Node& node) {
   return std::abs(node.number - sim::round_to(node.dtype, node.number));
 }
@@ -81,7 +81,7 @@ void map(const Estimate& x, Estimate& result, const Function& function) {
   }
 }
 
-// The same of two, of which either may have one element for all.
+// Applies `function` to pairs of elements; either operand may have one element for all.
 template <class Function>
 void map(const Estimate& a, const Estimate& b, Estimate& result, const Function& function) {
   const std::size_t step_a = a.value.size() == result.value.size() ? 1 : 0;
@@ -227,7 +227,7 @@ void Reference::compute_row_sum(const Node& node, Estimate& result) const {
   result.bound.front() = sum.bound;
 }
 
-// None: the sum of no expert's row.
+// The expert of a token; nullopt if it has none.
 std::optional<std::size_t> Reference::expert_of(const Node& node, std::int64_t token) const {
   const std::vector<double>& offsets = operand(node, 1).value;
   const auto next = std::ranges::upper_bound(offsets, static_cast<double>(token));

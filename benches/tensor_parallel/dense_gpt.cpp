@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kParametersPerLayer = 12;
 
-// Those of a layer, in the order of GptBlock::parameters().
+// The parameters of a layer, in the order of GptBlock::parameters().
 template <class Matrix>
 struct LayerParameters {
   Matrix norm_weight, norm_bias;
@@ -66,8 +66,8 @@ class DenseBlock {
     return rounded(attended + row_parallel(active_, own_.down_weight, own_.down_bias));
   }
 
-  // From the gradient of forward()'s result to that of its argument; the parameters' go to
-  // gradients().
+  // Maps the gradient of forward()'s result to that of its argument; gradients() has the
+  // parameters'.
   Matrix backward(const Matrix& dy) {
     const Matrix d_attended = rounded(mlp_backward(dy) + dy);
     return rounded(attention_backward(d_attended) + d_attended);
@@ -90,7 +90,8 @@ class DenseBlock {
     return rounded(std::move(y));
   }
 
-  // a b, of which each PE of each rank has a summand: an equal part of the inner dimension.
+  // The product a b as a sum over all PEs of all ranks, each with an equal part of the inner
+  // dimension.
   template <class A, class B>
   Matrix summed(const A& a, const B& b) {
     const Eigen::Index part = a.cols() / (devices_.ranks * devices_.pes);
@@ -184,7 +185,7 @@ class DenseBlock {
   LayerParameters<Matrix> own_;
   LayerParameters<Matrix> gradients_;
 
-  // What forward has left for backward.
+  // Values that forward keeps for backward.
   Standardized<Matrix> norm_;
   Matrix normed_;
   Matrix qkv_;
@@ -221,7 +222,8 @@ std::vector<typename Arithmetic::Matrix> step_of(const DenseModel& model, const 
   return results;
 }
 
-// An element may be a few times as far off as any of its kind in the samples, or a rounding.
+// The bound of an element: a few times the largest error of its kind in the samples, at least a
+// rounding.
 class BoundFromSamples {
  public:
   // Blocks of so many columns are of one kind, of another, and so on.

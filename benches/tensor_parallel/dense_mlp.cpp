@@ -11,7 +11,7 @@ namespace {
 
 using Matrix = RowMajor<float>;
 
-// Of each column of a weight so many elements are not 0: sums of products with it stay small.
+// The number of nonzero elements in each column of a weight, which keeps sums of products small.
 constexpr std::int64_t kInColumn = 4;
 constexpr std::uint32_t kSparsity = 4;  // of the gradient, one in so many is not 0
 

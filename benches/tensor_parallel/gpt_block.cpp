@@ -18,7 +18,7 @@ LayerNorm::LayerNorm(RuntimeContext& torch, const GptBlockOptions& options,
                                         .dp = tp::policy_over_pes(Shard::replicate, 1, options.pes),
                                         .name = options.name + name + std::string(what)}));
     parameter.requires_grad_();
-    // A rank sees its own tokens alone: its gradient is a summand.
+    // With sequence parallelism a rank has only its own tokens, so its gradient is a summand.
     parameter.sequence_parallel = options.sequence_parallel;
     return parameter;
   };

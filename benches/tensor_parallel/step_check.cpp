@@ -10,7 +10,7 @@ namespace {
 
 class Checker {
  public:
-  // `shared`: a number for a tensor that all ranks have.
+  // `shared`: the number of a tensor that all ranks have.
   void check(const Tensor& tensor, const Expected& expected, const Part& part,
              std::optional<std::size_t> shared) {
     const std::vector<float> found = tensor.to_vector();

@@ -40,7 +40,7 @@ std::optional<double> peak_tflops_of(const Topology& topology, int pes) {
 
 void add(std::vector<CollectiveUse>& uses, const runtime::FlightEvent& event, int world_size) {
   const Bytes size = size_of_collective(event, world_size);
-  // A group of one that has what it takes runs nothing.
+  // A group of one whose output is already its input runs no algorithm.
   const std::string_view algorithm = event.algorithm.empty() ? "none" : event.algorithm;
   auto use = std::ranges::find_if(uses, [&](const CollectiveUse& known) {
     return known.function == event.function && known.algorithm == algorithm && known.size == size;
@@ -104,7 +104,7 @@ Row step_row(const StepResult& result) {
 }
 
 Row collective_row(const StepResult& result, const CollectiveUse& use) {
-  // With one rank it goes on inside the device, and crosses no link.
+  // With one rank the collective stays inside the device and crosses no link.
   std::optional<double> busbw;
   if (result.world_size > 1) {
     busbw = spec_of(collective_of(use.function)).factor.of(result.world_size) *

@@ -27,14 +27,14 @@ constexpr int kMostRanks = 1024;
                                           divisor, of, whole));
 }
 
-// Of the numbers up to `available` the largest that divides `whole`.
+// The largest number up to `available` that divides `whole`.
 int largest_divisor(std::int64_t whole, int available) {
   int largest = available;
   while (whole % largest != 0) --largest;
   return largest;
 }
 
-// The same on each rank at every point, or the sweep would not scale: tp times as many PEs share a
+// The number of PEs per rank.  It is the same at every point, so that tp times as many PEs share a
 // step.
 int pes_of(const Bench& bench, const StepBench& steps, std::span<const std::int64_t> tps) {
   std::int64_t shared = 0;

@@ -10,7 +10,7 @@ namespace kernbench::benches {
 
 namespace {
 
-// Host tensor of a part, of this shape.
+// The elements of a part as a host tensor of this shape.
 Tensor elements_of(const DenseMatrix& whole, const Part& part, const Shape& shape) {
   std::vector<float> elements;
   elements.reserve(static_cast<std::size_t>(part.rows * part.columns));

@@ -34,7 +34,7 @@ void write_specifications(const Batch& batch, const fs::path& file) {
   if (!stream.flush()) throw std::runtime_error("cannot write " + file.string());
 }
 
-// The environment of this process, and where the listener writes.
+// This process's environment, plus the variable that tells the reporter where to write.
 std::vector<std::string> environment(const fs::path& log) {
   std::vector<std::string> all;
   for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
@@ -146,7 +146,7 @@ bool BatchProcess::has_ended(std::chrono::seconds limit) {
   next_look_ = now + std::chrono::seconds(1);
   read_log();
   if (ended == 0 && now - last_begin_ < limit) return false;
-  kill(-pid_, SIGKILL);  // with what its cases have started
+  kill(-pid_, SIGKILL);  // including processes that its cases have started
   forget_group(pid_);
   if (ended == 0) {
     waitpid(pid_, &status, 0);
@@ -158,8 +158,8 @@ bool BatchProcess::has_ended(std::chrono::seconds limit) {
   return true;
 }
 
-// Catch2's exit code is the number of assertions that failed.  Where none has, another exit code
-// comes from what ended the process, as from LeakSanitizer behind the last case.
+// Catch2's exit code is the number of failed assertions.  If no case has failed, a nonzero exit
+// code comes from elsewhere, e.g. from LeakSanitizer after the last case.
 bool BatchProcess::has_failed_case() const {
   return std::ranges::any_of(outcomes_, [](const auto& one) { return !one.second.passed; });
 }

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kShort = 0.02;         // seconds, of a case that no earlier run has timed
+constexpr double kShort = 0.02;         // seconds, for a case without a time from an earlier run
 constexpr std::size_t kMostCases = 60;  // a crash costs a start for the rest of its batch
 
 std::string quoted(const std::string& text) {
@@ -73,7 +73,7 @@ std::vector<std::string> list_cases(const fs::path& executable, const std::strin
       line.clear();
     }
   }
-  // Catch2 exits with the number of names; what did not list them to the end ends otherwise.
+  // Catch2 exits with the number of names, so another exit code means that the list is incomplete.
   const int status = pclose(stream);
   const int listed = static_cast<int>(std::min<std::size_t>(names.size(), 255));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != listed || (names.empty() && tag.empty())) {

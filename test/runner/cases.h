@@ -19,7 +19,7 @@ struct Batch {
 struct Outcome {
   bool passed = false;
   double seconds = 0;
-  std::string text;  // of a failure: what to print
+  std::string text;  // the text to print for a failure
 };
 
 // Seconds that each case took in an earlier run, by its name; a case that is missing counts as
@@ -32,8 +32,8 @@ using Durations = std::map<std::string, double>;
 std::vector<std::string> list_cases(const std::filesystem::path& executable,
                                     const std::string& tag = "");
 
-// Cuts the cases with `tag`, or all, into batches, those that take longest first.  A case tagged
-// [process] has a batch of its own.  `batch_seconds` is about how long a batch takes.
+// Divides the cases with `tag`, or all, into batches, the longest first.  A case tagged [process]
+// has a batch of its own.  `batch_seconds` is about how long a batch takes.
 std::vector<Batch> cut_into_batches(const std::vector<std::filesystem::path>& executables,
                                     const Durations& durations, double batch_seconds,
                                     const std::string& tag = "");

@@ -98,7 +98,7 @@ class Run {
     for (const auto& [name, outcome] : outcomes) record(suite, name, outcome);
   }
 
-  // A process that died fails the case that began last; those behind it get another process.
+  // If a process has died, fails the case that began last; the cases behind it get another process.
   void blame(const BatchProcess& process, std::map<std::string, Outcome>& outcomes) {
     if (process.last_case().empty()) {
       for (const std::string& name : process.batch().cases) {

@@ -26,7 +26,7 @@ struct Block {
   friend bool operator==(const Block&, const Block&) = default;
 };
 
-// What stands between ```language and ```.
+// The blocks between ```language and ``` of a guide.
 std::vector<Block> blocks_of(const std::string& path) {
   std::vector<Block> blocks;
   bool inside = false;

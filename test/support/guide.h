@@ -1,4 +1,4 @@
-// A guide whose code is compiled and whose commands are run: what a test holds it to.
+// Checks of a guide whose code is compiled and whose commands are run.
 //
 // In its sources the code that it shows stands between "// guide: begin" and "// guide: end".
 
@@ -17,10 +17,11 @@ struct Guide {
   std::vector<std::string> sources;
 };
 
-// Every piece of code in the guide is in the sources, and all that they mean for it is there.
+// Checks that every piece of code in the guide is in the sources, and that all code marked for the
+// guide is in the guide.
 void check_code(const Guide& guide, std::size_t least_pieces);
 
-// The Korean guide shows the same code, files, commands and output.
+// Checks that the Korean guide shows the same code, files, commands and output.
 void check_translation(const Guide& guide);
 
 // The guide's files of a language by their names, which are in their first lines: "# my.yaml".
@@ -30,14 +31,15 @@ struct GuideFile {
 };
 std::vector<GuideFile> files_in(const Guide& guide, std::string_view language);
 
-// Each command prints what the guide shows; "..." stands for any text.  `output_of` is given the
-// words of a command, and returns what it prints.
+// Checks that each command prints what the guide shows; "..." stands for any text.  `output_of`
+// gets the words of a command and returns its output.
 using OutputOf = std::function<std::string(const std::vector<std::string>&)>;
 void check_commands(const Guide& guide, std::size_t least_commands, const OutputOf& output_of);
 
 bool matches(std::string_view text, std::string_view pattern);
 
-// An argument of a command, where PREFIX is where kernbench is installed.
+// An argument of a command for this source tree; PREFIX in the guide is where kernbench is
+// installed.
 std::string in_this_tree(const std::string& argument);
 
 }  // namespace kernbench::test

@@ -6,7 +6,7 @@
 
 namespace kernbench::test {
 
-// No latency, no overhead, unlimited bandwidth: 2 SIPs in a ring, 1 cube, 1 PE.
+// 2 SIPs in a ring, 1 cube, 1 PE, without latency or overhead and with unlimited bandwidth.
 inline Topology free_topology() {
   Topology topology;
   topology.name = "free";
@@ -46,8 +46,8 @@ inline Topology round_topology(SipTopology kind = SipTopology::ring_1d, int w = 
   return topology;
 }
 
-// Nothing takes time but the links between w x h SIPs (500 ns, 50 GB/s) and, where there are
-// several cubes, those between cubes (20 ns, 128 GB/s).  One PE per cube.
+// Only links take time: those between w x h SIPs (500 ns, 50 GB/s) and, if there are several cubes,
+// those between cubes (20 ns, 128 GB/s).  One PE per cube.
 inline Topology link_topology(SipTopology kind, int w, int h = 1, int cubes_w = 1,
                               int cubes_h = 1) {
   constexpr std::int64_t kGBs = 1'000'000'000;
@@ -60,7 +60,7 @@ inline Topology link_topology(SipTopology kind, int w, int h = 1, int cubes_w = 
   topology.system.sip_link = {Bandwidth{50 * kGBs}, Time{500'000}};
   topology.sip.cubes_w = cubes_w;
   topology.sip.cubes_h = cubes_h;
-  topology.pe.tcm.capacity = 1 << 30;  // so that nothing is cut in segments for want of scratch
+  topology.pe.tcm.capacity = 1 << 30;  // so that nothing is segmented for lack of scratch
   if (cubes_w * cubes_h > 1) topology.sip.ucie = {Bandwidth{128 * kGBs}, Time{20'000}};
   return topology;
 }

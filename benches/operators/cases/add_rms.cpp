@@ -12,7 +12,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// Leaves r of each row to backward.
+// It saves r of each row for backward.
 void add_rms_forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x,
                             tl::Pointer residual, tl::Pointer weight, tl::Pointer h, tl::Pointer y,
                             tl::Pointer r_of_rows, std::int64_t dim) {
@@ -34,7 +34,7 @@ void add_rms_forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointe
   for_each_block(share, rows_per_block(share, per_row, 2 * dim * kF32Bytes), load, work);
 }
 
-// What h's own gradient adds goes to x and to the residual alike.
+// The gradient of h adds equally to the gradients of x and of the residual.
 void add_rms_backward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer h,
                              tl::Pointer weight, tl::Pointer dh, tl::Pointer dy,
                              tl::Pointer r_of_rows, tl::Pointer dx, tl::Pointer dweight,

@@ -48,7 +48,7 @@ tl::Tensor four_rows_of(tl::Context& tl, const PolyCoefficients& columns, std::i
   return tl.reshape(tl.cat(flat), {4, rows});
 }
 
-// What a block of rows has of its experts.
+// The parameters of the experts, for a block of rows.
 class Experts {
  public:
   Experts(tl::Context& tl, const TokenShare& share, tl::Pointer weight, tl::Pointer bias,
@@ -128,7 +128,7 @@ void launch_grouped_mul_poly_backward(OperatorRun& run) {
              run.gradient("bias"), run.dim());
 }
 
-// The same with coefficients that are there already, [tokens, 1] each.
+// The case with given coefficients, [tokens, 1] each.
 
 using FourPointers = std::array<tl::Pointer, 4>;
 
@@ -179,8 +179,8 @@ std::vector<Value> look_up(const Inputs& inputs) {
   return found;
 }
 
-// The kernel by hand within a compiled graph, as torch.compile has a custom operation: it knows
-// nothing of experts, and what is around it is fused.
+// The handwritten kernel inside a compiled graph, like a custom operation in torch.compile: the
+// kernel does not know experts, and the operations around it are fused.
 class CompiledFused : public Provider {
  public:
   explicit CompiledFused(OperatorRun& run)
@@ -226,7 +226,7 @@ class CompiledFused : public Provider {
   GraphProvider compiled_;
 };
 
-// Experts have very different numbers of tokens, some none.
+// Offsets that give experts very different numbers of tokens, some of them none.
 std::vector<float> offsets_of(const Problem& problem) {
   std::mt19937_64 draw(problem.seed);
   const auto tokens = static_cast<std::uint64_t>(problem.size.tokens());

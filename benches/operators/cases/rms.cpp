@@ -11,7 +11,7 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-// Leaves r of each row to backward.
+// It saves r of each row for backward.
 void rms_forward_kernel(tl::Context& tl, const TokenShare& share, tl::Pointer x, tl::Pointer weight,
                         tl::Pointer y, tl::Pointer r_of_rows, std::int64_t dim) {
   const DType dtype = x.dtype();

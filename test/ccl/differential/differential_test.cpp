@@ -30,7 +30,8 @@ constexpr std::uint32_t kPrograms = kIsSanitized ? 500 : 10'000;
 constexpr std::uint32_t kPrograms = 2'000;
 #endif
 
-// Machines of so many ranks: of one PE each, and of several among which tensors are cut or copied.
+// Machines of a given number of ranks: with one PE each, and with several PEs over which tensors
+// are cut or copied.
 struct Setting {
   Topology topology;
   DPPolicy dp;

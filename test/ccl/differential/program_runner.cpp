@@ -20,7 +20,7 @@ Elements elements_of(const Tensor& x) {
   return {read.begin(), read.end()};
 }
 
-// The elements on each PE that runs a kernel, by its number.
+// The number of elements on each PE that runs a kernel, by the PE's number.
 using Counts = std::vector<std::int64_t>;
 
 void store(tl::Context& tl, tl::Pointer x, const Counts& counts, std::int64_t rows, int value) {
@@ -35,7 +35,7 @@ void move(tl::Context& tl, tl::Pointer from, tl::Pointer to, const Counts& count
 
 struct RankTensors {
   std::vector<Tensor> all;
-  Tensor matrix;  // whose rows are two of them
+  Tensor matrix;  // its rows are two of the tensors
 };
 
 RankTensors make_tensors(const RuntimeContext& torch, const DPPolicy& dp, int rank,
@@ -72,7 +72,7 @@ class Rank {
     }
   }
 
-  // Enters the call that is refused, if it is the first of all ranks'.
+  // Runs the rank.  If a call is refused, enters it in `first` unless another rank's is there.
   void run(std::optional<Refusal>& first) {
     for (const int number : program_.orders[static_cast<std::size_t>(rank_)]) {
       try {

@@ -11,7 +11,7 @@
 
 namespace kernbench::test::differential {
 
-// A machine that programs of so many ranks run on, one after the other.
+// A machine on which programs of `ranks` ranks run, one after the other.
 class Machine {
  public:
   Machine(const Topology& topology, const std::string& backend, const DPPolicy& dp);

@@ -187,7 +187,7 @@ bool is_collective(const Step& step) {
   return step.kind <= Kind::barrier;
 }
 
-// The number of what its calls follow each other in; a message has its own.
+// The number of the stream in which a step's calls are ordered; every message has its own stream.
 int stream_of(const Step& step, int number) {
   return is_collective(step) ? step.group : -1 - number;
 }
@@ -202,7 +202,7 @@ Outcome expected_outcome(const Program& program) {
   return Values(program).run();
 }
 
-// A wait for one call of a group's is a wait for those before it.
+// A wait for one call of a group also waits for the group's earlier calls.
 void PendingCalls::know(int step) {
   const auto known =
       std::ranges::find_if(pending_, [&](const Pending& each) { return each.step == step; });
@@ -221,7 +221,7 @@ void PendingCalls::know_all_of(int tensor) {
     if (!each.reads.contains(tensor) && !each.writes.contains(tensor)) continue;
     if (each.stream >= 0) {
       steps.push_back(each.step);
-    } else {  // of an exchange, the send is known by a wait alone
+    } else {  // an exchange's send is only known by a wait
       each.writes.clear();
     }
   }
@@ -259,12 +259,12 @@ std::string PendingCalls::call(const Program& program, int rank, int number) {
     for (const int tensor : uses.reads) know_all_of(tensor);
   }
   if (step.kind > Kind::exchange) return "";
-  if (!call.is_async) {  // what its group has done before is done
+  if (!call.is_async) {  // then its group's earlier calls have ended
     std::erase_if(pending_,
                   [&](const Pending& each) { return each.stream == stream_of(step, number); });
     return "";
   }
-  if (!is_collective(step)) uses.reads.clear();  // what is sent is the version of the call
+  if (!is_collective(step)) uses.reads.clear();  // the version at the call is sent
   pending_.push_back({number, stream_of(step, number), uses.reads, uses.writes});
   return "";
 }

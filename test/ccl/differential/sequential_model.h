@@ -1,5 +1,5 @@
-// A model of what a program computes, and whether it is legal, that knows no tensors, no time and
-// no fibers: arrays of numbers, changed step by step.
+// A model that computes a program's results and whether it is legal.  It has no tensors, no time
+// and no fibers, only arrays of numbers that are changed step by step.
 
 #pragma once
 
@@ -27,18 +27,18 @@ Outcome expected_outcome(const Program& program);
 // The calls that a rank has issued and not waited for.
 class PendingCalls {
  public:
-  // The code of the error with which the rank's call of a step is refused; "" if it is legal, and
-  // then it has happened.
+  // Makes the rank's call of a step if it is legal, and returns ""; else returns the code of the
+  // error.
   std::string call(const Program& program, int rank, int step);
   // The steps that the rank has to wait for before it may call this one.
   std::vector<int> obstacles(const Program& program, int rank, int step) const;
-  // All that it could wait for.
+  // All steps that the rank could wait for.
   std::vector<int> waitable() const;
 
  private:
   struct Pending {
     int step = 0;
-    int stream = 0;  // the group's number; of a message a negative number that no other has
+    int stream = 0;  // the group's number; a message has a unique negative number
     std::set<int> reads;
     std::set<int> writes;
   };
@@ -58,8 +58,8 @@ struct Refusal {
 };
 std::string to_string(const Refusal& refusal);
 
-// The first refusal of each rank that has one: which of them comes first is a question of time.
-// None: the program is legal.
+// The first refusal of each rank that has one, since the model does not know which comes first in
+// time.  Empty if the program is legal.
 std::set<Refusal> refusals(const Program& program);
 
 }  // namespace kernbench::test::differential

@@ -63,7 +63,7 @@ class Generator {
                                    Operand::View::detached, Operand::View::reshaped};
     return {static_cast<int>(below(kTensors)), kViews[below(kViews.size())]};
   }
-  // They differ unless `may_repeat`.  Two are often the rows of the matrix.
+  // Draws tensors, which differ unless `may_repeat`.  Two of them are often the rows of the matrix.
   std::vector<Operand> some_tensors(std::size_t count, bool may_repeat) {
     std::array<int, kTensors> all{};
     std::iota(all.begin(), all.end(), 0);
@@ -201,7 +201,7 @@ class Generator {
     append(step);
   }
 
-  // Before it come the waits that it needs; of who is not careful, some are left out.
+  // Adds a step, preceded by the waits that it needs; for careless ranks some waits are left out.
   void add(const Step& step) {
     program_.steps.push_back(step);
     std::vector<std::pair<int, int>> waits;

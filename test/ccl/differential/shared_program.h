@@ -1,6 +1,6 @@
-// Random programs of ranks whose tensors live through the whole program, so that one call meets
-// what another one has under way: collectives of several groups and messages that are waited for
-// later, views, kernels, host writes and host reads between them.
+// Random programs of ranks.  Tensors live through the whole program, so that calls overlap
+// operations under way: collectives of several groups and messages that are waited for later, with
+// views, kernels, host writes and host reads between them.
 
 #pragma once
 
@@ -49,7 +49,7 @@ struct Call {
   bool polls = false;  // of a wait: by is_completed()
 };
 
-// A step that ranks take together, or one alone.
+// A step that ranks take together, or that one rank takes alone.
 struct Step {
   Kind kind = Kind::barrier;
   int group = 0;  // in the program's groups
@@ -67,26 +67,26 @@ struct Program {
   std::vector<std::vector<int>> groups;  // members by group rank; the first is the world
   std::vector<Step> steps;
   // By rank: the steps that it takes part in, in its own order, which may differ from that of
-  // `steps` where nothing depends on it.
+  // `steps` between independent steps.
   std::vector<std::vector<int>> orders;
 };
 
 inline constexpr int kTensors = 5;  // of each rank
-// Two of them are the rows of a matrix; a call on both, in this order, uses the matrix.
+// Two of the tensors are the rows of a matrix; a call on both, in this order, uses the matrix.
 inline constexpr int kFirstRow = 2;
 bool are_rows(const std::vector<Operand>& operands);
 
 // The value of element `index` of a rank's tensor at the start.
 double initial(int rank, int tensor, std::int64_t index);
 
-// The groups of a world of so many ranks.
+// The groups of a world of `ranks` ranks.
 std::vector<std::vector<int>> groups_of(int ranks);
 
-// About half of all programs are legal: a part waits for all that is in the way of a call, the
-// others now and then do not.
+// Makes a random program.  About half of all programs are legal: some always wait for everything
+// that stands in the way of a call, the others sometimes do not.
 Program make_program(std::uint32_t seed);
 
-// The text that a person reads when it fails.
+// The program as text, for people to read when it fails.
 std::string to_string(const Program& program);
 
 }  // namespace kernbench::test::differential
