@@ -163,6 +163,8 @@ Tile Composite::multiply(const Step& step, const Tile& a, const Tile& b) {
   result->value = services.memory.gemm(step.size, a->value, b->value, before, dtype);
   command.result = result;
   command.departed = services.tiles.make_view(DType::f32, 0, {});
+  // The product waits until the previous one has reached the array and, if it begins a result,
+  // until the result before the last is stored, whose place in scratch it takes.
   std::array<Tile, 2> not_before = {std::exchange(last_departed_, command.departed), {}};
   if (step.begins_result) not_before[1] = stored_[static_cast<std::size_t>(results_issued_ % 2)];
   pe_.issue(command, not_before);

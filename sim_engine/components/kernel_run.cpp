@@ -190,6 +190,7 @@ void KernelRun::issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32
   ++balance_.of(channel.ends().in_one_sip());
   Command& command = issue_next(kind);
   command.a = tile;
+  // The send waits for the departure of the queue's previous send: a queue's sends depart in order.
   command.b = std::exchange(channel.last_departure(), command.departed = make_signal());
   command.result = make_signal();
   command.bytes = tile->bytes;

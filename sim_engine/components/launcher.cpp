@@ -39,6 +39,7 @@ class Launcher::Launch {
   std::size_t running_cubes = 0;
 };
 
+// Groups the PEs by cube: the last PE of each cube lets its M_CPU report.
 void Launcher::Launch::assign(std::span<const PeLocation> locations) {
   sip = locations.front().sip;
   pes.clear();

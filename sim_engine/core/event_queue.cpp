@@ -63,6 +63,8 @@ void EventQueue::heap_push(HeapEntry entry) {
   heap_[hole] = entry;
 }
 
+// Removes the first entry: its hole moves down to where the last entry belongs.  Each entry has
+// four children.
 EventQueue::HeapEntry EventQueue::heap_pop() {
   const HeapEntry first = heap_.front();
   const HeapEntry last = heap_.back();

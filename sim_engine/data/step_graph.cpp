@@ -38,6 +38,8 @@ void StepGraph::run(int thread_count, StepWork& work) {
            steps_.size() - ended_count_, steps_.size());
 }
 
+// Takes shares under the lock and does them outside it, until no step is ready and no thread is at
+// work that could make one ready.
 void StepGraph::work_as(int thread) {
   std::vector<Share> shares;
   std::unique_lock lock(mutex_);
@@ -57,6 +59,7 @@ void StepGraph::work_as(int thread) {
   changed_.notify_all();
 }
 
+// Takes parts worth kShareCost at once, so that threads seldom wait for the lock.
 void StepGraph::take(std::vector<Share>& shares) {
   for (std::int64_t cost = 0; cost < kShareCost && !ready_.empty();) {
     const Step step = ready_.top();
