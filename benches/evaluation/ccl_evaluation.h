@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/row_cells.h"
 #include "benches/row.h"
+#include "benches/row_cells.h"
 #include "benches/sweep.h"
 #include "ccl/config.h"
 
