@@ -320,8 +320,9 @@ TEST_CASE("who catches a refusal may wait and call again: nothing of the call ha
     const Tensor x = world.full(rank + 1);
     const Work work = world.dist.all_reduce(x, ReduceOp::sum, {.async_op = true});
     if (rank == 1) {
-      CHECK(refusal([&] { world.dist.all_reduce(x, ReduceOp::sum, {.group = other}); })
-                .starts_with("[KB-G003] all_reduce#0 "));
+      CHECK(refusal([&] {
+              world.dist.all_reduce(x, ReduceOp::sum, {.group = other});
+            }).starts_with("[KB-G003] all_reduce#0 "));
     }
     work.wait();
     world.dist.all_reduce(x, ReduceOp::sum, {.group = other});

@@ -71,8 +71,7 @@ TEST_CASE("a kernel that has its pointer from the host is refused at its load or
     };
     const Work work = world.dist.all_reduce(x, {.async_op = true});
     const std::string stored = refusal([&] { world.torch.launch("store", store, y); });
-    CHECK(stored.find("uses tensor '" + x.name() + "', which all_reduce#0 (") !=
-          std::string::npos);
+    CHECK(stored.find("uses tensor '" + x.name() + "', which all_reduce#0 (") != std::string::npos);
     CHECK(refusal([&] { world.torch.launch("load", load, y); }).starts_with("[KB-G003] "));
     work.wait();
     world.torch.launch("load", load, y);

@@ -1,10 +1,10 @@
-#include "benches/cell.h"
 #include "benches/operators/perf_rows.h"
 
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
+#include "benches/cell.h"
 #include "benches/row_cells.h"
 
 namespace kernbench::test::perf_rows_test {

@@ -1,10 +1,10 @@
 // What a step comes to, of ranks whose times are made up.
 
-#include "benches/cell.h"
 #include "benches/tensor_parallel/step_result.h"
 
 #include <catch2/catch.hpp>
 
+#include "benches/cell.h"
 #include "benches/row_cells.h"
 #include "benches/tensor_parallel/step_figures.h"
 #include "benches/tensor_parallel/step_table.h"
