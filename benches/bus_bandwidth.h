@@ -48,7 +48,7 @@ struct CollectiveSpec {
   bool counts_all_ranks = false;
   bool reduces = false;
   bool has_root = false;
-  // Whether torch.distributed supports the collective out of place, and in place.
+  // True if torch.distributed supports the collective out of place, and in place.
   bool out_of_place = false;
   bool in_place = false;
 

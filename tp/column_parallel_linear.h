@@ -21,7 +21,7 @@ struct ColumnParallelLinearOptions {
   bool gather_output = false;      // all ranks get the whole output
   bool skip_bias_add = false;      // forward_with_bias() returns the bias, to be added elsewhere
   bool sequence_parallel = false;  // each rank has a part of the input's first dimension
-  // Whether the communication of the input's gradient overlaps the product for the weight's
+  // True if the communication of the input's gradient overlaps the product for the weight's
   // gradient.
   bool async_tensor_model_parallel_allreduce = true;
   bool disable_grad_reduce = false;  // the input's gradient is not summed over ranks

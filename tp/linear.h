@@ -10,7 +10,7 @@ struct LinearCommunication {
   CallGroup group = distributed::ProcessGroup();
   bool allreduce_dgrad = false;    // the gradient of the input is a sum over ranks
   bool sequence_parallel = false;  // each rank has a part of the input's first dimension
-  // Whether the communication of the input's gradient overlaps the product for the weight's
+  // True if the communication of the input's gradient overlaps the product for the weight's
   // gradient (else it is waited for first).
   bool overlap = true;
 };

@@ -43,7 +43,7 @@ Tensor split_along_last_dim(RuntimeContext& torch, const Tensor& x, const CallGr
 Tensor gather_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 Pending gather_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group,
                                Issue issue);
-// Likewise; the result is also not cut along that dimension inside the device.
+// These do the same, and the result is not cut along that dimension inside the device either.
 Tensor gather_whole_along_first_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 Tensor gather_along_last_dim(RuntimeContext& torch, const Tensor& x, const CallGroup& group);
 

@@ -11,8 +11,8 @@ namespace kernbench::tp {
 
 struct VocabParallelCrossEntropyOptions {
   double label_smoothing = 0;  // in [0, 1): spread evenly over the other words
-  // Of all ranks together.  If given, logits of another size than this rank's part are refused: for
-  // gathered logits the loss would silently be log(W) too large.
+  // The size over all ranks together.  If it is given, logits of another size than this rank's part
+  // are refused: for gathered logits the loss would silently be log(W) too large.
   std::optional<std::int64_t> vocab_size = std::nullopt;
   OptionalGroup tp_group = std::nullopt;  // none: the caller's tensor model parallel group
 };

@@ -92,7 +92,7 @@ struct WeightOptions {
 Parameter make_weight(RuntimeContext& torch, const Shape& whole, const WeightPartition& partition,
                       const InitMethod& init_method, const WeightOptions& options);
 
-// Likewise with all elements 0, the initial value of biases; nothing is drawn.
+// Makes the parameter with all elements 0, the initial value of biases; nothing is drawn.
 Parameter make_bias(RuntimeContext& torch, const Shape& whole, const WeightPartition& partition,
                     const WeightOptions& options);
 

@@ -82,13 +82,13 @@ class EngineView {
   double critical_pe_exec_ns() const { return to_ns(critical_pe_exec()); }
   Time critical_pe_exec() const;
 
-  // Of the same launch or collective: the longest time on a PE from the start of its first
+  // The longest time on a PE, in the same launch or collective, from the start of its first
   // tl.composite to the end of its last; 0 if there was none.
   double composite_window_ns() const { return to_ns(composite_window()); }
   Time composite_window() const;
 
-  // Of the same launch or collective: bytes that tl.load, tl.store and tl.composite have moved
-  // from and to HBM, summed over PEs.
+  // The bytes that tl.load, tl.store and tl.composite have moved from and to HBM in the same launch
+  // or collective, summed over PEs.
   Bytes hbm_bytes_loaded() const;
   Bytes hbm_bytes_stored() const;
 

@@ -7,7 +7,7 @@
 namespace kernbench::tl {
 
 // Every kernel has kOwnCommands for itself, and all that run at the same time share `limit` more.
-// So one kernel may be long, many may be of moderate length, and many endless ones are found
+// This lets one kernel be long and many be of moderate length, and finds many endless kernels
 // after about as many commands as one.
 class CommandBudget {
  public:

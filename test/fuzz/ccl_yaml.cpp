@@ -57,7 +57,7 @@ std::string settings_of(const Config& config) {
   return text + fmt::format(", root: {}", name_of(config.root()));
 }
 
-// Those of the defaults are printed only if they are no fallback: beside `participants` no
+// Prints the participants of the defaults only if they are no fallback: beside `participants` no
 // algorithm may have `world_size`.
 std::string participants_of(const Config& config, bool in_defaults) {
   const bool is_fallback = config.participants() == ccl::Participants::shard_holders;

@@ -159,7 +159,7 @@ Range any_word(const std::string& text, Random& random) {
   return {static_cast<std::size_t>(begin - text.begin()), static_cast<std::size_t>(end - begin)};
 }
 
-// Likewise, digits.
+// Returns the digits at or behind a random place.
 Range any_number(const std::string& text, Random& random) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto from = text.begin() + static_cast<std::ptrdiff_t>(random.below(text.size() + 1));

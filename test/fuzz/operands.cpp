@@ -46,7 +46,7 @@ void check(std::string_view input) {
   try {
     check_size(input);
   } catch (const UsageError&) {
-    // What is no size may be topics, and is refused if it is neither.
+    // A text that is no size may be a list of topics; Log refuses it if it is neither.
     const runtime::Log log(std::string(input).c_str());
   }
 }

@@ -30,7 +30,7 @@ class SharedState {
   void set_input(std::string_view input);
   std::string_view input() const;
 
-  // What was found; empty until then.
+  // The text of the finding; it is empty until there is one.
   void set_finding(std::string_view text);
   std::string_view finding() const;
 
