@@ -1,4 +1,6 @@
 // collectives: nccl-tests' table for each collective of torch.distributed, over a range of sizes.
+// ccl-allreduce: its preset for the algorithms of ccl.yaml: every holder inside a rank has a
+// summand of its own, ranks may be PEs, and all sizes run on one system.
 
 #include "benches/collectives.h"
 
@@ -8,8 +10,8 @@
 #include <algorithm>
 
 #include "benches/bench.h"
+#include "benches/collective_table.h"
 #include "benches/measured_collective.h"
-#include "benches/nccl_table.h"
 #include "benches/sweep.h"
 #include "sim_engine/base/error.h"
 
@@ -27,18 +29,15 @@ std::string_view name_of(BackendName backend) {
   return backend == BackendName::ahbm ? "ahbm" : "local";
 }
 
-// nccl-tests' names of torch's sum, avg, product, min and max.
-enum class Redop : std::uint8_t { sum, avg, prod, min, max };
-constexpr std::array kRedops = {Redop::sum, Redop::avg, Redop::prod, Redop::min, Redop::max};
+// A reduction by nccl-tests' name.
+struct Redop {
+  ReduceOp op;
+};
+constexpr std::array kRedops = {Redop{ReduceOp::sum}, Redop{ReduceOp::avg},
+                                Redop{ReduceOp::product}, Redop{ReduceOp::min},
+                                Redop{ReduceOp::max}};
 std::string_view name_of(Redop redop) {
-  constexpr std::array<std::string_view, kRedops.size()> kNames = {"sum", "avg", "prod", "min",
-                                                                   "max"};
-  return kNames.at(static_cast<std::size_t>(redop));
-}
-ReduceOp op_of(Redop redop) {
-  constexpr std::array kOps = {ReduceOp::sum, ReduceOp::avg, ReduceOp::product, ReduceOp::min,
-                               ReduceOp::max};
-  return kOps.at(static_cast<std::size_t>(redop));
+  return redop_name({.collective = MeasuredCollective::all_reduce, .op = redop.op});
 }
 
 // The common input of all points, and the sizes in which they differ.
@@ -109,7 +108,7 @@ Plan plan_of(const Bench& bench) {
   blocks.ranks = plan.input.members.empty() ? bench.topology().system.sip_count
                                             : static_cast<int>(plan.input.members.size());
   blocks.root = static_cast<int>(settings.integer("root", 0, blocks.ranks - 1));
-  blocks.op = op_of(settings.choice("redop", kRedops));
+  blocks.op = settings.choice("redop", kRedops).op;
   blocks.dtype = settings.choice("dtype", kDTypes);
   blocks.seed = bench.seed();
   plan.collectives = collectives_of(settings);
@@ -145,12 +144,13 @@ Measurement measure_place(PointContext& point, MeasuredInput input, bool in_plac
 }
 
 Row simulate(PointContext& point, const MeasuredInput& input, Bytes check_end) {
-  NcclRow row{input, {}, {}};
-  const bool checked = row.size() <= check_end;
+  const bool checked = input.blocks.bytes() <= check_end;
   const CollectiveSpec& spec = spec_of(input.blocks.collective);
-  if (spec.out_of_place) row.out_of_place = measure_place(point, input, false, checked);
-  if (spec.in_place) row.in_place = measure_place(point, input, true, checked);
-  return to_row(row);
+  std::optional<Measurement> out_of_place;
+  std::optional<Measurement> in_place;
+  if (spec.out_of_place) out_of_place = measure_place(point, input, false, checked);
+  if (spec.in_place) in_place = measure_place(point, input, true, checked);
+  return to_row(input, out_of_place, in_place);
 }
 
 // Adds the points of a collective; returns their number.
@@ -163,7 +163,7 @@ std::size_t add_points(Sweep& sweep, const Plan& plan, MeasuredCollective collec
     input.blocks.count = count_of(input.blocks, size);
     if (input.blocks.count == last_count) continue;  // empty, or the same as before
     last_count = input.blocks.count;
-    sweep.add(fmt::format("{} of {} B", name_of(collective), NcclRow{input, {}, {}}.size()),
+    sweep.add(fmt::format("{} of {} B", name_of(collective), input.blocks.bytes()),
               [input, check_end = plan.check_end](PointContext& point) {
                 return simulate(point, input, check_end);
               });
@@ -199,9 +199,85 @@ void run_collectives(Bench& bench) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    print_nccl_table(bench, plan.collectives[i], std::span(rows).subspan(first, counts[i]));
+    CollectiveTable table(bench, plan.collectives[i], TableForm::both_places);
+    table.begin();
+    for (const Row& row : std::span(rows).subspan(first, counts[i])) table.add(row);
+    table.end();
     first += counts[i];
   }
+}
+
+// ccl-allreduce
+
+constexpr std::array kPlacements = {Shard::replicate, Shard::row_wise, Shard::column_wise,
+                                    Shard::partial};
+constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
+constexpr int kMaxWorldSize = 1 << 20;
+
+ccl::Config config_of(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  ccl::Config ccl = bench.ccl();
+  if (settings.is_set("algorithm")) ccl = ccl.with_algorithm(settings.text("algorithm"));
+  if (settings.is_set("buffer_kind")) {
+    ccl = ccl.with_buffer_kind(settings.choice("buffer_kind", sim::kBufferKinds));
+  }
+  if (settings.is_set("world_size")) {
+    ccl = ccl.with_world_size(
+        static_cast<int>(settings.integers("world_size", 1, kMaxWorldSize).front()));
+  }
+  return ccl;
+}
+
+// The input of ccl-allreduce, without its count.
+MeasuredInput configured_input(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  MeasuredInput input = input_for(bench.ccl(), bench.topology());
+  input.blocks.dtype = settings.choice("dtype", kDTypes);
+  input.blocks.seed = bench.seed();
+  if (settings.is_set("cube")) input.placement.cube = settings.choice("cube", kPlacements);
+  if (settings.is_set("pe")) input.placement.pe = settings.choice("pe", kPlacements);
+  return input;
+}
+
+// "16 KiB", "100 B"
+std::string in_binary_units(Bytes bytes) {
+  if (bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
+  if (bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
+  return fmt::format("{} B", bytes);
+}
+
+void note_algorithm(Bench& bench, const MeasuredInput& input) {
+  const ccl::Config& ccl = bench.ccl();
+  const sim::IpcqParams ipcq = ccl.ipcq();
+  bench.note("algorithm",
+             fmt::format("{}, queues of {} x {} in {}", ccl.algorithm_name(), ipcq.depth,
+                         in_binary_units(ipcq.slot_bytes), name_of(ipcq.buffer_kind)));
+  bench.note("tensor", fmt::format("{{1, count}} {} on each {}", name_of(input.blocks.dtype),
+                                   ccl.world_size() ? "PE, one driver for all"
+                                                    : "rank, " + to_string(input.placement)));
+}
+
+void run_ccl_allreduce(Bench& bench) {
+  const Settings& settings = bench.settings();
+  const ccl::Config& ccl = bench.ccl();
+  const std::vector<std::int64_t> sizes =
+      settings.is_set("n_elem") ? settings.integers("n_elem", 0, kMostElements) : ccl.n_elem();
+  MeasuredInput input = configured_input(bench);
+  note_algorithm(bench, input);
+  const auto torch = bench.make_context();
+  CollectiveTable table(bench, input.blocks.collective, TableForm::one_place);
+  table.begin();
+  for (const std::int64_t n_elem : sizes) {
+    input.blocks.count = n_elem;
+    const Measurement measured = measure(*torch, input);
+    const Row row = to_row(input, measured, ccl);
+    table.add(Row(row).set("redop", redop_name(input.blocks)));
+    if (!measured.why.empty()) {
+      bench.print(fmt::format("#   took the fastest: {}\n", measured.why));
+    }
+    bench.add_row(row, measured.wrong == 0);
+  }
+  table.end();
 }
 
 }  // namespace
@@ -229,6 +305,21 @@ bool register_collectives() {
         {"pe", "column_wise", "over the PEs of a cube, likewise"}},
        run_collectives,
        nullptr});
+}
+
+bool register_ccl_allreduce() {
+  return register_bench(
+      {"ccl-allreduce",
+       "all_reduce over all ranks: time, bandwidth, every element checked",
+       {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's"},
+        {"dtype", "f16", "f16, bf16 or f32"},
+        {"algorithm", "", "one of those below; else ccl.yaml's"},
+        {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's"},
+        {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
+        {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
+        {"pe", "", "over the PEs of a cube, likewise"}},
+       run_ccl_allreduce,
+       config_of});
 }
 
 }  // namespace kernbench::benches

@@ -1,10 +1,16 @@
-// The bench `collectives`, for programs that have algorithms of their own (see ccl_allreduce.h).
+// The benches `collectives` and `ccl-allreduce`, for programs that have algorithms of their own:
+//
+//   int main(int argc, char** argv) {
+//     kernbench::benches::register_ccl_allreduce();
+//     return kernbench::benches::main(argc, argv);
+//   }
 
 #pragma once
 
 namespace kernbench::benches {
 
-// Registers the bench.  Call it once.
+// Register a bench.  Call each once.
 bool register_collectives();
+bool register_ccl_allreduce();
 
 }  // namespace kernbench::benches

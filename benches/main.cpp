@@ -1,4 +1,3 @@
-#include "benches/ccl_allreduce.h"
 #include "benches/collectives.h"
 #include "benches/program.h"
 

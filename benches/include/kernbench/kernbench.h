@@ -7,7 +7,6 @@
 // clang-format on
 
 #include "benches/bench.h"
-#include "benches/ccl_allreduce.h"
 #include "benches/collectives.h"
 #include "benches/operators/operator_case.h"
 #include "benches/operators/operator_run.h"
