@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "benches/inputs.h"
-#include "benches/measured_collective.h"
+#include "benches/bench/inputs.h"
+#include "benches/collectives/measured_collective.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 

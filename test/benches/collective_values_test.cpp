@@ -1,11 +1,11 @@
 // What lies on the shards of a collective's tensors, and what counts as wrong there.
 
-#include "benches/collective_values.h"
+#include "benches/collectives/collective_values.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::benches::collective_values_test {

@@ -1,13 +1,13 @@
 // measure(): every collective on both backends, its time by the closed form, and what it counts as
 // wrong.
 
-#include "benches/measured_collective.h"
+#include "benches/collectives/measured_collective.h"
 
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "ccl/ahbm_backend.h"
 #include "runtime/distributed/backend.h"
 #include "runtime/distributed/local_backend.h"

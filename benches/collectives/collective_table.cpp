@@ -1,0 +1,204 @@
+#include "benches/collectives/collective_table.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <numeric>
+
+#include "benches/bench/cell.h"
+#include "benches/bench/row_cells.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr std::array kBothPlaces = {
+    TableColumn{"size", "(B)", 11, "bytes"},
+    TableColumn{"count", "(elements)", 11, "count"},
+    TableColumn{"type", "", 5, "dtype"},
+    TableColumn{"redop", "", 6, "redop"},
+    TableColumn{"root", "", 5, "root"},
+    TableColumn{"time", "(us)", 11, "out_of_place_time_ns", 1e-3, 3},
+    TableColumn{"algbw", "(GB/s)", 8, "out_of_place_algbw_gbs", 1, 2},
+    TableColumn{"busbw", "(GB/s)", 8, "out_of_place_busbw_gbs", 1, 2},
+    TableColumn{"#wrong", "", 6, "out_of_place_wrong"},
+    TableColumn{"time", "(us)", 11, "in_place_time_ns", 1e-3, 3},
+    TableColumn{"algbw", "(GB/s)", 8, "in_place_algbw_gbs", 1, 2},
+    TableColumn{"busbw", "(GB/s)", 8, "in_place_busbw_gbs", 1, 2},
+    TableColumn{"#wrong", "", 6, "in_place_wrong"},
+    TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
+    TableColumn{"factor", "", 7, "bus_factor"},
+    TableColumn{"algorithm", "", 0, "algorithm"},
+};
+
+constexpr std::array kOnePlace = {
+    TableColumn{"size", "(B)", 11, "bytes"},
+    TableColumn{"count", "(elements)", 11, "n_elem"},
+    TableColumn{"type", "", 6, "dtype"},
+    TableColumn{"redop", "", 6, "redop"},
+    TableColumn{"time", "(us)", 11, "time_ns", 1e-3, 3},
+    TableColumn{"crit", "(us)", 11, "crit_ns", 1e-3, 3},
+    TableColumn{"algbw", "(GB/s)", 9, "algbw_gbs", 1, 2},
+    TableColumn{"busbw", "(GB/s)", 9, "busbw_gbs", 1, 2},
+    TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
+    TableColumn{"form", "(us)", 11, "closed_form_ns", 1e-3, 3},
+    TableColumn{"#wrong", "", 7, "wrong"},
+};
+
+std::string in_width(std::string_view text, int width) {
+  return width == 0 ? fmt::format("  {}", text) : fmt::format(" {:>{}}", text, width);
+}
+
+std::optional<double> in_ns(const std::optional<Time>& time) {
+  return time ? std::optional(to_ns(*time)) : std::nullopt;
+}
+
+double busbw_gbs(const BlocksInput& blocks, Time time) {
+  return algbw_gbs(blocks.bytes(), time) * spec_of(blocks.collective).factor.of(blocks.ranks);
+}
+
+void set_place(Row& row, std::string_view place, const BlocksInput& blocks,
+               const std::optional<Measurement>& measured) {
+  const auto set = [&](std::string_view column, const auto& value) {
+    row.set(fmt::format("{}_{}", place, column), value);
+  };
+  const std::optional<Time> time =
+      measured && measured->algorithm ? std::optional(measured->time) : std::nullopt;
+  const auto bandwidth = [&](double (*of)(const BlocksInput&, Time)) {
+    return time ? std::optional(of(blocks, *time)) : std::nullopt;
+  };
+  set("time_ns", in_ns(time));
+  set("algbw_gbs",
+      bandwidth([](const BlocksInput& own, Time t) { return algbw_gbs(own.bytes(), t); }));
+  set("busbw_gbs", bandwidth(busbw_gbs));
+  set("wrong", measured ? measured->wrong : std::nullopt);
+}
+
+}  // namespace
+
+std::string_view redop_name(const BlocksInput& blocks) {
+  if (!spec_of(blocks.collective).reduces) return "none";
+  switch (blocks.op) {
+    case ReduceOp::avg:
+      return "avg";
+    case ReduceOp::product:
+      return "prod";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      return "max";
+    default:
+      return "sum";
+  }
+}
+
+Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_place,
+           const std::optional<Measurement>& in_place) {
+  const BlocksInput& blocks = input.blocks;
+  const CollectiveSpec& spec = spec_of(blocks.collective);
+  const Measurement& any = out_of_place ? *out_of_place : in_place.value();
+  Row row;
+  row.set("collective", spec.name)
+      .set("backend", input.backend)
+      .set("algorithm", any.algorithm)
+      .set("world_size", blocks.ranks)
+      .set("bytes", blocks.bytes())
+      .set("count", blocks.count)
+      .set("dtype", name_of(blocks.dtype))
+      .set("redop", redop_name(blocks))
+      .set("root", spec.has_root ? blocks.root : -1);
+  set_place(row, "out_of_place", blocks, out_of_place);
+  set_place(row, "in_place", blocks, in_place);
+  return row.set("bus_factor", spec.factor.of(blocks.ranks))
+      .set("lower_bound_ns", in_ns(any.lower_bound));
+}
+
+Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config) {
+  const BlocksInput& blocks = input.blocks;
+  return Row()
+      .set("collective", name_of(blocks.collective))
+      .set("algorithm", measured.algorithm)
+      .set("world_size", blocks.ranks)
+      .set("buffer_kind", name_of(config.ipcq().buffer_kind))
+      .set("n_elem", blocks.count)
+      .set("dtype", name_of(blocks.dtype))
+      .set("bytes", blocks.bytes())
+      .set("crit_ns", to_ns(measured.critical))
+      .set("time_ns", to_ns(measured.time))
+      .set("algbw_gbs", algbw_gbs(blocks.bytes(), measured.time))
+      .set("busbw_gbs", busbw_gbs(blocks, measured.time))
+      .set("lower_bound_ns", in_ns(measured.lower_bound))
+      .set("closed_form_ns", in_ns(measured.closed_form))
+      .set("closed_form", measured.closed_form ? std::optional(measured.form) : std::nullopt)
+      .set("wrong", measured.wrong);
+}
+
+CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form)
+    : bench_(bench),
+      spec_(spec_of(collective)),
+      columns_(form == TableForm::both_places ? std::span<const TableColumn>(kBothPlaces)
+                                              : kOnePlace),
+      missing_(form == TableForm::both_places ? "N/A" : "-") {}
+
+void CollectiveTable::begin() {
+  std::string titles;
+  std::string units;
+  for (const TableColumn& column : columns_) {
+    titles += in_width(column.title, column.width);
+    units += in_width(column.unit, column.width);
+  }
+  units.erase(units.find_last_not_of(' ') + 1);
+  if (columns_.data() == kBothPlaces.data()) {
+    bench_.print(
+        fmt::format("#\n# {}\n#\n#{:>68}{:>34}\n", spec_.name, "out-of-place", "in-place"));
+  } else {
+    bench_.print("#\n");
+  }
+  bench_.print(fmt::format("#{}\n#{}\n", titles, units));
+}
+
+std::string CollectiveTable::to_text(const Row& row, const TableColumn& column) {
+  const Cell& cell = *row.find(column.cell);
+  if (std::holds_alternative<std::nullptr_t>(cell)) return in_width(missing_, column.width);
+  if (const auto* text = std::get_if<std::string>(&cell)) return in_width(*text, column.width);
+  if (const auto* count = std::get_if<std::int64_t>(&cell)) {
+    const std::string text = in_width(fmt::format("{}", *count), column.width);
+    if (column.title != "#wrong") return text;
+    wrong_ += *count;
+    return *count == 0 ? text : bench_.console().alarming(text);
+  }
+  const double number = std::get<double>(cell) * column.scale;
+  if (column.title == "busbw") busbw_gbs_.push_back(number);
+  return in_width(column.digits < 0 ? fmt::format("{:.4g}", number)
+                                    : fmt::format("{:.{}f}", number, column.digits),
+                  column.width);
+}
+
+void CollectiveTable::add(const Row& row) {
+  std::string line = " ";
+  for (const TableColumn& column : columns_) line += to_text(row, column);
+  bench_.print(line + '\n');
+  bus_factor_ = spec_.factor.of(static_cast<int>(number_in(row, "world_size")));
+  const Cell* const form = row.find("closed_form");
+  if (form != nullptr && std::holds_alternative<std::string>(*form)) {
+    closed_forms_.insert(std::get<std::string>(*form));
+  }
+}
+
+void CollectiveTable::end() {
+  const double sum = std::accumulate(busbw_gbs_.begin(), busbw_gbs_.end(), 0.0);
+  bench_.print(fmt::format(
+      "# Out of bounds values : {} {}\n"
+      "# Avg bus bandwidth    : {}  (busbw = algbw * {}{:.4g})\n",
+      wrong_, wrong_ == 0 ? "OK" : bench_.console().alarming("FAILED"),
+      busbw_gbs_.empty() ? "N/A"
+                         : fmt::format("{:.4g} GB/s", sum / static_cast<double>(busbw_gbs_.size())),
+      bus_factor_ == 1 ? "" : fmt::format("{} = algbw * ", spec_.factor.form), bus_factor_));
+  if (closed_forms_.size() != 1) return;
+  bench_.print(
+      fmt::format("# Closed form          : {}  (links alone; a, b: latency and time per byte "
+                  "between neighbours)\n",
+                  *closed_forms_.begin()));
+}
+
+}  // namespace kernbench::benches

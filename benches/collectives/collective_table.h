@@ -1,0 +1,69 @@
+// The rows of measured collectives, and their tables as nccl-tests prints them.
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/bench/bench.h"
+#include "benches/collectives/measured_collective.h"
+
+namespace kernbench::benches {
+
+// nccl-tests' name of the reduction, "none" where nothing is reduced.
+std::string_view redop_name(const BlocksInput& blocks);
+
+// The row of a size that was measured out of place and in place; nullopt where torch.distributed
+// does not support that form.
+Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_place,
+           const std::optional<Measurement>& in_place);
+
+// The row of a size that was measured once, by the config's algorithm.
+Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config);
+
+// A column shows one cell of each row.
+struct TableColumn {
+  std::string_view title;
+  std::string_view unit;
+  int width = 0;  // 0: the last column, to the left
+  std::string_view cell;
+  double scale = 1;
+  int digits = -1;  // behind the point; -1: as many as are needed
+};
+
+enum class TableForm : std::uint8_t {
+  both_places,  // nccl-tests' columns
+  one_place,    // fewer of them, and the time of the slowest PE and of the closed form
+};
+
+// Prints the table of one collective, row by row.
+class CollectiveTable {
+ public:
+  CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form);
+
+  void begin();
+  // REQUIRES: the row has the cells of all columns; those of one_place are to_row()'s and "redop"
+  void add(const Row& row);
+  // The number of wrong elements, the mean of all busbw, and the closed form if it is the same for
+  // all rows.
+  void end();
+
+ private:
+  std::string to_text(const Row& row, const TableColumn& column);
+
+  Bench& bench_;
+  const CollectiveSpec& spec_;
+  const std::span<const TableColumn> columns_;
+  const std::string_view missing_;  // shown for what was not measured
+  std::int64_t wrong_ = 0;
+  double bus_factor_ = 1;
+  std::vector<double> busbw_gbs_;  // of the rows so far
+  std::set<std::string> closed_forms_;
+};
+
+}  // namespace kernbench::benches
