@@ -22,6 +22,8 @@
 
 namespace kernbench::benches {
 
+class BenchRun;
+
 class SweepRun {
  public:
   SweepRun(Bench& bench, std::string name);
@@ -71,6 +73,7 @@ class SweepRun {
   }
 
   Bench& bench_;
+  BenchRun& run_;
   const std::string name_;
   std::set<std::string> keys_;
   std::vector<Point> points_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 
+#include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
 
@@ -165,7 +166,7 @@ std::string CollectiveTable::to_text(const Row& row, const TableColumn& column) 
     const std::string text = in_width(fmt::format("{}", *count), column.width);
     if (column.title != "#wrong") return text;
     wrong_ += *count;
-    return *count == 0 ? text : bench_.console().alarming(text);
+    return *count == 0 ? text : bench_.run().console.alarming(text);
   }
   const double number = std::get<double>(cell) * column.scale;
   if (column.title == "busbw") busbw_gbs_.push_back(number);
@@ -190,7 +191,7 @@ void CollectiveTable::end() {
   bench_.print(fmt::format(
       "# Out of bounds values : {} {}\n"
       "# Avg bus bandwidth    : {}  (busbw = algbw * {}{:.4g})\n",
-      wrong_, wrong_ == 0 ? "OK" : bench_.console().alarming("FAILED"),
+      wrong_, wrong_ == 0 ? "OK" : bench_.run().console.alarming("FAILED"),
       busbw_gbs_.empty() ? "N/A"
                          : fmt::format("{:.4g} GB/s", sum / static_cast<double>(busbw_gbs_.size())),
       bus_factor_ == 1 ? "" : fmt::format("{} = algbw * ", spec_.factor.form), bus_factor_));

@@ -183,7 +183,7 @@ void note_what_runs(Bench& bench, const Plan& plan) {
 }
 
 void run_collectives(Bench& bench) {
-  bench.check_rank_is_sip();
+  check_rank_is_sip(bench);
   const Plan plan = plan_of(bench);
   note_what_runs(bench, plan);
   Sweep sweep(bench, "collectives");
@@ -282,44 +282,50 @@ void run_ccl_allreduce(Bench& bench) {
 
 }  // namespace
 
+BenchInfo collectives_bench() {
+  return {"collectives",
+          "nccl-tests' table for each collective, every element checked",
+          {{"collective", "all_reduce",
+            "all, or a list: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
+            "all_to_all, gather, scatter, sendrecv"},
+           {"begin", "8", "the smallest size: 8, 64Ki, 1Mi"},
+           {"end", "64Mi", "no size is larger"},
+           {"factor", "2", "from a size to the next"},
+           {"step", "", "bytes from a size to the next, instead of a factor"},
+           {"dtype", "f32", "f16, bf16 or f32"},
+           {"redop", "sum", "sum, avg, prod, min or max"},
+           {"root", "0", "rank in the group"},
+           {"iters", "1", "one after the other; the mean time is shown"},
+           {"backend", "ahbm", "ahbm, or local, which has no times"},
+           {"group", "", "a list of ranks that take part; else all"},
+           {"check", "1", "0: times only, no values"},
+           {"check_end", "4Mi", "larger sizes are timed only"},
+           {"cube", "column_wise", "over cubes a tensor lies replicate, row_wise or column_wise"},
+           {"pe", "column_wise", "over the PEs of a cube, likewise"}},
+          run_collectives,
+          nullptr};
+}
+
+BenchInfo ccl_allreduce_bench() {
+  return {"ccl-allreduce",
+          "all_reduce over all ranks: time, bandwidth, every element checked",
+          {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's"},
+           {"dtype", "f16", "f16, bf16 or f32"},
+           {"algorithm", "", "one of those below; else ccl.yaml's"},
+           {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's"},
+           {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
+           {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
+           {"pe", "", "over the PEs of a cube, likewise"}},
+          run_ccl_allreduce,
+          config_of};
+}
+
 bool register_collectives() {
-  return register_bench(
-      {"collectives",
-       "nccl-tests' table for each collective, every element checked",
-       {{"collective", "all_reduce",
-         "all, or a list: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
-         "all_to_all, gather, scatter, sendrecv"},
-        {"begin", "8", "the smallest size: 8, 64Ki, 1Mi"},
-        {"end", "64Mi", "no size is larger"},
-        {"factor", "2", "from a size to the next"},
-        {"step", "", "bytes from a size to the next, instead of a factor"},
-        {"dtype", "f32", "f16, bf16 or f32"},
-        {"redop", "sum", "sum, avg, prod, min or max"},
-        {"root", "0", "rank in the group"},
-        {"iters", "1", "one after the other; the mean time is shown"},
-        {"backend", "ahbm", "ahbm, or local, which has no times"},
-        {"group", "", "a list of ranks that take part; else all"},
-        {"check", "1", "0: times only, no values"},
-        {"check_end", "4Mi", "larger sizes are timed only"},
-        {"cube", "column_wise", "over cubes a tensor lies replicate, row_wise or column_wise"},
-        {"pe", "column_wise", "over the PEs of a cube, likewise"}},
-       run_collectives,
-       nullptr});
+  return register_bench(collectives_bench());
 }
 
 bool register_ccl_allreduce() {
-  return register_bench(
-      {"ccl-allreduce",
-       "all_reduce over all ranks: time, bandwidth, every element checked",
-       {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's"},
-        {"dtype", "f16", "f16, bf16 or f32"},
-        {"algorithm", "", "one of those below; else ccl.yaml's"},
-        {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's"},
-        {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
-        {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
-        {"pe", "", "over the PEs of a cube, likewise"}},
-       run_ccl_allreduce,
-       config_of});
+  return register_bench(ccl_allreduce_bench());
 }
 
 }  // namespace kernbench::benches

@@ -1,4 +1,5 @@
-// The benches `collectives` and `ccl-allreduce`, for programs that have algorithms of their own:
+// The benches `collectives` and `ccl-allreduce`.  A program that has algorithms of its own can have
+// them, too:
 //
 //   int main(int argc, char** argv) {
 //     kernbench::benches::register_ccl_allreduce();
@@ -7,9 +8,14 @@
 
 #pragma once
 
+#include "benches/bench/bench.h"
+
 namespace kernbench::benches {
 
-// Register a bench.  Call each once.
+BenchInfo collectives_bench();
+BenchInfo ccl_allreduce_bench();
+
+// Register a bench.  Throw UsageError KB-U006 if it is called again.
 bool register_collectives();
 bool register_ccl_allreduce();
 

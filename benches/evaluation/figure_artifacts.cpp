@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "benches/bench/bench_run.h"
 #include "benches/figure/png.h"
 
 namespace kernbench::benches {
@@ -23,7 +24,7 @@ void FigureArtifacts::add(std::string_view stem, const std::string& svg) {
     if (problem_.empty()) return bench_.add_artifact(png_name, std::move(png.bytes));
     bench_.note("no PNG", problem_);
   }
-  bench_.drop_artifact(png_name);
+  bench_.run().drop_artifact(png_name);
 }
 
 }  // namespace kernbench::benches

@@ -8,11 +8,12 @@
 #include <string>
 #include <variant>
 
-#include "benches/bench/bench.h"
+#include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/evaluation/figure_artifacts.h"
 #include "benches/evaluation/gemm_evaluation.h"
 #include "benches/evaluation/gemm_figures.h"
+#include "benches/evaluation/milestones.h"
 #include "benches/evaluation/saved_rows.h"
 
 namespace kernbench::benches {
@@ -29,8 +30,8 @@ bool wants_saved_rows() {
 }
 
 std::vector<Row> saved_rows(Bench& bench) {
-  const std::filesystem::path path = bench.output_folder() / kResults;
-  SavedRows saved = read_saved_rows(path, kSchema, bench.inputs_hash());
+  const std::filesystem::path path = bench.run().output_folder / kResults;
+  SavedRows saved = read_saved_rows(path, kSchema, bench.run().inputs_hash());
   if (!saved.problem.empty()) {
     bench.note("saved", fmt::format("{}: {}; all is computed again", path.string(), saved.problem));
     return {};
@@ -109,15 +110,10 @@ void print_verdict(Bench& bench, std::span<const Row> rows) {
       fmt::format("#\n# {} points: {} take the theoretical time to the picosecond{}; every "
                   "element of {} is checked, of the others times only: {}\n",
                   rows.size(), equal, of_bounds, computed,
-                  right == rows.size() ? "OK" : bench.console().alarming("FAILED")));
+                  right == rows.size() ? "OK" : bench.run().console.alarming("FAILED")));
 }
 
-}  // namespace
-
-KERNBENCH_BENCH("milestone-1h-gemm",
-                "the evaluation of GEMM: measured beside theoretical, CSV and figures",
-                {"families", "square,tall,wide,gemv,projection", "shapes, a list"},
-                {"on", "pe,cube,sip,all", "who works, a list"}) {
+void run_milestone_gemm(Bench& bench) {
   bench.output_folder("benches/1H_milestone_output/gemm");
   bench.note("evaluates", "tl.composite, f16, beside the recurrence of ADR-0044");
   bench.submit_sentinel();
@@ -127,9 +123,20 @@ KERNBENCH_BENCH("milestone-1h-gemm",
 
   print_table(bench, rows);
   print_verdict(bench, rows);
-  bench.add_artifact(kResults, saved_rows_text(kSchema, bench.inputs_hash(), rows));
+  bench.add_artifact(kResults, saved_rows_text(kSchema, bench.run().inputs_hash(), rows));
   bench.add_artifact("summary.csv", to_csv(rows));
   add_figures(bench, rows);
+}
+
+}  // namespace
+
+BenchInfo milestone_1h_gemm() {
+  return {"milestone-1h-gemm",
+          "the evaluation of GEMM: measured beside theoretical, CSV and figures",
+          {{"families", "square,tall,wide,gemv,projection", "shapes, a list"},
+           {"on", "pe,cube,sip,all", "who works, a list"}},
+          run_milestone_gemm,
+          nullptr};
 }
 
 }  // namespace kernbench::benches

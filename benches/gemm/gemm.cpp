@@ -1,8 +1,10 @@
 // gemm: one matrix product on one PE, a cube, a SIP or all, every element checked.
 
+#include "benches/gemm/gemm.h"
+
 #include <fmt/format.h>
 
-#include "benches/bench/bench.h"
+#include "benches/bench/bench_run.h"
 #include "benches/gemm/exact_product.h"
 #include "benches/gemm/gemm_run.h"
 #include "benches/gemm/gemm_table.h"
@@ -76,24 +78,7 @@ void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
   bench.note("tile", fmt::format("{} x {} x {} (m, n, k)", row.tile.m, row.tile.n, row.tile.k));
 }
 
-}  // namespace
-
-KERNBENCH_BENCH("gemm",
-                "one matrix product by tl.composite beside its roofline, every element checked",
-                {"m", "1024", "rows of a and c"}, {"n", "1024", "columns of b and c"},
-                {"k", "1024", "columns of a, rows of b"}, {"dtype", "f16", "f16, bf16 or f32"},
-                {"on", "pe", "who works: pe, cube, sip or all"},
-                {"sip", "", "how SIPs cut c: row_wise, column_wise; else its longer side"},
-                {"cube", "", "how cubes cut what their SIP has, likewise"},
-                {"pe", "", "how PEs cut what their cube has, likewise"},
-                {"pes", "", "PEs of each cube, the first so many; else all"},
-                {"dataflow", "",
-                 "of the array: output_stationary, weight_stationary or "
-                 "input_stationary; else the topology's"},
-                {"tile_m", "", "rows of a tile; else chosen"},
-                {"tile_n", "", "columns of a tile; else chosen"},
-                {"tile_k", "", "depth of a tile; else chosen"},
-                {"check", "true", "false: times only, no values"}) {
+void run_gemm_bench(Bench& bench) {
   const GemmInput input = input_of(bench);
   const Topology topology = topology_of(bench);
   const auto torch =
@@ -101,10 +86,35 @@ KERNBENCH_BENCH("gemm",
   const GemmRow row = run_gemm(*torch, input);
   note_what_ran(bench, topology, row);
   bench.print(gemm_table_head());
-  bench.print(gemm_table_line(row, bench.console()));
+  bench.print(gemm_table_line(row, bench.run().console));
   bench.print(
       "# time: of the slowest PE, from its kernel's start to its end, without the launch\n");
   bench.add_row(to_row(row), row.wrong.value_or(0) == 0);
+}
+
+}  // namespace
+
+BenchInfo gemm_bench() {
+  return {"gemm",
+          "one matrix product by tl.composite beside its roofline, every element checked",
+          {{"m", "1024", "rows of a and c"},
+           {"n", "1024", "columns of b and c"},
+           {"k", "1024", "columns of a, rows of b"},
+           {"dtype", "f16", "f16, bf16 or f32"},
+           {"on", "pe", "who works: pe, cube, sip or all"},
+           {"sip", "", "how SIPs cut c: row_wise, column_wise; else its longer side"},
+           {"cube", "", "how cubes cut what their SIP has, likewise"},
+           {"pe", "", "how PEs cut what their cube has, likewise"},
+           {"pes", "", "PEs of each cube, the first so many; else all"},
+           {"dataflow", "",
+            "of the array: output_stationary, weight_stationary or "
+            "input_stationary; else the topology's"},
+           {"tile_m", "", "rows of a tile; else chosen"},
+           {"tile_n", "", "columns of a tile; else chosen"},
+           {"tile_k", "", "depth of a tile; else chosen"},
+           {"check", "true", "false: times only, no values"}},
+          run_gemm_bench,
+          nullptr};
 }
 
 }  // namespace kernbench::benches

@@ -6,13 +6,14 @@
 // a multiple of `depth`, from the first one's arrival until the last one has left its slot: it
 // comes near the lower of the two bounds where nothing else takes time, and never exceeds it.
 
+#include "benches/ipcq/ipcq.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
 
-#include "benches/bench/bench.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
@@ -227,16 +228,7 @@ void measure(Bench& bench, const Stream& stream, StreamTable& table) {
   table.add(stream, limits, measured_gbs(*torch, stream), wrong);
 }
 
-}  // namespace
-
-KERNBENCH_BENCH("ipcq",
-                "a stream of messages between two PEs, beside its bounds by credits and links",
-                {"port", "global_east", "where the neighbour lies: east, global_east, ..."},
-                {"messages", "256", "how many at least, after the first"},
-                {"buffer_kind", "tcm,sram,hbm", "where the queue lies, a list"},
-                {"depth", "1,2,4,8", "slots, a list"},
-                {"slot", "4096,16384", "bytes of a slot, a list"},
-                {"wait", "", "sleep or poll; else ccl.yaml's"}) {
+void run_ipcq(Bench& bench) {
   const Settings& settings = bench.settings();
   const auto messages = static_cast<int>(settings.integer("messages", 1, kMaxMessages));
   Stream stream{ends_of(bench.topology(), settings.choice("port", kPorts)), bench.ccl().ipcq()};
@@ -257,6 +249,21 @@ KERNBENCH_BENCH("ipcq",
       }
     }
   }
+}
+
+}  // namespace
+
+BenchInfo ipcq_bench() {
+  return {"ipcq",
+          "a stream of messages between two PEs, beside its bounds by credits and links",
+          {{"port", "global_east", "where the neighbour lies: east, global_east, ..."},
+           {"messages", "256", "how many at least, after the first"},
+           {"buffer_kind", "tcm,sram,hbm", "where the queue lies, a list"},
+           {"depth", "1,2,4,8", "slots, a list"},
+           {"slot", "4096,16384", "bytes of a slot, a list"},
+           {"wait", "", "sleep or poll; else ccl.yaml's"}},
+          run_ipcq,
+          nullptr};
 }
 
 }  // namespace kernbench::benches

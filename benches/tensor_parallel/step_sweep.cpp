@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/sweep.h"
@@ -131,7 +132,7 @@ void note_what_runs(Bench& bench, const StepBench& steps, std::span<const StepPo
 }
 
 void add_artifacts(Bench& bench, const std::string& what, const StepRows& rows) {
-  if (!bench.wants_artifacts()) return;
+  if (bench.run().output_folder.empty()) return;
   bench.add_artifact("steps.csv", to_csv(rows.steps));
   bench.add_artifact("collectives.csv", to_csv(rows.collectives));
   FigureArtifacts figures(bench);
@@ -158,7 +159,7 @@ std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own) {
 }
 
 void run_step_sweep(Bench& bench, const StepBench& steps) {
-  bench.check_rank_is_sip();
+  check_rank_is_sip(bench);
   const std::vector<StepPoint> points = points_of(bench, steps);
   note_what_runs(bench, steps, points);
   Sweep sweep(bench, "steps");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "benches/bench/bench_run.h"
 #include "benches/bench/row_cells.h"
 
 namespace kernbench::benches {
@@ -62,7 +63,7 @@ void print_verdict(Bench& bench, std::span<const Row> steps) {
       fmt::format("#\n# {:.0f} elements on all ranks: wrong {:.0f}, in other bits than "
                   "rank 0's {:.0f} {}\n",
                   sum_of(steps, "checked"), wrong, unequal,
-                  wrong + unequal == 0 ? "OK" : bench.console().alarming("FAILED")));
+                  wrong + unequal == 0 ? "OK" : bench.run().console.alarming("FAILED")));
   if (const double bound = largest_of(steps, "error_bound"); bound > 0) {
     bench.print(
         fmt::format("# of the worst tensor, root mean squares over that of its values: "
