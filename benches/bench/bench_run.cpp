@@ -71,15 +71,13 @@ void BenchRun::add_artifact(std::string_view file_name, std::string content) {
   artifacts_.push_back({std::string(file_name), std::move(content)});
 }
 
-bool BenchRun::add_journal(const std::filesystem::path& journal) {
-  if (std::ranges::find(journals_, journal) != journals_.end()) return false;
-  journals_.push_back(journal);
-  return true;
+bool BenchRun::add_journal(const std::filesystem::path& journal, bool stays) {
+  return journals_.emplace(journal, stays).second;
 }
 
 void BenchRun::remove_journals() {
-  for (const std::filesystem::path& journal : journals_) {
-    SweepJournal::forget(journal, inputs_hash());
+  for (const auto& [journal, stays] : journals_) {
+    if (!stays) SweepJournal::forget(journal, inputs_hash());
   }
   journals_.clear();
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -87,9 +88,9 @@ class BenchRun {
   const std::vector<Artifact>& artifacts() const { return artifacts_; }
   const std::vector<std::string>& dropped_artifacts() const { return dropped_artifacts_; }
 
-  // The journal of a sweep, which is kept for the case of an interruption.  False if there is one
-  // of that path already.
-  bool add_journal(const std::filesystem::path& journal);
+  // Adds the journal of a sweep, which is there for the case of an interruption, or, if it `stays`,
+  // for later runs.  False if there is one of that path already.
+  bool add_journal(const std::filesystem::path& journal, bool stays);
   // Called when all results are written.
   void remove_journals();
 
@@ -108,7 +109,7 @@ class BenchRun {
   bool ok_ = true;
   std::vector<Artifact> artifacts_;
   std::vector<std::string> dropped_artifacts_;
-  std::vector<std::filesystem::path> journals_;
+  std::map<std::filesystem::path, bool> journals_;  // whether each of them stays
 };
 
 // Formats a line of the head.

@@ -54,6 +54,10 @@ void Sweep::add_point(std::string key, PointFunction simulate) {
   run_->add_point(std::move(key), std::move(simulate));
 }
 
+void Sweep::keep_journal(bool reuse) {
+  run_->keep_journal(reuse);
+}
+
 std::vector<Row> Sweep::run() {
   return run_->run();
 }
@@ -87,28 +91,40 @@ std::vector<Row> SweepRun::run() {
   return settle();
 }
 
-// Takes finished points from the journal, except with --trace: a restored point would have no
-// trace.
-void SweepRun::restore() {
+// A journal with all points is that of a run that has ended: it starts anew unless it is wanted.
+void SweepRun::open_journal() {
   const std::filesystem::path path = run_.output_folder / (name_ + ".journal");
-  KB_CHECK(run_.add_journal(path), "the bench has two sweeps '{}'", name_);
+  KB_CHECK(run_.add_journal(path, keeps_journal_), "the bench has two sweeps '{}'", name_);
   journal_.emplace(path, run_.inputs_hash());
   if (const int damaged = journal_->damaged_count(); damaged > 0) {
     bench_.note("journal", fmt::format("{}: damaged; {} of its points {} not used", path.string(),
                                        damaged, damaged == 1 ? "is" : "are"));
   }
+  const bool has_ended = std::ranges::all_of(
+      points_, [&](const Point& point) { return journal_->find(point.key) != nullptr; });
+  if (!keeps_journal_ || !has_ended || (reuses_journal_ && !run_.request.trace)) return;
+  journal_.reset();
+  SweepJournal::forget(path, run_.inputs_hash());
+  journal_.emplace(path, run_.inputs_hash());
+}
+
+// Takes finished points from the journal, except with --trace: a restored point would have no
+// trace.
+void SweepRun::restore() {
+  open_journal();
   if (run_.request.trace) return;
   for (Point& point : points_) {
     const PointOutcome* const outcome = journal_->find(point.key);
     if (outcome == nullptr) continue;
     point.outcome = *outcome;
     point.is_restored = true;
+    ++restored_;
   }
-  restored_ = static_cast<std::size_t>(
-      std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); }));
-  if (restored_ == 0) return;
-  bench_.note("resumed", fmt::format("{} of {} points of {} are taken from the interrupted run",
-                                     restored_, points_.size(), name_));
+  if (restored_ == 0 && !reuses_journal_) return;
+  bench_.note(
+      reuses_journal_ ? "saved" : "resumed",
+      fmt::format("{} of {} points of {} are taken from {}", restored_, points_.size(), name_,
+                  reuses_journal_ ? journal_->path().string() : "the interrupted run"));
 }
 
 void SweepRun::simulate_all() {

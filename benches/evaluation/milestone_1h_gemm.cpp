@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <variant>
 
@@ -14,39 +13,15 @@
 #include "benches/evaluation/gemm_evaluation.h"
 #include "benches/evaluation/gemm_figures.h"
 #include "benches/evaluation/milestones.h"
-#include "benches/evaluation/saved_rows.h"
 
 namespace kernbench::benches {
 
 namespace {
 
-constexpr std::string_view kSchema = "kernbench milestone-1h-gemm 2";
-constexpr std::string_view kResults = "results.json";
-
-// MILESTONE_FAST=1 uses the rows of an earlier run if this run would compute the same ones.
-bool wants_saved_rows() {
+// MILESTONE_FAST=1 takes the points of an earlier run if this run would compute the same ones.
+bool wants_saved_points() {
   const char* fast = std::getenv("MILESTONE_FAST");
   return fast != nullptr && std::string_view(fast) == "1";
-}
-
-std::vector<Row> saved_rows(Bench& bench) {
-  const std::filesystem::path path = bench.run().output_folder / kResults;
-  SavedRows saved = read_saved_rows(path, kSchema, bench.run().inputs_hash());
-  if (!saved.problem.empty()) {
-    bench.note("saved", fmt::format("{}: {}; all is computed again", path.string(), saved.problem));
-    return {};
-  }
-  bench.note("saved", fmt::format("{} points of {}, nothing is simulated", saved.rows.size(),
-                                  path.string()));
-  for (const Row& row : saved.rows) bench.add_row(row, is_right(row));
-  return std::move(saved.rows);
-}
-
-std::vector<Row> computed_rows(Bench& bench) {
-  const Settings& settings = bench.settings();
-  const std::vector<GemmFamily> families = settings.choices("families", kGemmFamilies);
-  const std::vector<GemmOn> on = settings.choices("on", kGemmOn);
-  return evaluate_gemm(bench, gemm_shapes(families), on);
 }
 
 bool has(std::span<const Row> rows, GemmFamily family) {
@@ -117,13 +92,13 @@ void run_milestone_gemm(Bench& bench) {
   bench.output_folder("benches/1H_milestone_output/gemm");
   bench.note("evaluates", "tl.composite, f16, beside the recurrence of ADR-0044");
   bench.submit_sentinel();
-  std::vector<Row> rows;
-  if (wants_saved_rows()) rows = saved_rows(bench);
-  if (rows.empty()) rows = computed_rows(bench);
+  const Settings& settings = bench.settings();
+  const std::vector<GemmFamily> families = settings.choices("families", kGemmFamilies);
+  const std::vector<Row> rows = evaluate_gemm(
+      bench, gemm_shapes(families), settings.choices("on", kGemmOn), wants_saved_points());
 
   print_table(bench, rows);
   print_verdict(bench, rows);
-  bench.add_artifact(kResults, saved_rows_text(kSchema, bench.run().inputs_hash(), rows));
   bench.add_artifact("summary.csv", to_csv(rows));
   add_figures(bench, rows);
 }
