@@ -46,10 +46,6 @@ constexpr std::array kOnePlace = {
     TableColumn{"#wrong", "", 7, "wrong"},
 };
 
-std::string in_width(std::string_view text, int width) {
-  return width == 0 ? fmt::format("  {}", text) : fmt::format(" {:>{}}", text, width);
-}
-
 std::optional<double> in_ns(const std::optional<Time>& time) {
   return time ? std::optional(to_ns(*time)) : std::nullopt;
 }
@@ -142,47 +138,28 @@ CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, Ta
       missing_(form == TableForm::both_places ? "N/A" : "-") {}
 
 void CollectiveTable::begin() {
-  std::string titles;
-  std::string units;
-  for (const TableColumn& column : columns_) {
-    titles += in_width(column.title, column.width);
-    units += in_width(column.unit, column.width);
-  }
-  units.erase(units.find_last_not_of(' ') + 1);
   if (columns_.data() == kBothPlaces.data()) {
     bench_.print(
         fmt::format("#\n# {}\n#\n#{:>68}{:>34}\n", spec_.name, "out-of-place", "in-place"));
   } else {
     bench_.print("#\n");
   }
-  bench_.print(fmt::format("#{}\n#{}\n", titles, units));
-}
-
-std::string CollectiveTable::to_text(const Row& row, const TableColumn& column) {
-  const Cell& cell = *row.find(column.cell);
-  if (std::holds_alternative<std::nullptr_t>(cell)) return in_width(missing_, column.width);
-  if (const auto* text = std::get_if<std::string>(&cell)) return in_width(*text, column.width);
-  if (const auto* count = std::get_if<std::int64_t>(&cell)) {
-    const std::string text = in_width(fmt::format("{}", *count), column.width);
-    if (column.title != "#wrong") return text;
-    wrong_ += *count;
-    return *count == 0 ? text : bench_.run().console.alarming(text);
-  }
-  const double number = std::get<double>(cell) * column.scale;
-  if (column.title == "busbw") busbw_gbs_.push_back(number);
-  return in_width(column.digits < 0 ? fmt::format("{:.4g}", number)
-                                    : fmt::format("{:.{}f}", number, column.digits),
-                  column.width);
+  bench_.print(table_head(columns_));
 }
 
 void CollectiveTable::add(const Row& row) {
-  std::string line = " ";
-  for (const TableColumn& column : columns_) line += to_text(row, column);
-  bench_.print(line + '\n');
+  bench_.print(table_line(columns_, row, bench_.run().console, missing_));
+  for (const TableColumn& column : columns_) {
+    const bool is_wrong = column.title == "#wrong";
+    if (!is_wrong && column.title != "busbw") continue;
+    const std::optional<double> number = number_or_null(row, column.cell);
+    if (is_wrong) wrong_ += static_cast<std::int64_t>(number.value_or(0));
+    if (!is_wrong && number) busbw_gbs_.push_back(*number);
+  }
   bus_factor_ = spec_.factor.of(static_cast<int>(number_in(row, "world_size")));
   const Cell* const form = row.find("closed_form");
   if (form != nullptr && std::holds_alternative<std::string>(*form)) {
-    closed_forms_.insert(std::get<std::string>(*form));
+    closed_forms_.insert(text_in(row, "closed_form"));
   }
 }
 

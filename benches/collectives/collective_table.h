@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "benches/bench/bench.h"
+#include "benches/bench/table.h"
 #include "benches/collectives/measured_collective.h"
 
 namespace kernbench::benches {
@@ -25,16 +26,6 @@ Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_
 
 // The row of a size that was measured once, by the config's algorithm.
 Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config);
-
-// A column shows one cell of each row.
-struct TableColumn {
-  std::string_view title;
-  std::string_view unit;
-  int width = 0;  // 0: the last column, to the left
-  std::string_view cell;
-  double scale = 1;
-  int digits = -1;  // behind the point; -1: as many as are needed
-};
 
 enum class TableForm : std::uint8_t {
   both_places,  // nccl-tests' columns
@@ -54,8 +45,6 @@ class CollectiveTable {
   void end();
 
  private:
-  std::string to_text(const Row& row, const TableColumn& column);
-
   Bench& bench_;
   const CollectiveSpec& spec_;
   const std::span<const TableColumn> columns_;

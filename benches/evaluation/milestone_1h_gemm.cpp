@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <variant>
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
+#include "benches/bench/table.h"
 #include "benches/evaluation/figure_artifacts.h"
 #include "benches/evaluation/gemm_evaluation.h"
 #include "benches/evaluation/gemm_figures.h"
@@ -45,23 +47,20 @@ void add_figures(Bench& bench, std::span<const Row> rows) {
   figures.add("roofline", roofline_figure(rows, topology));
 }
 
+constexpr std::array kColumns = {
+    TableColumn{"shape", "", -25, "shape"},
+    TableColumn{"on", "", 5, "on"},
+    TableColumn{"measured", "(us)", 13, "time_ns", 1e-3, 3},
+    TableColumn{"theoretical", "(us)", 13, "theoretical_ns", 1e-3, 3},
+    TableColumn{"util", "(%)", 8, "utilization", 100, 1},
+    TableColumn{"rate", "(TFLOP/s)", 9, "tflops", 1, 3},
+    TableColumn{"bound", "", 8, "bound"},
+    TableColumn{"#wrong", "", 6, "wrong"},
+};
+
 void print_table(Bench& bench, std::span<const Row> rows) {
-  bench.print(
-      fmt::format("#\n#   {:<24} {:>5} {:>13} {:>13} {:>8} {:>9} {:>8} {:>6}\n"
-                  "#   {:<24} {:>5} {:>13} {:>13} {:>8} {:>9} {:>8}\n",
-                  "shape", "on", "measured", "theoretical", "util", "rate", "bound", "#wrong", "",
-                  "", "(us)", "(us)", "(%)", "(TFLOP/s)", ""));
-  for (const Row& row : rows) {
-    const Cell& wrong = *row.find("wrong");
-    const Cell& utilization = *row.find("utilization");
-    const auto* share = std::get_if<double>(&utilization);
-    const auto* count = std::get_if<std::int64_t>(&wrong);
-    bench.print(fmt::format(
-        "    {:<24} {:>5} {:>13.3f} {:>13.3f} {:>8} {:>9.3f} {:>8} {:>6}\n", text_in(row, "shape"),
-        text_in(row, "on"), number_in(row, "time_ns") / 1e3, number_in(row, "theoretical_ns") / 1e3,
-        share == nullptr ? "-" : fmt::format("{:.1f}", 100 * *share), number_in(row, "tflops"),
-        text_in(row, "bound"), count == nullptr ? "-" : fmt::format("{}", *count)));
-  }
+  bench.print("#\n" + table_head(kColumns));
+  for (const Row& row : rows) bench.print(table_line(kColumns, row, bench.run().console));
 }
 
 void print_verdict(Bench& bench, std::span<const Row> rows) {

@@ -85,11 +85,11 @@ void run_gemm_bench(Bench& bench) {
       bench.make_context(topology, {.ccl = bench.ccl(), .data = bench.settings().flag("check")});
   const GemmRow row = run_gemm(*torch, input);
   note_what_ran(bench, topology, row);
-  bench.print(gemm_table_head());
-  bench.print(gemm_table_line(row, bench.run().console));
+  const Row cells = to_row(row);
+  bench.print(to_text(cells, bench.run().console));
   bench.print(
       "# time: of the slowest PE, from its kernel's start to its end, without the launch\n");
-  bench.add_row(to_row(row), row.wrong.value_or(0) == 0);
+  bench.add_row(cells, row.wrong.value_or(0) == 0);
 }
 
 }  // namespace
