@@ -200,7 +200,7 @@ void check_words(std::span<const char* const> words) {
   }
 }
 
-std::string help_of(const CLI::App& app, const CLI::ParseError& error) {
+std::string print_help(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream text;
   app.exit(error, text, text);
   return text.str();
@@ -239,7 +239,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return ShowText{help_of(app, success)};
+    return ShowText{print_help(app, success)};
   } catch (const CLI::ParseError& error) {
     // A misspelt word explains why another is missing, so it comes first.
     const std::vector<std::string> unknown = app.remaining(true);

@@ -59,7 +59,7 @@ std::string quoted(const std::string& word) {
   return text + '\'';
 }
 
-std::string command_of(int argc, const char* const* argv) {
+std::string quote_command(int argc, const char* const* argv) {
   std::string text;
   for (int i = 0; i < argc; ++i) text += (i == 0 ? "" : " ") + quoted(argv[i]);
   return text;
@@ -98,7 +98,7 @@ int run_command(int argc, const char* const* argv) {
     return dismissed.exit_code;
   } catch (...) {
     const runtime::Failure failure =
-        runtime::describe_failure(std::current_exception(), command_of(argc, argv));
+        runtime::describe_failure(std::current_exception(), quote_command(argc, argv));
     if (team != nullptr && !team->leads()) {  // the leader fails in the same way, or goes on alone
       team->leave(failure.text);
       return 0;

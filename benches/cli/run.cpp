@@ -25,7 +25,7 @@ constexpr int kMaxJobs = 1024;
 
 // nullopt unless all of `text` is a number.
 template <class Integer>
-std::optional<Integer> integer_of(const std::string& text) {
+std::optional<Integer> parse_whole(const std::string& text) {
   const char* const end = text.data() + text.size();
   Integer value = 0;
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -33,7 +33,7 @@ std::optional<Integer> integer_of(const std::string& text) {
 }
 
 std::uint64_t parse_seed(const std::string& text) {
-  if (const auto seed = integer_of<std::uint64_t>(text)) return *seed;
+  if (const auto seed = parse_whole<std::uint64_t>(text)) return *seed;
   throw UsageError(
       "KB-U012", fmt::format("--seed {}: expected an integer from 0 to 2^64 - 1", in_quotes(text)));
 }
@@ -47,13 +47,13 @@ int hardware_thread_count() {
 
 int parse_jobs(const std::string& text) {
   if (text.empty()) return std::min(hardware_thread_count(), kMaxJobs);
-  const auto jobs = integer_of<int>(text);
+  const auto jobs = parse_whole<int>(text);
   if (jobs && *jobs >= 1 && *jobs <= kMaxJobs) return *jobs;
   throw UsageError("KB-U012", fmt::format("--jobs {}: expected an integer from 1 to {}",
                                           in_quotes(text), kMaxJobs));
 }
 
-BenchRequest request_of(const RunArguments& arguments, ProcessTeam* team) {
+BenchRequest make_request(const RunArguments& arguments, ProcessTeam* team) {
   return {.topology = load_topology(arguments.topology),
           .ccl = load_ccl(arguments.ccl),
           .ccl_is_given = !arguments.ccl.empty(),
@@ -123,7 +123,7 @@ std::string foot(const Report& report) {
 }
 
 // The report of what the bench has done so far.  From any thread.
-Report report_of(const BenchInfo& info, BenchRun& run, double wall_s) {
+Report make_report(const BenchInfo& info, BenchRun& run, double wall_s) {
   Report report{.bench = info.name,
                 .ok = run.ok(),
                 .topology = run.request.topology.name,
@@ -171,7 +171,7 @@ int run(const RunArguments& arguments, ProcessTeam* team) {
 
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
   Settings settings(info.settings, arguments.settings);
-  BenchRequest request = request_of(arguments, team);
+  BenchRequest request = make_request(arguments, team);
   const bool leads = team == nullptr || team->leads();
   // Opens the outputs first, so that one that cannot be written is found before the simulation.
   Outputs outputs(leads ? arguments : RunArguments{});
@@ -184,7 +184,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   const auto start = std::chrono::steady_clock::now();
   const auto report_now = [&] {
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-    return report_of(info, run, wall.count());
+    return make_report(info, run, wall.count());
   };
   InterruptWatch watch([&](ExitCode reason) { run.interrupt(reason); },  // also while it writes
                        [&](ExitCode) {

@@ -48,7 +48,7 @@ struct Plan {
   Bytes check_end = 0;  // larger ones are timed only
 };
 
-std::vector<MeasuredCollective> collectives_of(const Settings& settings) {
+std::vector<MeasuredCollective> read_collectives(const Settings& settings) {
   if (settings.text("collective") != "all") {
     return settings.choices("collective", kMeasuredCollectives);
   }
@@ -57,7 +57,7 @@ std::vector<MeasuredCollective> collectives_of(const Settings& settings) {
 
 constexpr std::size_t kMostSizes = 10'000;
 
-std::vector<Bytes> sizes_of(const Settings& settings) {
+std::vector<Bytes> read_sizes(const Settings& settings) {
   const Bytes begin = settings.bytes("begin", 1, kLargestSize);
   const Bytes end = settings.bytes("end", begin, kLargestSize);
   const std::int64_t factor = settings.integer("factor", 2, kLargestSize);
@@ -78,7 +78,7 @@ std::vector<Bytes> sizes_of(const Settings& settings) {
   return sizes;
 }
 
-std::vector<int> members_of(const Bench& bench) {
+std::vector<int> read_group(const Bench& bench) {
   if (!bench.settings().is_set("group")) return {};
   std::vector<int> members;
   for (const std::int64_t rank :
@@ -89,7 +89,7 @@ std::vector<int> members_of(const Bench& bench) {
   return members;
 }
 
-DPPolicy placement_of(const Bench& bench) {
+DPPolicy read_placement(const Bench& bench) {
   const Settings& settings = bench.settings();
   if (bench.ccl().participants() == ccl::Participants::one_pe_per_sip) {
     return DPPolicy::replicated();
@@ -97,12 +97,12 @@ DPPolicy placement_of(const Bench& bench) {
   return {.cube = settings.choice("cube", kShards), .pe = settings.choice("pe", kShards)};
 }
 
-Plan plan_of(const Bench& bench) {
+Plan read_plan(const Bench& bench) {
   const Settings& settings = bench.settings();
   Plan plan;
-  plan.input.members = members_of(bench);
+  plan.input.members = read_group(bench);
   plan.input.backend = name_of(settings.choice("backend", kBackends));
-  plan.input.placement = placement_of(bench);
+  plan.input.placement = read_placement(bench);
   plan.input.repetitions = static_cast<int>(settings.integer("iters", 1, kMostIterations));
   BlocksInput& blocks = plan.input.blocks;
   blocks.ranks = plan.input.members.empty() ? bench.topology().system.sip_count
@@ -111,8 +111,8 @@ Plan plan_of(const Bench& bench) {
   blocks.op = settings.choice("redop", kRedops).op;
   blocks.dtype = settings.choice("dtype", kDTypes);
   blocks.seed = bench.seed();
-  plan.collectives = collectives_of(settings);
-  plan.sizes = sizes_of(settings);
+  plan.collectives = read_collectives(settings);
+  plan.sizes = read_sizes(settings);
   const Bytes check_end = settings.bytes("check_end", 0, kLargestSize);
   plan.check_end = settings.flag("check") ? check_end : 0;
   return plan;
@@ -120,7 +120,7 @@ Plan plan_of(const Bench& bench) {
 
 // The elements of a block.  Like nccl-tests, it rounds the size down to a multiple that divides
 // equally among the ranks.
-std::int64_t count_of(const BlocksInput& blocks, Bytes size) {
+std::int64_t round_to_count(const BlocksInput& blocks, Bytes size) {
   return size / size_of(blocks.dtype) / spec_of(blocks.collective).blocks_in_size(blocks.ranks);
 }
 
@@ -160,7 +160,7 @@ std::size_t add_points(Sweep& sweep, const Plan& plan, MeasuredCollective collec
   std::size_t added = 0;
   std::int64_t last_count = 0;
   for (const Bytes size : plan.sizes) {
-    input.blocks.count = count_of(input.blocks, size);
+    input.blocks.count = round_to_count(input.blocks, size);
     if (input.blocks.count == last_count) continue;  // empty, or the same as before
     last_count = input.blocks.count;
     sweep.add(fmt::format("{} of {} B", name_of(collective), input.blocks.bytes()),
@@ -184,7 +184,7 @@ void note_what_runs(Bench& bench, const Plan& plan) {
 
 void run_collectives(Bench& bench) {
   check_rank_is_sip(bench);
-  const Plan plan = plan_of(bench);
+  const Plan plan = read_plan(bench);
   note_what_runs(bench, plan);
   Sweep sweep(bench, "collectives");
   std::vector<std::size_t> counts;
@@ -214,7 +214,7 @@ constexpr std::array kPlacements = {Shard::replicate, Shard::row_wise, Shard::co
 constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
 constexpr int kMaxWorldSize = 1 << 20;
 
-ccl::Config config_of(const Bench& bench) {
+ccl::Config configure(const Bench& bench) {
   const Settings& settings = bench.settings();
   ccl::Config ccl = bench.ccl();
   if (settings.is_set("algorithm")) ccl = ccl.with_algorithm(settings.text("algorithm"));
@@ -317,7 +317,7 @@ BenchInfo ccl_allreduce_bench() {
            {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
            {"pe", "", "over the PEs of a cube, likewise"}},
           run_ccl_allreduce,
-          config_of};
+          configure};
 }
 
 bool register_collectives() {

@@ -58,8 +58,8 @@ class Exchange {
   void launch_shift() const;
 
   void add_theory(Measurement& measured) const;
-  CollectiveRequest request_of(int rank) const;
-  std::vector<Block> blocks_of(const std::vector<Tensor>& tensors) const;
+  CollectiveRequest make_request(int rank) const;
+  std::vector<Block> list_blocks(const std::vector<Tensor>& tensors) const;
   Time lower_bound() const;
 
   RuntimeContext& torch_;
@@ -295,7 +295,7 @@ void Exchange::add_theory(Measurement& measured) const {
   if (config_.world_size()) measured.form += ", plus n loaded and stored";
 }
 
-std::vector<Block> Exchange::blocks_of(const std::vector<Tensor>& tensors) const {
+std::vector<Block> Exchange::list_blocks(const std::vector<Tensor>& tensors) const {
   std::vector<Block> blocks;
   const std::int64_t count = input_.blocks.count;
   for (const Tensor& x : tensors) {
@@ -304,10 +304,10 @@ std::vector<Block> Exchange::blocks_of(const std::vector<Tensor>& tensors) const
   return blocks;
 }
 
-CollectiveRequest Exchange::request_of(int rank) const {
+CollectiveRequest Exchange::make_request(int rank) const {
   const RankTensors& own = tensors(rank);
-  CollectiveRequest request{kind_of(input_.blocks.collective), blocks_of(own.gives),
-                            blocks_of(own.takes), input_.blocks.op, input_.blocks.root};
+  CollectiveRequest request{kind_of(input_.blocks.collective), list_blocks(own.gives),
+                            list_blocks(own.takes), input_.blocks.op, input_.blocks.root};
   if (input_.blocks.collective != MeasuredCollective::sendrecv) return request;
   const int next = (rank + 1) % input_.blocks.ranks;
   const Block sent = request.gives.front();
@@ -324,7 +324,7 @@ Time Exchange::lower_bound() const {
     return ccl::pe_all_reduce_lower_bound(torch_.topology(), blocks.ranks, blocks.bytes());
   }
   std::vector<CollectiveRequest> requests;
-  for (int rank = 0; rank < blocks.ranks; ++rank) requests.push_back(request_of(rank));
+  for (int rank = 0; rank < blocks.ranks; ++rank) requests.push_back(make_request(rank));
   return ccl::collective_lower_bound(torch_.topology(), members_, requests.front().kind, requests);
 }
 

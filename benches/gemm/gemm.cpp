@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMostSize = (std::int64_t{1} << 31) - 1;  // as tl.composite
 constexpr std::array kCuts = {Shard::row_wise, Shard::column_wise};
 
-std::optional<Shard> cut_of(const Settings& settings, std::string_view key) {
+std::optional<Shard> read_cut(const Settings& settings, std::string_view key) {
   if (!settings.is_set(key)) return {};
   return settings.choice(key, kCuts);
 }
@@ -40,7 +40,7 @@ void check_cuts(const Settings& settings, GemmOn on) {
   wants("pes", GemmOn::cube);
 }
 
-GemmInput input_of(const Bench& bench) {
+GemmInput read_input(const Bench& bench) {
   const Settings& settings = bench.settings();
   GemmInput input;
   input.size = {
@@ -50,9 +50,9 @@ GemmInput input_of(const Bench& bench) {
   input.tile = {tile_side(settings, "tile_m"), tile_side(settings, "tile_n"),
                 tile_side(settings, "tile_k")};
   input.placement = {.on = settings.choice("on", kGemmOn),
-                     .sip = cut_of(settings, "sip"),
-                     .cube = cut_of(settings, "cube"),
-                     .pe = cut_of(settings, "pe")};
+                     .sip = read_cut(settings, "sip"),
+                     .cube = read_cut(settings, "cube"),
+                     .pe = read_cut(settings, "pe")};
   if (settings.is_set("pes")) {
     input.placement.pes = static_cast<int>(settings.integer("pes", 1, bench.topology().pe_count()));
   }
@@ -61,7 +61,7 @@ GemmInput input_of(const Bench& bench) {
   return input;
 }
 
-Topology topology_of(const Bench& bench) {
+Topology read_topology(const Bench& bench) {
   Topology topology = bench.topology();
   if (bench.settings().is_set("dataflow")) {
     topology.pe.gemm.dataflow = bench.settings().choice("dataflow", kDataflows);
@@ -79,8 +79,8 @@ void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
 }
 
 void run_gemm_bench(Bench& bench) {
-  const GemmInput input = input_of(bench);
-  const Topology topology = topology_of(bench);
+  const GemmInput input = read_input(bench);
+  const Topology topology = read_topology(bench);
   const auto torch =
       bench.make_context(topology, {.ccl = bench.ccl(), .data = bench.settings().flag("check")});
   const GemmRow row = run_gemm(*torch, input);

@@ -57,7 +57,7 @@ struct Limits {
 };
 
 // The ends of a queue from the SIP's first PE to its neighbour.
-sim::IpcqChannel::Ends ends_of(const Topology& topology, Direction port) {
+sim::IpcqChannel::Ends find_ends(const Topology& topology, Direction port) {
   const sim::Compass side = sim::to_compass(port);
   const bool global = port == sim::to_global(side);
   const int neighbour =
@@ -90,7 +90,8 @@ std::optional<double> slowest_link_gbs(const sim::Routing& routing,
 }
 
 // The sender's PE_CPU issues a send when it has the credit; a receive is posted long before.
-Limits limits_of(sim::Machine& machine, const sim::IpcqChannel& channel, const Stream& stream) {
+Limits compute_limits(sim::Machine& machine, const sim::IpcqChannel& channel,
+                      const Stream& stream) {
   const Topology::Pe& pe = machine.topology().pe;
   const Time command = pe.scheduler_dispatch + pe.dma_setup + pe.ipcq_latency;
   Limits limits;
@@ -197,7 +198,7 @@ void measure(Bench& bench, const Stream& stream) {
       bench.topology(), {.ccl = bench.ccl(), .op_log_limit = 0});  // measured_gbs() reads it whole
   sim::Machine& machine = torch->simulation().machine();
   const sim::IpcqChannel& channel = machine.connect(stream.ends, stream.params);
-  const Limits limits = limits_of(machine, channel, stream);
+  const Limits limits = compute_limits(machine, channel, stream);
   const std::int64_t wrong = run_stream(*torch, stream);
   const double measured = measured_gbs(*torch, stream);
   // Sums of nanoseconds in double; times themselves are exact.
@@ -223,7 +224,7 @@ void measure(Bench& bench, const Stream& stream) {
 void run_ipcq(Bench& bench) {
   const Settings& settings = bench.settings();
   const auto messages = static_cast<int>(settings.integer("messages", 1, kMaxMessages));
-  Stream stream{ends_of(bench.topology(), settings.choice("port", kPorts)), bench.ccl().ipcq()};
+  Stream stream{find_ends(bench.topology(), settings.choice("port", kPorts)), bench.ccl().ipcq()};
   if (settings.is_set("wait")) stream.params.wait = settings.choice("wait", sim::kWaitPolicies);
   bench.note("stream",
              fmt::format("{} {} -> {} {}", to_string(stream.ends.from), to_string(stream.ends.out),
