@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "benches/collectives/exact_integers.h"
+#include "benches/bench/exact_integers.h"
 #include "sim_engine/values/element_format.h"
 
 namespace kernbench::benches {
