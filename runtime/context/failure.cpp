@@ -5,7 +5,6 @@
 #include <new>
 #include <system_error>
 
-#include "runtime/multiprocessing/spawn.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/exception_text.h"
 

@@ -192,11 +192,13 @@ class RuntimeContext {
  public:
   AhbmNamespace ahbm{*simulation_};
   AcceleratorNamespace accelerator{ahbm};
-  distributed::DistributedContext distributed{*this};
-  multiprocessing::Multiprocessing multiprocessing{*this};
+  distributed::DistributedContext distributed{*this, simulation_, options_.ccl};
 
  private:
-  const std::unique_ptr<runtime::Attachments> attachments_;  // last: they may refer to groups
+  const std::unique_ptr<runtime::Attachments> attachments_;  // they may refer to groups
+
+ public:
+  multiprocessing::Multiprocessing multiprocessing{*simulation_, *attachments_, distributed};
 };
 
 template <class Matrix>

@@ -6,7 +6,6 @@
 
 #include <numeric>
 
-#include "runtime/context/runtime_context.h"
 #include "runtime/context/simulation.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"

@@ -7,7 +7,6 @@
 #include <cctype>
 #include <chrono>
 
-#include "runtime/context/runtime_context.h"
 #include "runtime/context/simulation.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
@@ -26,7 +25,7 @@ std::string DistributedContext::backend_class() const {
 }
 
 void DistributedContext::check_tensor(std::string_view function, const Tensor& x) const {
-  torch_.check_on_device(x, function);
+  runtime::check_on_device(x, *simulation_, function);
   const Tensor::Storage& storage = *x.storage();
   const bool is_row_of_sum = !storage.part.empty() && runtime::is_sum(storage);
   if (!is_row_of_sum && !runtime::lies_apart(storage)) return;

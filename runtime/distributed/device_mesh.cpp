@@ -8,7 +8,6 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/context/runtime_context.h"
 #include "runtime/distributed/misuse.h"
 
 namespace kernbench::distributed {

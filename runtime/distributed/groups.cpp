@@ -6,7 +6,6 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/context/runtime_context.h"
 #include "runtime/context/simulation.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
@@ -169,7 +168,7 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
     made.group = register_group(std::move(ranks), options.group_desc);
   }
   const ProcessGroup handle = handle_for_caller(made.group);
-  torch_.simulation().flight_recorder().complete(local().rank, flight, torch_.simulation().now());
+  simulation_->flight_recorder().complete(local().rank, flight, simulation_->now());
   if (++made.handed_out == state_->world->size()) state_->new_groups.erase(arrived.operation);
   return handle;
 }

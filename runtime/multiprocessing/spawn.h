@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,25 +16,13 @@
 namespace kernbench {
 
 class RuntimeContext;
-
-// Thrown by spawn() when a worker has raised.  It names the first rank that failed, in simulated
-// time, and lists what the others were doing when they were unwound (PyTorch:
-// ProcessRaisedException).  Its exit code is that of the worker's exception if that is an Error,
-// else worker_failed.
-class SpawnException : public Error {
- public:
-  SpawnException(int rank, std::exception_ptr nested, ExitCode exit_code, std::string_view text)
-      : Error("KB-R001", exit_code, text), rank_(rank), nested_(std::move(nested)) {}
-
-  int rank() const { return rank_; }
-
-  // The exception that the worker raised.
-  const std::exception_ptr& nested() const { return nested_; }
-
- private:
-  int rank_;
-  std::exception_ptr nested_;
-};
+namespace distributed {
+class DistributedContext;
+}
+namespace runtime {
+class Attachments;
+class Simulation;
+}  // namespace runtime
 
 namespace multiprocessing {
 
@@ -92,7 +79,9 @@ class ProcessContext {
 // The member `torch.multiprocessing` of a RuntimeContext.
 class Multiprocessing {
  public:
-  explicit Multiprocessing(RuntimeContext& torch) : torch_(torch) {}
+  Multiprocessing(runtime::Simulation& simulation, runtime::Attachments& attachments,
+                  distributed::DistributedContext& distributed)
+      : simulation_(simulation), attachments_(attachments), distributed_(distributed) {}
 
   // Calls fn(rank, args...) for each rank in [0, nprocs), each on its own fiber, all beginning
   // now, and returns when all have returned.  `args` comes from std::tuple or
@@ -167,7 +156,9 @@ class Multiprocessing {
   void report_unfinished() const;
   void context_ends();
 
-  RuntimeContext& torch_;
+  runtime::Simulation& simulation_;
+  runtime::Attachments& attachments_;
+  distributed::DistributedContext& distributed_;
   std::weak_ptr<World> last_;                 // the last one started
   std::vector<std::weak_ptr<World>> worlds_;  // those that may still be joined
 };
