@@ -1,17 +1,13 @@
 set xlabel 'elements per cube, f16'
 set ylabel 'latency of the slowest PE (µs)'
-set logscale x 2
-set xtics ('1' 1)
-set for [i=1:40] xtics add (binary(2**i) 2**i)
-set xrange [*:*] noextend
-set offsets graph 0.02, graph 0.02, 0, 0
+eval sizes_on_x
 set yrange [0:*]
 us(i, name) = strcol('topology') eq topology[i] ? column(name) / 1e3 : NaN
 plot for [i=1:|topology|] csv using 'n_elem':(us(i, 'crit_ns')) with linespoints \
        linecolor rgb colour[i] pointtype marker[i] linewidth 2.5 title topology[i], \
-     for [i=1:|topology|] csv using 'n_elem':(us(i, 'theory_ns')) with lines \
-       linecolor rgb colour[i] linewidth 2 dashtype (12,6) notitle, \
-     for [i=1:|topology|] csv using 'n_elem':(us(i, 'lower_bound_ns')) with lines \
-       linecolor rgb colour[i] linewidth 2 dashtype (3,6) notitle, \
+     for [i=1:|topology|] csv using 'n_elem':(us(i, 'theory_ns')) with linespoints \
+       linecolor rgb colour[i] pointtype 7 pointsize 0.3 linewidth 2 dashtype (12,6) notitle, \
+     for [i=1:|topology|] csv using 'n_elem':(us(i, 'lower_bound_ns')) with linespoints \
+       linecolor rgb colour[i] pointtype 7 pointsize 0.3 linewidth 2 dashtype (3,6) notitle, \
      keyentry with lines linecolor rgb faint linewidth 2 dashtype (12,6) title 'theory', \
      keyentry with lines linecolor rgb faint linewidth 2 dashtype (3,6) title 'lower bound'

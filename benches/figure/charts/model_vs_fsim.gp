@@ -15,13 +15,10 @@ if (high > low) {
   set label 4 sprintf('%g to %g left out', low, high) at graph 0.5, (bottom + top) / 2 center textcolor rgb faint front
 }
 set xlabel 'elements per cube, f16'
-set ylabel 'latency of the slowest PE (µs)' offset -2
-set lmargin at screen 90 / 900.  # gnuplot does not count labels that were added
-set logscale x 2
-set xtics ('1' 1)
-set for [i=1:40] xtics add (binary(2**i) 2**i)
-set xrange [*:*] noextend
-set offsets graph 0.02, graph 0.02, 0, 0
+# gnuplot would place a label of the axis without regard to ticks that were added.
+set label 5 'latency of the slowest PE (µs)' at screen 20 / 900., graph 0.5 center rotate
+set lmargin at screen 90 / 900.
+eval sizes_on_x
 set ytics 0, ceil(low / 5.), low
 set ytics add (sprintf('%g', high + 1) high + 1, sprintf('%g', fsim) fsim)
 us(i, name) = strcol('topology') eq topology[i] ? column(name) / 1e3 : NaN

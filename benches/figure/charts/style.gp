@@ -16,11 +16,13 @@ set grid linetype 1 linecolor rgb '#dddddd' linewidth 1.5
 set label 1 title at screen 16 / 900., 1 - 34 / 590. font sprintf('sans-serif,%g', title_size)
 set label 2 subtitle at screen 16 / 900., 1 - 60 / 590. textcolor rgb faint
 set label 3 note at screen 16 / 900., (24 * note_lines - 10) / 590. font 'sans-serif,15' textcolor rgb faint
-set key at screen 76 / 900., 1 - (60 + 22 * subtitle_lines) / 590. left top Left reverse width 1 samplen 2.5 maxrows key_rows
+set key at screen 76 / 900., 1 - (60 + 22 * subtitle_lines) / 590. left top \
+  Left reverse width 1 samplen 2.5 maxrows key_rows
 set rmargin at screen 1 - 30 / 900.
-set bmargin at screen (76 + 24 * note_lines) / 590.
+set bmargin at screen (80 + 24 * note_lines) / 590.
 set tmargin at screen 1 - (66 + 22 * subtitle_lines + 24 * key_rows) / 590.
 
-# Labels of an axis over powers of two: "512", "1 Ki".
+# For an axis over sizes, which are powers of two: "512", "1 Ki".
 binary(n) = n < 1024 ? sprintf('%d', n) : n < 1048576 ? sprintf('%d Ki', n / 1024) : sprintf('%d Mi', n / 1048576)
-
+sizes_on_x = "set logscale x 2; set xtics ('1' 1); set for [i=1:40] xtics add (binary(2**i) 2**i); \
+  set xrange [*:*] noextend; set offsets graph 0.02, graph 0.02, 0, 0"
