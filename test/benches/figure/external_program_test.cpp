@@ -25,7 +25,7 @@ TEST_CASE("a program reads and writes files that lie in no folder", "[figure][pr
   const MemoryFile in(large);
   const MemoryFile out;
   CHECK(run_program({"cp", in.path(), out.path()}, {&in, &out}, "coreutils").empty());
-  CHECK(out.content() == large);
+  CHECK((out.content() == large));
   // One that reads nothing does not disturb us.
   CHECK(run_program({"true"}, {&in}, "coreutils").empty());
 }
