@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/misuse.h"
-#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 
