@@ -4,6 +4,8 @@
 
 #include "benches/bench/inputs.h"
 #include "benches/collectives/measured_collective.h"
+#include "benches/evaluation/ccl_theory.h"
+#include "ccl/algorithms/intercube_allreduce.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -69,6 +71,10 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
            wanted.n_elem, wanted.topology, to_string(measured.critical),
            to_string(*measured.lower_bound));
   point.check(measured.wrong == 0);
+  std::optional<Time> theory;
+  if (measured.algorithm == ccl::kIntercubeAllReduce.name) {
+    theory = intercube_on_links(topology, config.root(), input.blocks.bytes());
+  }
   return Row()
       .set("topology", wanted.topology)
       .set("algorithm", measured.algorithm)
@@ -79,6 +85,7 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
       .set("root", name_of(wanted.root))
       .set("crit_ns", to_ns(measured.critical))
       .set("time_ns", to_ns(measured.time))
+      .set("theory_ns", theory ? std::optional(to_ns(*theory)) : std::nullopt)
       .set("lower_bound_ns", to_ns(*measured.lower_bound))
       .set("wrong", measured.wrong);
 }

@@ -13,6 +13,9 @@
 namespace kernbench {
 
 class RuntimeContext;
+namespace runtime {
+class Simulation;
+}
 
 namespace distributed {
 
@@ -75,7 +78,13 @@ class Backend {
   virtual void close() {}
 };
 
-using BackendFactory = std::unique_ptr<Backend> (*)(RuntimeContext&, const BackendConfig*);
+// What a backend is made from.
+struct BackendInputs {
+  RuntimeContext& torch;  // for backends above runtime; this folder knows the simulation alone
+  const std::shared_ptr<runtime::Simulation>& simulation;
+  const BackendConfig* config;  // null: the backend's defaults
+};
+using BackendFactory = std::unique_ptr<Backend> (*)(const BackendInputs&);
 
 // The backends that init_process_group() knows.  Registering a name again changes nothing.
 bool register_backend(std::string_view name, BackendFactory factory);

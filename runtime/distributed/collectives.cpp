@@ -7,6 +7,7 @@
 #include <cctype>
 #include <chrono>
 
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
@@ -14,7 +15,6 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/enum_names.h"
 
 namespace kernbench::distributed {
@@ -26,7 +26,7 @@ std::string DistributedContext::backend_class() const {
 }
 
 void DistributedContext::check_tensor(std::string_view function, const Tensor& x) const {
-  torch_.check_on_device(x, function);
+  runtime::check_on_device(x, *simulation_, function);
   const Tensor::Storage& storage = *x.storage();
   const bool is_row_of_sum = !storage.part.empty() && runtime::is_sum(storage);
   if (!is_row_of_sum && !runtime::lies_apart(storage)) return;

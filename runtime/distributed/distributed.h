@@ -26,7 +26,8 @@ class RuntimeContext;
 
 namespace runtime {
 struct FiberLocal;
-}
+class Simulation;
+}  // namespace runtime
 namespace multiprocessing {
 class Multiprocessing;
 class World;
@@ -35,6 +36,7 @@ class World;
 namespace distributed {
 
 class Backend;
+class BackendConfig;
 struct CollectiveFingerprint;
 class Communicator;
 struct Message;
@@ -70,7 +72,9 @@ struct P2POp {
 // and DeviceError for tensors that are not on the device.
 class DistributedContext {
  public:
-  explicit DistributedContext(RuntimeContext& torch);
+  // `torch` is handed to the backend, and so are its `settings`.
+  DistributedContext(RuntimeContext& torch, std::shared_ptr<runtime::Simulation> simulation,
+                     std::shared_ptr<const BackendConfig> settings);
   ~DistributedContext();
   DistributedContext(const DistributedContext&) = delete;
   DistributedContext& operator=(const DistributedContext&) = delete;
@@ -363,6 +367,8 @@ class DistributedContext {
   struct State;  // distributed_state.h
 
   RuntimeContext& torch_;
+  const std::shared_ptr<runtime::Simulation> simulation_;
+  const std::shared_ptr<const BackendConfig> settings_;
   const std::unique_ptr<State> state_;
 };
 

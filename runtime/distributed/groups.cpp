@@ -6,12 +6,12 @@
 #include <numeric>
 #include <set>
 
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
 #include "runtime/simulation/simulation.h"
-#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 
@@ -169,7 +169,7 @@ ProcessGroup DistributedContext::new_group(std::span<const int> given,
     made.group = register_group(std::move(ranks), options.group_desc);
   }
   const ProcessGroup handle = handle_for_caller(made.group);
-  torch_.simulation().flight_recorder().complete(local().rank, flight, torch_.simulation().now());
+  simulation_->flight_recorder().complete(local().rank, flight, simulation_->now());
   if (++made.handed_out == state_->world->size()) state_->new_groups.erase(arrived.operation);
   return handle;
 }

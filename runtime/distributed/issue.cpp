@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/in_collective.h"
@@ -17,7 +18,6 @@
 #include "runtime/distributed/work_state.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 
@@ -129,7 +129,7 @@ DistributedContext::Arrival DistributedContext::arrive(const Call& call,
       if (rank != call.rank) call.group->ledger.leave(rank, false);
     }
   }
-  runtime::Simulation& simulation = torch_.simulation();
+  runtime::Simulation& simulation = *simulation_;
   const std::uint64_t sequence = call.group->ledger.next_sequence(call.rank);
   const FlightRecorder::Id flight = simulation.flight_recorder().issue(
       local().rank, flight_of(fingerprint, call.group->number, sequence, simulation.now()));
@@ -222,8 +222,8 @@ Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerpri
 }
 
 void DistributedContext::run(const Issued& issued) {
-  InCollective in(torch_.simulation(), *issued.group, issued.fingerprint,
-                  issued.arrival.call.sequence, issued.arrival.flight);
+  InCollective in(*simulation_, *issued.group, issued.fingerprint, issued.arrival.call.sequence,
+                  issued.arrival.flight);
   if (const auto& previous = issued.previous) {
     previous->wait([&] { return fmt::format("{} before it", previous->description); });
   }
@@ -271,7 +271,7 @@ std::shared_ptr<Work::State> DistributedContext::make_work(
     std::string description, std::shared_ptr<runtime::Timeline> stream) {
   WorkList& works = state_->works[local().rank];
   auto work = std::make_shared<Work::State>(
-      torch_.shared_simulation(),
+      simulation_,
       std::make_shared<runtime::OperationUnderWay>(runtime::OperationUnderWay{
           std::move(description), ++state_->issued_count, std::move(stream), works.timeline()}));
   work->rank = local().rank;
@@ -286,7 +286,7 @@ void DistributedContext::start(const std::shared_ptr<Work::State>& work,
   fiber_local->kind = FiberLocal::Kind::work;
   fiber_local->rank = local().rank;
   fiber_local->device = local().device;
-  torch_.simulation().fibers().spawn(
+  simulation_->fibers().spawn(
       runtime::FiberName(runtime::write_name), std::move(body), fiber_local.get(),
       [work, fiber_local](runtime::Fiber&, const runtime::FiberResult& result) {
         work->is_aborted = result.how != runtime::FiberResult::How::threw &&
@@ -325,7 +325,7 @@ DistributedContext::Objects DistributedContext::exchange(std::string_view functi
   const CollectiveFingerprint fingerprint{
       .function = function, .kind = CollectiveKind::objects, .root = root, .location = location};
   const auto [arrived, flight] = arrive(call, fingerprint, {});
-  InCollective in(torch_.simulation(), *call.group, fingerprint, arrived.sequence, flight);
+  InCollective in(*simulation_, *call.group, fingerprint, arrived.sequence, flight);
   in.started();
   std::shared_ptr<State::ObjectExchange>& entry = state_->object_exchanges[arrived.operation];
   if (entry == nullptr) entry = std::make_shared<State::ObjectExchange>(call.group->size());
@@ -335,7 +335,7 @@ DistributedContext::Objects DistributedContext::exchange(std::string_view functi
     state_->object_exchanges.erase(arrived.operation);
     meeting->all_have_arrived.notify_all();
   } else {
-    meeting->all_have_arrived.wait(torch_.simulation(),
+    meeting->all_have_arrived.wait(*simulation_,
                                    [] { return std::string("the other ranks' objects"); });
   }
   in.completed();

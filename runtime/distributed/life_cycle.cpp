@@ -9,20 +9,25 @@
 #include <numeric>
 
 #include "runtime/distributed/backend.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
 #include "runtime/simulation/simulation.h"
-#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {
 
 using runtime::FiberLocal;
 
-DistributedContext::DistributedContext(RuntimeContext& torch)
-    : torch_(torch), state_(std::make_unique<State>()) {}
+DistributedContext::DistributedContext(RuntimeContext& torch,
+                                       std::shared_ptr<runtime::Simulation> simulation,
+                                       std::shared_ptr<const BackendConfig> settings)
+    : torch_(torch),
+      simulation_(std::move(simulation)),
+      settings_(std::move(settings)),
+      state_(std::make_unique<State>()) {}
 DistributedContext::~DistributedContext() = default;
 
 bool DistributedContext::is_backend_available(std::string_view backend) {
@@ -30,7 +35,7 @@ bool DistributedContext::is_backend_available(std::string_view backend) {
 }
 
 const FiberLocal& DistributedContext::local() const {
-  return torch_.simulation().local();
+  return simulation_->local();
 }
 
 bool DistributedContext::is_initialized() const {
@@ -52,7 +57,7 @@ void DistributedContext::init_process_group(std::string_view name, const InitOpt
                     state_->backend->name(), name));
   }
   std::unique_ptr<Backend> made;  // destroyed again if an argument is wrong
-  if (state_->backend == nullptr) made = factory(torch_, torch_.options().ccl.get());
+  if (state_->backend == nullptr) made = factory({torch_, simulation_, settings_.get()});
   check_init(made == nullptr ? *state_->backend : *made, options);
   if (made != nullptr) state_->backend = std::move(made);
   if (state_->world == nullptr) {
@@ -101,7 +106,7 @@ void DistributedContext::check_world_size(const Backend& backend, int world_size
   if (world_size > 0 && world_size < known) return;
   misuse(
       fmt::format("world_size ({}) is not between 1 and the number of SIPs of topology '{}' ({})",
-                  world_size, torch_.topology().name, known));
+                  world_size, simulation_->topology().name, known));
 }
 
 void DistributedContext::check_init(const Backend& backend, const InitOptions& options) const {
@@ -225,7 +230,7 @@ void DistributedContext::note_absent_ranks(Group& group) {
 
 void DistributedContext::ranks_start(int nprocs) {
   state_->started_ranks = nprocs;
-  torch_.simulation().flight_recorder().clear();
+  simulation_->flight_recorder().clear();
   state_->returned_ranks.clear();
   forget_groups(Forget::of_ranks);
   begin_anew();

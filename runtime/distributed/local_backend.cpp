@@ -4,7 +4,6 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/logical_value.h"
-#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::distributed {
@@ -169,18 +168,17 @@ void LocalCommunicator::exchange_blocks(const Requests& ranks) {
 }  // namespace
 
 int LocalBackend::world_size() const {
-  return torch_.topology().system.sip_count;
+  return simulation_.topology().system.sip_count;
 }
 
 std::unique_ptr<Communicator> LocalBackend::connect(const std::vector<int>& ranks) {
-  return std::make_unique<LocalCommunicator>(torch_.simulation(), ranks.size());
+  return std::make_unique<LocalCommunicator>(simulation_, ranks.size());
 }
 
 bool register_local_backend() {
-  return register_backend(
-      "local", [](RuntimeContext& torch, const BackendConfig*) -> std::unique_ptr<Backend> {
-        return std::make_unique<LocalBackend>(torch);
-      });
+  return register_backend("local", [](const BackendInputs& inputs) -> std::unique_ptr<Backend> {
+    return std::make_unique<LocalBackend>(*inputs.simulation);
+  });
 }
 
 }  // namespace kernbench::distributed

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 
@@ -28,7 +28,7 @@ namespace {
 
 runtime::FlightRecorder::Id DistributedContext::record(const MessageCall& wanted,
                                                        const Message& message, int group) {
-  runtime::Simulation& simulation = torch_.simulation();
+  runtime::Simulation& simulation = *simulation_;
   simulation.log(runtime::LogTopic::distributed, [&] { return describe(message) + " issued"; });
   simulation.local().last_call.set(wanted.function.data(), wanted.location.file_name(),
                                    wanted.location.line());
@@ -113,8 +113,7 @@ Work DistributedContext::post(const MessageCall& wanted, const Tensor& x,
   const Message& send = message.is_send ? message : *match;
   const Message& receive = message.is_send ? *match : message;
   for (const Message* side : {&send, &receive}) {
-    torch_.simulation().flight_recorder().start(side->own, side->work->flight,
-                                                torch_.simulation().now());
+    simulation_->flight_recorder().start(side->own, side->work->flight, simulation_->now());
   }
   if (message.objects != nullptr) {
     *receive.objects = *send.objects;
@@ -151,11 +150,11 @@ void DistributedContext::move(Communicator& communicator, const Message& send,
   }
   const Communicator::RunsBy by = communicator.runs_by({CollectiveKind::all_to_all, {}, {}});
   if (!by.algorithm.empty()) {
-    torch_.simulation().note_algorithm({"send", by.algorithm, by.is_configured});
+    simulation_->note_algorithm({"send", by.algorithm, by.is_configured});
   }
-  const std::uint64_t operation = torch_.simulation().next_operation();
-  torch_.simulation().begin(operation);
-  runtime::ActivityMeter& activity = torch_.simulation().activity();
+  const std::uint64_t operation = simulation_->next_operation();
+  simulation_->begin(operation);
+  runtime::ActivityMeter& activity = simulation_->activity();
   const runtime::CollectiveUnderWay at_sender(activity, from.device());
   const runtime::CollectiveUnderWay at_receiver(activity, to.device());
   communicator.transfer(operation, send.block, {to, receive.block.first, send.block.count});

@@ -56,9 +56,8 @@ class IdleBackend : public distributed::Backend, public distributed::Communicato
 
 [[maybe_unused]] const bool kHasIdleBackend = distributed::register_backend(
     "test_idle",
-    [](RuntimeContext& torch,
-       const distributed::BackendConfig*) -> std::unique_ptr<distributed::Backend> {
-      return std::make_unique<IdleBackend>(torch.topology().system.sip_count);
+    [](const distributed::BackendInputs& inputs) -> std::unique_ptr<distributed::Backend> {
+      return std::make_unique<IdleBackend>(inputs.torch.topology().system.sip_count);
     });
 
 // On each place that the collective has.
