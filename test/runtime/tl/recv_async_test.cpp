@@ -164,7 +164,7 @@ TEST_CASE("a future is waited for once", "[tl][recv_async][error]") {
                                   }),
              used_up);
   CHECK_THAT(pair.device_error_of(
-                 send,
+                 sends(1),
                  [](tl::Context& tl, tl::Pointer) {
                    tl::RecvFuture future = tl.recv_async(Direction::west, {4}, DType::f32);
                    const tl::RecvFuture other = std::move(future);

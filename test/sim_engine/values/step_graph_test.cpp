@@ -1,9 +1,14 @@
 #include "sim_engine/values/step_graph.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <random>
 #include <stdexcept>
+#include <vector>
+
+#include "sim_engine/base/check.h"
 
 namespace kernbench::sim::step_graph_test {
 
@@ -73,6 +78,13 @@ TEST_CASE("every part of every step is done once, after what the step needs, unl
       REQUIRE(work.ended[step] == (can_begin && step != work.fails));
     }
   }
+}
+
+TEST_CASE("steps that need each other are an error of ours", "[step_graph]") {
+  RandomWork work(1);
+  work.graph.add_need(0, 1);
+  work.graph.add_need(1, 0);
+  CHECK_THROWS_AS(work.graph.run(2, work), InternalError);
 }
 
 }  // namespace kernbench::sim::step_graph_test
