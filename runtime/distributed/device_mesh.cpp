@@ -8,8 +8,10 @@
 #include <numeric>
 #include <set>
 
+#include "runtime/distributed/backend.h"
 #include "runtime/distributed/distributed.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/simulation/simulation.h"
 
 namespace kernbench::distributed {
 
