@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "benches/operators/memory_budget.h"
+#include "benches/operators/operator_cases.h"
 #include "benches/operators/row_blocks.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/operators/authors_case.h"
@@ -22,7 +23,7 @@ void check(const OperatorCase& operator_case, bool plot = false) {
 
 TEST_CASE("a case that is one passes", "[case_check]") {
   CHECK_NOTHROW(check(AuthorsCase()));
-  for (const OperatorCase* operator_case : operator_cases()) CHECK_NOTHROW(check(*operator_case));
+  for (const auto& [name, operator_case] : operator_cases()) CHECK_NOTHROW(check(*operator_case));
 }
 
 TEST_CASE("names that would leave the folder, or name no file, are refused",

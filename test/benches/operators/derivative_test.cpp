@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "benches/operators/operator_cases.h"
 #include "test/benches/operators/operator_under_test.h"
 #include "test/support/error_text.h"
 
@@ -56,7 +57,7 @@ int check_gradients_of(const Forward& forward, std::vector<InputSpec> inputs,
 const Problem kSmall{{1, 5, 6}, DType::f32, 0};
 
 TEST_CASE("the backward graph of every case is the derivative of its definition", "[derivative]") {
-  for (const OperatorCase* operator_case : operator_cases()) {
+  for (const auto& [name, operator_case] : operator_cases()) {
     CAPTURE(operator_case->name());
     OperatorUnderTest dut(define(*operator_case, kSmall));
     CHECK(check_gradients(dut) >= 5 * 6 + 4);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "benches/operators/graph_kernel.h"
+#include "benches/operators/operator_cases.h"
 
 namespace kernbench::test::fusion_test {
 namespace {
@@ -27,7 +28,7 @@ KernelCounts counts_of(const Plan& plan) {
 
 TEST_CASE("a compiled case has a kernel forward, and two backward: rows, and sums over tokens",
           "[fusion]") {
-  for (const OperatorCase* operator_case : operator_cases()) {
+  for (const auto& [name, operator_case] : operator_cases()) {
     CAPTURE(operator_case->name());
     const Plan plan = plan_fused(define(*operator_case, kSmall));
     CHECK(counts_of(plan) == KernelCounts{1, 2});
@@ -45,7 +46,7 @@ TEST_CASE("a naive case has a kernel for each node", "[fusion]") {
                                                              {"poly", {24, 50}},
                                                              {"mul_poly", {25, 53}},
                                                              {"grouped_mul_poly", {29, 53}}};
-  for (const OperatorCase* operator_case : operator_cases()) {
+  for (const auto& [name, operator_case] : operator_cases()) {
     const auto found = expected.find(operator_case->name());
     REQUIRE(found != expected.end());
     CAPTURE(operator_case->name());
@@ -56,7 +57,7 @@ TEST_CASE("a naive case has a kernel for each node", "[fusion]") {
 }
 
 TEST_CASE("between compiled kernels only columns are stored", "[fusion]") {
-  for (const OperatorCase* operator_case : operator_cases()) {
+  for (const auto& [name, operator_case] : operator_cases()) {
     const Definition definition = define(*operator_case, kSmall);
     Plan plan = plan_fused(definition);
     for (const Direction direction : kDirections) {
