@@ -6,10 +6,11 @@
 
 #include <numeric>
 
-#include "runtime/context/simulation.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
 
 namespace kernbench::distributed {
 

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/misuse.h"
 
 namespace kernbench::distributed {

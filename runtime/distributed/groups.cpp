@@ -6,11 +6,11 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
 
 namespace kernbench::distributed {
 

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/aliasing.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
@@ -16,6 +15,7 @@
 #include "runtime/distributed/mailbox.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::distributed {

@@ -2,7 +2,7 @@
 
 #include <deque>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/logical_value.h"
 #include "sim_engine/base/check.h"
 

@@ -5,11 +5,12 @@
 #include <any>
 #include <utility>
 
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::distributed {

@@ -11,12 +11,11 @@
 #include <deque>
 #include <span>
 
-#include "runtime/context/attachments.h"
-#include "runtime/context/failure.h"
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/distributed.h"
+#include "runtime/guards/failure.h"
 #include "runtime/multiprocessing/host_room.h"
 #include "runtime/multiprocessing/rank_failure.h"
+#include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::multiprocessing {
@@ -35,10 +34,9 @@ using runtime::LogTopic;
 // The ranks of one spawn().
 class World final : private runtime::Watchdog::Ranks {
  public:
-  World(runtime::Simulation& simulation, runtime::Attachments& attachments,
-        DistributedContext& distributed, int nprocs, std::function<void(int)> body)
+  World(runtime::Simulation& simulation, DistributedContext& distributed, int nprocs,
+        std::function<void(int)> body)
       : simulation_(simulation),
-        attachments_(attachments),
         distributed_(distributed),
         body_(std::move(body)),
         running_(nprocs) {}
@@ -82,7 +80,6 @@ class World final : private runtime::Watchdog::Ranks {
   std::string suppressed() const;
 
   runtime::Simulation& simulation_;
-  runtime::Attachments& attachments_;
   DistributedContext& distributed_;
   const std::function<void(int)> body_;
   int running_;
@@ -296,7 +293,7 @@ bool World::join() {
     if (failure_ == nullptr) failure_ = std::current_exception();
   }
   simulation_.watchdog().forget_ranks(*this);
-  attachments_.forget_ranks();
+  simulation_.attachments().forget_ranks();
   if (failure_ == nullptr) {
     simulation_.release(this);
     return true;
@@ -347,9 +344,8 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
   check_has_room(nprocs);
   distributed_.ranks_start(nprocs);
-  attachments_.forget_ranks();  // of a run that failed and was not joined
-  const auto world =
-      std::make_shared<World>(simulation_, attachments_, distributed_, nprocs, std::move(body));
+  simulation_.attachments().forget_ranks();  // of a run that failed and was not joined
+  const auto world = std::make_shared<World>(simulation_, distributed_, nprocs, std::move(body));
   simulation_.keep(world);
   last_ = world;
   std::erase_if(worlds_, [](const std::weak_ptr<World>& kept) { return kept.expired(); });

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/guards/spawn_exception.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench {
@@ -20,7 +21,6 @@ namespace distributed {
 class DistributedContext;
 }
 namespace runtime {
-class Attachments;
 class Simulation;
 }  // namespace runtime
 
@@ -79,9 +79,8 @@ class ProcessContext {
 // The member `torch.multiprocessing` of a RuntimeContext.
 class Multiprocessing {
  public:
-  Multiprocessing(runtime::Simulation& simulation, runtime::Attachments& attachments,
-                  distributed::DistributedContext& distributed)
-      : simulation_(simulation), attachments_(attachments), distributed_(distributed) {}
+  Multiprocessing(runtime::Simulation& simulation, distributed::DistributedContext& distributed)
+      : simulation_(simulation), distributed_(distributed) {}
 
   // Calls fn(rank, args...) for each rank in [0, nprocs), each on its own fiber, all beginning
   // now, and returns when all have returned.  `args` comes from std::tuple or
@@ -157,7 +156,6 @@ class Multiprocessing {
   void context_ends();
 
   runtime::Simulation& simulation_;
-  runtime::Attachments& attachments_;
   distributed::DistributedContext& distributed_;
   std::weak_ptr<World> last_;                 // the last one started
   std::vector<std::weak_ptr<World>> worlds_;  // those that may still be joined

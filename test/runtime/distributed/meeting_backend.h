@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/backend.h"
+#include "runtime/simulation/simulation.h"
 
 namespace kernbench::test {
 
