@@ -14,8 +14,8 @@ namespace kernbench::benches {
 namespace {
 
 using distributed::Block;
+using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-using distributed::CollectiveRequest;
 using distributed::P2POp;
 using distributed::PointToPoint;
 using distributed::ProcessGroup;
@@ -57,7 +57,7 @@ class Exchange {
   std::int64_t count_wrong(int rank, int first_block, const Tensor& x) const;
   void call(int rank) const;
   void send_and_receive(int rank, const RankTensors& own) const;
-  CollectiveRequest request_of(int rank) const;
+  CollectiveCall call_of(int rank) const;
   std::vector<Block> blocks_of(const std::vector<Tensor>& tensors) const;
   bool is_root(int rank) const { return rank == input_.blocks.root; }
 
@@ -258,22 +258,25 @@ std::vector<Block> Exchange::blocks_of(const std::vector<Tensor>& tensors) const
   return blocks;
 }
 
-CollectiveRequest Exchange::request_of(int rank) const {
+CollectiveCall Exchange::call_of(int rank) const {
   const RankTensors& own = tensors_[static_cast<std::size_t>(rank)];
-  CollectiveRequest request{kind_of(input_.blocks.collective), blocks_of(own.gives),
-                            blocks_of(own.takes), input_.blocks.op, input_.blocks.root};
-  if (input_.blocks.collective != MeasuredCollective::sendrecv) return request;
+  CollectiveCall call{.kind = kind_of(input_.blocks.collective),
+                      .gives = blocks_of(own.gives),
+                      .takes = blocks_of(own.takes),
+                      .op = input_.blocks.op,
+                      .root = input_.blocks.root};
+  if (input_.blocks.collective != MeasuredCollective::sendrecv) return call;
   const int next = (rank + 1) % input_.blocks.ranks;
-  const Block sent = request.gives.front();
-  request.gives.assign(tensors_.size(), {sent.tensor, 0, 0});
-  request.gives[static_cast<std::size_t>(next)] = sent;
-  return request;
+  const Block sent = call.gives.front();
+  call.gives.assign(tensors_.size(), {.tensor = sent.tensor});
+  call.gives[static_cast<std::size_t>(next)] = sent;
+  return call;
 }
 
 Time Exchange::lower_bound() const {
-  std::vector<CollectiveRequest> requests;
-  for (int rank = 0; rank < input_.blocks.ranks; ++rank) requests.push_back(request_of(rank));
-  return ccl::collective_lower_bound(torch_.topology(), members_, requests.front().kind, requests);
+  std::vector<CollectiveCall> calls;
+  for (int rank = 0; rank < input_.blocks.ranks; ++rank) calls.push_back(call_of(rank));
+  return ccl::collective_lower_bound(torch_.topology(), members_, calls.front().kind, calls);
 }
 
 }  // namespace

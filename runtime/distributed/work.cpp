@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ranges>
-#include <set>
 #include <utility>
 
 #include "runtime/distributed/group.h"
-#include "runtime/distributed/work_list.h"
 #include "runtime/distributed/work_state.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -44,7 +41,7 @@ void Work::State::finish(std::exception_ptr how) {
   });
   is_waited_for = is_waited_for || (is_read && failure == nullptr);
   if (failure == nullptr && !simulation.has_failed()) {  // and is not just unwound
-    simulation.flight_recorder().complete(rank, flight, ended);
+    record.completed();
     simulation.log(runtime::LogTopic::distributed,
                    [&] { return fmt::format("{} completed (rank {})", description, rank); });
   }
@@ -58,15 +55,10 @@ void Work::State::release() {
   }
 }
 
-std::string Work::State::describe(const void* state) {
-  return static_cast<const State*>(state)->description;
-}
-
-std::vector<int> Work::State::missing_ranks(const void* object) {
-  const State& state = *static_cast<const State*>(object);
-  if (state.is_message) return state.peer ? std::vector{*state.peer} : std::vector<int>();
-  const std::shared_ptr<Group> group = state.group.lock();
-  return group == nullptr ? std::vector<int>() : group->ledger.missing(state.sequence);
+std::vector<int> Work::State::missing_ranks() const {
+  if (is_message) return peer ? std::vector{*peer} : std::vector<int>();
+  const std::shared_ptr<Group> in = group.lock();
+  return in == nullptr ? std::vector<int>() : in->ledger.missing(sequence);
 }
 
 std::string Work::State::describe_wait() const {
@@ -112,37 +104,6 @@ bool Work::State::is_settled() const {
   return is_done && operation->is_known_to_be_done() && (is_waited_for || failure == nullptr);
 }
 
-// A work that is done implies that all works before it on its stream are done.
-void WorkList::forget_what_is_settled() {
-  std::set<const runtime::Timeline*> later;  // never iterated
-  for (std::shared_ptr<Work::State>& work : std::views::reverse(works_)) {
-    const bool is_last = later.insert(work->operation->stream.get()).second;
-    const bool is_covered = !is_last && work->is_done && work->failure == nullptr;
-    if (is_covered || work->is_settled()) work.reset();
-  }
-  std::erase(works_, nullptr);
-}
-
-WorkList::WorkList() : timeline_(std::make_shared<runtime::Timeline>()) {}
-
-void WorkList::add(std::shared_ptr<Work::State> work) {
-  constexpr std::size_t kLeast = 16;
-  if (works_.size() >= forget_at_) {
-    forget_what_is_settled();
-    forget_at_ = std::max(kLeast, 2 * works_.size());
-  }
-  works_.push_back(std::move(work));
-}
-
-std::shared_ptr<Work::State> WorkList::take_last() {
-  while (!works_.empty()) {
-    std::shared_ptr<Work::State> last = std::move(works_.back());
-    works_.pop_back();
-    if (!last->is_settled()) return last;
-  }
-  return nullptr;
-}
-
 Work::State& Work::checked() const {
   if (state_ == nullptr) {
     throw CollectiveError("KB-R002",
@@ -161,9 +122,10 @@ bool Work::wait(std::optional<std::chrono::milliseconds>) const {
   }
   state.is_waited_for = true;
   struct Waiting {
-    runtime::FiberLocal::Activity& work;
-    ~Waiting() { work = {}; }
-  } const waiting{local.work = {&state, &State::describe, &State::missing_ranks}};
+    const runtime::Activity*& work;
+    ~Waiting() { work = nullptr; }
+  } const waiting{local.work};
+  local.work = &state;
   state.wait([&] { return state.describe_wait(); });
   state.know();
   if (state.failure != nullptr) std::rethrow_exception(state.failure);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/distributed/call_record.h"
 #include "runtime/distributed/work.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
@@ -17,7 +18,7 @@ namespace kernbench::distributed {
 
 struct Group;
 
-struct Work::State {
+struct Work::State final : runtime::Activity {
   State(std::shared_ptr<runtime::Simulation> in,
         std::shared_ptr<const runtime::OperationUnderWay> under_way)
       : owner(std::move(in)),
@@ -43,11 +44,10 @@ struct Work::State {
   void release();
   // Records a poll that finds the work not done; may let simulated time advance.
   void poll();
+  std::string describe() const override { return description; }
+  std::vector<int> missing_ranks() const override;
   // Describes for reports what the waiting rank waits for.
   std::string describe_wait() const;
-  // The functions of a FiberLocal::Activity whose object is a Work::State.
-  static std::string describe(const void* state);
-  static std::vector<int> missing_ranks(const void* state);
   // Blocks the current fiber, or drives the engine, until the work is done.
   void wait(runtime::DescribeWait describe);
 
@@ -66,7 +66,7 @@ struct Work::State {
   bool is_message = false;     // false: a collective
   std::optional<int> peer;     // of a message: the rank that must call too; nullopt: any
   std::weak_ptr<Group> group;  // in which it was issued
-  runtime::FlightRecorder::Id flight = 0;
+  CallRecord record;
   Time polled_at{0};              // time of the last poll that found it not done
   std::uint64_t polled_turn = 0;  // scheduler turn of that poll
   Time issued{0};
