@@ -6,13 +6,13 @@
 
 namespace kernbench::distributed {
 
-CallRecord::CallRecord(runtime::Simulation& simulation, runtime::FlightEvent event,
+CallRecord::CallRecord(runtime::Simulation& simulation, const runtime::FlightEvent& event,
                        Describe describe)
-    : simulation_(&simulation), rank_(simulation.local().rank), function_(event.function) {
-  event.issued = simulation.now();
-  id_ = simulation.flight_recorder().issue(rank_, event);
-  simulation.local().last_call.set(function_.data(), event.location.file_name(),
-                                   event.location.line(), event.sequence);
+    : simulation_(&simulation), event_(event), rank_(simulation.local().rank) {
+  event_.issued = simulation.now();
+  id_ = simulation.flight_recorder().issue(rank_, event_);
+  simulation.local().last_call.set(event_.function.data(), event_.location.file_name(),
+                                   event_.location.line(), event_.sequence);
   log(describe, "issued");
 }
 
@@ -23,8 +23,9 @@ void CallRecord::started(Describe describe) const {
 
 void CallRecord::runs_by(const Communicator::RunsBy& by) const {
   if (by.algorithm.empty()) return;
-  simulation_->note_algorithm(
-      {.collective = function_, .algorithm = by.algorithm, .is_configured = by.is_configured});
+  simulation_->note_algorithm({.collective = event_.function,
+                               .algorithm = by.algorithm,
+                               .is_configured = by.is_configured});
   simulation_->flight_recorder().runs_by(rank_, id_, by.algorithm);
 }
 

@@ -24,7 +24,10 @@ class CallRecord {
 
   CallRecord() = default;
   // The current rank issues the call.
-  CallRecord(runtime::Simulation& simulation, runtime::FlightEvent event, Describe describe);
+  CallRecord(runtime::Simulation& simulation, const runtime::FlightEvent& event, Describe describe);
+
+  const runtime::FlightEvent& event() const { return event_; }
+  int rank() const { return rank_; }  // global
 
   // Without a description nothing is logged.
   void started(Describe describe = {}) const;
@@ -35,9 +38,9 @@ class CallRecord {
   void log(Describe describe, std::string_view what) const;
 
   runtime::Simulation* simulation_ = nullptr;
-  int rank_ = 0;  // global
+  runtime::FlightEvent event_ = {};
+  int rank_ = 0;
   runtime::FlightRecorder::Id id_ = 0;
-  std::string_view function_;
 };
 
 }  // namespace kernbench::distributed

@@ -263,14 +263,13 @@ class DistributedContext {
     int root = 0;  // group rank
     int size = 0;  // of the group
   };
+  struct Root {
+    std::optional<int> global;  // the global rank 0 if neither is given
+    std::optional<int> in_group;
+  };
   // Returns nullopt if the caller is no member.
   std::optional<ObjectCall> begin_objects(std::string_view function, const ProcessGroup& group,
-                                          Location location) const;
-  // As above, for a collective with a root, which is the global rank 0 if neither rank is given.
-  std::optional<ObjectCall> begin_objects(std::string_view function, const ProcessGroup& group,
-                                          const std::optional<int>& root,
-                                          const std::optional<int>& root_in_group,
-                                          Location location) const;
+                                          const std::optional<Root>& root, Location location) const;
   // Returns every member's object, by group rank, once all have called; members share one list.
   using Objects = std::shared_ptr<const std::vector<std::any>>;
   Objects exchange(const ObjectCall& call, std::any own);

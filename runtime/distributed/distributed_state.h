@@ -20,7 +20,6 @@
 #include "runtime/distributed/distributed.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/mailbox.h"
-#include "runtime/distributed/work_list.h"
 #include "runtime/distributed/work_state.h"
 #include "runtime/simulation/rendezvous.h"
 #include "runtime/simulation/simulation.h"
@@ -65,7 +64,7 @@ struct DistributedContext::State {
   bool is_registered(const ProcessGroup& group) const;
   Group* find(const ProcessGroup& group) const;  // nullptr: the caller is no member
   Group& registered(const ProcessGroup& group) const;
-  const Group* member_group(const ProcessGroup& group) const;
+  Group* member_group(const ProcessGroup& group) const;
   std::shared_ptr<Group> make_group(std::vector<int> ranks, std::string_view description);
   const std::shared_ptr<Group>& register_group(std::vector<int> ranks,
                                                std::string_view description);
@@ -108,7 +107,6 @@ struct DistributedContext::State {
   std::optional<CollectiveCall> begin(std::string_view function, CollectiveKind kind,
                                       const CollectiveOptions& options, Location location) const;
   void note_tensor(CollectiveCall& call) const;
-  void check_tensors_are_free(const CollectiveCall& call) const;
   CallRecord arrive(CollectiveCall& call);
   Work issue(CollectiveCall call);
   struct Issued;
@@ -119,7 +117,15 @@ struct DistributedContext::State {
 
   // Operations beside their rank (works.cpp)
 
-  std::shared_ptr<Work::State> make_work(std::string description,
+  // A rank's works, in the order of issue, that the rank does not know to be done, or that failed
+  // and were not waited for.  Some may be settled already.
+  struct Works {
+    std::vector<std::shared_ptr<Work::State>> all = {};
+    std::size_t forget_at = 0;  // number of works at which settled ones are erased
+    std::shared_ptr<runtime::Timeline> timeline = std::make_shared<runtime::Timeline>();
+  };
+  std::shared_ptr<Work::State> make_work(const CallRecord& record, Group& group,
+                                         std::string description,
                                          std::shared_ptr<runtime::Timeline> stream);
   void start(const std::shared_ptr<Work::State>& work, std::function<void()> body) const;
   void wait_for_works();
@@ -135,10 +141,8 @@ struct DistributedContext::State {
             std::shared_ptr<std::any> objects = nullptr);
   Message message_of(const Group& group, const MessageCall& wanted) const;
   void check_peer_can_call(const Message& message) const;
-  Tensor tensor_of(const Message& message, const Tensor& x) const;
   void prepare(std::vector<MessageCall>& calls, const std::vector<P2POp>& ops) const;
   void deliver(Group& group, const Message& later, const Message& earlier);
-  void move(Communicator& communicator, const Message& send, const Message& receive) const;
 
   RuntimeContext& torch;
   const std::shared_ptr<runtime::Simulation> simulation;
@@ -156,7 +160,7 @@ struct DistributedContext::State {
   // By ranks, and by global rank: how many groups of these ranks it has received.
   std::map<std::vector<int>, std::map<int, std::uint64_t>> local_groups;
   runtime::Meetings<std::any> object_meetings;
-  std::map<int, WorkList> works;   // by global rank
+  std::map<int, Works> works;      // by global rank
   std::uint64_t issued_count = 0;  // operations issued with async_op, and messages
   bool initialized_for_all = false;
   std::set<int> initialized_ranks;   // those that called init_process_group() themselves

@@ -32,7 +32,7 @@ Group* DistributedContext::State::find(const ProcessGroup& group) const {
 
 // As find(), but throws for a group that has been destroyed, instead of treating the caller as a
 // non-member.
-const Group* DistributedContext::State::member_group(const ProcessGroup& group) const {
+Group* DistributedContext::State::member_group(const ProcessGroup& group) const {
   if (!group.is_non_member()) registered(group);
   return find(group);
 }

@@ -46,6 +46,19 @@ void check_one_device(const CollectiveCall& call) {
   }
 }
 
+// Throws CollectiveError KB-G003 if an operation under way forbids the call (data_under_way.h).
+void check_tensors_are_free(const CollectiveCall& call) {
+  const runtime::Timeline* const stream = call.group->timeline(call.rank).get();
+  const auto what = [&] { return describe_in_group(call); };
+  const runtime::Touch touch = changes(call) ? runtime::Touch::writes : runtime::Touch::reads;
+  for (const Tensor& tensor : tensors_of(call.takes)) {
+    runtime::check_may_touch(tensor, touch, what, stream);
+  }
+  for (const Tensor& tensor : tensors_of(call.gives)) {
+    runtime::check_may_touch(tensor, runtime::Touch::reads, what, stream);
+  }
+}
+
 // Ends a run in which a rank keeps calling although each call fails because others have left or an
 // earlier call was refused: it will never wait for anything.
 void stop_if_endless(runtime::Simulation& simulation, const Group& group, int rank) {
@@ -90,8 +103,7 @@ Group* DistributedContext::State::group_of_caller(std::string_view function,
                                       "ranks",
                                       local().rank, callers));
   }
-  if (!group.is_default() && !group.is_non_member()) registered(group);
-  Group* const found = find(group);
+  Group* const found = member_group(group);
   if (found != nullptr) return found;
   fmt::print(stderr,
              "kernbench: warning: Running {} on global rank {} which does not belong to the given "
@@ -131,21 +143,8 @@ void DistributedContext::State::note_tensor(CollectiveCall& call) const {
   const auto own = works.find(local().rank);
   const bool will_be_summed =
       own != works.end() &&
-      std::ranges::any_of(own->second.all(), [&](const auto& work) { return work->will_write(x); });
+      std::ranges::any_of(own->second.all, [&](const auto& work) { return work->will_write(x); });
   if (will_be_summed) call.placement = summed(call.placement);
-}
-
-// Throws CollectiveError KB-G003 if an operation under way forbids the call (data_under_way.h).
-void DistributedContext::State::check_tensors_are_free(const CollectiveCall& call) const {
-  const runtime::Timeline* const stream = call.group->timeline(call.rank).get();
-  const auto what = [&] { return describe_in_group(call); };
-  const runtime::Touch touch = changes(call) ? runtime::Touch::writes : runtime::Touch::reads;
-  for (const Tensor& tensor : tensors_of(call.takes)) {
-    runtime::check_may_touch(tensor, touch, what, stream);
-  }
-  for (const Tensor& tensor : tensors_of(call.gives)) {
-    runtime::check_may_touch(tensor, runtime::Touch::reads, what, stream);
-  }
 }
 
 // The call is recorded, and compared with those of the other ranks.
@@ -198,11 +197,8 @@ Work DistributedContext::State::issue(CollectiveCall call) {
 
 Work DistributedContext::State::run_beside(Issued issued) {
   const CollectiveCall& call = issued.call;
-  const std::shared_ptr<Work::State> work =
-      make_work(describe_in_group(call), call.group->timeline(call.rank));
-  work->sequence = call.sequence();
-  work->record = issued.record;
-  work->group = issued.group;
+  const std::shared_ptr<Work::State> work = make_work(
+      issued.record, *call.group, describe_in_group(call), call.group->timeline(call.rank));
   std::vector<Tensor> written = tensors_of(call.takes);
   const bool is_written = changes(call);
   for (const Tensor& tensor : tensors_of(call.gives)) work->keep(tensor, false);

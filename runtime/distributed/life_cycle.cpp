@@ -254,8 +254,8 @@ void DistributedContext::State::run_abandoned() {
 // Resets the groups for the next run: their calls are counted anew.
 void DistributedContext::State::begin_anew() {
   for (const auto& [rank, own] : works) {
-    for (const std::shared_ptr<Work::State>& work : own.all()) work->release();
-    own.timeline()->know(issued_count);
+    for (const std::shared_ptr<Work::State>& work : own.all) work->release();
+    own.timeline->know(issued_count);
   }
   works.clear();
   object_meetings.clear();

@@ -18,23 +18,14 @@ void throw_other_type(std::string_view function) {
 }
 
 std::optional<DistributedContext::ObjectCall> DistributedContext::begin_objects(
-    std::string_view function, const ProcessGroup& group, Location location) const {
+    std::string_view function, const ProcessGroup& group, const std::optional<Root>& root,
+    Location location) const {
   auto call = state_->begin(function, CollectiveKind::objects, {.group = group}, location);
   if (!call) return std::nullopt;
-  const int rank = call->rank;
-  const int size = call->group->size();
+  if (root) state_->set_root_or_first(*call, root->global, root->in_group);
+  const auto kept = std::make_shared<CollectiveCall>(std::move(*call));
   return ObjectCall{
-      .call = std::make_shared<CollectiveCall>(std::move(*call)), .rank = rank, .size = size};
-}
-
-std::optional<DistributedContext::ObjectCall> DistributedContext::begin_objects(
-    std::string_view function, const ProcessGroup& group, const std::optional<int>& root,
-    const std::optional<int>& root_in_group, Location location) const {
-  auto begun = begin_objects(function, group, location);
-  if (!begun) return std::nullopt;
-  state_->set_root_or_first(*begun->call, root, root_in_group);
-  begun->root = begun->call->root;
-  return begun;
+      .call = kept, .rank = kept->rank, .root = kept->root, .size = kept->group->size()};
 }
 
 DistributedContext::Objects DistributedContext::exchange(const ObjectCall& call, std::any own) {

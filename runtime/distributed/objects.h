@@ -25,7 +25,7 @@ template <class T>
 void DistributedContext::all_gather_object(std::vector<T>& objects,
                                            const std::type_identity_t<T>& object,
                                            const ProcessGroup& group, Location location) {
-  const auto call = begin_objects("all_gather_object", group, location);
+  const auto call = begin_objects("all_gather_object", group, std::nullopt, location);
   if (!call) return;
   const Objects all = exchange(*call, T(object));
   objects.clear();
@@ -36,7 +36,8 @@ template <class T>
 void DistributedContext::gather_object(const T& object, std::vector<T>* objects,
                                        const DestinationOptions& options, Location location) {
   const auto call =
-      begin_objects("gather_object", options.group, options.dst, options.group_dst, location);
+      begin_objects("gather_object", options.group,
+                    Root{.global = options.dst, .in_group = options.group_dst}, location);
   if (!call) return;
   if (call->rank == call->root && objects == nullptr) {
     wrong_argument("Argument ``object_gather_list`` must be specified on destination rank.");
@@ -54,8 +55,9 @@ void DistributedContext::gather_object(const T& object, std::vector<T>* objects,
 template <class T>
 void DistributedContext::broadcast_object_list(std::vector<T>& objects,
                                                const SourceOptions& options, Location location) {
-  const auto call = begin_objects("broadcast_object_list", options.group, options.src,
-                                  options.group_src, location);
+  const auto call =
+      begin_objects("broadcast_object_list", options.group,
+                    Root{.global = options.src, .in_group = options.group_src}, location);
   if (!call) return;
   const Objects all = exchange(*call, call->rank == call->root ? objects : std::vector<T>{});
   objects = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call->root)),
@@ -66,7 +68,8 @@ template <class T>
 void DistributedContext::scatter_object_list(std::vector<T>& output, const std::vector<T>* input,
                                              const SourceOptions& options, Location location) {
   const auto call =
-      begin_objects("scatter_object_list", options.group, options.src, options.group_src, location);
+      begin_objects("scatter_object_list", options.group,
+                    Root{.global = options.src, .in_group = options.group_src}, location);
   if (!call) return;
   const bool is_root = call->rank == call->root;
   if (is_root && (input == nullptr || static_cast<int>(input->size()) != call->size)) {

@@ -21,6 +21,40 @@ namespace {
                            "the current process.");
 }
 
+// Returns the tensor that a message reads or writes.  A rank that blocks in send() cannot write to
+// the tensor meanwhile, so the tensor itself is used; an isend() uses a snapshot of its present
+// values.
+Tensor tensor_of(const Message& message, const Tensor& x) {
+  runtime::check_may_touch(x, message.is_send ? runtime::Touch::reads : runtime::Touch::writes,
+                           [&] { return describe(message); });
+  return message.is_send && message.event.is_async ? runtime::snapshot_of(x) : x;
+}
+
+void move(runtime::Simulation& simulation, Communicator& communicator, const Message& send,
+          const Message& receive) {
+  const Tensor& from = send.block.tensor;
+  const Tensor& to = receive.block.tensor;
+  if (from.dtype() != to.dtype() || send.block.count > receive.block.count) {
+    throw CollectiveMismatchError(
+        "KB-C022", fmt::format("rank {} sends {} elements of {} to rank {}, which receives at most "
+                               "{} of {}\n  rank {}: {}\n  rank {}: {}",
+                               send.own, send.block.count, torch_name_of(from.dtype()), receive.own,
+                               receive.block.count, torch_name_of(to.dtype()), send.own,
+                               describe(send), receive.own, describe(receive)));
+  }
+  const Communicator::RunsBy by = communicator.runs_by({.kind = CollectiveKind::all_to_all});
+  if (!by.algorithm.empty()) {
+    simulation.note_algorithm(
+        {.collective = "send", .algorithm = by.algorithm, .is_configured = by.is_configured});
+  }
+  const std::uint64_t operation = simulation.next_operation();
+  simulation.begin(operation);
+  const runtime::CollectiveUnderWay at_sender(simulation.activity(), from.device());
+  const runtime::CollectiveUnderWay at_receiver(simulation.activity(), to.device());
+  communicator.transfer(operation, send.block,
+                        {.tensor = to, .first = receive.block.first, .count = send.block.count});
+}
+
 }  // namespace
 
 // Outside of spawn() no other rank exists, unless a single driver acts for all of them.
@@ -52,15 +86,6 @@ Message DistributedContext::State::message_of(const Group& group, const MessageC
   return message;
 }
 
-// Returns the tensor that a message reads or writes.  A rank that blocks in send() cannot write to
-// the tensor meanwhile, so the tensor itself is used; an isend() uses a snapshot of its present
-// values.
-Tensor DistributedContext::State::tensor_of(const Message& message, const Tensor& x) const {
-  runtime::check_may_touch(x, message.is_send ? runtime::Touch::reads : runtime::Touch::writes,
-                           [&] { return describe(message); });
-  return message.is_send && message.event.is_async ? runtime::snapshot_of(x) : x;
-}
-
 // Sends and receives meet in the group's mailbox.
 Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
                                      std::shared_ptr<std::any> objects) {
@@ -78,11 +103,8 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
   }
   message.objects = std::move(objects);
   const auto describe_it = [&] { return describe(message); };
-  message.work = make_work(describe_it(), std::make_shared<runtime::Timeline>());
-  message.work->record = CallRecord(*simulation, message.event, describe_it);
-  message.work->is_message = true;
-  if (message.event.peer >= 0) message.work->peer = message.event.peer;
-  message.work->group = group->weak_from_this();
+  message.work = make_work(CallRecord(*simulation, message.event, describe_it), *group,
+                           describe_it(), std::make_shared<runtime::Timeline>());
   // A send that carries a snapshot does not keep x in use: later writes to x cannot change it.
   if (has_tensor && message.block.tensor.storage() == x.storage()) {
     message.work->keep(x, !wanted.is_send);
@@ -112,7 +134,7 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
         [this, communicator = communicator_of(group), send, receive, earlier = earlier.work] {
           std::exception_ptr failure;
           try {
-            move(*communicator, send, receive);
+            move(*simulation, *communicator, send, receive);
           } catch (const Error&) {
             failure = std::current_exception();
           }
@@ -120,31 +142,6 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
           earlier->finish(failure);
           if (failure != nullptr) std::rethrow_exception(failure);
         });
-}
-
-void DistributedContext::State::move(Communicator& communicator, const Message& send,
-                                     const Message& receive) const {
-  const Tensor& from = send.block.tensor;
-  const Tensor& to = receive.block.tensor;
-  if (from.dtype() != to.dtype() || send.block.count > receive.block.count) {
-    throw CollectiveMismatchError(
-        "KB-C022", fmt::format("rank {} sends {} elements of {} to rank {}, which receives at most "
-                               "{} of {}\n  rank {}: {}\n  rank {}: {}",
-                               send.own, send.block.count, torch_name_of(from.dtype()), receive.own,
-                               receive.block.count, torch_name_of(to.dtype()), send.own,
-                               describe(send), receive.own, describe(receive)));
-  }
-  const Communicator::RunsBy by = communicator.runs_by({.kind = CollectiveKind::all_to_all});
-  if (!by.algorithm.empty()) {
-    simulation->note_algorithm(
-        {.collective = "send", .algorithm = by.algorithm, .is_configured = by.is_configured});
-  }
-  const std::uint64_t operation = simulation->next_operation();
-  simulation->begin(operation);
-  const runtime::CollectiveUnderWay at_sender(simulation->activity(), from.device());
-  const runtime::CollectiveUnderWay at_receiver(simulation->activity(), to.device());
-  communicator.transfer(operation, send.block,
-                        {.tensor = to, .first = receive.block.first, .count = send.block.count});
 }
 
 Work DistributedContext::isend(const Tensor& x, int dst, const SendOptions& options,

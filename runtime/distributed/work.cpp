@@ -42,8 +42,9 @@ void Work::State::finish(std::exception_ptr how) {
   is_waited_for = is_waited_for || (is_read && failure == nullptr);
   if (failure == nullptr && !simulation.has_failed()) {  // and is not just unwound
     record.completed();
-    simulation.log(runtime::LogTopic::distributed,
-                   [&] { return fmt::format("{} completed (rank {})", description, rank); });
+    simulation.log(runtime::LogTopic::distributed, [&] {
+      return fmt::format("{} completed (rank {})", description, record.rank());
+    });
   }
   release();
   done.notify_all();
@@ -56,17 +57,19 @@ void Work::State::release() {
 }
 
 std::vector<int> Work::State::missing_ranks() const {
-  if (is_message) return peer ? std::vector{*peer} : std::vector<int>();
+  if (peer() >= 0) return {peer()};
+  const std::int64_t sequence = record.event().sequence;
   const std::shared_ptr<Group> in = group.lock();
-  return in == nullptr ? std::vector<int>() : in->ledger.missing(sequence);
+  if (sequence < 0 || in == nullptr) return {};  // a message from any rank
+  return in->ledger.missing(static_cast<std::uint64_t>(sequence));
 }
 
 std::string Work::State::describe_wait() const {
   std::string text = "the Work of " + description;
   const std::shared_ptr<Group> in = group.lock();
-  if (!peer || in == nullptr) return text;
-  const std::string_view absence = in->ledger.absence_of(*in->rank_of(*peer));
-  if (!absence.empty()) text += fmt::format(" (rank {} {})", *peer, absence);
+  if (peer() < 0 || in == nullptr) return text;
+  const std::string_view absence = in->ledger.absence_of(*in->rank_of(peer()));
+  if (!absence.empty()) text += fmt::format(" (rank {} {})", peer(), absence);
   return text;
 }
 
@@ -97,7 +100,7 @@ void Work::State::poll() {
   throw DeadlockError(
       "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "
                              "and nothing completes it meanwhile; call wait()",
-                             rank, kMostStalls, to_string(simulation.now()), description));
+                             record.rank(), kMostStalls, to_string(simulation.now()), description));
 }
 
 bool Work::State::is_settled() const {
@@ -116,9 +119,10 @@ Work::State& Work::checked() const {
 bool Work::wait(std::optional<std::chrono::milliseconds>) const {
   State& state = checked();
   runtime::FiberLocal& local = state.simulation.local();
-  if (local.kind == runtime::FiberLocal::Kind::rank && local.rank != state.rank) {
-    throw CollectiveError("KB-C010", fmt::format("rank {} waits for the Work of rank {}: {}",
-                                                 local.rank, state.rank, state.description));
+  if (local.kind == runtime::FiberLocal::Kind::rank && local.rank != state.record.rank()) {
+    throw CollectiveError("KB-C010",
+                          fmt::format("rank {} waits for the Work of rank {}: {}", local.rank,
+                                      state.record.rank(), state.description));
   }
   state.is_waited_for = true;
   struct Waiting {
@@ -156,10 +160,10 @@ int Work::source_rank() const {
   return checked().source_rank;
 }
 std::uint64_t Work::get_sequence_number() const {
-  return checked().sequence;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(checked().record.event().sequence, 0));
 }
 Time Work::get_duration() const {
-  return checked().is_done ? state_->ended - state_->issued : Time{0};
+  return checked().is_done ? state_->ended - state_->record.event().issued : Time{0};
 }
 
 }  // namespace kernbench::distributed

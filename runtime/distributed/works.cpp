@@ -13,50 +13,38 @@ namespace kernbench::distributed {
 
 using runtime::FiberLocal;
 
+namespace {
+
 // A work that is done implies that all works before it on its stream are done.
-void WorkList::forget_what_is_settled() {
+void forget_what_is_settled(std::vector<std::shared_ptr<Work::State>>& works) {
   std::set<const runtime::Timeline*> later;  // never iterated
-  for (std::shared_ptr<Work::State>& work : std::views::reverse(works_)) {
+  for (std::shared_ptr<Work::State>& work : std::views::reverse(works)) {
     const bool is_last = later.insert(work->operation->stream.get()).second;
     const bool is_covered = !is_last && work->is_done && work->failure == nullptr;
     if (is_covered || work->is_settled()) work.reset();
   }
-  std::erase(works_, nullptr);
+  std::erase(works, nullptr);
 }
 
-WorkList::WorkList() : timeline_(std::make_shared<runtime::Timeline>()) {}
-
-void WorkList::add(std::shared_ptr<Work::State> work) {
-  constexpr std::size_t kLeast = 16;
-  if (works_.size() >= forget_at_) {
-    forget_what_is_settled();
-    forget_at_ = std::max(kLeast, 2 * works_.size());
-  }
-  works_.push_back(std::move(work));
-}
-
-std::shared_ptr<Work::State> WorkList::take_last() {
-  while (!works_.empty()) {
-    std::shared_ptr<Work::State> last = std::move(works_.back());
-    works_.pop_back();
-    if (!last->is_settled()) return last;
-  }
-  return nullptr;
-}
+}  // namespace
 
 // Operations with the same `stream` end in the order of their issue.
 std::shared_ptr<Work::State> DistributedContext::State::make_work(
-    std::string description, std::shared_ptr<runtime::Timeline> stream) {
-  WorkList& own = works[local().rank];
-  auto work = std::make_shared<Work::State>(
-      simulation, std::make_shared<runtime::OperationUnderWay>(
-                      runtime::OperationUnderWay{.description = std::move(description),
-                                                 .number = ++issued_count,
-                                                 .stream = std::move(stream),
-                                                 .rank = own.timeline()}));
-  work->rank = local().rank;
-  own.add(work);
-  return work;
+    const CallRecord& record, Group& group, std::string description,
+    std::shared_ptr<runtime::Timeline> stream) {
+  constexpr std::size_t kLeast = 16;
+  Works& own = works[local().rank];
+  if (own.all.size() >= own.forget_at) {
+    forget_what_is_settled(own.all);
+    own.forget_at = std::max(kLeast, 2 * own.all.size());
+  }
+  const auto operation = std::make_shared<runtime::OperationUnderWay>(
+      runtime::OperationUnderWay{.description = std::move(description),
+                                 .number = ++issued_count,
+                                 .stream = std::move(stream),
+                                 .rank = own.timeline});
+  auto work = std::make_shared<Work::State>(simulation, record, operation, group.weak_from_this());
+  return own.all.emplace_back(std::move(work));
 }
 
 // Runs `body` on a fiber of its own, which acts for the rank.
@@ -77,14 +65,14 @@ void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
 
 // Waits for all works of the caller, whether they succeed or fail.
 void DistributedContext::State::wait_for_works() {
-  for (const auto& work : std::vector(works[local().rank].all())) {
+  for (const auto& work : std::vector(works[local().rank].all)) {
     work->wait([&] { return work->describe_wait(); });
   }
   know_all_done(local().rank);
 }
 
 void DistributedContext::State::know_all_done(int rank) {
-  works[rank].timeline()->know(issued_count);
+  works[rank].timeline->know(issued_count);
 }
 
 // A rank may return before its works are done.  They run to their end, as torch's do, but the rank
@@ -93,7 +81,10 @@ void DistributedContext::State::rank_ends() {
   constexpr int kMostWarnings = 5;
   const int rank = local().rank;
   int left = 0;
-  while (const std::shared_ptr<Work::State> work = works[rank].take_last()) {
+  for (auto& all = works[rank].all; !all.empty();) {
+    const std::shared_ptr<Work::State> work = std::move(all.back());
+    all.pop_back();
+    if (work->is_settled()) continue;
     work->wait([&] { return work->describe_wait(); });
     work->know();
     if (work->is_waited_for) continue;
@@ -112,7 +103,7 @@ void DistributedContext::State::rank_ends() {
 
 std::exception_ptr DistributedContext::State::unnoticed_failure() const {
   for (const auto& [rank, own] : works) {
-    for (const std::shared_ptr<Work::State>& work : own.all()) {
+    for (const std::shared_ptr<Work::State>& work : own.all) {
       if (work->failure != nullptr && !work->is_waited_for) return work->failure;
     }
   }
