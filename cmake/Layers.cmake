@@ -79,3 +79,9 @@ function(kernbench_room_target room layer uses)
   kernbench_group(${name} ${ARGN})
   target_sources(kernbench_${layer} PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()
+
+# What test/tidy reads.
+function(kernbench_write_rooms)
+  get_property(rooms GLOBAL PROPERTY kernbench_rooms)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rooms.txt CONTENT "${rooms}")
+endfunction()

@@ -4,6 +4,8 @@
 
 #include "benches/bench/inputs.h"
 #include "benches/collectives/collective_run.h"
+#include "benches/evaluation/ccl_theory.h"
+#include "ccl/algorithms/intercube_allreduce.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -64,6 +66,10 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
   KB_CHECK(row.critical >= row.lower_bound, "{} elements on {} took {}, less than the bound of {}",
            wanted.n_elem, wanted.topology, to_string(row.critical), to_string(row.lower_bound));
   point.check(row.wrong == 0);
+  std::optional<Time> theory;
+  if (row.algorithm == ccl::kIntercubeAllReduce.name) {
+    theory = intercube_on_links(topology, config.root(), row.bytes);
+  }
   return Row()
       .set("topology", wanted.topology)
       .set("algorithm", row.algorithm)
@@ -74,6 +80,7 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
       .set("root", name_of(wanted.root))
       .set("crit_ns", to_ns(row.critical))
       .set("time_ns", to_ns(row.time))
+      .set("theory_ns", theory ? std::optional(to_ns(*theory)) : std::nullopt)
       .set("lower_bound_ns", to_ns(row.lower_bound))
       .set("wrong", row.wrong);
 }

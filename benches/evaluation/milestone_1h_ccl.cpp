@@ -5,9 +5,9 @@
 
 #include "benches/bench/bench.h"
 #include "benches/bench/inputs.h"
+#include "benches/evaluation/ccl_charts.h"
 #include "benches/evaluation/ccl_evaluation.h"
-#include "benches/evaluation/ccl_figures.h"
-#include "benches/evaluation/figure_artifacts.h"
+#include "benches/figure/figure_artifacts.h"
 #include "benches/figure/topology_diagram.h"
 
 namespace kernbench::benches {
@@ -22,13 +22,13 @@ double microseconds_in(const Row& row, std::string_view column) {
 
 void add_figures(Bench& bench, const CclEvaluation& results) {
   FigureArtifacts figures(bench);
+  figures.add("latency", latency_chart(results.latency));
+  figures.add("buffer_kinds", buffer_kind_chart(results.buffer_kinds));
+  figures.add("model_vs_fsim", fsim_chart(results.latency, shipped_fsim_reference()));
   for (const std::string_view topology : kEvaluatedTopologies) {
-    figures.add(fmt::format("latency_{}", topology), latency_figure(results.latency, topology));
     figures.add(fmt::format("topology_{}", topology),
                 figure::topology_diagram(load_topology(std::string(topology))));
   }
-  figures.add("buffer_kinds", buffer_kind_figure(results.buffer_kinds));
-  figures.add("model_vs_fsim", fsim_figure(results.latency, shipped_fsim_reference()));
 }
 
 // A column per topology.

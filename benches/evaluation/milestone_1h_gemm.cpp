@@ -10,10 +10,10 @@
 
 #include "benches/bench/bench.h"
 #include "benches/bench/cell.h"
-#include "benches/evaluation/figure_artifacts.h"
+#include "benches/evaluation/gemm_charts.h"
 #include "benches/evaluation/gemm_evaluation.h"
-#include "benches/evaluation/gemm_figures.h"
 #include "benches/evaluation/saved_rows.h"
+#include "benches/figure/figure_artifacts.h"
 
 namespace kernbench::benches {
 
@@ -48,25 +48,29 @@ std::vector<Row> computed_rows(Bench& bench) {
   return evaluate_gemm(bench, gemm_shapes(families), on);
 }
 
-bool has(std::span<const Row> rows, GemmFamily family) {
-  return std::ranges::any_of(
-      rows, [&](const Row& row) { return text_in(row, "family") == name_of(family); });
+// True if a row, of this family if one is named, has something to draw: a value above zero.
+bool has(std::span<const Row> rows, std::string_view column, std::string_view family = {}) {
+  return std::ranges::any_of(rows, [&](const Row& row) {
+    const bool is_wanted = family.empty() || text_in(row, "family") == family;
+    return is_wanted && number_or_null(row, column).value_or(0) > 0;
+  });
 }
 
-// Adds the figures for which there are rows.
 void add_figures(Bench& bench, std::span<const Row> rows) {
   const Topology& topology = bench.topology();
   FigureArtifacts figures(bench);
-  figures.add("measured_vs_theoretical", agreement_figure(rows, topology));
-  if (has(rows, GemmFamily::square)) {
-    figures.add("utilization_square", square_utilization_figure(rows, topology));
+  if (has(rows, "theoretical_ns")) {
+    figures.add("measured_vs_theoretical", agreement_chart(rows, topology));
+  }
+  if (has(rows, "utilization", name_of(GemmFamily::square))) {
+    figures.add("utilization_square", square_utilization_chart(rows, topology));
   }
   for (const std::int64_t tokens : kTokenCounts) {
-    if (!has(rows, GemmFamily::projection)) break;
+    if (!has(rows, "utilization", name_of(GemmFamily::projection))) break;
     figures.add(fmt::format("utilization_projections_{}_tokens", tokens),
-                projection_figure(rows, topology, tokens));
+                projection_chart(rows, topology, tokens));
   }
-  figures.add("roofline", roofline_figure(rows, topology));
+  if (has(rows, "tflops")) figures.add("roofline", roofline_chart(rows, topology));
 }
 
 void print_table(Bench& bench, std::span<const Row> rows) {

@@ -11,7 +11,7 @@
 #include "benches/bench/row_cells.h"
 #include "benches/bench/split_list.h"
 #include "benches/bench/sweep.h"
-#include "benches/evaluation/figure_artifacts.h"
+#include "benches/figure/figure_artifacts.h"
 #include "benches/operators/case_check.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/measurement.h"
@@ -143,12 +143,13 @@ void show_times(Bench& bench, const Request& request, DType dtype, FigureArtifac
     const std::string title =
         fmt::format("{}, {}, {}", request.operator_case.name(), name_of(dtype), name_of(direction));
     bench.print(perf_table(title, rows, providers));
-    bench.add_artifact(
-        file_of(request, dtype, direction, request.plot ? "speedup.csv" : "perf.csv"),
-        to_csv(rows));
-    if (!request.plot) continue;
-    figures.add(file_of(request, dtype, direction, "speedup"),
-                speed_up_figure(title, tokens_text(bench.topology()), rows, providers));
+    const std::string what = request.plot ? "speedup" : "perf";
+    const std::string stem = file_of(request, dtype, direction, what);
+    bench.add_artifact(stem + ".csv", to_csv(rows));
+    if (!request.plot || providers.size() < 2) continue;
+    figures.add(stem, speed_up_chart(title, tokens_text(bench.topology()),
+                                     std::filesystem::path(stem + ".csv").filename().string(), rows,
+                                     providers));
   }
 }
 

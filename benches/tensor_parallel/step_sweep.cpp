@@ -8,9 +8,9 @@
 #include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/sweep.h"
-#include "benches/evaluation/figure_artifacts.h"
+#include "benches/figure/figure_artifacts.h"
+#include "benches/tensor_parallel/step_charts.h"
 #include "benches/tensor_parallel/step_check.h"
-#include "benches/tensor_parallel/step_figures.h"
 #include "benches/tensor_parallel/step_result.h"
 #include "benches/tensor_parallel/step_table.h"
 #include "sim_engine/base/error.h"
@@ -135,8 +135,8 @@ void add_artifacts(Bench& bench, const std::string& what, const StepRows& rows) 
   bench.add_artifact("steps.csv", to_csv(rows.steps));
   bench.add_artifact("collectives.csv", to_csv(rows.collectives));
   FigureArtifacts figures(bench);
-  figures.add("strong_scaling", strong_scaling_figure(rows.steps, what));
-  figures.add("step_time", step_time_figure(rows.steps, what));
+  figures.add("strong_scaling", strong_scaling_chart(rows.steps, what));
+  figures.add("step_time", step_time_chart(rows.steps, what));
 }
 
 }  // namespace

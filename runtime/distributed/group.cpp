@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/distributed/process_group.h"
+#include "runtime/tensor/data_under_way.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/distributed/distributed_state.h"
+#include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/misuse.h"
 
 namespace kernbench::distributed {

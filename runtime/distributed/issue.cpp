@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/in_collective.h"
@@ -184,14 +185,15 @@ Work DistributedContext::State::issue(CollectiveCall call) {
   check_tensors_are_free(call);
   const CallRecord record = arrive(call);
   Group& group = *call.group;
+  const int rank = call.rank;
   Issued issued{.call = std::move(call),
                 .record = record,
                 .group = group.shared_from_this(),
                 .communicator = communicator_of(group),
-                .previous = group.last_work(call.rank)};
+                .previous = group.last_work(rank)};
   if (issued.call.event.is_async) return run_beside(std::move(issued));
   run(issued);
-  group.timeline(issued.call.rank)->know(issued_count);  // run() waited for the calls before it
+  group.timeline(rank)->know(issued_count);  // run() waited for the calls before it
   return {};
 }
 

@@ -85,7 +85,8 @@ TEST_CASE("with --plot there are figures of batch 1, with --profile traces", "[o
       my_bench(folder, {"--case", "fused_swiglu", "--plot", "--profile", "--save-path", "results"});
   REQUIRE(result.exit_code == 0);
   const std::string stem = "results/fused_swiglu/bf16/fused_swiglu-bf16-fwd-speedup";
-  CHECK_THAT(folder.read(stem + ".svg"), Contains("Geometric mean: Compiled "));
+  CHECK_THAT(folder.read(stem + ".gp"), Contains("Geometric mean: Compiled ") &&
+                                            Contains("csv = 'fused_swiglu-bf16-fwd-speedup.csv'"));
   CHECK_THAT(folder.read(stem + ".csv"), StartsWith("dim,batch_size,seq_len,Naive (us),"));
   CHECK_FALSE(std::filesystem::exists(
       folder.path("results/fused_swiglu/bf16/fused_swiglu-bf16-fwd-perf.csv")));

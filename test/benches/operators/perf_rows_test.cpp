@@ -6,6 +6,7 @@
 
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
+#include "test/benches/figure/drawn.h"
 
 namespace kernbench::test::perf_rows_test {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using namespace benches::operators;
 using benches::Row;
 using Catch::Contains;
+using Catch::StartsWith;
 
 const std::vector<ProviderInfo> kProviders = {
     naive(), compiled(), fused(nullptr, nullptr), {"compiled_fused", "Compiled Fused", {}}};
@@ -102,7 +104,8 @@ TEST_CASE("where nothing takes time there is no speed-up and no share", "[perf_r
   CHECK_THAT(perf_table("nothing", rows, two),
              Contains("       0.000          0.000        -      0.000              -") &&
                  Contains("over Naive: Compiled -\n") && !Contains("nan"));
-  CHECK_THAT(speed_up_figure("nothing", "", rows, two), !Contains("nan"));
+  CHECK(speed_up_chart("nothing", "", "a.csv", rows, two).note ==
+        "Geometric mean: Compiled -. Times include launches.");
 }
 
 TEST_CASE("the table has the rows' figures, and the means below", "[perf_rows]") {
@@ -158,12 +161,29 @@ TEST_CASE("a provider that is faster than the roofline is named", "[perf_rows]")
              Contains("# Fused: 1 of 1 sizes take less time in kernels than the roofline"));
 }
 
-TEST_CASE("the figure has a line for each provider and dim, and the means", "[perf_rows]") {
+TEST_CASE("the chart has a curve for each provider and dim, and the means", "[perf_rows][figure]") {
   const std::vector<Row> rows = {row_of(1024), row_of(2048, 4)};
-  const std::string svg = speed_up_figure("rms, bf16, fwd", "somewhere", rows, kProviders);
-  for (const char* text : {"rms, bf16, fwd: speed-up over Naive", "somewhere", "Fused, dim 64",
-                           "Compiled Fused, dim 64", "Geometric mean: Compiled 2.00, Fused 8.00"}) {
-    CHECK_THAT(svg, Contains(text));
+  const auto chart = speed_up_chart("rms, bf16, fwd", "somewhere", "a.csv", rows, kProviders);
+  CHECK_THAT(chart.note, StartsWith("Geometric mean: Compiled 2.00, Fused 8.00"));
+  const std::string svg = drawn(chart, rows);
+  if (svg.empty()) return;
+  for (const char* text :
+       {"rms, bf16, fwd: speed-up over Naive", "somewhere", "speed-up over Naive",
+        "sequence length (tokens), batch 1", "1 Ki", "2 Ki", "Compiled, dim 64", "Fused, dim 64",
+        "Compiled Fused, dim 64", "Naive"}) {
+    INFO(text);
+    CHECK(count_drawn(svg, text) == 1);
+  }
+}
+
+// Compiled and Compiled Fused have the same curve here.
+TEST_CASE("a curve under another one is wider, so that both are seen", "[perf_rows][figure]") {
+  const std::vector<Row> rows = {row_of(1024), row_of(2048, 4)};
+  const std::string svg = drawn(speed_up_chart("rms", "", "a.csv", rows, kProviders), rows);
+  if (svg.empty()) return;
+  for (const char* width :
+       {"stroke-width=\"12.50\"", "stroke-width=\"7.50\"", "stroke-width=\"2.50\""}) {
+    CHECK_THAT(svg, Contains(width));
   }
 }
 

@@ -151,9 +151,9 @@ TEST_CASE("a run with a folder leaves tables and figures there", "[cli][tensor_p
   CHECK(steps.starts_with("table,tp,pes,sip_pes,forward_ns,"));
   CHECK(
       folder.read("out/collectives.csv").starts_with("table,tp,collective,algorithm,size_bytes,"));
-  CHECK_THAT(folder.read("out/strong_scaling.svg"),
+  CHECK_THAT(folder.read("out/strong_scaling.gp"),
              Contains("strong scaling") && Contains("2 of the 128 PEs of each SIP"));
-  CHECK_THAT(folder.read("out/step_time.svg"), Contains("share of the step"));
+  CHECK_THAT(folder.read("out/step_time.gp"), Contains("share of the step"));
 }
 
 TEST_CASE("the table of steps is for people", "[cli][tensor_parallel]") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 
+#include "runtime/guards/command_budget.h"
 #include "sim_engine/components/kernel_run.h"
 #include "test/runtime/fiber/run_in_child.h"
 #include "test/runtime/tl/tl_under_test.h"
