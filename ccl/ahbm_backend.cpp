@@ -46,15 +46,14 @@ const Algorithm& WorldCommunicator::algorithm_for(const Tensor& x) {
   return *choices_.emplace(key, std::move(choice)).first->second.algorithm;
 }
 
-void WorldCommunicator::run(const distributed::CollectiveCall& call,
-                            const distributed::CollectiveRequest& request) {
+void WorldCommunicator::run(const distributed::CollectiveCall& call) {
   using distributed::CollectiveKind;
-  if (request.kind == CollectiveKind::barrier) return barrier(call);
-  if (request.kind == CollectiveKind::all_reduce && request.op == ReduceOp::sum) {
-    return all_reduce(call, request.takes.front().tensor);
+  if (call.kind == CollectiveKind::barrier) return barrier(call);
+  if (call.kind == CollectiveKind::all_reduce && call.op == ReduceOp::sum) {
+    return all_reduce(call, call.takes.front().tensor);
   }
-  check_rank_is_sip(distributed::op_type_of(request.kind));
-  others_.run(call, request);
+  check_rank_is_sip(distributed::op_type_of(call.kind));
+  others_.run(call);
 }
 
 distributed::Communicator::RunsBy WorldCommunicator::runs_by(

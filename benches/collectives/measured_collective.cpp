@@ -21,8 +21,8 @@ namespace kernbench::benches {
 namespace {
 
 using distributed::Block;
+using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-using distributed::CollectiveRequest;
 using distributed::P2POp;
 using distributed::PointToPoint;
 using distributed::ProcessGroup;
@@ -58,7 +58,7 @@ class Exchange {
   void launch_shift() const;
 
   void add_theory(Measurement& measured) const;
-  CollectiveRequest make_request(int rank) const;
+  CollectiveCall make_call(int rank) const;
   std::vector<Block> list_blocks(const std::vector<Tensor>& tensors) const;
   Time lower_bound() const;
 
@@ -304,16 +304,19 @@ std::vector<Block> Exchange::list_blocks(const std::vector<Tensor>& tensors) con
   return blocks;
 }
 
-CollectiveRequest Exchange::make_request(int rank) const {
+CollectiveCall Exchange::make_call(int rank) const {
   const RankTensors& own = tensors(rank);
-  CollectiveRequest request{kind_of(input_.blocks.collective), list_blocks(own.gives),
-                            list_blocks(own.takes), input_.blocks.op, input_.blocks.root};
-  if (input_.blocks.collective != MeasuredCollective::sendrecv) return request;
+  CollectiveCall call{.kind = kind_of(input_.blocks.collective),
+                      .gives = list_blocks(own.gives),
+                      .takes = list_blocks(own.takes),
+                      .op = input_.blocks.op,
+                      .root = input_.blocks.root};
+  if (input_.blocks.collective != MeasuredCollective::sendrecv) return call;
   const int next = (rank + 1) % input_.blocks.ranks;
-  const Block sent = request.gives.front();
-  request.gives.assign(tensors_.size(), {sent.tensor, 0, 0});
-  request.gives[static_cast<std::size_t>(next)] = sent;
-  return request;
+  const Block sent = call.gives.front();
+  call.gives.assign(tensors_.size(), {.tensor = sent.tensor});
+  call.gives[static_cast<std::size_t>(next)] = sent;
+  return call;
 }
 
 // No bound of a shift is known.
@@ -323,9 +326,9 @@ Time Exchange::lower_bound() const {
   if (layout_) {
     return ccl::pe_all_reduce_lower_bound(torch_.topology(), blocks.ranks, blocks.bytes());
   }
-  std::vector<CollectiveRequest> requests;
-  for (int rank = 0; rank < blocks.ranks; ++rank) requests.push_back(make_request(rank));
-  return ccl::collective_lower_bound(torch_.topology(), members_, requests.front().kind, requests);
+  std::vector<CollectiveCall> calls;
+  for (int rank = 0; rank < blocks.ranks; ++rank) calls.push_back(make_call(rank));
+  return ccl::collective_lower_bound(torch_.topology(), members_, calls.front().kind, calls);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <deque>
 #include <span>
 
-#include "runtime/distributed/distributed.h"
+#include "runtime/distributed/distributed_state.h"
 #include "runtime/guards/failure.h"
 #include "runtime/multiprocessing/host_room.h"
 #include "runtime/multiprocessing/rank_failure.h"
@@ -145,7 +145,7 @@ void World::start(int number) {
       [this, number] {
         simulation_.log(LogTopic::fiber, [] { return "begins"; });
         body_(number);
-        distributed_.rank_ends();
+        distributed_.state_->rank_ends();
         simulation_.log(LogTopic::fiber, [] { return "ends"; });
       },
       &rank.local, [this, &rank](Fiber&, const FiberResult& result) { ended(rank, result); });
@@ -157,7 +157,7 @@ void World::ended(Rank& rank, const FiberResult& result) {
   if (result.how == FiberResult::How::abandoned) given_up(rank);
   if (result.how != FiberResult::How::returned) return;
   try {
-    distributed_.rank_returned(rank.local.rank);
+    distributed_.state_->rank_returned(rank.local.rank);
   } catch (const DeadlockError&) {  // others wait for it
     // If a rank has raised, this deadlock may be the consequence.
     if (raised_.empty()) fail_with(std::current_exception());
@@ -171,8 +171,9 @@ std::string World::state_of(const Rank& rank) const {
     case Fiber::State::starting:
       return "had not started";
     case Fiber::State::waiting: {
-      const FiberLocal::Activity& collective = rank.local.collective;
-      return "waited for " + (collective ? collective.describe() : rank.fiber->waits_for());
+      const runtime::Activity* const collective = rank.local.collective;
+      return "waited for " +
+             (collective == nullptr ? rank.fiber->waits_for() : collective->describe());
     }
     default:
       return "was ready to run";
@@ -299,8 +300,8 @@ bool World::join() {
     return true;
   }
   // A deadlock may be the consequence of a failure that nobody has looked at.
-  const std::exception_ptr cause = distributed_.unnoticed_failure();
-  distributed_.run_abandoned();
+  const std::exception_ptr cause = distributed_.state_->unnoticed_failure();
+  distributed_.state_->run_abandoned();
   if (cause != nullptr && is_deadlock(failure_)) failure_ = cause;
   simulation_.flight_recorder().failed(runtime::describe_failure(failure_, {}).code,
                                        simulation_.now());
@@ -343,7 +344,7 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
   }
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
   check_has_room(nprocs);
-  distributed_.ranks_start(nprocs);
+  distributed_.state_->ranks_start(nprocs);
   simulation_.attachments().forget_ranks();  // of a run that failed and was not joined
   const auto world = std::make_shared<World>(simulation_, distributed_, nprocs, std::move(body));
   simulation_.keep(world);
@@ -354,7 +355,7 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
     world->start_ranks();
   } catch (...) {  // the host has no room for them
     simulation_.abandon();
-    distributed_.run_abandoned();
+    distributed_.state_->run_abandoned();
     throw;
   }
   return ProcessContext(world);

@@ -47,7 +47,7 @@ class IdleBackend : public distributed::Backend, public distributed::Communicato
   std::unique_ptr<Communicator> connect(const std::vector<int>&) override {
     return std::make_unique<IdleBackend>(world_size_);
   }
-  void run(const distributed::CollectiveCall&, const distributed::CollectiveRequest&) override {}
+  void run(const distributed::CollectiveCall&) override {}
   void transfer(std::uint64_t, const distributed::Block&, const distributed::Block&) override {}
 
  private:

@@ -104,6 +104,10 @@ TEST_CASE("ranks interleave where they wait, in the same way each time", "[spawn
 
 TEST_CASE("a rank's exception leaves spawn with its number, its text and the others' state",
           "[spawn][error]") {
+  const struct final : runtime::Activity {
+    std::string describe() const override { return "a test"; }
+    std::vector<int> missing_ranks() const override { return {}; }
+  } activity;
   SpawnUnderTest world;
   const SpawnException error = world.failure_of([&](int rank) {
     if (rank == 0) return;
@@ -112,10 +116,7 @@ TEST_CASE("a rank's exception leaves spawn with its number, its text and the oth
       throw std::runtime_error("boom");
     }
     if (rank == 3) world.pass_time();
-    if (rank == 1) {
-      world.torch.simulation().local().collective = {
-          &world, [](const void*) { return std::string("a test"); }};
-    }
+    if (rank == 1) world.torch.simulation().local().collective = &activity;
     runtime::Completion never(world.torch.simulation());
     world.torch.simulation().wait(never, [] { return std::string("nothing"); });
   });
