@@ -97,11 +97,10 @@ TEST_CASE("sizes that the group does not divide are refused in Megatron's words"
     };
     CHECK_THAT(refusal(tp::scatter_to_tensor_model_parallel_region, {4, 6}),
                Says("KB-T001", "6 is not divisible by 4"));
-    const std::string first =
-        "[KB-T001] First dimension of the tensor should be divisible by tensor parallel size: 'x' "
-        "is [6, 4], and there are 4 ranks";
-    CHECK(refusal(tp::scatter_to_sequence_parallel_region, {6, 4}) == first);
-    CHECK(refusal(tp::reduce_scatter_to_sequence_parallel_region, {6, 4}) == first);
+    const Says first("KB-T001", "'x' is [6, 4]", "4 ranks",
+                     "First dimension of the tensor should be divisible by tensor parallel size");
+    CHECK_THAT(refusal(tp::scatter_to_sequence_parallel_region, {6, 4}), first);
+    CHECK_THAT(refusal(tp::reduce_scatter_to_sequence_parallel_region, {6, 4}), first);
   });
 }
 

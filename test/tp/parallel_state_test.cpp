@@ -94,15 +94,15 @@ TEST_CASE("torch.distributed comes first", "[tp][parallel_state]") {
 
 TEST_CASE("a second initialization is refused until the state is destroyed",
           "[tp][parallel_state]") {
-  const std::string twice = "[KB-T002] data parallel group is already initialized";
+  const Says twice("KB-T002", "data parallel group is already initialized");
   LocalWorld world(2);
   const auto initialize = [&] {
     return error_of<CollectiveError>(
         [&] { tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 2}); });
   };
   CHECK(initialize() == "no error");
-  CHECK(initialize() == twice);
-  world.spawn([&](int) { CHECK(initialize() == twice); });
+  CHECK_THAT(initialize(), twice);
+  world.spawn([&](int) { CHECK_THAT(initialize(), twice); });
   tp::destroy_model_parallel(world.torch);
   CHECK_FALSE(tp::is_initialized(world.torch));
   CHECK(initialize() == "no error");

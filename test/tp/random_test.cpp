@@ -153,11 +153,9 @@ TEST_CASE("a kernel draws no numbers of the host", "[tp][random][errors]") {
           "draw", [&](tl::Context&, tl::Pointer) { use(); }, x);
     });
   };
-  const std::string expected =
-      "[KB-R012] random numbers of the host are used inside kernel 'draw'; pass what the kernel "
-      "needs as its arguments";
-  CHECK(refused([&] { tp::default_generator(torch).uniform(); }) == expected);
-  CHECK(refused([&] { tp::get_rng_tracker(torch).reset(); }) == expected);
+  const Says expected("KB-R012", "random numbers", "'draw'", "arguments");
+  CHECK_THAT(refused([&] { tp::default_generator(torch).uniform(); }), expected);
+  CHECK_THAT(refused([&] { tp::get_rng_tracker(torch).reset(); }), expected);
 }
 
 }  // namespace
