@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/evaluation/ccl_charts.h"
@@ -32,38 +34,24 @@ void add_figures(Bench& bench, const CclEvaluation& results) {
   }
 }
 
-// A column per topology.
-void print_latency(Bench& bench, std::span<const Row> rows, const CclSizes& sizes) {
-  bench.print("#\n# latency of the slowest PE (us)\n#    n_elem");
-  for (const std::string_view topology : kEvaluatedTopologies) {
-    bench.print(fmt::format(" {:>20}", topology));
+// A line for each size and a column for each value of the cell `by`.  The rows have all sizes of
+// the first value, then those of the next one.
+void print_pivot(Bench& bench, std::string_view title, std::span<const Row> rows,
+                 std::string_view by, int width) {
+  const std::string& first = text_in(rows.front(), by);
+  const auto sizes = static_cast<std::size_t>(
+      std::ranges::count_if(rows, [&](const Row& row) { return text_in(row, by) == first; }));
+  std::string text = fmt::format("#\n# {}\n#    n_elem", title);
+  for (std::size_t i = 0; i < rows.size(); i += sizes) {
+    text += fmt::format(" {:>{}}", text_in(rows[i], by), width);
   }
-  bench.print("\n");
-  for (std::size_t i = 0; i < sizes.latency.size(); ++i) {
-    bench.print(fmt::format("  {:>9}", sizes.latency[i]));
-    for (std::size_t t = 0; t < kEvaluatedTopologies.size(); ++t) {
-      const Row& row = rows[t * sizes.latency.size() + i];
-      bench.print(fmt::format(" {:>20.3f}", critical_us(row)));
+  for (std::size_t size = 0; size < sizes; ++size) {
+    text += fmt::format("\n  {:>9}", number_in(rows[size], "n_elem"));
+    for (std::size_t i = size; i < rows.size(); i += sizes) {
+      text += fmt::format(" {:>{}.3f}", critical_us(rows[i]), width);
     }
-    bench.print("\n");
   }
-}
-
-void print_buffer_kinds(Bench& bench, std::span<const Row> rows, const CclSizes& sizes) {
-  bench.print(
-      fmt::format("#\n# where the queues lie, on {} (us)\n#    n_elem", kBufferKindTopology));
-  for (const sim::BufferKind kind : sim::kBufferKinds) {
-    bench.print(fmt::format(" {:>10}", name_of(kind)));
-  }
-  bench.print("\n");
-  for (std::size_t i = 0; i < sizes.buffer_kinds.size(); ++i) {
-    bench.print(fmt::format("  {:>9}", sizes.buffer_kinds[i]));
-    for (std::size_t k = 0; k < sim::kBufferKinds.size(); ++k) {
-      const Row& row = rows[k * sizes.buffer_kinds.size() + i];
-      bench.print(fmt::format(" {:>10.3f}", critical_us(row)));
-    }
-    bench.print("\n");
-  }
+  bench.print(text + '\n');
 }
 
 void print_roots(Bench& bench, std::span<const Row> rows) {
@@ -97,8 +85,9 @@ void run_milestone_ccl(Bench& bench) {
   }
   const CclEvaluation results = evaluate_ccl(bench, sizes);
 
-  print_latency(bench, results.latency, sizes);
-  print_buffer_kinds(bench, results.buffer_kinds, sizes);
+  print_pivot(bench, "latency of the slowest PE (us)", results.latency, "topology", 20);
+  print_pivot(bench, fmt::format("where the queues lie, on {} (us)", kBufferKindTopology),
+              results.buffer_kinds, "buffer_kind", 10);
   print_roots(bench, results.roots);
   print_verdict(bench, results);
   bench.add_artifact("correctness.csv", to_csv(results.correctness));
