@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "benches/bench/bench.h"
+#include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/evaluation/ccl_charts.h"
 #include "benches/evaluation/ccl_evaluation.h"
+#include "benches/evaluation/milestones.h"
 #include "benches/figure/figure_artifacts.h"
 #include "benches/figure/topology_diagram.h"
 
@@ -16,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 24;
 
-double microseconds_in(const Row& row, std::string_view column) {
-  return number_in(row, column) / 1e3;
+double critical_us(const Row& row) {
+  return number_in(row, "crit_ns") / 1e3;
 }
 
 void add_figures(Bench& bench, const CclEvaluation& results) {
@@ -42,7 +43,7 @@ void print_latency(Bench& bench, std::span<const Row> rows, const CclSizes& size
     bench.print(fmt::format("  {:>9}", sizes.latency[i]));
     for (std::size_t t = 0; t < kEvaluatedTopologies.size(); ++t) {
       const Row& row = rows[t * sizes.latency.size() + i];
-      bench.print(fmt::format(" {:>20.3f}", microseconds_in(row, "crit_ns")));
+      bench.print(fmt::format(" {:>20.3f}", critical_us(row)));
     }
     bench.print("\n");
   }
@@ -59,7 +60,7 @@ void print_buffer_kinds(Bench& bench, std::span<const Row> rows, const CclSizes&
     bench.print(fmt::format("  {:>9}", sizes.buffer_kinds[i]));
     for (std::size_t k = 0; k < sim::kBufferKinds.size(); ++k) {
       const Row& row = rows[k * sizes.buffer_kinds.size() + i];
-      bench.print(fmt::format(" {:>10.3f}", microseconds_in(row, "crit_ns")));
+      bench.print(fmt::format(" {:>10.3f}", critical_us(row)));
     }
     bench.print("\n");
   }
@@ -69,8 +70,7 @@ void print_roots(Bench& bench, std::span<const Row> rows) {
   bench.print(fmt::format("#\n# root of the tree over cubes, on {}, {} elements (us)\n",
                           kRootTopology, number_in(rows.front(), "n_elem")));
   for (const Row& row : rows) {
-    bench.print(
-        fmt::format("  {:>9} {:>10.3f}\n", text_in(row, "root"), microseconds_in(row, "crit_ns")));
+    bench.print(fmt::format("  {:>9} {:>10.3f}\n", text_in(row, "root"), critical_us(row)));
   }
 }
 
@@ -83,14 +83,10 @@ void print_verdict(Bench& bench, const CclEvaluation& results) {
     for (const Row& row : *rows) wrong += static_cast<std::int64_t>(number_in(row, "wrong"));
   }
   bench.print(fmt::format("#\n# {} points, out of bounds values: {} {}\n", count, wrong,
-                          wrong == 0 ? "OK" : bench.console().alarming("FAILED")));
+                          wrong == 0 ? "OK" : bench.run().console.alarming("FAILED")));
 }
 
-}  // namespace
-
-KERNBENCH_BENCH("milestone-1h-ccl",
-                "the evaluation of all_reduce: latency and buffer kinds, CSV and figures",
-                {"n_elem", "", "elements per cube, a list; else those of ADR-0043"}) {
+void run_milestone_ccl(Bench& bench) {
   bench.output_folder("benches/1H_milestone_output/ccl");
   bench.note("evaluates", fmt::format("{}; buffer kinds on {}; f16, a summand on every cube",
                                       fmt::join(kEvaluatedTopologies, ", "), kBufferKindTopology));
@@ -110,6 +106,16 @@ KERNBENCH_BENCH("milestone-1h-ccl",
   bench.add_artifact("buffer_kinds.csv", to_csv(results.buffer_kinds));
   bench.add_artifact("roots.csv", to_csv(results.roots));
   add_figures(bench, results);
+}
+
+}  // namespace
+
+BenchInfo milestone_1h_ccl() {
+  return {"milestone-1h-ccl",
+          "the evaluation of all_reduce: latency and buffer kinds, CSV and figures",
+          {{"n_elem", "", "elements per cube, a list; else those of ADR-0043"}},
+          run_milestone_ccl,
+          nullptr};
 }
 
 }  // namespace kernbench::benches

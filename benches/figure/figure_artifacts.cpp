@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "benches/bench/bench_run.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {
 
 void FigureArtifacts::add(std::string_view stem, const figure::Chart& chart) {
-  if (!bench_.wants_artifacts() || !bench_.leads()) return;
+  const BenchRun& run = bench_.run();
+  if (run.output_folder.empty() || !run.leads()) return;
   const std::filesystem::path path = stem;
   const std::string csv = (path.parent_path() / chart.csv).string();
-  const auto found = std::ranges::find(bench_.artifacts(), csv, &Bench::Artifact::name);
-  KB_CHECK(found != bench_.artifacts().end(), "the figure {} has no {}", stem, csv);
+  const auto found = std::ranges::find(run.artifacts(), csv, &Artifact::name);
+  KB_CHECK(found != run.artifacts().end(), "the figure {} has no {}", stem, csv);
   const std::string name = path.filename().string();
   const figure::Picture picture = figure::draw(chart, found->content);
   bench_.add_artifact(fmt::format("{}.gp", stem),
@@ -23,7 +25,8 @@ void FigureArtifacts::add(std::string_view stem, const figure::Chart& chart) {
 }
 
 void FigureArtifacts::add(std::string_view stem, const std::string& svg) {
-  if (!bench_.wants_artifacts() || !bench_.leads()) return;
+  const BenchRun& run = bench_.run();
+  if (run.output_folder.empty() || !run.leads()) return;
   add_picture(stem, figure::with_png(svg));
 }
 
@@ -34,7 +37,7 @@ void FigureArtifacts::add_picture(std::string_view stem, const figure::Picture& 
   }
   for (const auto& [ending, content] : {std::pair("svg", &picture.svg), {"png", &picture.png}}) {
     const std::string name = fmt::format("{}.{}", stem, ending);
-    content->empty() ? bench_.drop_artifact(name) : bench_.add_artifact(name, *content);
+    content->empty() ? bench_.run().drop_artifact(name) : bench_.add_artifact(name, *content);
   }
 }
 

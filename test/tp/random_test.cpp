@@ -52,12 +52,12 @@ TEST_CASE("a seed or a name comes once", "[tp][random]") {
   CHECK_FALSE(tracker.is_initialized());
   tracker.add("one", 1234);
   CHECK(tracker.is_initialized());
-  CHECK(error_of<CollectiveError>([&] { tracker.add("two", 1234); }) ==
-        "[KB-T004] seed 1234 already exists");
-  CHECK(error_of<CollectiveError>([&] { tracker.add("one", 5); }) ==
-        "[KB-T004] cuda rng state one already exists");
-  CHECK(error_of<CollectiveError>([&] { const tp::RNGFork fork = tracker.fork("two"); }) ==
-        "[KB-T004] cuda rng state two is not added");
+  CHECK_THROWS_MATCHES(tracker.add("two", 1234), CollectiveError,
+                       Says("KB-T004", "seed 1234 already exists"));
+  CHECK_THROWS_MATCHES(tracker.add("one", 5), CollectiveError,
+                       Says("KB-T004", "cuda rng state one already exists"));
+  CHECK_THAT(error_of<CollectiveError>([&] { const tp::RNGFork fork = tracker.fork("two"); }),
+             Says("KB-T004", "cuda rng state two is not added"));
   tracker.reset();
   CHECK_FALSE(tracker.is_initialized());
   tracker.add("one", 1234);

@@ -6,6 +6,7 @@
 
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
+#include "benches/operators/operator_cases.h"
 #include "test/benches/figure/drawn.h"
 
 namespace kernbench::test::perf_rows_test {
@@ -30,7 +31,8 @@ MeasuredBoth both(Time time) {
 
 // 8, 4, 2 and 4 microseconds.
 Row row_of(std::int64_t seq, std::int64_t factor = 1) {
-  const Definition definition = define(find_operator_case("rms"), {{2, seq, 64}, DType::bf16, 0});
+  const Definition definition =
+      define(*operator_cases().find("rms"), {{2, seq, 64}, DType::bf16, 0});
   std::vector<MeasuredBoth> measured;
   for (const std::int64_t us : {8, 4, 2, 4}) measured.push_back(both(Time{us * 1'000'000}));
   measured[2] = both(Time{2'000'000 / factor});
@@ -39,30 +41,16 @@ Row row_of(std::int64_t seq, std::int64_t factor = 1) {
 
 TEST_CASE("a row has the seed's columns, then the roofline and what was reached of it",
           "[perf_rows]") {
-  std::vector<std::string> columns;
+  std::string columns;
   const Row row = row_of(1024);
-  for (const auto& [column, cell] : row.cells()) columns.push_back(column);
-  CHECK(columns == std::vector<std::string>{"dim",
-                                            "batch_size",
-                                            "seq_len",
-                                            "Naive (us)",
-                                            "Compiled (us)",
-                                            "Fused (us)",
-                                            "Compiled Fused (us)",
-                                            "SpeedUp",
-                                            "Roofline (us)",
-                                            "Naive of roofline (%)",
-                                            "Compiled of roofline (%)",
-                                            "Fused of roofline (%)",
-                                            "Compiled Fused of roofline (%)",
-                                            "Naive kernels",
-                                            "Naive in kernels (us)",
-                                            "Compiled kernels",
-                                            "Compiled in kernels (us)",
-                                            "Fused kernels",
-                                            "Fused in kernels (us)",
-                                            "Compiled Fused kernels",
-                                            "Compiled Fused in kernels (us)"});
+  for (const auto& [column, cell] : row.cells()) columns += column + "\n";
+  CHECK(columns ==
+        "dim\nbatch_size\nseq_len\n"
+        "Naive (us)\nCompiled (us)\nFused (us)\nCompiled Fused (us)\nSpeedUp\nRoofline (us)\n"
+        "Naive of roofline (%)\nCompiled of roofline (%)\nFused of roofline (%)\n"
+        "Compiled Fused of roofline (%)\nNaive kernels\nNaive in kernels (us)\n"
+        "Compiled kernels\nCompiled in kernels (us)\nFused kernels\nFused in kernels (us)\n"
+        "Compiled Fused kernels\nCompiled Fused in kernels (us)\n");
   CHECK(number_in(row, "dim") == 64);
   CHECK(number_in(row, "batch_size") == 2);
   CHECK(number_in(row, "seq_len") == 1024);
@@ -87,14 +75,14 @@ TEST_CASE("speed-ups are over the first provider, their mean is geometric", "[pe
 }
 
 TEST_CASE("without a provider named fused the last one's speed-up is shown", "[perf_rows]") {
-  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const Definition definition = define(*operator_cases().find("rms"), {{1, 16, 8}, DType::bf16, 0});
   const std::vector<ProviderInfo> two = {naive(), compiled()};
   const std::vector<MeasuredBoth> measured = {both(Time{900}), both(Time{300})};
   CHECK(number_in(perf_row(definition, two, Direction::backward, measured), "SpeedUp") == 3);
 }
 
 TEST_CASE("where nothing takes time there is no speed-up and no share", "[perf_rows]") {
-  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const Definition definition = define(*operator_cases().find("rms"), {{1, 16, 8}, DType::bf16, 0});
   const std::vector<ProviderInfo> two = {naive(), compiled()};
   const std::vector<MeasuredBoth> measured(2);
   const Row row = perf_row(definition, two, Direction::forward, measured);
@@ -135,7 +123,7 @@ Measured of(Time time, Time in_kernels, int kernels) {
 }
 
 std::string table_of(const Measured& compiled_one, const Measured& fused_one) {
-  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const Definition definition = define(*operator_cases().find("rms"), {{1, 16, 8}, DType::bf16, 0});
   const std::vector<ProviderInfo> providers = {naive(), compiled(), fused(nullptr, nullptr)};
   const Measured first = of(Time{9'000'000}, Time{5'000'000}, 4);
   const std::vector<MeasuredBoth> measured = {
