@@ -306,17 +306,17 @@ std::vector<Block> Exchange::list_blocks(const std::vector<Tensor>& tensors) con
 
 CollectiveCall Exchange::make_call(int rank) const {
   const RankTensors& own = tensors(rank);
-  CollectiveCall call{.kind = kind_of(input_.blocks.collective),
+  CollectiveCall made{.kind = kind_of(input_.blocks.collective),
                       .gives = list_blocks(own.gives),
                       .takes = list_blocks(own.takes),
                       .op = input_.blocks.op,
                       .root = input_.blocks.root};
-  if (input_.blocks.collective != MeasuredCollective::sendrecv) return call;
+  if (input_.blocks.collective != MeasuredCollective::sendrecv) return made;
   const int next = (rank + 1) % input_.blocks.ranks;
-  const Block sent = call.gives.front();
-  call.gives.assign(tensors_.size(), {.tensor = sent.tensor});
-  call.gives[static_cast<std::size_t>(next)] = sent;
-  return call;
+  const Block sent = made.gives.front();
+  made.gives.assign(tensors_.size(), {.tensor = sent.tensor});
+  made.gives[static_cast<std::size_t>(next)] = sent;
+  return made;
 }
 
 // No bound of a shift is known.
