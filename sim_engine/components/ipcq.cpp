@@ -8,7 +8,6 @@
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::sim {
 
@@ -108,15 +107,15 @@ void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
 void IpcqChannel::deliver_in_place(std::uint32_t number, IpcqMessage message) {
   IpcqPost& post = *posts_.find(number);
   if (post.state == IpcqPost::State::discarded) return posts_.close(number);
-  post.run->pe().receive_in_place(*this, post, std::move(message));
+  receiver_->receive_in_place(*this, post, std::move(message));
 }
 
 // The receiver's side
 
-std::uint32_t IpcqChannel::post(KernelRun& run, const Tile& tile, Time issued) {
+std::uint32_t IpcqChannel::post(ReceiveIssuer& issuer, const Tile& tile, Time issued) {
   const std::uint32_t number = posts_.next();
   IpcqPost& post = posts_.add();
-  post.run = &run;
+  post.issuer = &issuer;
   post.tile = tile;
   post.issued = issued;
   if (message_count_ > 0) {
@@ -136,7 +135,7 @@ void IpcqChannel::hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage me
     posts_.close(number);
     release_slot();
   } else {
-    post.run->pe().receive(*this, post, std::move(message));
+    receiver_->receive(*this, post, std::move(message));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 
 #include "sim_engine/base/units.h"
 #include "sim_engine/core/event_queue.h"
@@ -41,9 +42,24 @@ class Engine {
             object, argument};
   }
 
+  // An event that calls object->Method(argument).  REQUIRES: the argument is there when it does
+  template <auto Method, class Object, class Argument>
+  requires std::is_class_v<Argument>
+  static Event call(Object* object, Argument& argument) {
+    return {[](void* target, std::uint64_t address) {
+              (static_cast<Object*>(target)->*Method)(*reinterpret_cast<Argument*>(address));
+            },
+            object, reinterpret_cast<std::uintptr_t>(&argument)};
+  }
+
   // Runs call<Method>(object, argument) at now() + delay.
   template <auto Method, class Object>
   void schedule(Time delay, Object* object, std::uint64_t argument = 0) {
+    schedule(delay, call<Method>(object, argument));
+  }
+  template <auto Method, class Object, class Argument>
+  requires std::is_class_v<Argument>
+  void schedule(Time delay, Object* object, Argument& argument) {
     schedule(delay, call<Method>(object, argument));
   }
 
