@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim_engine/components/direction.h"
+#include "sim_engine/topology/direction.h"
 
 namespace kernbench::ccl {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ccl/ring_order.h"
-#include "sim_engine/components/grid.h"
+#include "sim_engine/topology/grid.h"
 
 namespace kernbench::ccl {
 

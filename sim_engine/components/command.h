@@ -11,14 +11,14 @@
 #include <variant>
 #include <vector>
 
-#include "sim_engine/base/gemm_size.h"
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/device_buffer.h"
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/core/event_queue.h"
-#include "sim_engine/data/access_tracker.h"
-#include "sim_engine/data/element_range.h"
+#include "sim_engine/values/access_tracker.h"
+#include "sim_engine/values/element_range.h"
+#include "sim_engine/values/gemm_size.h"
 
 namespace kernbench::sim {
 

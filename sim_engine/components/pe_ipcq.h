@@ -12,7 +12,7 @@
 
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/pe_scheduler.h"
-#include "sim_engine/components/port.h"
+#include "sim_engine/topology/port.h"
 
 namespace kernbench::sim {
 

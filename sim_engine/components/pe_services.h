@@ -8,9 +8,9 @@
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/core/engine.h"
-#include "sim_engine/data/access_tracker.h"
-#include "sim_engine/data/memory_store.h"
-#include "sim_engine/data/op_log.h"
+#include "sim_engine/trace/op_log.h"
+#include "sim_engine/values/access_tracker.h"
+#include "sim_engine/values/memory_store.h"
 
 namespace kernbench::sim {
 
