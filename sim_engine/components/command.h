@@ -44,6 +44,7 @@ struct HbmAccess {
   ElementRange elements;
   std::optional<std::uint64_t> kernel;  // none: a part of a composite, which has begun its own
   AccessId id{};                        // while it is under way
+  AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
 };
 struct Load : HbmAccess {};
 struct Store : HbmAccess {};
@@ -57,6 +58,9 @@ struct Gemm {
 struct Composite {
   const CompositePlan* plan = nullptr;
   Event start;  // called when the command is dispatched
+  // By MemoryOrder, in the order of uses_of().
+  std::array<AccessIndex::Id, 4> noted = {AccessIndex::kNone, AccessIndex::kNone,
+                                          AccessIndex::kNone, AccessIndex::kNone};
 };
 struct Message {
   IpcqChannel* channel = nullptr;

@@ -44,6 +44,13 @@ void KernelRun::submit(Command& command) {
   hazards_.clear();  // they hold scratch
 }
 
+void KernelRun::submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted) {
+  MemoryOrder& order = pe_.services().memory_order;
+  order.find(accesses_, use, hazards_);
+  submit(command);
+  order.note(accesses_, use, command, noted);
+}
+
 Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   PeServices& services = pe_.services();
   const std::int64_t count = elements.count();
@@ -52,11 +59,9 @@ Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   result->value = services.memory.declare(buffer.dtype, count);
   command.result = result;
   command.bytes = result->bytes;
-  const ElementRange touched = elements.simplified();
-  command.work = work::Load{{buffer, touched, id_}};
-  find_hazards(buffer.region, touched, false);
-  submit(command);
-  note_access(buffer.region, touched, false, result);
+  const MemoryUse use{buffer.region, elements.simplified(), false};
+  command.work = work::Load{{buffer, use.elements, id_}};
+  submit(command, use, std::get<work::Load>(command.work).noted);
   return result;
 }
 
@@ -66,11 +71,9 @@ void KernelRun::store(const DeviceBuffer& buffer, const ElementRange& elements, 
   command.operands[0] = tile;
   command.result = done;
   command.bytes = tile->bytes;
-  const ElementRange touched = elements.simplified();
-  command.work = work::Store{{buffer, touched, id_}};
-  find_hazards(buffer.region, touched, true);
-  submit(command);
-  note_access(buffer.region, touched, true, done);
+  const MemoryUse use{buffer.region, elements.simplified(), true};
+  command.work = work::Store{{buffer, use.elements, id_}};
+  submit(command, use, std::get<work::Store>(command.work).noted);
 }
 
 Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
@@ -153,8 +156,9 @@ std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const 
 
 void KernelRun::composite(const CompositePlan& plan) {
   PeServices& services = pe_.services();
-  const std::vector<MatrixUse> uses = uses_of(plan);
-  for (const MatrixUse& use : uses) find_hazards(use.region, use.elements, use.writes);
+  const std::vector<MemoryUse> uses = uses_of(plan);
+  MemoryOrder& order = services.memory_order;
+  for (const MemoryUse& use : uses) order.find(accesses_, use, hazards_);
 
   Command& command = issue_next();
   const Tile done = make_signal();
@@ -165,7 +169,10 @@ void KernelRun::composite(const CompositePlan& plan) {
   command.work = work::Composite{&composite.plan(), Engine::call<&Composite::start>(&composite)};
   command.result = done;
   submit(command);
-  for (const MatrixUse& use : uses) note_access(use.region, use.elements, use.writes, done);
+  auto& noted = std::get<work::Composite>(command.work).noted;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    order.note(accesses_, uses[i], command, noted.at(i));
+  }
 }
 
 template <class Kind>
@@ -254,51 +261,6 @@ Tile KernelRun::make_signal() {
   return pe_.services().tiles.make(DType::f32, 0, &pe_.scratch_in_use());
 }
 
-// Memory order inside a kernel: a load waits for stores, and a store for loads and stores, that
-// were issued before it and touch the same elements.
-
-void KernelRun::note_access(RegionId region, const ElementRange& elements, bool writes,
-                            const Tile& done) {
-  if (reads_.size() + writes_.size() >= prune_at_) {
-    forget_finished_accesses();
-    prune_at_ = std::max(kFewAccesses, 2 * (reads_.size() + writes_.size()));
-  }
-  const bool are_many = reads_.size() + writes_.size() >= 4 * kFewAccesses;
-  if (are_many && writes && elements.rows == 1) forget_accesses_within(region, elements);
-  (writes ? writes_ : reads_).push_back({region, elements, TileTicket(done)});
-}
-
-void KernelRun::forget_finished_accesses() {
-  for (auto* accesses : {&reads_, &writes_}) {
-    std::erase_if(*accesses,
-                  [](const MemoryAccess& access) { return !access.command.is_under_way(); });
-  }
-}
-
-// Drops accesses whose elements are all overwritten by a new write: that write waits for them, so
-// later accesses need only wait for the write.
-void KernelRun::forget_accesses_within(RegionId region, const ElementRange& elements) {
-  for (auto* accesses : {&reads_, &writes_}) {
-    std::erase_if(*accesses, [&](const MemoryAccess& earlier) {
-      return earlier.region == region && earlier.elements.begin >= elements.begin &&
-             earlier.elements.end() <= elements.end();
-    });
-  }
-}
-
-void KernelRun::find_hazards(RegionId region, const ElementRange& elements, bool writes) {
-  const auto find_in = [&](const std::vector<MemoryAccess>& accesses) {
-    for (const MemoryAccess& access : accesses) {
-      if (access.region == region && access.command.is_under_way() &&
-          overlap(access.elements, elements)) {
-        hazards_.push_back(access.command.tile());
-      }
-    }
-  };
-  find_in(writes_);
-  if (writes) find_in(reads_);
-}
-
 // Waiting.
 
 Time KernelRun::clock() {
@@ -328,9 +290,13 @@ void KernelRun::accepted(const IpcqMessage& message, bool in_one_sip, bool in_sl
 }
 
 void KernelRun::completed(const Command& command) {
-  if (std::holds_alternative<work::Load>(command.work)) traffic_.loaded += command.bytes;
-  if (std::holds_alternative<work::Store>(command.work)) traffic_.stored += command.bytes;
-  if (const auto* composite = std::get_if<work::Composite>(&command.work)) {
+  if (const auto* load = std::get_if<work::Load>(&command.work)) {
+    traffic_.loaded += command.bytes;
+    pe_.services().memory_order.forget(accesses_, false, load->noted);
+  } else if (const auto* store = std::get_if<work::Store>(&command.work)) {
+    traffic_.stored += command.bytes;
+    pe_.services().memory_order.forget(accesses_, true, store->noted);
+  } else if (const auto* composite = std::get_if<work::Composite>(&command.work)) {
     end(*composite, command.started);
   }
   --outstanding_;
@@ -345,6 +311,10 @@ void KernelRun::end(const work::Composite& composite, Time started) {
   composite_window_.add(started, pe_.services().engine.now());
   traffic_.loaded += loaded_bytes(*composite.plan);
   traffic_.stored += stored_bytes(*composite.plan);
+  const std::vector<MemoryUse> uses = uses_of(*composite.plan);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted.at(i));
+  }
   std::erase_if(composites_, [&](const auto& other) { return &other->plan() == composite.plan; });
 }
 

@@ -118,13 +118,6 @@ class KernelRun final : public ReceiveIssuer {
   Bytes free_scratch() const { return pe_.scratch_capacity() - pe_.scratch_in_use(); }
 
  private:
-  // An access to memory under way, which later accesses of this kernel may have to wait for.
-  struct MemoryAccess {
-    RegionId region;
-    ElementRange elements;
-    TileTicket command;
-  };
-
   struct Window {
     Time begin{0};
     Time end{0};
@@ -135,19 +128,14 @@ class KernelRun final : public ReceiveIssuer {
     }
   };
 
-  static constexpr std::size_t kFewAccesses = 16;
-
   void spend_issue();
   Command& issue_next();
   void submit(Command& command);
+  void submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted);
   template <class Kind>
   void issue_send(IpcqChannel& channel, std::uint32_t number, const Tile& tile);
   Tile make_signal();
   Tile submit_math(Command& command, const Value& value, const work::Math& math);
-  void note_access(RegionId region, const ElementRange& elements, bool writes, const Tile& done);
-  void forget_finished_accesses();
-  void forget_accesses_within(RegionId region, const ElementRange& elements);
-  void find_hazards(RegionId region, const ElementRange& elements, bool writes);
   void completed(const Command& command) override;
   void end(const work::Composite& composite, Time started);
   void accepted(const IpcqMessage& message, bool in_one_sip, bool in_slot) override;
@@ -163,11 +151,9 @@ class KernelRun final : public ReceiveIssuer {
   int wake_at_outstanding_ = -1;
   bool wake_at_next_end_ = false;
   MessageBalance balance_;
-  int open_receives_ = 0;            // posted and not yet closed
-  Bytes receive_scratch_ = 0;        // theirs
-  std::vector<MemoryAccess> reads_;  // finished accesses are dropped once the lists have grown
-  std::vector<MemoryAccess> writes_;
-  std::size_t prune_at_ = kFewAccesses;
+  int open_receives_ = 0;                               // posted and not yet closed
+  Bytes receive_scratch_ = 0;                           // theirs
+  MemoryOrder::Kernel accesses_;                        // under way
   std::vector<Tile> hazards_;                           // of the command being issued
   std::vector<std::unique_ptr<Composite>> composites_;  // under way
   Traffic traffic_;

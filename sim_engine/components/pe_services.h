@@ -6,6 +6,7 @@
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fabric.h"
+#include "sim_engine/components/memory_order.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/core/engine.h"
 #include "sim_engine/trace/op_log.h"
@@ -26,6 +27,7 @@ struct PeServices {
   TraceRecorder* trace;  // may be null
   TilePool tiles;
   CommandPool commands;
+  MemoryOrder memory_order;
   std::uint32_t next_arrow = 0;
   std::uint64_t kernel_count = 0;  // kernels started so far
 
