@@ -48,8 +48,7 @@ class OurQueue {
  public:
   void push(std::int64_t time, const sim::Event& event) { queue_.push(Time{time}, event); }
   sim::Event pop(std::int64_t& now) {
-    std::uint32_t sequence = 0;
-    const sim::Event event = queue_.pop(sequence);
+    const sim::Event event = queue_.pop();
     now = queue_.now().count();
     return event;
   }

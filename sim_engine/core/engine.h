@@ -24,7 +24,9 @@ class Engine {
 
   // Runs `event` at now() + delay.
   // REQUIRES: delay >= 0
-  void schedule(Time delay, const Event& event) { queue_.push(now() + delay, event); }
+  EventHandle schedule(Time delay, const Event& event) { return queue_.push(now() + delay, event); }
+  // Drops a pending event.  REQUIRES: it is pending
+  void cancel(EventHandle handle) { queue_.cancel(handle); }
   void schedule(Time delay, EventFunction function, void* object, std::uint64_t argument = 0) {
     schedule(delay, Event{function, object, argument});
   }
@@ -85,8 +87,7 @@ class Engine {
 
   std::uint64_t event_count() const { return event_count_; }
 
-  // A hash of everything executed so far: (time, order of scheduling) of every event, and what
-  // fold() was given.  Equal runs have equal fingerprints, in every build.
+  // A hash of what fold() was given, in order.  Equal runs have equal fingerprints, in every build.
   std::uint64_t fingerprint() const { return fingerprint_; }
 
   // Adds the identity of something that happened (an op log record) to the fingerprint.
@@ -104,10 +105,8 @@ class Engine {
 
 inline bool Engine::step() {
   if (queue_.empty()) return false;
-  std::uint32_t sequence = 0;
-  const Event event = queue_.pop(sequence);
+  const Event event = queue_.pop();
   ++event_count_;
-  fold(static_cast<std::uint64_t>(now().count()) + (std::uint64_t{sequence} << 32));
   event.function(event.object, event.argument);
   return true;
 }

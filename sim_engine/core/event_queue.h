@@ -35,6 +35,9 @@ struct Event {
   std::uint64_t argument = 0;
 };
 
+// Names an event as long as it is pending.
+enum class EventHandle : std::uint32_t {};
+
 class EventQueue {
  public:
   bool empty() const { return size_ == 0; }
@@ -43,16 +46,22 @@ class EventQueue {
   // The time of the event that was popped last.
   Time now() const { return Time{now_}; }
 
-  // The time of the next event.  REQUIRES: !empty()
+  // The time of the next event, or earlier if one was cancelled.  REQUIRES: !empty()
   Time next_time() const;
 
   // REQUIRES: time >= now()
-  void push(Time time, const Event& event);
+  EventHandle push(Time time, const Event& event);
+
+  // Drops a pending event: it never happens, and now() does not stop at its time for it.
+  // REQUIRES: it is pending
+  void cancel(EventHandle handle) {
+    nodes_[static_cast<std::uint32_t>(handle)].event.function = &cancelled;
+    --size_;
+  }
 
   // Removes the earliest event, of equal times the first pushed, and moves now() to its time.
-  // `sequence` receives the number of events that had been pushed before it.
   // REQUIRES: !empty()
-  Event pop(std::uint32_t& sequence);
+  Event pop();
 
   // Drops all events; now() stays.
   void clear();
@@ -64,7 +73,6 @@ class EventQueue {
   // An event; the first of a bin also holds what concerns the bin.
   struct Node {
     Event event;
-    std::uint32_t sequence = 0;
     std::uint32_t next = kNone;  // in its bin, or the next free one
     std::int64_t time = 0;
     std::uint32_t last = kNone;      // in the bin
@@ -103,6 +111,7 @@ class EventQueue {
     }
     list.tail = node;
   }
+  static void cancelled(void*, std::uint64_t) {}
   [[noreturn]] void refuse(std::int64_t time) const;
   std::uint32_t make_node(const Event& event);
   void put_in_wheel(std::uint32_t bin);
@@ -119,7 +128,6 @@ class EventQueue {
   std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins
   std::array<Level, kLevels> levels_;
   std::array<TableEntry, kTableSize> table_;
-  std::uint32_t next_sequence_ = 0;
 };
 
 inline std::uint32_t EventQueue::make_node(const Event& event) {
@@ -132,12 +140,11 @@ inline std::uint32_t EventQueue::make_node(const Event& event) {
   }
   Node& node = nodes_[index];
   node.event = event;
-  node.sequence = next_sequence_++;
   node.next = kNone;
   return index;
 }
 
-inline void EventQueue::push(Time time, const Event& event) {
+inline EventHandle EventQueue::push(Time time, const Event& event) {
   const std::int64_t at = time.count();
   if (at < now_) [[unlikely]]
     refuse(at);
@@ -145,32 +152,36 @@ inline void EventQueue::push(Time time, const Event& event) {
   ++size_;
   if (at == now_) {
     append(lane_, node);
-    return;
+    return EventHandle{node};
   }
   TableEntry& entry = table_[entry_of(at)];
   if (entry.time == at) {
     Node& bin = nodes_[entry.bin];
     nodes_[bin.last].next = node;
     bin.last = node;
-    return;
+    return EventHandle{node};
   }
   entry = {at, node};
   nodes_[node].time = at;
   nodes_[node].last = node;
   put_in_wheel(node);
+  return EventHandle{node};
 }
 
-inline Event EventQueue::pop(std::uint32_t& sequence) {
-  if (current_.head == kNone) advance();
-  const std::uint32_t index = current_.head;
-  Node& node = nodes_[index];
-  current_.head = node.next;
-  if (current_.head == kNone) current_.tail = kNone;
-  sequence = node.sequence;
-  node.next = free_node_;
-  free_node_ = index;
-  --size_;
-  return node.event;
+inline Event EventQueue::pop() {
+  for (;;) {
+    if (current_.head == kNone) advance();
+    const std::uint32_t index = current_.head;
+    Node& node = nodes_[index];
+    current_.head = node.next;
+    if (current_.head == kNone) current_.tail = kNone;
+    node.next = free_node_;
+    free_node_ = index;
+    if (node.event.function == &cancelled) [[unlikely]]
+      continue;
+    --size_;
+    return node.event;
+  }
 }
 
 }  // namespace kernbench::sim
