@@ -1,8 +1,8 @@
 // The bare event queue, hold model: pop the earliest of n pending events, push one a delay later.
 //
 // Limit: 25 M holds/s with 1,000 pending (DESIGN.md 9), and the best structure of those that
-// TIMING.md 5.2 compares, also with 16,384 pending.  Lattice delays are what a simulation has: a quarter are 0, the rest a
-// few multiples of one value.  Random delays have no ties.
+// TIMING.md 5.2 compares, also with 16,384 pending.  Lattice delays are what a simulation has: a
+// quarter are 0, the rest a few multiples of one value.  Random delays have no ties.
 
 #include <algorithm>
 #include <cstdint>
@@ -222,8 +222,7 @@ void event_queue(benchmark::State& state) {
 }
 
 void both_delays(benchmark::internal::Benchmark* benchmark) {
-  benchmark->ArgNames({"random", "pending"})
-      ->ArgsProduct({{lattice, random}, {1024, 16'384}});
+  benchmark->ArgNames({"random", "pending"})->ArgsProduct({{lattice, random}, {1024, 16'384}});
 }
 
 BENCHMARK_TEMPLATE(event_queue, OurQueue)->Apply(both_delays);

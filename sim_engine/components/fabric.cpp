@@ -10,6 +10,12 @@
 
 namespace kernbench::sim {
 
+namespace {
+
+constexpr std::uint64_t kNumbers = (std::uint64_t{1} << 40) - 1;  // a visit has 40 bits for one
+
+}  // namespace
+
 Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
     : engine_(engine),
       routing_(topology),
@@ -49,7 +55,7 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
   Transfer& transfer = take_transfer();
   const Time now = engine_.now();
   transfer.path = &path;
-  transfer.number = next_number_++;
+  transfer.number = next_number_++ & kNumbers;
   transfer.bytes = bytes;
   transfer.sent = now;
   transfer.hop = 0;
@@ -68,11 +74,11 @@ Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
   if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
   Visit& visit = *std::exchange(free_visit_, free_visit_->next);
   visit.arrival = transfer.arrivals[transfer.hop].head;
-  visit.busy = link.busy_with(transfer.bytes);
+  visit.busy = transfer_time(transfer.bytes, link.spec.bandwidth);
   visit.bytes = transfer.bytes;
-  visit.number = transfer.number;
+  visit.number = transfer.number & kNumbers;
   visit.transfer = &transfer;
-  visit.hop = transfer.hop;
+  visit.hop = transfer.hop & 0xffff;
   visit.is_booked = false;
   visit.counts = transfer.path->is_of_kernels;
   visit.next = nullptr;
@@ -90,6 +96,9 @@ Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
 void Fabric::go_on(Transfer& transfer) {
   const std::size_t hops = transfer.path->hops.size();
   const Time now = engine_.now();
+  for (std::size_t hop = transfer.hop; hop < hops; ++hop) {
+    __builtin_prefetch(&links_[transfer.path->hops[hop]]);  // all misses at once
+  }
   while (transfer.hop < hops) {
     Link& link = transfer.link(links_);
     while (link.first != nullptr && link.first->arrival < now) {

@@ -64,36 +64,29 @@ class Fabric {
   struct Transfer;
   // A message that is going to reach a link.  If it is booked, the link is going to serve it from
   // `start` on; else it enters the link in an event.
-  struct Visit {
+  // Links and visits are what a message touches most, and most of them are not in a cache: each
+  // fits in a line of it.
+  struct alignas(64) Visit {
     Time arrival{0};
     Time start{0};
     Time busy{0};
     Bytes bytes = 0;
-    std::uint64_t number = 0;  // the transfer's
     Transfer* transfer = nullptr;
     Visit* previous = nullptr;
-    Visit* next = nullptr;  // of the link; or the next free one
-    std::uint32_t hop = 0;
-    bool is_booked = false;
-    bool counts = false;  // as kernels' use of the link
+    Visit* next = nullptr;          // of the link; or the next free one
+    std::uint64_t number : 40 = 0;  // the transfer's
+    std::uint64_t hop : 16 = 0;
+    bool is_booked : 1 = false;
+    bool counts : 1 = false;  // as kernels' use of the link
   };
-  struct Link {
+  struct alignas(64) Link {
     FifoServer server;  // without what is booked
     LinkSpec spec;
     Visit* first = nullptr;  // visits, in the order of their arrival
     Visit* last = nullptr;
     Bytes carried = 0;
-    Bytes latest_bytes = 0;  // how long they take, since the next message often has as many
-    Time latest_busy{0};
-
-    Time busy_with(Bytes bytes) {
-      if (bytes != latest_bytes) {
-        latest_bytes = bytes;
-        latest_busy = transfer_time(bytes, spec.bandwidth);
-      }
-      return latest_busy;
-    }
   };
+  static_assert(sizeof(Visit) == 64 && sizeof(Link) == 64);
   // When the head, and the last byte, reach a link.
   struct Arrival {
     Time head{0};

@@ -49,8 +49,7 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
       tail_(params.first_number),
       credits_(params.depth),
       returns_(static_cast<std::size_t>(params.depth)),
-      slots_(std::bit_ceil(static_cast<std::size_t>(params.depth))),
-      slot_mask_(static_cast<std::uint32_t>(slots_.size() - 1)),
+      slot_mask_(std::bit_ceil(static_cast<std::uint32_t>(params.depth)) - 1),
       posts_(params.first_number) {
   KB_CHECK(params.depth > 0, "a queue of {} slots", params.depth);
   KB_CHECK(params.poll_interval > Time{0}, "a look every {} ps", params.poll_interval.count());
@@ -99,6 +98,7 @@ void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
   if (IpcqPost* post = posts_.find(number)) return hand_over(number, *post, std::move(message));
   KB_CHECK(number == posts_.next() + static_cast<std::uint32_t>(message_count_),
            "message {} arrived after {} of {}", number, message_count_, posts_.next());
+  if (slots_.empty()) slots_.resize(slot_mask_ + 1);
   slot(number) = std::move(message);
   ++message_count_;
   check_invariant();

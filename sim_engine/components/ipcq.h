@@ -161,6 +161,7 @@ class IpcqChannel {
   std::size_t first_return_ = 0;
   std::vector<Time> returns_;
   // Message n lies in slot n modulo a power of two, so that the counters may wrap around.
+  // There are none before a message has to wait for its post.
   std::vector<IpcqMessage> slots_;
   const std::uint32_t slot_mask_;
   IpcqPosts posts_;

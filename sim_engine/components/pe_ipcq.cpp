@@ -7,16 +7,17 @@
 namespace kernbench::sim {
 
 void PeIpcq::enter(Table& table, Port port, IpcqChannel* channel) {
-  std::set<int>& holes = holes_[static_cast<std::size_t>(port.direction)];
-  for (int index = end(port.direction); index < port.index; ++index) holes.insert(index);
+  for (int index = end(port.direction); index < port.index; ++index) {
+    holes_[port.direction].insert(index);
+  }
   auto& channels = table[static_cast<std::size_t>(port.direction)];
   const auto index = static_cast<std::size_t>(port.index);
   if (index >= channels.size()) channels.resize(index + 1);
   channels[index] = channel;
   if (out(port) == nullptr && in(port) == nullptr) {
-    holes.insert(port.index);
-  } else {
-    holes.erase(port.index);
+    holes_[port.direction].insert(port.index);
+  } else if (const auto holes = holes_.find(port.direction); holes != holes_.end()) {
+    holes->second.erase(port.index);
   }
 }
 
@@ -26,8 +27,9 @@ void PeIpcq::connect_in(Port port, IpcqChannel* channel) {
 }
 
 Port PeIpcq::unused_port(Direction direction) const {
-  const std::set<int>& holes = holes_[static_cast<std::size_t>(direction)];
-  return {direction, holes.empty() ? end(direction) : *holes.begin()};
+  const auto holes = holes_.find(direction);
+  const bool has_none = holes == holes_.end() || holes->second.empty();
+  return {direction, has_none ? end(direction) : *holes->second.begin()};
 }
 
 int PeIpcq::end(Direction direction) const {

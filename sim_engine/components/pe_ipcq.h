@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -58,7 +59,7 @@ class PeIpcq final : public IpcqReceiver {
   PeScheduler& scheduler_;
   Table out_;
   Table in_;
-  std::array<std::set<int>, kDirectionCount> holes_;  // unused indices below end()
+  std::map<Direction, std::set<int>> holes_;  // unused indices below end(); mostly none
 };
 
 }  // namespace kernbench::sim

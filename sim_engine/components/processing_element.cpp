@@ -21,7 +21,7 @@ void ProcessingElement::release() {
   is_claimed_ = !claims_.empty();
   if (claims_.empty()) return;
   services_.engine.schedule(Time{0}, claims_.front());
-  claims_.pop_front();
+  claims_.erase(claims_.begin());
 }
 
 void ProcessingElement::kernel_ended() {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -78,7 +77,7 @@ class ProcessingElement {
   PeIpcq ipcq_{scheduler_};
   Time cpu_busy_{0};
   bool is_claimed_ = false;
-  std::deque<Event> claims_;  // kernels that wait for their turn
+  std::vector<Event> claims_;  // kernels that wait for their turn
   int kernel_count_ = 0;
   std::vector<Event> scratch_waiters_;
   Bytes queue_bytes_ = 0;

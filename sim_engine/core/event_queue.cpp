@@ -59,11 +59,12 @@ void EventQueue::advance() {
     return;
   }
   const Slot first = first_slot();
-  const std::int64_t time = first_time_in(first);
+  Level& wheel = levels_[first.level];
+  std::uint32_t bin = wheel.slots[first.digit].head;
+  const std::int64_t time = nodes_[bin].next_bin == kNone ? nodes_[bin].time : first_time_in(first);
   KB_CHECK(time > now_, "time runs backwards: {} to {} ps", now_, time);
   now_ = time;
-  Level& wheel = levels_[first.level];
-  std::uint32_t bin = std::exchange(wheel.slots[first.digit], {}).head;
+  wheel.slots[first.digit] = {};
   wheel.used[first.digit / 64] &= ~(std::uint64_t{1} << first.digit % 64);
   if (std::ranges::all_of(wheel.used, [](std::uint64_t word) { return word == 0; })) {
     used_levels_ &= used_levels_ - 1;
