@@ -17,12 +17,6 @@
 
 namespace kernbench::runtime {
 
-// Resumes parked fibers without the engine, to measure the switch alone.
-class FiberSwitchProbe {
- public:
-  static void resume(Fiber& fiber) { FiberScheduler::on_resume(&fiber, fiber.generation_); }
-};
-
 namespace {
 
 namespace context = boost::context;
@@ -70,7 +64,8 @@ class ParkedFibers {
   }
 
   void turn_without_engine() {
-    FiberSwitchProbe::resume(*fibers_[next_]);
+    const sim::Event resume = FiberScheduler::resume_event(*fibers_[next_]);
+    resume.function(resume.object, resume.argument);
     if (++next_ == fibers_.size()) next_ = 0;
   }
   void turn() {

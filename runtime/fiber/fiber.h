@@ -98,7 +98,6 @@ class Fiber {
 
  private:
   friend class FiberScheduler;
-  friend class FiberSwitchProbe;  // benches/micro/fiber_switch_benchmark.cpp
   struct MainCall;
 
   // The per-thread state of libstdc++ that Boost.Context before 1.88 does not switch: the

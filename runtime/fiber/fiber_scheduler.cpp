@@ -129,7 +129,7 @@ void FiberScheduler::wake(Fiber& fiber) {
 
 void FiberScheduler::schedule_resume(Fiber& fiber) {
   fiber.state_ = Fiber::State::ready;
-  engine_.schedule(Time{0}, &FiberScheduler::on_resume, &fiber, fiber.generation_);
+  engine_.schedule(Time{0}, resume_event(fiber));
 }
 
 void FiberScheduler::cancel(Fiber& fiber) {

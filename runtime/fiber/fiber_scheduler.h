@@ -64,6 +64,10 @@ class FiberScheduler {
   // next park().  An abandoned fiber is not affected.
   // REQUIRES: the fiber is not finished
   void wake(Fiber& fiber);
+  // The event that wake() schedules: it enters a parked fiber until that parks again, or ends.
+  static sim::Event resume_event(Fiber& fiber) {
+    return {&FiberScheduler::on_resume, &fiber, fiber.generation_};
+  }
 
   // Runs `function` on the main stack, at once, and returns when it has returned; what it throws
   // is thrown here.  It serves work that needs a larger stack than a fiber's, or must not run on a
@@ -96,8 +100,6 @@ class FiberScheduler {
   const StackPool& stacks() const { return stacks_; }
 
  private:
-  friend class FiberSwitchProbe;  // benches/micro/fiber_switch_benchmark.cpp
-
   // fiber_switch.cpp: functions that switch stacks, or must be compiled beside those.
   static void on_start(void* fiber, std::uint64_t generation);
   static void on_resume(void* fiber, std::uint64_t generation);

@@ -3,57 +3,92 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/device_buffer.h"
-#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
+#include "sim_engine/core/event_queue.h"
 #include "sim_engine/values/access_tracker.h"
 #include "sim_engine/values/element_range.h"
 #include "sim_engine/values/gemm_size.h"
 
 namespace kernbench::sim {
 
-class Composite;
-class KernelRun;
+class IpcqChannel;
+struct Command;
+
+// Whoever issues commands: a kernel, or a composite command for its parts.
+class CommandIssuer {
+ public:
+  // The command has taken effect, its result is ready, and it holds no tile any more.
+  virtual void completed(const Command& command) = 0;
+
+ protected:
+  ~CommandIssuer() = default;
+};
+
+// What there is to do, by kind of command.
+namespace work {
+
+// An access to HBM.
+struct HbmAccess {
+  DeviceBuffer buffer;
+  ElementRange elements;
+  std::optional<std::uint64_t> kernel;  // none: a part of a composite, which has begun its own
+  AccessId id{};                        // while it is under way
+  AccessIndex::Id noted = AccessIndex::kNone;  // by MemoryOrder
+};
+struct Load : HbmAccess {};
+struct Store : HbmAccess {};
+struct Math {
+  std::int64_t cycles = 0;
+  std::string_view operation;  // for a trace
+};
+struct Gemm {
+  GemmSize size;
+};
+struct Composite {
+  const CompositePlan* plan = nullptr;
+  Event start;  // called when the command is dispatched
+  // By MemoryOrder, in the order of uses_of().
+  std::array<AccessIndex::Id, 4> noted = {AccessIndex::kNone, AccessIndex::kNone,
+                                          AccessIndex::kNone, AccessIndex::kNone};
+};
+struct Message {
+  IpcqChannel* channel = nullptr;
+  std::uint32_t arrow = 0;  // the message's id in a trace
+};
+struct Outgoing : Message {
+  std::uint32_t number = 0;  // the message's number in its queue
+  Operation operation;       // that it belongs to
+};
+struct Send : Outgoing {};    // into a slot
+struct CopyTo : Outgoing {};  // to where a posted receive wants it
+struct Receive : Message {};  // out of a slot
+
+}  // namespace work
+
+using Work = std::variant<work::Load, work::Store, work::Math, work::Gemm, work::Composite,
+                          work::Send, work::CopyTo, work::Receive>;
 
 struct Command {
-  enum class Kind : std::uint8_t { load, store, math, gemm, composite, send, copy_to, receive };
-
-  Kind kind = Kind::load;
-  KernelRun* run = nullptr;
+  Work work;
+  CommandIssuer* issuer = nullptr;
   int missing_operands = 0;
   Time issued{0};   // when the PE_CPU had issued it
   Time started{0};  // when it reached its unit
-  Tile a;           // operands
-  Tile b;
-  Tile c;       // gemm: the accumulator; null if there is none
-  Tile result;  // ready when the command is done; without elements if it makes no value
+  std::array<Tile, kMostOperands> operands;
+  Tile result;    // ready when the command is done; without elements if it makes no value
+  Tile departed;  // ready when the command has reached its unit; null if nobody asks
   Bytes bytes = 0;
-
-  // gemm
-  GemmSize gemm;
-
-  // load, store
-  DeviceBuffer buffer;
-  ElementRange elements;
-  AccessId access{};
-
-  // math
-  std::int64_t cycles = 0;
-  std::string_view operation;  // for a trace
-
-  // kind composite: the composite itself; else the one that this command is a part of, or null
-  Composite* composite = nullptr;
-
-  // send, copy_to, receive
-  IpcqChannel* channel = nullptr;
-  std::uint32_t number = 0;  // the sent message's number in its queue
-  std::uint32_t arrow = 0;   // the message's id in a trace
-  Tile departed;             // send, copy_to, gemm: ready when it has reached its unit
 };
 
 // Recycles commands, so that nothing is allocated once enough exist.
@@ -65,20 +100,23 @@ class CommandPool {
     free_.pop_back();
     return command;
   }
-  // Clears the fields that every kind relies on; whoever makes a command sets those of its kind.
-  void give_back(Command& command) {
-    command.missing_operands = 0;
-    command.composite = nullptr;
-    for (Tile* tile : {&command.a, &command.b, &command.c, &command.result, &command.departed}) {
-      *tile = {};
-    }
-    free_.push_back(&command);
+  // REQUIRES: it holds no tile
+  void give_back(Command& command) { free_.push_back(&command); }
+
+  static void let_go_of_tiles(Command& command) {
+    for (Tile& operand : command.operands) operand = {};
+    command.result = {};
+    command.departed = {};
   }
 
   // Takes all commands back, after a run that failed.
   void reset() {
     free_.clear();
-    for (Command& command : commands_) give_back(command);
+    for (Command& command : commands_) {
+      command.missing_operands = 0;
+      let_go_of_tiles(command);
+      give_back(command);
+    }
   }
 
  private:

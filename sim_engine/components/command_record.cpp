@@ -4,21 +4,15 @@
 
 #include <array>
 
-#include "sim_engine/components/composite.h"
+#include "sim_engine/components/ipcq.h"
 
 namespace kernbench::sim {
 
 namespace {
 
-bool is_send(Command::Kind kind) {
-  return kind == Command::Kind::send || kind == Command::Kind::copy_to;
-}
-
-OpKind op_kind_of(Command::Kind kind) {
-  constexpr std::array kKinds = {OpKind::load,      OpKind::store, OpKind::math, OpKind::gemm,
+constexpr std::array kOpKinds = {OpKind::load,      OpKind::store, OpKind::math, OpKind::gemm,
                                  OpKind::composite, OpKind::send,  OpKind::send, OpKind::recv};
-  return kKinds[static_cast<std::size_t>(kind)];  // in the order of Command::Kind
-}
+static_assert(kOpKinds.size() == std::variant_size_v<Work>);  // in its order
 
 std::int64_t products_of(const GemmSize& size) {
   return size.m * size.n * size.k;
@@ -32,32 +26,47 @@ std::string label_of_product(std::string_view name, const GemmSize& size) {
 std::string label_of(const Command& command, const OpRecord& op) {
   switch (op.kind) {
     case OpKind::gemm:
-      return label_of_product("gemm", command.gemm);
+      return label_of_product("gemm", std::get<work::Gemm>(command.work).size);
     case OpKind::composite:
-      return label_of_product("composite", command.composite->plan().size);
+      return label_of_product("composite", std::get<work::Composite>(command.work).plan->size);
     case OpKind::math:
-      return fmt::format("{} {} B", command.operation, op.bytes);
+      return fmt::format("{} {} B", std::get<work::Math>(command.work).operation, op.bytes);
     default:
       return fmt::format("{} {} B", name_of(op.kind), op.bytes);
   }
 }
 
+const work::Message* message_in(const Command& command) {
+  return std::visit(
+      [](const auto& work) -> const work::Message* {
+        if constexpr (std::is_base_of_v<work::Message, std::remove_cvref_t<decltype(work)>>) {
+          return &work;
+        }
+        return nullptr;
+      },
+      command.work);
+}
+
 }  // namespace
 
 OpRecord record_of(const Command& command, std::uint32_t unit, Time now) {
-  OpRecord op{.kind = op_kind_of(command.kind), .unit = unit, .start = command.started, .end = now};
+  OpRecord op{.kind = kOpKinds.at(command.work.index()),
+              .unit = unit,
+              .start = command.started,
+              .end = now};
   if (op.kind == OpKind::composite) {
-    const CompositePlan& plan = command.composite->plan();
+    const CompositePlan& plan = *std::get<work::Composite>(command.work).plan;
     op.dtype = plan.c.buffer.dtype;
     op.bytes = loaded_bytes(plan) + stored_bytes(plan);
     op.element_count = products_of(plan.size);
     return op;
   }
-  const bool takes = is_send(command.kind) || command.kind == Command::Kind::store;
-  const Tile& data = takes ? command.a : command.result;
+  const bool takes = op.kind == OpKind::send || op.kind == OpKind::store;
+  const Tile& data = takes ? command.operands[0] : command.result;
   op.dtype = data->dtype;
   op.bytes = data->bytes;
-  op.element_count = op.kind == OpKind::gemm ? products_of(command.gemm) : data->element_count;
+  op.element_count = op.kind == OpKind::gemm ? products_of(std::get<work::Gemm>(command.work).size)
+                                             : data->element_count;
   return op;
 }
 
@@ -65,11 +74,11 @@ void trace(TraceRecorder& recorder, const Command& command, const OpRecord& op,
            const PeLocation& location) {
   std::string unit = fmt::format("cube{}.pe{}.{}", location.cube, location.pe, name_of(op.kind));
   TraceArrow arrow;
-  if (op.kind == OpKind::send || op.kind == OpKind::recv) {
+  if (const work::Message* message = message_in(command)) {
     const bool sends = op.kind == OpKind::send;
-    const auto& ends = command.channel->ends();
+    const auto& ends = message->channel->ends();
     unit += fmt::format(".{}", to_string(sends ? ends.out : ends.in));
-    arrow = {sends ? TraceArrow::End::begins : TraceArrow::End::ends, command.arrow};
+    arrow = {sends ? TraceArrow::End::begins : TraceArrow::End::ends, message->arrow};
   }
   recorder.span_in_lane(location.sip, unit, recorder.label(label_of(command, op)), op.start, op.end,
                         arrow);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim_engine/components/kernel_run.h"
 #include "sim_engine/components/math_timing.h"
 
 namespace kernbench::sim {
@@ -61,11 +60,12 @@ class EpilogueOps {
 
 }  // namespace
 
-Composite::Composite(ProcessingElement& pe, Command& command, const CompositePlan& plan,
-                     Tile scratch)
-    : pe_(pe),
+Composite::Composite(PeScheduler& scheduler, Command& command, const CompositePlan& plan,
+                     Tile scratch, std::uint64_t kernel)
+    : scheduler_(scheduler),
       command_(command),
       plan_(plan),
+      kernel_(kernel),
       counts_(tile_counts(plan.size, plan.tile)),
       scratch_(std::move(scratch)),
       step_count_(counts_.m * counts_.n * counts_.k) {}
@@ -86,18 +86,18 @@ Composite::Step Composite::step_at(std::int64_t index) const {
 }
 
 void Composite::open_accesses() {
-  PeServices& services = pe_.services();
-  const std::vector<MatrixUse> uses = uses_of(plan_);
+  PeServices& services = scheduler_.services();
+  const std::vector<MemoryUse> uses = uses_of(plan_);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     accesses_.at(i) = services.accesses.begin(
         uses[i].region, uses[i].elements, uses[i].writes ? Access::write : Access::read,
-        {"tl.composite", pe_.location(), command_.run->id()}, services.engine.now());
+        {"tl.composite", scheduler_.location(), kernel_}, services.engine.now());
   }
 }
 
 void Composite::close_accesses() {
   const std::size_t count = plan_.bias ? 4 : 3;
-  for (std::size_t i = 0; i < count; ++i) pe_.services().accesses.end(accesses_.at(i));
+  for (std::size_t i = 0; i < count; ++i) scheduler_.services().accesses.end(accesses_.at(i));
 }
 
 void Composite::start() {
@@ -105,21 +105,21 @@ void Composite::start() {
   for (int i = 0; i < 2 && next_step_ < step_count_; ++i) issue_step(step_at(next_step_++));
 }
 
-void Composite::part_ended(Command::Kind kind) {
-  if (kind == Command::Kind::gemm && next_step_ < step_count_) issue_step(step_at(next_step_++));
-  if (kind == Command::Kind::store && ++results_stored_ == counts_.m * counts_.n) {
+void Composite::completed(const Command& part) {
+  const bool is_product = std::holds_alternative<work::Gemm>(part.work);
+  const bool is_store = std::holds_alternative<work::Store>(part.work);
+  if (is_product && next_step_ < step_count_) issue_step(step_at(next_step_++));
+  if (is_store && ++results_stored_ == counts_.m * counts_.n) {
     scratch_ = {};
     close_accesses();
-    pe_.end_composite(command_);  // and this
+    scheduler_.finish(command_);  // and this
   }
 }
 
-Command& Composite::make_command(Command::Kind kind) {
-  PeServices& services = pe_.services();
+Command& Composite::make_command() {
+  PeServices& services = scheduler_.services();
   Command& command = services.commands.make();
-  command.kind = kind;
-  command.run = command_.run;
-  command.composite = this;
+  command.issuer = this;
   command.issued = services.engine.now();
   return command;
 }
@@ -138,27 +138,25 @@ void Composite::issue_step(const Step& step) {
 }
 
 Tile Composite::load(const MatrixAt& matrix, const ElementRange& elements, const Tile& not_before) {
-  PeServices& services = pe_.services();
-  Command& command = make_command(Command::Kind::load);
+  PeServices& services = scheduler_.services();
+  Command& command = make_command();
   const Tile result = services.tiles.make_view(matrix.buffer.dtype, elements.count(), {});
   result->value = services.memory.declare(matrix.buffer.dtype, elements.count());
   command.result = result;
   command.bytes = result->bytes;
-  command.buffer = matrix.buffer;
-  command.elements = elements.simplified();
-  pe_.issue(command, std::span(&not_before, 1));
+  command.work = work::Load{{matrix.buffer, elements.simplified(), {}}};
+  scheduler_.issue(command, std::span(&not_before, 1));
   return result;
 }
 
 Tile Composite::multiply(const Step& step, const Tile& a, const Tile& b) {
-  PeServices& services = pe_.services();
+  PeServices& services = scheduler_.services();
   const bool rounds = step.ends_result && !plan_.has_epilogue();
   const DType dtype = rounds ? plan_.c.buffer.dtype : DType::f32;
   const Value before = step.begins_result ? Value{} : sum_->value;
-  Command& command = make_command(Command::Kind::gemm);
-  command.gemm = step.size;
-  command.a = a;
-  command.b = b;
+  Command& command = make_command();
+  command.work = work::Gemm{step.size};
+  command.operands = {a, b, {}};
   const Tile result = services.tiles.make_view(dtype, step.size.m * step.size.n, {});
   result->value = services.memory.gemm(step.size, a->value, b->value, before, dtype);
   command.result = result;
@@ -167,27 +165,27 @@ Tile Composite::multiply(const Step& step, const Tile& a, const Tile& b) {
   // until the result before the last is stored, whose place in scratch it takes.
   std::array<Tile, 2> not_before = {std::exchange(last_departed_, command.departed), {}};
   if (step.begins_result) not_before[1] = stored_[static_cast<std::size_t>(results_issued_ % 2)];
-  pe_.issue(command, not_before);
+  scheduler_.issue(command, not_before);
   sum_ = result;
   return result;
 }
 
 void Composite::issue_end_of_result(const Step& step, Tile sum) {
   if (plan_.has_epilogue()) sum = run_epilogue(step, sum);
-  PeServices& services = pe_.services();
-  Command& command = make_command(Command::Kind::store);
+  PeServices& services = scheduler_.services();
+  Command& command = make_command();
   const Tile done = services.tiles.make_view(DType::f32, 0, {});
-  command.a = sum;
+  command.operands[0] = sum;
   command.result = done;
   command.bytes = sum->bytes;
-  command.buffer = plan_.c.buffer;
-  command.elements = plan_.c.block(step.row, step.column, step.size.m, step.size.n).simplified();
-  pe_.issue(command, {});
+  const ElementRange block = plan_.c.block(step.row, step.column, step.size.m, step.size.n);
+  command.work = work::Store{{plan_.c.buffer, block.simplified(), {}}};
+  scheduler_.issue(command);
   stored_[static_cast<std::size_t>(results_issued_++ % 2)] = done;
 }
 
 Tile Composite::run_epilogue(const Step& step, const Tile& sum) {
-  PeServices& services = pe_.services();
+  PeServices& services = scheduler_.services();
   const auto& [m, n, k] = step.size;
   EpilogueOps ops(services, m * n);
   Value value = sum->value;
@@ -199,15 +197,13 @@ Tile Composite::run_epilogue(const Step& step, const Tile& sum) {
   value = ops.activate(plan_.activation, value);
   const DType dtype = plan_.c.buffer.dtype;
   if (dtype != DType::f32) value = services.memory.math(MathOp::convert, dtype, std::array{value});
-  Command& command = make_command(Command::Kind::math);
+  Command& command = make_command();
   const Tile result = services.tiles.make_view(dtype, m * n, {});
   result->value = value;
-  command.a = sum;
-  command.b = std::exchange(bias_, {});
+  command.operands = {sum, std::exchange(bias_, {}), {}};
   command.result = result;
-  command.operation = "epilogue";
-  command.cycles = ops.cycles();
-  pe_.issue(command, {});
+  command.work = work::Math{ops.cycles(), "epilogue"};
+  scheduler_.issue(command);
   return result;
 }
 

@@ -18,14 +18,16 @@
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/composite_plan.h"
-#include "sim_engine/components/processing_element.h"
+#include "sim_engine/components/pe_scheduler.h"
 
 namespace kernbench::sim {
 
-class Composite {
+class Composite final : private CommandIssuer {
  public:
-  // `scratch` holds the working set until the composite ends.  `command` goes back to the PE then.
-  Composite(ProcessingElement& pe, Command& command, const CompositePlan& plan, Tile scratch);
+  // `scratch` holds the working set until the composite ends.  `command` is finished then.  Its
+  // accesses are those of `kernel`.
+  Composite(PeScheduler& scheduler, Command& command, const CompositePlan& plan, Tile scratch,
+            std::uint64_t kernel);
   Composite(const Composite&) = delete;
   Composite& operator=(const Composite&) = delete;
 
@@ -33,9 +35,6 @@ class Composite {
 
   // The command has been dispatched.
   void start();
-
-  // A command that is part of this composite has ended.
-  void part_ended(Command::Kind kind);
 
  private:
   // The product of one tile of a and one tile of b.
@@ -56,11 +55,13 @@ class Composite {
   Tile load(const MatrixAt& matrix, const ElementRange& elements, const Tile& not_before);
   Tile multiply(const Step& step, const Tile& a, const Tile& b);
   Tile run_epilogue(const Step& step, const Tile& sum);
-  Command& make_command(Command::Kind kind);
+  Command& make_command();
+  void completed(const Command& part) override;
 
-  ProcessingElement& pe_;
+  PeScheduler& scheduler_;
   Command& command_;
   const CompositePlan plan_;
+  const std::uint64_t kernel_;
   const GemmSize counts_;  // of tiles
   Tile scratch_;
   std::array<AccessId, 4> accesses_;  // under way: to a, b, c and the bias, if there is one

@@ -148,13 +148,13 @@ std::string_view name_of(Activation activation) {
   return name_in(kNames, activation);
 }
 
-std::vector<MatrixUse> uses_of(const CompositePlan& plan) {
+std::vector<MemoryUse> uses_of(const CompositePlan& plan) {
   const auto& [m, n, k] = plan.size;
   const auto use = [](const MatrixAt& matrix, std::int64_t rows, std::int64_t columns,
-                      bool writes) -> MatrixUse {
+                      bool writes) -> MemoryUse {
     return {matrix.buffer.region, matrix.block(0, 0, rows, columns).simplified(), writes};
   };
-  std::vector<MatrixUse> uses = {use(plan.a, m, k, false), use(plan.b, k, n, false),
+  std::vector<MemoryUse> uses = {use(plan.a, m, k, false), use(plan.b, k, n, false),
                                  use(plan.c, m, n, true)};
   if (plan.bias) uses.push_back(use(*plan.bias, 1, n, false));
   return uses;

@@ -46,13 +46,13 @@ struct CompositePlan {
   }
 };
 
-// A matrix that a composite accesses.
-struct MatrixUse {
+// Elements of a region that a command accesses.
+struct MemoryUse {
   RegionId region;
   ElementRange elements;
   bool writes;
 };
-std::vector<MatrixUse> uses_of(const CompositePlan& plan);
+std::vector<MemoryUse> uses_of(const CompositePlan& plan);
 
 // The number of tiles along each dimension.
 GemmSize tile_counts(const GemmSize& size, const GemmSize& tile);

@@ -3,14 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {
 
+namespace {
+
+constexpr std::uint64_t kNumbers = (std::uint64_t{1} << 40) - 1;  // a visit has 40 bits for one
+
+}  // namespace
+
 Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
-    : engine_(engine), routing_(topology), trace_(trace), links_(routing_.link_count()) {
+    : engine_(engine),
+      routing_(topology),
+      trace_(trace),
+      steps_(trace != nullptr),
+      links_(routing_.link_count()) {
   for (LinkId link = 0; link < routing_.link_count(); ++link)
     links_[link].spec = routing_.spec(link);
 }
@@ -18,8 +29,21 @@ Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
 const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
   const std::uint64_t key = routing_.key_of(from) << 32 | routing_.key_of(to);
   auto& path = paths_[key];
-  if (!path) path = std::make_unique<const Path>(routing_.route(from, to));
+  if (!path) {
+    path = std::make_unique<const Path>(routing_.route(from, to));
+    longest_way_ = std::max(longest_way_, path->hops.size() + 1);
+    for (Transfer& transfer : transfers_) transfer.arrivals.resize(longest_way_);
+  }
   return *path;
+}
+
+Fabric::Transfer& Fabric::take_transfer() {
+  if (free_transfer_ != nullptr) {
+    return *std::exchange(free_transfer_, free_transfer_->next_free);
+  }
+  Transfer& added = transfers_.emplace_back();
+  added.arrivals.resize(longest_way_);
+  return added;
 }
 
 void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time delay) {
@@ -28,39 +52,186 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
     engine_.schedule(delay, delivered);
     return;
   }
-  std::uint32_t index = free_transfer_;
-  if (index != kNone) {
-    free_transfer_ = transfers_[index].next_free;
+  Transfer& transfer = take_transfer();
+  const Time now = engine_.now();
+  transfer.path = &path;
+  transfer.number = next_number_++ & kNumbers;
+  transfer.bytes = bytes;
+  transfer.sent = now;
+  transfer.hop = 0;
+  transfer.delivered = delivered;
+  transfer.arrivals[0] = {now + delay, now + delay};
+  if (delay == Time{0}) {
+    announce(transfer, transfer.link(links_));
+    enter_link(transfer);
   } else {
-    index = static_cast<std::uint32_t>(transfers_.size());
-    transfers_.emplace_back();
-  }
-  transfers_[index] = {&path, 0, kNone, bytes, engine_.now() + delay, delivered};
-  if (delay > Time{0}) {
-    engine_.schedule<&Fabric::enter_link>(delay, this, index);
-  } else {
-    enter_link(index);
+    go_on(transfer);
   }
 }
 
+// Adds the visit of the next hop's link, behind those that will be there earlier.
+Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
+  if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
+  Visit& visit = *std::exchange(free_visit_, free_visit_->next);
+  visit.arrival = transfer.arrivals[transfer.hop].head;
+  visit.busy = transfer_time(transfer.bytes, link.spec.bandwidth);
+  visit.bytes = transfer.bytes;
+  visit.number = transfer.number & kNumbers;
+  visit.transfer = &transfer;
+  visit.hop = transfer.hop & 0xffff;
+  visit.is_booked = false;
+  visit.counts = transfer.path->is_of_kernels;
+  visit.next = nullptr;
+  visit.previous = link.last;
+  while (visit.previous != nullptr && precedes(visit, *visit.previous)) {
+    visit.next = visit.previous;
+    visit.previous = visit.previous->previous;
+  }
+  (visit.previous == nullptr ? link.first : visit.previous->next) = &visit;
+  (visit.next == nullptr ? link.last : visit.next->previous) = &visit;
+  return visit;
+}
+
+// Books as many hops as can be, and schedules what is next.
+void Fabric::go_on(Transfer& transfer) {
+  const std::size_t hops = transfer.path->hops.size();
+  const Time now = engine_.now();
+  for (std::size_t hop = transfer.hop; hop < hops; ++hop) {
+    __builtin_prefetch(&links_[transfer.path->hops[hop]]);  // all misses at once
+  }
+  while (transfer.hop < hops) {
+    Link& link = transfer.link(links_);
+    while (link.first != nullptr && link.first->arrival < now) {
+      serve(link, *link.first);
+      drop(link, *link.first);
+    }
+    Visit& visit = announce(transfer, link);
+    if (!can_book(link, visit)) {
+      transfer.pending =
+          engine_.schedule(visit.arrival - now, Engine::call<&Fabric::enter_link>(this, transfer));
+      return;
+    }
+    visit.start = link.server.next_start(visit.arrival);
+    visit.is_booked = true;
+    pass(transfer, visit, link.spec.latency);
+  }
+  transfer.pending = engine_.schedule(transfer.arrivals[hops].tail - now,
+                                      Engine::call<&Fabric::deliver>(this, transfer));
+}
+
+// True if the link will be free for the visit between those that are known to be before and after
+// it.  Links that a head passes at one moment are not all booked: part of that could have happened
+// when it must be undone.
+bool Fabric::can_book(const Link& link, const Visit& visit) const {
+  if (steps_) return false;
+  if (visit.hop > 0 && visit.arrival == visit.transfer->arrivals[visit.hop - 1].head) return false;
+  const Time start = link.server.next_start(visit.arrival);
+  if (const Visit* const before = visit.previous) {
+    if (!before->is_booked || before->start + before->busy > start) return false;
+  }
+  const Visit* const after = visit.next;
+  return after == nullptr || !after->is_booked || after->start >= start + visit.busy;
+}
+
+// The link of the transfer's hop serves it from the visit's start on.
+void Fabric::pass(Transfer& transfer, const Visit& visit, Time latency) {
+  const Time tail = std::max(visit.start + visit.busy, transfer.arrivals[transfer.hop].tail);
+  transfer.arrivals[++transfer.hop] = {visit.start + latency, tail + latency};
+}
+
 // The head of a transfer has reached the link of its hop.
-void Fabric::enter_link(std::uint64_t index) {
-  Transfer& transfer = transfers_[index];
+void Fabric::enter_link(Transfer& transfer) {
   const LinkId id = transfer.path->hops[transfer.hop];
   Link& link = links_[id];
-  const Time busy = transfer_time(transfer.bytes, link.spec.bandwidth);
-  const Time start = link.server.reserve(engine_.now(), busy, transfer.path->is_of_kernels);
-  link.carried += transfer.bytes;
-  if (trace_ != nullptr && busy > Time{0}) record(id, start, busy, transfer.bytes);
+  let_pass(link, transfer);
+  Visit& visit = *link.first;
+  visit.start = link.server.next_start(visit.arrival);
+  serve(link, visit);
+  if (trace_ != nullptr && visit.busy > Time{0}) record(id, visit.start, visit.busy, visit.bytes);
+  pass(transfer, visit, link.spec.latency);
+  drop(link, visit);
+  make_way(link);
+  go_on(transfer);
+}
 
-  transfer.tail = std::max(start + busy, transfer.tail) + link.spec.latency;
-  if (++transfer.hop < transfer.path->hops.size()) {
-    engine_.schedule<&Fabric::enter_link>(start + link.spec.latency - engine_.now(), this, index);
-    return;
+// Lets the link serve what is before the transfer, which enters it now.
+void Fabric::let_pass(Link& link, const Transfer& transfer) {
+  while (link.first->number != transfer.number || link.first->hop != transfer.hop) {
+    Visit& before = *link.first;
+    if (before.is_booked) {
+      serve(link, before);
+      drop(link, before);
+    } else {  // its event is due now, too
+      engine_.cancel(before.transfer->pending);
+      enter_link(*before.transfer);
+    }
   }
-  engine_.schedule(transfer.tail - engine_.now(), transfer.delivered);
-  transfer.next_free = free_transfer_;
-  free_transfer_ = static_cast<std::uint32_t>(index);
+}
+
+// Undoes the bookings that the link can no longer serve when it said.
+void Fabric::make_way(Link& link) {
+  for (Visit* visit = link.first; visit != nullptr; visit = visit->next) {
+    if (!visit->is_booked) continue;
+    if (visit->start >= link.server.next_start(visit->arrival)) return;
+    undo(*visit);
+  }
+}
+
+// The transfer will enter the link of this visit in an event, and forgets the links behind.
+void Fabric::undo(Visit& visit) {
+  Transfer& transfer = *visit.transfer;
+  const auto known = std::min<std::size_t>(transfer.path->hops.size(), transfer.hop + 1);
+  for (std::size_t hop = visit.hop + 1; hop < known; ++hop) {
+    Link& link = links_[transfer.path->hops[hop]];
+    Visit* later = link.last;
+    while (later->number != visit.number || later->hop != hop) later = later->previous;
+    drop(link, *later);
+  }
+  visit.is_booked = false;
+  transfer.hop = visit.hop;
+  engine_.cancel(transfer.pending);
+  transfer.pending = engine_.schedule(visit.arrival - engine_.now(),
+                                      Engine::call<&Fabric::enter_link>(this, transfer));
+}
+
+void Fabric::deliver(Transfer& transfer) {
+  const Event delivered = transfer.delivered;
+  transfer.next_free = std::exchange(free_transfer_, &transfer);
+  delivered.function(delivered.object, delivered.argument);
+}
+
+void Fabric::serve(Link& link, const Visit& visit) {
+  link.server.reserve(visit.arrival, visit.busy, visit.counts);
+  link.carried += visit.bytes;
+}
+
+void Fabric::drop(Link& link, Visit& visit) {
+  (visit.previous == nullptr ? link.first : visit.previous->next) = visit.next;
+  (visit.next == nullptr ? link.last : visit.next->previous) = visit.previous;
+  visit.next = std::exchange(free_visit_, &visit);
+}
+
+// The link without visits to come, but with what has arrived by now.
+Fabric::Link Fabric::as_of_now(const Link& link) const {
+  Link result = link;
+  for (const Visit* visit = link.first; visit != nullptr; visit = visit->next) {
+    if (visit->is_booked && visit->arrival <= engine_.now()) serve(result, *visit);
+  }
+  result.first = result.last = nullptr;
+  return result;
+}
+
+bool Fabric::precedes(const Visit& a, const Visit& b) {
+  if (a.arrival != b.arrival) return a.arrival < b.arrival;
+  const Transfer& first = *a.transfer;
+  const Transfer& second = *b.transfer;
+  if (second.number != b.number) return false;  // b was delivered meanwhile
+  for (std::uint32_t i = 1; i <= std::min(a.hop, b.hop) + 1; ++i) {
+    const Time one = i <= a.hop ? first.arrivals[a.hop - i].head : first.sent;
+    const Time other = i <= b.hop ? second.arrivals[b.hop - i].head : second.sent;
+    if (one != other) return one < other;
+  }
+  return a.number < b.number;
 }
 
 void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
@@ -72,7 +243,7 @@ UnitUse Fabric::busiest_link() const {
   LinkId busiest = 0;
   Time longest{0};
   for (LinkId link = 0; link < routing_.link_count(); ++link) {
-    const Time busy = links_[link].server.busy(engine_.now());
+    const Time busy = as_of_now(links_[link]).server.busy(engine_.now());
     if (busy <= longest) continue;
     busiest = link;
     longest = busy;
@@ -82,9 +253,14 @@ UnitUse Fabric::busiest_link() const {
 }
 
 void Fabric::reset() {
+  for (Link& link : links_) {
+    link = as_of_now(link);
+    link.server.release(engine_.now());
+  }
   transfers_.clear();
-  free_transfer_ = kNone;
-  for (Link& link : links_) link.server.release(engine_.now());
+  free_transfer_ = nullptr;
+  visits_.clear();
+  free_visit_ = nullptr;
 }
 
 }  // namespace kernbench::sim

@@ -9,10 +9,17 @@
 //              e_i = max(s_i + b_i, e_(i-1) + latency_(i-1)).  Delivered at e_n + latency_n.
 //              Unloaded that is the sum of the latencies plus bytes over the slowest link
 //              (ADR-0033).
+// Ties:        of heads that reach a link at once, that one is first which was earlier where they
+//              came from, then which was sent first.
+// Events:      a message books the links of its way ahead, as long as each will be free for it
+//              between the messages that are known, and needs one event, its delivery.  What comes
+//              to a link before a booked message, and is in its way, undoes the booking from there
+//              on: then the message enters that link in an event, and books again (ADR-0187).
 
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -41,7 +48,7 @@ class Fabric {
   void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0});
 
   // Bytes that have entered a link so far.
-  Bytes carried(LinkId link) const { return links_[link].carried; }
+  Bytes carried(LinkId link) const { return as_of_now(links_[link]).carried; }
 
   // The link that has been busy with kernels' data for longest so far, named by Routing::name();
   // the first if several are equal.  Its kernel_time is not set.
@@ -50,32 +57,82 @@ class Fabric {
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).
   void reset();
 
+  // From now on every message enters each link of its way in an event.  Times are the same.
+  void step_through_links() { steps_ = true; }
+
  private:
-  struct Link {
-    FifoServer server;
-    Bytes carried = 0;
+  struct Transfer;
+  // A message that is going to reach a link.  If it is booked, the link is going to serve it from
+  // `start` on; else it enters the link in an event.
+  // Links and visits are what a message touches most, and most of them are not in a cache: each
+  // fits in a line of it.
+  struct alignas(64) Visit {
+    Time arrival{0};
+    Time start{0};
+    Time busy{0};
+    Bytes bytes = 0;
+    Transfer* transfer = nullptr;
+    Visit* previous = nullptr;
+    Visit* next = nullptr;          // of the link; or the next free one
+    std::uint64_t number : 40 = 0;  // the transfer's
+    std::uint64_t hop : 16 = 0;
+    bool is_booked : 1 = false;
+    bool counts : 1 = false;  // as kernels' use of the link
+  };
+  struct alignas(64) Link {
+    FifoServer server;  // without what is booked
     LinkSpec spec;
+    Visit* first = nullptr;  // visits, in the order of their arrival
+    Visit* last = nullptr;
+    Bytes carried = 0;
+  };
+  static_assert(sizeof(Visit) == 64 && sizeof(Link) == 64);
+  // When the head, and the last byte, reach a link.
+  struct Arrival {
+    Time head{0};
+    Time tail{0};
   };
   struct Transfer {
     const Path* path = nullptr;
-    std::uint32_t hop = 0;
-    std::uint32_t next_free = 0;
+    std::uint64_t number = 0;  // in the order of send()
     Bytes bytes = 0;
-    Time tail{0};  // when the last byte reaches the link of `hop`
+    Time sent{0};
+    std::uint32_t hop = 0;  // the first that is not booked
+    EventHandle pending{};  // its entering of `hop`, or its delivery
     Event delivered;
+    std::vector<Arrival> arrivals;  // by hop, up to `hop`; behind the last hop, the delivery
+    Transfer* next_free = nullptr;
+
+    Link& link(std::vector<Link>& links) const { return links[path->hops[hop]]; }
   };
 
-  void enter_link(std::uint64_t transfer);
+  Transfer& take_transfer();
+  Visit& announce(Transfer& transfer, Link& link);
+  void go_on(Transfer& transfer);
+  bool can_book(const Link& link, const Visit& visit) const;
+  static void pass(Transfer& transfer, const Visit& visit, Time latency);
+  void enter_link(Transfer& transfer);
+  void let_pass(Link& link, const Transfer& transfer);
+  void make_way(Link& link);
+  void undo(Visit& visit);
+  void deliver(Transfer& transfer);
+  static void serve(Link& link, const Visit& visit);
+  Link as_of_now(const Link& link) const;
+  void drop(Link& link, Visit& visit);
+  static bool precedes(const Visit& a, const Visit& b);
   void record(LinkId link, Time start, Time busy, Bytes bytes);
-
-  static constexpr std::uint32_t kNone = 0xffffffff;
 
   Engine& engine_;
   const Routing routing_;
   TraceRecorder* const trace_;
+  bool steps_;
   std::vector<Link> links_;
-  std::vector<Transfer> transfers_;
-  std::uint32_t free_transfer_ = kNone;
+  std::deque<Transfer> transfers_;  // addresses stay
+  Transfer* free_transfer_ = nullptr;
+  std::size_t longest_way_ = 0;  // hops of the longest path, and one
+  std::uint64_t next_number_ = 0;
+  std::deque<Visit> visits_;
+  Visit* free_visit_ = nullptr;
   std::unordered_map<std::uint64_t, std::unique_ptr<const Path>> paths_;  // never iterated
 };
 

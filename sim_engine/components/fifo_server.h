@@ -13,11 +13,14 @@ class FifoServer {
   // Occupies the server for `duration` from the first moment it is free.  Returns that moment.
   // If `counts`, the duration is part of busy().
   Time reserve(Time now, Time duration, bool counts = true) {
-    const Time start = std::max(now, free_at_);
+    const Time start = next_start(now);
     free_at_ = start + duration;
     if (counts) busy_ += duration;
     return start;
   }
+
+  // When a request that comes at `now` would be served.
+  Time next_start(Time now) const { return std::max(now, free_at_); }
 
   // The time until `now` spent on requests that count.  While a reservation that does not count
   // reaches beyond `now`, the result is too small by up to that part.

@@ -8,7 +8,6 @@
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::sim {
 
@@ -50,8 +49,7 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
       tail_(params.first_number),
       credits_(params.depth),
       returns_(static_cast<std::size_t>(params.depth)),
-      slots_(std::bit_ceil(static_cast<std::size_t>(params.depth))),
-      slot_mask_(static_cast<std::uint32_t>(slots_.size() - 1)),
+      slot_mask_(std::bit_ceil(static_cast<std::uint32_t>(params.depth)) - 1),
       posts_(params.first_number) {
   KB_CHECK(params.depth > 0, "a queue of {} slots", params.depth);
   KB_CHECK(params.poll_interval > Time{0}, "a look every {} ps", params.poll_interval.count());
@@ -100,6 +98,7 @@ void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
   if (IpcqPost* post = posts_.find(number)) return hand_over(number, *post, std::move(message));
   KB_CHECK(number == posts_.next() + static_cast<std::uint32_t>(message_count_),
            "message {} arrived after {} of {}", number, message_count_, posts_.next());
+  if (slots_.empty()) slots_.resize(slot_mask_ + 1);
   slot(number) = std::move(message);
   ++message_count_;
   check_invariant();
@@ -108,15 +107,15 @@ void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
 void IpcqChannel::deliver_in_place(std::uint32_t number, IpcqMessage message) {
   IpcqPost& post = *posts_.find(number);
   if (post.state == IpcqPost::State::discarded) return posts_.close(number);
-  post.run->pe().receive_in_place(*this, post, std::move(message));
+  receiver_->receive_in_place(*this, post, std::move(message));
 }
 
 // The receiver's side
 
-std::uint32_t IpcqChannel::post(KernelRun& run, const Tile& tile, Time issued) {
+std::uint32_t IpcqChannel::post(ReceiveIssuer& issuer, const Tile& tile, Time issued) {
   const std::uint32_t number = posts_.next();
   IpcqPost& post = posts_.add();
-  post.run = &run;
+  post.issuer = &issuer;
   post.tile = tile;
   post.issued = issued;
   if (message_count_ > 0) {
@@ -136,7 +135,7 @@ void IpcqChannel::hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage me
     posts_.close(number);
     release_slot();
   } else {
-    post.run->pe().receive(*this, post, std::move(message));
+    receiver_->receive(*this, post, std::move(message));
   }
 }
 

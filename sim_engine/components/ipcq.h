@@ -31,6 +31,20 @@
 
 namespace kernbench::sim {
 
+class IpcqChannel;
+
+// The PE_IPCQ at the end of queues.
+class IpcqReceiver {
+ public:
+  // The message of a post is in its slot (receive) or in the post's tile (receive_in_place).
+  // `post` must not be used afterwards.
+  virtual void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) = 0;
+  virtual void receive_in_place(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) = 0;
+
+ protected:
+  ~IpcqReceiver() = default;
+};
+
 // One queue, from one PE to another.
 //
 // Its messages are numbered in the order of their sends, its posted receives in the order of their
@@ -94,14 +108,16 @@ class IpcqChannel {
 
   // The receiver's side.
 
+  // Messages that a receive is posted for go to `receiver`.
+  void set_receiver(IpcqReceiver& receiver) { receiver_ = &receiver; }
   // Posts a receive for the next message that no earlier post takes; that message may have arrived
-  // already.  Returns the post's number.
-  std::uint32_t post(KernelRun& run, const Tile& tile, Time issued);
+  // already.  Returns the post's number.  REQUIRES: a receiver is set
+  std::uint32_t post(ReceiveIssuer& issuer, const Tile& tile, Time issued);
   // REQUIRES: the post was made, and is not closed
   IpcqPost& posted(std::uint32_t number) { return *posts_.find(number); }
   void close_post(std::uint32_t number) { posts_.close(number); }
   int open_post_count() const { return posts_.count(); }
-  int open_post_count(const KernelRun& run) const { return posts_.count(&run); }
+  int open_post_count(const ReceiveIssuer& issuer) const { return posts_.count(&issuer); }
   void withdraw_posts() { posts_.withdraw(tail_); }
 
   // Messages that nobody has posted a receive for, oldest first.  pop() takes one out; its slot is
@@ -145,9 +161,11 @@ class IpcqChannel {
   std::size_t first_return_ = 0;
   std::vector<Time> returns_;
   // Message n lies in slot n modulo a power of two, so that the counters may wrap around.
+  // There are none before a message has to wait for its post.
   std::vector<IpcqMessage> slots_;
   const std::uint32_t slot_mask_;
   IpcqPosts posts_;
+  IpcqReceiver* receiver_ = nullptr;
   Event on_credit_;
   Event on_post_;
   Tile last_departure_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::sim {
 
@@ -48,13 +47,13 @@ void IpcqPosts::forget_closed() {
   while (first_ != next_ && at(first_).state == IpcqPost::State::closed) ++first_;
 }
 
-int IpcqPosts::count(const KernelRun* run) const {
+int IpcqPosts::count(const ReceiveIssuer* issuer) const {
   int count = 0;
   for (std::uint32_t number = first_; number != next_; ++number) {
     const IpcqPost& post = at(number);
     const bool is_open =
         post.state != IpcqPost::State::closed && post.state != IpcqPost::State::discarded;
-    count += is_open && (run == nullptr || post.run == run);
+    count += is_open && (issuer == nullptr || post.issuer == issuer);
   }
   return count;
 }

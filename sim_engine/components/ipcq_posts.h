@@ -9,12 +9,25 @@
 #include <utility>
 #include <vector>
 
+#include "sim_engine/components/command.h"
 #include "sim_engine/components/ipcq_message.h"
 #include "sim_engine/components/tile.h"
 
 namespace kernbench::sim {
 
-class KernelRun;
+// A kernel that posts receives.
+class ReceiveIssuer : public CommandIssuer {
+ public:
+  virtual const Operation& operation() const = 0;
+  // A message is what one of its posts expects.  `in_slot`: a command that empties the message's
+  // slot is under way from now on, issued for the kernel.
+  virtual void accepted(const IpcqMessage& message, bool in_one_sip, bool in_slot) = 0;
+  // Wakes the kernel, which waits for a post.
+  virtual void wake_from_post() = 0;
+
+ protected:
+  ~ReceiveIssuer() = default;
+};
 
 struct IpcqPost {
   enum class State : std::uint8_t {
@@ -25,12 +38,12 @@ struct IpcqPost {
     closed,     // done; its place may be used again
   };
   State state = State::open;
-  bool wakes = false;        // the kernel waits for it
-  KernelRun* run = nullptr;  // the kernel that posted it, unless discarded
-  Tile tile;                 // where the message goes, while it is open
-  Time issued{0};            // when the PE_CPU had issued it
-  Time seen{0};              // when PE_IPCQ noticed its message
-  IpcqMessage refused;       // the refused message, without its value
+  bool wakes = false;               // the kernel waits for it
+  ReceiveIssuer* issuer = nullptr;  // the kernel that posted it, unless discarded
+  Tile tile;                        // where the message goes, while it is open
+  Time issued{0};                   // when the PE_CPU had issued it
+  Time seen{0};                     // when PE_IPCQ noticed its message
+  IpcqMessage refused;              // the refused message, without its value
 };
 
 class IpcqPosts {
@@ -52,8 +65,8 @@ class IpcqPosts {
   IpcqPost& add();
   void close(std::uint32_t number);
 
-  // The number of posts that are neither closed nor discarded, of all kernels or of `run` alone.
-  int count(const KernelRun* run = nullptr) const;
+  // The number of posts that are neither closed nor discarded, of all kernels or of `issuer` alone.
+  int count(const ReceiveIssuer* issuer = nullptr) const;
 
   // The kernel that made the posts is gone.  `sent` is the first message that was not sent yet:
   // posts from there on are undone; earlier ones will still take their messages and drop them.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/components/composite.h"
 #include "sim_engine/components/math_timing.h"
 
 namespace kernbench::sim {
@@ -31,98 +30,97 @@ void KernelRun::spend_issue() {
   pe_.count_cpu(issue);
 }
 
-Command& KernelRun::issue_next(Command::Kind kind) {
+Command& KernelRun::issue_next() {
   spend_issue();
   Command& command = pe_.services().commands.make();
-  command.kind = kind;
-  command.run = this;
+  command.issuer = this;
   command.issued = cpu_clock_;
   return command;
 }
 
 void KernelRun::submit(Command& command) {
   ++outstanding_;
-  pe_.issue(command, hazards_);
+  pe_.scheduler().issue(command, hazards_);
   hazards_.clear();  // they hold scratch
+}
+
+void KernelRun::submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted) {
+  MemoryOrder& order = pe_.services().memory_order;
+  order.find(accesses_, use, hazards_);
+  submit(command);
+  order.note(accesses_, use, command, noted);
 }
 
 Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   PeServices& services = pe_.services();
   const std::int64_t count = elements.count();
-  Command& command = issue_next(Command::Kind::load);
+  Command& command = issue_next();
   const Tile result = services.tiles.make(buffer.dtype, count, &pe_.scratch_in_use());
   result->value = services.memory.declare(buffer.dtype, count);
   command.result = result;
   command.bytes = result->bytes;
-  command.buffer = buffer;
-  command.elements = elements.simplified();
-  find_hazards(buffer.region, command.elements, false);
-  submit(command);
-  note_access(buffer.region, command.elements, false, result);
+  const MemoryUse use{buffer.region, elements.simplified(), false};
+  command.work = work::Load{{buffer, use.elements, id_}};
+  submit(command, use, std::get<work::Load>(command.work).noted);
   return result;
 }
 
 void KernelRun::store(const DeviceBuffer& buffer, const ElementRange& elements, const Tile& tile) {
-  Command& command = issue_next(Command::Kind::store);
+  Command& command = issue_next();
   const Tile done = make_signal();
-  command.a = tile;
+  command.operands[0] = tile;
   command.result = done;
   command.bytes = tile->bytes;
-  command.buffer = buffer;
-  command.elements = elements.simplified();
-  find_hazards(buffer.region, command.elements, true);
-  submit(command);
-  note_access(buffer.region, command.elements, true, done);
+  const MemoryUse use{buffer.region, elements.simplified(), true};
+  command.work = work::Store{{buffer, use.elements, id_}};
+  submit(command, use, std::get<work::Store>(command.work).noted);
 }
 
 Tile KernelRun::math(MathOp op, const Tile& a, const Tile& b) {
-  Command& command = issue_next(Command::Kind::math);
-  command.a = a;
-  command.b = b;
-  return submit_math(command, pe_.services().memory.math(op, a->value, b->value), name_of(op),
-                     math_cycles(pe_.services().topology.pe, op, a->element_count));
+  Command& command = issue_next();
+  command.operands = {a, b, {}};
+  return submit_math(command, pe_.services().memory.math(op, a->value, b->value),
+                     {math_cycles(pe_.services().topology.pe, op, a->element_count), name_of(op)});
 }
 
 Tile KernelRun::math(MathOp op, DType dtype, std::int64_t element_count,
                      std::span<const MathOperand> operands) {
   PeServices& services = pe_.services();
-  Command& command = issue_next(Command::Kind::math);
-  const std::array<Tile*, kMostOperands> tiles = {&command.a, &command.b, &command.c};
+  Command& command = issue_next();
   std::array<Value, kMostOperands> values;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const auto& [tile, number] = operands[i];
-    *tiles[i] = tile;
+    command.operands[i] = tile;
     values[i] = tile ? tile->value : services.memory.constant(dtype, element_count, number);
   }
   const Value value = services.memory.math(op, dtype, std::span(values).first(operands.size()));
-  return submit_math(command, value, name_of(op),
-                     math_cycles(services.topology.pe, op, element_count));
+  return submit_math(command, value,
+                     {math_cycles(services.topology.pe, op, element_count), name_of(op)});
 }
 
 Tile KernelRun::along_axis(AxisOp op, const Tile& tile, const AxisForm& form) {
   PeServices& services = pe_.services();
-  Command& command = issue_next(Command::Kind::math);
-  command.a = tile;
-  return submit_math(command, services.memory.along_axis(op, tile->value, form), name_of(op),
-                     math_cycles(services.topology.pe, op, form));
+  Command& command = issue_next();
+  command.operands[0] = tile;
+  return submit_math(command, services.memory.along_axis(op, tile->value, form),
+                     {math_cycles(services.topology.pe, op, form), name_of(op)});
 }
 
 Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
   PeServices& services = pe_.services();
-  Command& command = issue_next(Command::Kind::math);
+  Command& command = issue_next();
   const AxisForm form{1, element_count, 1};
-  return submit_math(command, services.memory.ramp(dtype, start, element_count),
-                     name_of(AxisOp::ramp), math_cycles(services.topology.pe, AxisOp::ramp, form));
+  return submit_math(
+      command, services.memory.ramp(dtype, start, element_count),
+      {math_cycles(services.topology.pe, AxisOp::ramp, form), name_of(AxisOp::ramp)});
 }
 
-Tile KernelRun::submit_math(Command& command, const Value& value, std::string_view operation,
-                            std::int64_t cycles) {
+Tile KernelRun::submit_math(Command& command, const Value& value, const work::Math& math) {
   const Tile result =
       pe_.services().tiles.make(value.dtype(), value.element_count(), &pe_.scratch_in_use());
   result->value = value;
   command.result = result;
-  command.operation = operation;
-  command.cycles = cycles;
+  command.work = math;
   submit(command);
   return result;
 }
@@ -132,16 +130,14 @@ Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const T
   PeServices& services = pe_.services();
   Bytes* const scratch = &pe_.scratch_in_use();
   const std::int64_t count = size.m * size.n;
-  Command& command = issue_next(Command::Kind::gemm);
+  Command& command = issue_next();
   const Tile result = accumulator
                           ? services.tiles.make_in_place_of(accumulator, dtype, count, scratch)
                           : services.tiles.make(dtype, count, scratch);
   result->value = services.memory.gemm(size, a->value, b->value,
                                        accumulator ? accumulator->value : Value{}, dtype);
-  command.gemm = size;
-  command.a = a;
-  command.b = b;
-  command.c = accumulator;
+  command.work = work::Gemm{size};
+  command.operands = {a, b, accumulator};
   command.result = result;
   submit(command);
   return result;
@@ -160,44 +156,45 @@ std::optional<GemmSize> KernelRun::choose_tile(const CompositePlan& plan, const 
 
 void KernelRun::composite(const CompositePlan& plan) {
   PeServices& services = pe_.services();
-  const std::vector<MatrixUse> uses = uses_of(plan);
-  for (const MatrixUse& use : uses) find_hazards(use.region, use.elements, use.writes);
+  const std::vector<MemoryUse> uses = uses_of(plan);
+  MemoryOrder& order = services.memory_order;
+  for (const MemoryUse& use : uses) order.find(accesses_, use, hazards_);
 
-  Command& command = issue_next(Command::Kind::composite);
+  Command& command = issue_next();
   const Tile done = make_signal();
   Tile scratch = services.tiles.make_scratch(working_set(plan), &pe_.scratch_in_use());
-  composites_.push_back(std::make_unique<Composite>(pe_, command, plan, std::move(scratch)));
-  command.composite = composites_.back().get();
+  composites_.push_back(
+      std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_));
+  Composite& composite = *composites_.back();
+  command.work = work::Composite{&composite.plan(), Engine::call<&Composite::start>(&composite)};
   command.result = done;
   submit(command);
-  for (const MatrixUse& use : uses) note_access(use.region, use.elements, use.writes, done);
+  auto& noted = std::get<work::Composite>(command.work).noted;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    order.note(accesses_, uses[i], command, noted.at(i));
+  }
 }
 
-void KernelRun::forget(const Composite& composite) {
-  std::erase_if(composites_, [&](const auto& other) { return other.get() == &composite; });
+template <class Kind>
+void KernelRun::issue_send(IpcqChannel& channel, std::uint32_t number, const Tile& tile) {
+  ++balance_.of(channel.ends().in_one_sip());
+  Command& command = issue_next();
+  command.operands[0] = tile;
+  // The send waits for the departure of the queue's previous send: a queue's sends depart in order.
+  command.departed = make_signal();
+  command.operands[1] = std::exchange(channel.last_departure(), command.departed);
+  command.result = make_signal();
+  command.bytes = tile->bytes;
+  command.work = Kind{{{&channel, pe_.services().next_arrow++}, number, operation_}};
+  submit(command);
 }
 
 void KernelRun::send(IpcqChannel& channel, const Tile& tile) {
-  issue_send(Command::Kind::send, channel, channel.take_credit(clock()), tile);
+  issue_send<work::Send>(channel, channel.take_credit(clock()), tile);
 }
 
 void KernelRun::copy_to(IpcqChannel& channel, const Tile& tile) {
-  issue_send(Command::Kind::copy_to, channel, channel.take_post(), tile);
-}
-
-void KernelRun::issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32_t number,
-                           const Tile& tile) {
-  ++balance_.of(channel.ends().in_one_sip());
-  Command& command = issue_next(kind);
-  command.a = tile;
-  // The send waits for the departure of the queue's previous send: a queue's sends depart in order.
-  command.b = std::exchange(channel.last_departure(), command.departed = make_signal());
-  command.result = make_signal();
-  command.bytes = tile->bytes;
-  command.channel = &channel;
-  command.number = number;
-  command.arrow = pe_.services().next_arrow++;
-  submit(command);
+  issue_send<work::CopyTo>(channel, channel.take_post(), tile);
 }
 
 KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dtype,
@@ -264,51 +261,6 @@ Tile KernelRun::make_signal() {
   return pe_.services().tiles.make(DType::f32, 0, &pe_.scratch_in_use());
 }
 
-// Memory order inside a kernel: a load waits for stores, and a store for loads and stores, that
-// were issued before it and touch the same elements.
-
-void KernelRun::note_access(RegionId region, const ElementRange& elements, bool writes,
-                            const Tile& done) {
-  if (reads_.size() + writes_.size() >= prune_at_) {
-    forget_finished_accesses();
-    prune_at_ = std::max(kFewAccesses, 2 * (reads_.size() + writes_.size()));
-  }
-  const bool are_many = reads_.size() + writes_.size() >= 4 * kFewAccesses;
-  if (are_many && writes && elements.rows == 1) forget_accesses_within(region, elements);
-  (writes ? writes_ : reads_).push_back({region, elements, TileTicket(done)});
-}
-
-void KernelRun::forget_finished_accesses() {
-  for (auto* accesses : {&reads_, &writes_}) {
-    std::erase_if(*accesses,
-                  [](const MemoryAccess& access) { return !access.command.is_under_way(); });
-  }
-}
-
-// Drops accesses whose elements are all overwritten by a new write: that write waits for them, so
-// later accesses need only wait for the write.
-void KernelRun::forget_accesses_within(RegionId region, const ElementRange& elements) {
-  for (auto* accesses : {&reads_, &writes_}) {
-    std::erase_if(*accesses, [&](const MemoryAccess& earlier) {
-      return earlier.region == region && earlier.elements.begin >= elements.begin &&
-             earlier.elements.end() <= elements.end();
-    });
-  }
-}
-
-void KernelRun::find_hazards(RegionId region, const ElementRange& elements, bool writes) {
-  const auto find_in = [&](const std::vector<MemoryAccess>& accesses) {
-    for (const MemoryAccess& access : accesses) {
-      if (access.region == region && access.command.is_under_way() &&
-          overlap(access.elements, elements)) {
-        hazards_.push_back(access.command.tile());
-      }
-    }
-  };
-  find_in(writes_);
-  if (writes) find_in(reads_);
-}
-
 // Waiting.
 
 Time KernelRun::clock() {
@@ -332,13 +284,38 @@ void KernelRun::wake_at_next_end() {
   wake_at_next_end_ = true;
 }
 
-void KernelRun::command_finished() {
+void KernelRun::accepted(const IpcqMessage& message, bool in_one_sip, bool in_slot) {
+  if (message.operation == operation_) --balance_.of(in_one_sip);
+  if (in_slot) ++outstanding_;
+}
+
+void KernelRun::completed(const Command& command) {
+  if (const auto* load = std::get_if<work::Load>(&command.work)) {
+    traffic_.loaded += command.bytes;
+    pe_.services().memory_order.forget(accesses_, false, load->noted);
+  } else if (const auto* store = std::get_if<work::Store>(&command.work)) {
+    traffic_.stored += command.bytes;
+    pe_.services().memory_order.forget(accesses_, true, store->noted);
+  } else if (const auto* composite = std::get_if<work::Composite>(&command.work)) {
+    end(*composite, command.started);
+  }
   --outstanding_;
   pe_.scratch_may_be_free();
   if (outstanding_ > wake_at_outstanding_ && !wake_at_next_end_) return;
   wake_at_outstanding_ = -1;
   wake_at_next_end_ = false;
   wake_.function(wake_.object, wake_.argument);
+}
+
+void KernelRun::end(const work::Composite& composite, Time started) {
+  composite_window_.add(started, pe_.services().engine.now());
+  traffic_.loaded += loaded_bytes(*composite.plan);
+  traffic_.stored += stored_bytes(*composite.plan);
+  const std::vector<MemoryUse> uses = uses_of(*composite.plan);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted.at(i));
+  }
+  std::erase_if(composites_, [&](const auto& other) { return &other->plan() == composite.plan; });
 }
 
 }  // namespace kernbench::sim

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim_engine/components/command.h"
+#include "sim_engine/components/composite.h"
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/posted_receive.h"
 #include "sim_engine/components/processing_element.h"
@@ -27,7 +28,7 @@ struct MathOperand {
   double number = 0;
 };
 
-class KernelRun {
+class KernelRun final : public ReceiveIssuer {
  public:
   using PostedReceive = sim::PostedReceive;
 
@@ -42,7 +43,7 @@ class KernelRun {
   const ProcessingElement& pe() const { return pe_; }
   Time started() const { return started_; }
   Time cpu_clock() const { return cpu_clock_; }
-  const Operation& operation() const { return operation_; }
+  const Operation& operation() const override { return operation_; }
   std::uint64_t id() const { return id_; }  // unique among all kernels of the machine
   int outstanding() const { return outstanding_; }
 
@@ -117,15 +118,6 @@ class KernelRun {
   Bytes free_scratch() const { return pe_.scratch_capacity() - pe_.scratch_in_use(); }
 
  private:
-  friend class ProcessingElement;
-
-  // An access to memory under way, which later accesses of this kernel may have to wait for.
-  struct MemoryAccess {
-    RegionId region;
-    ElementRange elements;
-    TileTicket command;
-  };
-
   struct Window {
     Time begin{0};
     Time end{0};
@@ -136,21 +128,18 @@ class KernelRun {
     }
   };
 
-  static constexpr std::size_t kFewAccesses = 16;
-
   void spend_issue();
-  Command& issue_next(Command::Kind kind);
+  Command& issue_next();
   void submit(Command& command);
-  void issue_send(Command::Kind kind, IpcqChannel& channel, std::uint32_t number, const Tile& tile);
+  void submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted);
+  template <class Kind>
+  void issue_send(IpcqChannel& channel, std::uint32_t number, const Tile& tile);
   Tile make_signal();
-  Tile submit_math(Command& command, const Value& value, std::string_view operation,
-                   std::int64_t cycles);
-  void note_access(RegionId region, const ElementRange& elements, bool writes, const Tile& done);
-  void forget_finished_accesses();
-  void forget_accesses_within(RegionId region, const ElementRange& elements);
-  void find_hazards(RegionId region, const ElementRange& elements, bool writes);
-  void forget(const Composite& composite);  // that has ended
-  void command_finished();
+  Tile submit_math(Command& command, const Value& value, const work::Math& math);
+  void completed(const Command& command) override;
+  void end(const work::Composite& composite, Time started);
+  void accepted(const IpcqMessage& message, bool in_one_sip, bool in_slot) override;
+  void wake_from_post() override { wake_.function(wake_.object, wake_.argument); }
 
   ProcessingElement& pe_;
   const Event wake_;
@@ -162,11 +151,9 @@ class KernelRun {
   int wake_at_outstanding_ = -1;
   bool wake_at_next_end_ = false;
   MessageBalance balance_;
-  int open_receives_ = 0;            // posted and not yet closed
-  Bytes receive_scratch_ = 0;        // theirs
-  std::vector<MemoryAccess> reads_;  // finished accesses are dropped once the lists have grown
-  std::vector<MemoryAccess> writes_;
-  std::size_t prune_at_ = kFewAccesses;
+  int open_receives_ = 0;                               // posted and not yet closed
+  Bytes receive_scratch_ = 0;                           // theirs
+  MemoryOrder::Kernel accesses_;                        // under way
   std::vector<Tile> hazards_;                           // of the command being issued
   std::vector<std::unique_ptr<Composite>> composites_;  // under way
   Traffic traffic_;

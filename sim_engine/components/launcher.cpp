@@ -8,27 +8,23 @@ namespace {
 
 constexpr Bytes kMessageBytes = 64;
 
-template <class Object>
-std::uint64_t address_of(Object& object) {
-  return reinterpret_cast<std::uintptr_t>(&object);
-}
-
 }  // namespace
+
+struct Launcher::CubeState {
+  Launch* launch = nullptr;
+  int cube = 0;
+  std::size_t first = 0;  // its PEs are pes[first, first + count)
+  std::size_t count = 0;
+  std::size_t running = 0;
+};
+
+struct Launcher::PeState {
+  CubeState* cube = nullptr;
+  PeLocation at;
+};
 
 class Launcher::Launch {
  public:
-  struct CubeState {
-    Launch* launch = nullptr;
-    int cube = 0;
-    std::size_t first = 0;  // its PEs are pes[first, first + count)
-    std::size_t count = 0;
-    std::size_t running = 0;
-  };
-  struct PeState {
-    CubeState* cube = nullptr;
-    PeLocation at;
-  };
-
   void assign(std::span<const PeLocation> locations);
 
   int sip = 0;
@@ -81,31 +77,28 @@ Launcher::Launch& Launcher::launch(std::span<const PeLocation> pes, const Event&
   launch.done = done;
   const Path& path = fabric_.path({Endpoint::Kind::host, {launch.sip, 0, 0}},
                                   {Endpoint::Kind::io_cpu, {launch.sip, 0, 0}});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_io_cpu>(this, address_of(launch)));
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_io_cpu>(this, launch));
   return launch;
 }
 
 // The IO_CPU passes a launch on, cube by cube.  The message then finds its own way.
-void Launcher::at_io_cpu(std::uint64_t argument) {
-  Launch& launch = *reinterpret_cast<Launch*>(argument);
+void Launcher::at_io_cpu(Launch& launch) {
   FifoServer& io_cpu = io_cpus_[static_cast<std::size_t>(launch.sip)];
-  for (Launch::CubeState& cube : launch.cubes) {
+  for (CubeState& cube : launch.cubes) {
     const Time dispatch = topology_.sip.io_cpu_dispatch;
     const Time sent = io_cpu.reserve(engine_.now(), dispatch) + dispatch;
-    engine_.schedule<&Launcher::leave_io_cpu>(sent - engine_.now(), this, address_of(cube));
+    engine_.schedule<&Launcher::leave_io_cpu>(sent - engine_.now(), this, cube);
   }
 }
 
-void Launcher::leave_io_cpu(std::uint64_t argument) {
-  Launch::CubeState& cube = *reinterpret_cast<Launch::CubeState*>(argument);
+void Launcher::leave_io_cpu(CubeState& cube) {
   const int sip = cube.launch->sip;
   const Path& path = fabric_.path({Endpoint::Kind::io_cpu, {sip, 0, 0}},
                                   {Endpoint::Kind::m_cpu, {sip, cube.cube, 0}});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_m_cpu>(this, argument));
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_m_cpu>(this, cube));
 }
 
-void Launcher::at_m_cpu(std::uint64_t argument) {
-  Launch::CubeState& cube = *reinterpret_cast<Launch::CubeState*>(argument);
+void Launcher::at_m_cpu(CubeState& cube) {
   Launch& launch = *cube.launch;
   FifoServer& m_cpu =
       m_cpus_[static_cast<std::size_t>(launch.sip * topology_.cube_count() + cube.cube)];
@@ -113,44 +106,39 @@ void Launcher::at_m_cpu(std::uint64_t argument) {
     const Time dispatch = topology_.cube.m_cpu_dispatch;
     const Time sent = m_cpu.reserve(engine_.now(), dispatch) + dispatch;
     engine_.schedule<&Launcher::leave_m_cpu>(sent - engine_.now(), this,
-                                             address_of(launch.pes[cube.first + i]));
+                                             launch.pes[cube.first + i]);
   }
 }
 
-void Launcher::leave_m_cpu(std::uint64_t argument) {
-  const PeLocation& at = reinterpret_cast<Launch::PeState*>(argument)->at;
+void Launcher::leave_m_cpu(PeState& pe) {
+  const PeLocation& at = pe.at;
   const Path& path =
       fabric_.path({Endpoint::Kind::m_cpu, {at.sip, at.cube, 0}}, {Endpoint::Kind::pe_cpu, at});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_pe>(this, argument));
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_pe>(this, pe));
 }
 
-void Launcher::at_pe(std::uint64_t argument) {
-  auto* pe = reinterpret_cast<Launch::PeState*>(argument);
-  const Launch& launch = *pe->cube->launch;
-  launch.start.function(launch.start.object, static_cast<std::uint64_t>(pe - launch.pes.data()));
+void Launcher::at_pe(PeState& pe) {
+  const Launch& launch = *pe.cube->launch;
+  launch.start.function(launch.start.object, static_cast<std::uint64_t>(&pe - launch.pes.data()));
 }
 
 void Launcher::kernel_finished(Launch& launch, std::size_t index) {
-  const Launch::PeState& pe = launch.pes.at(index);
+  const PeState& pe = launch.pes.at(index);
   const Path& path = fabric_.path({Endpoint::Kind::pe_cpu, pe.at},
                                   {Endpoint::Kind::m_cpu, {pe.at.sip, pe.at.cube, 0}});
-  fabric_.send(path, kMessageBytes,
-               Engine::call<&Launcher::pe_reported>(this, address_of(*pe.cube)));
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::pe_reported>(this, *pe.cube));
 }
 
-void Launcher::pe_reported(std::uint64_t argument) {
-  Launch::CubeState& cube = *reinterpret_cast<Launch::CubeState*>(argument);
+void Launcher::pe_reported(CubeState& cube) {
   KB_CHECK(cube.running > 0, "a PE has reported twice");
   if (--cube.running > 0) return;
   const int sip = cube.launch->sip;
   const Path& path = fabric_.path({Endpoint::Kind::m_cpu, {sip, cube.cube, 0}},
                                   {Endpoint::Kind::io_cpu, {sip, 0, 0}});
-  fabric_.send(path, kMessageBytes,
-               Engine::call<&Launcher::cube_reported>(this, address_of(*cube.launch)));
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::cube_reported>(this, *cube.launch));
 }
 
-void Launcher::cube_reported(std::uint64_t argument) {
-  Launch& launch = *reinterpret_cast<Launch*>(argument);
+void Launcher::cube_reported(Launch& launch) {
   if (--launch.running_cubes > 0) return;
   const Path& path = fabric_.path({Endpoint::Kind::io_cpu, {launch.sip, 0, 0}},
                                   {Endpoint::Kind::host, {launch.sip, 0, 0}});

@@ -40,13 +40,16 @@ class Launcher {
   void reset();
 
  private:
-  void at_io_cpu(std::uint64_t launch);
-  void leave_io_cpu(std::uint64_t cube);
-  void at_m_cpu(std::uint64_t cube);
-  void leave_m_cpu(std::uint64_t pe);
-  void at_pe(std::uint64_t pe);
-  void pe_reported(std::uint64_t cube);
-  void cube_reported(std::uint64_t launch);
+  struct CubeState;
+  struct PeState;
+
+  void at_io_cpu(Launch& launch);
+  void leave_io_cpu(CubeState& cube);
+  void at_m_cpu(CubeState& cube);
+  void leave_m_cpu(PeState& pe);
+  void at_pe(PeState& pe);
+  void pe_reported(CubeState& cube);
+  void cube_reported(Launch& launch);
 
   Engine& engine_;
   Fabric& fabric_;

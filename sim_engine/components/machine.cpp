@@ -34,7 +34,8 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
       launcher_(engine_, fabric_, topology_),
       hbm_(hbm_of(topology_)),
       queue_memory_(topology_, hbm_),
-      services_{topology_, engine_, fabric_, memory_, accesses_, op_log_, trace_.get(), {}, {}} {
+      services_{topology_, engine_,      fabric_, memory_, accesses_,
+                op_log_,   trace_.get(), {},      {},      {}} {
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {
@@ -111,6 +112,7 @@ void Machine::abandon_work_under_way() {
   launcher_.reset();
   accesses_.clear();
   services_.commands.reset();
+  services_.memory_order.clear();
   for (ProcessingElement& pe : pes_) pe.reset();
   for (IpcqChannel& channel : channels_) channel.reset();
   disconnected_.clear();

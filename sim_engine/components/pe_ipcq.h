@@ -1,25 +1,32 @@
-// The tables of one PE_IPCQ: which queues it can reach, by port.
+// PE_IPCQ: which queues a PE can reach, by port, and the receiving end of those that lead to it.
+//
+// Models:      the message of a posted receive is taken out of its slot as soon as it is there,
+//              without the PE_CPU, by a command of PE_DMA.  A message that does not match its post
+//              is refused: its slot is freed, and the kernel that posted is told.
 
 #pragma once
 
 #include <array>
+#include <map>
 #include <set>
 #include <vector>
 
+#include "sim_engine/components/ipcq.h"
+#include "sim_engine/components/pe_scheduler.h"
 #include "sim_engine/topology/port.h"
 
 namespace kernbench::sim {
 
-class IpcqChannel;
-
-class PeIpcq {
+class PeIpcq final : public IpcqReceiver {
  public:
+  explicit PeIpcq(PeScheduler& scheduler) : scheduler_(scheduler) {}
+
   IpcqChannel* out(Port port) const { return find(out_, port); }  // nullptr: there is none
   IpcqChannel* in(Port port) const { return find(in_, port); }
 
   // REQUIRES: port.index >= 0
   void connect_out(Port port, IpcqChannel* channel) { enter(out_, port, channel); }
-  void connect_in(Port port, IpcqChannel* channel) { enter(in_, port, channel); }
+  void connect_in(Port port, IpcqChannel* channel);
 
   // The first port of a direction at which no queue ends or begins.
   Port unused_port(Direction direction) const;
@@ -27,6 +34,9 @@ class PeIpcq {
   // All queues that begin (outs) or end (ins) here, by direction and index.
   std::vector<IpcqChannel*> outs() const { return all_of(out_); }
   std::vector<IpcqChannel*> ins() const { return all_of(in_); }
+
+  void receive(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) override;
+  void receive_in_place(IpcqChannel& channel, IpcqPost& post, IpcqMessage message) override;
 
  private:
   using Table = std::array<std::vector<IpcqChannel*>, kDirectionCount>;  // by direction, index
@@ -42,9 +52,14 @@ class PeIpcq {
   int end(Direction direction) const;  // one above the highest index in use
   static std::vector<IpcqChannel*> all_of(const Table& table);
 
+  bool accept(const IpcqChannel& channel, IpcqPost& post, const Tile& tile, IpcqMessage& message,
+              bool in_slot);
+  void take_out(IpcqChannel& channel, IpcqPost& post, const Tile& tile, std::uint32_t arrow);
+
+  PeScheduler& scheduler_;
   Table out_;
   Table in_;
-  std::array<std::set<int>, kDirectionCount> holes_;  // unused indices below end()
+  std::map<Direction, std::set<int>> holes_;  // unused indices below end(); mostly none
 };
 
 }  // namespace kernbench::sim

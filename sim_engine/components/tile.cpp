@@ -66,7 +66,6 @@ void Tile::give_back(TileReferences* node) {
 
 void TilePool::give_back(TileNode* node) {
   if (node->charged > 0) *node->scratch_in_use -= node->charged;
-  ++node->generation;
   node->value = {};
   node->waiters.clear();
   node->parts.clear();

@@ -25,22 +25,6 @@ struct TileNode : TileReferences {
   bool ready = false;               // its command has finished
   std::vector<Command*> waiters;    // commands that need it
   std::vector<Tile> parts;          // of a view: the tiles it refers to; it is ready when they are
-  std::uint32_t generation = 0;     // counts how often this node was reused
-};
-
-// Tells whether the command that makes a tile is under way, without holding the tile's scratch.
-class TileTicket {
- public:
-  // REQUIRES: the command holds the tile while it is under way; the pool outlives this
-  explicit TileTicket(const Tile& tile)
-      : node_(tile.operator->()), generation_(node_->generation) {}
-
-  bool is_under_way() const { return node_->generation == generation_ && !node_->ready; }
-  Tile tile() const { return Tile(node_); }  // REQUIRES: is_under_way()
-
- private:
-  TileNode* node_;
-  std::uint32_t generation_;
 };
 
 // Recycles nodes, so that nothing is allocated once enough exist.

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 
 #include "sim_engine/base/units.h"
 #include "sim_engine/core/event_queue.h"
@@ -23,7 +24,9 @@ class Engine {
 
   // Runs `event` at now() + delay.
   // REQUIRES: delay >= 0
-  void schedule(Time delay, const Event& event) { queue_.push(now() + delay, event); }
+  EventHandle schedule(Time delay, const Event& event) { return queue_.push(now() + delay, event); }
+  // Drops a pending event.  REQUIRES: it is pending
+  void cancel(EventHandle handle) { queue_.cancel(handle); }
   void schedule(Time delay, EventFunction function, void* object, std::uint64_t argument = 0) {
     schedule(delay, Event{function, object, argument});
   }
@@ -41,9 +44,24 @@ class Engine {
             object, argument};
   }
 
+  // An event that calls object->Method(argument).  REQUIRES: the argument is there when it does
+  template <auto Method, class Object, class Argument>
+  requires std::is_class_v<Argument>
+  static Event call(Object* object, Argument& argument) {
+    return {[](void* target, std::uint64_t address) {
+              (static_cast<Object*>(target)->*Method)(*reinterpret_cast<Argument*>(address));
+            },
+            object, reinterpret_cast<std::uintptr_t>(&argument)};
+  }
+
   // Runs call<Method>(object, argument) at now() + delay.
   template <auto Method, class Object>
   void schedule(Time delay, Object* object, std::uint64_t argument = 0) {
+    schedule(delay, call<Method>(object, argument));
+  }
+  template <auto Method, class Object, class Argument>
+  requires std::is_class_v<Argument>
+  void schedule(Time delay, Object* object, Argument& argument) {
     schedule(delay, call<Method>(object, argument));
   }
 
@@ -69,8 +87,7 @@ class Engine {
 
   std::uint64_t event_count() const { return event_count_; }
 
-  // A hash of everything executed so far: (time, order of scheduling) of every event, and what
-  // fold() was given.  Equal runs have equal fingerprints, in every build.
+  // A hash of what fold() was given, in order.  Equal runs have equal fingerprints, in every build.
   std::uint64_t fingerprint() const { return fingerprint_; }
 
   // Adds the identity of something that happened (an op log record) to the fingerprint.
@@ -88,10 +105,8 @@ class Engine {
 
 inline bool Engine::step() {
   if (queue_.empty()) return false;
-  std::uint32_t sequence = 0;
-  const Event event = queue_.pop(sequence);
+  const Event event = queue_.pop();
   ++event_count_;
-  fold(static_cast<std::uint64_t>(now().count()) + (std::uint64_t{sequence} << 32));
   event.function(event.object, event.argument);
   return true;
 }

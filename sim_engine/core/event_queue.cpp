@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "sim_engine/base/check.h"
@@ -14,77 +15,70 @@ void EventQueue::refuse(std::int64_t time) const {
                fmt::format("event at {} ps, but it is {} ps", time, now_));
 }
 
-std::uint32_t EventQueue::open_bin(std::int64_t time) {
-  std::uint32_t index = free_bin_;
-  if (index != kNone) {
-    free_bin_ = bins_[index].next_free;
-    bins_[index] = {};
-  } else {
-    index = static_cast<std::uint32_t>(bins_.size());
-    bins_.emplace_back();
-  }
-  if (next_opened_ == kNone) renumber_bins();
-  heap_push({time, next_opened_++, index});
-  return index;
+// REQUIRES: the bin's time is after now
+void EventQueue::put_in_wheel(std::uint32_t bin) {
+  const std::int64_t time = nodes_[bin].time;
+  const auto difference = static_cast<std::uint64_t>(time ^ now_);
+  const std::size_t level = (static_cast<std::size_t>(std::bit_width(difference)) - 1) / kDigitBits;
+  const std::size_t digit = static_cast<std::size_t>(time >> (level * kDigitBits)) % kSlots;
+  Level& wheel = levels_[level];
+  List& slot = wheel.slots[digit];
+  nodes_[bin].next_bin = kNone;
+  (slot.head == kNone ? slot.head : nodes_[slot.tail].next_bin) = bin;
+  slot.tail = bin;
+  wheel.used[digit / 64] |= std::uint64_t{1} << digit % 64;
+  used_levels_ |= 1U << level;
 }
 
-// Renumbers the bins from 0 in their order.  The sorted array is again a heap.
-void EventQueue::renumber_bins() {
-  std::ranges::sort(heap_, earlier);
-  next_opened_ = 0;
-  for (HeapEntry& entry : heap_) entry.opened = next_opened_++;
+// The slot of the earliest bins.  REQUIRES: there are some
+EventQueue::Slot EventQueue::first_slot() const {
+  const auto level = static_cast<std::size_t>(std::countr_zero(used_levels_));
+  const auto& used = levels_[level].used;
+  std::size_t word = 0;
+  while (used[word] == 0) ++word;
+  return {level, 64 * word + static_cast<std::size_t>(std::countr_zero(used[word]))};
 }
 
-// Finds the next events to run: the older bins of now, then the lane, then the next time.
+std::int64_t EventQueue::first_time_in(const Slot& slot) const {
+  std::uint32_t bin = levels_[slot.level].slots[slot.digit].head;
+  std::int64_t first = nodes_[bin].time;
+  while ((bin = nodes_[bin].next_bin) != kNone) first = std::min(first, nodes_[bin].time);
+  return first;
+}
+
+Time EventQueue::next_time() const {
+  const bool is_due_now = current_.head != kNone || lane_.head != kNone;
+  return Time{is_due_now ? now_ : first_time_in(first_slot())};
+}
+
+// Finds the next events to run: the lane, then the bins of the next time.
 void EventQueue::advance() {
   KB_CHECK(size_ > 0, "pop from an empty event queue");
-  const bool bin_is_due = !heap_.empty() && (heap_.front().time == now_ || lane_.head == kNone);
-  if (!bin_is_due) {
+  if (lane_.head != kNone) {
     current_ = std::exchange(lane_, {});
     return;
   }
-  const HeapEntry first = heap_pop();
-  KB_CHECK(first.time >= now_, "time runs backwards: {} to {} ps", now_, first.time);
-  now_ = first.time;
-  current_ = bins_[first.bin].events;
-  bins_[first.bin].next_free = free_bin_;
-  free_bin_ = first.bin;
-}
-
-void EventQueue::heap_push(HeapEntry entry) {
-  std::size_t hole = heap_.size();
-  heap_.push_back(entry);
-  while (hole > 0) {
-    const std::size_t parent = (hole - 1) / 4;
-    if (!earlier(entry, heap_[parent])) break;
-    heap_[hole] = heap_[parent];
-    hole = parent;
+  const Slot first = first_slot();
+  Level& wheel = levels_[first.level];
+  std::uint32_t bin = wheel.slots[first.digit].head;
+  const std::int64_t time = nodes_[bin].next_bin == kNone ? nodes_[bin].time : first_time_in(first);
+  KB_CHECK(time > now_, "time runs backwards: {} to {} ps", now_, time);
+  now_ = time;
+  wheel.slots[first.digit] = {};
+  wheel.used[first.digit / 64] &= ~(std::uint64_t{1} << first.digit % 64);
+  if (std::ranges::all_of(wheel.used, [](std::uint64_t word) { return word == 0; })) {
+    used_levels_ &= used_levels_ - 1;
   }
-  heap_[hole] = entry;
-}
-
-// Removes the first entry: its hole moves down to where the last entry belongs.  Each entry has
-// four children.
-EventQueue::HeapEntry EventQueue::heap_pop() {
-  const HeapEntry first = heap_.front();
-  const HeapEntry last = heap_.back();
-  heap_.pop_back();
-  const std::size_t count = heap_.size();
-  if (count == 0) return first;
-  std::size_t hole = 0;
-  for (;;) {
-    const std::size_t child = 4 * hole + 1;
-    if (child >= count) break;
-    std::size_t least = child;
-    for (std::size_t other = child + 1; other < std::min(child + 4, count); ++other) {
-      least = earlier(heap_[other], heap_[least]) ? other : least;
+  while (bin != kNone) {
+    const std::uint32_t next = nodes_[bin].next_bin;
+    if (nodes_[bin].time == time) {
+      (current_.head == kNone ? current_.head : nodes_[current_.tail].next) = bin;
+      current_.tail = nodes_[bin].last;
+    } else {
+      put_in_wheel(bin);
     }
-    if (!earlier(heap_[least], last)) break;
-    heap_[hole] = heap_[least];
-    hole = least;
+    bin = next;
   }
-  heap_[hole] = last;
-  return first;
 }
 
 void EventQueue::clear() {
@@ -93,9 +87,8 @@ void EventQueue::clear() {
   lane_ = {};
   nodes_.clear();
   free_node_ = kNone;
-  bins_.clear();
-  free_bin_ = kNone;
-  heap_.clear();
+  used_levels_ = 0;
+  levels_.fill({});
   table_.fill({});  // it may name bins of times to come
 }
 

@@ -1,12 +1,20 @@
 // The future-event list: events in order of time, equal times in order of insertion.
 //
 // Simulated times are lattice-like: few distinct latencies, many ties.  So events are kept in bins
-// of equal time, each a first-in first-out list, and a heap orders the bins.  A direct-mapped table
-// finds the bin of a time that was used lately; a miss opens another bin for the same time, which
-// is right because bins of equal time are ordered by when they were opened and only the youngest is
-// appended to.  A bin's entry in the table needs no removal: it can only be asked for times after
-// now.  Events for now itself go to a lane that needs neither table nor heap.  Nothing is allocated
-// once the slabs have grown to the number of pending events.
+// of equal time, each a first-in first-out list.  A direct-mapped table finds the bin of a time
+// that was used lately; a miss opens another bin for the same time, which is right because bins of
+// equal time are emptied in the order in which they were opened and only the youngest is appended
+// to.  A bin's entry in the table needs no removal: it can only be asked for times after now.
+// Events for now itself go to a lane that needs neither table nor wheel.
+//
+// Bins wait in a hierarchical timing wheel (Varghese and Lauck): a time is a number of eight
+// digits to the base 256, and a bin lies on the level of the highest digit in which its time
+// differs from now, in the slot of that digit.  The earliest bins are those in the first slot of
+// the lowest level in use.  When now reaches a slot, its other bins move to lower levels; a bin
+// moves at most once per level, and mostly not at all, so the cost does not grow with the number of
+// bins.
+//
+// Nothing is allocated once the slabs have grown to the number of pending events.
 
 #pragma once
 
@@ -27,30 +35,33 @@ struct Event {
   std::uint64_t argument = 0;
 };
 
+// Names an event as long as it is pending.
+enum class EventHandle : std::uint32_t {};
+
 class EventQueue {
  public:
-  // `bins_opened` is where the count that orders bins of equal time begins (for tests of its wrap).
-  explicit EventQueue(std::uint32_t bins_opened = 0) : next_opened_(bins_opened) {}
-
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
 
   // The time of the event that was popped last.
   Time now() const { return Time{now_}; }
 
-  // The time of the next event.  REQUIRES: !empty()
-  Time next_time() const {
-    const bool is_due_now = current_.head != kNone || lane_.head != kNone;
-    return Time{is_due_now ? now_ : heap_.front().time};
-  }
+  // The time of the next event, or earlier if one was cancelled.  REQUIRES: !empty()
+  Time next_time() const;
 
   // REQUIRES: time >= now()
-  void push(Time time, const Event& event);
+  EventHandle push(Time time, const Event& event);
+
+  // Drops a pending event: it never happens, and now() does not stop at its time for it.
+  // REQUIRES: it is pending
+  void cancel(EventHandle handle) {
+    nodes_[static_cast<std::uint32_t>(handle)].event.function = &cancelled;
+    --size_;
+  }
 
   // Removes the earliest event, of equal times the first pushed, and moves now() to its time.
-  // `sequence` receives the number of events that had been pushed before it.
   // REQUIRES: !empty()
-  Event pop(std::uint32_t& sequence);
+  Event pop();
 
   // Drops all events; now() stays.
   void clear();
@@ -59,35 +70,35 @@ class EventQueue {
   static constexpr std::uint32_t kNone = 0xffffffff;
   static constexpr std::size_t kTableSize = 1024;  // power of two; direct-mapped
 
+  // An event; the first of a bin also holds what concerns the bin.
   struct Node {
     Event event;
-    std::uint32_t sequence = 0;
-    std::uint32_t next = kNone;
+    std::uint32_t next = kNone;  // in its bin, or the next free one
+    std::int64_t time = 0;
+    std::uint32_t last = kNone;      // in the bin
+    std::uint32_t next_bin = kNone;  // in the slot
   };
   struct List {
     std::uint32_t head = kNone;
     std::uint32_t tail = kNone;
   };
-  struct Bin {
-    List events;
-    std::uint32_t next_free = kNone;
-  };
   struct TableEntry {
     std::int64_t time = -1;
     std::uint32_t bin = kNone;
   };
-  struct HeapEntry {  // in the order of bins: time, then age
-    std::int64_t time = 0;
-    std::uint32_t opened = 0;
-    std::uint32_t bin = 0;
+  static constexpr int kDigitBits = 8;
+  static constexpr unsigned kSlots = 1U << kDigitBits;
+  static constexpr int kLevels = 8;
+  struct Level {
+    std::array<std::uint64_t, kSlots / 64> used{};  // a bit for each slot that holds bins
+    std::array<List, kSlots> slots;  // of bins, in the order in which they were opened
+  };
+  struct Slot {
+    std::size_t level;
+    std::size_t digit;
   };
 
-  static bool earlier(const HeapEntry& a, const HeapEntry& b) {
-    __extension__ using Key = unsigned __int128;  // one branch-free comparison
-    return (static_cast<Key>(static_cast<std::uint64_t>(a.time)) << 64 | a.opened) <
-           (static_cast<Key>(static_cast<std::uint64_t>(b.time)) << 64 | b.opened);
-  }
-  static std::size_t slot_of(std::int64_t time) {
+  static std::size_t entry_of(std::int64_t time) {
     constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
     return (static_cast<std::uint64_t>(time) * kGolden) >> 54;  // log2(2^64 / kTableSize)
   }
@@ -100,26 +111,23 @@ class EventQueue {
     }
     list.tail = node;
   }
+  static void cancelled(void*, std::uint64_t) {}
   [[noreturn]] void refuse(std::int64_t time) const;
   std::uint32_t make_node(const Event& event);
-  std::uint32_t open_bin(std::int64_t time);
-  void renumber_bins();
+  void put_in_wheel(std::uint32_t bin);
+  Slot first_slot() const;
+  std::int64_t first_time_in(const Slot& slot) const;
   void advance();
-  void heap_push(HeapEntry entry);
-  HeapEntry heap_pop();
 
   std::int64_t now_ = 0;
   std::size_t size_ = 0;
-  List current_;  // events of the bin being emptied, all at now_
+  List current_;  // events of the bins being emptied, all at now_
   List lane_;     // events pushed for now_ while it is now
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
-  std::vector<Bin> bins_;
-  std::uint32_t free_bin_ = kNone;
-  std::vector<HeapEntry> heap_;  // 4-ary
+  std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins
+  std::array<Level, kLevels> levels_;
   std::array<TableEntry, kTableSize> table_;
-  std::uint32_t next_sequence_ = 0;
-  std::uint32_t next_opened_;
 };
 
 inline std::uint32_t EventQueue::make_node(const Event& event) {
@@ -130,11 +138,13 @@ inline std::uint32_t EventQueue::make_node(const Event& event) {
     index = static_cast<std::uint32_t>(nodes_.size());
     nodes_.emplace_back();
   }
-  nodes_[index] = {event, next_sequence_++, kNone};
+  Node& node = nodes_[index];
+  node.event = event;
+  node.next = kNone;
   return index;
 }
 
-inline void EventQueue::push(Time time, const Event& event) {
+inline EventHandle EventQueue::push(Time time, const Event& event) {
   const std::int64_t at = time.count();
   if (at < now_) [[unlikely]]
     refuse(at);
@@ -142,24 +152,36 @@ inline void EventQueue::push(Time time, const Event& event) {
   ++size_;
   if (at == now_) {
     append(lane_, node);
-    return;
+    return EventHandle{node};
   }
-  TableEntry& entry = table_[slot_of(at)];
-  if (entry.time != at) entry = {at, open_bin(at)};
-  append(bins_[entry.bin].events, node);
+  TableEntry& entry = table_[entry_of(at)];
+  if (entry.time == at) {
+    Node& bin = nodes_[entry.bin];
+    nodes_[bin.last].next = node;
+    bin.last = node;
+    return EventHandle{node};
+  }
+  entry = {at, node};
+  nodes_[node].time = at;
+  nodes_[node].last = node;
+  put_in_wheel(node);
+  return EventHandle{node};
 }
 
-inline Event EventQueue::pop(std::uint32_t& sequence) {
-  if (current_.head == kNone) advance();
-  const std::uint32_t index = current_.head;
-  Node& node = nodes_[index];
-  current_.head = node.next;
-  if (current_.head == kNone) current_.tail = kNone;
-  sequence = node.sequence;
-  node.next = free_node_;
-  free_node_ = index;
-  --size_;
-  return node.event;
+inline Event EventQueue::pop() {
+  for (;;) {
+    if (current_.head == kNone) advance();
+    const std::uint32_t index = current_.head;
+    Node& node = nodes_[index];
+    current_.head = node.next;
+    if (current_.head == kNone) current_.tail = kNone;
+    node.next = free_node_;
+    free_node_ = index;
+    if (node.event.function == &cancelled) [[unlikely]]
+      continue;
+    --size_;
+    return node.event;
+  }
 }
 
 }  // namespace kernbench::sim

@@ -2,33 +2,48 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::sim {
 
-bool AccessTracker::races(const InFlight& a, const InFlight& b) {
-  if (a.access == Access::read && b.access == Access::read) return false;
-  return a.region == b.region && !a.origin.is_same_kernel(b.origin) &&
-         overlap(a.elements, b.elements);
+// A race needs a write and two kernels.
+void AccessTracker::check_races(InRegion& there, const UnderWay& added,
+                                const ElementRange& elements) {
+  const bool adds_write = added.access == Access::write;
+  if (there.count == 0 || (there.writes == 0 && !adds_write)) return;
+  if (!there.is_shared && there.sole.is_same_kernel(added.origin)) return;
+  AccessIndex::Id latest = AccessIndex::kNone;
+  ElementRange its_elements;
+  const auto consider = [&](AccessIndex::Id id, const ElementRange& other_elements) {
+    const UnderWay& other = under_way_[id];
+    if (other.access == Access::read && !adds_write) return;
+    if (other.origin.is_same_kernel(added.origin)) return;
+    if (latest != AccessIndex::kNone && under_way_[latest].number > other.number) return;
+    latest = id;
+    its_elements = other_elements;
+  };
+  index_.visit_overlapping(there.accesses, added.region, elements, consider);
+  if (latest != AccessIndex::kNone) report(latest, its_elements, added, elements);
 }
 
-void AccessTracker::report(const InFlight& earlier, const InFlight& later) {
-  const auto line = [](const InFlight& access) {
+void AccessTracker::report(AccessIndex::Id earlier_id, const ElementRange& its_elements,
+                           const UnderWay& later, const ElementRange& elements) const {
+  const auto line = [](const UnderWay& access, const ElementRange& range) {
     return fmt::format("  {} by {} {} elements {} since {}", access.origin.operation,
                        to_string(access.origin.pe),
-                       access.access == Access::write ? "writes" : "reads",
-                       to_string(access.elements), kernbench::to_string(access.since));
+                       access.access == Access::write ? "writes" : "reads", to_string(range),
+                       kernbench::to_string(access.since));
   };
+  const UnderWay& earlier = under_way_[earlier_id];
   const bool is_one_pe = earlier.origin.pe == later.origin.pe;
   throw DeviceError(
       "KB-M030",
       fmt::format("data race on elements {} of region {}: {} and {} are unordered\n{}\n{}\n"
                   "  nothing orders the two; {}",
-                  to_string(common_stretch(earlier.elements, later.elements)), later.region.index,
-                  earlier.origin.operation, later.origin.operation, line(earlier), line(later),
+                  to_string(common_stretch(its_elements, elements)), later.region.index,
+                  earlier.origin.operation, later.origin.operation, line(earlier, its_elements),
+                  line(later, elements),
                   is_one_pe ? "a kernel and a collective run on that PE side by side; wait for the "
                               "Work before the launch"
                             : "a tl.send after the first and a tl.recv before the second would"));
@@ -36,49 +51,40 @@ void AccessTracker::report(const InFlight& earlier, const InFlight& later) {
 
 AccessId AccessTracker::begin(RegionId region, const ElementRange& elements, Access access,
                               const AccessOrigin& origin, Time now) {
-  const InFlight added{region, elements, access, origin, now};
-  if (region.index >= first_of_region_.size()) first_of_region_.resize(region.index + 1, kNone);
-  for (std::uint32_t slot = first_of_region_[region.index]; slot != kNone;
-       slot = slots_[slot].next) {
-    if (races(slots_[slot], added)) report(slots_[slot], added);
+  if (region.index >= regions_.size()) regions_.resize(region.index + 1);
+  InRegion& there = regions_[region.index];
+  UnderWay added{region, access, origin, now, next_number_};
+  check_races(there, added, elements);
+  ++next_number_;
+  if (there.count++ == 0) {
+    there.sole = origin;
+    there.is_shared = false;
+  } else if (!there.sole.is_same_kernel(origin)) {
+    there.is_shared = true;
   }
-  return insert(added);
-}
-
-AccessId AccessTracker::insert(const InFlight& access) {
-  std::uint32_t slot = free_;
-  if (slot != kNone) {
-    free_ = slots_[slot].next;
-  } else {
-    slot = static_cast<std::uint32_t>(slots_.size());
-    slots_.emplace_back();
-  }
-  const std::uint32_t generation = slots_[slot].generation;
-  std::uint32_t& first = first_of_region_[access.region.index];
-  slots_[slot] = access;
-  slots_[slot].generation = generation;
-  slots_[slot].next = first;
-  if (first != kNone) slots_[first].previous = slot;
-  first = slot;
-  return {slot, generation};
+  there.writes += access == Access::write;
+  const AccessIndex::Id id = index_.add(there.accesses, region, elements);
+  if (id >= under_way_.size()) under_way_.resize(id + 1);
+  added.generation = under_way_[id].generation;
+  under_way_[id] = added;
+  return {id, added.generation};
 }
 
 void AccessTracker::end(AccessId id) {
-  KB_CHECK(id.slot < slots_.size() && slots_[id.slot].generation == id.generation,
+  KB_CHECK(id.slot < under_way_.size() && under_way_[id.slot].generation == id.generation,
            "an access that has ended");
-  InFlight& ended = slots_[id.slot];
-  (ended.previous == kNone ? first_of_region_[ended.region.index] : slots_[ended.previous].next) =
-      ended.next;
-  if (ended.next != kNone) slots_[ended.next].previous = ended.previous;
+  UnderWay& ended = under_way_[id.slot];
+  InRegion& there = regions_[ended.region.index];
+  --there.count;
+  there.writes -= ended.access == Access::write;
+  index_.remove(there.accesses, id.slot);
   ++ended.generation;
-  ended.next = free_;
-  free_ = id.slot;
 }
 
 void AccessTracker::clear() {
-  for (std::uint32_t& first : first_of_region_) {
-    while (first != kNone) end({first, slots_[first].generation});
-  }
+  index_ = {};
+  regions_.clear();
+  for (UnderWay& access : under_way_) ++access.generation;
 }
 
 }  // namespace kernbench::sim

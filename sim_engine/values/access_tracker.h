@@ -11,6 +11,7 @@
 
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/pe_location.h"
+#include "sim_engine/values/access_index.h"
 #include "sim_engine/values/element_range.h"
 #include "sim_engine/values/memory_store.h"
 
@@ -30,7 +31,7 @@ struct AccessOrigin {
   }
 };
 
-// An access in flight.
+// An access under way.
 struct AccessId {
   std::uint32_t slot = 0xffffffff;
   std::uint32_t generation = 0;
@@ -39,7 +40,8 @@ struct AccessId {
 class AccessTracker {
  public:
   // An access to elements of the region starts now.  Throws DeviceError KB-M030, and does not
-  // record the access, if it races with one in flight.
+  // record the access, if it races with one under way; of several, the error names
+  // the latest.
   AccessId begin(RegionId region, const ElementRange& elements, Access access,
                  const AccessOrigin& origin, Time now);
 
@@ -50,26 +52,31 @@ class AccessTracker {
   void clear();
 
  private:
-  static constexpr std::uint32_t kNone = 0xffffffff;
-
-  struct InFlight {
+  struct UnderWay {
     RegionId region;
-    ElementRange elements;
     Access access = Access::read;
     AccessOrigin origin;
     Time since{0};
+    std::uint64_t number = 0;  // accesses that began before it
     std::uint32_t generation = 0;
-    std::uint32_t previous = kNone;  // of the same region; or, when free, unused
-    std::uint32_t next = kNone;      // of the same region; or the next free one
+  };
+  // What is under way in a region, and enough to know that most new accesses race with none of it.
+  struct InRegion {
+    AccessIndex::Set accesses;
+    int count = 0;
+    int writes = 0;
+    bool is_shared = false;  // perhaps several kernels; else `sole` alone, if any
+    AccessOrigin sole;
   };
 
-  static bool races(const InFlight& a, const InFlight& b);
-  [[noreturn]] static void report(const InFlight& earlier, const InFlight& later);
-  AccessId insert(const InFlight& access);
+  void check_races(InRegion& there, const UnderWay& added, const ElementRange& elements);
+  [[noreturn]] void report(AccessIndex::Id earlier, const ElementRange& its_elements,
+                           const UnderWay& later, const ElementRange& elements) const;
 
-  std::vector<InFlight> slots_;
-  std::uint32_t free_ = kNone;
-  std::vector<std::uint32_t> first_of_region_;
+  AccessIndex index_;
+  std::vector<UnderWay> under_way_;  // by the index's id
+  std::vector<InRegion> regions_;    // by the region's index
+  std::uint64_t next_number_ = 0;
 };
 
 }  // namespace kernbench::sim

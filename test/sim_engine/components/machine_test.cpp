@@ -268,7 +268,7 @@ TEST_CASE("units that were reserved far ahead are free once their work is abando
 
 TEST_CASE("a machine may be destroyed with work under way", "[machine]") {
   int under_way = 0;
-  for (int steps = 0; steps < 200; steps += 10) {
+  for (int steps = 0; steps < 100; steps += 5) {
     MachineUnderTest dut(overhead_topology());
     ExchangeProgram::connect(dut.machine);
     ExchangeProgram program(dut.machine);

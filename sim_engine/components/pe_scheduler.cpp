@@ -1,0 +1,243 @@
+#include "sim_engine/components/pe_scheduler.h"
+
+#include <algorithm>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/components/command_record.h"
+#include "sim_engine/components/gemm_array.h"
+#include "sim_engine/components/ipcq.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+// A function object of several lambdas, one for each kind of command.
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+IpcqMessage message_of(const Command& command, const work::Outgoing& outgoing) {
+  const TileNode& tile = *command.operands[0].operator->();
+  return {tile.value,      tile.dtype,         tile.element_count, tile.bytes,
+          command.started, outgoing.operation, outgoing.arrow};
+}
+
+}  // namespace
+
+void PeScheduler::issue(Command& command, std::span<const Tile> hazards) {
+  for (const Tile& operand : command.operands) wait_for(command, operand);
+  for (const Tile& earlier : hazards) wait_for(command, earlier);
+  if (command.missing_operands == 0) operands_ready(command);
+}
+
+void PeScheduler::wait_for(Command& command, const Tile& operand) {
+  if (!operand || operand->ready) return;
+  for (const Tile& part : operand->parts) wait_for(command, part);
+  if (!operand->parts.empty()) return;
+  operand->waiters.push_back(&command);
+  ++command.missing_operands;
+}
+
+// All operands are ready: schedules the dispatch to the unit.
+void PeScheduler::operands_ready(Command& command) {
+  const Time now = services_.engine.now();
+  const Time at = std::max(now, command.issued) + services_.topology.pe.scheduler_dispatch;
+  services_.engine.schedule<&PeScheduler::dispatch>(at - now, this, command);
+}
+
+void PeScheduler::make_ready(const Tile& tile) {
+  tile->ready = true;
+  for (Command* waiter : tile->waiters) {
+    if (--waiter->missing_operands == 0) operands_ready(*waiter);
+  }
+  tile->waiters.clear();
+}
+
+void PeScheduler::dispatch(Command& command) {
+  command.started = services_.engine.now();
+  std::visit([&](auto& work) { start(command, work); }, command.work);
+}
+
+// PE_DMA and PE_MMU
+
+void PeScheduler::start(Command& command, work::Load& load) {
+  begin_access(load, Access::read);
+  services_.memory.bind(command.result->value,
+                        services_.memory.load(load.buffer.region, load.elements));
+  submit_dma(kLoad, command, load_path(load.buffer.home), translation_time(load));
+}
+
+void PeScheduler::start(Command& command, work::Store& store) {
+  begin_access(store, Access::write);
+  submit_dma(kStore, command, store_path(store.buffer.home), translation_time(store));
+}
+
+void PeScheduler::start(Command& command, const work::Send& send) {
+  depart(command, *send.channel);
+  submit_dma(kCommunication, command, send.channel->data_path(),
+             services_.topology.pe.ipcq_latency);
+}
+
+void PeScheduler::start(Command& command, const work::CopyTo& copy) {
+  depart(command, *copy.channel);
+  submit_dma(kCommunication, command, copy.channel->copy_path(),
+             services_.topology.pe.ipcq_latency);
+}
+
+void PeScheduler::start(Command& command, const work::Receive& receive) {
+  submit_dma(kCommunication, command, receive.channel->pop_path(),
+             services_.topology.pe.ipcq_latency);
+}
+
+// A send has reached its unit: the next send of its queue may follow.
+void PeScheduler::depart(const Command& command, IpcqChannel& channel) {
+  Tile& last = channel.last_departure();
+  if (last == command.departed) last = {};
+  make_ready(command.departed);
+}
+
+void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Time extra) {
+  const Time now = services_.engine.now();
+  const Time setup = services_.topology.pe.dma_setup;
+  const Time start = dma_[channel].reserve(now, setup);
+  services_.fabric.send(path, command.bytes, Engine::call<&PeScheduler::finish>(this, command),
+                        start + setup + extra - now);
+}
+
+// Rows lie in ascending order: a page that two of them share is translated once.
+Time PeScheduler::translation_time(const work::HbmAccess& access) const {
+  const Topology::Pe& pe = services_.topology.pe;
+  const ElementRange& elements = access.elements;
+  if (elements.count() == 0) return Time{0};
+  const Bytes size = size_of(access.buffer.dtype);
+  std::int64_t pages = 0;
+  Bytes translated = -1;  // the last page
+  for (std::int64_t i = 0; i < elements.rows; ++i) {
+    const ElementRange row = elements.row(i);
+    const Bytes first = (access.buffer.address + row.begin * size) / pe.mmu_page;
+    const Bytes last = (access.buffer.address + row.end() * size - 1) / pe.mmu_page;
+    pages += last - std::max(first - 1, translated);
+    translated = last;
+  }
+  return pe.mmu_latency * pages;
+}
+
+const Path& PeScheduler::load_path(const PeLocation& home) {
+  if (home == location_ && own_load_path_ != nullptr) return *own_load_path_;
+  const Path& path =
+      services_.fabric.path({Endpoint::Kind::hbm, home}, {Endpoint::Kind::tcm, location_});
+  if (home == location_) own_load_path_ = &path;
+  return path;
+}
+
+const Path& PeScheduler::store_path(const PeLocation& home) {
+  if (home == location_ && own_store_path_ != nullptr) return *own_store_path_;
+  const Path& path =
+      services_.fabric.path({Endpoint::Kind::tcm, location_}, {Endpoint::Kind::hbm, home});
+  if (home == location_) own_store_path_ = &path;
+  return path;
+}
+
+// A load or store is under way from the moment its descriptor reaches the DMA.  At that moment a
+// load determines the version that it reads.
+void PeScheduler::begin_access(work::HbmAccess& access, Access kind) {
+  if (!access.kernel) return;
+  const AccessOrigin origin{kind == Access::read ? "tl.load" : "tl.store", location_,
+                            *access.kernel};
+  access.id = services_.accesses.begin(access.buffer.region, access.elements, kind, origin,
+                                       services_.engine.now());
+}
+
+void PeScheduler::end_access(const work::HbmAccess& access) {
+  if (access.kernel) services_.accesses.end(access.id);
+}
+
+// PE_MATH and PE_GEMM
+
+void PeScheduler::start(Command& command, const work::Math& math) {
+  occupy(math_, command, cycles_time(math.cycles, services_.topology.pe.math_clock));
+}
+
+void PeScheduler::start(Command& command, const work::Gemm& gemm) {
+  if (command.departed) make_ready(command.departed);
+  const GemmSpec& array = services_.topology.pe.gemm;
+  const auto use = gemm_array_use(array, gemm.size);
+  KB_CHECK(use, "a GEMM of [{}, {}] x [{}, {}] in scratch", gemm.size.m, gemm.size.k, gemm.size.k,
+           gemm.size.n);
+  occupy(gemm_, command, cycles_time(use->cycles, array.clock));
+}
+
+void PeScheduler::start(Command&, const work::Composite& composite) {
+  composite.start.function(composite.start.object, composite.start.argument);
+}
+
+void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
+  const Time now = services_.engine.now();
+  command.started = unit.reserve(now, duration);
+  services_.engine.schedule<&PeScheduler::finish>(command.started + duration - now, this, command);
+}
+
+// Every command ends here.
+
+void PeScheduler::finish(Command& command) {
+  take_effect(command);
+  record(command);
+  make_ready(command.result);
+  CommandPool::let_go_of_tiles(command);
+  command.issuer->completed(command);
+  services_.commands.give_back(command);
+}
+
+void PeScheduler::take_effect(const Command& command) {
+  std::visit(Overloaded{
+                 [&](const work::Load& load) { end_access(load); },
+                 [&](const work::Store& store) {
+                   services_.memory.store(store.buffer.region, store.elements,
+                                          command.operands[0]->value);
+                   end_access(store);
+                 },
+                 [&](const work::Send& send) {
+                   send.channel->deliver(send.number, message_of(command, send));
+                 },
+                 [&](const work::CopyTo& copy) {
+                   copy.channel->deliver_in_place(copy.number, message_of(command, copy));
+                 },
+                 [](const work::Receive& receive) { receive.channel->release_slot(); },
+                 [](const auto&) {},
+             },
+             command.work);
+}
+
+void PeScheduler::finish_receive_in_place(const Command& command) {
+  record(command);
+  make_ready(command.result);
+}
+
+void PeScheduler::record(const Command& command) {
+  const Time now = services_.engine.now();
+  const OpRecord op = record_of(command, number_, now);
+  services_.op_log.append(op);
+  services_.engine.fold(digest(op));
+  if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
+}
+
+std::pair<std::string_view, Time> PeScheduler::busiest_unit() const {
+  const Time now = services_.engine.now();
+  const std::array<std::pair<std::string_view, Time>, 5> units = {
+      {{"load", dma_[kLoad].busy(now)},
+       {"store", dma_[kStore].busy(now)},
+       {"communication", dma_[kCommunication].busy(now)},
+       {"math", math_.busy(now)},
+       {"gemm", gemm_.busy(now)}}};
+  return *std::ranges::max_element(units, {}, &std::pair<std::string_view, Time>::second);
+}
+
+void PeScheduler::reset() {
+  const Time now = services_.engine.now();
+  for (FifoServer& channel : dma_) channel.release(now);
+  math_.release(now);
+  gemm_.release(now);
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,93 @@
+// PE_SCHEDULER and the units that commands run on.
+//
+// Models:      PE_SCHEDULER hands a command to its unit a time `dispatch` after it has been issued
+//              and its operands are ready.  PE_DMA has three channels (load, store, communication),
+//              each in order, `setup` per descriptor; the data then travel the fabric, so that
+//              several are under way.  A descriptor may move rows that lie a pitch apart; it takes
+//              as long as for the same number of contiguous bytes.  PE_MMU adds its latency per
+//              page that a load or store touches.  PE_MATH and PE_GEMM do one operation at a time
+//              each (math_timing.h, gemm_array.h).  PE_IPCQ adds its latency to each push and pop.
+// Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "sim_engine/components/command.h"
+#include "sim_engine/components/fifo_server.h"
+#include "sim_engine/components/pe_services.h"
+
+namespace kernbench::sim {
+
+class PeScheduler {
+ public:
+  PeScheduler(PeServices& services, const PeLocation& location, std::uint32_t number)
+      : services_(services), location_(location), number_(number) {}
+
+  const PeLocation& location() const { return location_; }
+  PeServices& services() { return services_; }
+
+  // Takes a command whose fields are filled in.  It runs once `issued` has come and its operands
+  // and `hazards` (accesses that it must not overtake) are ready; then it makes its result ready
+  // and is completed for its issuer.
+  void issue(Command& command, std::span<const Tile> hazards = {});
+
+  // The command ends now.  REQUIRES: a composite whose parts have all ended
+  void finish(Command& command);
+
+  // A message has landed in `command.result` without the time of a command: records it, and makes
+  // the tile ready.
+  void finish_receive_in_place(const Command& command);
+
+  // The unit that has been busy for longest, and for how long: load, store, communication (the
+  // DMA's channels, while they set up), math or gemm; the first if several are equal.
+  std::pair<std::string_view, Time> busiest_unit() const;
+
+  // Drops reservations, after a run that failed.
+  void reset();
+
+ private:
+  enum Channel : std::size_t { kLoad, kStore, kCommunication, kChannelCount };
+
+  void wait_for(Command& command, const Tile& operand);
+  void operands_ready(Command& command);
+  void make_ready(const Tile& tile);
+  void dispatch(Command& command);
+  void depart(const Command& command, IpcqChannel& channel);
+
+  void start(Command& command, work::Load& load);
+  void start(Command& command, work::Store& store);
+  void start(Command& command, const work::Math& math);
+  void start(Command& command, const work::Gemm& gemm);
+  void start(Command& command, const work::Composite& composite);
+  void start(Command& command, const work::Send& send);
+  void start(Command& command, const work::CopyTo& copy);
+  void start(Command& command, const work::Receive& receive);
+  void submit_dma(Channel channel, Command& command, const Path& path, Time extra);
+  void occupy(FifoServer& unit, Command& command, Time duration);
+  Time translation_time(const work::HbmAccess& access) const;
+  const Path& load_path(const PeLocation& home);
+  const Path& store_path(const PeLocation& home);
+  void begin_access(work::HbmAccess& access, Access kind);
+  void end_access(const work::HbmAccess& access);
+
+  void take_effect(const Command& command);
+  void record(const Command& command);
+
+  PeServices& services_;
+  const PeLocation location_;
+  const std::uint32_t number_;
+  std::array<FifoServer, kChannelCount> dma_;
+  FifoServer math_;
+  FifoServer gemm_;
+  // The paths from and to the PE's own slice of the HBM, cached since most loads and stores take
+  // them.
+  const Path* own_load_path_ = nullptr;
+  const Path* own_store_path_ = nullptr;
+};
+
+}  // namespace kernbench::sim
