@@ -208,13 +208,15 @@ TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& t
     // Only the first of several copies of a summand counts.
     const bool counts =
         (shard.cube == 0 || !is_copied(dp.cube)) && (shard.pe == 0 || !is_copied(dp.pe));
-    if (counts) same->summands.push_back(static_cast<int>(i));
+    if (!counts) continue;
+    same->summands.push_back(static_cast<int>(i));
+    same->summand_holders.push_back({shard.cube, shard.pe});
   }
   return layout;
 }
 
 std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std::int64_t count,
-                                       DType dtype) {
+                                       DType dtype, bool on_one_cube) {
   if (count == 0) return {};
   const auto widest = std::ranges::max_element(
       blocks, {}, [](const BlockLayout& block) { return block.tensor->shard_count(); });
@@ -223,12 +225,15 @@ std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std:
   std::int64_t total = 0;
   for (const Found& found : common_ranges(blocks, count)) {
     const Fragment whole = fragment_of(blocks, found);
-    const std::vector<Lane>& holders =
+    std::vector<Lane> holders =
         widest->tensor->slices[static_cast<std::size_t>(found.slices[leading])].holders;
+    if (on_one_cube) {
+      std::erase_if(holders, [cube = holders.front().cube](const Lane& l) { return l.cube != cube; });
+    }
     const auto shares = std::clamp<std::int64_t>(whole.count() * size_of(dtype) / kLeastShare, 1,
                                                  static_cast<std::int64_t>(holders.size()));
     for (int i = 0; i < shares; ++i) {
-      Fragment share = part_of(whole, i, static_cast<int>(shares));
+      Fragment share = part_of(whole, i, i + 1, static_cast<int>(shares));
       if (share.count() == 0) continue;
       share.lane = holders[static_cast<std::size_t>(i)];
       total += share.count();
@@ -239,18 +244,30 @@ std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std:
   return fragments;
 }
 
-Fragment part_of(const Fragment& whole, int index, int count) {
+namespace {
+
+bool is_cut_by_rows(const Fragment& whole, int count) {
+  return whole.rows >= count && whole.rows > 1;
+}
+
+}  // namespace
+
+Fragment part_of(const Fragment& whole, int begin, int end, int count) {
   Fragment part = whole;
-  const bool by_rows = whole.rows >= count && whole.rows > 1;
+  const bool by_rows = is_cut_by_rows(whole, count);
   const std::int64_t size = by_rows ? whole.rows : whole.columns;
-  const std::int64_t begin = size / count * index + std::min<std::int64_t>(size % count, index);
-  const std::int64_t length = size / count + (index < size % count ? 1 : 0);
-  (by_rows ? part.rows : part.columns) = length;
-  for (FragmentAt& at : part.at) at.offset += begin * (by_rows ? at.pitch : 1);
+  const std::int64_t first = size * begin / count;
+  (by_rows ? part.rows : part.columns) = size * end / count - first;
+  for (FragmentAt& at : part.at) at.offset += first * (by_rows ? at.pitch : 1);
   if (part.rows == 1) {
     for (FragmentAt& at : part.at) at.pitch = part.columns;
   }
   return part;
+}
+
+std::int64_t elements_before(const Fragment& whole, int unit, int count) {
+  if (is_cut_by_rows(whole, count)) return whole.rows * unit / count * whole.columns;
+  return whole.columns * unit / count;
 }
 
 }  // namespace kernbench::ccl

@@ -1,4 +1,4 @@
-#include "ccl/collectives/cut_cache.h"
+#include "ccl/steps/cut_cache.h"
 
 #include <algorithm>
 
@@ -6,17 +6,19 @@
 
 namespace kernbench::ccl {
 
-void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, std::int64_t most) {
-  if (whole.count() <= most) {
+void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const Grain& grain) {
+  const bool is_scattered = grain.is_joined && whole.rows > 1 && whole.rows < grain.units;
+  if (whole.count() <= grain.most && !is_scattered) {
     parts.push_back(whole);
     return;
   }
   // Parts have as many whole rows as fit; rows that are too long are split one by one.
-  const std::int64_t together = std::max<std::int64_t>(most / whole.columns, 1);
-  const std::int64_t count = whole.rows > 1 ? sim::ceil_divide(whole.rows, together)
-                                            : sim::ceil_divide(whole.columns, most);
+  const std::int64_t together = std::max<std::int64_t>(grain.most / whole.columns, 1);
+  std::int64_t count = whole.rows > 1 ? sim::ceil_divide(whole.rows, together)
+                                      : sim::ceil_divide(whole.columns, grain.most);
+  if (is_scattered) count = whole.rows;
   for (int i = 0; i < count; ++i) {
-    append_in_parts(parts, part_of(whole, i, static_cast<int>(count)), most);
+    append_in_parts(parts, part_of(whole, i, i + 1, static_cast<int>(count)), grain);
   }
 }
 
@@ -32,8 +34,8 @@ std::shared_ptr<const TensorLayout> CutCache::layout_of(const Tensor& tensor) {
 }
 
 std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts,
-                                         std::int64_t count, DType dtype, int parts) {
-  CutKey key{{}, count, dtype, parts};
+                                         std::int64_t count, DType dtype, const Grain& grain) {
+  CutKey key{{}, count, dtype, grain};
   key.blocks.reserve(layouts.size());
   for (const BlockLayout& layout : layouts) {
     key.blocks.emplace_back(layout.tensor.get(), layout.first);
@@ -41,15 +43,10 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   std::shared_ptr<const Cut>& known = cuts_[key];
   if (known != nullptr) return known;
 
-  std::size_t summands = 1;
-  for (const BlockLayout& layout : layouts) {
-    summands = std::max(summands, layout.tensor->most_summands());
-  }
-  const std::int64_t most = parts * most_step_elements(topology_.pe.tcm.capacity, dtype, summands);
   auto cut = std::make_shared<Cut>();
   cut->layouts = layouts;
-  for (const Fragment& fragment : cut_in_fragments(layouts, count, dtype)) {
-    append_in_parts(cut->fragments[fragment.lane], fragment, most);
+  for (const Fragment& fragment : cut_in_fragments(layouts, count, dtype, grain.on_one_cube)) {
+    append_in_parts(cut->fragments[fragment.lane], fragment, grain);
   }
   known = cut;
   return known;

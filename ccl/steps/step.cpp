@@ -1,7 +1,8 @@
-#include "ccl/collectives/step.h"
+#include "ccl/steps/step.h"
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,7 +14,7 @@ namespace kernbench::ccl {
 
 namespace {
 
-constexpr Bytes kShareOfScratch = 8;
+constexpr Bytes kShareOfScratch = 4;
 
 // A step whose receives are posted and whose load is issued.
 struct Begun {
@@ -57,26 +58,37 @@ int nearest_copy(const tl::Context& tl, const Slice& slice) {
   return slice.copies[static_cast<std::size_t>(found - slice.holders.begin())];
 }
 
+// Visits the shards of a range, by their index and holder.
+template <class Visit>
+void for_each_shard(const ShardRange& range, const std::vector<int>& shards,
+                    const std::vector<Lane>& holders, Visit visit) {
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (range.cube == kNobody || holders[i].cube == range.cube) visit(shards[i]);
+  }
+}
+
 tl::Tensor load(tl::Context& tl, const Step& step) {
   const Slice& slice = *step.source.slice;
   if (slice.summands.size() == 1) return load_shard(tl, step, nearest_copy(tl, slice));
-  tl::Tensor sum = load_shard(tl, step, slice.summands.front());
-  for (std::size_t i = 1; i < slice.summands.size(); ++i) {
-    sum = sum + load_shard(tl, step, slice.summands[i]);
-  }
-  return sum;
+  std::optional<tl::Tensor> sum;
+  for_each_shard(step.source, slice.summands, slice.summand_holders, [&](int shard) {
+    const tl::Tensor summand = load_shard(tl, step, shard);
+    sum = sum ? *sum + summand : summand;
+  });
+  KB_CHECK(sum, "no summand lies on cube {}", step.source.cube);
+  return *sum;
 }
 
 void store(tl::Context& tl, const Step& step, const tl::Tensor& value) {
   const ShardRange& range = step.target;
-  for (const int copy : range.slice->copies) {
+  for_each_shard(range, range.slice->copies, range.slice->holders, [&](int copy) {
     const tl::Pointer to = pointer_to(range, copy);
     if (step.rows == 1) {
       tl.store(to, value);
     } else {
       tl.store(to, tl.reshape(value, {step.rows, step.columns}), range.pitch);
     }
-  }
+  });
 }
 
 DType dtype_of(const Step& step, DType fallback) {
@@ -84,11 +96,10 @@ DType dtype_of(const Step& step, DType fallback) {
   return step.target.tensor != nullptr ? step.target.tensor->dtype() : fallback;
 }
 
-Begun begin(tl::Context& tl, const Step& step, const MemberPorts& ports, DType dtype) {
+Begun begin(tl::Context& tl, const Step& step, const NodePorts& ports, DType dtype) {
   Begun begun{&step, {}, {}};
-  for (const int member : step.from) {
-    if (member == kNobody) continue;
-    begun.messages.push_back(tl.recv_async(ports.from(member), {step.count()}, dtype));
+  for (const int node : step.move->from) {
+    begun.messages.push_back(tl.recv_async(ports.from(node).port, {step.count()}, dtype));
   }
   if (step.source.tensor != nullptr) begun.loaded = load(tl, step);
   return begun;
@@ -106,7 +117,34 @@ tl::Tensor divided_after(tl::Context& tl, const AverageDivisors& divisors, tl::T
   return tl.cast(tl.cast(value, DType::f32) / divisors.after, dtype);
 }
 
-tl::Tensor value_of(tl::Context& tl, Begun& begun, const Reduction& reduction, DType dtype) {
+// Values that later steps use, and how many still will.
+class HeldValues {
+ public:
+  void put(const Step& step, const tl::Tensor& value) {
+    if (step.uses > 0) held_.emplace(step.id, Held{value, step.uses});
+  }
+
+  tl::Tensor take(tl::Context& tl, std::span<const HeldPart> parts) {
+    std::vector<tl::Tensor> values;
+    for (const HeldPart& part : parts) {
+      const auto found = held_.find(part.id);
+      KB_CHECK(found != held_.end(), "move {} holds no value", part.id.move);
+      values.push_back(tl.narrow(found->second.value, part.begin, part.count));
+      if (--found->second.uses == 0) held_.erase(found);
+    }
+    return values.size() == 1 ? values.front() : tl.cat(values);
+  }
+
+ private:
+  struct Held {
+    tl::Tensor value;
+    int uses = 0;
+  };
+  std::map<HeldId, Held> held_;
+};
+
+tl::Tensor value_of(tl::Context& tl, Begun& begun, HeldValues& held, const Reduction& reduction,
+                    DType dtype) {
   const AverageDivisors divisors = reduction.op == ReduceOp::avg
                                        ? AverageDivisors::of(dtype, reduction.member_count)
                                        : AverageDivisors{};
@@ -118,37 +156,44 @@ tl::Tensor value_of(tl::Context& tl, Begun& begun, const Reduction& reduction, D
   if (begun.loaded) {
     take_in(divided_before(divisors, *std::exchange(begun.loaded, std::nullopt)));
   }
+  if (!begun.step->parts.empty()) take_in(held.take(tl, begun.step->parts));
   KB_CHECK(value, "a step without a value");
-  return begun.step->is_complete ? divided_after(tl, divisors, *value) : *value;
+  return begun.step->move->is_complete ? divided_after(tl, divisors, *value) : *value;
+}
+
+void send(tl::Context& tl, const NodePort& to, const tl::Tensor& value) {
+  to.has_slots ? tl.send(to.port, value) : tl.send(to.port, value, tl::copy_to);
 }
 
 }  // namespace
 
-std::int64_t most_step_elements(Bytes tcm, DType dtype, std::size_t summands) {
-  // Counts messages and summands of each step that has begun, and the values being sent and
-  // stored.
-  const auto values = static_cast<Bytes>((kLookAhead + 2) * (summands + 1));
+std::int64_t most_message_elements(Bytes tcm, DType dtype, int width, std::size_t summands) {
+  // Counts what has begun of this time and the next: messages and summands, and the values being
+  // sent and stored.  Two windows of kInFlight fragments are under way.
+  const auto values = static_cast<Bytes>(2 * kInFlight * (width + 1)) *
+                      static_cast<Bytes>(summands + 2);
   return std::max<std::int64_t>(tcm / kShareOfScratch / values / size_of(dtype), 1);
 }
 
-void run_steps(tl::Context& tl, std::span<const Step> steps, const MemberPorts& ports,
+// Later steps begin first, so that their messages and loads arrive while this one waits.  All of
+// the next time have begun before this step sends: whoever answers it finds its receive posted, so
+// no sender waits for ever, whatever the depth of the queues.
+void run_steps(tl::Context& tl, std::span<const Step> steps, const NodePorts& ports,
                const Reduction& reduction) {
   DType dtype = DType::f32;
   for (const Step& step : steps) dtype = dtype_of(step, dtype);
   std::deque<Begun> under_way;
+  HeldValues held;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    // Later steps begin first, so that their messages and loads arrive while this one waits.
-    while (next < steps.size() && under_way.size() <= kLookAhead) {
+  for (const Step& step : steps) {
+    while (next < steps.size() && steps[next].time <= step.time + 1) {
       under_way.push_back(begin(tl, steps[next++], ports, dtype));
     }
-    const Step& step = steps[i];
-    const tl::Tensor value = value_of(tl, under_way.front(), reduction, dtype);
+    const tl::Tensor value = value_of(tl, under_way.front(), held, reduction, dtype);
     under_way.pop_front();
-    for (const int member : step.to) {
-      if (member != kNobody) tl.send(ports.to(member), value, tl::copy_to);
-    }
+    for (const int node : step.move->to) send(tl, ports.to(node), value);
     if (step.target.tensor != nullptr) store(tl, step, value);
+    held.put(step, value);
   }
 }
 

@@ -31,8 +31,9 @@ struct Slice {
   std::int64_t first_column = 0;
   std::int64_t columns = 0;
   std::vector<int> copies;    // all shards
-  std::vector<int> summands;  // shards whose sum is the value: one, unless the tensor is partial
   std::vector<Lane> holders;  // in the order of `copies`
+  std::vector<int> summands;  // shards whose sum is the value: one, unless the tensor is partial
+  std::vector<Lane> summand_holders;
 };
 
 // A tensor and its placement in its device.
@@ -85,12 +86,16 @@ struct Fragment {
 // work of storing the copies; but no share is below kLeastShare, since every share is stored in
 // every copy.
 inline constexpr Bytes kLeastShare = 16 << 10;
+// If `on_one_cube`, only lanes of the first cube that holds a fragment move it.
 std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std::int64_t count,
-                                       DType dtype);
+                                       DType dtype, bool on_one_cube = false);
 
-// Returns part `index` of the `count` parts of a fragment: of its elements if it has one row, else
-// of its rows, or of its columns if there are fewer rows than parts.  Sizes differ by one row or
-// column; parts may be empty.
-Fragment part_of(const Fragment& whole, int index, int count);
+// Returns units [begin, end) of the `count` units of a fragment: of its elements if it has one row,
+// else of its rows, or of its columns if there are fewer rows than units.  Units differ by one row
+// or column; they may be empty.
+Fragment part_of(const Fragment& whole, int begin, int end, int count);
+
+// The number of elements before a unit, in a fragment of one row or at least as many as units.
+std::int64_t elements_before(const Fragment& whole, int unit, int count);
 
 }  // namespace kernbench::ccl

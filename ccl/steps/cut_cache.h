@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/collectives/plan.h"
+#include "ccl/steps/fragments.h"
 
 namespace kernbench::ccl {
 
@@ -35,16 +35,32 @@ class RecentMap {
   std::map<Key, Value> old_;
 };
 
+// Blocks of the same elements, cut once for all members that give or take them.
+struct Cut {
+  std::vector<BlockLayout> layouts;                 // the different layouts of the blocks
+  std::map<Lane, std::vector<Fragment>> fragments;  // `at` is by layout
+};
+
+// How finely blocks are cut.
+struct Grain {
+  std::int64_t most = 1;  // elements of a fragment
+  int units = 1;          // that it will be cut into
+  // Values of its parts are put together again, so parts must be consecutive elements.
+  bool is_joined = false;
+  bool on_one_cube = false;  // cut_in_fragments()
+
+  friend auto operator<=>(const Grain&, const Grain&) = default;
+};
+
 class CutCache {
  public:
   explicit CutCache(const Topology& topology) : topology_(topology) {}
 
   std::shared_ptr<const TensorLayout> layout_of(const Tensor& tensor);
 
-  // Cuts blocks of `count` elements into fragments of at most as many elements as `parts` steps
-  // have.
+  // Cuts blocks of `count` elements.
   std::shared_ptr<const Cut> cut(const std::vector<BlockLayout>& layouts, std::int64_t count,
-                                 DType dtype, int parts);
+                                 DType dtype, const Grain& grain);
 
   // The number of layouts and cuts in the cache.
   std::size_t size() const { return layouts_.size() + cuts_.size(); }
@@ -58,7 +74,7 @@ class CutCache {
     std::vector<std::pair<const TensorLayout*, std::int64_t>> blocks;
     std::int64_t count = 0;
     DType dtype = DType::f32;
-    int parts = 1;
+    Grain grain;
     friend auto operator<=>(const CutKey&, const CutKey&) = default;
   };
 
@@ -67,7 +83,7 @@ class CutCache {
   RecentMap<CutKey, std::shared_ptr<const Cut>, 16384> cuts_;
 };
 
-// Appends a fragment in parts of at most `most` elements.
-void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, std::int64_t most);
+// Appends a fragment in parts of at most `grain.most` elements.
+void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const Grain& grain);
 
 }  // namespace kernbench::ccl

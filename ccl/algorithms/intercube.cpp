@@ -1,0 +1,63 @@
+#include "ccl/algorithms/intercube.h"
+
+#include <utility>
+
+#include "ccl/algorithms/grid.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+Branch branch_of_cube(const CubeTree& tree, int member, int cube) {
+  const GridTreeNode node = grid_tree_node(tree.cubes, tree.count, cube, tree.root);
+  const int first = member * tree.count;
+  Branch branch;
+  branch.distance = grid_tree_distance(tree.cubes, tree.count, cube, tree.root);
+  if (node.parent) branch.inner = first + tree.cubes.neighbour(cube, *node.parent);
+  for (const sim::Compass child : node.children) {
+    branch.outer.push_back(first + tree.cubes.neighbour(cube, child));
+  }
+  return branch;
+}
+
+// A move of the exchange on the root's cube: summands of the other cubes come first, and results go
+// there too.
+Move with_cubes(Move move, const Branch& branch, int root, const CubeTree& tree) {
+  for (auto* nodes : {&move.from, &move.to}) {
+    for (int& member : *nodes) member = member * tree.count + root;
+  }
+  if (move.has_source && tree.has_sums) {
+    move.from.insert(move.from.begin(), branch.outer.begin(), branch.outer.end());
+  }
+  if (move.stores) move.to.insert(move.to.end(), branch.outer.begin(), branch.outer.end());
+  return move;
+}
+
+}  // namespace
+
+void plan_intercube(const PlanRequest& request, Plan& plan) {
+  const CubeTree& tree = request.cubes;
+  if (tree.count == 1) return plan_grid(request, plan);
+  const int member = request.self / tree.count;
+  const int root = root_of(tree.cubes, tree.count, tree.root);
+  const int depth = grid_tree_depth(tree.cubes, tree.count, tree.root);
+  const Branch branch = branch_of_cube(tree, member, request.self % tree.count);
+
+  Plan exchange(request.kind, member);
+  plan_grid({request.shape, request.kind, request.root, member}, exchange);
+  plan.nodes_per_member = tree.count;
+  plan.units = exchange.units;
+  plan.length = exchange.length + 2 * depth;
+  plan.width = exchange.width;
+  for (Move& move : exchange.moves) {
+    move.time += depth;
+    if (branch.inner == kNobody) {
+      plan.moves.push_back(with_cubes(std::move(move), branch, root, tree));
+      continue;
+    }
+    if (move.has_source && tree.has_sums) plan.reduce(move.chunk, branch, move.time);
+    if (move.stores) plan.broadcast(move.chunk, branch, move.time);
+  }
+}
+
+}  // namespace kernbench::ccl
