@@ -8,9 +8,9 @@
 
 #include "ccl/algorithms/intercube_allreduce.h"
 #include "ccl/lower_bound.h"
-#include "runtime/context/queue_residue.h"
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/backend.h"
+#include "runtime/launch/queue_residue.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"

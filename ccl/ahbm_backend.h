@@ -13,8 +13,8 @@
 #include "ccl/collectives/group_communicator.h"
 #include "ccl/config.h"
 #include "ccl/kernel_launcher.h"
-#include "runtime/context/runtime_context.h"
 #include "runtime/distributed/backend.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::ccl {
 

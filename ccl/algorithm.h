@@ -15,7 +15,7 @@
 #include "ccl/spanning_tree.h"
 #include "runtime/tensor/dp_policy.h"
 #include "runtime/tl/tl.h"
-#include "sim_engine/components/grid.h"
+#include "sim_engine/topology/grid.h"
 
 namespace kernbench::sim {
 struct IpcqParams;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ccl/kernel_launcher.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::ccl {

@@ -7,10 +7,10 @@
 #include <array>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/yaml_reader.h"
+#include "sim_engine/config/config_errors.h"
+#include "sim_engine/config/yaml_reader.h"
 
 namespace kernbench::ccl {
 

@@ -39,7 +39,7 @@
 
 #include "ccl/algorithm.h"
 #include "runtime/distributed/backend.h"
-#include "sim_engine/components/ipcq_params.h"
+#include "sim_engine/topology/ipcq_params.h"
 
 namespace kernbench {
 class YamlDocument;

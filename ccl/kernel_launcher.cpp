@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "runtime/context/kernel_launch.h"
-#include "runtime/context/queue_residue.h"
-#include "runtime/context/simulation.h"
+#include "runtime/launch/kernel_launch.h"
+#include "runtime/launch/queue_residue.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 

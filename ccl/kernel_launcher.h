@@ -8,7 +8,7 @@
 
 #include "ccl/config.h"
 #include "ccl/layout.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::ccl {
 

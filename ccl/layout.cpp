@@ -9,7 +9,7 @@
 #include "ccl/spanning_tree.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/components/direction.h"
+#include "sim_engine/topology/direction.h"
 
 namespace kernbench::ccl {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim_engine/base/wide.h"
-#include "sim_engine/components/grid.h"
+#include "sim_engine/topology/grid.h"
 
 namespace kernbench::ccl {
 

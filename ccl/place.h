@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/tl/tl.h"
-#include "sim_engine/components/grid.h"
+#include "sim_engine/topology/grid.h"
 
 namespace kernbench::ccl {
 

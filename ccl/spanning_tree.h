@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim_engine/components/grid.h"
+#include "sim_engine/topology/grid.h"
 
 namespace kernbench::ccl {
 

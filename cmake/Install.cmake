@@ -26,9 +26,8 @@ foreach(folder IN LISTS KERNBENCH_LAYERS)
     continue()
   endif()
   target_link_libraries(kernbench_umbrella INTERFACE kernbench::${folder})
-  install(TARGETS kernbench_${folder} EXPORT kernbenchTargets ARCHIVE)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${kernbench_include_dir}
-    FILES_MATCHING PATTERN *.h PATTERN include EXCLUDE)
+  install(TARGETS kernbench_${folder} EXPORT kernbenchTargets
+    ARCHIVE FILE_SET HEADERS DESTINATION ${kernbench_include_dir})
 endforeach()
 if(TARGET kernbench)  # the program
   install(TARGETS kernbench RUNTIME)

@@ -1,11 +1,14 @@
+# The walls of the house: layers, and rooms inside of them (ADR-0172).
+
 # Lowest first.  A folder may use folders to its left, never to its right; tp and ccl do not know
 # each other (their USES say so, and test/tidy holds it).
 set(KERNBENCH_LAYERS sim_engine runtime ccl tp benches)
 
-# kernbench_library(<folder> USES <lower folders> LINKS <packages in our headers>
-#                   HIDES <packages in our .cpp files only>)
-# The folder's sources are added by kernbench_sources(), a call in each subfolder.
-function(kernbench_library folder)
+# kernbench_layer(<folder> USES <lower folders> LINKS <packages in our headers>
+#                 HIDES <packages in our .cpp files only>)
+# The library of a top-level folder; its rooms are added by kernbench_room(), a call in each
+# subfolder.
+function(kernbench_layer folder)
   cmake_parse_arguments(arg "" "" "USES;LINKS;HIDES" ${ARGN})
   list(FIND KERNBENCH_LAYERS ${folder} own_layer)
   foreach(used IN LISTS arg_USES)
@@ -17,10 +20,8 @@ function(kernbench_library folder)
   list(TRANSFORM arg_USES PREPEND kernbench::)
   add_library(kernbench_${folder} STATIC)
   add_library(kernbench::${folder} ALIAS kernbench_${folder})
-  set_target_properties(kernbench_${folder} PROPERTIES EXPORT_NAME ${folder})
-  target_include_directories(kernbench_${folder} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/kernbench>)
+  set_target_properties(kernbench_${folder} PROPERTIES EXPORT_NAME ${folder} LINKER_LANGUAGE CXX)
+  target_include_directories(kernbench_${folder} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_compile_features(kernbench_${folder} PUBLIC cxx_std_20)
   target_link_libraries(kernbench_${folder}
     PUBLIC ${arg_USES} ${arg_LINKS}
@@ -28,12 +29,53 @@ function(kernbench_library folder)
   kernbench_compile_quickly(kernbench_${folder} kernbench_precompiled)
 endfunction()
 
-# kernbench_sources(<folder> HEADERS ... SOURCES ...), with paths relative to the calling directory.
-function(kernbench_sources folder)
-  cmake_parse_arguments(arg "" "" "HEADERS;SOURCES" ${ARGN})
-  list(TRANSFORM arg_HEADERS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  target_sources(kernbench_${folder} PRIVATE ${arg_SOURCES} ${arg_HEADERS})
-  kernbench_group(kernbench_${folder} ${arg_SOURCES})
-  set_property(GLOBAL APPEND PROPERTY kernbench_headers ${arg_HEADERS})
+# kernbench_room(USES <rooms> INSTALLS <headers> HEADERS <headers> SOURCES <files> BENCHES <files>)
+# The calling folder as a target, kernbench.runtime.tensor for runtime/tensor.  Its files may
+# include those of the rooms that it uses, and no others: test/tidy reads rooms.txt.  A room must be
+# declared before it is used, so rooms cannot form a cycle.  The headers of INSTALLS are the public
+# ones.  BENCHES belong to the program: from a library the linker would drop their registration.
+function(kernbench_room)
+  cmake_parse_arguments(arg "" "" "USES;INSTALLS;HEADERS;SOURCES;BENCHES" ${ARGN})
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}
+    OUTPUT_VARIABLE room)
+  kernbench_check_uses(${room} ${arg_USES})
+  string(REGEX REPLACE "/.*" "" layer ${room})
+  foreach(files INSTALLS HEADERS BENCHES)
+    list(TRANSFORM arg_${files} PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  endforeach()
+  kernbench_room_target(${room} ${layer} "${arg_USES}" ${arg_SOURCES})
+  target_sources(kernbench_${layer} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_INSTALLS})
+  set_property(GLOBAL APPEND PROPERTY kernbench_headers ${arg_INSTALLS} ${arg_HEADERS})
+  set_property(GLOBAL APPEND PROPERTY kernbench_program_sources ${arg_BENCHES})
+  list(JOIN arg_USES " " uses)
+  set_property(GLOBAL APPEND_STRING PROPERTY kernbench_rooms "${room}: ${uses}\n")
+endfunction()
+
+function(kernbench_check_uses room)
+  foreach(used IN LISTS ARGN)
+    string(REPLACE "/" "." target kernbench.${used})
+    if(NOT TARGET ${target})
+      message(FATAL_ERROR "${room} may not use ${used}: no room of that name is declared before it")
+    endif()
+  endforeach()
+endfunction()
+
+function(kernbench_room_target room layer uses)
+  string(REPLACE "/" "." name kernbench.${room})
+  string(REPLACE "/" "." used_targets "${uses}")
+  list(TRANSFORM used_targets PREPEND kernbench.)
+  if(NOT ARGN)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${used_targets})
+    return()
+  endif()
+  get_target_property(packages kernbench_${layer} LINK_LIBRARIES)
+  list(FILTER packages EXCLUDE REGEX "^kernbench::")
+  add_library(${name} OBJECT ${ARGN})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${used_targets} PRIVATE ${packages} fmt::fmt)
+  kernbench_compile_quickly(${name} kernbench_precompiled)
+  kernbench_group(${name} ${ARGN})
+  target_sources(kernbench_${layer} PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::tp {
 

@@ -1,6 +1,6 @@
 #include "tp/generator.h"
 
-#include "sim_engine/data/transcendental.h"
+#include "sim_engine/values/transcendental.h"
 
 namespace kernbench::tp {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::tp {
 

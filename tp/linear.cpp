@@ -5,8 +5,8 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/grad_mode.h"
-#include "runtime/functional/elements.h"
 #include "runtime/functional/functional.h"
+#include "runtime/ops/elements.h"
 #include "tp/primitives.h"
 
 namespace kernbench::tp {

@@ -33,8 +33,8 @@
 
 #include <span>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/functional/placement.h"
+#include "runtime/ops/placement.h"
+#include "runtime/torch/runtime_context.h"
 #include "tp/call_group.h"
 
 namespace kernbench::tp {

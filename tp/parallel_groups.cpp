@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/context/attachments.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/attachments.h"
+#include "runtime/simulation/simulation.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 

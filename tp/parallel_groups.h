@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/context/attachments.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/simulation/attachments.h"
+#include "runtime/torch/runtime_context.h"
 #include "tp/global_memory_buffer.h"
 #include "tp/parallel_layout.h"
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "tp/global_memory_buffer.h"
 #include "tp/parallel_layout.h"
 

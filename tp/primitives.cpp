@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/device_kernel.h"
-#include "runtime/functional/pieces.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/device_kernel.h"
+#include "runtime/ops/pieces.h"
 #include "tp/misuse.h"
 #include "tp/partition.h"
 #include "tp/slices.h"

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "runtime/context/attachments.h"
-#include "runtime/context/fiber_local.h"
+#include "runtime/fiber/fiber_local.h"
+#include "runtime/simulation/attachments.h"
 #include "tp/misuse.h"
 #include "tp/parallel_groups.h"
 #include "tp/parallel_state.h"

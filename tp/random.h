@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "tp/generator.h"
 
 namespace kernbench::tp {

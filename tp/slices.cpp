@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/functional/device_kernel.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/device_kernel.h"
 #include "tp/partition.h"
 
 namespace kernbench::tp {

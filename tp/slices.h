@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/functional/placement.h"
+#include "runtime/ops/placement.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::tp {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/device_kernel.h"
-#include "runtime/functional/elements.h"
+#include "runtime/ops/device_kernel.h"
+#include "runtime/ops/elements.h"
 #include "tp/misuse.h"
 #include "tp/partition.h"
 

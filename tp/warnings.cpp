@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "runtime/context/attachments.h"
+#include "runtime/simulation/attachments.h"
 #include "sim_engine/base/visible_text.h"
 
 namespace kernbench::tp {

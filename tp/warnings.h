@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::tp {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/logical_value.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "tp/misuse.h"

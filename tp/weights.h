@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "tp/generator.h"
 #include "tp/parameter.h"
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "benches/collective_run.h"
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
+#include "benches/collectives/collective_run.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 

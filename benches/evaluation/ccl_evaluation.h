@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/row.h"
-#include "benches/row_cells.h"
-#include "benches/sweep.h"
+#include "benches/bench/row.h"
+#include "benches/bench/row_cells.h"
+#include "benches/bench/sweep.h"
 #include "ccl/config.h"
 
 namespace kernbench::benches {

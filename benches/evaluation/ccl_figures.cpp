@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "benches/bench/inputs.h"
 #include "benches/figure/bar_chart.h"
 #include "benches/figure/line_chart.h"
-#include "benches/inputs.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {

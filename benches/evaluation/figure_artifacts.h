@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "benches/bench.h"
+#include "benches/bench/bench.h"
 
 namespace kernbench::benches {
 

@@ -1,7 +1,7 @@
 #include "benches/evaluation/fsim_reference.h"
 
-#include "benches/inputs.h"
-#include "sim_engine/base/yaml_reader.h"
+#include "benches/bench/inputs.h"
+#include "sim_engine/config/yaml_reader.h"
 
 namespace kernbench::benches {
 

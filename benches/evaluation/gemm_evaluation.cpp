@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "benches/cell.h"
+#include "benches/bench/cell.h"
 #include "benches/evaluation/gemm_model.h"
-#include "benches/gemm_table.h"
+#include "benches/gemm/gemm_table.h"
 #include "sim_engine/components/routing.h"
 
 namespace kernbench::benches {

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "benches/bench/row_cells.h"
+#include "benches/bench/sweep.h"
 #include "benches/evaluation/gemm_model.h"
-#include "benches/gemm_run.h"
-#include "benches/row_cells.h"
-#include "benches/sweep.h"
+#include "benches/gemm/gemm_run.h"
 
 namespace kernbench::benches {
 

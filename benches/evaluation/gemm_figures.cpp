@@ -8,10 +8,10 @@
 #include <set>
 #include <vector>
 
-#include "benches/cell.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/inputs.h"
 #include "benches/figure/bar_chart.h"
 #include "benches/figure/line_chart.h"
-#include "benches/inputs.h"
 
 namespace kernbench::benches {
 

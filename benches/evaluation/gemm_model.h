@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/gemm_size.h"
 #include "sim_engine/topology/topology.h"
+#include "sim_engine/values/gemm_size.h"
 
 namespace kernbench::benches {
 

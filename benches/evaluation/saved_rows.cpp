@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "benches/content_hash.h"
-#include "benches/row_json.h"
-#include "sim_engine/base/config_errors.h"
+#include "benches/bench/content_hash.h"
+#include "benches/bench/row_json.h"
 #include "sim_engine/base/error.h"
-#include "sim_engine/base/input_file.h"
+#include "sim_engine/config/config_errors.h"
+#include "sim_engine/config/input_file.h"
 
 namespace kernbench::benches {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/row.h"
+#include "benches/bench/row.h"
 
 namespace kernbench::benches {
 

@@ -14,9 +14,9 @@
 #include <cstring>
 #include <vector>
 
-#include "benches/console.h"
+#include "benches/bench/console.h"
+#include "benches/bench/output_file.h"
 #include "benches/figure/style.h"
-#include "benches/output_file.h"
 
 namespace kernbench::benches::figure {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "benches/bench/inputs.h"
 #include "benches/figure/grid_drawing.h"
 #include "benches/figure/panel.h"
 #include "benches/figure/style.h"
 #include "benches/figure/text.h"
-#include "benches/inputs.h"
 
 namespace kernbench::benches::figure {
 

@@ -3,9 +3,9 @@
 // "timing only" keeps no values; "op log" keeps what a replay needs; "values" also reads every
 // element of every rank, that is, replays.
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::micro {
 

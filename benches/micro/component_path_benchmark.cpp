@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/core/engine.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "benches/micro/micro.h"
-#include "sim_engine/data/data_executor.h"
+#include "sim_engine/values/data_executor.h"
 
 namespace kernbench::micro {
 

@@ -8,9 +8,9 @@
 
 #include <numeric>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::micro {
 

@@ -3,9 +3,9 @@
 // Spawning the ranks, and reading every element of every rank at the end, are included, for as many
 // collectives as the argument says.
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::micro {
 

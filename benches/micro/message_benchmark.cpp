@@ -4,9 +4,9 @@
 // ranks.  "ring" only passes messages on to the next rank; "all_reduce" also loads, adds and stores
 // each chunk, launches kernels and makes tensors.
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::micro {
 

@@ -3,9 +3,9 @@
 //
 // Limit: 10 ms for 64 ranks, so that a test of many ranks does not wait for its groups.
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::micro {

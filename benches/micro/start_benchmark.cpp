@@ -7,9 +7,9 @@
 
 #include <cstdlib>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 extern char** environ;
 

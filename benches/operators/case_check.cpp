@@ -6,8 +6,8 @@
 
 #include "benches/operators/correctness.h"
 #include "benches/operators/definition.h"
-#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::operators {
 

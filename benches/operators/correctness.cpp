@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "benches/context_set.h"
+#include "benches/bench/context_set.h"
 #include "benches/operators/operator_run.h"
 #include "benches/operators/reference.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::operators {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "benches/bench/row.h"
+#include "benches/bench/sweep.h"
 #include "benches/operators/definition.h"
-#include "benches/row.h"
-#include "benches/sweep.h"
 
 namespace kernbench::benches::operators {
 

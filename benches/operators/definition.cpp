@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "benches/operators/derivative.h"
-#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::operators {
 

@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "benches/bench/sweep.h"
 #include "benches/operators/operator_run.h"
-#include "benches/sweep.h"
 
 namespace kernbench::benches::operators {
 

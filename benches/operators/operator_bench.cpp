@@ -6,20 +6,20 @@
 #include <filesystem>
 #include <map>
 
+#include "benches/bench/inputs.h"
+#include "benches/bench/output_file.h"
+#include "benches/bench/row_cells.h"
+#include "benches/bench/split_list.h"
+#include "benches/bench/sweep.h"
 #include "benches/evaluation/figure_artifacts.h"
-#include "benches/inputs.h"
 #include "benches/operators/case_check.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/measurement.h"
 #include "benches/operators/memory_budget.h"
 #include "benches/operators/perf_rows.h"
-#include "benches/output_file.h"
-#include "benches/row_cells.h"
-#include "benches/split_list.h"
-#include "benches/sweep.h"
-#include "runtime/context/simulation.h"
-#include "sim_engine/base/config_errors.h"
+#include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::operators {
 

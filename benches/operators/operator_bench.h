@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/bench.h"
+#include "benches/bench/bench.h"
 
 namespace kernbench::benches::operators {
 

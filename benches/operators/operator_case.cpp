@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "benches/bench/settings.h"
 #include "benches/operators/cases/cases.h"
-#include "benches/settings.h"
-#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::operators {
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "benches/bench/settings.h"
 #include "benches/operators/input_elements.h"
-#include "benches/settings.h"
-#include "runtime/context/kernel_launch.h"
-#include "runtime/context/simulation.h"
-#include "sim_engine/base/config_errors.h"
+#include "runtime/launch/kernel_launch.h"
+#include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::operators {
 

@@ -13,7 +13,7 @@
 
 #include "benches/operators/definition.h"
 #include "benches/operators/row_blocks.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::benches::operators {
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "benches/bench/row_cells.h"
 #include "benches/figure/line_chart.h"
-#include "benches/row_cells.h"
 
 namespace kernbench::benches::operators {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "benches/bench/row.h"
 #include "benches/operators/measurement.h"
-#include "benches/row.h"
 
 namespace kernbench::benches::operators {
 

@@ -5,8 +5,8 @@
 #include "benches/operators/fusion.h"
 #include "benches/operators/graph_provider.h"
 #include "benches/operators/operator_run.h"
-#include "sim_engine/base/config_errors.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::operators {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/data/element_format.h"
+#include "sim_engine/values/element_format.h"
 
 namespace kernbench::benches::operators {
 

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "benches/exact_integers.h"
+#include "benches/collectives/exact_integers.h"
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/data/element_format.h"
+#include "sim_engine/values/element_format.h"
 
 namespace kernbench::benches {
 

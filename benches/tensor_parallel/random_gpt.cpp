@@ -1,4 +1,4 @@
-#include "benches/exact_integers.h"
+#include "benches/collectives/exact_integers.h"
 #include "benches/tensor_parallel/dense_step.h"
 
 namespace kernbench::benches {

@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "benches/bench/row_cells.h"
 #include "benches/figure/bar_chart.h"
 #include "benches/figure/line_chart.h"
-#include "benches/row_cells.h"
 
 namespace kernbench::benches {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "benches/row.h"
+#include "benches/bench/row.h"
 
 namespace kernbench::benches {
 

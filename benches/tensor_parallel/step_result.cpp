@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "benches/bus_bandwidth.h"
-#include "benches/inputs.h"
-#include "benches/measured_collective.h"
+#include "benches/bench/inputs.h"
+#include "benches/collectives/bus_bandwidth.h"
+#include "benches/collectives/measured_collective.h"
 #include "ccl/lower_bound.h"
 #include "sim_engine/base/check.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "benches/row.h"
+#include "benches/bench/row.h"
 #include "benches/tensor_parallel/step_check.h"
 #include "benches/tensor_parallel/training_step.h"
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "benches/bench/inputs.h"
+#include "benches/bench/row_cells.h"
+#include "benches/bench/sweep.h"
 #include "benches/evaluation/figure_artifacts.h"
-#include "benches/inputs.h"
-#include "benches/row_cells.h"
-#include "benches/sweep.h"
 #include "benches/tensor_parallel/step_check.h"
 #include "benches/tensor_parallel/step_figures.h"
 #include "benches/tensor_parallel/step_result.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benches/bench.h"
+#include "benches/bench/bench.h"
 #include "benches/tensor_parallel/training_step.h"
 
 namespace kernbench::benches {

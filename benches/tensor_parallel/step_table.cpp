@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "benches/row_cells.h"
+#include "benches/bench/row_cells.h"
 
 namespace kernbench::benches {
 

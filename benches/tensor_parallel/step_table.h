@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "benches/bench.h"
-#include "benches/row.h"
+#include "benches/bench/bench.h"
+#include "benches/bench/row.h"
 
 namespace kernbench::benches {
 

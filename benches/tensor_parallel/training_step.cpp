@@ -1,6 +1,6 @@
 #include "benches/tensor_parallel/training_step.h"
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 #include "tp/parallel_state.h"
 #include "tp/row_parallel_linear.h"

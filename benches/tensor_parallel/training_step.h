@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "benches/tensor_parallel/dense_step.h"
-#include "runtime/context/activity_meter.h"
-#include "runtime/context/flight_recorder.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/guards/flight_recorder.h"
+#include "runtime/simulation/activity_meter.h"
+#include "runtime/torch/runtime_context.h"
 #include "tp/parameter.h"
 
 namespace kernbench::benches {

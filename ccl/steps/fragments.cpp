@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/data/element_range.h"
+#include "sim_engine/values/element_range.h"
 
 namespace kernbench::ccl {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "ccl/lower_bound.h"
-#include "runtime/context/kernel_launch.h"
-#include "runtime/context/simulation.h"
+#include "runtime/launch/kernel_launch.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"

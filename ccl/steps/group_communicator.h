@@ -9,8 +9,8 @@
 
 #include "ccl/collectives/cut_cache.h"
 #include "ccl/collectives/lane_queues.h"
-#include "runtime/context/runtime_context.h"
 #include "runtime/distributed/backend.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::ccl {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 
 namespace kernbench::ccl {
 

@@ -8,8 +8,8 @@
 
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/view.h"
-#include "runtime/functional/elements.h"
-#include "runtime/functional/pieces.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/pieces.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -65,7 +65,7 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
     return input.defined() && input.storage() == output.storage();
   });
   if (is_input || output.storage()->autograd != nullptr) output = output.detach();
-  auto node = output.storage()->simulation->autograd_nodes().make(name);
+  auto node = NodeList::of(*output.storage()->simulation).make(name);
   for (const Tensor& input : inputs) node->edges.push_back(edge_to(input));
   node->backward = std::move(backward);
   output.storage()->autograd = std::make_shared<Meta>(Meta{true, {}, std::move(node)});

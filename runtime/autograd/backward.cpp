@@ -12,8 +12,8 @@
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/gradient_sum.h"
 #include "runtime/autograd/node.h"
-#include "runtime/functional/device_kernel.h"
-#include "runtime/functional/elements.h"
+#include "runtime/ops/device_kernel.h"
+#include "runtime/ops/elements.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 

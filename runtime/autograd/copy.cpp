@@ -6,7 +6,7 @@
 
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/view.h"
-#include "runtime/functional/elements.h"
+#include "runtime/ops/elements.h"
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -87,7 +87,8 @@ void record_copy(const Tensor& target, const Tensor& source) {
   const std::shared_ptr<autograd::View> view =
       written.storage() == target.storage() ? nullptr : target.storage()->view;
   Tensor::Storage& storage = *written.storage();
-  auto node = storage.simulation->autograd_nodes().make(view == nullptr ? "copy_" : "CopySlices");
+  auto node =
+      autograd::NodeList::of(*storage.simulation).make(view == nullptr ? "copy_" : "CopySlices");
   node->edges = {edge_to(written), edge_to(source)};
   node->backward =
       [slice = view == nullptr ? Slice() : view->of, of_old = node->edges[0].wants_gradient(),

@@ -1,7 +1,7 @@
 #include "runtime/autograd/grad_mode.h"
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench {
 

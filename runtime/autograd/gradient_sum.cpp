@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/functional/elements.h"
-#include "runtime/functional/pieces.h"
-#include "runtime/functional/placement.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/pieces.h"
+#include "runtime/ops/placement.h"
 
 namespace kernbench::autograd {
 

@@ -2,10 +2,26 @@
 
 #include <utility>
 
+#include "runtime/simulation/simulation.h"
+
 namespace kernbench::autograd {
 
 GradientForm gradient_form_of(const Tensor& tensor) {
   return {tensor.shape(), tensor.dtype(), ops::placement_of(tensor)};
+}
+
+namespace {
+
+struct Nodes final : runtime::Attachment {
+  void forget_ranks() override {}  // a rank's tensors may outlive it, and their graph with them
+
+  const std::shared_ptr<NodeList> list = std::make_shared<NodeList>();
+};
+
+}  // namespace
+
+NodeList& NodeList::of(runtime::Simulation& simulation) {
+  return *simulation.attachments().get<Nodes>().list;
 }
 
 std::shared_ptr<Node> NodeList::make(std::string_view name) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/placement.h"
+#include "runtime/ops/placement.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::autograd {
@@ -77,6 +77,9 @@ struct Node {
 // are deep.
 class NodeList : public std::enable_shared_from_this<NodeList> {
  public:
+  // Returns the list of a simulation.
+  static NodeList& of(runtime::Simulation& simulation);
+
   std::shared_ptr<Node> make(std::string_view name);
 
  private:

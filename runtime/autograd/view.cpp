@@ -28,7 +28,7 @@ void follow_base(Tensor::Storage& storage) {
   if (storage.view == nullptr || !storage.view->has_gradients()) return;
   View& view = *storage.view;
   if (std::exchange(view.history, history_of(*view.base)) == view.history) return;
-  auto node = storage.simulation->autograd_nodes().make(view.name);
+  auto node = NodeList::of(*storage.simulation).make(view.name);
   node->edges.push_back({view.base->autograd->recorded, {}, gradient_form_of(Tensor(view.base))});
   node->backward = view.gradient_of_base;
   storage.autograd = std::make_shared<Meta>(Meta{true, {}, std::move(node)});

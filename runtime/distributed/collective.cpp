@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "sim_engine/base/enum_names.h"
-#include "sim_engine/data/element_format.h"
+#include "sim_engine/values/element_format.h"
 
 namespace kernbench {
 

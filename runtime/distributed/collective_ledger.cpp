@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "runtime/context/fiber_local.h"
+#include "runtime/fiber/fiber_local.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {

@@ -7,14 +7,14 @@
 #include <cctype>
 #include <chrono>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/enum_names.h"
 
 namespace kernbench::distributed {

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/context/runtime_context.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 

@@ -22,11 +22,11 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/context/call_site.h"
 #include "runtime/distributed/collective.h"
+#include "runtime/simulation/call_site.h"
 #include "runtime/tensor/dp_policy.h"
-#include "runtime/tensor/shape.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/shape.h"
 
 namespace kernbench::distributed {
 

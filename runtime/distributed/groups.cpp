@@ -6,12 +6,12 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/backend.h"
 #include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/group.h"
+#include "runtime/simulation/simulation.h"
 
 namespace kernbench::distributed {
 

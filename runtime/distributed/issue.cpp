@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/aliasing.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
@@ -17,7 +15,9 @@
 #include "runtime/distributed/mailbox.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 

@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/backend.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {

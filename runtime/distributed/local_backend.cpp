@@ -2,9 +2,9 @@
 
 #include <deque>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/logical_value.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::distributed {

@@ -5,13 +5,13 @@
 #include <any>
 #include <utility>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/aliasing.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 

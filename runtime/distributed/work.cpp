@@ -8,10 +8,10 @@
 #include <set>
 #include <utility>
 
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/work_list.h"
 #include "runtime/distributed/work_state.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/work.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
 
 namespace kernbench::distributed {

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elements.h"
 #include "runtime/functional/matmul.h"
+#include "runtime/ops/elements.h"
 
 namespace kernbench::nn::functional {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/pieces.h"
-#include "runtime/functional/placement.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/pieces.h"
+#include "runtime/ops/placement.h"
 
 namespace kernbench {
 

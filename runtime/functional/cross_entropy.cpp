@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elements.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/reductions.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/elements.h"
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/host_read.h"
 #include "runtime/tensor/tensor_storage.h"

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elements.h"
+#include "runtime/ops/elements.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/device_kernel.h"
+#include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/describe.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/device_kernel.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/device_kernel.h"
 
 namespace kernbench {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elements.h"
 #include "runtime/functional/matmul_kernel.h"
+#include "runtime/ops/elements.h"
 
 namespace kernbench {
 

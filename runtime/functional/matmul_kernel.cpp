@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/functional/device_kernel.h"
+#include "runtime/ops/device_kernel.h"
 #include "sim_engine/components/kernel_run.h"
 
 namespace kernbench::ops {

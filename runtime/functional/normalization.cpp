@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/elements.h"
+#include "runtime/ops/elements.h"
 
 namespace kernbench::nn::functional {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/device_kernel.h"
+#include "runtime/ops/device_kernel.h"
 
 namespace kernbench {
 

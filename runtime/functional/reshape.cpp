@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/device_kernel.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/functional/views.h"
+#include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "sim_engine/data/element_range.h"
+#include "sim_engine/values/element_range.h"
 
 namespace kernbench {
 

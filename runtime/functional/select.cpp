@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "runtime/autograd/view.h"
-#include "runtime/functional/pieces.h"
 #include "runtime/functional/views.h"
+#include "runtime/ops/pieces.h"
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"

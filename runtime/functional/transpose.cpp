@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/functional/device_kernel.h"
 #include "runtime/functional/shape_operators.h"
+#include "runtime/ops/device_kernel.h"
 
 namespace kernbench {
 

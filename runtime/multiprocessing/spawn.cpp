@@ -11,12 +11,12 @@
 #include <deque>
 #include <span>
 
-#include "runtime/context/attachments.h"
-#include "runtime/context/failure.h"
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/guards/failure.h"
 #include "runtime/multiprocessing/host_room.h"
 #include "runtime/multiprocessing/rank_failure.h"
+#include "runtime/simulation/attachments.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::multiprocessing {

@@ -12,30 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/guards/spawn_exception.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench {
 
 class RuntimeContext;
-
-// Thrown by spawn() when a worker has raised.  It names the first rank that failed, in simulated
-// time, and lists what the others were doing when they were unwound (PyTorch:
-// ProcessRaisedException).  Its exit code is that of the worker's exception if that is an Error,
-// else worker_failed.
-class SpawnException : public Error {
- public:
-  SpawnException(int rank, std::exception_ptr nested, ExitCode exit_code, std::string_view text)
-      : Error("KB-R001", exit_code, text), rank_(rank), nested_(std::move(nested)) {}
-
-  int rank() const { return rank_; }
-
-  // The exception that the worker raised.
-  const std::exception_ptr& nested() const { return nested_; }
-
- private:
-  int rank_;
-  std::exception_ptr nested_;
-};
 
 namespace multiprocessing {
 

@@ -34,7 +34,7 @@
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/store_guard.h"
 #include "sim_engine/components/device_buffer.h"
-#include "sim_engine/data/element_range.h"
+#include "sim_engine/values/element_range.h"
 
 namespace kernbench::runtime {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/tensor/shape.h"
-#include "sim_engine/components/location.h"
+#include "sim_engine/base/shape.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench {
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <memory>
 
-#include "runtime/context/call_site.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/call_site.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 

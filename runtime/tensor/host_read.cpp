@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime/tensor/tensor_storage.h"
-#include "sim_engine/data/value.h"
+#include "sim_engine/values/value.h"
 
 namespace kernbench::runtime {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "runtime/tensor/dp_policy.h"
-#include "runtime/tensor/shape.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/shape.h"
 
 namespace Eigen {
 template <class Scalar, int Rows, int Columns, int Options, int MaxRows, int MaxColumns>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/access_rule.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::testing {
 

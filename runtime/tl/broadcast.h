@@ -5,8 +5,8 @@
 #include <array>
 #include <optional>
 
-#include "runtime/tensor/shape.h"
-#include "sim_engine/data/math_op.h"
+#include "sim_engine/base/shape.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::tl {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/fiber/fiber_scheduler.h"
-#include "runtime/tl/command_budget.h"
+#include "runtime/guards/command_budget.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "runtime/context/fiber_local.h"
+#include "runtime/fiber/fiber_local.h"
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tl/broadcast.h"
 #include "runtime/tl/tl.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/context/fiber_local.h"
+#include "runtime/fiber/fiber_local.h"
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "runtime/tensor/shape.h"
+#include "sim_engine/base/shape.h"
 #include "sim_engine/components/posted_receive.h"
 
 namespace kernbench::tl {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "sim_engine/components/device_buffer.h"
-#include "sim_engine/data/element_range.h"
-#include "sim_engine/data/region_id.h"
+#include "sim_engine/values/element_range.h"
+#include "sim_engine/values/region_id.h"
 
 namespace kernbench::tl {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/tensor/shape.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/shape.h"
 #include "sim_engine/components/tile_handle.h"
 
 namespace kernbench::tl {

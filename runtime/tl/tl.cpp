@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "runtime/context/fiber_local.h"
-#include "runtime/context/launched_tensors.h"
+#include "runtime/fiber/fiber_local.h"
 #include "runtime/fiber/fiber_scheduler.h"
 #include "runtime/fiber/function_ref.h"
+#include "runtime/guards/command_budget.h"
 #include "runtime/tl/access_rule.h"
-#include "runtime/tl/command_budget.h"
+#include "runtime/tl/launch_arguments.h"
 #include "runtime/tl/store_guard.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
@@ -108,7 +108,7 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, E
   if (pointer.absent_from_ != nullptr) {
     throw DeviceError("KB-M020",
                       fmt::format("{}: {}", where(operation),
-                                  describe_absent(*pointer.absent_from_, *pointer.tensor_name_)));
+                                  pointer.absent_from_->describe_absent(*pointer.tensor_name_)));
   }
   if (!run_.pe().services().memory.is_live(buffer.region)) {
     throw DeviceError(

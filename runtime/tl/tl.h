@@ -16,25 +16,24 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/tensor/shape.h"
 #include "runtime/tl/operand.h"
 #include "runtime/tl/recv_future.h"
 #include "runtime/tl/tensor.h"
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/gemm_size.h"
-#include "sim_engine/base/pe_location.h"
+#include "sim_engine/base/shape.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/base/wide.h"
 #include "sim_engine/components/activation.h"
 #include "sim_engine/components/device_buffer.h"
 #include "sim_engine/components/operation.h"
-#include "sim_engine/components/port.h"
-#include "sim_engine/data/math_op.h"
+#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/topology/port.h"
+#include "sim_engine/values/gemm_size.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::runtime {
 class FiberScheduler;
 struct FiberLocal;
-struct LaunchedTensors;
 template <class Signature>
 class FunctionRef;
 }  // namespace kernbench::runtime
@@ -53,6 +52,7 @@ namespace kernbench::tl {
 
 class AccessRule;
 class CommandBudget;
+class LaunchArguments;
 class StoreGuard;
 
 using kernbench::Shape;
@@ -76,7 +76,7 @@ class Pointer {
     rule_ = &rule;
   }
   // For a tensor of a launch that has no part on the PE.  REQUIRES: both arguments outlive it
-  Pointer(const std::string& tensor_name, const runtime::LaunchedTensors& launched)
+  Pointer(const std::string& tensor_name, const LaunchArguments& launched)
       : tensor_name_(&tensor_name), absent_from_(&launched) {}
 
   DType dtype() const { return buffer_.dtype; }
@@ -98,7 +98,7 @@ class Pointer {
   // The offset in the buffer's region; Wide, since a wrapped one would be another element.
   Wide offset_ = 0;
   const std::string* tensor_name_ = nullptr;
-  const runtime::LaunchedTensors* absent_from_ = nullptr;
+  const LaunchArguments* absent_from_ = nullptr;
   const AccessRule* rule_ = nullptr;  // lives as long as the buffer's region
 };
 

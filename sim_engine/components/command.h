@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "sim_engine/base/gemm_size.h"
 #include "sim_engine/components/device_buffer.h"
 #include "sim_engine/components/ipcq.h"
 #include "sim_engine/components/tile.h"
-#include "sim_engine/data/access_tracker.h"
-#include "sim_engine/data/element_range.h"
+#include "sim_engine/values/access_tracker.h"
+#include "sim_engine/values/element_range.h"
+#include "sim_engine/values/gemm_size.h"
 
 namespace kernbench::sim {
 

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "sim_engine/base/gemm_size.h"
 #include "sim_engine/components/activation.h"
 #include "sim_engine/components/device_buffer.h"
-#include "sim_engine/data/element_range.h"
 #include "sim_engine/topology/topology.h"
+#include "sim_engine/values/element_range.h"
+#include "sim_engine/values/gemm_size.h"
 
 namespace kernbench::sim {
 

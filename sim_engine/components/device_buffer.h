@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "sim_engine/base/dtype.h"
-#include "sim_engine/base/pe_location.h"
 #include "sim_engine/base/units.h"
-#include "sim_engine/data/region_id.h"
+#include "sim_engine/topology/pe_location.h"
+#include "sim_engine/values/region_id.h"
 
 namespace kernbench::sim {
 

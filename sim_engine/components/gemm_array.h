@@ -19,8 +19,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "sim_engine/base/gemm_size.h"
 #include "sim_engine/topology/topology.h"
+#include "sim_engine/values/gemm_size.h"
 
 namespace kernbench::sim {
 

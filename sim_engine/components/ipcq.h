@@ -22,12 +22,12 @@
 
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/ipcq_message.h"
-#include "sim_engine/components/ipcq_params.h"
 #include "sim_engine/components/ipcq_posts.h"
-#include "sim_engine/components/location.h"
-#include "sim_engine/components/port.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/core/engine.h"
+#include "sim_engine/topology/ipcq_params.h"
+#include "sim_engine/topology/location.h"
+#include "sim_engine/topology/port.h"
 
 namespace kernbench::sim {
 

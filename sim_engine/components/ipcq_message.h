@@ -7,7 +7,7 @@
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/operation.h"
-#include "sim_engine/data/value.h"
+#include "sim_engine/values/value.h"
 
 namespace kernbench::sim {
 

@@ -9,7 +9,7 @@ namespace {
 constexpr Bytes kMessageBytes = 64;
 
 template <class Object>
-std::uint64_t argument_of(Object& object) {
+std::uint64_t address_of(Object& object) {
   return reinterpret_cast<std::uintptr_t>(&object);
 }
 
@@ -81,7 +81,7 @@ Launcher::Launch& Launcher::launch(std::span<const PeLocation> pes, const Event&
   launch.done = done;
   const Path& path = fabric_.path({Endpoint::Kind::host, {launch.sip, 0, 0}},
                                   {Endpoint::Kind::io_cpu, {launch.sip, 0, 0}});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_io_cpu>(this, argument_of(launch)));
+  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_io_cpu>(this, address_of(launch)));
   return launch;
 }
 
@@ -92,7 +92,7 @@ void Launcher::at_io_cpu(std::uint64_t argument) {
   for (Launch::CubeState& cube : launch.cubes) {
     const Time dispatch = topology_.sip.io_cpu_dispatch;
     const Time sent = io_cpu.reserve(engine_.now(), dispatch) + dispatch;
-    engine_.schedule<&Launcher::leave_io_cpu>(sent - engine_.now(), this, argument_of(cube));
+    engine_.schedule<&Launcher::leave_io_cpu>(sent - engine_.now(), this, address_of(cube));
   }
 }
 
@@ -113,7 +113,7 @@ void Launcher::at_m_cpu(std::uint64_t argument) {
     const Time dispatch = topology_.cube.m_cpu_dispatch;
     const Time sent = m_cpu.reserve(engine_.now(), dispatch) + dispatch;
     engine_.schedule<&Launcher::leave_m_cpu>(sent - engine_.now(), this,
-                                             argument_of(launch.pes[cube.first + i]));
+                                             address_of(launch.pes[cube.first + i]));
   }
 }
 
@@ -135,7 +135,7 @@ void Launcher::kernel_finished(Launch& launch, std::size_t index) {
   const Path& path = fabric_.path({Endpoint::Kind::pe_cpu, pe.at},
                                   {Endpoint::Kind::m_cpu, {pe.at.sip, pe.at.cube, 0}});
   fabric_.send(path, kMessageBytes,
-               Engine::call<&Launcher::pe_reported>(this, argument_of(*pe.cube)));
+               Engine::call<&Launcher::pe_reported>(this, address_of(*pe.cube)));
 }
 
 void Launcher::pe_reported(std::uint64_t argument) {
@@ -146,7 +146,7 @@ void Launcher::pe_reported(std::uint64_t argument) {
   const Path& path = fabric_.path({Endpoint::Kind::m_cpu, {sip, cube.cube, 0}},
                                   {Endpoint::Kind::io_cpu, {sip, 0, 0}});
   fabric_.send(path, kMessageBytes,
-               Engine::call<&Launcher::cube_reported>(this, argument_of(*cube.launch)));
+               Engine::call<&Launcher::cube_reported>(this, address_of(*cube.launch)));
 }
 
 void Launcher::cube_reported(std::uint64_t argument) {

@@ -18,10 +18,10 @@
 #include "sim_engine/components/processing_element.h"
 #include "sim_engine/components/queue_memory.h"
 #include "sim_engine/core/engine.h"
-#include "sim_engine/data/access_tracker.h"
-#include "sim_engine/data/memory_store.h"
-#include "sim_engine/data/op_log.h"
+#include "sim_engine/trace/op_log.h"
 #include "sim_engine/trace/trace_recorder.h"
+#include "sim_engine/values/access_tracker.h"
+#include "sim_engine/values/memory_store.h"
 
 namespace kernbench::sim {
 

@@ -16,8 +16,8 @@
 
 #include <cstdint>
 
-#include "sim_engine/data/math_op.h"
 #include "sim_engine/topology/topology.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::sim {
 

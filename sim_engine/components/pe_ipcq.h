@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "sim_engine/components/port.h"
+#include "sim_engine/topology/port.h"
 
 namespace kernbench::sim {
 

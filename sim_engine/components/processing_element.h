@@ -26,7 +26,7 @@
 #include "sim_engine/components/fifo_server.h"
 #include "sim_engine/components/pe_ipcq.h"
 #include "sim_engine/core/engine.h"
-#include "sim_engine/data/op_log.h"
+#include "sim_engine/trace/op_log.h"
 
 namespace kernbench::sim {
 

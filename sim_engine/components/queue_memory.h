@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sim_engine/components/hbm_allocator.h"
-#include "sim_engine/components/ipcq_params.h"
 #include "sim_engine/components/processing_element.h"
+#include "sim_engine/topology/ipcq_params.h"
 
 namespace kernbench::sim {
 

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "sim_engine/components/grid.h"
-#include "sim_engine/components/location.h"
+#include "sim_engine/topology/grid.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::sim {
 

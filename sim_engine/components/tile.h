@@ -10,7 +10,7 @@
 
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/components/tile_handle.h"
-#include "sim_engine/data/value.h"
+#include "sim_engine/values/value.h"
 
 namespace kernbench::sim {
 

@@ -10,7 +10,7 @@
 
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/visible_text.h"
-#include "sim_engine/base/yaml_reader.h"
+#include "sim_engine/config/yaml_reader.h"
 #include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"
 

@@ -1,9 +1,9 @@
-#include "benches/bench.h"
+#include "benches/bench/bench.h"
 
 #include <catch2/catch.hpp>
 
-#include "benches/bench_request.h"
-#include "benches/report.h"
+#include "benches/bench/bench_request.h"
+#include "benches/bench/report.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"

@@ -7,10 +7,10 @@
 
 #include <utility>
 
-#include "benches/bench.h"
-#include "benches/bench_request.h"
-#include "benches/inputs.h"
-#include "benches/report.h"
+#include "benches/bench/bench.h"
+#include "benches/bench/bench_request.h"
+#include "benches/bench/inputs.h"
+#include "benches/bench/report.h"
 
 namespace kernbench::test {
 

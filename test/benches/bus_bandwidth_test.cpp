@@ -1,6 +1,6 @@
 // Factors and sizes are those of nccl-tests (doc/PERFORMANCE.md).
 
-#include "benches/bus_bandwidth.h"
+#include "benches/collectives/bus_bandwidth.h"
 
 #include <catch2/catch.hpp>
 

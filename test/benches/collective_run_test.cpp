@@ -1,12 +1,12 @@
 // run_collective(): what it drives, what it counts as wrong, and what it cannot check.
 
-#include "benches/collective_run.h"
+#include "benches/collectives/collective_run.h"
 
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "ccl/ahbm_backend.h"
 #include "test/support/error_text.h"
 

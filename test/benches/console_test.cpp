@@ -1,4 +1,4 @@
-#include "benches/console.h"
+#include "benches/bench/console.h"
 
 #include <fcntl.h>
 #include <unistd.h>

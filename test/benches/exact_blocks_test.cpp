@@ -1,12 +1,12 @@
-#include "benches/exact_blocks.h"
+#include "benches/collectives/exact_blocks.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
 
-#include "benches/exact_integers.h"
-#include "sim_engine/data/element_format.h"
+#include "benches/collectives/exact_integers.h"
+#include "sim_engine/values/element_format.h"
 
 namespace kernbench::benches::exact_blocks_test {
 

@@ -1,6 +1,6 @@
 // The reference of the GEMM benches, against plain loops.
 
-#include "benches/exact_product.h"
+#include "benches/gemm/exact_product.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

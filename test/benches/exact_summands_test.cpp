@@ -1,9 +1,9 @@
-#include "benches/exact_summands.h"
+#include "benches/collectives/exact_summands.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::benches::exact_summands_test {

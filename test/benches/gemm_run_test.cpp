@@ -1,10 +1,10 @@
 // run_gemm(): every placement computes the product, and its bounds are those by hand.
 
-#include "benches/gemm_run.h"
+#include "benches/gemm/gemm_run.h"
 
 #include <catch2/catch.hpp>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::test::gemm_run_test {

@@ -1,10 +1,10 @@
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
 

@@ -1,7 +1,7 @@
 // measure(): every collective on both backends, its time by the closed form, and what it counts as
 // wrong.
 
-#include "benches/measured_collective.h"
+#include "benches/collectives/measured_collective.h"
 
 #include <catch2/catch.hpp>
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <map>
 
-#include "sim_engine/base/yaml_document.h"
+#include "sim_engine/config/yaml_document.h"
 
 namespace kernbench::test::mpi_job_test {
 

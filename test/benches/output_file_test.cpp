@@ -1,4 +1,4 @@
-#include "benches/output_file.h"
+#include "benches/bench/output_file.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

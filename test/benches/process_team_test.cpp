@@ -1,7 +1,7 @@
 // Sweeps of several processes; here each process is a thread, and what they say goes through
 // queues.
 
-#include "benches/process_team.h"
+#include "benches/bench/process_team.h"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@
 #include <mutex>
 #include <thread>
 
-#include "benches/bench_request.h"
-#include "benches/sweep.h"
+#include "benches/bench/bench_request.h"
+#include "benches/bench/sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 #include "test/benches/program_under_test.h"

@@ -1,4 +1,4 @@
-#include "benches/progress.h"
+#include "benches/bench/progress.h"
 
 #include <catch2/catch.hpp>
 #include <cstdio>

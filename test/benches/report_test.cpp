@@ -1,4 +1,4 @@
-#include "benches/report.h"
+#include "benches/bench/report.h"
 
 #include <catch2/catch.hpp>
 #include <limits>

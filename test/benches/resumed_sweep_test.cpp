@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "benches/bench_request.h"
-#include "benches/cell.h"
-#include "benches/sweep.h"
+#include "benches/bench/bench_request.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 #include "test/benches/program_under_test.h"

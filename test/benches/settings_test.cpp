@@ -1,4 +1,4 @@
-#include "benches/settings.h"
+#include "benches/bench/settings.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "benches/sweep_journal.h"
+#include "benches/bench/sweep_journal.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "benches/cell.h"
-#include "benches/content_hash.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/content_hash.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
 

@@ -1,4 +1,4 @@
-#include "benches/sweep.h"
+#include "benches/bench/sweep.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <latch>
 #include <semaphore>
 
-#include "benches/cell.h"
-#include "benches/context_set.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/context_set.h"
 #include "ccl/ahbm_backend.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"

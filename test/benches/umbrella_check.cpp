@@ -12,13 +12,13 @@
 #error "kernbench.h includes <chrono>; sim_engine/base/duration.h has durations"
 #endif
 #if defined(_GLIBCXX_FILESYSTEM)
-#error "kernbench.h includes <filesystem>; sim_engine/base/path_declaration.h declares path"
+#error "kernbench.h includes <filesystem>; sim_engine/config/path_declaration.h declares path"
 #endif
 #if defined(_GLIBCXX_ALGORITHM) || defined(_GLIBCXX_DEQUE) || defined(_GLIBCXX_LIST)
 #error "kernbench.h includes <algorithm>, <deque> or <list>; bodies that need them go into a .cpp"
 #endif
 #if defined(_GLIBCXX_VARIANT)
-#error "kernbench.h includes <variant>; benches/cell.h has what a row's cells are"
+#error "kernbench.h includes <variant>; benches/bench/cell.h has what a row's cells are"
 #endif
 #if defined(_GLIBCXX_MUTEX) || defined(_GLIBCXX_ATOMIC) || defined(_GLIBCXX_THREAD)
 #error "kernbench.h includes <mutex>, <atomic> or <thread>; what needs them is no user's"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ccl/config.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::test {

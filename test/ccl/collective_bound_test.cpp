@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "ccl/lower_bound.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::collective_bound_test {

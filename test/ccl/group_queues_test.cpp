@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "ccl/config.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

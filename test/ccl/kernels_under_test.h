@@ -6,8 +6,8 @@
 #include <deque>
 
 #include "ccl/kernel_launcher.h"
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::test {
 

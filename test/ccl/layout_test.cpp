@@ -10,8 +10,8 @@
 #include <set>
 
 #include "ccl/kernel_launcher.h"
-#include "runtime/context/simulation.h"
-#include "sim_engine/components/direction.h"
+#include "runtime/simulation/simulation.h"
+#include "sim_engine/topology/direction.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

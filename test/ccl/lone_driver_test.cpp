@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "ccl/ahbm_backend.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::lone_driver_test {

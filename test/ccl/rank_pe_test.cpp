@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "ccl/ahbm_backend.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ccl/ahbm_backend.h"
-#include "runtime/context/runtime_context.h"
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ccl/ahbm_backend.h"
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "benches/cli.h"
+#include "benches/cli/cli.h"
 #include "test/fuzz/parser.h"
 
 namespace kernbench::fuzz::command_line {

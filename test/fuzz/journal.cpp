@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "benches/content_hash.h"
-#include "benches/point_outcome.h"
-#include "benches/sweep_journal.h"
+#include "benches/bench/content_hash.h"
+#include "benches/bench/point_outcome.h"
+#include "benches/bench/sweep_journal.h"
 #include "test/fuzz/parser.h"
 #include "test/fuzz/scratch_file.h"
 

@@ -5,10 +5,10 @@
 #include <limits>
 #include <string>
 
-#include "benches/inputs.h"
-#include "runtime/context/log.h"
-#include "sim_engine/base/pe_location.h"
-#include "sim_engine/base/yaml_scalar.h"
+#include "benches/bench/inputs.h"
+#include "runtime/guards/log.h"
+#include "sim_engine/config/yaml_scalar.h"
+#include "sim_engine/topology/pe_location.h"
 #include "test/fuzz/parser.h"
 
 namespace kernbench::fuzz::operands {

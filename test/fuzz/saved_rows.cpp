@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "benches/content_hash.h"
+#include "benches/bench/content_hash.h"
 #include "test/fuzz/parser.h"
 
 namespace kernbench::fuzz::saved_rows {

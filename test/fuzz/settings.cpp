@@ -1,6 +1,6 @@
 // benches::Settings: what --set gives, one assignment in a line.
 
-#include "benches/settings.h"
+#include "benches/bench/settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim_engine/components/ipcq_params.h"
+#include "sim_engine/topology/ipcq_params.h"
 #include "test/fuzz/parser.h"
 
 namespace kernbench::fuzz::settings {

@@ -39,9 +39,9 @@ const std::array<Package, 8> kPackages = {{
     {"boost/context/", {"runtime/fiber/", "benches/micro/"}},  // the latter to compare with it bare
     {"boost/asio", {"benches/"}},
     {"Eigen/",
-     {"sim_engine/data/", "runtime/tensor/eigen", "benches/micro/gemm",
+     {"sim_engine/values/", "runtime/tensor/eigen", "benches/micro/gemm",
       "benches/tensor_parallel/dense"}},
-    {"yaml-cpp/", {"sim_engine/base/"}},
+    {"yaml-cpp/", {"sim_engine/config/"}},
     {"CLI/", {"benches/", "fuzz/", "runner/"}},
     {"nlohmann/",
      {"benches/", "fuzz/", "sim_engine/trace/trace_recorder_test.cpp",
@@ -67,8 +67,8 @@ const std::array<BannedWord, 8> kBannedWords = {{
      "clock",
      "ask Engine::now()",
      false,
-     {"benches/", "test/runner/", "test/fuzz/", "runtime/context/process_watch",
-      "runtime/context/watchdog.h"}},
+     {"benches/", "test/runner/", "test/fuzz/", "runtime/guards/process_watch",
+      "runtime/guards/watchdog.h"}},
     {"high_resolution_"
      "clock",
      "ask Engine::now()"},

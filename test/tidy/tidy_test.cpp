@@ -92,7 +92,7 @@ TEST_CASE("an include that is not named from the root is told", "[tidy][rules]")
 
 TEST_CASE("a package in a folder that does not own it is told", "[tidy][rules]") {
   CHECK(check_package_owners(line("runtime/tl/a.h", "#include <Eigen/Core>")) ==
-        Offences{"runtime/tl/a.h:1: Eigen/ belongs to sim_engine/data/"});
+        Offences{"runtime/tl/a.h:1: Eigen/ belongs to sim_engine/values/"});
   CHECK(check_package_owners(line("sim_engine/core/a.h", "#include <boost/context/fiber.hpp>"))
             .size() == 1);
   CHECK(check_package_owners(line("sim_engine/topology/a.cpp", "#include <yaml-cpp/yaml.h>"))
@@ -100,9 +100,10 @@ TEST_CASE("a package in a folder that does not own it is told", "[tidy][rules]")
 }
 
 TEST_CASE("the owner of a package and its tests may include it", "[tidy][rules]") {
-  CHECK(check_package_owners(line("sim_engine/data/a.cpp", "#include <Eigen/Core>")).empty());
+  CHECK(check_package_owners(line("sim_engine/values/a.cpp", "#include <Eigen/Core>")).empty());
   CHECK(check_package_owners(line("runtime/tensor/eigen.h", "#include <Eigen/Core>")).empty());
-  CHECK(check_package_owners(line("test/sim_engine/data/a.cpp", "#include <Eigen/Core>")).empty());
+  CHECK(
+      check_package_owners(line("test/sim_engine/values/a.cpp", "#include <Eigen/Core>")).empty());
   CHECK(check_package_owners(line("test/ccl/a.cpp", "#include <Eigen/Core>")).size() == 1);
 }
 

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/functional/placement.h"
+#include "runtime/ops/placement.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/mappings.h"
 

@@ -40,7 +40,7 @@
 #include <string_view>
 #include <utility>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "kernbench/kernbench.h"
 #include "runtime/testing/assertions.h"
 

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 
 namespace kernbench::benches::gemm_figures_test {
 

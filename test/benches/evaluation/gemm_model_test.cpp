@@ -4,9 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "benches/bench/inputs.h"
 #include "benches/evaluation/gemm_evaluation.h"
-#include "benches/gemm_run.h"
-#include "benches/inputs.h"
+#include "benches/gemm/gemm_run.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::gemm_model_test {

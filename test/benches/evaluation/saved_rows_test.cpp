@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "benches/cell.h"
-#include "benches/content_hash.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/content_hash.h"
 #include "test/benches/program_under_test.h"
 
 namespace kernbench::test::saved_rows_test {

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "benches/bench/output_file.h"
 #include "benches/figure/png.h"
-#include "benches/output_file.h"
 #include "test/benches/figure/samples.h"
 
 int main(int argc, char** argv) {

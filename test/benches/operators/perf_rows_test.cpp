@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "benches/cell.h"
-#include "benches/row_cells.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/row_cells.h"
 
 namespace kernbench::test::perf_rows_test {
 namespace {

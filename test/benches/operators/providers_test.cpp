@@ -2,11 +2,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "benches/context_set.h"
+#include "benches/bench/context_set.h"
+#include "benches/bench/row_cells.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/least_bytes.h"
 #include "benches/operators/measurement.h"
-#include "benches/row_cells.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 #include "test/benches/operators/operator_under_test.h"

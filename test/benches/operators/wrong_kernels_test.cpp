@@ -2,12 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "benches/context_set.h"
+#include "benches/bench/context_set.h"
+#include "benches/bench/row_cells.h"
 #include "benches/operators/cases/rms_kernels.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/measurement.h"
 #include "benches/operators/operator_run.h"
-#include "benches/row_cells.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 #include "test/benches/operators/authors_case.h"

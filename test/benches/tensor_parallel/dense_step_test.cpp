@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "sim_engine/base/error.h"
-#include "sim_engine/data/element_format.h"
+#include "sim_engine/values/element_format.h"
 #include "test/support/error_text.h"
 #include "test/tp/tensor_parallel_world.h"
 

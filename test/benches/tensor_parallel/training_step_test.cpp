@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "benches/inputs.h"
+#include "benches/bench/inputs.h"
 #include "benches/tensor_parallel/gpt_block.h"
 #include "benches/tensor_parallel/step_check.h"
 #include "ccl/ahbm_backend.h"

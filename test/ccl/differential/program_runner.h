@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/ccl/differential/sequential_model.h"
 
 namespace kernbench::test::differential {

@@ -1,6 +1,6 @@
 #include "runtime/autograd/autograd.h"
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::autograd_test {

@@ -1,11 +1,11 @@
 // State that upper layers keep with a context.
 
-#include "runtime/context/attachments.h"
+#include "runtime/simulation/attachments.h"
 
 #include <catch2/catch.hpp>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::attachments_test {

@@ -1,11 +1,11 @@
 // The ring of each rank's last collectives and messages, and what is recorded in it.
 
-#include "runtime/context/flight_recorder.h"
+#include "runtime/guards/flight_recorder.h"
 
 #include <catch2/catch.hpp>
 
-#include "runtime/context/log.h"
-#include "runtime/context/simulation.h"
+#include "runtime/guards/log.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/distributed/local_world.h"
 
 namespace kernbench::test::flight_recorder_test {

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 #include "test/support/small_topology.h"
 

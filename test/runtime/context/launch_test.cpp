@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/context/runtime_context.h"
 #include "runtime/distributed/local_backend.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
 #include "runtime/distributed/backend.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::test {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::test {
 

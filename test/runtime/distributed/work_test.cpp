@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/context/simulation.h"
 #include "runtime/functional/elementwise.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/distributed/local_world.h"
 
 namespace kernbench::test::work_test {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "runtime/functional/functional.h"
-#include "sim_engine/data/element_format.h"
+#include "sim_engine/values/element_format.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::addmm_test {

@@ -1,6 +1,6 @@
 #include "runtime/functional/elementwise.h"
 
-#include "sim_engine/data/element_format.h"
+#include "sim_engine/values/element_format.h"
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 

@@ -10,8 +10,8 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/grad_mode.h"
-#include "runtime/context/runtime_context.h"
 #include "runtime/functional/functional.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -2,7 +2,7 @@
 // type, within bounds that follow from each of their operations.
 
 #include "runtime/functional/functional.h"
-#include "sim_engine/data/element_format.h"
+#include "sim_engine/values/element_format.h"
 #include "test/runtime/functional/operators_under_test.h"
 #include "test/runtime/functional/reference_operators.h"
 

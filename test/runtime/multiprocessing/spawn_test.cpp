@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/distributed/meeting_backend.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

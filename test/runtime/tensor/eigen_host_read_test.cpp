@@ -5,10 +5,10 @@
 #include <Eigen/Core>
 #include <catch2/catch.hpp>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
 #include "runtime/functional/functional.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/host_read.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

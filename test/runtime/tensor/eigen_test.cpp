@@ -1,7 +1,7 @@
 #include <Eigen/Core>
 #include <catch2/catch.hpp>
 
-#include "runtime/context/runtime_context.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/tensor/shape.h"
+#include "sim_engine/base/shape.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

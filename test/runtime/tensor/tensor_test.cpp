@@ -6,8 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

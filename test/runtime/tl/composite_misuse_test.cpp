@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/tl/composite_under_test.h"
 #include "test/support/error_text.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/tl/composite_under_test.h"
 
 namespace kernbench::test::composite_test {

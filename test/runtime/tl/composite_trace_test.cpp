@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/tl/composite_under_test.h"
 
 namespace kernbench::test::composite_trace_test {

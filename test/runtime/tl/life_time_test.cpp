@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/tl/tl_under_test.h"
 
 namespace kernbench::test::life_time_test {

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
 #include "test/runtime/tl/pair_under_test.h"
 
 namespace kernbench::test::memory_test {

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "test/runtime/tl/tl_under_test.h"
-#include "test/sim_engine/data/soft_float.h"
+#include "test/sim_engine/values/soft_float.h"
 
 namespace kernbench::test::numerics_test {
 namespace {

@@ -9,8 +9,8 @@
 #include <functional>
 #include <string>
 
-#include "runtime/context/runtime_context.h"
-#include "runtime/context/simulation.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 

@@ -1,4 +1,4 @@
-#include "sim_engine/base/input_file.h"
+#include "sim_engine/config/input_file.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

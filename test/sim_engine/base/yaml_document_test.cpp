@@ -1,11 +1,11 @@
-#include "sim_engine/base/yaml_document.h"
+#include "sim_engine/config/yaml_document.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "sim_engine/base/yaml_reader.h"
+#include "sim_engine/config/yaml_reader.h"
 #include "test/support/error_text.h"
 
 namespace kernbench::yaml_document_test {

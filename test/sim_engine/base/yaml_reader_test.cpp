@@ -1,4 +1,4 @@
-#include "sim_engine/base/yaml_reader.h"
+#include "sim_engine/config/yaml_reader.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim_engine/components/port.h"
+#include "sim_engine/topology/port.h"
 
 #include <catch2/catch.hpp>
 

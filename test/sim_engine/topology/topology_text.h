@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim_engine/base/yaml_document.h"
+#include "sim_engine/config/yaml_document.h"
 
 namespace kernbench::test {
 

@@ -1,0 +1,108 @@
+#include "benches/bench/context_set.h"
+
+#include <algorithm>
+
+#include "runtime/simulation/simulation.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+EngineStatistics statistics_of(const EngineView& engine) {
+  EngineStatistics statistics{engine.now(), engine.event_count(), 0, engine.fingerprint(),
+                              engine.busiest_unit()};
+  for (const runtime::AlgorithmUse& use : engine.algorithms_used()) {
+    statistics.algorithms.push_back(
+        {std::string(use.collective), std::string(use.algorithm), use.is_configured});
+  }
+  std::ranges::sort(statistics.algorithms);
+  return statistics;
+}
+
+template <class Value>
+void make_room(std::vector<Value>& values, std::size_t count) {
+  const std::size_t wanted = values.size() + count;
+  if (values.capacity() < wanted) values.reserve(2 * wanted);
+}
+
+}  // namespace
+
+ContextSet::ContextSet(ContextSet& whole) : trace_(whole.trace_), whole_(&whole) {
+  const std::lock_guard lock(whole.mutex_);
+  whole.parts_.push_back(this);
+  reason_ = whole.reason_;
+}
+
+ContextSet::~ContextSet() {
+  if (whole_ == nullptr) return;
+  const std::lock_guard lock(whole_->mutex_);
+  std::erase(whole_->parts_, this);
+}
+
+CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions options) {
+  options.trace = options.trace || trace_;
+  CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
+  const std::lock_guard lock(mutex_);
+  live_.push_back(torch.get());
+  if (reason_ != ExitCode::ok) torch->simulation().interrupt(reason_);
+  make_room(statistics_, live_.size());  // the collector must not fail
+  make_room(traced_, live_.size());
+  return torch;
+}
+
+void ContextCollector::operator()(RuntimeContext* torch) const {
+  {
+    const std::lock_guard lock(set->mutex_);
+    std::erase(set->live_, torch);
+    set->statistics_.push_back(statistics_of(torch->engine()));
+    if (torch->options().trace) set->traced_.push_back(torch->shared_simulation());
+  }
+  delete torch;
+}
+
+void ContextSet::interrupt(ExitCode reason) {
+  const std::lock_guard lock(mutex_);
+  reason_ = reason;
+  for (RuntimeContext* torch : live_) torch->simulation().interrupt(reason);
+  for (ContextSet* part : parts_) part->interrupt(reason);
+}
+
+ExitCode ContextSet::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+std::vector<EngineStatistics> ContextSet::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+bool ContextSet::all_ended() const {
+  const std::lock_guard lock(mutex_);
+  return live_.empty();
+}
+
+std::vector<std::string> ContextSet::traces() const {
+  std::vector<std::string> texts;
+  for (const auto& simulation : traced_) {
+    texts.push_back(simulation->machine().trace()->to_json());
+  }
+  return texts;
+}
+
+void ContextSet::append(const std::vector<EngineStatistics>& statistics) {
+  const std::lock_guard lock(mutex_);
+  statistics_.reserve(statistics_.size() + statistics.size() + live_.size());
+  statistics_.insert(statistics_.end(), statistics.begin(), statistics.end());
+}
+
+void ContextSet::append(const ContextSet& part) {
+  KB_CHECK(part.all_ended(), "a part of the work is still under way");
+  append(part.statistics_);
+  const std::lock_guard lock(mutex_);
+  traced_.reserve(traced_.size() + part.traced_.size() + live_.size());
+  traced_.insert(traced_.end(), part.traced_.begin(), part.traced_.end());
+}
+
+}  // namespace kernbench::benches

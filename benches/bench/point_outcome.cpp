@@ -1,0 +1,89 @@
+#include "benches/bench/point_outcome.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "benches/bench/content_hash.h"
+#include "benches/bench/row_json.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kHexDigits = 16;
+
+std::string hex(std::uint64_t number) {
+  return fmt::format("{:016x}", number);
+}
+
+std::optional<std::uint64_t> parse_hex(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  const bool is_whole = text.size() == kHexDigits && stop == text.data() + text.size();
+  return error == std::errc() && is_whole ? std::optional(number) : std::nullopt;
+}
+
+Json outcome_json(const NamedOutcome& named) {
+  Json systems = Json::array();
+  for (const EngineStatistics& one : named.outcome.systems) {
+    Json algorithms = Json::array();
+    for (const AlgorithmRun& run : one.algorithms) {
+      algorithms.push_back(Json::array({run.collective, run.algorithm, run.is_configured}));
+    }
+    systems.push_back({one.simulated.count(), one.events, hex(one.fingerprint), one.busiest.unit,
+                       one.busiest.busy.count(), one.busiest.kernel_time.count(),
+                       std::move(algorithms)});
+  }
+  return {{"inputs", hex(named.inputs)},
+          {"point", named.point},
+          {"ok", named.outcome.ok},
+          {"rows", rows_to_json(named.outcome.rows)},
+          {"systems", std::move(systems)}};
+}
+
+NamedOutcome outcome_of(const Json& json) {
+  NamedOutcome named{
+      .inputs = parse_hex(json.at("inputs").get<std::string>()).value(),
+      .point = json.at("point"),
+      .outcome = {.ok = json.at("ok"), .rows = rows_from_json(json.at("rows")), .systems = {}}};
+  for (const Json& system : json.at("systems")) {
+    const auto time_at = [&](std::size_t i) { return Time{system.at(i).get<std::int64_t>()}; };
+    EngineStatistics one{.simulated = time_at(0),
+                         .events = system.at(1).get<std::uint64_t>(),
+                         .fingerprint = parse_hex(system.at(2).get<std::string>()).value(),
+                         .busiest = {system.at(3).get<std::string>(), time_at(4), time_at(5)}};
+    for (const Json& run : system.at(6)) {
+      one.algorithms.push_back({run.at(0), run.at(1), run.at(2)});
+    }
+    named.outcome.systems.push_back(std::move(one));
+  }
+  return named;
+}
+
+}  // namespace
+
+std::optional<std::string> to_line(const NamedOutcome& named) {
+  try {
+    const std::string json = outcome_json(named).dump();
+    return hex(content_hash(json)) + ' ' + json;
+  } catch (const Json::type_error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<NamedOutcome> parse_line(std::string_view line) {
+  if (line.size() <= kHexDigits || line[kHexDigits] != ' ') return std::nullopt;
+  const std::string_view json = line.substr(kHexDigits + 1);
+  if (parse_hex(line.substr(0, kHexDigits)) != content_hash(json)) return std::nullopt;
+  try {
+    return outcome_of(parse_rows_json(json));
+  } catch (const std::exception&) {  // another version's
+    return std::nullopt;
+  }
+}
+
+}  // namespace kernbench::benches

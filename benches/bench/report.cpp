@@ -1,0 +1,65 @@
+#include "benches/bench/report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "benches/bench/cell.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Cell& cell) {
+  return std::visit([](const auto& value) { return Json(value); }, cell);
+}
+
+Json json_of(const Row& row) {
+  Json object = Json::object();
+  for (const auto& [column, cell] : row.cells()) object[column] = json_of(cell);
+  return object;
+}
+
+Json json_of(const sim::UnitUse& use) {
+  if (use.unit.empty()) return nullptr;
+  return {{"name", use.unit},
+          {"busy_ns", to_ns(use.busy)},
+          {"kernels_ns", to_ns(use.kernel_time)},
+          {"share", use.share()}};
+}
+
+}  // namespace
+
+double EngineStatistics::events_per_s() const {
+  return wall_s > 0 ? static_cast<double>(events) / wall_s : 0;
+}
+
+std::string to_json(const Report& report) {
+  Json rows = Json::array();
+  for (const Row& row : report.rows) rows.push_back(json_of(row));
+  const EngineStatistics& engine = report.engine;
+  const Json json = {{"kernbench", version()},
+                     {"bench", report.bench},
+                     {"ok", report.ok},
+                     {"topology", report.topology},
+                     {"world_size", report.world_size},
+                     {"seed", report.seed},
+                     {"rows", std::move(rows)},
+                     {"artifacts", report.artifacts},
+                     {"engine",
+                      {{"simulated_ns", to_ns(engine.simulated)},
+                       {"events", engine.events},
+                       {"events_per_s", engine.events_per_s()},
+                       {"wall_s", engine.wall_s},
+                       {"fingerprint", fmt::format("{:016x}", engine.fingerprint)},
+                       {"busiest_unit", json_of(engine.busiest)}}}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string_view version() {
+  return KERNBENCH_VERSION;
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,56 @@
+// The results of a bench, for machines.
+
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/bench/row.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/components/unit_use.h"
+
+namespace kernbench::benches {
+
+// A collective that ran, and the algorithm that ran it.
+struct AlgorithmRun {
+  std::string collective;
+  std::string algorithm;
+  bool is_configured = false;  // named by ccl.yaml or --set algorithm=
+
+  friend auto operator<=>(const AlgorithmRun&, const AlgorithmRun&) = default;
+};
+
+// Sums over all systems that a bench simulated.
+struct EngineStatistics {
+  Time simulated{0};
+  std::uint64_t events = 0;
+  double wall_s = 0;
+  std::uint64_t fingerprint = 0;  // of the only system, else a hash of all in order
+  sim::UnitUse busiest = {};      // of the (first) system whose kernels ran longest
+  std::size_t system_count = 1;
+  std::vector<AlgorithmRun> algorithms = {};  // without duplicates, sorted
+
+  double events_per_s() const;
+};
+
+struct Report {
+  std::string bench;
+  bool ok = true;
+  std::string topology = {};
+  int world_size = 1;
+  std::uint64_t seed = 0;
+  std::vector<Row> rows = {};
+  std::vector<std::string> artifacts = {};
+  EngineStatistics engine = {};
+};
+
+std::string to_json(const Report& report);
+
+// kernbench's own version: "0.1.0".
+std::string_view version();
+
+}  // namespace kernbench::benches

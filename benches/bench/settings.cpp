@@ -1,0 +1,161 @@
+#include "benches/bench/settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "benches/bench/split_list.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
+#include "sim_engine/config/yaml_scalar.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+[[noreturn]] void unknown_key(std::string_view key, std::span<const SettingInfo> known) {
+  std::vector<std::string_view> keys;
+  for (const SettingInfo& info : known) keys.push_back(info.key);
+  throw UsageError("KB-U011", fmt::format("--set: no setting is named {}{}", in_quotes(key),
+                                          suggestion(key, keys)));
+}
+
+[[noreturn]] void wrong_value(std::string_view key, std::string_view why) {
+  throw UsageError("KB-U012", fmt::format("--set {}: {}", key, why));
+}
+
+// Refuses control characters in a value: a line end would add a line to to_text(), which has one
+// line per setting and identifies sweeps.
+void check_characters(std::string_view key, std::string_view value) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  if (std::ranges::none_of(value, is_control)) return;
+  wrong_value(key, fmt::format("{} has a control character; a value is one line of text",
+                               in_quotes(value)));
+}
+
+std::int64_t parse(std::string_view key, std::string_view text, std::int64_t min,
+                   std::int64_t max) {
+  const ParsedScalar parsed = parse_integer(text, min, max);
+  if (!parsed.code.empty()) wrong_value(key, parsed.fault);
+  return parsed.value;
+}
+
+}  // namespace
+
+std::string suggestion(std::string_view word, std::span<const std::string_view> names) {
+  if (names.empty()) return "; there are none";
+  const std::string_view meant = nearest(word, names);
+  if (!meant.empty()) return fmt::format("; did you mean '{}'?", meant);
+  return fmt::format("; there are: {}", fmt::join(names, ", "));
+}
+
+Settings::Settings(std::span<const SettingInfo> known, std::span<const std::string> assignments) {
+  for (const SettingInfo& info : known) fallbacks_.emplace(info.key, info.fallback);
+  for (const std::string& assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError("KB-U010",
+                       fmt::format("--set wants key=value, not {}", in_quotes(assignment)));
+    }
+    const std::string key = assignment.substr(0, equals);
+    if (!fallbacks_.contains(key)) unknown_key(key, known);
+    const std::string value = assignment.substr(equals + 1);
+    check_characters(key, value);
+    if (!given_.emplace(key, value).second) {
+      throw UsageError("KB-U010", fmt::format("--set gives {} twice", key));
+    }
+  }
+}
+
+bool Settings::is_set(std::string_view key) const {
+  return given_.contains(key);
+}
+
+const std::string& Settings::text(std::string_view key) const {
+  if (const auto given = given_.find(key); given != given_.end()) return given->second;
+  const auto fallback = fallbacks_.find(key);
+  KB_CHECK(fallback != fallbacks_.end(), "the bench has not declared the setting '{}'", key);
+  return fallback->second;
+}
+
+std::string Settings::to_text() const {
+  std::string lines;
+  for (const auto& [key, fallback] : fallbacks_) lines += fmt::format("{}={}\n", key, text(key));
+  return lines;
+}
+
+std::int64_t Settings::integer(std::string_view key, std::int64_t min, std::int64_t max) const {
+  return parse(key, text(key), min, max);
+}
+
+std::vector<std::int64_t> Settings::integers(std::string_view key, std::int64_t min,
+                                             std::int64_t max) const {
+  std::vector<std::int64_t> values;
+  for (const std::string_view value : list(key)) values.push_back(parse(key, value, min, max));
+  return values;
+}
+
+Bytes Settings::bytes(std::string_view key, Bytes min, Bytes max) const {
+  constexpr std::array<std::pair<std::string_view, int>, 3> kUnits = {
+      {{"Ki", 10}, {"Mi", 20}, {"Gi", 30}}};
+  constexpr std::int64_t kMostDigits = 999'999'999;
+  std::string_view digits = text(key);
+  int shift = 0;
+  if (digits.ends_with("iB")) digits.remove_suffix(1);
+  for (const auto& [unit, bits] : kUnits) {
+    if (!digits.ends_with(unit)) continue;
+    digits.remove_suffix(unit.size());
+    shift = bits;
+  }
+  const auto expected = [&](std::string_view found) {
+    return fmt::format("expected bytes from {} to {}, such as 8, 64Ki or 64Mi, got {}", min, max,
+                       in_quotes(found));
+  };
+  const ParsedScalar parsed = parse_integer(digits, 0, shift == 0 ? max : kMostDigits);
+  if (!parsed.code.empty()) wrong_value(key, expected(text(key)));
+  const Bytes value = parsed.value << shift;
+  if (value < min || value > max) wrong_value(key, expected(text(key)));
+  return value;
+}
+
+std::vector<std::string_view> Settings::list(std::string_view key) const {
+  return split_list(fmt::format("--set {}={}", key, shown(text(key))), text(key));
+}
+
+std::vector<std::string_view> split_list(std::string_view option, std::string_view text) {
+  std::vector<std::string_view> parts;
+  std::set<std::string_view> seen;  // a command line has room for 24,000 values
+  const auto refuse = [&](std::string_view why) {
+    throw UsageError("KB-U012", fmt::format("{}: {}", option, why));
+  };
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    const bool is_alone = parts.empty() && comma == std::string_view::npos;
+    if (part.empty() && !is_alone) refuse("there is no value beside a comma");
+    if (!seen.insert(part).second) refuse(in_quotes(part) + " is given twice");
+    parts.push_back(part);
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+bool Settings::flag(std::string_view key) const {
+  constexpr std::array<std::string_view, 2> kNames = {"false", "true"};
+  if (text(key) == "0" || text(key) == "1") return text(key) == "1";
+  return index_of(key, text(key), kNames) == 1;
+}
+
+std::size_t Settings::index_of(std::string_view key, std::string_view name,
+                               std::span<const std::string_view> names) {
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) {
+    wrong_value(key, fmt::format("{} is not known{}", in_quotes(name), suggestion(name, names)));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,367 @@
+#include "benches/bench/sweep.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <span>
+
+#include "benches/bench/bench_state.h"
+#include "benches/bench/context_set.h"
+#include "benches/bench/process_team.h"
+#include "benches/bench/sweep_run.h"
+#include "benches/bench/worker_threads.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr std::chrono::milliseconds kAskOthers{2};
+
+}  // namespace
+
+CollectedContext PointContext::make_context() {
+  return make_context(bench_.topology(), {.ccl = bench_.ccl()});
+}
+
+CollectedContext PointContext::make_context(const Topology& topology, RuntimeOptions options) {
+  throw_if_interrupted();
+  if (options.replay_threads == 0) options.replay_threads = 1;  // the points take the cores
+  return contexts_.make(topology, std::move(options));
+}
+
+void PointContext::throw_if_interrupted() const {
+  if (contexts_.is_interrupted()) throw Error("KB-S001", contexts_.reason(), "interrupted");
+}
+
+Sweep::Sweep(Bench& bench, std::string name)
+    : run_(std::make_unique<SweepRun>(bench, std::move(name))) {}
+
+Sweep::~Sweep() = default;
+
+void Sweep::add_point(std::string key, PointFunction simulate) {
+  run_->add_point(std::move(key), std::move(simulate));
+}
+
+std::vector<Row> Sweep::run() {
+  return run_->run();
+}
+
+SweepRun::SweepRun(Bench& bench, std::string name) : bench_(bench), name_(std::move(name)) {}
+
+void SweepRun::add_point(std::string key, Sweep::PointFunction simulate) {
+  KB_CHECK(keys_.insert(key).second, "the sweep '{}' has two points '{}'", name_, key);
+  points_.push_back({.key = std::move(key), .simulate = std::move(simulate)});
+}
+
+std::vector<Row> SweepRun::run() {
+  KB_CHECK(!has_run_, "the sweep '{}' runs twice", name_);
+  has_run_ = true;
+  end_ = points_.size();
+  bench_.state_->console.open();
+  if (bench_.leads() && !bench_.output_folder().empty()) restore();
+  bench_.set_sweep(this);
+  try {
+    simulate_all();
+  } catch (...) {
+    bench_.set_sweep(nullptr);
+    throw;
+  }
+  bench_.set_sweep(nullptr);
+  if (journal_ && journal_->failure() != 0) {
+    bench_.note("journal", fmt::format("{} cannot be written: {}", journal_->path().string(),
+                                       std::strerror(journal_->failure())));
+  }
+  return settle();
+}
+
+// Takes finished points from the journal, except with --trace: a restored point would have no
+// trace.
+void SweepRun::restore() {
+  const std::filesystem::path path = bench_.output_folder() / (name_ + ".journal");
+  const bool is_new =
+      std::ranges::find(bench_.state_->journals, path) == bench_.state_->journals.end();
+  KB_CHECK(is_new, "the bench has two sweeps '{}'", name_);
+  bench_.state_->journals.push_back(path);
+  journal_.emplace(path, bench_.inputs_hash());
+  if (const int damaged = journal_->damaged_count(); damaged > 0) {
+    bench_.note("journal", fmt::format("{}: damaged; {} of its points {} not used", path.string(),
+                                       damaged, damaged == 1 ? "is" : "are"));
+  }
+  if (bench_.wants_trace()) return;
+  for (Point& point : points_) {
+    const PointOutcome* const outcome = journal_->find(point.key);
+    if (outcome == nullptr) continue;
+    point.outcome = *outcome;
+    point.is_restored = true;
+  }
+  restored_ = static_cast<std::size_t>(
+      std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); }));
+  if (restored_ == 0) return;
+  bench_.note("resumed", fmt::format("{} of {} points of {} are taken from the interrupted run",
+                                     restored_, points_.size(), name_));
+}
+
+void SweepRun::simulate_all() {
+  ProcessTeam* const team = bench_.team();
+  if (team == nullptr) return simulate_here();
+  team->leads() ? lead(*team) : serve(*team);
+}
+
+void SweepRun::simulate_here() {
+  const std::size_t wanted =
+      std::min(static_cast<std::size_t>(bench_.jobs()), points_.size() - restored_);
+  if (wanted == 0) return;
+  WorkerThreads threads = start_threads(wanted);
+  working_ = threads.pools.size();
+  if (working_ < wanted) {
+    bench_.note("jobs",
+                fmt::format("{} instead of {}: {}", working_, wanted, threads.why_not_more));
+  }
+  for (asio::thread_pool& thread : threads.pools) asio::post(thread, [this] { work(); });
+  show_progress_until_idle();
+  for (asio::thread_pool& thread : threads.pools) thread.join();
+}
+
+void SweepRun::lead(ProcessTeam& team) {
+  others_.emplace(
+      team, TeamSweep{name_, bench_.inputs_hash()},
+      SweepLeader::Points{
+          .take = [this] { return point_for_others(); },
+          .finish = [this](std::size_t point,
+                           PointOutcome outcome) { finish(points_.at(point), std::move(outcome)); },
+          .give_back =
+              [this](std::size_t point) {
+                const std::lock_guard lock(mutex_);
+                given_back_.push_back(point);
+              },
+          .lost =
+              [this](int process, const std::string& reason) {
+                bench_.note(fmt::format("process {}", process),
+                            fmt::format("has left: {}; process 0 goes on with its "
+                                        "points",
+                                        reason));
+              }});
+  do {
+    simulate_here();
+  } while (!given_back_.empty() && !bench_.is_interrupted() && team_failure_ == nullptr);
+  if (team_failure_ != nullptr) std::rethrow_exception(team_failure_);
+  tell_results(team);
+}
+
+// The next point for another process; none with --trace, since a trace covers one process.
+std::optional<std::size_t> SweepRun::point_for_others() {
+  const std::lock_guard lock(mutex_);
+  if (bench_.wants_trace() || bench_.is_interrupted()) return std::nullopt;
+  const Point* const point = next_fresh_point();
+  return point == nullptr ? std::nullopt : std::optional(index_of(*point));
+}
+
+void SweepRun::ask_others() {
+  try {
+    others_->poll();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    team_failure_ = std::current_exception();
+    end_ = 0;
+    for (const Point& point : points_) {
+      if (point.contexts) point.contexts->interrupt();
+    }
+  }
+}
+
+// REQUIRES: mutex_ is locked
+bool SweepRun::is_waiting_for_others() const {
+  if (!others_ || team_failure_ != nullptr || !given_back_.empty()) return false;
+  const bool has_wanted = !others_->given().empty() && others_->given().begin()->first < end_;
+  return has_wanted && !bench_.is_interrupted();
+}
+
+void SweepRun::tell_results(ProcessTeam& team) {
+  std::vector<std::pair<std::size_t, const PointOutcome*>> outcomes;
+  for (const Point& point : points_) {
+    if (!point.outcome) return team.dismiss_all();  // this process reports it; the run ends
+    outcomes.emplace_back(index_of(point), &*point.outcome);
+  }
+  others_->end(outcomes);
+}
+
+void SweepRun::serve(ProcessTeam& team) {
+  SweepMember(team, TeamSweep{name_, bench_.inputs_hash()},
+              {.simulate =
+                   [this](std::size_t point) {
+                     simulate(points_.at(point));
+                     return points_[point].outcome;
+                   },
+               .finish =
+                   [this](std::size_t point, PointOutcome outcome) {
+                     points_.at(point).contexts.reset();  // the leader's results count
+                     finish(points_[point], std::move(outcome));
+                   },
+               .is_interrupted = [this] { return bench_.is_interrupted(); },
+               .interrupt = [this] { bench_.interrupt(); }})
+      .serve(static_cast<std::size_t>(bench_.jobs()));
+}
+
+// Draws outside the lock, since a stopped terminal may block.
+void SweepRun::show_progress_until_idle() {
+  Progress progress(name_, STDERR_FILENO);
+  const std::chrono::milliseconds pause = others_ ? kAskOthers : kRedraw;
+  auto drawn = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  while (working_ > 0 || is_waiting_for_others()) {
+    all_idle_.wait_for(lock, pause);
+    const SweepState now = state();
+    lock.unlock();
+    if (others_) ask_others();
+    if (std::chrono::steady_clock::now() - drawn >= kRedraw) {
+      progress.show(now);
+      drawn = std::chrono::steady_clock::now();
+    }
+    lock.lock();
+  }
+}
+
+SweepState SweepRun::state() const {
+  SweepState state{.total = points_.size(), .restored = restored_, .finished = 0, .running = {}};
+  for (const Point& point : points_) {
+    if (point.outcome && !point.is_restored) ++state.finished;
+    const bool runs = point.contexts && !point.outcome && !point.failure;
+    if (runs && state.running.empty()) state.running = point.key;
+  }
+  return state;
+}
+
+void SweepRun::work() {
+  while (Point* point = next_point()) simulate(*point);
+  const std::lock_guard lock(mutex_);
+  if (--working_ == 0) all_idle_.notify_all();
+}
+
+SweepRun::Point* SweepRun::next_point() {
+  const std::lock_guard lock(mutex_);
+  if (bench_.is_interrupted()) return nullptr;
+  while (!given_back_.empty()) {
+    Point& point = points_[given_back_.back()];
+    given_back_.pop_back();
+    if (index_of(point) < end_) return &point;
+  }
+  return next_fresh_point();
+}
+
+SweepRun::Point* SweepRun::next_fresh_point() {
+  while (next_ < end_ && points_[next_].outcome) ++next_;
+  return next_ < end_ ? &points_[next_++] : nullptr;
+}
+
+void SweepRun::simulate(Point& point) {
+  try {
+    PointContext context(bench_, begin(point));
+    std::vector<Row> rows = point.simulate(context);
+    KB_CHECK(point.contexts->all_ended(), "the point '{}' of the sweep '{}' keeps a context",
+             point.key, name_);
+    finish(point, {context.ok(), std::move(rows), point.contexts->statistics()});
+  } catch (...) {
+    fail(point, std::current_exception());
+  }
+}
+
+ContextSet& SweepRun::begin(Point& point) {
+  const std::lock_guard lock(mutex_);
+  point.contexts = std::make_unique<ContextSet>(bench_.state_->contexts);
+  if (index_of(point) > end_) point.contexts->interrupt();
+  return *point.contexts;
+}
+
+void SweepRun::finish(Point& point, PointOutcome outcome) {
+  const std::lock_guard lock(mutex_);
+  point.outcome = std::move(outcome);
+  if (journal_) journal_->append(point.key, *point.outcome);
+}
+
+// Earlier points have begun and may still decide the error; points behind this one are no longer
+// wanted.
+void SweepRun::fail(Point& point, std::exception_ptr failure) {
+  const std::lock_guard lock(mutex_);
+  if (point.contexts && point.contexts->is_interrupted()) return;
+  point.failure = std::move(failure);
+  end_ = std::min(end_, index_of(point));
+  for (std::size_t i = end_ + 1; i < next_; ++i) {
+    if (points_[i].contexts) points_[i].contexts->interrupt();
+  }
+}
+
+std::vector<Row> SweepRun::settle() {
+  const auto missing =
+      std::ranges::find_if(points_, [](const Point& point) { return !point.outcome; });
+  const bool failed = missing != points_.end() && missing->failure;
+  std::vector<Row> rows;
+  for (const Point& point : std::span(points_.begin(), failed ? missing : points_.end())) {
+    if (!point.outcome) continue;
+    enter(point);
+    rows.insert(rows.end(), point.outcome->rows.begin(), point.outcome->rows.end());
+  }
+  if (failed) throw_failure(*missing);
+  if (missing != points_.end()) throw_interrupted();
+  return rows;
+}
+
+std::vector<Row> SweepRun::finished_rows() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Row> rows;
+  for (const Point& point : points_) {
+    if (!point.outcome) continue;
+    rows.insert(rows.end(), point.outcome->rows.begin(), point.outcome->rows.end());
+  }
+  return rows;
+}
+
+void SweepRun::enter(const Point& point) {
+  const PointOutcome& outcome = *point.outcome;
+  const std::lock_guard lock(bench_.state_->results_mutex);
+  bench_.state_->rows.insert(bench_.state_->rows.end(), outcome.rows.begin(), outcome.rows.end());
+  bench_.state_->ok = bench_.state_->ok && outcome.ok;
+  if (point.contexts) {
+    bench_.state_->contexts.append(*point.contexts);
+  } else {
+    bench_.state_->contexts.append(outcome.systems);
+  }
+}
+
+void SweepRun::throw_failure(const Point& point) {
+  if (point.contexts && point.contexts->all_ended())
+    bench_.state_->contexts.append(*point.contexts);
+  bench_.note("failed", fmt::format("{}: {}", name_, point.key));
+  std::rethrow_exception(point.failure);
+}
+
+void SweepRun::throw_interrupted() {
+  KB_CHECK(bench_.is_interrupted(), "the sweep '{}' has left out points", name_);
+  const auto finished =
+      std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); });
+  std::string text = fmt::format("interrupted: {} of {} points of {} are finished", finished,
+                                 points_.size(), name_);
+  if (others_) {
+    for (const auto& [point, process] : others_->given()) {
+      text += fmt::format("\n  process {} had not finished '{}'", process, points_[point].key);
+    }
+  }
+  if (journal_ && journal_->failure() == 0 && finished > 0) {
+    text += fmt::format("\n  they are kept in '{}': the same command goes on from there",
+                        journal_->path().string());
+  }
+  throw Error("KB-S001", bench_.interruption(), text);
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,281 @@
+#include "benches/cli/cli.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <span>
+#include <sstream>
+#include <string_view>
+
+#include "benches/bench/report.h"
+#include "benches/bench/settings.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr const char* kJobsHelp =
+    "Points of a sweep to simulate at once; else one per hardware thread";
+constexpr const char* kTopologyHelp = "A topology file, or the name of a shipped one";
+
+void add_list(CLI::App& app, ListArguments& arguments) {
+  CLI::App* list = app.add_subcommand("list", "Show benches, algorithms and topologies");
+  list->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
+      ->type_name("F");
+  list->footer("\nExamples:\n  kernbench list\n  kernbench list --json -");
+}
+
+void add_run(CLI::App& app, RunArguments& arguments) {
+  CLI::App* run = app.add_subcommand("run", "Run a bench");
+  run->add_option("--bench", arguments.bench, "Its name; `kernbench list` shows all")
+      ->type_name("NAME")
+      ->required();
+  run->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  run->add_option("--ccl", arguments.ccl, "ccl.yaml: the algorithm and its queues")->type_name("F");
+  run->add_option("--set", arguments.settings, "Settings of the bench, one or more")
+      ->type_name("KEY=VALUE");
+  run->add_option("--seed", arguments.seed, "Of whatever draws random numbers")
+      ->type_name("N")
+      ->capture_default_str();
+  run->add_option("--out", arguments.output_folder,
+                  "Write report.json, report.csv and the bench's files into this folder")
+      ->type_name("DIR");
+  run->add_option("--json", arguments.json, "Write the report to this file; - for stdout")
+      ->type_name("F");
+  run->add_option("--csv", arguments.csv, "Write the rows to this file; - for stdout")
+      ->type_name("F");
+  run->add_option("--trace", arguments.trace, "Write a trace for ui.perfetto.dev")->type_name("F");
+  run->add_option("--jobs", arguments.jobs, kJobsHelp)->type_name("N");
+  run->footer(
+      "\nExamples:\n"
+      "  kernbench run --bench ccl-allreduce\n"
+      "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152 "
+      "dtype=bf16\n"
+      "  kernbench run --bench ccl-allreduce --set algorithm=auto --json - | jq .rows\n"
+      "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
+      "\nCtrl-C ends a run in order: what is finished is written, and a sweep that has an output\n"
+      "folder goes on from there when the same command is given again.\n"
+      "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
+      "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 23 numerics, 24 replay,\n"
+      "70 our bug, 71 a limit of the host, 130, 143 and 129 ended by SIGINT, SIGTERM and SIGHUP.");
+}
+
+void add_bench(CLI::App& app, OperatorArguments& arguments) {
+  CLI::App* bench = app.add_subcommand("bench", "Check an operator, and time its kernels");
+  bench->add_option("--case", arguments.operator_case, "The operator; `kernbench list` shows all")
+      ->type_name("NAME")
+      ->required();
+  bench->add_option("--dtype", arguments.dtype, "f16, bf16 and f32, separated by commas, or all")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  bench
+      ->add_option("--save-path", arguments.save_path,
+                   "Write CSV, figures and traces into this folder, in CASE/TYPE")
+      ->type_name("DIR")
+      ->capture_default_str();
+  bench->add_flag("--plot", arguments.plot,
+                  "Batch 1 only, and figures of the speed-up over the length");
+  bench->add_flag("--profile", arguments.profile,
+                  "Chrome traces of batch 1 and the largest dimension");
+  bench->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  bench->add_option("--seed", arguments.seed, "Of the inputs' elements")
+      ->type_name("N")
+      ->capture_default_str();
+  bench->add_option("--jobs", arguments.jobs, kJobsHelp)->type_name("N");
+  bench->footer(
+      "\nFirst every provider of the operator is checked, forward and backward; then it is timed.\n"
+      "A check that fails ends the run with exit code 23 before any time is shown.\n"
+      "\nExamples:\n"
+      "  kernbench bench --case rms\n"
+      "  kernbench bench --case mul_poly --dtype all --profile --save-path results\n"
+      "  kernbench bench --case rms --plot --save-path plots");
+}
+
+void add_path(CLI::App& probe, ProbePathArguments& arguments) {
+  CLI::App* path = probe.add_subcommand(
+      "path", "The way of a message between two PEs: its links, simulated and in closed form");
+  path->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  path->add_option("--from", arguments.from, "The sending PE")
+      ->type_name("sipS.cubeC.peP")
+      ->required();
+  path->add_option("--to", arguments.to, "The receiving PE")
+      ->type_name("sipS.cubeC.peP")
+      ->required();
+  path->add_option("--bytes", arguments.bytes, "Size of the message, such as 65536 or 64KiB")
+      ->type_name("N")
+      ->required();
+  path->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
+      ->type_name("F");
+  path->footer(
+      "\nExample:\n"
+      "  kernbench probe path --from sip0.cube0.pe0 --to sip1.cube0.pe0 --bytes 64KiB");
+}
+
+void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
+  CLI::App* bound = probe.add_subcommand(
+      "bound", "The time that no algorithm for a collective can beat on a topology");
+  bound->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  bound->add_option("--collective", arguments.collective, "all_reduce")
+      ->type_name("NAME")
+      ->capture_default_str();
+  bound->add_option("--bytes", arguments.bytes, "Size on each rank, such as 65536 or 64KiB")
+      ->type_name("N")
+      ->required();
+  bound->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
+      ->type_name("F");
+  bound->footer(
+      "\nExample:\n"
+      "  kernbench probe bound --topology ring_1d_6 --collective all_reduce --bytes 1MiB");
+}
+
+void add_gemm(CLI::App& probe, ProbeGemmArguments& arguments) {
+  CLI::App* gemm = probe.add_subcommand(
+      "gemm", "The cycles of a GEMM [m, k] x [k, n] on a PE's array, in closed form");
+  gemm->add_option("--topology", arguments.topology, kTopologyHelp)
+      ->type_name("F|NAME")
+      ->capture_default_str();
+  gemm->add_option("--m", arguments.m, "Rows of the result")->type_name("M")->required();
+  gemm->add_option("--n", arguments.n, "Columns of the result")->type_name("N")->required();
+  gemm->add_option("--k", arguments.k, "Length of the sums")->type_name("K")->required();
+  gemm->add_option("--rows", arguments.rows, "Of the array, else the topology's")->type_name("R");
+  gemm->add_option("--columns", arguments.columns, "Of the array, else the topology's")
+      ->type_name("C");
+  gemm->add_option("--dataflow", arguments.dataflow,
+                   "output_stationary, weight_stationary or input_stationary,\n"
+                   "else the topology's")
+      ->type_name("NAME");
+  gemm->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
+      ->type_name("F");
+  gemm->footer(
+      "\nExample:\n"
+      "  kernbench probe gemm --m 4096 --n 4096 --k 4096 --rows 128 --columns 128");
+}
+
+const CLI::App* deepest(const CLI::App* app) {
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return app;
+}
+
+std::string full_name(const CLI::App* app) {
+  const CLI::App* parent = app->get_parent();
+  return parent == nullptr ? app->get_name() : full_name(parent) + ' ' + app->get_name();
+}
+
+// "unknown option '--topolgy'; did you mean '--topology'?"
+std::string describe_unknown(const CLI::App& app, const std::string& word) {
+  const CLI::App* at = deepest(&app);
+  std::vector<std::string> names;
+  for (const CLI::Option* option : at->get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const auto commands = at->get_subcommands([](const CLI::App*) { return true; });
+  if (!word.starts_with('-')) {
+    names.clear();
+    for (const CLI::App* command : commands) names.push_back(command->get_name());
+  }
+  const std::string plain = word.substr(0, word.find('='));
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const char* kind = word.starts_with('-') ? "option" : commands.empty() ? "argument" : "command";
+  return fmt::format("unknown {} {}{}", kind, in_quotes(plain),
+                     views.empty() ? "" : suggestion(plain, views));
+}
+
+[[noreturn]] void refuse(const CLI::App& app, std::string_view why) {
+  throw UsageError("KB-U001", fmt::format("{}\n  see: {} --help", why, full_name(deepest(&app))));
+}
+
+// Refuses options with an empty value: an unwanted option has to be left out.
+void check_values(const CLI::App& app) {
+  for (const CLI::App* at = &app; at != nullptr;) {
+    for (const CLI::Option* option : at->get_options()) {
+      const auto& values = option->results();
+      if (option->get_type_size() == 0) continue;  // a flag
+      if (std::ranges::find(values, "") == values.end()) continue;
+      throw UsageError("KB-U012",
+                       fmt::format("{} '': expected {}, got nothing; leave the option out if it is "
+                                   "not wanted",
+                                   option->get_name(), option->get_type_name()));
+    }
+    at = at->get_subcommands().empty() ? nullptr : at->get_subcommands().front();
+  }
+}
+
+// Refuses `--out=`, since CLI11 would take the next word as its value.
+void check_words(std::span<const char* const> words) {
+  for (const std::string_view word : words) {
+    if (word == "--") return;
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    const std::string_view option = word.substr(0, word.size() - 1);
+    throw UsageError("KB-U012",
+                     fmt::format("{} '': expected a value, got nothing; leave the option "
+                                 "out if it is not wanted",
+                                 shown(option)));
+  }
+}
+
+std::string help_of(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream text;
+  app.exit(error, text, text);
+  return text.str();
+}
+
+}  // namespace
+
+Arguments parse_command_line(int argc, const char* const* argv) {
+  check_words({argv, static_cast<std::size_t>(argc)});
+  CLI::App app(
+      "Multi-rank collectives and kernels on a simulated accelerator:\n"
+      "times and values in one run.",
+      "kernbench");
+  app.set_version_flag("-V,--version", fmt::format("kernbench {}", version()));
+  app.set_help_all_flag("--help-all", "Print the help of all commands");
+  app.require_subcommand(1);
+  app.footer(
+      "\nExamples:\n  kernbench list\n  kernbench run --bench ccl-allreduce\n"
+      "  kernbench bench --case rms\n"
+      "  kernbench probe path --from sip0.cube0.pe0 --to sip1.cube0.pe0 --bytes 64KiB\n"
+      "`kernbench COMMAND --help` shows more.");
+  ListArguments list;
+  RunArguments run;
+  OperatorArguments bench;
+  ProbePathArguments path;
+  ProbeBoundArguments bound;
+  ProbeGemmArguments gemm;
+  add_list(app, list);
+  add_run(app, run);
+  add_bench(app, bench);
+  CLI::App* probe = app.add_subcommand("probe", "One figure of the model");
+  probe->require_subcommand(1);
+  add_path(*probe, path);
+  add_bound(*probe, bound);
+  add_gemm(*probe, gemm);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return ShowText{help_of(app, success)};
+  } catch (const CLI::ParseError& error) {
+    // A misspelt word explains why another is missing, so it comes first.
+    const std::vector<std::string> unknown = app.remaining(true);
+    refuse(app, unknown.empty() ? error.what() : describe_unknown(app, unknown.front()));
+  }
+  check_values(app);
+  if (app.got_subcommand("list")) return list;
+  if (app.got_subcommand("run")) return run;
+  if (app.got_subcommand("bench")) return bench;
+  if (probe->got_subcommand("path")) return path;
+  if (probe->got_subcommand("gemm")) return gemm;
+  return bound;
+}
+
+}  // namespace kernbench::benches

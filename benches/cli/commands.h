@@ -1,0 +1,21 @@
+// The commands of the program.  Each returns the exit code, or throws.
+
+#pragma once
+
+#include "benches/bench/bench.h"
+#include "benches/bench/process_team.h"
+#include "benches/cli/cli.h"
+
+namespace kernbench::benches {
+
+int list(const ListArguments& arguments);
+// Runs a bench by name.  `team`: the processes that share its points; null: this process alone.
+int run(const RunArguments& arguments, ProcessTeam* team);
+// Runs a bench that need not be registered.
+int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team);
+int bench(const OperatorArguments& arguments, ProcessTeam* team);
+int probe(const ProbePathArguments& arguments);
+int probe(const ProbeBoundArguments& arguments);
+int probe(const ProbeGemmArguments& arguments);
+
+}  // namespace kernbench::benches

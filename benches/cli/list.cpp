@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "benches/bench/bench.h"
+#include "benches/bench/inputs.h"
+#include "benches/bench/output_file.h"
+#include "benches/bench/report.h"
+#include "benches/cli/commands.h"
+#include "benches/operators/operator_case.h"
+#include "ccl/config.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json benches_as_json() {
+  Json benches = Json::array();
+  for (const BenchInfo* info : registered_benches()) {
+    Json settings = Json::array();
+    for (const SettingInfo& setting : info->settings) {
+      settings.push_back(
+          {{"key", setting.key}, {"default", setting.fallback}, {"help", setting.help}});
+    }
+    benches.push_back({{"name", info->name}, {"summary", info->summary}, {"settings", settings}});
+  }
+  return benches;
+}
+
+Json all_as_json() {
+  Json algorithms = Json::array();
+  for (const ccl::Algorithm* algorithm : ccl::algorithms()) {
+    algorithms.push_back({{"name", algorithm->name},
+                          {"collective", algorithm->collective},
+                          {"summary", algorithm->summary},
+                          {"closed_form", algorithm->form}});
+  }
+  Json topologies = Json::array();
+  for (const ShippedTopology& file : shipped_topologies()) {
+    topologies.push_back({{"name", file.name}, {"summary", first_sentence(file.text)}});
+  }
+  Json cases = Json::array();
+  for (const operators::OperatorCase* one : operators::operator_cases()) {
+    cases.push_back({{"name", one->name()}, {"summary", one->summary()}});
+  }
+  return {{"kernbench", version()},
+          {"benches", benches_as_json()},
+          {"cases", cases},
+          {"algorithms", algorithms},
+          {"topologies", topologies}};
+}
+
+std::string entry(std::string_view name, std::string_view summary) {
+  return fmt::format("  {:<28}  {}\n", name, summary);
+}
+
+std::string all_as_text(const Console& console) {
+  std::string text = "benches (kernbench run --bench NAME --set KEY=VALUE)\n";
+  for (const BenchInfo* info : registered_benches()) {
+    text += entry(info->name, info->summary);
+    for (const SettingInfo& setting : info->settings) {
+      const std::string key = fmt::format("  {}={}", setting.key, setting.fallback);
+      text += console.faint(entry(key, setting.help));
+    }
+  }
+  text += "\noperators (kernbench bench --case NAME)\n";
+  for (const operators::OperatorCase* one : operators::operator_cases()) {
+    text += entry(one->name(), one->summary());
+  }
+  text += "\nalgorithms (--set algorithm=NAME, or ccl.yaml)\n";
+  for (const ccl::Algorithm* algorithm : ccl::algorithms()) {
+    text += entry(algorithm->name,
+                  algorithm->summary.empty()
+                      ? std::string(algorithm->collective)
+                      : fmt::format("{}: {}", algorithm->collective, algorithm->summary));
+  }
+  text += entry(ccl::kAuto, "all_reduce: the fastest of them by the model, for each size");
+  text += "\ntopologies (--topology NAME)\n";
+  for (const ShippedTopology& file : shipped_topologies()) {
+    text += entry(file.name, first_sentence(file.text));
+  }
+  return text;
+}
+
+}  // namespace
+
+int list(const ListArguments& arguments) {
+  if (!arguments.json.empty()) OutputFile(arguments.json).commit(all_as_json().dump(2) + '\n');
+  if (arguments.json != "-") {
+    Console console(STDOUT_FILENO);
+    console.print(all_as_text(console));
+    console.finish();
+  }
+  return 0;
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,105 @@
+#include "benches/collectives/exact_blocks.h"
+
+#include <algorithm>
+
+#include "benches/collectives/exact_integers.h"
+#include "sim_engine/values/element_format.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+// The most factors of 2 in a product: powers of two are exact, and f16 holds 2^8.
+constexpr std::int64_t kMostTwos = 8;
+
+std::int64_t stride_for(std::int64_t ranks, std::int64_t most) {
+  return (ranks + most - 1) / most;
+}
+
+}  // namespace
+
+ExactBlocks::ExactBlocks(const BlocksInput& input)
+    : input_(input),
+      seed_(scrambled_seed(input.seed)),
+      largest_(std::clamp<std::int64_t>(exact_limit(input.dtype) / input.ranks, 1, 1000)),
+      stride_(input.op == ReduceOp::product ? stride_for(input.ranks, kMostTwos)
+                                            : stride_for(input.ranks, exact_limit(input.dtype))) {
+  const bool on_all_ranks = input.collective == MeasuredCollective::all_reduce ||
+                            input.collective == MeasuredCollective::reduce;
+  if (on_all_ranks) results_ = reduced(0);
+}
+
+std::int64_t ExactBlocks::draw(int rank, int block, std::int64_t element) const {
+  const auto low = static_cast<std::uint32_t>(element);
+  const auto of_rank = scrambled(static_cast<std::uint32_t>(rank) * 0x9e3779b9 + seed_);
+  const std::uint64_t drawn =
+      scrambled(low ^ scrambled(of_rank + static_cast<std::uint32_t>(block)));
+  const bool counts = (rank + block + element) % stride_ == 0;
+  if (input_.op == ReduceOp::product) return (drawn % 2 == 0 ? 1 : -1) * (counts ? 2 : 1);
+  const auto range = static_cast<std::uint64_t>(2 * largest_ + 1);
+  return counts ? static_cast<std::int64_t>(drawn * range >> 32) - largest_ : 0;
+}
+
+std::vector<float> ExactBlocks::given(int rank, int block) const {
+  std::vector<float> elements(static_cast<std::size_t>(input_.count));
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    elements[i] = static_cast<float>(draw(rank, block, static_cast<std::int64_t>(i)));
+  }
+  return elements;
+}
+
+std::int64_t ExactBlocks::reduced(int block, std::int64_t element) const {
+  std::int64_t result = draw(0, block, element);
+  for (int rank = 1; rank < input_.ranks; ++rank) {
+    const std::int64_t next = draw(rank, block, element);
+    switch (input_.op) {
+      case ReduceOp::product:
+        result *= next;
+        break;
+      case ReduceOp::min:
+        result = std::min(result, next);
+        break;
+      case ReduceOp::max:
+        result = std::max(result, next);
+        break;
+      default:
+        result += next;
+    }
+  }
+  return result;
+}
+
+std::vector<float> ExactBlocks::reduced(int block) const {
+  std::vector<float> elements(static_cast<std::size_t>(input_.count));
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    elements[i] = static_cast<float>(reduced(block, static_cast<std::int64_t>(i)));
+    if (input_.op != ReduceOp::avg) continue;
+    elements[i] = sim::round_to(input_.dtype, elements[i] / static_cast<float>(input_.ranks));
+  }
+  return elements;
+}
+
+std::vector<float> ExactBlocks::taken(int rank, int block) const {
+  switch (input_.collective) {
+    case MeasuredCollective::all_reduce:
+      return results_;
+    case MeasuredCollective::reduce:
+      return rank == input_.root ? results_ : given(rank, 0);
+    case MeasuredCollective::reduce_scatter:
+      return reduced(rank);
+    case MeasuredCollective::broadcast:
+      return given(input_.root, 0);
+    case MeasuredCollective::scatter:
+      return given(input_.root, rank);
+    case MeasuredCollective::all_gather:
+    case MeasuredCollective::gather:
+      return given(block, 0);
+    case MeasuredCollective::all_to_all:
+      return given(block, rank);
+    case MeasuredCollective::sendrecv:
+      break;
+  }
+  return given((rank + input_.ranks - 1) % input_.ranks, 0);
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,110 @@
+// gemm: one matrix product on one PE, a cube, a SIP or all, every element checked.
+
+#include <fmt/format.h>
+
+#include "benches/bench/bench.h"
+#include "benches/gemm/exact_product.h"
+#include "benches/gemm/gemm_run.h"
+#include "benches/gemm/gemm_table.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr std::int64_t kMostSize = (std::int64_t{1} << 31) - 1;  // as tl.composite
+constexpr std::array kCuts = {Shard::row_wise, Shard::column_wise};
+
+std::optional<Shard> cut_of(const Settings& settings, std::string_view key) {
+  if (!settings.is_set(key)) return {};
+  return settings.choice(key, kCuts);
+}
+
+std::int64_t tile_side(const Settings& settings, std::string_view key) {
+  return settings.is_set(key) ? settings.integer(key, 1, kMostSize) : 0;
+}
+
+// Refuses settings of levels with a single holder, which would otherwise be ignored silently.
+void check_cuts(const Settings& settings, GemmOn on) {
+  const auto wants = [&](std::string_view key, GemmOn least) {
+    if (!settings.is_set(key) || on >= least) return;
+    throw UsageError("KB-U012", fmt::format("--set {}: has no effect with on={}; wants on={}{}",
+                                            key, name_of(on), name_of(least),
+                                            least == GemmOn::all ? "" : " or more"));
+  };
+  wants("sip", GemmOn::all);
+  wants("cube", GemmOn::sip);
+  wants("pe", GemmOn::cube);
+  wants("pes", GemmOn::cube);
+}
+
+GemmInput input_of(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  GemmInput input;
+  input.size = {
+      settings.integer("m", 1, kMostSize), settings.integer("n", 1, kMostSize),
+      settings.integer("k", 1, settings.flag("check") ? ExactProduct::kMostK : kMostSize)};
+  input.dtype = settings.choice("dtype", kDTypes);
+  input.tile = {tile_side(settings, "tile_m"), tile_side(settings, "tile_n"),
+                tile_side(settings, "tile_k")};
+  input.placement = {.on = settings.choice("on", kGemmOn),
+                     .sip = cut_of(settings, "sip"),
+                     .cube = cut_of(settings, "cube"),
+                     .pe = cut_of(settings, "pe")};
+  if (settings.is_set("pes")) {
+    input.placement.pes = static_cast<int>(settings.integer("pes", 1, bench.topology().pe_count()));
+  }
+  check_cuts(settings, input.placement.on);
+  input.seed = bench.seed();
+  return input;
+}
+
+Topology topology_of(const Bench& bench) {
+  Topology topology = bench.topology();
+  if (bench.settings().is_set("dataflow")) {
+    topology.pe.gemm.dataflow = bench.settings().choice("dataflow", kDataflows);
+  }
+  return topology;
+}
+
+void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
+  const GemmSpec& array = topology.pe.gemm;
+  bench.note("array", fmt::format("{} x {}, {}, {} PE{} of {}", array.rows, array.columns,
+                                  name_of(array.dataflow), row.shares.size(),
+                                  row.shares.size() == 1 ? "" : "s", row.pes));
+  if (!row.cut.empty()) bench.note("c is cut", row.cut);
+  bench.note("tile", fmt::format("{} x {} x {} (m, n, k)", row.tile.m, row.tile.n, row.tile.k));
+}
+
+}  // namespace
+
+KERNBENCH_BENCH("gemm",
+                "one matrix product by tl.composite beside its roofline, every element checked",
+                {"m", "1024", "rows of a and c"}, {"n", "1024", "columns of b and c"},
+                {"k", "1024", "columns of a, rows of b"}, {"dtype", "f16", "f16, bf16 or f32"},
+                {"on", "pe", "who works: pe, cube, sip or all"},
+                {"sip", "", "how SIPs cut c: row_wise, column_wise; else its longer side"},
+                {"cube", "", "how cubes cut what their SIP has, likewise"},
+                {"pe", "", "how PEs cut what their cube has, likewise"},
+                {"pes", "", "PEs of each cube, the first so many; else all"},
+                {"dataflow", "",
+                 "of the array: output_stationary, weight_stationary or "
+                 "input_stationary; else the topology's"},
+                {"tile_m", "", "rows of a tile; else chosen"},
+                {"tile_n", "", "columns of a tile; else chosen"},
+                {"tile_k", "", "depth of a tile; else chosen"},
+                {"check", "true", "false: times only, no values"}) {
+  const GemmInput input = input_of(bench);
+  const Topology topology = topology_of(bench);
+  const auto torch =
+      bench.make_context(topology, {.ccl = bench.ccl(), .data = bench.settings().flag("check")});
+  const GemmRow row = run_gemm(*torch, input);
+  note_what_ran(bench, topology, row);
+  bench.print(gemm_table_head());
+  bench.print(gemm_table_line(row, bench.console()));
+  bench.print(
+      "# time: of the slowest PE, from its kernel's start to its end, without the launch\n");
+  bench.add_row(to_row(row), row.wrong.value_or(0) == 0);
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,84 @@
+// One matrix product by tl.composite on one PE or many: timed, counted and checked.
+
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/values/gemm_size.h"
+
+namespace kernbench::benches {
+
+// Which PEs work.
+enum class GemmOn : std::uint8_t { pe, cube, sip, all };
+inline constexpr std::array kGemmOn = {GemmOn::pe, GemmOn::cube, GemmOn::sip, GemmOn::all};
+std::string_view name_of(GemmOn on);
+
+// How c is cut among SIPs, then cubes, then the PEs of each: row_wise or column_wise; nullopt:
+// along the longer side of what is left.  A cut of c's rows cuts a's rows too, and a cut of c's
+// columns cuts b's columns; the other operand is replicated (DPPolicy).
+struct GemmPlacement {
+  GemmOn on = GemmOn::pe;
+  std::optional<Shard> sip = {};
+  std::optional<Shard> cube = {};
+  std::optional<Shard> pe = {};
+  int pes = 0;  // the first PEs of each cube; 0: all
+};
+
+struct GemmInput {
+  sim::GemmSize size;
+  DType dtype = DType::f16;
+  sim::GemmSize tile = {};  // 0: chosen automatically
+  GemmPlacement placement = {};
+  std::uint64_t seed = 0;
+};
+
+// One PE's share of the product.
+struct GemmShare {
+  sim::PeLocation pe;
+  sim::GemmSize size;
+  sim::GemmSize tile;
+  Bytes a = 0;  // addresses
+  Bytes b = 0;
+  Bytes c = 0;
+};
+
+struct GemmRow {
+  GemmInput input;
+  Dataflow dataflow = Dataflow::output_stationary;
+  std::string cut;              // "sip=row_wise, cube=column_wise"; "" on one PE
+  int pes = 1;                  // of the placement, including PEs without work
+  Time time{0};                 // the slowest PE's execution time: without the launch
+  Time window{0};               // the composite's, on the PE where it is longest
+  std::int64_t gemm_count = 0;  // products of tiles in the op log, on all PEs
+  sim::GemmSize tile;           // of the PE with the largest share
+  Bytes hbm_loaded = 0;         // counted, on all PEs
+  Bytes hbm_stored = 0;
+  Time compute_bound{0};  // all products at the rate of all arrays
+  Time memory_bound{0};   // each operand loaded once where it is needed, c stored, by HBM
+  std::optional<double> peak_tflops;  // nullopt: unlimited
+  std::optional<double> hbm_gbs;      // of those PEs' slices; nullopt: unlimited
+  std::optional<std::int64_t> wrong;  // elements; nullopt: not computed
+  std::vector<GemmShare> shares;      // of PEs that have work
+
+  double flops() const;
+  double tflops() const;  // 0 if nothing takes time
+  std::optional<double> utilization() const;
+  Bytes hbm_bytes() const { return hbm_loaded + hbm_stored; }
+  Time roofline() const { return std::max(compute_bound, memory_bound); }
+  std::string_view bound() const { return compute_bound >= memory_bound ? "compute" : "memory"; }
+};
+
+// Runs the product once.  If the context has no data, it is only timed.  Each run needs a context
+// of its own, since the op log is counted from its begin.  Throws DeviceError KB-M010 if the
+// operands do not fit the HBM of their PEs, and what tl.composite throws; InternalError if the run
+// is faster than the roofline allows.
+GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input);
+
+}  // namespace kernbench::benches

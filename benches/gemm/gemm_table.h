@@ -1,0 +1,20 @@
+// Rows of a matrix product, for people and for machines.
+
+#pragma once
+
+#include <string>
+
+#include "benches/bench/console.h"
+#include "benches/bench/row.h"
+#include "benches/gemm/gemm_run.h"
+
+namespace kernbench::benches {
+
+// m, n, k, dtype, pes, time_ns, tflops, peak_tflops, utilization, hbm_bytes, bound, roofline_ns,
+// wrong; then on, cut, dataflow, tile_m, tile_n, tile_k, window_ns, gemm_count.
+Row to_row(const GemmRow& row);
+
+std::string gemm_table_head();
+std::string gemm_table_line(const GemmRow& row, const Console& console);
+
+}  // namespace kernbench::benches

@@ -1,0 +1,102 @@
+// tp-transformer: a training step of blocks of GPT over tensor parallel ranks, every element
+// checked.
+
+#include <fmt/format.h>
+
+#include "benches/bench/bench.h"
+#include "benches/tensor_parallel/gpt_block.h"
+#include "benches/tensor_parallel/step_sweep.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr std::int64_t kMostHidden = std::int64_t{1} << 16;
+constexpr std::int64_t kMostLayers = 100;
+
+RankModel build(RuntimeContext& torch, const StepPoint& point, const GptSize& size) {
+  RankModel model;
+  std::vector<std::shared_ptr<const GptBlock>> blocks;
+  for (std::int64_t layer = 0; layer < size.layers; ++layer) {
+    blocks.push_back(std::make_shared<GptBlock>(
+        torch, GptBlockOptions{.hidden = size.hidden,
+                               .heads = size.heads,
+                               .sequence_parallel = point.input.sequence_parallel,
+                               .overlap = point.overlap,
+                               .dtype = point.input.dtype,
+                               .pes = point.input.pes,
+                               .name = fmt::format("block{}", layer)}));
+    for (const tp::Parameter& parameter : blocks.back()->parameters()) {
+      model.parameters.push_back(parameter);
+    }
+  }
+  model.forward = [blocks](const Tensor& x) {
+    Tensor y = x;
+    for (const auto& block : blocks) y = block->forward(y);
+    return y;
+  };
+  return model;
+}
+
+GptSize size_of(const Settings& settings) {
+  const GptSize size{.sequence = settings.integer("seq", 1, kMostHidden),
+                     .hidden = settings.integer("hidden", 1, kMostHidden),
+                     .heads = settings.integer("heads", 1, kMostHidden),
+                     .layers = settings.integer("layers", 1, kMostLayers)};
+  if (size.hidden % size.heads == 0) return size;
+  throw UsageError("KB-U012", fmt::format("--set heads: {} do not divide hidden, which is {}",
+                                          size.heads, size.hidden));
+}
+
+// Counts per layer the attention's projections with 4 hidden^2 weights in all, the MLP's two with 8
+// hidden^2, and the attention's two products with [sequence, sequence], masked elements included.
+double forward_flops(const GptSize& size) {
+  const auto hidden = static_cast<double>(size.hidden);
+  const auto sequence = static_cast<double>(size.sequence);
+  return static_cast<double>(size.layers) * 2 * sequence *
+         (12 * hidden * hidden + 2 * sequence * hidden);
+}
+
+void run_tp_transformer(Bench& bench) {
+  const GptSize size = size_of(bench.settings());
+  const std::uint64_t seed = bench.seed();
+  run_step_sweep(
+      bench,
+      {.model = fmt::format("GPT: {} block{} of hidden {}, {} heads, sequence {}", size.layers,
+                            size.layers == 1 ? "" : "s", size.hidden, size.heads, size.sequence),
+       .tokens = size.sequence,
+       .hidden = size.hidden,
+       .cut = size.heads,
+       .cut_name = "heads",
+       .flops_form = "forward and backward, layers (72 seq hidden^2 + 12 seq^2 hidden) FLOP",
+       .forward_flops = forward_flops(size),
+       .check_form = fmt::format(
+           "y and all gradients beside those of one dense model in f64, within {} times "
+           "the largest error of {} runs with random roundings (ADR-0136)",
+           kBoundOverSamples, kSamples),
+       .build = [&size](RuntimeContext& torch,
+                        const StepPoint& point) { return build(torch, point, size); },
+       .draw = [&size, seed] { return random_gpt(size, seed); },
+       .expect =
+           [&size, seed](const DenseModel& model, const StepPoint& point) {
+             return dense_gpt_step(model, size,
+                                   {.dtype = point.input.dtype,
+                                    .ranks = point.tp,
+                                    .pes = point.input.pes,
+                                    .sequence_parallel = point.input.sequence_parallel},
+                                   seed);
+           }});
+}
+
+[[maybe_unused]] const bool kTransformerIsRegistered = register_bench(
+    {"tp-transformer", "a training step of tensor parallel blocks of GPT, every element checked",
+     with_step_settings({{"seq", "128", "tokens"},
+                         {"hidden", "256", "features of a token"},
+                         {"heads", "8", "of the attention"},
+                         {"layers", "1", "blocks, one after the other"}}),
+     run_tp_transformer, nullptr});
+
+}  // namespace
+
+}  // namespace kernbench::benches

@@ -1,0 +1,54 @@
+// Runs a kernel on PEs, on one fiber per PE, which starts when the launch has reached that PE.
+
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/launch/launch_name.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/tensor/tensor.h"
+#include "runtime/tl/store_guard.h"
+#include "runtime/tl/tl.h"
+
+namespace kernbench::runtime {
+
+struct LaunchRequest {
+  std::string name;                  // name of the kernel
+  std::vector<sim::PeLocation> pes;  // ordered by SIP, cube, PE; not empty
+  std::function<void(tl::Context&)> body;
+  std::vector<Tensor> uses;     // kept alive, and host reads of them wait, until the launch is done
+  std::uint64_t operation = 0;  // KernelResult::operation
+  // A collective's messages are its own: no other operation receives them.  It runs beside the
+  // user's kernels.
+  bool is_collective = false;
+  tl::StoreGuard guard = {};  // what the kernels must not write
+};
+
+// Waits until the host knows that every PE has finished.  An exception of a kernel is thrown here,
+// as DeviceError KB-K001 unless it is an Error already; the launch's other kernels are then
+// unwound, and messages that they have sent each other are dropped.  Throws DeviceError KB-Q003 if
+// the kernels have left messages in queues inside a SIP.
+// Returns the number of messages that its kernels sent from SIP to SIP, minus those of the same
+// operation that they received: over all launches of a collective the sum is 0, unless messages
+// are left.
+std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
+
+// Runs a user's kernel on every PE that holds an element of `first`, as run_kernel() does.
+// Throws CollectiveError KB-R012 inside a kernel, KB-G003 if an operation under way will write one
+// of `uses`, or reads one that the kernel stores into (runtime/tensor/data_under_way.h).
+// REQUIRES: `first` and `uses` are on a device of one context
+void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
+                    std::function<void(tl::Context&)> body);
+
+// Returns a pointer to a PE's shard of a tensor, for kernels whose launch has it among its `uses`;
+// null if the PE holds none.  Other kernels use RuntimeContext::pointer_to().
+tl::Pointer shard_pointer(const Tensor& tensor, const sim::PeLocation& pe);
+
+}  // namespace kernbench::runtime

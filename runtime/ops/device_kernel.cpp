@@ -1,0 +1,80 @@
+#include "runtime/ops/device_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/launch/kernel_launch.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/components/kernel_run.h"
+
+namespace kernbench::ops {
+
+Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
+                 const Placement& placement) {
+  const auto dp = policy_of(placement, shape.rank());
+  if (!dp) {
+    refuse_placement(name, like,
+                     "the result would be cut along a dimension that is neither the first nor the "
+                     "last");
+  }
+  return Tensor(
+      runtime::make_device_storage(like.storage()->simulation, like.device(), shape,
+                                   {.dtype = dtype, .dp = *dp, .name = std::string(name)}));
+}
+
+void launch(std::string_view name, const std::vector<Tensor>& results,
+            const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body) {
+  std::vector<Tensor> uses = results;
+  uses.insert(uses.end(), operands.begin(), operands.end());
+  for (const Tensor& tensor : uses) check_lies_together(name, tensor);
+  runtime::run_on_holders(runtime::LaunchName::of_operator(name), results.front(), std::move(uses),
+                          [body = std::move(body)](tl::Context& tl) {
+                            tl.limit_commands_under_way(kCommandsAhead);
+                            body(tl);
+                          });
+}
+
+void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
+                    const std::vector<Tensor>& operands, std::int64_t columns,
+                    std::function<void(tl::Context&)> body) {
+  try {
+    launch(name, results, operands, std::move(body));
+  } catch (const DeviceError& error) {
+    if (error.code() != "KB-M010") throw;
+    throw DeviceError(
+        "KB-M010",
+        fmt::format(
+            "{}: a row of {} elements is needed whole in scratch, in f32 and several times; "
+            "share columns among ranks (of logits: a vocabulary parallel loss), make rows "
+            "shorter, or use a topology with a larger pe.tcm.capacity\n  {}",
+            name, columns, error.what()));
+  }
+}
+
+LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {
+  const sim::PeLocation& pe = tl.location();
+  const auto& shards = tensor.shards();
+  const auto shard = std::ranges::find_if(shards, [&](const ShardInfo& info) {
+    return info.sip == pe.sip && info.cube == pe.cube && info.pe == pe.pe;
+  });
+  KB_CHECK(shard != shards.end(), "tensor '{}' has no part on {}", tensor.name(), to_string(pe));
+  const Shape& shape = shard->shape;
+  const std::int64_t columns = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+  std::int64_t rows = 1;
+  for (std::size_t i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+  return {runtime::shard_pointer(tensor, pe), shape, shard->offset, rows, columns};
+}
+
+std::int64_t block_elements(const tl::Context& tl) {
+  constexpr std::int64_t kBlocks = 64;
+  const Bytes scratch = tl.run().pe().scratch_capacity();
+  return std::max<std::int64_t>(scratch / kBlocks / size_of(DType::f32), 1);
+}
+
+}  // namespace kernbench::ops

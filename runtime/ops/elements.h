@@ -1,0 +1,73 @@
+// Elementwise kernels, and those that undo a broadcast.  They record nothing: operators and the
+// autograd engine are built from them.
+
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/ops/device_kernel.h"
+
+namespace kernbench::ops {
+
+// Computes a block of the result, in its type, from the operands' blocks, in theirs.  All blocks
+// have the shape [r, c], or [1, c] if the operand is a vector beside a matrix.
+using BlockFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands)>;
+
+// result = function(operands...).  An operand has the result's shape, or is a vector along its last
+// dimension.  The result may be one of the operands.
+void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
+              const BlockFunction& function);
+
+// As map_into(), into a new tensor of the first operand's shape and type.
+Tensor map(std::string_view name, const Placement& placement, const std::vector<Tensor>& operands,
+           const BlockFunction& function);
+
+// How the placements of an operator's operands determine that of its result.
+enum class Linearity {
+  none,      // e.g. a maximum: no operand may be partial
+  together,  // linear in both at once, e.g. a + b: both partial
+  each,      // linear in each alone, e.g. a * b: one partial, the other replicated
+};
+// Returns the result's placement; b may be a vector along the last dimension of a.  Throws
+// DeviceError KB-F001, KB-F003.
+Placement elementwise_placement(std::string_view name, const Tensor& a, const Tensor& b,
+                                Linearity linearity);
+
+Tensor copy_of(const Tensor& x);
+// Returns a + b, for equal shapes.
+Tensor sum_of(const Tensor& a, const Tensor& b);
+// target += x.
+void add_into(const Tensor& target, const Tensor& x);
+
+// Rows [first, first + count) of one of the matrices that a tensor's last two dimensions form.
+struct RowBlock {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+// Computes whole rows.  An operand's block is [count, columns], or [1, columns] of a vector along
+// the columns, or [count, 1] of a tensor whose last dimension is 1.
+using RowFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands,
+                                             const RowBlock& rows)>;
+
+// As map_into() and map(), but with whole rows, of one matrix at a time.  An operand may also have
+// a last dimension of 1: one element per row.
+void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
+                   const RowFunction& function);
+Tensor map_rows(std::string_view name, const Placement& placement,
+                const std::vector<Tensor>& operands, const RowFunction& function);
+
+// For kernels along rows: calls visit(row, height) for blocks of whole rows.
+template <class Visit>
+void for_each_row_block(const tl::Context& tl, const LocalPart& part, Visit visit) {
+  const std::int64_t most = block_elements(tl) / std::max<std::int64_t>(part.columns, 1);
+  for_each_block(part.rows, std::max<std::int64_t>(most, 1), visit);
+}
+
+// Sums x over all dimensions but the last, in f32 with one rounding: the gradient of a vector that
+// was broadcast to each row.
+Tensor sum_of_rows(const Tensor& x);
+
+}  // namespace kernbench::ops

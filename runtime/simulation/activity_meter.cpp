@@ -1,0 +1,30 @@
+#include "runtime/simulation/activity_meter.h"
+
+namespace kernbench::runtime {
+
+DeviceActivity ActivityMeter::of(int device) const {
+  const Device& state = devices_[static_cast<std::size_t>(device)];
+  const Time passed = engine_.now() - state.since;
+  DeviceActivity activity = state.before;
+  if (state.kernels > 0) activity.computing += passed;
+  if (state.collectives > 0) activity.communicating += passed;
+  if (state.kernels > 0 && state.collectives > 0) activity.overlapped += passed;
+  return activity;
+}
+
+ActivityMeter::Device& ActivityMeter::counted(int device) {
+  Device& state = devices_[static_cast<std::size_t>(device)];
+  state.before = of(device);
+  state.since = engine_.now();
+  return state;
+}
+
+void ActivityMeter::abandon() {
+  for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
+    Device& state = counted(device);
+    state.kernels = 0;
+    state.collectives = 0;
+  }
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,67 @@
+// Measures what each device does over time, from which a step's share of communication is
+// computed.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/simulation/device_activity.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/core/engine.h"
+
+namespace kernbench::runtime {
+
+// Adds up times as kernels and collectives begin and end.  Each device needs a fixed number of
+// sums, however long a run is.
+//
+// A kernel counts from its start on its PE to its end.  A collective counts from when its rank has
+// called it, and the rank's earlier calls in the group are done, until the rank goes on: this
+// includes its launches and the wait for ranks that come later.
+class ActivityMeter {
+ public:
+  ActivityMeter(const sim::Engine& engine, int device_count)
+      : engine_(engine), devices_(static_cast<std::size_t>(device_count)) {}
+
+  void kernel_began(int device) { ++counted(device).kernels; }
+  void kernel_ended(int device) { --counted(device).kernels; }
+  void collective_began(int device) { ++counted(device).collectives; }
+  void collective_ended(int device) { --counted(device).collectives; }
+
+  // The device's activity since the simulation began.
+  DeviceActivity of(int device) const;
+
+  // Ends all counts, since the kernels and collectives under way have been dropped.
+  void abandon();
+
+ private:
+  struct Device {
+    DeviceActivity before;  // up to `since`
+    Time since{0};
+    int kernels = 0;  // number under way
+    int collectives = 0;
+  };
+
+  // Returns the device's sums, brought up to now.
+  Device& counted(int device);
+
+  const sim::Engine& engine_;
+  std::vector<Device> devices_;
+};
+
+// Counts a collective of a device's rank as under way for as long as this object lives.
+class CollectiveUnderWay {
+ public:
+  CollectiveUnderWay(ActivityMeter& meter, int device) : meter_(meter), device_(device) {
+    meter_.collective_began(device_);
+  }
+  ~CollectiveUnderWay() { meter_.collective_ended(device_); }
+  CollectiveUnderWay(const CollectiveUnderWay&) = delete;
+  CollectiveUnderWay& operator=(const CollectiveUnderWay&) = delete;
+
+ private:
+  ActivityMeter& meter_;
+  const int device_;
+};
+
+}  // namespace kernbench::runtime

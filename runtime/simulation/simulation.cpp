@@ -1,0 +1,185 @@
+#include "runtime/simulation/simulation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/simulation/deadlock_report.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::runtime {
+
+void Completion::signal() {
+  done_ = true;
+  if (waiter_ != nullptr) simulation_.fibers_.wake(*waiter_);
+  if (simulation_.driven_for_ == this) simulation_.stop_ = true;
+}
+
+void Event::wait(Simulation& simulation, DescribeWait describe) {
+  Completion happened(simulation);
+  waiting_.push_back(&happened);
+  try {
+    simulation.wait(happened, describe);
+  } catch (...) {
+    std::erase(waiting_, &happened);
+    throw;
+  }
+}
+
+void Event::notify_all() {
+  for (Completion* waiter : std::exchange(waiting_, {})) waiter->signal();
+}
+
+Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options,
+                       int replay_threads, const RunLimits& limits)
+    : log_(std::getenv("KERNBENCH_LOG")),
+      flight_recorder_(std::getenv("KERNBENCH_FLIGHT_RECORDER")),
+      machine_(topology, options),
+      activity_(machine_.engine(), topology.system.sip_count),
+      fibers_(machine_.engine()),
+      executor_(machine_.memory(), replay_threads),
+      command_budget_(limits.commands),
+      watchdog_(fibers_, limits) {
+  watchdog_.start();  // from now on the process's watch handles signals
+}
+
+Simulation::~Simulation() {
+  abandon();
+}
+
+// Code on another thread is no rank, even if a rank has started the thread, and must not change
+// the simulation while it runs.
+void Simulation::check_thread() const {
+  const pthread_t driver = driver_.load(std::memory_order_relaxed);
+  if (driver == pthread_t{} || pthread_equal(driver, pthread_self()) != 0) [[likely]]
+    return;
+  throw CollectiveError(
+      "KB-R016", fmt::format("called on a thread of its own while {} runs; ranks and kernels "
+                             "are no threads, and what they start may compute, but not call "
+                             "torch: call it in the rank itself",
+                             name_of_caller()));
+}
+
+FiberLocal& Simulation::local() {
+  check_thread();
+  Fiber* fiber = fibers_.current();
+  return fiber == nullptr ? main_local_ : *static_cast<FiberLocal*>(fiber->local());
+}
+
+std::string Simulation::name_of_caller() const {
+  const Fiber* fiber = fibers_.current();
+  return fiber == nullptr ? "main" : fiber->name();
+}
+
+void Simulation::wait(Completion& completion, DescribeWait describe) {
+  check_thread();
+  Fiber* fiber = fibers_.current();
+  if (fiber == nullptr) {
+    drive(completion);
+    return;
+  }
+  if (!completion.done_) {
+    log(LogTopic::fiber, [&] { return fmt::format("waits for {}", describe()); });
+  }
+  completion.waiter_ = fiber;
+  try {
+    while (!completion.done_) fibers_.park(describe);
+  } catch (...) {
+    completion.waiter_ = nullptr;
+    throw;
+  }
+  completion.waiter_ = nullptr;
+}
+
+bool Simulation::yield() {
+  if (machine_.engine().is_idle() || local().kind == FiberLocal::Kind::kernel) return false;
+  pollers_.wait();
+  return true;
+}
+
+void Simulation::drive(Completion& completion) {
+  KB_CHECK(driven_for_ == nullptr, "the engine is driven already");
+  driven_for_ = &completion;
+  driver_ = pthread_self();
+  stop_ = completion.done_;
+  try {
+    if (interrupted_ == ExitCode::ok) machine_.engine().run(stop_);
+  } catch (...) {  // an event failed; the code that drives the engine throws it
+    fail(std::current_exception());
+  }
+  driven_for_ = nullptr;
+  driver_ = pthread_t{};
+  if (const ExitCode reason = interrupted_; reason != ExitCode::ok) {
+    fail(std::make_exception_ptr(Error(
+        "KB-S001", reason, fmt::format("interrupted at simulated time t={}", to_string(now())))));
+  }
+  if (failure_ == nullptr && completion.done_) return;
+  if (failure_ == nullptr) fail(std::make_exception_ptr(deadlock_error(*this)));
+  throw_failure();
+}
+
+void Simulation::throw_failure() {
+  abandon();
+  std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Simulation::fail(std::exception_ptr failure) {
+  if (failure_ == nullptr) failure_ = std::move(failure);
+  stop_ = true;
+}
+
+void Simulation::interrupt(ExitCode reason) {
+  interrupted_ = reason;
+  stop_ = true;
+}
+
+std::vector<float> Simulation::read(const sim::Value& value) {
+  check_thread();
+  std::vector<float> elements(static_cast<std::size_t>(value.element_count()));
+  fibers_.call_on_main([&] { executor_.read(value, elements); });
+  return elements;
+}
+
+void Simulation::begin(std::uint64_t operation) {
+  // Each rank reports a collective; only the first report clears the results.
+  if (operation <= last_begun_) return;
+  last_begun_ = operation;
+  last_results_.clear();
+}
+
+void Simulation::add_result(const KernelResult& result) {
+  if (results_.size() == 2 * kLeastResults) {
+    results_.erase(results_.begin(), results_.begin() + kLeastResults);
+  }
+  results_.push_back(result);
+  if (result.operation == last_begun_) last_results_.push_back(result);
+}
+
+void Simulation::release(const void* work) {
+  std::erase_if(work_under_way_, [&](const auto& kept) { return kept.get() == work; });
+}
+
+void Simulation::abandon() {
+  fibers_.cancel_all();
+  activity_.abandon();
+  machine_.abandon_work_under_way();
+  pollers_.forget_event();
+  work_under_way_.clear();
+}
+
+void Simulation::note_algorithm(const AlgorithmUse& call) {
+  const auto known = std::ranges::find_if(algorithms_used_, [&](const AlgorithmUse& use) {
+    return use.collective == call.collective && use.algorithm == call.algorithm &&
+           use.is_configured == call.is_configured;
+  });
+  if (known != algorithms_used_.end()) {
+    ++known->calls;
+  } else {
+    algorithms_used_.push_back({call.collective, call.algorithm, call.is_configured, 1});
+  }
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,180 @@
+// One simulated system and the fibers that run on it: the foundation of all other code in
+// runtime/.
+//
+// The engine's event queue is the only scheduler.  Code on a fiber waits by parking; code on the
+// main stack waits by running the engine until the awaited event has happened (ADR-0027).
+
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/fiber/fiber_local.h"
+#include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/guards/command_budget.h"
+#include "runtime/guards/flight_recorder.h"
+#include "runtime/guards/log.h"
+#include "runtime/guards/process_guard.h"
+#include "runtime/guards/run_limits.h"
+#include "runtime/guards/watchdog.h"
+#include "runtime/simulation/activity_meter.h"
+#include "runtime/simulation/algorithm_use.h"
+#include "runtime/simulation/attachments.h"
+#include "runtime/simulation/kernel_result.h"
+#include "runtime/simulation/pollers.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/components/machine.h"
+#include "sim_engine/values/data_executor.h"
+
+namespace kernbench::runtime {
+
+class Simulation;
+
+// An event that happens once; one fiber, or the main stack, may wait for it.
+class Completion {
+ public:
+  explicit Completion(Simulation& simulation) : simulation_(simulation) {}
+  Completion(const Completion&) = delete;
+  Completion& operator=(const Completion&) = delete;
+
+  bool is_done() const { return done_; }
+  void signal();
+
+ private:
+  friend class Simulation;
+
+  Simulation& simulation_;
+  bool done_ = false;
+  Fiber* waiter_ = nullptr;
+};
+
+// Something that may happen again and again, and that any number of fibers may wait for.
+class Event {
+ public:
+  bool is_awaited() const { return !waiting_.empty(); }
+  // Blocks the current fiber, or drives the engine, until the next notify_all().  Throws what
+  // Simulation::wait() does.
+  void wait(Simulation& simulation, DescribeWait describe);
+  // Wakes all that wait now, in the order in which they came.
+  void notify_all();
+
+ private:
+  std::vector<Completion*> waiting_;
+};
+
+class Simulation {
+ public:
+  // `replay_threads` is the value in RuntimeOptions.
+  Simulation(const Topology& topology, const sim::MachineOptions& options, int replay_threads = 0,
+             const RunLimits& limits = {});
+  ~Simulation();
+
+  sim::Machine& machine() { return machine_; }
+  const sim::Machine& machine() const { return machine_; }
+  FiberScheduler& fibers() { return fibers_; }
+  Time now() const { return machine_.engine().now(); }
+
+  // Returns the state of the code that is running: a rank, a kernel, or the main stack.
+  // Throws CollectiveError KB-R016 on another thread than the one that simulates, if one does.
+  FiberLocal& local();
+
+  // Returns at once if the completion is done already, else waits.  `describe` is for the deadlock
+  // report.
+  // Throws Cancelled on a fiber whose run is over; on the main stack, DeadlockError KB-D001 or the
+  // failure that fail() was given.
+  void wait(Completion& completion, DescribeWait describe);
+
+  // Runs what is due next and lets time advance to it, as a rank that polls does (Pollers).
+  // Returns false if no event is left, or in a kernel, where polling is not allowed.
+  bool yield();
+
+  // Ends the run with a failure: whoever drives the engine stops, unwinds all fibers and throws
+  // it.  Only the first failure counts.
+  void fail(std::exception_ptr failure);
+  bool has_failed() const { return failure_ != nullptr; }
+
+  // Acts as fail() with Error KB-S001 and this exit code, now or when the engine is driven next.
+  // No other method may be called from another thread.
+  void interrupt(ExitCode reason);
+
+  tl::CommandBudget& command_budget() { return command_budget_; }
+  Watchdog& watchdog() { return watchdog_; }
+  FlightRecorder& flight_recorder() { return flight_recorder_; }
+  ActivityMeter& activity() { return activity_; }
+  const ActivityMeter& activity() const { return activity_; }
+
+  // Writes what text() returns, if KERNBENCH_LOG selects this topic.
+  template <class Text>
+  void log(LogTopic topic, const Text& text) {
+    if (log_.is_on(topic)) [[unlikely]]
+      Log::print(topic, now(), name_of_caller(), text());
+  }
+
+  sim::HbmAllocator& allocator(int sip) { return machine_.hbm(sip); }
+
+  // Evaluates a value's elements; a fiber switches to the main stack for this.
+  std::vector<float> read(const sim::Value& value);
+
+  // A launch or collective takes its number from next_operation() and reports it to begin() when
+  // it begins (a collective: on each rank).
+  std::uint64_t next_operation() { return ++last_operation_; }
+  void begin(std::uint64_t operation);
+
+  // Results of kernels, in the order of their ends.  At least the last kLeastResults are kept, and
+  // at most twice as many; last_results() has all of the operation that began last.
+  static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
+  void add_result(const KernelResult& result);
+  // The algorithms that collectives have used so far, in the order of their first calls.
+  const std::vector<AlgorithmUse>& algorithms_used() const { return algorithms_used_; }
+  void note_algorithm(const AlgorithmUse& call);
+  const std::vector<KernelResult>& results() const { return results_; }
+  const std::vector<KernelResult>& last_results() const { return last_results_; }
+
+  Attachments& attachments() { return attachments_; }
+
+  // Keeps an object alive until the work that it belongs to is over or abandoned.
+  void keep(std::shared_ptr<void> work) { work_under_way_.push_back(std::move(work)); }
+  void release(const void* work);
+
+  // Ends a run that has failed: unwinds every fiber and drops all operations under way.
+  void abandon();
+
+ private:
+  friend class Completion;
+
+  std::string name_of_caller() const;
+  void check_thread() const;
+  void drive(Completion& completion);
+  [[noreturn]] void throw_failure();
+
+  const Log log_;
+  FlightRecorder flight_recorder_;
+  sim::Machine machine_;
+  ActivityMeter activity_;
+  FiberScheduler fibers_;
+  const ProcessGuard process_guard_{fibers_, flight_recorder_};
+  sim::DataExecutor executor_;
+  tl::CommandBudget command_budget_;
+  FiberLocal main_local_;
+  Pollers pollers_{*this};
+  Attachments attachments_;
+  const Completion* driven_for_ = nullptr;  // what the main stack waits for
+  std::atomic<bool> stop_ = false;
+  std::atomic<pthread_t> driver_{};  // the thread that drives the engine; 0: none does
+  std::atomic<ExitCode> interrupted_ = ExitCode::ok;  // the reason; ok: it is not interrupted
+  std::exception_ptr failure_;
+  std::uint64_t last_operation_ = 0;  // the highest number given out
+  std::uint64_t last_begun_ = 0;      // the highest number that began
+  std::vector<AlgorithmUse> algorithms_used_;
+  std::vector<KernelResult> results_;
+  std::vector<KernelResult> last_results_;
+  std::vector<std::shared_ptr<void>> work_under_way_;
+  Watchdog watchdog_;  // last: the process's watch looks at fibers_
+};
+
+}  // namespace kernbench::runtime

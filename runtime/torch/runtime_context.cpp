@@ -1,0 +1,256 @@
+#include "runtime/torch/runtime_context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "runtime/launch/kernel_launch.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/base/unfinished_files.h"
+
+namespace kernbench {
+
+void AhbmNamespace::set_device(int device) {
+  if (device < 0 || device >= device_count()) {
+    throw CollectiveError("KB-R003",
+                          fmt::format("invalid device ordinal {}: there are devices 0 to "
+                                      "{}",
+                                      device, device_count() - 1));
+  }
+  simulation_.local().device = device;
+}
+
+int AhbmNamespace::current_device() const {
+  return simulation_.local().device;
+}
+
+int AhbmNamespace::device_count() const {
+  return simulation_.machine().topology().system.sip_count;
+}
+
+Time EngineView::now() const {
+  return simulation_->now();
+}
+
+runtime::DeviceActivity EngineView::activity(int device) const {
+  return simulation_->activity().of(device);
+}
+
+const std::vector<runtime::AlgorithmUse>& EngineView::algorithms_used() const {
+  return simulation_->algorithms_used();
+}
+
+sim::UnitUse EngineView::busiest_unit() const {
+  return simulation_->machine().busiest_unit();
+}
+
+const std::vector<runtime::KernelResult>& EngineView::results() const {
+  return simulation_->results();
+}
+
+const std::vector<runtime::KernelResult>& EngineView::last_results() const {
+  return simulation_->last_results();
+}
+
+const sim::OpLog& EngineView::op_log() const {
+  return simulation_->machine().op_log();
+}
+
+std::uint64_t EngineView::event_count() const {
+  return simulation_->machine().engine().event_count();
+}
+
+std::uint64_t EngineView::fingerprint() const {
+  return simulation_->machine().engine().fingerprint();
+}
+
+Time EngineView::critical_pe_exec() const {
+  Time longest{0};
+  for (const runtime::KernelResult& result : last_results()) {
+    longest = std::max(longest, result.end - result.start);
+  }
+  return longest;
+}
+
+Time EngineView::composite_window() const {
+  Time longest{0};
+  for (const runtime::KernelResult& result : last_results()) {
+    longest = std::max(longest, result.composite_window);
+  }
+  return longest;
+}
+
+Bytes EngineView::hbm_bytes_loaded() const {
+  Bytes bytes = 0;
+  for (const runtime::KernelResult& result : last_results()) bytes += result.loaded;
+  return bytes;
+}
+
+Bytes EngineView::hbm_bytes_stored() const {
+  Bytes bytes = 0;
+  for (const runtime::KernelResult& result : last_results()) bytes += result.stored;
+  return bytes;
+}
+
+namespace {
+
+RuntimeOptions checked(RuntimeOptions options) {
+  const auto check = [](std::string_view name, std::int64_t value) {
+    if (value >= 0) return;
+    throw CollectiveError(
+        "KB-R018", fmt::format("RuntimeOptions::{} is {}; it must not be negative", name, value));
+  };
+  check("replay_threads", options.replay_threads);
+  check("command_limit", options.command_limit);
+  check("kernel_time_limit", options.kernel_time_limit.count());
+  check("rank_notice_time", options.rank_notice_time.count());
+  check("rank_time_limit", options.rank_time_limit.value_or(std::chrono::milliseconds{0}).count());
+  return options;
+}
+
+}  // namespace
+
+RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
+    : options_(checked(std::move(options))),
+      simulation_(std::make_shared<runtime::Simulation>(
+          topology, sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit},
+          options_.replay_threads,
+          runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
+                             options_.rank_notice_time,
+                             options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {}
+
+namespace {
+
+// Ends the process: a destructor cannot throw, and the run cannot continue, since the caller's
+// stack is part of what would be destroyed.
+[[noreturn]] void die_of_destruction_inside(const runtime::Fiber& fiber) {
+  std::fflush(stdout);
+  fmt::print(stderr,
+             "kernbench: error: [KB-R017] {} destroys the context that it is part of\n"
+             "  destroy it where it was made, when the ranks have returned\n",
+             fiber.name());
+  end_process(static_cast<int>(ExitCode::collective_misuse));
+}
+
+}  // namespace
+
+// Tensors may outlive the context; fibers may not.
+RuntimeContext::~RuntimeContext() {
+  if (const runtime::Fiber* fiber = simulation_->fibers().current()) {
+    die_of_destruction_inside(*fiber);
+  }
+  multiprocessing.report_unfinished();
+  simulation_->abandon();
+  multiprocessing.context_ends();
+  simulation_->attachments().clear();  // they may refer to groups
+}
+
+const Topology& RuntimeContext::topology() const {
+  return simulation_->machine().topology();
+}
+
+Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) const {
+  TensorOptions named = options;
+  if (named.name.empty()) named.name = fmt::format("tensor{}", tensor_count_);
+  ++tensor_count_;
+  return Tensor(runtime::make_device_storage(simulation_, ahbm.current_device(), shape, named));
+}
+
+namespace {
+
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65'504;
+    case DType::bf16:
+      return 0x1.FEp127;
+    case DType::f32:
+      break;
+  }
+  return std::numeric_limits<float>::max();
+}
+
+// As torch.full does; infinities and NaN are values of each type.
+void check_fits(double value, DType dtype) {
+  if (!std::isfinite(value) || std::abs(value) <= largest_of(dtype)) return;
+  throw DeviceError("KB-M021",
+                    fmt::format("full: value cannot be converted to type {} without overflow: {}; "
+                                "the largest is {}, or give an infinity",
+                                torch_name_of(dtype), value, largest_of(dtype)));
+}
+
+}  // namespace
+
+Tensor RuntimeContext::full(const Shape& shape, double value, const TensorOptions& options) const {
+  Tensor tensor = make(shape, options);
+  check_fits(value, options.dtype);
+  runtime::fill(*tensor.storage(), static_cast<float>(value));
+  return tensor;
+}
+
+Tensor RuntimeContext::zeros(const Shape& shape, const TensorOptions& options) const {
+  return full(shape, 0, options);
+}
+
+Tensor RuntimeContext::ones(const Shape& shape, const TensorOptions& options) const {
+  return full(shape, 1, options);
+}
+
+Tensor RuntimeContext::empty(const Shape& shape, const TensorOptions& options) const {
+  return make(shape, options);
+}
+
+Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shape) {
+  if (static_cast<std::int64_t>(elements.size()) != shape.numel()) {
+    throw DeviceError("KB-M015", fmt::format("shape {} is invalid for input of size {}",
+                                             to_string(shape), elements.size()));
+  }
+  return Tensor(runtime::make_host_storage(shape, {elements.begin(), elements.end()}));
+}
+
+Tensor RuntimeContext::from_blob(const float* elements, const Shape& shape) {
+  return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
+}
+
+void RuntimeContext::check_on_device(const Tensor& tensor, std::string_view user) const {
+  runtime::check_on_device(tensor, user);
+  if (tensor.storage()->simulation != simulation_) {
+    throw DeviceError(
+        "KB-M013", fmt::format("{}: tensor '{}' belongs to another context", user, tensor.name()));
+  }
+}
+
+runtime::Attachments& RuntimeContext::attachments() {
+  return simulation_->attachments();
+}
+
+tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocation& pe) {
+  const Tensor::Storage& storage = *tensor.storage();
+  for (const sim::DeviceBuffer& buffer : storage.buffers()) {
+    if (buffer.home == pe) return {buffer, storage.name, *storage.memory};
+  }
+  return {};
+}
+
+tl::Pointer runtime::kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
+                                     const LaunchedTensors& launched) {
+  for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {
+    if (buffer.home == pe) return {buffer, tensor.storage()->name};
+  }
+  return {tensor.storage()->name, launched};
+}
+
+void RuntimeContext::launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
+                                       std::vector<Tensor> uses,
+                                       std::function<void(tl::Context&)> body) {
+  for (const Tensor& tensor : uses)
+    check_on_device(tensor, fmt::format("launch of '{}'", name.name));
+  runtime::run_on_holders(name, first, std::move(uses), std::move(body));
+}
+
+}  // namespace kernbench

@@ -1,0 +1,242 @@
+// The object that users call `torch`.
+
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/distributed/distributed.h"
+#include "runtime/distributed/objects.h"
+#include "runtime/guards/run_limits.h"
+#include "runtime/launch/launch_name.h"
+#include "runtime/launch/launched_tensors.h"
+#include "runtime/multiprocessing/spawn.h"
+#include "runtime/simulation/algorithm_use.h"
+#include "runtime/simulation/device_activity.h"
+#include "runtime/simulation/kernel_result.h"
+#include "runtime/tensor/tensor.h"
+#include "runtime/tl/tl.h"
+#include "runtime/torch/device_namespaces.h"
+#include "sim_engine/base/duration.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/components/unit_use.h"
+#include "sim_engine/topology/topology.h"
+#include "sim_engine/trace/op_log.h"
+
+namespace kernbench {
+
+namespace distributed {
+class BackendConfig;
+}
+namespace runtime {
+class Attachments;
+class Simulation;
+}  // namespace runtime
+
+struct RuntimeOptions {
+  // ccl.yaml, as ccl::Config; null: the built-in defaults.
+  std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;
+  bool data = true;    // compute values too; without it runs are faster and give only times
+  bool trace = false;  // record spans for Perfetto
+  // The number of operations that the op log keeps, the latest ones (40 bytes each), so that long
+  // runs do not fill the host's memory; 0: all.
+  std::size_t op_log_limit = std::size_t{1} << 20;
+  // The number of threads on which a host read may compute, including the caller's; 0: one per
+  // core.  The values do not depend on it.
+  int replay_threads = 0;
+  // The number of commands after which kernels count as endless (DeadlockError KB-D002): each may
+  // issue 50,000, and those that run at the same time this many more together; 0: any number.
+  std::int64_t command_limit = runtime::RunLimits{}.commands;
+  // The host time for which a kernel may run without waiting for anything; then the process ends
+  // with KB-D003 and exit code 20.  0: for ever.
+  std::chrono::milliseconds kernel_time_limit = runtime::RunLimits{}.kernel_time;
+  // The host time for which a rank may run without waiting for anything or returning.  Then
+  // standard error names the rank and its last call (KB-D004), and again each time that it has run
+  // for twice as long.  0: never.
+  std::chrono::milliseconds rank_notice_time = runtime::RunLimits{}.rank_notice;
+  // The host time after which such a rank ends the process with KB-D004 and exit code 20.  0: for
+  // ever.  The default is for ever too, since a rank is the host's program and may compute for as
+  // long as it likes; in a testing::World, which nobody watches, it is 60 s.
+  std::optional<std::chrono::milliseconds> rank_time_limit = std::nullopt;
+};
+
+// The results of a run: torch.engine().
+class EngineView {
+ public:
+  explicit EngineView(const runtime::Simulation& simulation) : simulation_(&simulation) {}
+
+  double now_ns() const { return to_ns(now()); }
+  Time now() const;
+
+  // Execution time of the slowest PE in the launch or collective that began last: from the kernel's
+  // start on that PE to its end there.  0 if it ran on none.
+  double critical_pe_exec_ns() const { return to_ns(critical_pe_exec()); }
+  Time critical_pe_exec() const;
+
+  // The longest time on a PE, in the same launch or collective, from the start of its first
+  // tl.composite to the end of its last; 0 if there was none.
+  double composite_window_ns() const { return to_ns(composite_window()); }
+  Time composite_window() const;
+
+  // The bytes that tl.load, tl.store and tl.composite have moved from and to HBM in the same launch
+  // or collective, summed over PEs.
+  Bytes hbm_bytes_loaded() const;
+  Bytes hbm_bytes_stored() const;
+
+  // Since the beginning: how long kernels ran on a device, how long collectives of its rank, and
+  // how long both.  Subtract two of them to measure an interval.
+  runtime::DeviceActivity activity(int device) const;
+
+  // The algorithms that collectives have used, in the order of their first calls; empty on a
+  // backend without a device.
+  const std::vector<runtime::AlgorithmUse>& algorithms_used() const;
+
+  // The unit that has served kernels for longest: the bottleneck.  Its share() relates to the time
+  // in which kernels ran (sim::Machine::busiest_unit()).
+  sim::UnitUse busiest_unit() const;
+
+  // One entry per kernel and PE, in the order of their ends.  At least the last 65,536 are kept,
+  // and at most twice as many, so that long runs do not fill the host's memory.
+  const std::vector<runtime::KernelResult>& results() const;
+  // The results of the launch or collective that began last.
+  const std::vector<runtime::KernelResult>& last_results() const;
+  // The operations that have finished on the device, in that order; only the last
+  // RuntimeOptions::op_log_limit are kept.
+  const sim::OpLog& op_log() const;
+  std::uint64_t event_count() const;
+
+  // The fingerprint of the run; it is the same for equal runs, in every build.
+  std::uint64_t fingerprint() const;
+
+ private:
+  const runtime::Simulation* simulation_;
+};
+
+// One simulated system and the host program's view of it.  A context must not be shared between
+// threads; contexts in different threads are independent.
+class RuntimeContext {
+ public:
+  // Throws ConfigError if the topology cannot be built, CollectiveError KB-R018 if an option is
+  // negative.
+  explicit RuntimeContext(const Topology& topology, RuntimeOptions options = {});
+  ~RuntimeContext();
+  RuntimeContext(const RuntimeContext&) = delete;
+  RuntimeContext& operator=(const RuntimeContext&) = delete;
+
+  const Topology& topology() const;
+  const RuntimeOptions& options() const { return options_; }
+  EngineView engine() const { return EngineView(*simulation_); }
+
+  // Make tensors on the caller's device (torch.ahbm.set_device).  Initializing them takes no
+  // simulated time.  Throw DeviceError KB-M010 if a tensor does not fit, KB-M021 if the value is
+  // finite and too large for the type.
+  Tensor zeros(const Shape& shape, const TensorOptions& options = {}) const;
+  Tensor ones(const Shape& shape, const TensorOptions& options = {}) const;
+  Tensor full(const Shape& shape, double value, const TensorOptions& options = {}) const;
+  // Elements read as NaN until they are written.
+  Tensor empty(const Shape& shape, const TensorOptions& options = {}) const;
+
+  // Make host tensors, to copy_ from.  The elements are copied, row by row.
+  // Throw DeviceError KB-M015 if the number of elements is not the shape's.
+  static Tensor from_blob(const float* elements, const Shape& shape);
+  static Tensor tensor(std::span<const float> elements, const Shape& shape);
+  static Tensor tensor(std::initializer_list<float> elements, const Shape& shape) {
+    return tensor(std::span(elements.begin(), elements.size()), shape);
+  }
+  // Accepts any matrix expression of Eigen.
+  template <class Matrix>
+  static Tensor from_eigen(const Matrix& matrix);
+
+  // Runs kernel(tl, arguments...) on every PE that holds a part of the first tensor, and waits
+  // until all have finished.  An argument that is a Tensor, or derived from it (a layer's
+  // parameter), arrives as tl::Pointer to that PE's shard; any other argument arrives unchanged.
+  // Throws what a kernel throws: an Error unchanged, else DeviceError KB-K001.  Throws
+  // CollectiveError KB-G003 if an operation that was issued and not waited for will write one of
+  // the tensors, or reads one that the kernel stores into.
+  template <class Kernel, class... Arguments>
+  void launch(const runtime::LaunchName& name, const Kernel& kernel, const Arguments&... arguments);
+
+  // Throws DeviceError unless the tensor lies on a device of this context: KB-M001 undefined,
+  // KB-M019 on the host, KB-M013 of another context.  `user` is what wants to use it.
+  void check_on_device(const Tensor& tensor, std::string_view user) const;
+
+  // Returns a pointer to a PE's shard of a tensor, for kernels that do not have it as an argument;
+  // null if the PE holds none.  Loads and stores through it are refused as a launch would be
+  // (KB-G003).
+  static tl::Pointer pointer_to(const Tensor& tensor, const sim::PeLocation& pe);
+
+  // For code built on the runtime: backends and their tests.
+  runtime::Simulation& simulation() { return *simulation_; }
+  const runtime::Simulation& simulation() const { return *simulation_; }
+  const std::shared_ptr<runtime::Simulation>& shared_simulation() const { return simulation_; }
+  runtime::Attachments& attachments();
+
+ private:
+  Tensor make(const Shape& shape, const TensorOptions& options) const;
+  void launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
+                         std::vector<Tensor> uses, std::function<void(tl::Context&)> body);
+
+  const RuntimeOptions options_;
+  const std::shared_ptr<runtime::Simulation> simulation_;
+  mutable std::uint64_t tensor_count_ = 0;  // for names
+
+ public:
+  AhbmNamespace ahbm{*simulation_};
+  AcceleratorNamespace accelerator{ahbm};
+  distributed::DistributedContext distributed{*this};
+  multiprocessing::Multiprocessing multiprocessing{*this};
+};
+
+template <class Matrix>
+Tensor RuntimeContext::from_eigen(const Matrix& matrix) {
+  std::vector<float> elements;
+  for (std::int64_t row = 0; row < matrix.rows(); ++row) {
+    for (std::int64_t column = 0; column < matrix.cols(); ++column) {
+      elements.push_back(static_cast<float>(matrix(row, column)));
+    }
+  }
+  return tensor(elements, {matrix.rows(), matrix.cols()});
+}
+
+namespace runtime {
+
+// Converts an argument of launch() to what the kernel receives.
+tl::Pointer kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
+                            const LaunchedTensors& launched);
+template <class Value>
+requires(!std::derived_from<Value, Tensor>) const Value& kernel_argument(const Value& value,
+                                                                         const sim::PeLocation&,
+                                                                         const LaunchedTensors&) {
+  return value;
+}
+
+inline void collect_tensor(std::vector<Tensor>& tensors, const Tensor& tensor) {
+  tensors.push_back(tensor);
+}
+template <class Value>
+requires(!std::derived_from<Value, Tensor>) void collect_tensor(std::vector<Tensor>&,
+                                                                const Value&) {}
+
+}  // namespace runtime
+
+template <class Kernel, class... Arguments>
+void RuntimeContext::launch(const runtime::LaunchName& name, const Kernel& kernel,
+                            const Arguments&... arguments) {
+  runtime::LaunchedTensors launched;
+  (runtime::collect_tensor(launched.tensors, arguments), ...);
+  static_assert((std::derived_from<Arguments, Tensor> || ...), "launch() needs a tensor");
+  launch_on_holders(name, launched.tensors.front(), launched.tensors, [&](tl::Context& tl) {
+    kernel(tl, runtime::kernel_argument(arguments, tl.location(), launched)...);
+  });
+}
+
+}  // namespace kernbench

@@ -1,0 +1,54 @@
+#include "sim_engine/topology/grid.h"
+
+#include "sim_engine/base/check.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+// One dimension of Grid::first_step: true to step towards greater coordinates.
+bool forwards(int from, int to, int size, bool wraps) {
+  if (!wraps || size == 2) return to > from;  // size 2: the wrap-around link is the direct link
+  const int ahead = (to - from + size) % size;
+  return ahead <= size - ahead;
+}
+
+// One dimension of Grid::neighbour, or -1.
+int stepped(int coordinate, int step, int size, bool wraps) {
+  const int next = coordinate + step;
+  if (next >= 0 && next < size) return next;
+  return wraps && size > 1 ? (next + size) % size : -1;
+}
+
+}  // namespace
+
+int Grid::neighbour(int index, Compass direction) const {
+  const int x = x_of(index);
+  const int y = y_of(index);
+  const int step = direction == Compass::east || direction == Compass::south ? 1 : -1;
+  if (direction == Compass::east || direction == Compass::west) {
+    const int next = stepped(x, step, w, wraps);
+    return next < 0 ? -1 : index_of(next, y);
+  }
+  const int next = stepped(y, step, h, wraps);
+  return next < 0 ? -1 : index_of(x, next);
+}
+
+Compass Grid::first_step(int from, int to) const {
+  KB_CHECK(from != to, "no step leads from {} to itself", from);
+  if (x_of(from) != x_of(to)) {
+    return forwards(x_of(from), x_of(to), w, wraps) ? Compass::east : Compass::west;
+  }
+  return forwards(y_of(from), y_of(to), h, wraps) ? Compass::south : Compass::north;
+}
+
+Grid cube_grid(const Topology& topology) {
+  return {topology.sip.cubes_w, topology.sip.cubes_h, false};
+}
+
+Grid sip_grid(const Topology& topology) {
+  return {topology.system.w, topology.system.h,
+          topology.system.topology != SipTopology::mesh_2d_no_wrap};
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,23 @@
+#include "sim_engine/topology/port.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "sim_engine/base/enum_names.h"
+
+namespace kernbench::sim {
+
+std::string_view name_of(Direction direction) {
+  constexpr std::array<std::string_view, kDirectionCount> kNames = {
+      "east",        "west",        "north",        "south",
+      "global_east", "global_west", "global_north", "global_south"};
+  return name_in(kNames, direction);
+}
+
+std::string to_string(Port port) {
+  if (port.index == 0) return std::string(name_of(port.direction));
+  return fmt::format("{}[{}]", name_of(port.direction), port.index);
+}
+
+}  // namespace kernbench::sim

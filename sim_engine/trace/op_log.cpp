@@ -1,0 +1,50 @@
+#include "sim_engine/trace/op_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kernbench::sim {
+
+std::string_view name_of(OpKind kind) {
+  constexpr std::array<std::string_view, kOpKindCount> kNames = {
+      "load", "store", "math", "send", "recv", "copy_in", "gemm", "composite"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::uint64_t digest(const OpRecord& record) {
+  const std::uint64_t identity = static_cast<std::uint64_t>(record.kind) |
+                                 static_cast<std::uint64_t>(record.dtype) << 8 |
+                                 std::uint64_t{record.unit} << 32;
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::uint64_t field :
+       {identity, static_cast<std::uint64_t>(record.start.count()),
+        static_cast<std::uint64_t>(record.end.count()), static_cast<std::uint64_t>(record.bytes),
+        static_cast<std::uint64_t>(record.element_count)}) {
+    hash = (hash ^ field) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;  // else the upper bits of a field never reach the lower ones
+  }
+  return hash;
+}
+
+void OpLog::append(const OpRecord& record) {
+  if (size_ % kChunk == 0) add_chunk();
+  chunks_.back().push_back(record);
+  ++size_;
+  ++counts_[static_cast<std::size_t>(record.kind)];
+}
+
+const OpRecord& OpLog::operator[](std::size_t index) const {
+  return chunks_[(index - first_) / kChunk][index % kChunk];
+}
+
+void OpLog::add_chunk() {
+  if (limit_ == 0 || chunks_.size() * kChunk < limit_ + kChunk) {
+    chunks_.emplace_back().reserve(kChunk);
+    return;
+  }
+  std::rotate(chunks_.begin(), chunks_.begin() + 1, chunks_.end());
+  chunks_.back().clear();
+  first_ += kChunk;
+}
+
+}  // namespace kernbench::sim

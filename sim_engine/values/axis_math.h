@@ -1,0 +1,35 @@
+// Operations along an axis on blocks of f32, in the order of additions that AxisOp documents.
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim_engine/values/math_op.h"
+
+namespace kernbench::sim {
+
+// Computes AxisOps, and reuses its working memory from call to call.
+class AxisMath {
+ public:
+  // sum, maximum or minimum of [length][inner] elements over the first dimension: `inner` results.
+  // REQUIRES: length > 0; `out` does not overlap `in`
+  void reduce(AxisOp op, const float* in, std::int64_t length, std::int64_t inner, float* out);
+
+  // softmax of [length][inner] elements along the first dimension.
+  // REQUIRES: length > 0; `out` does not overlap `in`
+  void softmax(const float* in, std::int64_t length, std::int64_t inner, float* out);
+
+ private:
+  std::vector<float> partial_;   // results: [16][inner]
+  std::vector<float> extremes_;  // of softmax: [inner]
+  std::vector<float> shifted_;   // of softmax: [length][inner]
+};
+
+// Writes [rows][columns] elements of `element_size` bytes as [columns][rows].
+// REQUIRES: element_size is 2 or 4; `out` does not overlap `in`
+void transpose(const std::byte* in, std::int64_t rows, std::int64_t columns,
+               std::int64_t element_size, std::byte* out);
+
+}  // namespace kernbench::sim

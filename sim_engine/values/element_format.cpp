@@ -1,0 +1,187 @@
+#include "sim_engine/values/element_format.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+namespace kernbench::sim {
+
+namespace {
+
+constexpr std::uint32_t kF32Infinity = 0x7f80'0000;
+constexpr std::uint32_t kF32Magnitude = 0x7fff'ffff;
+
+template <class Bits>
+Bits load(const std::byte* source, std::size_t index) {
+  Bits bits;
+  std::memcpy(&bits, source + index * sizeof(Bits), sizeof(Bits));
+  return bits;
+}
+
+template <class Bits>
+void store(std::byte* target, std::size_t index, Bits bits) {
+  std::memcpy(target + index * sizeof(Bits), &bits, sizeof(Bits));
+}
+
+// The vector forms convert the first multiple of 8 elements and return how many these are.
+#ifdef __F16C__
+std::size_t encode_f16_vectors(std::span<const float> source, std::byte* target) {
+  std::size_t i = 0;
+  for (; i + 8 <= source.size(); i += 8) {
+    const __m128i bits =
+        _mm256_cvtps_ph(_mm256_loadu_ps(source.data() + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(target + 2 * i), bits);
+  }
+  return i;
+}
+
+std::size_t decode_f16_vectors(const std::byte* source, std::span<float> target) {
+  std::size_t i = 0;
+  for (; i + 8 <= target.size(); i += 8) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + 2 * i));
+    _mm256_storeu_ps(target.data() + i, _mm256_cvtph_ps(bits));
+  }
+  return i;
+}
+#else
+std::size_t encode_f16_vectors(std::span<const float>, std::byte*) {
+  return 0;
+}
+
+std::size_t decode_f16_vectors(const std::byte*, std::span<float>) {
+  return 0;
+}
+#endif
+
+void encode_f16(std::span<const float> source, std::byte* target) {
+  for (std::size_t i = encode_f16_vectors(source, target); i < source.size(); ++i) {
+    store(target, i, f16_bits_of(source[i]));
+  }
+}
+
+void decode_f16(const std::byte* source, std::span<float> target) {
+  for (std::size_t i = decode_f16_vectors(source, target); i < target.size(); ++i) {
+    target[i] = value_of_f16(load<std::uint16_t>(source, i));
+  }
+}
+
+// It has no branch, so that a loop over it is vectorised.
+std::uint16_t bf16_bits(std::uint32_t bits) {
+  const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const std::uint32_t quiet_nan = (bits >> 16) | 0x40;
+  const bool is_nan = (bits & kF32Magnitude) > kF32Infinity;
+  return static_cast<std::uint16_t>(is_nan ? quiet_nan : rounded);
+}
+
+// `source` may not alias `target`, which bytes otherwise may: hence the __restrict.
+void encode_bf16(std::span<const float> source, std::byte* __restrict target) {
+  const float* __restrict const from = source.data();
+  const std::size_t count = source.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    store(target, i, bf16_bits(std::bit_cast<std::uint32_t>(from[i])));
+  }
+}
+
+void decode_bf16(const std::byte* __restrict source, std::span<float> target) {
+  float* __restrict const to = target.data();
+  const std::size_t count = target.size();
+  for (std::size_t i = 0; i < count; ++i) to[i] = value_of_bf16(load<std::uint16_t>(source, i));
+}
+
+// To f32 by rounding to odd: towards zero, but with the last bit set if anything was cut off.  With
+// two bits more than a type has, that is rounded to it as the exact value would be.
+float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto exact = static_cast<double>(nearest);
+  if (exact == value || std::isnan(value)) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::abs(exact) > std::abs(value)) --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+
+}  // namespace
+
+std::uint16_t f16_bits_of(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000;
+  std::uint32_t magnitude = bits & kF32Magnitude;
+  if (magnitude > kF32Infinity) {  // a quiet NaN with the payload's upper bits, like F16C
+    return static_cast<std::uint16_t>(sign | 0x7e00 | ((magnitude >> 13) & 0x3ff));
+  }
+  constexpr std::uint32_t kSmallestInfinite = 0x477f'f000;  // 65520, half-way past the largest
+  if (magnitude >= kSmallestInfinite) return static_cast<std::uint16_t>(sign | 0x7c00);
+  constexpr std::uint32_t kSmallestNormal = 0x3880'0000;  // 2^-14
+  if (magnitude < kSmallestNormal) {
+    // The distance of floats at 0.5 is 2^-24, as that of f16's subnormals: the addition rounds.
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f00'0000));
+  }
+  magnitude += 0xfff + ((magnitude >> 13) & 1);
+  return static_cast<std::uint16_t>(sign | ((magnitude - 0x3800'0000) >> 13));
+}
+
+std::uint16_t bf16_bits_of(float value) {
+  return bf16_bits(std::bit_cast<std::uint32_t>(value));
+}
+
+float value_of_f16(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = bits & 0x7fffu;
+  std::uint32_t result = (magnitude << 13) + 0x3800'0000;
+  if (magnitude > 0x7c00) {
+    result = kF32Infinity | 0x40'0000 | (magnitude << 13);
+  } else if (magnitude == 0x7c00) {
+    result = kF32Infinity;
+  } else if (magnitude < 0x400) {
+    result = std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24f);
+  }
+  return std::bit_cast<float>(sign | result);
+}
+
+float value_of_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+float round_to(DType dtype, float value) {
+  switch (dtype) {
+    case DType::f16:
+      return value_of_f16(f16_bits_of(value));
+    case DType::bf16:
+      return value_of_bf16(bf16_bits_of(value));
+    case DType::f32:
+      break;
+  }
+  return value;
+}
+
+float round_to(DType dtype, double value) {
+  if (dtype == DType::f32) return static_cast<float>(value);
+  return round_to(dtype, round_to_odd(value));
+}
+
+void encode(DType dtype, std::span<const float> source, std::byte* target) {
+  switch (dtype) {
+    case DType::f16:
+      return encode_f16(source, target);
+    case DType::bf16:
+      return encode_bf16(source, target);
+    case DType::f32:
+      if (!source.empty()) std::memcpy(target, source.data(), source.size_bytes());
+  }
+}
+
+void decode(DType dtype, const std::byte* source, std::span<float> target) {
+  switch (dtype) {
+    case DType::f16:
+      return decode_f16(source, target);
+    case DType::bf16:
+      return decode_bf16(source, target);
+    case DType::f32:
+      if (!target.empty()) std::memcpy(target.data(), source, target.size_bytes());
+  }
+}
+
+}  // namespace kernbench::sim

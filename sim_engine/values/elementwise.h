@@ -1,0 +1,19 @@
+// Operations on blocks of f32: the arithmetic of the replay.  The caller rounds to the type.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "sim_engine/values/math_op.h"
+
+namespace kernbench::sim {
+
+// The operands of an operation; only the first operand_count(op) are used.
+using Blocks = std::array<const float*, kMostOperands>;
+
+// out[i] = op(in[0][i], in[1][i], in[2][i]) for i < count.
+// REQUIRES: `out` overlaps no operand, or is itself an operand of an operation with two operands
+void apply(MathOp op, const Blocks& in, float* out, std::int64_t count);
+
+}  // namespace kernbench::sim

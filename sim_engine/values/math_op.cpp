@@ -1,0 +1,22 @@
+#include "sim_engine/values/math_op.h"
+
+#include <array>
+
+namespace kernbench::sim {
+
+std::string_view name_of(MathOp op) {
+  constexpr std::array<std::string_view, kMathOpCount> kNames = {
+      "add",     "subtract",   "multiply", "divide",        "maximum", "minimum",
+      "less",    "less_equal", "greater",  "greater_equal", "equal",   "not_equal",
+      "negate",  "absolute",   "exp",      "log",           "sqrt",    "rsqrt",
+      "sigmoid", "convert",    "fma",      "clamp",         "select"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+std::string_view name_of(AxisOp op) {
+  constexpr std::array<std::string_view, kAxisOpCount> kNames = {
+      "sum", "maximum", "minimum", "softmax", "broadcast", "transpose", "ramp"};
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,111 @@
+// Rectangles of matrices in memory.  Random programs have them too.
+
+#include <catch2/catch.hpp>
+
+#include "sim_engine/base/check.h"
+#include "test/sim_engine/values/executor_under_test.h"
+
+namespace kernbench::sim::memory_rows_test {
+
+namespace {
+
+// 0, 1, 2, ...
+Elements numbers(std::int64_t count) {
+  Elements elements;
+  for (std::int64_t i = 0; i < count; ++i) elements.push_back(static_cast<float>(i));
+  return elements;
+}
+
+struct RowsUnderTest : ExecutorUnderTest {
+  RegionId region = store.create_region(DType::f32, 24);  // 4 rows of 6
+
+  Elements all() { return elements(store.load(region, 0, 24)); }
+  Value literal(const Elements& values) { return store.literal(DType::f32, values); }
+};
+
+}  // namespace
+
+TEST_CASE("rows of one value are loaded without touching it", "[memory_store][rows]") {
+  RowsUnderTest memory;
+  memory.store.store(memory.region, 0, memory.literal(numbers(24)));
+  const Value block = memory.store.load(memory.region, {8, 2, 3, 6});
+  CHECK(block.node()->kind == ValueKind::rows);
+  CHECK(memory.elements(block) == Elements{8, 9, 14, 15, 20, 21});
+  // What is stored later is another version.
+  const Value before = memory.store.load(memory.region, {0, 1, 4, 6});
+  memory.store.store(memory.region, 6, memory.literal({-1}));
+  CHECK(memory.elements(before) == Elements{0, 6, 12, 18});
+  CHECK(memory.elements(memory.store.load(memory.region, {0, 1, 4, 6})) == Elements{0, -1, 12, 18});
+}
+
+TEST_CASE("rows that follow each other are one stretch", "[memory_store][rows]") {
+  RowsUnderTest memory;
+  const Value whole = memory.literal(numbers(24));
+  memory.store.store(memory.region, 0, whole);
+  CHECK(memory.store.load(memory.region, {0, 6, 4, 6}).same_as(whole));
+  CHECK(memory.store.load(memory.region, {0, 24, 1, 0}).same_as(whole));
+  CHECK(memory.elements(memory.store.load(memory.region, {6, 3, 1, 99})) == Elements{6, 7, 8});
+}
+
+TEST_CASE("rows of a constant are a constant", "[memory_store][rows]") {
+  RowsUnderTest memory;
+  memory.store.store(memory.region, 0, memory.store.constant(DType::f32, 24, 3));
+  CHECK(memory.store.load(memory.region, {0, 2, 2, 6}).node()->kind == ValueKind::constant);
+}
+
+TEST_CASE("stored rows leave what lies between them", "[memory_store][rows]") {
+  RowsUnderTest memory;
+  memory.store.store(memory.region, 0, memory.literal(numbers(24)));
+  memory.store.store(memory.region, {7, 3, 3, 6},
+                     memory.literal({-1, -2, -3, -4, -5, -6, -7, -8, -9}));
+  CHECK(memory.all() == Elements{0,  1,  2,  3,  4,  5,  6,  -1, -2, -3, 10, 11,
+                                 12, -4, -5, -6, 16, 17, 18, -7, -8, -9, 22, 23});
+  // Once more, across what was stored before.
+  memory.store.store(memory.region, {0, 2, 4, 6}, memory.store.constant(DType::f32, 8, 9));
+  CHECK(memory.all() == Elements{9, 9, 2,  3,  4,  5,  9, 9, -2, -3, 10, 11,
+                                 9, 9, -5, -6, 16, 17, 9, 9, -8, -9, 22, 23});
+}
+
+TEST_CASE("rows outside the region are an error of ours", "[memory_store][rows]") {
+  RowsUnderTest memory;
+  CHECK_THROWS_AS(memory.store.load(memory.region, {7, 6, 4, 6}), InternalError);
+  CHECK_THROWS_AS(memory.store.load(memory.region, {0, 6, 2, 5}), InternalError);
+  CHECK_THROWS_AS(memory.store.store(memory.region, {0, 2, 3, 6}, memory.literal({1, 2})),
+                  InternalError);
+}
+
+TEST_CASE("a product reads rows where they lie, with the same bits", "[memory_store][rows][gemm]") {
+  ExecutorUnderTest memory;
+  const RegionId region = memory.store.create_region(DType::f16, 300 * 200);
+  Elements elements = numbers(300 * 200);
+  for (float& element : elements) element = element / 7 - 900;
+  memory.store.store(region, 0, memory.store.literal(DType::f16, elements));
+  const ElementRange at_a{1003, 90, 70, 200};
+  const ElementRange at_b{57, 110, 90, 200};
+  constexpr GemmSize kSize{70, 110, 90};
+  const auto copied = [&](const ElementRange& range) {
+    return memory.store.literal(DType::f16, memory.elements(memory.store.load(region, range)));
+  };
+  const Value from_copies =
+      memory.store.gemm(kSize, copied(at_a), copied(at_b), Value{}, DType::f32);
+  const Value in_place = memory.store.gemm(kSize, memory.store.load(region, at_a),
+                                           memory.store.load(region, at_b), Value{}, DType::f32);
+  const Elements expected = memory.elements(from_copies);
+  CHECK(memory.computed_by_reading(in_place) == 1);  // the rows were not copied
+  CHECK(memory.elements(in_place) == expected);
+}
+
+TEST_CASE("rows of another shape than the operand are copied for a product",
+          "[memory_store][rows][gemm]") {
+  RowsUnderTest memory;
+  memory.store.store(memory.region, 0, memory.literal(numbers(24)));
+  const Value block = memory.store.load(memory.region, {0, 2, 3, 6});  // [3, 2] as [2, 3]
+  const Value ones = memory.store.constant(DType::f32, 3, 1);
+  const Value sums = memory.store.gemm({2, 1, 3}, block, ones, Value{}, DType::f32);
+  CHECK(memory.elements(sums) == Elements{0 + 1 + 6, 7 + 12 + 13});
+  const Value part =
+      memory.store.gemm({1, 1, 3}, memory.store.slice(block, 1, 3), ones, Value{}, DType::f32);
+  CHECK(memory.elements(part) == Elements{1 + 6 + 7});
+}
+
+}  // namespace kernbench::sim::memory_rows_test
