@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "sim_engine/components/grid.h"
-#include "sim_engine/components/location.h"
+#include "sim_engine/topology/grid.h"
+#include "sim_engine/topology/location.h"
 
 namespace kernbench::ccl {
 
