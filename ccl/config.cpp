@@ -47,9 +47,21 @@ constexpr Bytes kMaxSlot = Bytes{1} << 30;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 constexpr int kMaxWorldSize = 1 << 20;
 
+// True if `defaults.algorithm` may name it: an all_reduce, or what only a bench can run.
+bool is_a_default(const Algorithm& algorithm) {
+  return algorithm.kernel != nullptr || serves(algorithm, distributed::CollectiveKind::all_reduce);
+}
+
+const Algorithm* find_default(std::string_view name) {
+  const Algorithm* found = find_algorithm(name);
+  return found != nullptr && is_a_default(*found) ? found : nullptr;
+}
+
 std::vector<std::string_view> kernel_names() {
   std::vector<std::string_view> names;
-  for (const Algorithm* algorithm : algorithms()) names.push_back(algorithm->name);
+  for (const Algorithm* algorithm : algorithms()) {
+    if (is_a_default(*algorithm)) names.push_back(algorithm->name);
+  }
   return names;
 }
 
@@ -114,7 +126,7 @@ Settings settings_of(YamlMap& map, const Settings& inherited) {
 // Returns the algorithm that an entry's name misspells; empty if it is a name of its own, such as
 // a longer one, ring_allreduce_hbm.
 std::string_view meant_by(const AlgorithmEntry& entry, std::string_view chosen) {
-  if (entry.name == chosen || find_algorithm(entry.name) != nullptr) return {};
+  if (entry.name == chosen || find_default(entry.name) != nullptr) return {};
   const std::string_view meant = nearest(entry.name, kernel_names());
   return entry.name.starts_with(meant) ? std::string_view() : meant;
 }
@@ -130,7 +142,7 @@ std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults,
     added.settings = settings_of(entry, defaults);
     if (added.name == kAuto) {
       entry.fail("KB-Y040", "'auto' is no algorithm of its own; set what it runs with in defaults");
-    } else if (find_algorithm(added.kernel) == nullptr) {
+    } else if (find_default(added.kernel) == nullptr) {
       entry.fail("KB-Y040", unknown_algorithm(added.kernel, kernel_names()));
     } else if (const std::string_view meant = meant_by(added, chosen); !meant.empty()) {
       entry.fail("KB-Y040", fmt::format("nothing chooses an algorithm {}; did you mean '{}'?",
@@ -165,7 +177,7 @@ struct Config::State {
     return found == entries.end() ? nullptr : &*found;
   }
   bool is_known(std::string_view name) const {
-    return name == kAuto || find_algorithm(name) != nullptr ||
+    return name == kAuto || find_default(name) != nullptr ||
            std::ranges::find(entries, name, &AlgorithmEntry::name) != entries.end();
   }
   // Returns the value in force: an override, the entry's, or the default.
@@ -250,8 +262,18 @@ const Algorithm& Config::algorithm() const {
 std::vector<const Algorithm*> Config::candidates() const {
   if (!is_auto()) return {&algorithm()};
   std::vector<const Algorithm*> all = algorithms();
-  std::erase_if(all, [](const Algorithm* one) { return !one->suits_auto; });
+  std::erase_if(all, [](const Algorithm* one) {
+    return !one->suits_auto || !serves(*one, distributed::CollectiveKind::all_reduce);
+  });
   return all;
+}
+
+const Algorithm* Config::ruled(distributed::CollectiveKind, int, Bytes) const {
+  return nullptr;
+}
+
+bool Config::has_rule_for(distributed::CollectiveKind) const {
+  return false;
 }
 
 sim::IpcqParams Config::ipcq() const {

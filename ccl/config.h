@@ -77,6 +77,9 @@ class Config : public distributed::BackendConfig {
   bool is_auto() const { return algorithm_name() == kAuto; }
   const Algorithm& algorithm() const;                // REQUIRES: !is_auto()
   std::vector<const Algorithm*> candidates() const;  // auto chooses among these; else the one
+  // The algorithm that a rule chooses for a collective; nullptr if none does.
+  const Algorithm* ruled(distributed::CollectiveKind kind, int ranks, Bytes bytes) const;
+  bool has_rule_for(distributed::CollectiveKind kind) const;
   sim::IpcqParams ipcq() const;
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP

@@ -16,9 +16,9 @@ inline constexpr int kNobody = -1;
 
 // One member's place in a tree over members.
 struct Branch {
-  int distance = 0;         // from the root
-  int inner = kNobody;      // the neighbour towards the root; kNobody at the root
-  std::vector<int> outer;   // the neighbours away from it
+  int distance = 0;        // from the root
+  int inner = kNobody;     // the neighbour towards the root; kNobody at the root
+  std::vector<int> outer;  // the neighbours away from it
 };
 
 // Members in a row: a ring, if the last one is close to the first, else a line.
@@ -54,8 +54,8 @@ class Row {
 
 struct GroupShape {
   int size = 1;
-  Row ring;          // all members; closed over the machine only if it wraps
-  bool closes = false;  // neighbours are joined by links of their own all round
+  Row ring;                // all members; closed over the machine only if it wraps
+  bool closes = false;     // neighbours are joined by links of their own all round
   std::vector<int> nodes;  // by position in the ring: the SIP's place in the ring of all SIPs
   int node_count = 1;
   // The grid, of which a ring or line is one row: members by row and column.

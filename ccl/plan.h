@@ -33,12 +33,13 @@ struct Move {
   // When it does so.  A message that is sent at t is received at t + 1, so that all members agree
   // on the order in which messages follow each other.
   int time = 0;
+  int stage = 0;  // what has the same time is done in this order, and by chunk
   Chunk chunk;
-  std::vector<int> from;    // nodes
-  bool has_source = false;  // its own value is the member's input
-  std::vector<int> parts;   // else what these earlier moves hold, where it overlaps the chunk
+  std::vector<int> from;     // nodes
+  bool has_source = false;   // its own value is the member's input
+  std::vector<int> parts;    // else what these earlier moves hold, where it overlaps the chunk
   bool is_complete = false;  // the result is the reduction over all members
-  std::vector<int> to;      // nodes
+  std::vector<int> to;       // nodes
   bool stores = false;
 };
 
@@ -105,7 +106,7 @@ using AlgorithmPlan = void (*)(const PlanRequest&, Plan&);
 
 // What is wrong with the plans of all members together: a message that nobody receives, or in
 // another order than it is sent; a summand that is missing or counts twice.  "" if nothing.
-std::string faults_of(AlgorithmPlan plan, const GroupShape& shape,
-                      distributed::CollectiveKind kind, int root = 0);
+std::string faults_of(AlgorithmPlan plan, const GroupShape& shape, distributed::CollectiveKind kind,
+                      int root = 0);
 
 }  // namespace kernbench::ccl

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "benches/collectives/exact_summands.h"
-#include "ccl/auto_choice.h"
+#include "ccl/choice.h"
 #include "ccl/kernel_launcher.h"
 #include "ccl/lower_bound.h"
 #include "runtime/simulation/simulation.h"
@@ -69,21 +69,21 @@ CollectiveRow row_of(RuntimeContext& torch, const ccl::Config& config, const Col
   return row;
 }
 
-// The algorithm that runs, and for auto the reason for its choice.
-std::pair<const ccl::Algorithm*, std::string> algorithm_of(const Topology& topology,
-                                                           const ccl::Config& config,
-                                                           const Shape& shape,
-                                                           const TensorOptions& options) {
-  if (!config.is_auto()) return {&config.algorithm(), ""};
-  const ccl::Choice choice = ccl::choose_algorithm(topology, config, shape, options);
-  return {choice.algorithm, describe(choice)};
+// The algorithm that ran, and for auto the reason for its choice.
+std::pair<const ccl::Algorithm*, std::string> algorithm_of(RuntimeContext& torch,
+                                                           const ccl::Config& config, Bytes bytes,
+                                                           int lanes) {
+  const auto& used = torch.engine().algorithms_used();
+  const ccl::Algorithm* algorithm =
+      used.empty() ? &ccl::default_algorithm(config) : ccl::find_algorithm(used.back().algorithm);
+  if (!config.is_auto()) return {algorithm, ""};
+  return {algorithm, ccl::AlgorithmChoice::of_all(torch.topology(), config)
+                         .describe(distributed::CollectiveKind::all_reduce, bytes, lanes)};
 }
 
 CollectiveRow reduce_over_sips(RuntimeContext& torch, const ccl::Config& config,
                                const CollectiveInput& input) {
   const Topology& topology = torch.topology();
-  const auto [algorithm, why] =
-      algorithm_of(topology, config, {1, input.n_elem}, options_of(input));
   torch.distributed.init_process_group("ahbm");
   const int world_size = torch.distributed.get_world_size();
   const ExactSummands summands(topology, input.placement, input.dtype, input.n_elem, input.seed);
@@ -91,6 +91,9 @@ CollectiveRow reduce_over_sips(RuntimeContext& torch, const ccl::Config& config,
   outcome.tensors.resize(static_cast<std::size_t>(world_size));
   torch.multiprocessing.spawn(worker, std::forward_as_tuple(torch, input, summands, outcome),
                               world_size);
+  const auto [algorithm, why] =
+      algorithm_of(torch, config, input.n_elem * size_of(input.dtype),
+                   static_cast<int>(outcome.tensors.front().shards().size()));
   CollectiveRow row = row_of(torch, config, input, *algorithm, outcome, world_size);
   row.why = why;
   row.lower_bound = ccl::all_reduce_lower_bound(topology, row.bytes);
@@ -105,7 +108,6 @@ CollectiveRow reduce_over_pes(RuntimeContext& torch, const ccl::Config& config,
   const TensorOptions options = ccl::Layout(topology, config).placement(options_of(input));
   const int world_size = *config.world_size();
   const Shape shape{1, world_size * input.n_elem};
-  const auto [algorithm, why] = algorithm_of(topology, config, shape, options);
   torch.distributed.init_process_group("ahbm");
   const ExactSummands summands(world_size, input.dtype, input.n_elem, input.seed);
   Tensor x = torch.empty(shape, options);
@@ -117,6 +119,8 @@ CollectiveRow reduce_over_pes(RuntimeContext& torch, const ccl::Config& config,
   outcome.first_call = torch.engine().now();
   torch.distributed.all_reduce(x, ReduceOp::sum);
   outcome.last_return = torch.engine().now();
+  const auto [algorithm, why] =
+      algorithm_of(torch, config, input.n_elem * size_of(input.dtype), 1);
   CollectiveRow row = row_of(torch, config, input, *algorithm, outcome, world_size);
   row.why = why;
   row.lower_bound = ccl::pe_all_reduce_lower_bound(topology, world_size, row.bytes);

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ccl/auto_choice.h"
-#include "ccl/collectives/plan.h"
-#include "ccl/config.h"
 #include "ccl/lower_bound.h"
 #include "sim_engine/base/check.h"
 
@@ -236,17 +233,10 @@ Time Exchange::run() {
 
 // Theory
 
-// ccl.yaml chooses the algorithm for sums over all ranks only.
+// The one that ran last, since the exchange is what ran last.
 std::string_view Exchange::algorithm() const {
-  const bool is_sum = input_.blocks.collective == MeasuredCollective::all_reduce &&
-                      input_.blocks.op == ReduceOp::sum;
-  if (!is_sum || !group_.is_default()) return ccl::pattern_of(kind_of(input_.blocks.collective));
-  const auto* given = dynamic_cast<const ccl::Config*>(torch_.options().ccl.get());
-  const ccl::Config config = given == nullptr ? ccl::Config() : *given;
-  if (!config.is_auto()) return config.algorithm().name;
-  return ccl::choose_algorithm(torch_.topology(), config, {1, input_.blocks.count},
-                               {.dtype = input_.blocks.dtype, .dp = input_.placement})
-      .algorithm->name;
+  const auto& used = torch_.engine().algorithms_used();
+  return used.empty() ? std::string_view() : used.back().algorithm;
 }
 
 std::vector<Block> Exchange::blocks_of(const std::vector<Tensor>& tensors) const {

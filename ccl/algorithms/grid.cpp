@@ -30,8 +30,10 @@ std::vector<Colour> colours_of(const GroupShape& shape) {
   // f: the share with rows first.  Rows carry f X + (1 - f) X/h, columns f Y/w + (1 - f) Y.
   std::int64_t by_rows = load(column, both) - load(row, both) / column.size();
   std::int64_t by_columns = load(row, both) - load(column, both) / row.size();
-  by_rows = std::max<std::int64_t>(by_rows, column.size() == 1 ? 1 : 0);
-  by_columns = std::max<std::int64_t>(by_columns, column.size() > 1 && row.size() == 1 ? 1 : 0);
+  if (row.size() == 1 || column.size() == 1) {
+    by_rows = column.size() == 1 ? 1 : 0;
+    by_columns = 1 - by_rows;
+  }
   const std::int64_t common = std::gcd(by_rows, by_columns);
   const auto has_ties = [](const Row& one) { return one.wraps() && one.size() % 2 == 0; };
   const bool in_halves = has_ties(row) || has_ties(column);
@@ -86,6 +88,7 @@ class Passes {
     time += 2 * second_->depth();
     for (int target = 0; target < first_->size(); ++target) {
       Move& move = plan_.broadcast(chunk(target), first_branch(target), time);
+      move.stage = 2;
       if (target != at_first_) continue;
       move.has_source = false;
       move.parts = sums;
@@ -143,9 +146,9 @@ class Passes {
       const std::size_t before = plan_.moves.size();
       const Branch branch = second_branch(target);
       const int result = plan_.all_reduce(part(target), branch, branch, time);
-      Move& summed = plan_.moves[before];
-      summed.has_source = false;
-      summed.parts = {sum};
+      for (std::size_t i = before; i < plan_.moves.size(); ++i) plan_.moves[i].stage = 1;
+      plan_.moves[before].has_source = false;
+      plan_.moves[before].parts = {sum};
       plan_.moves[static_cast<std::size_t>(result)].stores = false;
       sums.push_back(result);
     }

@@ -12,7 +12,7 @@
 
 #pragma once
 
-#include "ccl/algorithm.h"
+#include "ccl/plan.h"
 
 namespace kernbench::ccl {
 

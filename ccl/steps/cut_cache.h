@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ccl/steps/fragments.h"
+#include "runtime/tensor/tensor.h"
 
 namespace kernbench::ccl {
 

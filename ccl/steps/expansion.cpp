@@ -10,15 +10,15 @@ namespace {
 
 class Expansion {
  public:
-  Expansion(const Plan& plan, const PlaceOf& place_of, int cube)
-      : plan_(plan), place_of_(place_of), cube_(cube) {}
+  Expansion(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes)
+      : plan_(plan), place_of_(place_of), cubes_(cubes) {}
 
   LaneSteps steps() {
     for (std::size_t i = 0; i < plan_.moves.size(); ++i) add(static_cast<int>(i));
     for (auto& [lane, steps] : steps_) {
       std::ranges::stable_sort(steps, [](const Step& a, const Step& b) {
-        return std::tie(a.time, a.id.fragment, a.move->chunk) <
-               std::tie(b.time, b.id.fragment, b.move->chunk);
+        return std::tie(a.time, a.id.fragment, a.move->stage, a.move->chunk) <
+               std::tie(b.time, b.id.fragment, b.move->stage, b.move->chunk);
       });
       count_uses(steps);
     }
@@ -48,17 +48,19 @@ class Expansion {
     const Chunk& chunk = move.chunk;
     const Fragment fragment = part_of(whole, chunk.begin, chunk.end, plan_.units);
     if (fragment.count() == 0) return;
-    Step step{.move = &move,
-              .time = id.fragment / kInFlight * plan_.interval() + move.time,
-              .rows = fragment.rows,
-              .columns = fragment.columns,
-              .id = id};
+    Step step;
+    step.move = &move;
+    step.time = id.fragment / kInFlight * plan_.interval() + move.time;
+    step.rows = fragment.rows;
+    step.columns = fragment.columns;
+    step.id = id;
     if (move.has_source) {
-      step.source = range_of(place, *place.source, place.source_layout, fragment);
+      step.source = range_of(place, *place.source, place.source_layout, fragment, cubes_.source);
     }
-    if (move.stores) {
-      step.target = range_of(place, *place.target, place.target_layout, fragment);
+    if (move.stores && place.target != nullptr) {
+      step.target = range_of(place, *place.target, place.target_layout, fragment, cubes_.target);
     }
+    if (move.stores && place.target == nullptr && move.to.empty()) return;  // it has the value
     for (const int part : move.parts) add_part(step, part, whole);
     steps.push_back(std::move(step));
   }
@@ -76,14 +78,14 @@ class Expansion {
   }
 
   ShardRange range_of(const ChunkPlace& place, const distributed::Block& block, int layout,
-                      const Fragment& fragment) const {
+                      const Fragment& fragment, int cube) const {
     const auto index = static_cast<std::size_t>(layout);
     const FragmentAt& at = fragment.at[index];
     const Slice* slice = place.slice;
     if (slice == nullptr) {
       slice = &place.cut->layouts[index].tensor->slices[static_cast<std::size_t>(at.slice)];
     }
-    return {&block.tensor, slice, at.offset, at.pitch, cube_};
+    return {&block.tensor, slice, at.offset, at.pitch, cube};
   }
 
   static void count_uses(std::vector<Step>& steps) {
@@ -99,15 +101,15 @@ class Expansion {
 
   const Plan& plan_;
   const PlaceOf& place_of_;
-  const int cube_;
+  const CubeFilter cubes_;
   std::map<std::pair<int, int>, ChunkPlace> places_;  // by giver and taker
   LaneSteps steps_;
 };
 
 }  // namespace
 
-LaneSteps expand(const Plan& plan, const PlaceOf& place_of, int cube) {
-  return Expansion(plan, place_of, cube).steps();
+LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes) {
+  return Expansion(plan, place_of, cubes).steps();
 }
 
 }  // namespace kernbench::ccl

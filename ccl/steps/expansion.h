@@ -25,8 +25,13 @@ using PlaceOf = std::function<ChunkPlace(const Chunk&)>;
 
 using LaneSteps = std::map<Lane, std::vector<Step>>;
 
-// Returns the steps of a plan, which must outlive them.  If `cube` is not kNobody, the node reads
-// and writes the shards of that cube alone.
-LaneSteps expand(const Plan& plan, const PlaceOf& place_of, int cube = kNobody);
+// The cubes whose shards a node reads and writes; kNobody: all.
+struct CubeFilter {
+  int source = kNobody;
+  int target = kNobody;
+};
+
+// Returns the steps of a plan, which must outlive them.
+LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes = {});
 
 }  // namespace kernbench::ccl

@@ -1,4 +1,4 @@
-#include "ccl/collectives/fragments.h"
+#include "ccl/steps/fragments.h"
 
 #include <algorithm>
 #include <optional>
@@ -228,7 +228,8 @@ std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std:
     std::vector<Lane> holders =
         widest->tensor->slices[static_cast<std::size_t>(found.slices[leading])].holders;
     if (on_one_cube) {
-      std::erase_if(holders, [cube = holders.front().cube](const Lane& l) { return l.cube != cube; });
+      std::erase_if(holders,
+                    [cube = holders.front().cube](const Lane& l) { return l.cube != cube; });
     }
     const auto shares = std::clamp<std::int64_t>(whole.count() * size_of(dtype) / kLeastShare, 1,
                                                  static_cast<std::int64_t>(holders.size()));

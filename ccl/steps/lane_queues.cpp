@@ -1,4 +1,4 @@
-#include "ccl/collectives/lane_queues.h"
+#include "ccl/steps/lane_queues.h"
 
 namespace kernbench::ccl {
 
@@ -11,6 +11,11 @@ LaneQueues::~LaneQueues() {
 }
 
 const sim::IpcqChannel& LaneQueues::queue(const sim::PeLocation& from, const sim::PeLocation& to) {
+  if (layout_ != nullptr) {
+    if (const auto port = layout_->port_between(from, to)) {
+      return *machine().pe(from).ipcq().out(*port);
+    }
+  }
   const Topology& topology = machine().topology();
   const std::uint64_t ends =
       std::uint64_t{sim::pe_number(topology, from)} << 32 | sim::pe_number(topology, to);

@@ -91,11 +91,6 @@ void store(tl::Context& tl, const Step& step, const tl::Tensor& value) {
   });
 }
 
-DType dtype_of(const Step& step, DType fallback) {
-  if (step.source.tensor != nullptr) return step.source.tensor->dtype();
-  return step.target.tensor != nullptr ? step.target.tensor->dtype() : fallback;
-}
-
 Begun begin(tl::Context& tl, const Step& step, const NodePorts& ports, DType dtype) {
   Begun begun{&step, {}, {}};
   for (const int node : step.move->from) {
@@ -143,11 +138,10 @@ class HeldValues {
   std::map<HeldId, Held> held_;
 };
 
-tl::Tensor value_of(tl::Context& tl, Begun& begun, HeldValues& held, const Reduction& reduction,
-                    DType dtype) {
-  const AverageDivisors divisors = reduction.op == ReduceOp::avg
-                                       ? AverageDivisors::of(dtype, reduction.member_count)
-                                       : AverageDivisors{};
+tl::Tensor value_of(tl::Context& tl, Begun& begun, HeldValues& held, const Reduction& reduction) {
+  const AverageDivisors divisors =
+      reduction.op == ReduceOp::avg ? AverageDivisors::of(reduction.dtype, reduction.member_count)
+                                    : AverageDivisors{};
   std::optional<tl::Tensor> value;
   const auto take_in = [&](const tl::Tensor& next) {
     value = value ? combine(tl, reduction.op, *value, next) : next;
@@ -170,8 +164,8 @@ void send(tl::Context& tl, const NodePort& to, const tl::Tensor& value) {
 std::int64_t most_message_elements(Bytes tcm, DType dtype, int width, std::size_t summands) {
   // Counts what has begun of this time and the next: messages and summands, and the values being
   // sent and stored.  Two windows of kInFlight fragments are under way.
-  const auto values = static_cast<Bytes>(2 * kInFlight * (width + 1)) *
-                      static_cast<Bytes>(summands + 2);
+  const auto values =
+      static_cast<Bytes>(2 * kInFlight * (width + 1)) * static_cast<Bytes>(summands + 2);
   return std::max<std::int64_t>(tcm / kShareOfScratch / values / size_of(dtype), 1);
 }
 
@@ -180,16 +174,14 @@ std::int64_t most_message_elements(Bytes tcm, DType dtype, int width, std::size_
 // no sender waits for ever, whatever the depth of the queues.
 void run_steps(tl::Context& tl, std::span<const Step> steps, const NodePorts& ports,
                const Reduction& reduction) {
-  DType dtype = DType::f32;
-  for (const Step& step : steps) dtype = dtype_of(step, dtype);
   std::deque<Begun> under_way;
   HeldValues held;
   std::size_t next = 0;
   for (const Step& step : steps) {
     while (next < steps.size() && steps[next].time <= step.time + 1) {
-      under_way.push_back(begin(tl, steps[next++], ports, dtype));
+      under_way.push_back(begin(tl, steps[next++], ports, reduction.dtype));
     }
-    const tl::Tensor value = value_of(tl, under_way.front(), held, reduction, dtype);
+    const tl::Tensor value = value_of(tl, under_way.front(), held, reduction);
     under_way.pop_front();
     for (const int node : step.move->to) send(tl, ports.to(node), value);
     if (step.target.tensor != nullptr) store(tl, step, value);

@@ -71,6 +71,7 @@ struct NodePorts {
 
 struct Reduction {
   ReduceOp op = ReduceOp::sum;
+  DType dtype = DType::f32;
   int member_count = 1;
 };
 

@@ -14,7 +14,7 @@
 #include "benches/operators/operator_case.h"
 #include "benches/operators/operator_run.h"
 #include "ccl/ahbm_registration.h"
-#include "ccl/algorithms/exchange.h"
+#include "ccl/algorithm.h"
 #include "ccl/config.h"
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/grad_mode.h"

@@ -1,8 +1,6 @@
-#include "ccl/algorithms/intercube.h"
+#include "ccl/algorithms/over_cubes.h"
 
 #include <utility>
-
-#include "ccl/algorithms/grid.h"
 
 namespace kernbench::ccl {
 
@@ -35,21 +33,20 @@ Move with_cubes(Move move, const Branch& branch, int root, const CubeTree& tree)
 
 }  // namespace
 
-void plan_intercube(const PlanRequest& request, Plan& plan) {
+void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& plan) {
   const CubeTree& tree = request.cubes;
-  if (tree.count == 1) return plan_grid(request, plan);
   const int member = request.self / tree.count;
   const int root = root_of(tree.cubes, tree.count, tree.root);
   const int depth = grid_tree_depth(tree.cubes, tree.count, tree.root);
   const Branch branch = branch_of_cube(tree, member, request.self % tree.count);
 
-  Plan exchange(request.kind, member);
-  plan_grid({request.shape, request.kind, request.root, member}, exchange);
+  Plan whole(request.kind, member);
+  exchange({request.shape, request.kind, request.root, member}, whole);
   plan.nodes_per_member = tree.count;
-  plan.units = exchange.units;
-  plan.length = exchange.length + 2 * depth;
-  plan.width = exchange.width;
-  for (Move& move : exchange.moves) {
+  plan.units = whole.units;
+  plan.length = whole.length + 2 * depth;
+  plan.width = whole.width;
+  for (Move& move : whole.moves) {
     move.time += depth;
     if (branch.inner == kNobody) {
       plan.moves.push_back(with_cubes(std::move(move), branch, root, tree));
