@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ccl/config_rules.h"
 #include "ccl/steps/step.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/routing.h"
@@ -28,14 +29,18 @@ class LinkLoads {
         sips_(sips),
         loads_(static_cast<std::size_t>(grid.count()) * sim::kCompassCount) {}
 
-  void add(int from, int to, double share) {
+  // Returns the number of links.
+  int add(int from, int to, double share) {
+    int hops = 0;
     int at = sips_[static_cast<std::size_t>(from)];
     while (at != sips_[static_cast<std::size_t>(to)]) {
       const sim::Compass step = grid_.first_step(at, sips_[static_cast<std::size_t>(to)]);
       loads_[static_cast<std::size_t>(at) * sim::kCompassCount + static_cast<std::size_t>(step)] +=
           share;
       at = grid_.neighbour(at, step);
+      ++hops;
     }
+    return hops;
   }
   double most() const { return *std::ranges::max_element(loads_); }
 
@@ -62,27 +67,32 @@ PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
                                   distributed::CollectiveKind kind) const {
   PlanCost cost;
   std::vector<double> by_time;
+  std::vector<int> hops;
   std::vector<double> sent(static_cast<std::size_t>(shape_.size), 0);
   LinkLoads links(sim::sip_grid(topology_), sips_);
   for (int self = 0; self < std::min(shape_.size, kMostMembers); ++self) {
     Plan plan(kind, self);
     algorithm.plan({shape_, kind, 0, self, {}}, plan);
-    by_time.resize(std::max(by_time.size(), static_cast<std::size_t>(plan.length)));
+    by_time.resize(static_cast<std::size_t>(plan.length));
+    hops.resize(by_time.size());
     cost.fragment = static_cast<double>(plan.units) / plan.largest_chunk();
+    cost.message =
+        std::min(config_.ipcq().slot_bytes,
+                 most_message_elements(topology_.pe.tcm.capacity, DType::f16, plan, 1) * 2);
     for (const Move& move : plan.moves) {
+      const auto time = static_cast<std::size_t>(move.time);
       for (const int to : move.to) {
         sent[static_cast<std::size_t>(self)] += share_of(move, plan);
-        if (!shape_.is_of_pes) links.add(self, to, share_of(move, plan));
+        const int way = shape_.is_of_pes ? 1 : links.add(self, to, share_of(move, plan));
+        hops[time] = std::max(hops[time], way);
       }
       if (move.to.empty()) continue;
-      double& most = by_time[static_cast<std::size_t>(move.time)];
+      double& most = by_time[time];
       most = std::max(most, share_of(move, plan));
     }
   }
-  for (const double most : by_time) {
-    cost.fill += most;
-    cost.steps += most > 0;
-  }
+  cost.fill = std::accumulate(by_time.begin(), by_time.end(), 0.0);
+  cost.steps = std::accumulate(hops.begin(), hops.end(), 0);
   cost.load = shape_.is_of_pes ? *std::ranges::max_element(sent) : links.most();
   return cost;
 }
@@ -114,11 +124,9 @@ Time AlgorithmChoice::time_of(const Candidate& candidate, Bytes bytes, int lanes
   const Time step = path.latency + 2 * (pe.scheduler_dispatch + pe.dma_setup + pe.ipcq_latency) +
                     2 * pe.tcm.latency + 3 * pe.cpu_issue;
   if (path.bottleneck.is_unlimited()) return cost.steps * step;
-  const Bytes message = std::min<Bytes>(
-      config_.ipcq().slot_bytes, most_message_elements(pe.tcm.capacity, DType::f32, 2, 1) * 4);
   // Messages of other lanes fill the time in which one is under way.
-  const double first =
-      std::min(static_cast<double>(bytes) / lanes, static_cast<double>(message) * cost.fragment);
+  const double first = std::min(static_cast<double>(bytes) / lanes,
+                                static_cast<double>(cost.message) * cost.fragment);
   const double carried =
       std::max(cost.fill, cost.load) * first + cost.load * (static_cast<double>(bytes) - first);
   return cost.steps * step + transfer_time(static_cast<Bytes>(carried), path.bottleneck);
@@ -130,7 +138,9 @@ int AlgorithmChoice::neighbour_of_first() const {
 }
 
 const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
-  if (const Algorithm* ruled = config_.ruled(kind, shape_.size, bytes)) return *ruled;
+  if (const Rule* rule = config_.rule_for(kind, shape_.size, bytes)) {
+    return rule->algorithm != nullptr ? *rule->algorithm : best(kind, bytes, lanes);
+  }
   if (kind == distributed::CollectiveKind::all_reduce && !config_.is_auto()) {
     return config_.algorithm();
   }
@@ -154,9 +164,9 @@ const Algorithm& default_algorithm(const Config& config) {
   return config.is_auto() ? *find_algorithm("intercube_allreduce") : config.algorithm();
 }
 
-bool AlgorithmChoice::is_configured(distributed::CollectiveKind kind,
-                                    const Algorithm& algorithm) const {
-  if (config_.has_rule_for(kind)) return true;
+bool AlgorithmChoice::is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
+                                    Bytes bytes) const {
+  if (config_.rule_for(kind, shape_.size, bytes) != nullptr) return true;
   return kind == distributed::CollectiveKind::all_reduce &&
          (config_.is_auto() || &config_.algorithm() == &algorithm);
 }

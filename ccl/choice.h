@@ -21,6 +21,7 @@ struct PlanCost {
   double fill = 0;      // their share, summed up over the steps
   double load = 0;      // the share that the busiest link carries
   double fragment = 1;  // a block over its largest message
+  Bytes message = 1;    // the most that a message may have
 };
 
 struct Candidate {
@@ -44,7 +45,8 @@ class AlgorithmChoice {
   // The fastest of the library's.
   const Algorithm& best(distributed::CollectiveKind kind, Bytes bytes, int lanes);
   // True if ccl.yaml names the algorithm for the collective.
-  bool is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm) const;
+  bool is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
+                     Bytes bytes) const;
   // The library's algorithms that `auto` chooses among.
   const std::vector<Candidate>& candidates(distributed::CollectiveKind kind);
   // "ring_allreduce 12.1 us, mesh_allreduce 14.0 us, ...", the fastest first.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "ccl/group_shape.h"
+#include "ccl/algorithms/grid.h"
+#include "ccl/algorithms/ring.h"
+#include "ccl/algorithms/tree.h"
 #include "ccl/layout.h"
 #include "ccl/steps/step.h"
 #include "sim_engine/components/routing.h"
@@ -48,14 +50,16 @@ class UniformCase {
   const GroupShape& shape() const { return shape_; }
   const Way& way() const { return way_; }
 
-  // The time of a message if the tensor is cut into `chunks`; nullopt if they would differ in size,
-  // or need several messages.
-  std::optional<Time> message(int chunks, int width) const;
+  // The time of a plan's messages; nullopt if they differ in size, or chunks need several.
+  std::optional<Time> message(AlgorithmPlan algorithm) const;
+  Time whole() const { return way_.of(bytes()); }
   // True if the sender of `count` messages, one in each of as many steps, always has a credit.
   bool has_credits(Time message, int count) const;
 
-  // With rank = PE: the time to load all chunks before the first message and to store them after
-  // the last; else 0.
+  Bytes bytes() const { return collective_.n_elem * size_of(collective_.dtype); }
+  bool fits_a_slot() const { return bytes() <= ipcq_.slot_bytes; }
+  // With rank = PE: the time to load the tensor before the first message and to store it after the
+  // last; else 0.
   Time memory() const;
   // The time of the whole up the tree over cubes and down again, if there is no other SIP.
   std::optional<Time> over_cubes() const;
@@ -112,13 +116,18 @@ std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
   return UniformCase(collective, std::move(layout));
 }
 
-std::optional<Time> UniformCase::message(int chunks, int width) const {
-  const std::int64_t n = collective_.n_elem;
+std::optional<Time> UniformCase::message(AlgorithmPlan algorithm) const {
+  Plan plan(Plan::Kind::all_reduce, 0);
+  algorithm({shape_, Plan::Kind::all_reduce, 0, 0, {}}, plan);
+  const int largest = plan.largest_chunk();
+  const bool are_equal = std::ranges::all_of(
+      plan.moves, [&](const Move& move) { return move.chunk.end - move.chunk.begin == largest; });
+  const std::int64_t chunk = collective_.n_elem / plan.units * largest;
   const std::int64_t most = std::min<std::int64_t>(
       ipcq_.slot_bytes / size_of(collective_.dtype),
-      most_message_elements(collective_.topology.pe.tcm.capacity, collective_.dtype, width, 1));
-  if (n % chunks != 0 || n / chunks > most) return std::nullopt;
-  return way_.of(n / chunks * size_of(collective_.dtype));
+      most_message_elements(collective_.topology.pe.tcm.capacity, collective_.dtype, plan, 1));
+  if (!are_equal || collective_.n_elem % plan.units != 0 || chunk > most) return std::nullopt;
+  return way_.of(chunk * size_of(collective_.dtype));
 }
 
 // A slot is free again when the next message but depth is sent: it was taken out as soon as it had
@@ -132,7 +141,7 @@ Time UniformCase::memory() const {
   if (!is_rank_pe()) return Time{0};
   const sim::PeLocation& pe = layout_.pe(0);
   const Way way = way_between(collective_.topology, hbm(pe), tcm(pe));
-  return 2 * (way.alpha + way.of(collective_.n_elem * size_of(collective_.dtype)));
+  return 2 * (way.alpha + way.of(bytes()));
 }
 
 std::optional<Time> UniformCase::over_cubes() const {
@@ -140,62 +149,56 @@ std::optional<Time> UniformCase::over_cubes() const {
   const sim::Grid cubes = sim::cube_grid(topology);
   const Way way = way_between(topology, tcm({0, 0, 0}), tcm({0, cubes.w > 1 ? 1 : cubes.w, 0}));
   const int steps = grid_tree_depth(cubes, cube_count_, collective_.config.root());
-  if (!message(1, 2)) return std::nullopt;
-  const Time one_way =
-      steps * (way.alpha + way.of(collective_.n_elem * size_of(collective_.dtype)));
+  if (!message(plan_tree)) return std::nullopt;
+  const Time one_way = steps * (way.alpha + way.of(bytes()));
   return one_way * (collective_.placement.cube == Shard::partial ? 2 : 1);
 }
 
-// `steps` messages follow each other, each 1/chunks of the tensor.  `sharing` of them, which are
-// independent, are on a link at a time.
-std::optional<Time> in_steps(const UniformCase& uniform, int steps, int chunks, int width,
-                             int sharing = 1) {
+// `steps` equal messages of a plan follow each other, on links of their own.
+std::optional<Time> in_steps(const UniformCase& uniform, int steps, AlgorithmPlan algorithm) {
   if (uniform.cube_count() > 1) return uniform.over_cubes();
   if (uniform.size() == 1) return Time{0};
-  const auto message = uniform.message(chunks, width);
-  if (!message || !uniform.has_credits(*message, steps * sharing)) return std::nullopt;
-  return steps * (uniform.way().alpha + sharing * *message) + uniform.memory();
-}
-
-// True if each participant of a ring is a neighbour of the next one.
-bool is_closed(const UniformCase& uniform) {
-  return uniform.is_rank_pe() || uniform.shape().closes || uniform.size() == 1;
+  const auto message = uniform.message(algorithm);
+  if (!message || !uniform.has_credits(*message, steps)) return std::nullopt;
+  return steps * (uniform.way().alpha + *message) + uniform.memory();
 }
 
 }  // namespace
 
+// Between PEs that are ranks, loads and stores of some chunks meet messages of others.
 std::optional<Time> ring_closed_form(const CollectiveCase& collective) {
   const auto uniform = UniformCase::of(collective);
-  if (!uniform || !is_closed(*uniform)) return std::nullopt;
-  return in_steps(*uniform, 2 * (uniform->size() - 1), uniform->size(), 1);
+  if (!uniform || !uniform->shape().closes || uniform->is_rank_pe()) return std::nullopt;
+  return in_steps(*uniform, 2 * (uniform->size() - 1), plan_ring);
 }
 
-// A PE that is a rank shares its ports between the two directions; two SIPs share the link.
+// Two SIPs share the link.
 std::optional<Time> both_rings_closed_form(const CollectiveCase& collective) {
   const auto uniform = UniformCase::of(collective);
-  if (!uniform || !is_closed(*uniform) || uniform->is_rank_pe()) return std::nullopt;
-  const int size = uniform->size();
-  return in_steps(*uniform, 2 * (size - 1), 2 * size, 2, size == 2 ? 2 : 1);
+  if (!uniform || !uniform->shape().closes || uniform->is_rank_pe() || uniform->size() == 2) {
+    return std::nullopt;
+  }
+  return in_steps(*uniform, 2 * (uniform->size() - 1), plan_both_rings);
 }
 
 // In one dimension that is a line, or a ring of an odd number.  In a grid, messages of different
 // sizes meet on links; in a ring of an even number, halves do.
 std::optional<Time> grid_closed_form(const CollectiveCase& collective) {
   const auto uniform = UniformCase::of(collective);
-  if (!uniform || (uniform->is_rank_pe() && uniform->size() > 2)) return std::nullopt;
+  if (!uniform || uniform->is_rank_pe()) return std::nullopt;
   const GroupShape& shape = uniform->shape();
   if (shape.rows.size() > 1 && shape.columns.size() > 1) return std::nullopt;
   const Row& row = shape.rows.size() == 1 ? shape.rows.front() : shape.columns.front();
   if (row.wraps() && row.size() % 2 == 0) return std::nullopt;
-  return in_steps(*uniform, 2 * row.depth(), row.size(), 2);
+  return in_steps(*uniform, 2 * row.depth(), plan_grid);
 }
 
 std::optional<Time> mesh_closed_form(const CollectiveCase& collective) {
   const auto uniform = UniformCase::of(collective);
-  if (!uniform || (uniform->is_rank_pe() && uniform->size() > 2)) return std::nullopt;
+  if (!uniform || uniform->is_rank_pe()) return std::nullopt;
   const GroupShape& shape = uniform->shape();
   if (shape.rows.size() > 1 && shape.columns.size() > 1) return std::nullopt;
-  return in_steps(*uniform, 2 * (uniform->size() - 1), uniform->size(), 2);
+  return in_steps(*uniform, 2 * (uniform->size() - 1), plan_mesh);
 }
 
 // For P = 2^k every round of the reduction and of the broadcast is a step.  For 2^k - 1 the
@@ -206,24 +209,25 @@ std::optional<Time> tree_closed_form(const CollectiveCase& collective) {
   if (!uniform->is_rank_pe()) {
     int depth = 0;
     for (const Branch& branch : uniform->shape().tree) depth = std::max(depth, branch.distance);
-    return in_steps(*uniform, 2 * depth, 1, 1);
+    return in_steps(*uniform, 2 * depth, plan_tree);
   }
   int rounds = 0;
   while ((1 << rounds) < uniform->size()) ++rounds;
   const bool is_full = uniform->size() == 1 << rounds;
   if (!is_full && uniform->size() != (1 << rounds) - 1) return std::nullopt;
-  const auto time = in_steps(*uniform, 2 * rounds, 1, 1);
+  const auto time = in_steps(*uniform, 2 * rounds, plan_tree);
   if (!time) return std::nullopt;
   return *time - (is_full ? Time{0} : 2 * uniform->way().alpha);
 }
 
 std::optional<Time> hello_closed_form(const CollectiveCase& collective) {
   const auto uniform = UniformCase::of(collective);
-  if (!uniform || uniform->cube_count() > 1 || !is_closed(*uniform)) return std::nullopt;
-  const auto message = uniform->message(1, 1);
-  if (!message) return std::nullopt;
+  if (!uniform || uniform->cube_count() > 1 || !uniform->shape().closes ||
+      !uniform->fits_a_slot()) {
+    return std::nullopt;
+  }
   if (uniform->size() == 1) return Time{0};
-  return uniform->way().alpha + *message + uniform->memory();
+  return uniform->way().alpha + uniform->whole() + uniform->memory();
 }
 
 }  // namespace kernbench::ccl

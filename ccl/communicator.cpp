@@ -7,6 +7,7 @@
 
 #include "ccl/algorithms/pairs.h"
 #include "ccl/lower_bound.h"
+#include "ccl/request_checks.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -51,54 +52,6 @@ GroupDevices ends_of(const Block& source, const Block& target) {
 }
 
 constexpr Algorithm kMessage{.name = "pairs", .plan = plan_pairs};
-
-// Calls visit(tensor) once for consecutive blocks of one tensor, which is the common case.
-template <class Visit>
-void for_each_tensor(const std::vector<Block>& blocks, Visit visit) {
-  const Tensor::Storage* last = nullptr;
-  for (const Block& block : blocks) {
-    if (block.tensor.storage().get() != std::exchange(last, block.tensor.storage().get())) {
-      visit(block.tensor);
-    }
-  }
-}
-
-void check_lies_on_one_sip(const Tensor& x) {
-  const std::vector<ShardInfo>& shards = x.shards();
-  if (shards.front().sip == shards.back().sip) return;
-  throw CollectiveError(
-      "KB-C013",
-      fmt::format("tensor '{}' ({}) lies on {} PEs: it spans {} SIPs, but a rank is one SIP; "
-                  "num_sips is for ranks that are PEs (world_size in ccl.yaml)",
-                  x.name(), to_string(x.dp()), shards.size(),
-                  shards.back().sip - shards.front().sip + 1));
-}
-
-// Refuses to write only a part of a partial tensor, since the whole becomes replicated.
-void check_taken(const std::vector<Block>& takes) {
-  for_each_tensor(takes, [&](const Tensor& x) {
-    if (!is_partial(x.dp())) return;
-    std::int64_t taken = 0;
-    for (const Block& other : takes) {
-      if (other.tensor.storage() == x.storage()) taken += other.count;
-    }
-    if (taken == x.numel()) return;
-    throw CollectiveError(
-        "KB-C013", fmt::format("tensor '{}' ({}) takes {} of its {} elements: of one whose holders "
-                               "have summands, all must be taken at a time; use another DPPolicy",
-                               x.name(), to_string(x.dp()), taken, x.numel()));
-  });
-}
-
-void check_blocks(const CollectiveRequest& request) {
-  for_each_tensor(request.gives, check_lies_on_one_sip);
-  for_each_tensor(request.takes, check_lies_on_one_sip);
-  check_taken(request.takes);
-}
-
-void mark_replicated(const std::vector<Block>& takes) {
-  for_each_tensor(takes, [](const Tensor& x) { runtime::mark_replicated(*x.storage()); });
-}
 
 // The PEs of a member that move the bytes, for the choice of an algorithm.
 int lane_count(const Tensor& x) {
@@ -167,37 +120,42 @@ void GroupCommunicator::check_rank_is_sip(std::string_view what) const {
                              what, devices_.pes.size()));
 }
 
+// What a rank gives to, or takes from, each other one.
+Bytes GroupCommunicator::bytes_of(const CollectiveRequest& request) const {
+  const Block* block = block_of(request);
+  if (block == nullptr) return 0;
+  const Bytes bytes = block->count * size_of(block->tensor.dtype());
+  return has_single_driver() ? bytes / static_cast<Bytes>(devices_.pes.size()) : bytes;
+}
+
 const Algorithm& GroupCommunicator::algorithm_for(const CollectiveRequest& request) {
   const Block* block = block_of(request);
-  if (block == nullptr) return choice_.choose(request.kind, 0, 1);
-  const Tensor& x = block->tensor;
-  Bytes bytes = block->count * size_of(x.dtype());
-  if (has_single_driver()) bytes /= static_cast<Bytes>(devices_.pes.size());
-  const Algorithm& chosen =
-      choice_.choose(request.kind, bytes, has_single_driver() ? 1 : lane_count(x));
-  if (serves(chosen, request.kind)) {
-    // A kernel adds up, and knows the world's queues alone.
-    const bool suits = is_default_ && caller_count() == launcher_.layout().world_size();
-    if (chosen.kernel == nullptr ||
-        (request.op == ReduceOp::sum && (suits || has_single_driver()))) {
-      return chosen;
-    }
-    return choice_.best(request.kind, bytes, 1);
+  const int lanes = block == nullptr || has_single_driver() ? 1 : lane_count(block->tensor);
+  const Bytes bytes = bytes_of(request);
+  const Algorithm& chosen = choice_.choose(request.kind, bytes, lanes);
+  if (!serves(chosen, request.kind)) {
+    throw CollectiveError(
+        "KB-C012", fmt::format("{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; "
+                               "choose another one for torch.distributed",
+                               name_of_kind(request.kind), chosen.name, chosen.collective,
+                               name_of_kind(request.kind)));
   }
-  throw CollectiveError(
-      "KB-C012", fmt::format("{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; choose "
-                             "another one for torch.distributed",
-                             name_of_kind(request.kind), chosen.name, chosen.collective,
-                             name_of_kind(request.kind)));
+  // A kernel adds up, and knows the world's queues alone.
+  const bool is_world = is_default_ && caller_count() == launcher_.layout().world_size();
+  const bool suits = request.op == ReduceOp::sum && (is_world || has_single_driver());
+  return chosen.kernel == nullptr || suits ? chosen : choice_.best(request.kind, bytes, lanes);
 }
 
 distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveRequest& request) {
   if (request.kind == CollectiveKind::barrier) {
-    if (caller_count() == 1) return {};
-    return {choice_.choose(CollectiveKind::all_reduce, 4, 1).name};
+    return caller_count() == 1 ? RunsBy{} : RunsBy{barrier_algorithm().name};
   }
   const Algorithm& algorithm = algorithm_for(request);
-  return {algorithm.name, choice_.is_configured(request.kind, algorithm)};
+  return {algorithm.name, choice_.is_configured(request.kind, algorithm, bytes_of(request))};
+}
+
+const Algorithm& GroupCommunicator::barrier_algorithm() {
+  return choice_.best(CollectiveKind::all_reduce, size_of(DType::f32), 1);
 }
 
 void GroupCommunicator::run(const distributed::CollectiveCall& call,
@@ -206,8 +164,7 @@ void GroupCommunicator::run(const distributed::CollectiveCall& call,
     if (caller_count() == 1) return;              // nobody to wait for
     const int device = ranks_[static_cast<std::size_t>(call.rank)];
     const Block token = distributed::whole(barrier_token(torch_, device));
-    return run_planned(call, {CollectiveKind::all_reduce, {token}, {token}},
-                       choice_.best(CollectiveKind::all_reduce, 4, 1));
+    return run_planned(call, {CollectiveKind::all_reduce, {token}, {token}}, barrier_algorithm());
   }
   const Algorithm& algorithm = algorithm_for(request);
   if (algorithm.kernel != nullptr) {
@@ -293,7 +250,8 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
   return meeting;
 }
 
-void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& idle) {
+void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
+                                QueuePool& own_queues) {
   meeting.began = torch_.simulation().now();
   const std::vector<CollectiveRequest>& requests = meeting.call.requests;
   if (has_single_driver()) {
@@ -304,10 +262,10 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips, 
         collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind, requests);
   }
   meeting.call.prepare();
+  QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own_queues;
   if (idle.empty()) {
-    const bool has_slots = meeting.call.settings().slot_bytes > 0;
-    meeting.queues = std::make_shared<LaneQueues>(torch_.shared_simulation(),
-                                                  has_slots ? &launcher_.layout() : nullptr);
+    meeting.queues = std::make_shared<LaneQueues>(
+        torch_.shared_simulation(), meeting.call.uses_slots() ? &launcher_.layout() : nullptr);
   } else {
     meeting.queues = std::move(idle.back());
     idle.pop_back();
@@ -358,7 +316,7 @@ void GroupCommunicator::finish(Meeting& meeting, std::uint64_t operation,
   if (++meeting.finished < caller_count()) return;
   KB_CHECK(meeting.open_messages == 0, "{} has left {} messages", meeting.name(),
            meeting.open_messages);
-  idle_queues_.push_back(meeting.queues);
+  (meeting.call.uses_slots() ? slot_queues_ : idle_queues_).push_back(meeting.queues);
   check_bound(meeting);
   meetings_.erase(operation);
 }

@@ -56,16 +56,18 @@ class GroupCommunicator : public distributed::Communicator {
   int caller_count() const { return has_single_driver() ? 1 : static_cast<int>(ranks_.size()); }
   void check(const distributed::CollectiveRequest& request) const;
   void check_rank_is_sip(std::string_view what) const;
+  Bytes bytes_of(const distributed::CollectiveRequest& request) const;
   const Algorithm& algorithm_for(const distributed::CollectiveRequest& request);
+  const Algorithm& barrier_algorithm();
 
   void run_planned(const distributed::CollectiveCall& call,
                    const distributed::CollectiveRequest& request, const Algorithm& algorithm);
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
                                 const distributed::CollectiveRequest& request,
                                 const Algorithm& algorithm);
-  // Takes queues out of `idle`, or makes new ones: each collective or message has queues of its
-  // own, so that no other one's messages come between.
-  void prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& idle);
+  // Takes idle queues, or makes new ones: each collective or message has queues of its own, so that
+  // no other one's messages come between.  Those with slots are the default group's alone.
+  void prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& own_queues);
   std::int64_t launch(const std::shared_ptr<Launch>& launch, std::uint64_t operation);
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
   void check_bound(const Meeting& meeting) const;
@@ -84,6 +86,7 @@ class GroupCommunicator : public distributed::Communicator {
   const bool is_default_;
   const std::shared_ptr<PlanCache> plans_;
   AlgorithmChoice choice_;
+  QueuePool slot_queues_;
   QueuePool idle_queues_;
   QueuePool message_queues_;
   std::map<std::pair<int, int>, std::shared_ptr<PlanCache>> message_plans_;  // by SIPs

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ccl/config_rules.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
@@ -171,6 +172,8 @@ struct Config::State {
   Settings overrides = {};
   Settings defaults = {};
   std::vector<AlgorithmEntry> entries = {};
+  std::vector<Rule> rules = {};
+  bool is_overridden = false;  // with_algorithm() has chosen the algorithm
 
   const AlgorithmEntry* entry() const {
     const auto found = std::ranges::find(entries, algorithm, &AlgorithmEntry::name);
@@ -232,6 +235,7 @@ Config Config::read(const YamlDocument& document) {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
+    if (root.has("rules")) state.rules = read_rules(reader, *document.root().find("rules"));
     if (!root.has("defaults")) {
       read_entries();
     } else {
@@ -268,12 +272,11 @@ std::vector<const Algorithm*> Config::candidates() const {
   return all;
 }
 
-const Algorithm* Config::ruled(distributed::CollectiveKind, int, Bytes) const {
-  return nullptr;
-}
-
-bool Config::has_rule_for(distributed::CollectiveKind) const {
-  return false;
+const Rule* Config::rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes) const {
+  if (state_->is_overridden && kind == distributed::CollectiveKind::all_reduce) return nullptr;
+  const auto found = std::ranges::find_if(
+      state_->rules, [&](const Rule& rule) { return rule.fits(kind, ranks, bytes); });
+  return found == state_->rules.end() ? nullptr : &*found;
 }
 
 sim::IpcqParams Config::ipcq() const {
@@ -334,7 +337,7 @@ Config Config::with_algorithm(std::string_view name) const {
   }
   return with([&](State& state) {
     state.algorithm = name;
-    state.names_algorithm = true;
+    state.names_algorithm = state.is_overridden = true;
   });
 }
 

@@ -7,7 +7,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -56,9 +55,14 @@ class Plan {
   // PEs of each member that take part in a lane: 1, or the number of its cubes.  A node is
   // member * nodes_per_member + cube.
   int nodes_per_member = 1;
-  // The same on all members: when the last one is done, and how many moves it has at a time.
+  // The same on all members: when the last one is done, and how many moves of a fragment, and of
+  // those that overlap with it, there are at a time.
   int length = 1;
   int width = 1;
+  // So many parts of the data begin at a time, and the next ones `interval` later: by default when
+  // the way back of the ones can be the way there of the others.
+  int window = 2;
+  int interval = 0;  // 0: half of the length
   std::vector<Move> moves;
 
   // Sums flow along the tree; the root has them at `time`.
@@ -75,10 +79,6 @@ class Plan {
 
   // The units of the largest chunk.
   int largest_chunk() const;
-
-  // The time between the same moves of parts that follow each other: half of the whole, so that
-  // the way back of one is the way there of the next.
-  int interval() const { return std::max((length + 1) / 2, 1); }
 
  private:
   Kind kind_;

@@ -45,7 +45,26 @@ const CollectiveRequest& PlannedCall::request(int member) const {
 
 void PlannedCall::prepare() {
   find_cubes();
+  uses_slots_ = settings_.slot_bytes > 0;
   find_grain();
+  if (!uses_slots_ || fits_into_slots()) return;
+  uses_slots_ = false;
+  shared_cuts_.clear();
+  find_grain();
+}
+
+bool PlannedCall::fits_into_slots() {
+  const std::shared_ptr<const Plan> plan = plan_of(0);
+  for (const Move& move : plan->moves) {
+    if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) return false;
+    const int of = std::max(move.chunk.giver, move.chunk.taker);
+    const std::shared_ptr<const Cut> cut =
+        devices_.are_pes() ? cut_of_shards() : shared_cut(of).cut;
+    for (const auto& [lane, fragments] : cut->fragments) {
+      if (static_cast<int>(fragments.size()) > plan->window) return false;
+    }
+  }
+  return true;
 }
 
 // In an all_reduce cubes reduce among themselves first, if the tensors of all members lie alike on
@@ -92,9 +111,8 @@ void PlannedCall::find_grain() {
   }
   if (cubes_.count > 1)
     summands = std::max<std::size_t>(summands / static_cast<std::size_t>(cubes_.count), 1);
-  std::int64_t message =
-      most_message_elements(topology_.pe.tcm.capacity, dtype, plan->width, summands);
-  if (settings_.slot_bytes > 0) {
+  std::int64_t message = most_message_elements(topology_.pe.tcm.capacity, dtype, *plan, summands);
+  if (uses_slots_) {
     message = std::clamp<std::int64_t>(
         message, 1, std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1));
   }

@@ -52,7 +52,7 @@ struct CallSettings {
   const Algorithm* algorithm = nullptr;
   distributed::CollectiveKind kind = distributed::CollectiveKind::all_reduce;
   Root root = Root::center;  // of the trees over cubes
-  Bytes slot_bytes = 0;      // the most that a message may have; 0: no limit
+  Bytes slot_bytes = 0;      // of the queues between neighbours; 0: they have no slots
 };
 
 class PlannedCall {
@@ -66,6 +66,9 @@ class PlannedCall {
 
   // Called once all requests are there.
   void prepare();
+  // True if messages go through slots, for which no sender waits: as many as are under way at a
+  // time are all there are.  Larger ones go straight to posted receives, which wait for no slot.
+  bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
   Programs programs_of(int member);
   // The PE that serves a node of the plan in a lane.
@@ -90,6 +93,7 @@ class PlannedCall {
   const distributed::Block& any_block() const;
   void find_cubes();
   void find_grain();
+  bool fits_into_slots();
   std::shared_ptr<const Plan> plan_of(int node);
   BlockLayout layout_of(int member, bool gives, int of);
   SharedCut make_cut(int of);
@@ -106,6 +110,7 @@ class PlannedCall {
   const CallSettings settings_;
   CubeTree cubes_;
   Grain grain_;
+  bool uses_slots_ = false;
   std::vector<std::array<Lies, 2>> layouts_;  // by member: of what it takes, and of what it gives
   std::map<int, SharedCut> shared_cuts_;      // by the member whose block it is
   std::map<std::pair<int, int>, std::shared_ptr<const Cut>> pair_cuts_;

@@ -33,6 +33,8 @@ void plan_chain(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
   const int ahead = nearest_ahead(shape, shape.ring.position_of(request.root));
   plan.length = std::max(ahead, shape.size - 1 - ahead) + 1;
+  plan.window = 4;
+  plan.interval = 1;
   add_chain(request, plan, {}, ahead);
 }
 
@@ -40,6 +42,8 @@ void plan_half_chains(const PlanRequest& request, Plan& plan) {
   const int last = request.shape.size - 1;
   plan.units = 2;
   plan.length = last + 1;
+  plan.window = 4;
+  plan.interval = 1;
   plan.width = 2;
   add_chain(request, plan, {0, 1}, last);
   add_chain(request, plan, {1, 2}, 0);

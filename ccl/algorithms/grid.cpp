@@ -172,7 +172,7 @@ void plan_grid(const PlanRequest& request, Plan& plan) {
   const std::vector<Colour> colours = colours_of(shape);
   plan.units = colours.back().end * (sums ? shape.size : 1);
   plan.length = (shape.rows.front().depth() + shape.columns.front().depth()) * (sums ? 2 : 1) + 1;
-  plan.width = 2 * static_cast<int>(colours.size());
+  plan.width = 4 * static_cast<int>(colours.size());
   for (const Colour& colour : colours) {
     Passes passes(request, plan, colour);
     sums ? passes.all_reduce() : passes.move_blocks();

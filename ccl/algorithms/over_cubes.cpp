@@ -46,6 +46,8 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
   plan.units = whole.units;
   plan.length = whole.length + 2 * depth;
   plan.width = whole.width;
+  plan.window = whole.window;
+  plan.interval = whole.interval;
   for (Move& move : whole.moves) {
     move.time += depth;
     if (branch.inner == kNobody) {

@@ -87,7 +87,7 @@ class Pairs {
 void plan_pairs(const PlanRequest& request, Plan& plan) {
   plan.units = 2;
   plan.length = request.shape.size + 1;
-  plan.width = 2;
+  plan.width = 4;
   Pairs(request, plan).add_all();
 }
 

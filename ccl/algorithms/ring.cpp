@@ -1,5 +1,7 @@
 #include "ccl/algorithms/ring.h"
 
+#include <algorithm>
+
 namespace kernbench::ccl {
 
 namespace {
@@ -13,6 +15,8 @@ void plan_rings(const PlanRequest& request, Plan& plan, int ways) {
   plan.units = ways * (sums ? size : 1);
   plan.length = last * (sums ? 2 : 1) + 1;
   plan.width = ways;
+  plan.window = 4;
+  plan.interval = std::max(plan.length - 1, 1);
   for (int way = 0; way < ways; ++way) {
     // Sums come from behind, and results go ahead; the other way round from ahead, and back.
     const int behind = way == 0 ? 0 : last;

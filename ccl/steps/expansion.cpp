@@ -50,7 +50,7 @@ class Expansion {
     if (fragment.count() == 0) return;
     Step step;
     step.move = &move;
-    step.time = id.fragment / kInFlight * plan_.interval() + move.time;
+    step.time = id.fragment / plan_.window * interval_ + move.time;
     step.rows = fragment.rows;
     step.columns = fragment.columns;
     step.id = id;
@@ -102,6 +102,7 @@ class Expansion {
   const Plan& plan_;
   const PlaceOf& place_of_;
   const CubeFilter cubes_;
+  const int interval_ = plan_.interval > 0 ? plan_.interval : std::max((plan_.length + 1) / 2, 1);
   std::map<std::pair<int, int>, ChunkPlace> places_;  // by giver and taker
   LaneSteps steps_;
 };

@@ -14,7 +14,12 @@ namespace kernbench::ccl {
 
 namespace {
 
-constexpr Bytes kShareOfScratch = 4;
+constexpr Bytes kShareOfScratch = 3;
+
+// How many times ahead of the present step receives are posted, and loads are issued.  The news of
+// a post must be with its sender when it has the message; both take a latency.
+constexpr int kPostsAhead = 2;
+constexpr int kLoadsAhead = 1;
 
 // A step whose receives are posted and whose load is issued.
 struct Begun {
@@ -91,14 +96,46 @@ void store(tl::Context& tl, const Step& step, const tl::Tensor& value) {
   });
 }
 
-Begun begin(tl::Context& tl, const Step& step, const NodePorts& ports, DType dtype) {
-  Begun begun{&step, {}, {}};
-  for (const int node : step.move->from) {
-    begun.messages.push_back(tl.recv_async(ports.from(node).port, {step.count()}, dtype));
+// The steps of a lane: the present one, and those that have begun.
+class StepsUnderWay {
+ public:
+  StepsUnderWay(tl::Context& tl, std::span<const Step> steps, const NodePorts& ports, DType dtype)
+      : tl_(tl), steps_(steps), ports_(ports), dtype_(dtype) {}
+
+  // Begins what comes next, and returns the step.
+  Begun& front(const Step& step) {
+    while (posted_ < steps_.size() && steps_[posted_].time <= step.time + kPostsAhead) post();
+    while (loaded_ < posted_ && steps_[loaded_].time <= step.time + kLoadsAhead) load_next();
+    return under_way_.front();
   }
-  if (step.source.tensor != nullptr) begun.loaded = load(tl, step);
-  return begun;
-}
+  void pop() {
+    under_way_.pop_front();
+    ++done_;
+  }
+
+ private:
+  void post() {
+    const Step& step = steps_[posted_++];
+    Begun& begun = under_way_.emplace_back(Begun{&step, {}, {}});
+    for (const int node : step.move->from) {
+      begun.messages.push_back(tl_.recv_async(ports_.from(node).port, {step.count()}, dtype_));
+    }
+  }
+  void load_next() {
+    const std::size_t index = loaded_++;
+    const Step& step = steps_[index];
+    if (step.source.tensor != nullptr) under_way_[index - done_].loaded = load(tl_, step);
+  }
+
+  tl::Context& tl_;
+  const std::span<const Step> steps_;
+  const NodePorts& ports_;
+  const DType dtype_;
+  std::deque<Begun> under_way_;
+  std::size_t posted_ = 0;  // the first step whose receives are not posted
+  std::size_t loaded_ = 0;
+  std::size_t done_ = 0;
+};
 
 // Divides by a power of two; multiplying with the inverse gives exactly the same.
 tl::Tensor divided_before(const AverageDivisors& divisors, tl::Tensor value) {
@@ -161,28 +198,25 @@ void send(tl::Context& tl, const NodePort& to, const tl::Tensor& value) {
 
 }  // namespace
 
-std::int64_t most_message_elements(Bytes tcm, DType dtype, int width, std::size_t summands) {
-  // Counts what has begun of this time and the next: messages and summands, and the values being
-  // sent and stored.  Two windows of kInFlight fragments are under way.
-  const auto values =
-      static_cast<Bytes>(2 * kInFlight * (width + 1)) * static_cast<Bytes>(summands + 2);
+std::int64_t most_message_elements(Bytes tcm, DType dtype, const Plan& plan, std::size_t summands) {
+  // Counts messages, summands and results of all times that have begun.
+  const bool reduces = std::ranges::any_of(
+      plan.moves, [](const Move& move) { return move.has_source && !move.from.empty(); });
+  const Bytes loads = reduces ? (1 + kLoadsAhead) * static_cast<Bytes>(summands) : 0;
+  const Bytes values = plan.window * (plan.width * (1 + kPostsAhead + loads) + 1);
   return std::max<std::int64_t>(tcm / kShareOfScratch / values / size_of(dtype), 1);
 }
 
 // Later steps begin first, so that their messages and loads arrive while this one waits.  All of
-// the next time have begun before this step sends: whoever answers it finds its receive posted, so
-// no sender waits for ever, whatever the depth of the queues.
+// the next times have posted their receives before this step sends: no sender waits for ever,
+// whatever the depth of the queues.
 void run_steps(tl::Context& tl, std::span<const Step> steps, const NodePorts& ports,
                const Reduction& reduction) {
-  std::deque<Begun> under_way;
+  StepsUnderWay under_way(tl, steps, ports, reduction.dtype);
   HeldValues held;
-  std::size_t next = 0;
   for (const Step& step : steps) {
-    while (next < steps.size() && steps[next].time <= step.time + 1) {
-      under_way.push_back(begin(tl, steps[next++], ports, reduction.dtype));
-    }
-    const tl::Tensor value = value_of(tl, under_way.front(), held, reduction);
-    under_way.pop_front();
+    const tl::Tensor value = value_of(tl, under_way.front(step), held, reduction);
+    under_way.pop();
     for (const int node : step.move->to) send(tl, ports.to(node), value);
     if (step.target.tensor != nullptr) store(tl, step, value);
     held.put(step, value);

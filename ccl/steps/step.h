@@ -75,13 +75,10 @@ struct Reduction {
   int member_count = 1;
 };
 
-// Fragments that are under way at a time in each step of a plan.
-inline constexpr int kInFlight = 2;
-
-// Returns the most elements that a message of a plan may have, so that a kernel keeps about 1/4 of
+// Returns the most elements that a message of a plan may have, so that a kernel keeps about a third of
 // a PE's scratch: compute kernels run beside it.  `summands` is the number of summands of a value
 // inside its SIP.
-std::int64_t most_message_elements(Bytes tcm, DType dtype, int width, std::size_t summands);
+std::int64_t most_message_elements(Bytes tcm, DType dtype, const Plan& plan, std::size_t summands);
 
 // The kernel of every collective.
 void run_steps(tl::Context& tl, std::span<const Step> steps, const NodePorts& ports,

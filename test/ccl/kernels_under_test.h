@@ -91,6 +91,8 @@ class KernelsUnderTest {
       call_->requests[i] = {distributed::CollectiveKind::all_reduce, {block}, {block}};
     }
     call_->prepare();
+    queues_ = std::make_unique<ccl::LaneQueues>(
+        torch_.shared_simulation(), call_->uses_slots() ? &launcher_.layout() : nullptr);
     programs_.clear();
     for (int i = 0; i < layout.world_size(); ++i) programs_.merge(call_->programs_of(i));
     for (const auto& entry : programs_) start_program(entry.first, entry.second);
@@ -104,11 +106,11 @@ class KernelsUnderTest {
       };
       run_steps(tl, program.steps,
                 {[&](int node) {
-                   const auto& queue = queues_.queue(at, peer(node));
+                   const auto& queue = queues_->queue(at, peer(node));
                    return port(queue, queue.ends().out);
                  },
                  [&](int node) {
-                   const auto& queue = queues_.queue(peer(node), at);
+                   const auto& queue = queues_->queue(peer(node), at);
                    return port(queue, queue.ends().in);
                  }},
                 call_->reduction());
@@ -136,7 +138,7 @@ class KernelsUnderTest {
   RuntimeContext torch_;
   const DPPolicy dp_;
   const ccl::KernelLauncher launcher_;
-  ccl::LaneQueues queues_{torch_.shared_simulation(), &launcher_.layout()};
+  std::unique_ptr<ccl::LaneQueues> queues_;
   std::vector<Tensor> tensors_;
   std::unique_ptr<ccl::PlannedCall> call_;
   ccl::Programs programs_;

@@ -16,6 +16,7 @@
 #include "ccl/ahbm_registration.h"
 #include "ccl/algorithm.h"
 #include "ccl/config.h"
+#include "ccl/piece.h"
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/distributed/local_registration.h"
