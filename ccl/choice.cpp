@@ -76,6 +76,8 @@ PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
     by_time.resize(static_cast<std::size_t>(plan.length));
     hops.resize(by_time.size());
     cost.fragment = static_cast<double>(plan.units) / plan.largest_chunk();
+    cost.window = plan.window;
+    cost.interval = plan.interval > 0 ? plan.interval : std::max((plan.length + 1) / 2, 1);
     cost.message =
         std::min(config_.ipcq().slot_bytes,
                  most_message_elements(topology_.pe.tcm.capacity, DType::f16, plan, 1) * 2);
@@ -129,7 +131,16 @@ Time AlgorithmChoice::time_of(const Candidate& candidate, Bytes bytes, int lanes
                                 static_cast<double>(cost.message) * cost.fragment);
   const double carried =
       std::max(cost.fill, cost.load) * first + cost.load * (static_cast<double>(bytes) - first);
-  return cost.steps * step + transfer_time(static_cast<Bytes>(carried), path.bottleneck);
+  // With few lanes links may wait for the next window.
+  const double windows =
+      std::max(static_cast<double>(bytes) / lanes /
+                       (static_cast<double>(cost.message) * cost.fragment) / cost.window -
+                   1,
+               0.0);
+  const auto in_steps =
+      Time{static_cast<std::int64_t>(windows * cost.interval * static_cast<double>(step.count()))};
+  return cost.steps * step +
+         std::max(transfer_time(static_cast<Bytes>(carried), path.bottleneck), in_steps);
 }
 
 int AlgorithmChoice::neighbour_of_first() const {

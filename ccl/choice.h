@@ -22,6 +22,8 @@ struct PlanCost {
   double load = 0;      // the share that the busiest link carries
   double fragment = 1;  // a block over its largest message
   Bytes message = 1;    // the most that a message may have
+  int window = 1;       // Plan::window
+  int interval = 1;     // between windows, in steps
 };
 
 struct Candidate {

@@ -4,6 +4,7 @@
 
 #include "ccl/algorithm.h"
 #include "ccl/algorithms/chain.h"
+#include "ccl/algorithms/disjoint_trees.h"
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/hello_send.h"
 #include "ccl/algorithms/over_cubes.h"
@@ -76,6 +77,11 @@ inline constexpr std::array kLibrary = {
               .plan = plan_half_chains,
               .collective = "broadcast, reduce",
               .summary = "half of the data each way round the ring",
+              .suits_auto = true},
+    Algorithm{.name = "disjoint_trees",
+              .plan = plan_disjoint_trees,
+              .collective = "broadcast, reduce",
+              .summary = "a part of the data over each of several trees that share no link",
               .suits_auto = true},
     Algorithm{.name = "pairs",
               .plan = plan_pairs,

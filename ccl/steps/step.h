@@ -75,9 +75,9 @@ struct Reduction {
   int member_count = 1;
 };
 
-// Returns the most elements that a message of a plan may have, so that a kernel keeps about a third of
-// a PE's scratch: compute kernels run beside it.  `summands` is the number of summands of a value
-// inside its SIP.
+// Returns the most elements that a message of a plan may have, so that a kernel keeps about a third
+// of a PE's scratch: compute kernels run beside it.  `summands` is the number of summands of a
+// value inside its SIP.
 std::int64_t most_message_elements(Bytes tcm, DType dtype, const Plan& plan, std::size_t summands);
 
 // The kernel of every collective.

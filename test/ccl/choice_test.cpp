@@ -2,6 +2,8 @@
 
 #include "ccl/choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
