@@ -24,13 +24,12 @@ void AhbmBackend::close() {
 bool register_ahbm_backend() {
   return distributed::register_backend(
       "ahbm",
-      [](RuntimeContext& torch,
-         const distributed::BackendConfig* config) -> std::unique_ptr<distributed::Backend> {
-        const auto* own = dynamic_cast<const Config*>(config);
-        if (own == nullptr && config != nullptr) {
+      [](const distributed::BackendInputs& inputs) -> std::unique_ptr<distributed::Backend> {
+        const auto* own = dynamic_cast<const Config*>(inputs.config);
+        if (own == nullptr && inputs.config != nullptr) {
           throw CollectiveError("KB-R002", "backend 'ahbm': its settings are not a ccl::Config");
         }
-        return std::make_unique<AhbmBackend>(torch, own == nullptr ? Config() : *own);
+        return std::make_unique<AhbmBackend>(inputs.torch, own == nullptr ? Config() : *own);
       });
 }
 

@@ -17,8 +17,8 @@
 namespace kernbench::ccl {
 
 using distributed::Block;
+using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-using distributed::CollectiveRequest;
 
 struct GroupCommunicator::Meeting {
   PlannedCall call;
@@ -60,7 +60,7 @@ int lane_count(const Tensor& x) {
   return std::max(static_cast<int>(holders), 1);
 }
 
-const Block* block_of(const CollectiveRequest& request) {
+const Block* block_of(const CollectiveCall& request) {
   const std::vector<Block>& blocks = request.gives.empty() ? request.takes : request.gives;
   return blocks.empty() ? nullptr : &blocks.front();
 }
@@ -104,7 +104,7 @@ GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher
 
 // Calls
 
-void GroupCommunicator::check(const CollectiveRequest& request) const {
+void GroupCommunicator::check(const CollectiveCall& request) const {
   if (!has_single_driver()) return check_blocks(request);
   if (request.kind != CollectiveKind::all_reduce) {
     check_rank_is_sip(distributed::op_type_of(request.kind));
@@ -121,14 +121,14 @@ void GroupCommunicator::check_rank_is_sip(std::string_view what) const {
 }
 
 // What a rank gives to, or takes from, each other one.
-Bytes GroupCommunicator::bytes_of(const CollectiveRequest& request) const {
+Bytes GroupCommunicator::bytes_of(const CollectiveCall& request) const {
   const Block* block = block_of(request);
   if (block == nullptr) return 0;
   const Bytes bytes = block->count * size_of(block->tensor.dtype());
   return has_single_driver() ? bytes / static_cast<Bytes>(devices_.pes.size()) : bytes;
 }
 
-const Algorithm& GroupCommunicator::algorithm_for(const CollectiveRequest& request) {
+const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {
   const Block* block = block_of(request);
   const int lanes = block == nullptr || has_single_driver() ? 1 : lane_count(block->tensor);
   const Bytes bytes = bytes_of(request);
@@ -146,7 +146,7 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveRequest& reque
   return chosen.kernel == nullptr || suits ? chosen : choice_.best(request.kind, bytes, lanes);
 }
 
-distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveRequest& request) {
+distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCall& request) {
   if (request.kind == CollectiveKind::barrier) {
     return caller_count() == 1 ? RunsBy{} : RunsBy{barrier_algorithm().name};
   }
@@ -158,34 +158,35 @@ const Algorithm& GroupCommunicator::barrier_algorithm() {
   return choice_.best(CollectiveKind::all_reduce, size_of(DType::f32), 1);
 }
 
-void GroupCommunicator::run(const distributed::CollectiveCall& call,
-                            const CollectiveRequest& request) {
-  if (request.kind == CollectiveKind::barrier) {  // an all_reduce of one element, as NCCL does it
-    if (caller_count() == 1) return;              // nobody to wait for
+void GroupCommunicator::run(const CollectiveCall& call) {
+  if (call.kind == CollectiveKind::barrier) {  // an all_reduce of one element, as NCCL does it
+    if (caller_count() == 1) return;           // nobody to wait for
+    CollectiveCall all_reduce = call;
+    all_reduce.kind = CollectiveKind::all_reduce;
     const int device = ranks_[static_cast<std::size_t>(call.rank)];
-    const Block token = distributed::whole(barrier_token(torch_, device));
-    return run_planned(call, {CollectiveKind::all_reduce, {token}, {token}}, barrier_algorithm());
+    all_reduce.gives = all_reduce.takes = {distributed::whole(barrier_token(torch_, device))};
+    return run_planned(all_reduce, barrier_algorithm());
   }
-  const Algorithm& algorithm = algorithm_for(request);
+  const Algorithm& algorithm = algorithm_for(call);
   if (algorithm.kernel != nullptr) {
-    return run_kernels(call, algorithm, request.takes.front().tensor);
+    return run_kernels(call, algorithm, call.takes.front().tensor);
   }
-  check(request);
-  run_planned(call, request, algorithm);
+  check(call);
+  run_planned(call, algorithm);
 }
 
-void GroupCommunicator::run_planned(const distributed::CollectiveCall& call,
-                                    const CollectiveRequest& request, const Algorithm& algorithm) {
-  const std::shared_ptr<Meeting> meeting = meet(call, request, algorithm);
+void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm& algorithm) {
+  const std::shared_ptr<Meeting> meeting = meet(call, algorithm);
   const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {}});
   const int members = has_single_driver() ? meeting->call.member_count() : 1;
-  for (int i = 0; i < members; ++i)
+  for (int i = 0; i < members; ++i) {
     launch->programs.merge(meeting->call.programs_of(call.rank + i));
-  for (const auto* blocks : {&request.gives, &request.takes}) {
+  }
+  for (const auto* blocks : {&call.gives, &call.takes}) {
     for (const Block& block : *blocks) launch->uses.push_back(block.tensor);
   }
   const std::int64_t open = this->launch(launch, call.operation);
-  if (writes(request, call.rank)) mark_replicated(request.takes);
+  if (writes(call, call.rank)) mark_replicated(call.takes);
   finish(*meeting, call.operation, open);
 }
 
@@ -198,11 +199,11 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
   if (plans == nullptr) plans = std::make_shared<PlanCache>(shape_of(torch_.topology(), ends));
   const auto meeting = std::make_shared<Meeting>(
       Meeting{{torch_.topology(), cuts_, plans, ends, {&kMessage, CollectiveKind::all_to_all}}});
-  std::vector<CollectiveRequest>& requests = meeting->call.requests;
-  for (CollectiveRequest& request : requests) request.kind = CollectiveKind::all_to_all;
+  std::vector<CollectiveCall>& requests = meeting->call.requests;
+  for (CollectiveCall& request : requests) request.kind = CollectiveKind::all_to_all;
   requests.front().gives = {source};
   requests.back().takes = {target};
-  for (const CollectiveRequest& request : requests) check_blocks(request);
+  for (const CollectiveCall& request : requests) check_blocks(request);
   prepare(*meeting, ends.sips, message_queues_);
   const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {source.tensor, target.tensor}});
   for (int member = 0; member <= taker; ++member) {
@@ -217,9 +218,8 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
 // Plans
 
 // Waits until all members have called.  The first one's algorithm is that of all.
-std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
-    const distributed::CollectiveCall& call, const CollectiveRequest& request,
-    const Algorithm& algorithm) {
+std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const CollectiveCall& call,
+                                                                    const Algorithm& algorithm) {
   std::shared_ptr<Meeting>& entry = meetings_[call.operation];
   if (entry == nullptr) {
     const ccl::Config& config = launcher_.config();
@@ -228,11 +228,11 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
                                            cuts_,
                                            plans_,
                                            devices_,
-                                           {&algorithm, request.kind, config.root(),
+                                           {&algorithm, call.kind, config.root(),
                                             is_default_ ? config.ipcq().slot_bytes : Bytes{0}}}});
   }
   const std::shared_ptr<Meeting> meeting = entry;
-  meeting->call.requests[static_cast<std::size_t>(call.rank)] = request;
+  meeting->call.requests[static_cast<std::size_t>(call.rank)] = call;
   if (++meeting->arrived == caller_count()) {
     prepare(*meeting, devices_.sips, idle_queues_);
     meeting->all_are_there.notify_all();
@@ -253,7 +253,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
 void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
                                 QueuePool& own_queues) {
   meeting.began = torch_.simulation().now();
-  const std::vector<CollectiveRequest>& requests = meeting.call.requests;
+  const std::vector<CollectiveCall>& requests = meeting.call.requests;
   if (has_single_driver()) {
     const Tensor& x = requests.front().gives.front().tensor;
     meeting.bound = bound_of(x.numel() * size_of(x.dtype()));

@@ -30,11 +30,10 @@ class GroupCommunicator : public distributed::Communicator {
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
   // tensors placed so, KB-C014 if a program's own kernel was faster than any can be, KB-C023 if
   // ranks are PEs and the collective is neither an all_reduce nor a barrier.
-  void run(const distributed::CollectiveCall& call,
-           const distributed::CollectiveRequest& request) override;
+  void run(const distributed::CollectiveCall& call) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
                 const distributed::Block& target) override;
-  RunsBy runs_by(const distributed::CollectiveRequest& request) override;
+  RunsBy runs_by(const distributed::CollectiveCall& request) override;
   void abandon() override {
     meetings_.clear();
     kernels_under_way_.clear();
@@ -54,16 +53,14 @@ class GroupCommunicator : public distributed::Communicator {
 
   bool has_single_driver() const { return devices_.are_pes(); }
   int caller_count() const { return has_single_driver() ? 1 : static_cast<int>(ranks_.size()); }
-  void check(const distributed::CollectiveRequest& request) const;
+  void check(const distributed::CollectiveCall& request) const;
   void check_rank_is_sip(std::string_view what) const;
-  Bytes bytes_of(const distributed::CollectiveRequest& request) const;
-  const Algorithm& algorithm_for(const distributed::CollectiveRequest& request);
+  Bytes bytes_of(const distributed::CollectiveCall& request) const;
+  const Algorithm& algorithm_for(const distributed::CollectiveCall& request);
   const Algorithm& barrier_algorithm();
 
-  void run_planned(const distributed::CollectiveCall& call,
-                   const distributed::CollectiveRequest& request, const Algorithm& algorithm);
+  void run_planned(const distributed::CollectiveCall& call, const Algorithm& algorithm);
   std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
-                                const distributed::CollectiveRequest& request,
                                 const Algorithm& algorithm);
   // Takes idle queues, or makes new ones: each collective or message has queues of its own, so that
   // no other one's messages come between.  Those with slots are the default group's alone.

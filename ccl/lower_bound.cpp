@@ -63,8 +63,8 @@ int distance(const sim::Grid& sips, int from, int to) {
 }
 
 using distributed::Block;
+using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-using distributed::CollectiveRequest;
 
 Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
   const Block* block = block_for(blocks, static_cast<int>(of));
@@ -74,10 +74,10 @@ Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
 // The bytes that member `to` must get from member `from` if no other has them; 0 if it needs none.
 class Needs {
  public:
-  explicit Needs(std::span<const CollectiveRequest> requests) : requests_(requests) {}
+  explicit Needs(std::span<const CollectiveCall> requests) : requests_(requests) {}
 
   Bytes operator()(std::size_t from, std::size_t to) const {
-    const CollectiveRequest& request = requests_[from];
+    const CollectiveCall& request = requests_[from];
     const auto root = static_cast<std::size_t>(request.root);
     switch (request.kind) {
       case CollectiveKind::broadcast:
@@ -92,7 +92,7 @@ class Needs {
   }
 
  private:
-  const std::span<const CollectiveRequest> requests_;
+  const std::span<const CollectiveCall> requests_;
 };
 
 // A member sends the same data to all only once, and receives data that can be summed only once.
@@ -213,7 +213,7 @@ Time bound_of_members(const Topology& topology, std::span<const int> sips, Colle
 }  // namespace
 
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
-                            CollectiveKind kind, std::span<const CollectiveRequest> requests) {
+                            CollectiveKind kind, std::span<const CollectiveCall> requests) {
   const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
   if (kind == CollectiveKind::all_reduce && are_all) {
     return all_reduce_lower_bound(topology, bytes_of(requests.front().gives, 0));

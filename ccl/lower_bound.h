@@ -45,7 +45,7 @@ Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes b
 // all_reduce_lower_bound(), which is larger, since the traffic of the whole network is known.
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
                             distributed::CollectiveKind kind,
-                            std::span<const distributed::CollectiveRequest> requests);
+                            std::span<const distributed::CollectiveCall> requests);
 
 // The same bound for all SIPs, each of which gives blocks of `block` bytes.
 // REQUIRES: a collective without a root

@@ -10,8 +10,8 @@
 namespace kernbench::ccl {
 
 using distributed::Block;
+using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-using distributed::CollectiveRequest;
 
 std::shared_ptr<const Plan> PlanCache::plan(AlgorithmPlan algorithm, CollectiveKind kind, int root,
                                             int node, const CubeTree& cubes) {
@@ -39,7 +39,7 @@ PlannedCall::PlannedCall(const Topology& topology, std::shared_ptr<CutCache> cut
   layouts_.resize(size);
 }
 
-const CollectiveRequest& PlannedCall::request(int member) const {
+const CollectiveCall& PlannedCall::request(int member) const {
   return devices_.are_pes() ? requests.front() : requests[static_cast<std::size_t>(member)];
 }
 
@@ -74,9 +74,8 @@ void PlannedCall::find_cubes() {
   cubes_ = {sim::cube_grid(topology_), 1, false, settings_.root};
   if (settings_.kind != CollectiveKind::all_reduce || devices_.are_pes()) return;
   const DPPolicy& dp = requests.front().gives.front().tensor.dp();
-  const bool are_alike = std::ranges::all_of(requests, [&](const CollectiveRequest& other) {
-    return other.gives.front().tensor.dp() == dp;
-  });
+  const bool are_alike = std::ranges::all_of(
+      requests, [&](const CollectiveCall& other) { return other.gives.front().tensor.dp() == dp; });
   const bool adds = request(0).op == ReduceOp::sum || request(0).op == ReduceOp::avg;
   if (is_sharded(dp.cube) || !are_alike || (dp.cube == Shard::partial && !adds)) return;
   cubes_.count = dp.cube_holders(topology_);
@@ -85,7 +84,7 @@ void PlannedCall::find_cubes() {
 
 // The first block that there is: all are of one type.
 const Block& PlannedCall::any_block() const {
-  for (const CollectiveRequest& other : requests) {
+  for (const CollectiveCall& other : requests) {
     if (!other.gives.empty()) return other.gives.front();
   }
   return requests.front().takes.front();
@@ -125,7 +124,7 @@ void PlannedCall::find_grain() {
 // Cuts
 
 BlockLayout PlannedCall::layout_of(int member, bool gives, int of) {
-  const CollectiveRequest& of_member = request(member);
+  const CollectiveCall& of_member = request(member);
   const Block& block = *block_for(gives ? of_member.gives : of_member.takes, of);
   Lies& known = layouts_[static_cast<std::size_t>(member)][gives ? 1 : 0];
   if (known.tensor != block.tensor.storage().get()) {
@@ -167,8 +166,8 @@ const PlannedCall::SharedCut& PlannedCall::shared_cut(int of) {
 
 // Null if the giver has no block for the taker.
 std::shared_ptr<const Cut> PlannedCall::pair_cut(int giver, int taker) {
-  const CollectiveRequest& from = request(giver);
-  const CollectiveRequest& to = request(taker);
+  const CollectiveCall& from = request(giver);
+  const CollectiveCall& to = request(taker);
   const Block* given = block_for(from.gives, taker);
   if (given == nullptr || block_for(to.takes, giver) == nullptr) return nullptr;
   const auto [known, is_new] = pair_cuts_.try_emplace({giver, taker});
@@ -181,7 +180,7 @@ std::shared_ptr<const Cut> PlannedCall::pair_cut(int giver, int taker) {
 
 ChunkPlace PlannedCall::place_of(int member, const Chunk& chunk) {
   if (devices_.are_pes()) return place_of_shard(member);
-  const CollectiveRequest& own = request(member);
+  const CollectiveCall& own = request(member);
   const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
   const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
   ChunkPlace place;
@@ -198,10 +197,7 @@ ChunkPlace PlannedCall::place_of(int member, const Chunk& chunk) {
   if (is_giver) place.source = block_for(own.gives, chunk.taker);
   if (is_taker) place.target = block_for(own.takes, chunk.giver);
   // The root of a broadcast has the values, but a partial tensor becomes replicated there too.
-  const bool is_partial_target = place.target != nullptr && is_partial(place.target->tensor.dp());
-  if (!distributed::changes(own, member, is_partial_target)) {
-    place.target = nullptr;
-  }
+  if (!distributed::changes(own)) place.target = nullptr;
   return place;
 }
 

@@ -62,7 +62,7 @@ class PlannedCall {
               std::shared_ptr<PlanCache> plans, const GroupDevices& devices,
               const CallSettings& settings);
 
-  std::vector<distributed::CollectiveRequest> requests;
+  std::vector<distributed::CollectiveCall> requests;
 
   // Called once all requests are there.
   void prepare();
@@ -89,7 +89,7 @@ class PlannedCall {
     std::vector<int> takes;
   };
 
-  const distributed::CollectiveRequest& request(int member) const;
+  const distributed::CollectiveCall& request(int member) const;
   const distributed::Block& any_block() const;
   void find_cubes();
   void find_grain();

@@ -53,7 +53,7 @@ void check_taken(const std::vector<Block>& takes) {
 
 }  // namespace
 
-void check_blocks(const distributed::CollectiveRequest& request) {
+void check_blocks(const distributed::CollectiveCall& request) {
   for_each_tensor(request.gives, check_lies_on_one_sip);
   for_each_tensor(request.takes, check_lies_on_one_sip);
   check_taken(request.takes);

@@ -43,7 +43,6 @@ void plan_half_chains(const PlanRequest& request, Plan& plan) {
   plan.units = 2;
   plan.length = last + 1;
   plan.window = 4;
-  plan.interval = 1;
   plan.width = 2;
   add_chain(request, plan, {0, 1}, last);
   add_chain(request, plan, {1, 2}, 0);

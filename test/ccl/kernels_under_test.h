@@ -88,7 +88,8 @@ class KernelsUnderTest {
                           config.root(), config.ipcq().slot_bytes});
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const distributed::Block block = distributed::whole(tensors_[i]);
-      call_->requests[i] = {distributed::CollectiveKind::all_reduce, {block}, {block}};
+      call_->requests[i].kind = distributed::CollectiveKind::all_reduce;
+      call_->requests[i].gives = call_->requests[i].takes = {block};
     }
     call_->prepare();
     queues_ = std::make_unique<ccl::LaneQueues>(
