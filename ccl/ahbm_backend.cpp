@@ -46,15 +46,14 @@ const Algorithm& WorldCommunicator::algorithm_for(const Tensor& x) {
   return *choices_.emplace(key, std::move(choice)).first->second.algorithm;
 }
 
-void WorldCommunicator::run(const distributed::CollectiveCall& call,
-                            const distributed::CollectiveRequest& request) {
+void WorldCommunicator::run(const distributed::CollectiveCall& call) {
   using distributed::CollectiveKind;
-  if (request.kind == CollectiveKind::barrier) return barrier(call);
-  if (request.kind == CollectiveKind::all_reduce && request.op == ReduceOp::sum) {
-    return all_reduce(call, request.takes.front().tensor);
+  if (call.kind == CollectiveKind::barrier) return barrier(call);
+  if (call.kind == CollectiveKind::all_reduce && call.op == ReduceOp::sum) {
+    return all_reduce(call, call.takes.front().tensor);
   }
-  check_rank_is_sip(distributed::op_type_of(request.kind));
-  others_.run(call, request);
+  check_rank_is_sip(distributed::op_type_of(call.kind));
+  others_.run(call);
 }
 
 distributed::Communicator::RunsBy WorldCommunicator::runs_by(
@@ -152,13 +151,12 @@ void WorldCommunicator::barrier(const distributed::CollectiveCall& call) {
 bool register_ahbm_backend() {
   return distributed::register_backend(
       "ahbm",
-      [](RuntimeContext& torch,
-         const distributed::BackendConfig* config) -> std::unique_ptr<distributed::Backend> {
-        const auto* own = dynamic_cast<const Config*>(config);
-        if (own == nullptr && config != nullptr) {
+      [](const distributed::BackendInputs& inputs) -> std::unique_ptr<distributed::Backend> {
+        const auto* own = dynamic_cast<const Config*>(inputs.config);
+        if (own == nullptr && inputs.config != nullptr) {
           throw CollectiveError("KB-R002", "backend 'ahbm': its settings are not a ccl::Config");
         }
-        return std::make_unique<AhbmBackend>(torch, own == nullptr ? Config() : *own);
+        return std::make_unique<AhbmBackend>(inputs.torch, own == nullptr ? Config() : *own);
       });
 }
 

@@ -59,8 +59,7 @@ class WorldCommunicator : public distributed::Communicator {
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
   // a tensor placed so, KB-C014 if a program's own algorithm was faster than any can be, KB-C023
   // if ranks are PEs and the collective is neither an all_reduce with SUM nor a barrier.
-  void run(const distributed::CollectiveCall& call,
-           const distributed::CollectiveRequest& request) override;
+  void run(const distributed::CollectiveCall& call) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
                 const distributed::Block& target) override;
   RunsBy runs_by(const distributed::CollectiveRequest& request) override;

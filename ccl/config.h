@@ -38,7 +38,7 @@
 #include <vector>
 
 #include "ccl/algorithm.h"
-#include "runtime/distributed/backend.h"
+#include "runtime/distributed/backend_config.h"
 #include "sim_engine/topology/ipcq_params.h"
 
 namespace kernbench {

@@ -1,5 +1,5 @@
 # Makes builds cheap (ADR-0170): standard headers are parsed once, and with CMAKE_UNITY_BUILD
-# several files of a folder share one compilation.  Both can be switched off:
+# several files of a target share one compilation.  Both can be switched off:
 # -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON, -DCMAKE_UNITY_BUILD=OFF.
 
 # The most files compiled together.  More would cost less CPU time, but cores would wait for each
@@ -22,21 +22,14 @@ function(kernbench_compile_quickly target carrier)
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# kernbench_group(<target> <files>...): files of one folder share a compilation, those of two folders never.
+# kernbench_group(<target> <files>...): files share a compilation in the order in which they are listed.
 function(kernbench_group target)
-  set(counts "")
+  set(count 0)
   foreach(file IN LISTS ARGN)
-    cmake_path(ABSOLUTE_PATH file BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
-    cmake_path(GET file PARENT_PATH folder)
-    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE folder)
-    string(MAKE_C_IDENTIFIER "${folder}" folder)
-    if(NOT DEFINED count_${folder})
-      set(count_${folder} 0)
-    endif()
-    math(EXPR group "${count_${folder}} / ${kernbench_group_size}")
-    math(EXPR count_${folder} "${count_${folder}} + 1")
+    math(EXPR group "${count} / ${kernbench_group_size}")
+    math(EXPR count "${count} + 1")
     set_source_files_properties(${file} TARGET_DIRECTORY ${target}
-      PROPERTIES UNITY_GROUP "${folder}_${group}")
+      PROPERTIES UNITY_GROUP "${target}_${group}")
   endforeach()
 endfunction()
 

@@ -36,7 +36,26 @@ endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/topologies/ DESTINATION ${kernbench_topology_dir}
   FILES_MATCHING PATTERN *.yaml)
 install(FILES ${PROJECT_SOURCE_DIR}/ccl/ccl.yaml DESTINATION ${CMAKE_INSTALL_DATADIR}/kernbench)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/runtime/kernbench_gdb.py
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/kernbench)
+
+# The guides, in folders as here, so that their links to each other hold.
+set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.md CONTRIBUTING.md
+  runtime/README.md runtime/fiber/README.md sim_engine/README.md ccl/README.md ccl/writing-a-collective.md ccl/writing-a-collective.ko.md
+  tp/README.md tp/tensor-parallelism.md tp/tensor-parallelism.ko.md benches/README.md
+  benches/operators/README.md benches/operators/writing-a-case.md
+  benches/operators/writing-a-case.ko.md benches/figure/README.md topologies/README.md topologies/anatomy.svg test/README.md)
+foreach(guide IN LISTS guides)
+  cmake_path(GET guide PARENT_PATH folder)
+  install(FILES ${PROJECT_SOURCE_DIR}/${guide} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/adr ${PROJECT_SOURCE_DIR}/adr-ko
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_file(${CMAKE_CURRENT_LIST_DIR}/kernbench-config.in ${PROJECT_BINARY_DIR}/kernbench-config
+  @ONLY)
+install(PROGRAMS ${PROJECT_BINARY_DIR}/kernbench-config TYPE BIN)
 
 install(EXPORT kernbenchTargets NAMESPACE kernbench:: DESTINATION ${kernbench_cmake_dir})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/kernbenchConfig.cmake.in

@@ -29,25 +29,24 @@ function(kernbench_layer folder)
   kernbench_compile_quickly(kernbench_${folder} kernbench_precompiled)
 endfunction()
 
-# kernbench_room(USES <rooms> INSTALLS <headers> HEADERS <headers> SOURCES <files> BENCHES <files>)
+# kernbench_room(USES <rooms> INSTALLS <headers> HEADERS <headers> SOURCES <files>)
 # The calling folder as a target, kernbench.runtime.tensor for runtime/tensor.  Its files may
 # include those of the rooms that it uses, and no others: test/tidy reads rooms.txt.  A room must be
 # declared before it is used, so rooms cannot form a cycle.  The headers of INSTALLS are the public
-# ones.  BENCHES belong to the program: from a library the linker would drop their registration.
+# ones.
 function(kernbench_room)
-  cmake_parse_arguments(arg "" "" "USES;INSTALLS;HEADERS;SOURCES;BENCHES" ${ARGN})
+  cmake_parse_arguments(arg "" "" "USES;INSTALLS;HEADERS;SOURCES" ${ARGN})
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}
     OUTPUT_VARIABLE room)
   kernbench_check_uses(${room} ${arg_USES})
   string(REGEX REPLACE "/.*" "" layer ${room})
-  foreach(files INSTALLS HEADERS BENCHES)
+  foreach(files INSTALLS HEADERS)
     list(TRANSFORM arg_${files} PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   endforeach()
   kernbench_room_target(${room} ${layer} "${arg_USES}" ${arg_SOURCES})
   target_sources(kernbench_${layer} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_INSTALLS})
   set_property(GLOBAL APPEND PROPERTY kernbench_headers ${arg_INSTALLS} ${arg_HEADERS})
-  set_property(GLOBAL APPEND PROPERTY kernbench_program_sources ${arg_BENCHES})
   list(JOIN arg_USES " " uses)
   set_property(GLOBAL APPEND_STRING PROPERTY kernbench_rooms "${room}: ${uses}\n")
 endfunction()
@@ -78,4 +77,10 @@ function(kernbench_room_target room layer uses)
   kernbench_compile_quickly(${name} kernbench_precompiled)
   kernbench_group(${name} ${ARGN})
   target_sources(kernbench_${layer} PRIVATE $<TARGET_OBJECTS:${name}>)
+endfunction()
+
+# What test/tidy reads.
+function(kernbench_write_rooms)
+  get_property(rooms GLOBAL PROPERTY kernbench_rooms)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rooms.txt CONTENT "${rooms}")
 endfunction()

@@ -14,14 +14,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "benches/bench/collected_context.h"
-#include "benches/bench/console.h"
 #include "benches/bench/row.h"
 #include "benches/bench/settings.h"
 #include "ccl/config.h"
@@ -31,9 +28,7 @@
 namespace kernbench::benches {
 
 class Bench;
-class ProcessTeam;
-class SweepRun;
-struct EngineStatistics;
+class BenchRun;
 
 struct BenchInfo {
   std::string name;
@@ -46,34 +41,18 @@ struct BenchInfo {
   bool is_on_one_device = false;  // it uses SIP 0 alone
 };
 
-struct BenchRequest;
-
 // The interface that a bench gets.  It submits work, adds rows and returns; an error that it throws
-// ends the run with that error's exit code.  For one thread, except for interrupt() and
-// finished_rows(); each point of a sweep (sweep.h) gets a PointContext of its own.
+// ends the run with that error's exit code.  For one thread; each point of a sweep (sweep.h) gets a
+// PointContext of its own.
 class Bench {
  public:
-  Bench(BenchRequest request, Settings settings, Console& console);
-  ~Bench();
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  explicit Bench(BenchRun& run) : run_(run) {}
 
   const Topology& topology() const;
   const ccl::Config& ccl() const;
   int world_size() const;  // ccl()'s world_size if PEs are ranks, else the number of SIPs
-  // For a bench whose ranks are SIPs.  Throws ConfigError KB-Y043 if ccl() makes PEs the ranks.
-  void check_rank_is_sip() const;
   std::uint64_t seed() const;
   const Settings& settings() const;
-  int jobs() const;
-  ProcessTeam* team() const;
-  // True if this process prints and writes: only the first process of a team does.
-  bool leads() const;
-  bool wants_trace() const;
-
-  // A hash of everything that results depend on: this build of the program, the files it was given,
-  // the seed, the settings.  Results saved under another hash are stale.
-  std::uint64_t inputs_hash() const;
 
   // A RuntimeContext that enters the run's statistics and its trace when it goes out of scope.
   using Context = CollectedContext;
@@ -95,83 +74,31 @@ class Bench {
   // directory.  If the bench does not call this, its artifacts are dropped unless --out is given.
   // The folder is created when there is something to write.
   const std::filesystem::path& output_folder(std::string_view otherwise);
-  const std::filesystem::path& output_folder() const;
 
   // Adds a file of results, text or binary, which is written into the output folder when the bench
   // has ended, as a whole or not at all.  `file_name` is unique in its bench and may name a
   // subfolder.  Like add_row(), throws Error KB-S001 if the run is interrupted; what was added is
   // kept.
-  bool wants_artifacts() const;
   void add_artifact(std::string_view file_name, std::string content);
-
-  // This run has no artifact of that name: one left by an earlier run is removed when the artifacts
-  // are written.
-  void drop_artifact(std::string_view file_name);
 
   // Prints text for people.  If a bench prints nothing, its rows are printed as a table.
   void print(std::string_view text);
   // Prints a line of the head: "#   algorithm     intercube_allreduce".
   void note(std::string_view what, std::string_view text);
-  Console& console();
 
-  // For the program, from another thread: stops all present and later simulations with KB-S001 and
-  // this exit code.
-  void interrupt(ExitCode reason = ExitCode::interrupted);
-  bool is_interrupted() const;
-  ExitCode interruption() const;  // ok: not interrupted
-
-  // For the program, before the bench runs.
-  void configure(const BenchInfo& info);
-
-  // For the program, when the bench has returned.  Throws Error KB-B001 if the bench has submitted
-  // no work.
-  void check_contract(std::string_view name) const;
-
-  // For the program, when the bench has returned: a warning if --set or the given --ccl names an
-  // algorithm that has run none of the bench's collectives, else nullopt.
-  std::optional<std::string> unused_algorithm() const;
-
-  // For the program, when all results are written: removes the journals, which were kept for the
-  // case of an interruption.
-  void remove_journals();
-
-  struct Artifact {
-    std::string name;
-    std::string content;
-  };
-  const std::vector<Row>& rows() const;
-  // From any thread: the rows finished so far, including those of a running sweep.
-  std::vector<Row> finished_rows() const;
-  const std::vector<Artifact>& artifacts() const;
-  const std::vector<std::string>& dropped_artifacts() const;
-  bool ok() const;
-  bool has_printed() const;
-  EngineStatistics statistics() const;  // without wall time
-  // The trace of each context, as JSON for Perfetto.
-  std::vector<std::string> traces() const;
+  // The run that this bench is a part of, for sweeps and for the program (bench_run.h).
+  BenchRun& run() const { return run_; }
 
  private:
-  friend class SweepRun;
-  struct State;
-
-  void throw_if_interrupted() const;
-  void set_sweep(const SweepRun* sweep);  // the running sweep; null: none
-
-  const std::unique_ptr<State> state_;
+  BenchRun& run_;
 };
 
-// Formats a line of the head.
-std::string note_line(std::string_view what, std::string_view text);
+// For a bench whose ranks are SIPs.  Throws ConfigError KB-Y043 if its ccl() makes PEs the ranks.
+void check_rank_is_sip(const Bench& bench);
 
-// Enters a bench into the program's list.  Called by KERNBENCH_BENCH.
+// Enters a bench into the program's list.  Called by KERNBENCH_BENCH.  Throws UsageError KB-U006 if
+// the name is taken.
 bool register_bench(BenchInfo info);
-
-// All benches, by name.
-std::vector<const BenchInfo*> registered_benches();
-
-// Finds a bench by name.  Throws UsageError KB-U002 with the nearest name if there is no such
-// bench.
-const BenchInfo& find_bench(std::string_view name);
 
 }  // namespace kernbench::benches
 

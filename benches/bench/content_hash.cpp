@@ -34,13 +34,7 @@ std::uint64_t go_on(std::uint64_t hash, std::string_view content) {
   return hash;
 }
 
-}  // namespace
-
-std::uint64_t content_hash(std::string_view content) {
-  return go_on(kStart, content);
-}
-
-std::uint64_t program_hash() {
+std::uint64_t hash_program() {
   std::ifstream program("/proc/self/exe", std::ios::binary);
   std::array<char, 1 << 16> block;
   std::uint64_t hash = kStart;
@@ -48,6 +42,17 @@ std::uint64_t program_hash() {
     hash = go_on(hash, {block.data(), static_cast<std::size_t>(program.gcount())});
   }
   if (hash == kStart) throw LimitError("KB-L004", "cannot read /proc/self/exe: is /proc mounted?");
+  return hash;
+}
+
+}  // namespace
+
+std::uint64_t content_hash(std::string_view content) {
+  return go_on(kStart, content);
+}
+
+std::uint64_t program_hash() {
+  static const std::uint64_t hash = hash_program();
   return hash;
 }
 

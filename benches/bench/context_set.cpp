@@ -9,7 +9,7 @@ namespace kernbench::benches {
 
 namespace {
 
-EngineStatistics statistics_of(const EngineView& engine) {
+EngineStatistics collect_statistics(const EngineView& engine) {
   EngineStatistics statistics{engine.now(), engine.event_count(), 0, engine.fingerprint(),
                               engine.busiest_unit()};
   for (const runtime::AlgorithmUse& use : engine.algorithms_used()) {
@@ -55,7 +55,7 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
   {
     const std::lock_guard lock(set->mutex_);
     std::erase(set->live_, torch);
-    set->statistics_.push_back(statistics_of(torch->engine()));
+    set->statistics_.push_back(collect_statistics(torch->engine()));
     if (torch->options().trace) set->traced_.push_back(torch->shared_simulation());
   }
   delete torch;

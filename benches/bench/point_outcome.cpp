@@ -45,7 +45,7 @@ Json outcome_json(const NamedOutcome& named) {
           {"systems", std::move(systems)}};
 }
 
-NamedOutcome outcome_of(const Json& json) {
+NamedOutcome parse_outcome(const Json& json) {
   NamedOutcome named{
       .inputs = parse_hex(json.at("inputs").get<std::string>()).value(),
       .point = json.at("point"),
@@ -80,7 +80,7 @@ std::optional<NamedOutcome> parse_line(std::string_view line) {
   const std::string_view json = line.substr(kHexDigits + 1);
   if (parse_hex(line.substr(0, kHexDigits)) != content_hash(json)) return std::nullopt;
   try {
-    return outcome_of(parse_rows_json(json));
+    return parse_outcome(parse_rows_json(json));
   } catch (const std::exception&) {  // another version's
     return std::nullopt;
   }

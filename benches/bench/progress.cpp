@@ -7,38 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <optional>
 
 namespace kernbench::benches {
 
 namespace {
 
-constexpr std::size_t kBarWidth = 20;
-constexpr std::size_t kUsualColumns = 80;
 constexpr double kPatience = 10;  // seconds before a line is worth it where there is no terminal
-
-std::size_t columns_of(int terminal) {
-  winsize size{};
-  if (::ioctl(terminal, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
-  return size.ws_col;
-}
-
-bool begins_character(char c) {
-  return (c & 0xC0) != 0x80;  // UTF-8
-}
-
-std::size_t column_count(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
-}
-
-std::string cut(std::string text, std::size_t columns) {
-  std::size_t end = 0;
-  for (; end < text.size(); ++end) {
-    if (begins_character(text[end]) && columns-- == 0) break;
-  }
-  text.resize(end);
-  return text;
-}
 
 // "0.3 s", "41 s", "3 min 05 s", "2 h 07 min"
 std::string duration(double seconds) {
@@ -47,21 +21,6 @@ std::string duration(double seconds) {
   if (whole < 100) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
-}
-
-std::size_t done(const SweepState& state) {
-  return state.restored + state.finished;
-}
-
-std::size_t percent(const SweepState& state) {
-  return state.total == 0 ? 100 : done(state) * 100 / state.total;
-}
-
-// The estimated remaining time, if the remaining points take as long as those of this run.
-std::optional<double> rest(const SweepState& state, double elapsed) {
-  if (state.finished == 0) return std::nullopt;
-  return elapsed / static_cast<double>(state.finished) *
-         static_cast<double>(state.total - done(state));
 }
 
 }  // namespace
@@ -78,49 +37,40 @@ Progress::Progress(std::string name, int descriptor, Clock clock)
       descriptor_(descriptor),
       clock_(std::move(clock)),
       start_(clock_()),
-      is_terminal_(::isatty(descriptor) != 0),
       console_(descriptor) {}
 
 Progress::~Progress() {
   if (drawn_ > 0) console_.print('\r' + std::string(drawn_, ' ') + '\r');
 }
 
+// Estimates that the remaining points take as long as those of this run.
 void Progress::show(const SweepState& state) {
   const double elapsed = clock_() - start_;
-  if (is_terminal_) {
-    draw(line(state, elapsed));
-  } else {
-    report(state, elapsed);
+  const std::size_t done = state.restored + state.finished;
+  const std::size_t percent = state.total == 0 ? 100 : done * 100 / state.total;
+  std::string text = fmt::format("{}: {} of {} points ({}%) after {}", name_, done, state.total,
+                                 percent, duration(elapsed));
+  if (state.finished > 0) {
+    const double each = elapsed / static_cast<double>(state.finished);
+    text +=
+        fmt::format(", about {} left", duration(each * static_cast<double>(state.total - done)));
   }
+  if (::isatty(descriptor_) != 0) return draw(std::move(text), state.running);
+  if (elapsed < kPatience || percent / 10 <= reported_) return;
+  reported_ = percent / 10;
+  console_.print("kernbench: " + text + '\n');
 }
 
-std::string Progress::line(const SweepState& state, double elapsed) const {
-  const std::size_t filled = state.total == 0 ? 0 : done(state) * kBarWidth / state.total;
-  std::string text = fmt::format("{} [{}{}] {}/{} {}%  {}", name_, std::string(filled, '#'),
-                                 std::string(kBarWidth - filled, '.'), done(state), state.total,
-                                 percent(state), duration(elapsed));
-  if (const auto left = rest(state, elapsed)) text += fmt::format(", {} left", duration(*left));
-  if (!state.running.empty()) text += "  " + state.running;
-  return text;
-}
-
+// The point that runs is named where there is room, since a line that wraps could not be redrawn.
 // Clears with blanks instead of an escape sequence, which works on every terminal.
-void Progress::draw(std::string text) {
-  text = cut(std::move(text), columns_of(descriptor_) - 1);  // in the last one it would wrap
-  const std::size_t columns = column_count(text);
-  const std::string blanks(drawn_ > columns ? drawn_ - columns : 0, ' ');
-  console_.print('\r' + text + blanks);
-  drawn_ = columns;
-}
-
-void Progress::report(const SweepState& state, double elapsed) {
-  const std::size_t tenths = percent(state) / 10;
-  if (elapsed < kPatience || tenths <= reported_) return;
-  reported_ = tenths;
-  const auto left = rest(state, elapsed);
-  console_.print(fmt::format("kernbench: {}: {} of {} points ({}%) after {}{}\n", name_,
-                             done(state), state.total, percent(state), duration(elapsed),
-                             left ? fmt::format(", about {} left", duration(*left)) : ""));
+void Progress::draw(std::string text, const std::string& running) {
+  winsize size{};
+  const bool is_known = ::ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const std::size_t columns = is_known ? size.ws_col - 1U : 79;
+  text.resize(std::min(text.size(), columns));
+  if (!running.empty() && text.size() + 2 + running.size() <= columns) text += "  " + running;
+  console_.print(fmt::format("\r{:<{}}", text, std::min(drawn_, columns)));
+  drawn_ = text.size();
 }
 
 }  // namespace kernbench::benches

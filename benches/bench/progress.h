@@ -1,5 +1,5 @@
-// Shows people the progress of a sweep: on a terminal as one line that is redrawn and cleared at
-// the end, elsewhere as a line now and then if the sweep takes long.
+// Shows people how far a sweep is: on a terminal as one line that is redrawn and cleared at the
+// end, elsewhere as a line now and then if the sweep takes long.
 
 #pragma once
 
@@ -35,17 +35,14 @@ class Progress {
   static Clock wall_clock();
 
  private:
-  std::string line(const SweepState& state, double elapsed) const;
-  void draw(std::string text);
-  void report(const SweepState& state, double elapsed);
+  void draw(std::string text, const std::string& running);
 
   const std::string name_;
   const int descriptor_;
   const Clock clock_;
   const double start_;
-  const bool is_terminal_;
   Console console_;
-  std::size_t drawn_ = 0;     // columns of the line on the terminal
+  std::size_t drawn_ = 0;     // bytes of the line on the terminal
   std::size_t reported_ = 0;  // tenths of the sweep
 };
 

@@ -13,7 +13,7 @@ namespace kernbench::benches {
 namespace {
 
 // fmt writes the shortest digits that read back as the same number, in any locale.
-std::string text_of(const Cell& cell) {
+std::string to_text(const Cell& cell) {
   return std::visit(
       [](const auto& value) -> std::string {
         if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::nullptr_t>) {
@@ -25,7 +25,7 @@ std::string text_of(const Cell& cell) {
       cell);
 }
 
-std::vector<std::string> columns_of(std::span<const Row> rows) {
+std::vector<std::string> list_columns(std::span<const Row> rows) {
   std::vector<std::string> columns;
   for (const Row& row : rows) {
     for (const auto& [column, cell] : row.cells()) {
@@ -85,7 +85,7 @@ const Cell* Row::find(std::string_view column) const {
 }
 
 std::string to_csv(std::span<const Row> rows) {
-  const std::vector<std::string> columns = columns_of(rows);
+  const std::vector<std::string> columns = list_columns(rows);
   std::string csv;
   const auto add_line = [&](const auto& text_of_column) {
     for (const std::string& column : columns) {
@@ -99,7 +99,7 @@ std::string to_csv(std::span<const Row> rows) {
   for (const Row& row : rows) {
     add_line([&](const std::string& column) {
       const Cell* cell = row.find(column);
-      return cell == nullptr ? std::string() : text_of(*cell);
+      return cell == nullptr ? std::string() : to_text(*cell);
     });
   }
   return csv;
@@ -107,12 +107,12 @@ std::string to_csv(std::span<const Row> rows) {
 
 std::string to_table(std::span<const Row> rows) {
   std::vector<std::string> lines(rows.size() + 1, "#");
-  for (const std::string& column : columns_of(rows)) {
+  for (const std::string& column : list_columns(rows)) {
     std::vector<std::string> texts = {column};
     for (const Row& row : rows) {
       const Cell* cell = row.find(column);
       const bool is_empty = cell == nullptr || std::holds_alternative<std::nullptr_t>(*cell);
-      texts.push_back(is_empty ? "-" : text_of(*cell));
+      texts.push_back(is_empty ? "-" : to_text(*cell));
     }
     const auto widest = std::ranges::max(texts, {}, &std::string::size).size();
     for (std::size_t i = 0; i < lines.size(); ++i) {

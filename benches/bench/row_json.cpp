@@ -32,7 +32,7 @@ double not_finite(const std::string& text) {
   return real;
 }
 
-Cell cell_of(const Json& json) {
+Cell parse_cell(const Json& json) {
   switch (json.type()) {
     case Json::value_t::null:
       return nullptr;
@@ -81,7 +81,7 @@ std::vector<Row> rows_from_json(const Json& json) {
   for (const Json& cells : json) {
     if (!cells.is_object()) throw std::invalid_argument("no row");
     Row& row = rows.emplace_back();
-    for (const auto& [column, cell] : cells.items()) row.set_cell(column, cell_of(cell));
+    for (const auto& [column, cell] : cells.items()) row.set_cell(column, parse_cell(cell));
   }
   return rows;
 }

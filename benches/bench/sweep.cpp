@@ -12,7 +12,7 @@
 #include <mutex>
 #include <span>
 
-#include "benches/bench/bench_state.h"
+#include "benches/bench/bench_run.h"
 #include "benches/bench/context_set.h"
 #include "benches/bench/process_team.h"
 #include "benches/bench/sweep_run.h"
@@ -54,11 +54,16 @@ void Sweep::add_point(std::string key, PointFunction simulate) {
   run_->add_point(std::move(key), std::move(simulate));
 }
 
+void Sweep::keep_journal(bool reuse) {
+  run_->keep_journal(reuse);
+}
+
 std::vector<Row> Sweep::run() {
   return run_->run();
 }
 
-SweepRun::SweepRun(Bench& bench, std::string name) : bench_(bench), name_(std::move(name)) {}
+SweepRun::SweepRun(Bench& bench, std::string name)
+    : bench_(bench), run_(bench.run()), name_(std::move(name)) {}
 
 void SweepRun::add_point(std::string key, Sweep::PointFunction simulate) {
   KB_CHECK(keys_.insert(key).second, "the sweep '{}' has two points '{}'", name_, key);
@@ -69,16 +74,16 @@ std::vector<Row> SweepRun::run() {
   KB_CHECK(!has_run_, "the sweep '{}' runs twice", name_);
   has_run_ = true;
   end_ = points_.size();
-  bench_.state_->console.open();
-  if (bench_.leads() && !bench_.output_folder().empty()) restore();
-  bench_.set_sweep(this);
+  run_.console.open();
+  if (run_.leads() && !run_.output_folder.empty()) restore();
+  run_.set_sweep(this);
   try {
     simulate_all();
   } catch (...) {
-    bench_.set_sweep(nullptr);
+    run_.set_sweep(nullptr);
     throw;
   }
-  bench_.set_sweep(nullptr);
+  run_.set_sweep(nullptr);
   if (journal_ && journal_->failure() != 0) {
     bench_.note("journal", fmt::format("{} cannot be written: {}", journal_->path().string(),
                                        std::strerror(journal_->failure())));
@@ -86,42 +91,51 @@ std::vector<Row> SweepRun::run() {
   return settle();
 }
 
-// Takes finished points from the journal, except with --trace: a restored point would have no
-// trace.
-void SweepRun::restore() {
-  const std::filesystem::path path = bench_.output_folder() / (name_ + ".journal");
-  const bool is_new =
-      std::ranges::find(bench_.state_->journals, path) == bench_.state_->journals.end();
-  KB_CHECK(is_new, "the bench has two sweeps '{}'", name_);
-  bench_.state_->journals.push_back(path);
-  journal_.emplace(path, bench_.inputs_hash());
+// A journal with all points is that of a run that has ended: it starts anew unless it is wanted.
+void SweepRun::open_journal() {
+  const std::filesystem::path path = run_.output_folder / (name_ + ".journal");
+  KB_CHECK(run_.add_journal(path, keeps_journal_), "the bench has two sweeps '{}'", name_);
+  journal_.emplace(path, run_.inputs_hash());
   if (const int damaged = journal_->damaged_count(); damaged > 0) {
     bench_.note("journal", fmt::format("{}: damaged; {} of its points {} not used", path.string(),
                                        damaged, damaged == 1 ? "is" : "are"));
   }
-  if (bench_.wants_trace()) return;
+  const bool has_ended = std::ranges::all_of(
+      points_, [&](const Point& point) { return journal_->find(point.key) != nullptr; });
+  if (!keeps_journal_ || !has_ended || (reuses_journal_ && !run_.request.trace)) return;
+  journal_.reset();
+  SweepJournal::forget(path, run_.inputs_hash());
+  journal_.emplace(path, run_.inputs_hash());
+}
+
+// Takes finished points from the journal, except with --trace: a restored point would have no
+// trace.
+void SweepRun::restore() {
+  open_journal();
+  if (run_.request.trace) return;
   for (Point& point : points_) {
     const PointOutcome* const outcome = journal_->find(point.key);
     if (outcome == nullptr) continue;
     point.outcome = *outcome;
     point.is_restored = true;
+    ++restored_;
   }
-  restored_ = static_cast<std::size_t>(
-      std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); }));
-  if (restored_ == 0) return;
-  bench_.note("resumed", fmt::format("{} of {} points of {} are taken from the interrupted run",
-                                     restored_, points_.size(), name_));
+  if (restored_ == 0 && !reuses_journal_) return;
+  bench_.note(
+      reuses_journal_ ? "saved" : "resumed",
+      fmt::format("{} of {} points of {} are taken from {}", restored_, points_.size(), name_,
+                  reuses_journal_ ? journal_->path().string() : "the interrupted run"));
 }
 
 void SweepRun::simulate_all() {
-  ProcessTeam* const team = bench_.team();
+  ProcessTeam* const team = run_.request.team;
   if (team == nullptr) return simulate_here();
   team->leads() ? lead(*team) : serve(*team);
 }
 
 void SweepRun::simulate_here() {
   const std::size_t wanted =
-      std::min(static_cast<std::size_t>(bench_.jobs()), points_.size() - restored_);
+      std::min(static_cast<std::size_t>(run_.request.jobs), points_.size() - restored_);
   if (wanted == 0) return;
   WorkerThreads threads = start_threads(wanted);
   working_ = threads.pools.size();
@@ -136,7 +150,7 @@ void SweepRun::simulate_here() {
 
 void SweepRun::lead(ProcessTeam& team) {
   others_.emplace(
-      team, TeamSweep{name_, bench_.inputs_hash()},
+      team, TeamSweep{name_, run_.inputs_hash()},
       SweepLeader::Points{
           .take = [this] { return point_for_others(); },
           .finish = [this](std::size_t point,
@@ -155,7 +169,7 @@ void SweepRun::lead(ProcessTeam& team) {
               }});
   do {
     simulate_here();
-  } while (!given_back_.empty() && !bench_.is_interrupted() && team_failure_ == nullptr);
+  } while (!given_back_.empty() && !run_.is_interrupted() && team_failure_ == nullptr);
   if (team_failure_ != nullptr) std::rethrow_exception(team_failure_);
   tell_results(team);
 }
@@ -163,7 +177,7 @@ void SweepRun::lead(ProcessTeam& team) {
 // The next point for another process; none with --trace, since a trace covers one process.
 std::optional<std::size_t> SweepRun::point_for_others() {
   const std::lock_guard lock(mutex_);
-  if (bench_.wants_trace() || bench_.is_interrupted()) return std::nullopt;
+  if (run_.request.trace || run_.is_interrupted()) return std::nullopt;
   const Point* const point = next_fresh_point();
   return point == nullptr ? std::nullopt : std::optional(index_of(*point));
 }
@@ -185,7 +199,7 @@ void SweepRun::ask_others() {
 bool SweepRun::is_waiting_for_others() const {
   if (!others_ || team_failure_ != nullptr || !given_back_.empty()) return false;
   const bool has_wanted = !others_->given().empty() && others_->given().begin()->first < end_;
-  return has_wanted && !bench_.is_interrupted();
+  return has_wanted && !run_.is_interrupted();
 }
 
 void SweepRun::tell_results(ProcessTeam& team) {
@@ -198,7 +212,7 @@ void SweepRun::tell_results(ProcessTeam& team) {
 }
 
 void SweepRun::serve(ProcessTeam& team) {
-  SweepMember(team, TeamSweep{name_, bench_.inputs_hash()},
+  SweepMember(team, TeamSweep{name_, run_.inputs_hash()},
               {.simulate =
                    [this](std::size_t point) {
                      simulate(points_.at(point));
@@ -209,9 +223,9 @@ void SweepRun::serve(ProcessTeam& team) {
                      points_.at(point).contexts.reset();  // the leader's results count
                      finish(points_[point], std::move(outcome));
                    },
-               .is_interrupted = [this] { return bench_.is_interrupted(); },
-               .interrupt = [this] { bench_.interrupt(); }})
-      .serve(static_cast<std::size_t>(bench_.jobs()));
+               .is_interrupted = [this] { return run_.is_interrupted(); },
+               .interrupt = [this] { run_.interrupt(); }})
+      .serve(static_cast<std::size_t>(run_.request.jobs));
 }
 
 // Draws outside the lock, since a stopped terminal may block.
@@ -251,7 +265,7 @@ void SweepRun::work() {
 
 SweepRun::Point* SweepRun::next_point() {
   const std::lock_guard lock(mutex_);
-  if (bench_.is_interrupted()) return nullptr;
+  if (run_.is_interrupted()) return nullptr;
   while (!given_back_.empty()) {
     Point& point = points_[given_back_.back()];
     given_back_.pop_back();
@@ -279,7 +293,7 @@ void SweepRun::simulate(Point& point) {
 
 ContextSet& SweepRun::begin(Point& point) {
   const std::lock_guard lock(mutex_);
-  point.contexts = std::make_unique<ContextSet>(bench_.state_->contexts);
+  point.contexts = std::make_unique<ContextSet>(run_.contexts);
   if (index_of(point) > end_) point.contexts->interrupt();
   return *point.contexts;
 }
@@ -329,25 +343,22 @@ std::vector<Row> SweepRun::finished_rows() const {
 
 void SweepRun::enter(const Point& point) {
   const PointOutcome& outcome = *point.outcome;
-  const std::lock_guard lock(bench_.state_->results_mutex);
-  bench_.state_->rows.insert(bench_.state_->rows.end(), outcome.rows.begin(), outcome.rows.end());
-  bench_.state_->ok = bench_.state_->ok && outcome.ok;
+  run_.add_rows(outcome.rows, outcome.ok);
   if (point.contexts) {
-    bench_.state_->contexts.append(*point.contexts);
+    run_.contexts.append(*point.contexts);
   } else {
-    bench_.state_->contexts.append(outcome.systems);
+    run_.contexts.append(outcome.systems);
   }
 }
 
 void SweepRun::throw_failure(const Point& point) {
-  if (point.contexts && point.contexts->all_ended())
-    bench_.state_->contexts.append(*point.contexts);
+  if (point.contexts && point.contexts->all_ended()) run_.contexts.append(*point.contexts);
   bench_.note("failed", fmt::format("{}: {}", name_, point.key));
   std::rethrow_exception(point.failure);
 }
 
 void SweepRun::throw_interrupted() {
-  KB_CHECK(bench_.is_interrupted(), "the sweep '{}' has left out points", name_);
+  KB_CHECK(run_.is_interrupted(), "the sweep '{}' has left out points", name_);
   const auto finished =
       std::ranges::count_if(points_, [](const Point& point) { return point.outcome.has_value(); });
   std::string text = fmt::format("interrupted: {} of {} points of {} are finished", finished,
@@ -361,7 +372,7 @@ void SweepRun::throw_interrupted() {
     text += fmt::format("\n  they are kept in '{}': the same command goes on from there",
                         journal_->path().string());
   }
-  throw Error("KB-S001", bench_.interruption(), text);
+  throw Error("KB-S001", run_.contexts.reason(), text);
 }
 
 }  // namespace kernbench::benches

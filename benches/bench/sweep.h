@@ -15,7 +15,8 @@
 // `kernbench run --jobs` is and whichever point ends first.
 //
 // A bench that has an output folder keeps each finished point there, in NAME.journal, until all its
-// results are written: after an interruption the same command goes on from there (ADR-0054).
+// results are written: after an interruption the same command goes on from there (ADR-0054).  With
+// keep_journal() it stays (ADR-0195).
 
 #pragma once
 
@@ -78,6 +79,10 @@ class Sweep {
   // a vector of them.
   template <class Function>
   void add(std::string key, Function simulate);
+
+  // Keeps the journal when the run has ended, as its saved results.  A later run with the same
+  // inputs simulates all points again, unless it wants to `reuse` them.  Call it before run().
+  void keep_journal(bool reuse);
 
   // Simulates all points, adds their rows to the bench's report, and returns them.  Other processes
   // of the bench's team (process_team.h) simulate points too, and get the same rows.  If points

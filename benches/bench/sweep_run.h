@@ -22,6 +22,8 @@
 
 namespace kernbench::benches {
 
+class BenchRun;
+
 class SweepRun {
  public:
   SweepRun(Bench& bench, std::string name);
@@ -29,6 +31,10 @@ class SweepRun {
   SweepRun& operator=(const SweepRun&) = delete;
 
   void add_point(std::string key, Sweep::PointFunction simulate);
+  void keep_journal(bool reuse) {
+    keeps_journal_ = true;
+    reuses_journal_ = reuse;
+  }
   std::vector<Row> run();
   // From any thread: rows of the points that are finished.
   std::vector<Row> finished_rows() const;
@@ -43,6 +49,7 @@ class SweepRun {
     std::exception_ptr failure = {};            // its own error, not an interruption
   };
 
+  void open_journal();
   void restore();
   void simulate_all();
   void simulate_here();
@@ -71,10 +78,13 @@ class SweepRun {
   }
 
   Bench& bench_;
+  BenchRun& run_;
   const std::string name_;
   std::set<std::string> keys_;
   std::vector<Point> points_;
   bool has_run_ = false;
+  bool keeps_journal_ = false;   // when the run has ended
+  bool reuses_journal_ = false;  // of a run that has ended
   std::optional<SweepJournal> journal_;
   std::size_t restored_ = 0;
   mutable std::mutex mutex_;  // guards the members below, the journal, and the points' outcomes

@@ -17,40 +17,46 @@ namespace kernbench::benches {
 
 namespace {
 
-constexpr const char* kJobsHelp =
-    "Points of a sweep to simulate at once; else one per hardware thread";
-constexpr const char* kTopologyHelp = "A topology file, or the name of a shipped one";
+// Adds an option, whose default is the value that it has now.
+template <class Value>
+CLI::Option* add(CLI::App* app, const char* name, const char* type, Value& value,
+                 const char* help) {
+  CLI::Option* option = app->add_option(name, value, help)->type_name(type);
+  return value.empty() ? option : option->capture_default_str();
+}
+
+void add_topology(CLI::App* app, std::string& topology) {
+  add(app, "--topology", "F|NAME", topology, "A topology file, or the name of a shipped one");
+}
+
+void add_jobs(CLI::App* app, std::string& jobs) {
+  add(app, "--jobs", "N", jobs,
+      "Points of a sweep to simulate at once; else one per hardware thread");
+}
+
+void add_json(CLI::App* app, std::string& json) {
+  add(app, "--json", "F", json, "Write it as JSON to this file; - for stdout");
+}
 
 void add_list(CLI::App& app, ListArguments& arguments) {
   CLI::App* list = app.add_subcommand("list", "Show benches, algorithms and topologies");
-  list->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
-      ->type_name("F");
+  add_json(list, arguments.json);
   list->footer("\nExamples:\n  kernbench list\n  kernbench list --json -");
 }
 
 void add_run(CLI::App& app, RunArguments& arguments) {
   CLI::App* run = app.add_subcommand("run", "Run a bench");
-  run->add_option("--bench", arguments.bench, "Its name; `kernbench list` shows all")
-      ->type_name("NAME")
-      ->required();
-  run->add_option("--topology", arguments.topology, kTopologyHelp)
-      ->type_name("F|NAME")
-      ->capture_default_str();
-  run->add_option("--ccl", arguments.ccl, "ccl.yaml: the algorithm and its queues")->type_name("F");
-  run->add_option("--set", arguments.settings, "Settings of the bench, one or more")
-      ->type_name("KEY=VALUE");
-  run->add_option("--seed", arguments.seed, "Of whatever draws random numbers")
-      ->type_name("N")
-      ->capture_default_str();
-  run->add_option("--out", arguments.output_folder,
-                  "Write report.json, report.csv and the bench's files into this folder")
-      ->type_name("DIR");
-  run->add_option("--json", arguments.json, "Write the report to this file; - for stdout")
-      ->type_name("F");
-  run->add_option("--csv", arguments.csv, "Write the rows to this file; - for stdout")
-      ->type_name("F");
-  run->add_option("--trace", arguments.trace, "Write a trace for ui.perfetto.dev")->type_name("F");
-  run->add_option("--jobs", arguments.jobs, kJobsHelp)->type_name("N");
+  add(run, "--bench", "NAME", arguments.bench, "Its name; `kernbench list` shows all")->required();
+  add_topology(run, arguments.topology);
+  add(run, "--ccl", "F", arguments.ccl, "ccl.yaml: the algorithm and its queues");
+  add(run, "--set", "KEY=VALUE", arguments.settings, "Settings of the bench, one or more");
+  add(run, "--seed", "N", arguments.seed, "Of whatever draws random numbers");
+  add(run, "--out", "DIR", arguments.output_folder,
+      "Write report.json, report.csv and the bench's files into this folder");
+  add(run, "--json", "F", arguments.json, "Write the report to this file; - for stdout");
+  add(run, "--csv", "F", arguments.csv, "Write the rows to this file; - for stdout");
+  add(run, "--trace", "F", arguments.trace, "Write a trace for ui.perfetto.dev");
+  add_jobs(run, arguments.jobs);
   run->footer(
       "\nExamples:\n"
       "  kernbench run --bench ccl-allreduce\n"
@@ -67,28 +73,18 @@ void add_run(CLI::App& app, RunArguments& arguments) {
 
 void add_bench(CLI::App& app, OperatorArguments& arguments) {
   CLI::App* bench = app.add_subcommand("bench", "Check an operator, and time its kernels");
-  bench->add_option("--case", arguments.operator_case, "The operator; `kernbench list` shows all")
-      ->type_name("NAME")
+  add(bench, "--case", "NAME", arguments.operator_case, "The operator; `kernbench list` shows all")
       ->required();
-  bench->add_option("--dtype", arguments.dtype, "f16, bf16 and f32, separated by commas, or all")
-      ->type_name("TYPE")
-      ->capture_default_str();
-  bench
-      ->add_option("--save-path", arguments.save_path,
-                   "Write CSV, figures and traces into this folder, in CASE/TYPE")
-      ->type_name("DIR")
-      ->capture_default_str();
+  add(bench, "--dtype", "TYPE", arguments.dtype, "f16, bf16 and f32, separated by commas, or all");
+  add(bench, "--save-path", "DIR", arguments.save_path,
+      "Write CSV, figures and traces into this folder, in CASE/TYPE");
   bench->add_flag("--plot", arguments.plot,
                   "Batch 1 only, and figures of the speed-up over the length");
   bench->add_flag("--profile", arguments.profile,
                   "Chrome traces of batch 1 and the largest dimension");
-  bench->add_option("--topology", arguments.topology, kTopologyHelp)
-      ->type_name("F|NAME")
-      ->capture_default_str();
-  bench->add_option("--seed", arguments.seed, "Of the inputs' elements")
-      ->type_name("N")
-      ->capture_default_str();
-  bench->add_option("--jobs", arguments.jobs, kJobsHelp)->type_name("N");
+  add_topology(bench, arguments.topology);
+  add(bench, "--seed", "N", arguments.seed, "Of the inputs' elements");
+  add_jobs(bench, arguments.jobs);
   bench->footer(
       "\nFirst every provider of the operator is checked, forward and backward; then it is timed.\n"
       "A check that fails ends the run with exit code 23 before any time is shown.\n"
@@ -101,20 +97,12 @@ void add_bench(CLI::App& app, OperatorArguments& arguments) {
 void add_path(CLI::App& probe, ProbePathArguments& arguments) {
   CLI::App* path = probe.add_subcommand(
       "path", "The way of a message between two PEs: its links, simulated and in closed form");
-  path->add_option("--topology", arguments.topology, kTopologyHelp)
-      ->type_name("F|NAME")
-      ->capture_default_str();
-  path->add_option("--from", arguments.from, "The sending PE")
-      ->type_name("sipS.cubeC.peP")
+  add_topology(path, arguments.topology);
+  add(path, "--from", "sipS.cubeC.peP", arguments.from, "The sending PE")->required();
+  add(path, "--to", "sipS.cubeC.peP", arguments.to, "The receiving PE")->required();
+  add(path, "--bytes", "N", arguments.bytes, "Size of the message, such as 65536 or 64KiB")
       ->required();
-  path->add_option("--to", arguments.to, "The receiving PE")
-      ->type_name("sipS.cubeC.peP")
-      ->required();
-  path->add_option("--bytes", arguments.bytes, "Size of the message, such as 65536 or 64KiB")
-      ->type_name("N")
-      ->required();
-  path->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
-      ->type_name("F");
+  add_json(path, arguments.json);
   path->footer(
       "\nExample:\n"
       "  kernbench probe path --from sip0.cube0.pe0 --to sip1.cube0.pe0 --bytes 64KiB");
@@ -123,17 +111,11 @@ void add_path(CLI::App& probe, ProbePathArguments& arguments) {
 void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
   CLI::App* bound = probe.add_subcommand(
       "bound", "The time that no algorithm for a collective can beat on a topology");
-  bound->add_option("--topology", arguments.topology, kTopologyHelp)
-      ->type_name("F|NAME")
-      ->capture_default_str();
-  bound->add_option("--collective", arguments.collective, "all_reduce")
-      ->type_name("NAME")
-      ->capture_default_str();
-  bound->add_option("--bytes", arguments.bytes, "Size on each rank, such as 65536 or 64KiB")
-      ->type_name("N")
+  add_topology(bound, arguments.topology);
+  add(bound, "--collective", "NAME", arguments.collective, "all_reduce");
+  add(bound, "--bytes", "N", arguments.bytes, "Size on each rank, such as 65536 or 64KiB")
       ->required();
-  bound->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
-      ->type_name("F");
+  add_json(bound, arguments.json);
   bound->footer(
       "\nExample:\n"
       "  kernbench probe bound --topology ring_1d_6 --collective all_reduce --bytes 1MiB");
@@ -142,21 +124,15 @@ void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
 void add_gemm(CLI::App& probe, ProbeGemmArguments& arguments) {
   CLI::App* gemm = probe.add_subcommand(
       "gemm", "The cycles of a GEMM [m, k] x [k, n] on a PE's array, in closed form");
-  gemm->add_option("--topology", arguments.topology, kTopologyHelp)
-      ->type_name("F|NAME")
-      ->capture_default_str();
-  gemm->add_option("--m", arguments.m, "Rows of the result")->type_name("M")->required();
-  gemm->add_option("--n", arguments.n, "Columns of the result")->type_name("N")->required();
-  gemm->add_option("--k", arguments.k, "Length of the sums")->type_name("K")->required();
-  gemm->add_option("--rows", arguments.rows, "Of the array, else the topology's")->type_name("R");
-  gemm->add_option("--columns", arguments.columns, "Of the array, else the topology's")
-      ->type_name("C");
-  gemm->add_option("--dataflow", arguments.dataflow,
-                   "output_stationary, weight_stationary or input_stationary,\n"
-                   "else the topology's")
-      ->type_name("NAME");
-  gemm->add_option("--json", arguments.json, "Write it as JSON to this file; - for stdout")
-      ->type_name("F");
+  add_topology(gemm, arguments.topology);
+  add(gemm, "--m", "M", arguments.m, "Rows of the result")->required();
+  add(gemm, "--n", "N", arguments.n, "Columns of the result")->required();
+  add(gemm, "--k", "K", arguments.k, "Length of the sums")->required();
+  add(gemm, "--rows", "R", arguments.rows, "Of the array, else the topology's");
+  add(gemm, "--columns", "C", arguments.columns, "Of the array, else the topology's");
+  add(gemm, "--dataflow", "NAME", arguments.dataflow,
+      "output_stationary, weight_stationary or input_stationary,\nelse the topology's");
+  add_json(gemm, arguments.json);
   gemm->footer(
       "\nExample:\n"
       "  kernbench probe gemm --m 4096 --n 4096 --k 4096 --rows 128 --columns 128");
@@ -224,7 +200,7 @@ void check_words(std::span<const char* const> words) {
   }
 }
 
-std::string help_of(const CLI::App& app, const CLI::ParseError& error) {
+std::string print_help(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream text;
   app.exit(error, text, text);
   return text.str();
@@ -263,7 +239,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return ShowText{help_of(app, success)};
+    return ShowText{print_help(app, success)};
   } catch (const CLI::ParseError& error) {
     // A misspelt word explains why another is missing, so it comes first.
     const std::vector<std::string> unknown = app.remaining(true);

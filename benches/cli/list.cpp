@@ -3,12 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "benches/bench/bench.h"
+#include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/output_file.h"
 #include "benches/bench/report.h"
 #include "benches/cli/commands.h"
-#include "benches/operators/operator_case.h"
+#include "benches/operators/operator_cases.h"
 #include "ccl/config.h"
 
 namespace kernbench::benches {
@@ -19,13 +19,13 @@ using Json = nlohmann::ordered_json;
 
 Json benches_as_json() {
   Json benches = Json::array();
-  for (const BenchInfo* info : registered_benches()) {
+  for (const auto& [name, info] : registered_benches()) {
     Json settings = Json::array();
-    for (const SettingInfo& setting : info->settings) {
+    for (const SettingInfo& setting : info.settings) {
       settings.push_back(
           {{"key", setting.key}, {"default", setting.fallback}, {"help", setting.help}});
     }
-    benches.push_back({{"name", info->name}, {"summary", info->summary}, {"settings", settings}});
+    benches.push_back({{"name", name}, {"summary", info.summary}, {"settings", settings}});
   }
   return benches;
 }
@@ -43,8 +43,8 @@ Json all_as_json() {
     topologies.push_back({{"name", file.name}, {"summary", first_sentence(file.text)}});
   }
   Json cases = Json::array();
-  for (const operators::OperatorCase* one : operators::operator_cases()) {
-    cases.push_back({{"name", one->name()}, {"summary", one->summary()}});
+  for (const auto& [name, one] : operators::operator_cases()) {
+    cases.push_back({{"name", name}, {"summary", one->summary()}});
   }
   return {{"kernbench", version()},
           {"benches", benches_as_json()},
@@ -59,16 +59,16 @@ std::string entry(std::string_view name, std::string_view summary) {
 
 std::string all_as_text(const Console& console) {
   std::string text = "benches (kernbench run --bench NAME --set KEY=VALUE)\n";
-  for (const BenchInfo* info : registered_benches()) {
-    text += entry(info->name, info->summary);
-    for (const SettingInfo& setting : info->settings) {
+  for (const auto& [name, info] : registered_benches()) {
+    text += entry(name, info.summary);
+    for (const SettingInfo& setting : info.settings) {
       const std::string key = fmt::format("  {}={}", setting.key, setting.fallback);
       text += console.faint(entry(key, setting.help));
     }
   }
   text += "\noperators (kernbench bench --case NAME)\n";
-  for (const operators::OperatorCase* one : operators::operator_cases()) {
-    text += entry(one->name(), one->summary());
+  for (const auto& [name, one] : operators::operator_cases()) {
+    text += entry(name, one->summary());
   }
   text += "\nalgorithms (--set algorithm=NAME, or ccl.yaml)\n";
   for (const ccl::Algorithm* algorithm : ccl::algorithms()) {

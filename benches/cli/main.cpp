@@ -1,9 +1,16 @@
 #include "benches/cli/program.h"
-#include "benches/collectives/ccl_allreduce.h"
 #include "benches/collectives/collectives.h"
+#include "benches/evaluation/milestones.h"
+#include "benches/gemm/gemm.h"
+#include "benches/ipcq/ipcq.h"
+#include "benches/tensor_parallel/tp_benches.h"
 
 int main(int argc, char** argv) {
-  kernbench::benches::register_ccl_allreduce();
-  kernbench::benches::register_collectives();
+  using namespace kernbench::benches;
+  for (const auto bench :
+       {ccl_allreduce_bench, collectives_bench, gemm_bench, ipcq_bench, milestone_1h_ccl,
+        milestone_1h_gemm, tp_mlp_bench, tp_transformer_bench}) {
+    register_bench(bench());
+  }
   return kernbench::benches::main(argc, argv);
 }

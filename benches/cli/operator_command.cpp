@@ -4,13 +4,13 @@
 
 #include "benches/cli/commands.h"
 #include "benches/operators/operator_bench.h"
-#include "benches/operators/operator_case.h"
+#include "benches/operators/operator_cases.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
 int bench(const OperatorArguments& arguments, ProcessTeam* team) {
-  const std::string_view name = operators::find_operator_case(arguments.operator_case).name();
+  const std::string_view name = operators::operator_cases().find(arguments.operator_case)->name();
   operators::parse_dtypes("--dtype", arguments.dtype);
   const BenchInfo info = operators::bench_of(name);
   RunArguments wanted;

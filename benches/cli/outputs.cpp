@@ -94,10 +94,10 @@ void Outputs::write_traces(const std::vector<std::string>& traces, Report& repor
   trace_.reset();
 }
 
-void Outputs::write_artifacts(const Bench& bench, Report& report) {
-  write_traces(bench.traces(), report);
-  for (const Bench::Artifact& artifact : bench.artifacts()) {
-    const fs::path path = bench.output_folder() / artifact.name;
+void Outputs::write_artifacts(const BenchRun& run, Report& report) {
+  write_traces(run.contexts.traces(), report);
+  for (const Artifact& artifact : run.artifacts()) {
+    const fs::path path = run.output_folder / artifact.name;
     create_output_folder(path.parent_path());
     OutputFile file(path.string());
     check_is_free(file);
@@ -105,8 +105,8 @@ void Outputs::write_artifacts(const Bench& bench, Report& report) {
     report.artifacts.push_back(file.name());
   }
   std::error_code ignored;  // usually there is no such file
-  for (const std::string& name : bench.dropped_artifacts()) {
-    fs::remove(bench.output_folder() / name, ignored);
+  for (const std::string& name : run.dropped_artifacts()) {
+    fs::remove(run.output_folder / name, ignored);
   }
 }
 

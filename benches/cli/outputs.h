@@ -6,13 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "benches/bench/bench.h"
+#include "benches/bench/bench_run.h"
 #include "benches/bench/output_file.h"
 #include "benches/cli/cli.h"
 
 namespace kernbench::benches {
-
-struct Report;
 
 class Outputs {
  public:
@@ -22,7 +20,7 @@ class Outputs {
 
   // Writes traces and the bench's files, also of a run that failed, and enters their names in the
   // report.  Throws UsageError KB-U001 if one of them has the name of another result.
-  void write_artifacts(const Bench& bench, Report& report);
+  void write_artifacts(const BenchRun& run, Report& report);
 
   // Writes JSON and CSV.  Returns the names of the files.
   std::vector<std::string> write_report(const Report& report);

@@ -113,7 +113,7 @@ Dataflow parse_dataflow(const std::string& text) {
 }
 
 // The topology's array, with the changes given on the command line.
-GemmSpec array_of(const ProbeGemmArguments& arguments, GemmSpec array) {
+GemmSpec parse_array(const ProbeGemmArguments& arguments, GemmSpec array) {
   constexpr std::int64_t kMaxSide = 1 << 20;
   if (!arguments.rows.empty()) {
     array.rows = static_cast<int>(parse_size("--rows", arguments.rows, kMaxSide));
@@ -175,7 +175,7 @@ int probe(const ProbeBoundArguments& arguments) {
 
 int probe(const ProbeGemmArguments& arguments) {
   const Topology topology = load_topology(arguments.topology);
-  const GemmSpec array = array_of(arguments, topology.pe.gemm);
+  const GemmSpec array = parse_array(arguments, topology.pe.gemm);
   const sim::GemmSize size{parse_size("--m", arguments.m), parse_size("--n", arguments.n),
                            parse_size("--k", arguments.k)};
   const auto use = sim::gemm_array_use(array, size);

@@ -17,6 +17,7 @@
 #include "benches/bench/console.h"
 #include "benches/bench/process_team.h"
 #include "benches/cli/commands.h"
+#include "benches/operators/cases/cases.h"
 #include "ccl/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/guards/failure.h"
@@ -58,7 +59,7 @@ std::string quoted(const std::string& word) {
   return text + '\'';
 }
 
-std::string command_of(int argc, const char* const* argv) {
+std::string quote_command(int argc, const char* const* argv) {
   std::string text;
   for (int i = 0; i < argc; ++i) text += (i == 0 ? "" : " ") + quoted(argv[i]);
   return text;
@@ -85,10 +86,11 @@ int run_command(int argc, const char* const* argv) {
   std::signal(SIGUSR1, SIG_IGN);  // asks for the state of ranks; there are no ranks yet
   remove_unfinished_files_on_signals();
   keep_memory_in_reserve();
-  ccl::register_ahbm_backend();
-  distributed::register_local_backend();
   std::unique_ptr<ProcessTeam> team;
   try {
+    ccl::register_ahbm_backend();
+    distributed::register_local_backend();
+    operators::register_shipped_cases();
     team = join_process_team();
     return std::visit([&](const auto& arguments) { return dispatch(arguments, team.get()); },
                       parse_command_line(argc, argv));
@@ -96,7 +98,7 @@ int run_command(int argc, const char* const* argv) {
     return dismissed.exit_code;
   } catch (...) {
     const runtime::Failure failure =
-        runtime::describe_failure(std::current_exception(), command_of(argc, argv));
+        runtime::describe_failure(std::current_exception(), quote_command(argc, argv));
     if (team != nullptr && !team->leads()) {  // the leader fails in the same way, or goes on alone
       team->leave(failure.text);
       return 0;

@@ -8,8 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "benches/bench/bench.h"
-#include "benches/bench/bench_request.h"
+#include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/interrupt.h"
 #include "benches/bench/report.h"
@@ -26,7 +25,7 @@ constexpr int kMaxJobs = 1024;
 
 // nullopt unless all of `text` is a number.
 template <class Integer>
-std::optional<Integer> integer_of(const std::string& text) {
+std::optional<Integer> parse_whole(const std::string& text) {
   const char* const end = text.data() + text.size();
   Integer value = 0;
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -34,7 +33,7 @@ std::optional<Integer> integer_of(const std::string& text) {
 }
 
 std::uint64_t parse_seed(const std::string& text) {
-  if (const auto seed = integer_of<std::uint64_t>(text)) return *seed;
+  if (const auto seed = parse_whole<std::uint64_t>(text)) return *seed;
   throw UsageError(
       "KB-U012", fmt::format("--seed {}: expected an integer from 0 to 2^64 - 1", in_quotes(text)));
 }
@@ -48,13 +47,13 @@ int hardware_thread_count() {
 
 int parse_jobs(const std::string& text) {
   if (text.empty()) return std::min(hardware_thread_count(), kMaxJobs);
-  const auto jobs = integer_of<int>(text);
+  const auto jobs = parse_whole<int>(text);
   if (jobs && *jobs >= 1 && *jobs <= kMaxJobs) return *jobs;
   throw UsageError("KB-U012", fmt::format("--jobs {}: expected an integer from 1 to {}",
                                           in_quotes(text), kMaxJobs));
 }
 
-BenchRequest request_of(const RunArguments& arguments, ProcessTeam* team) {
+BenchRequest make_request(const RunArguments& arguments, ProcessTeam* team) {
   return {.topology = load_topology(arguments.topology),
           .ccl = load_ccl(arguments.ccl),
           .ccl_is_given = !arguments.ccl.empty(),
@@ -67,27 +66,27 @@ BenchRequest request_of(const RunArguments& arguments, ProcessTeam* team) {
           .team = team};
 }
 
-int rank_count(const BenchInfo& info, const Bench& bench) {
-  return info.is_on_one_device ? 1 : bench.world_size();
+int rank_count(const BenchInfo& info, BenchRun& run) {
+  return info.is_on_one_device ? 1 : Bench(run).world_size();
 }
 
-std::string describe_ranks(const BenchInfo& info, const Bench& bench) {
+std::string describe_ranks(const BenchInfo& info, BenchRun& run) {
   if (info.is_on_one_device) return "1 rank, on SIP 0";
-  const int ranks = rank_count(info, bench);
-  const std::string_view each = bench.ccl().world_size() ? "PE, from the first on" : "SIP";
+  const int ranks = rank_count(info, run);
+  const std::string_view each = run.request.ccl.world_size() ? "PE, from the first on" : "SIP";
   return fmt::format("{} rank{}, one on each {}", ranks, ranks == 1 ? "" : "s", each);
 }
 
-std::string head(const BenchInfo& info, const Bench& bench) {
-  const Topology& topology = bench.topology();
+std::string head(const BenchInfo& info, BenchRun& run) {
+  const Topology& topology = run.request.topology;
   std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
   text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
-  for (const std::string& name : bench.ccl().unused_entries()) {
+  for (const std::string& name : run.request.ccl.unused_entries()) {
     text += note_line("not used", fmt::format("the entry {} of ccl.yaml, which nothing chooses",
                                               in_quotes(name)));
   }
-  text += note_line("world size", describe_ranks(info, bench));
-  return text + note_line("seed", fmt::format("{}", bench.seed()));
+  text += note_line("world size", describe_ranks(info, run));
+  return text + note_line("seed", fmt::format("{}", run.request.seed));
 }
 
 // 1234567 -> "1,234,567", in any locale.
@@ -123,50 +122,40 @@ std::string foot(const Report& report) {
   return text;
 }
 
-// The report of what the bench has done so far.
-Report report_of(const BenchInfo& info, const Bench& bench, double wall_s) {
+// The report of what the bench has done so far.  From any thread.
+Report make_report(const BenchInfo& info, BenchRun& run, double wall_s) {
   Report report{.bench = info.name,
-                .ok = bench.ok(),
-                .topology = bench.topology().name,
-                .world_size = rank_count(info, bench),
-                .seed = bench.seed(),
-                .rows = bench.rows(),
+                .ok = run.ok(),
+                .topology = run.request.topology.name,
+                .world_size = rank_count(info, run),
+                .seed = run.request.seed,
+                .rows = run.finished_rows(),
                 .artifacts = {},
-                .engine = bench.statistics()};
+                .engine = run.statistics()};
   report.engine.wall_s = wall_s;
   return report;
 }
 
-bool has_done_something(const Bench& bench) {
-  return bench.is_interrupted() || bench.statistics().events > 0 || !bench.rows().empty() ||
-         !bench.artifacts().empty();
+bool has_done_something(const BenchRun& run) {
+  return run.is_interrupted() || run.statistics().events > 0 || !run.rows().empty() ||
+         !run.artifacts().empty();
 }
 
 // Writes what is known of a failed run: its trace, its foot, and its rows if it was interrupted.
 // Errors of writing are ignored, since the run's own error matters more.
-void keep_the_finished(Report report, const Bench& bench, Outputs& outputs,
-                       Console& console) noexcept {
+void keep_the_finished(Report report, const BenchRun& run, Outputs& outputs) noexcept {
   try {
     report.ok = false;
-    outputs.write_artifacts(bench, report);
-    console.print(foot(report));
-    if (bench.is_interrupted()) outputs.write_report(report);
+    outputs.write_artifacts(run, report);
+    run.console.print(foot(report));
+    if (run.is_interrupted()) outputs.write_report(report);
   } catch (const std::exception&) {
   }
 }
 
 // Writes the rows of an interrupted run that is still going on.
-void keep_finished_rows(const BenchInfo& info, const Bench& bench, double wall_s,
-                        Outputs& outputs) {
-  Report report{.bench = info.name,
-                .ok = false,
-                .topology = bench.topology().name,
-                .world_size = rank_count(info, bench),
-                .seed = bench.seed(),
-                .rows = bench.finished_rows(),
-                .artifacts = {},
-                .engine = bench.statistics()};
-  report.engine.wall_s = wall_s;
+void keep_finished_rows(Report report, Outputs& outputs) {
+  report.ok = false;
   outputs.write_report(report);
   Console(STDERR_FILENO)
       .print(fmt::format("kernbench: error: [KB-S001] interrupted after {} rows, while the host "
@@ -177,52 +166,53 @@ void keep_finished_rows(const BenchInfo& info, const Bench& bench, double wall_s
 }  // namespace
 
 int run(const RunArguments& arguments, ProcessTeam* team) {
-  return run(find_bench(arguments.bench), arguments, team);
+  return run(registered_benches().find(arguments.bench), arguments, team);
 }
 
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
   Settings settings(info.settings, arguments.settings);
-  BenchRequest request = request_of(arguments, team);
+  BenchRequest request = make_request(arguments, team);
   const bool leads = team == nullptr || team->leads();
   // Opens the outputs first, so that one that cannot be written is found before the simulation.
   Outputs outputs(leads ? arguments : RunArguments{});
   Console console =
       leads ? Console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO) : Console::silent();
-  Bench bench(std::move(request), std::move(settings), console);
-  bench.configure(info);
+  BenchRun run(std::move(request), std::move(settings), console);
+  run.configure(info);
 
-  console.begin_with(head(info, bench));  // unless it ends before it has done anything
+  console.begin_with(head(info, run));  // unless it ends before it has done anything
   const auto start = std::chrono::steady_clock::now();
-  const auto wall_s = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto report_now = [&] {
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+    return make_report(info, run, wall.count());
   };
-  InterruptWatch watch([&](ExitCode reason) { bench.interrupt(reason); },  // also while it writes
+  InterruptWatch watch([&](ExitCode reason) { run.interrupt(reason); },  // also while it writes
                        [&](ExitCode) {
-                         if (leads) keep_finished_rows(info, bench, wall_s(), outputs);
+                         if (leads) keep_finished_rows(report_now(), outputs);
                        });
   try {
+    Bench bench(run);
     info.run(bench);
     watch.run_ended();
-    bench.check_contract(info.name);
+    run.check_contract(info.name);
   } catch (...) {
     watch.run_ended();
-    if (leads && has_done_something(bench))
-      keep_the_finished(report_of(info, bench, wall_s()), bench, outputs, console);
+    if (leads && has_done_something(run)) keep_the_finished(report_now(), run, outputs);
     throw;
   }
   if (!leads) return 0;
 
-  Report report = report_of(info, bench, wall_s());
-  if (!bench.has_printed()) console.print("#\n" + to_table(report.rows));
-  outputs.write_artifacts(bench, report);
+  Report report = report_now();
+  if (!run.has_printed) console.print("#\n" + to_table(report.rows));
+  outputs.write_artifacts(run, report);
   console.print(foot(report));
   for (const std::string& name : outputs.write_report(report)) {
     console.print(note_line("wrote", name));
   }
-  bench.remove_journals();
+  run.remove_journals();
   console.finish();
   if (!report.ok) return static_cast<int>(ExitCode::worker_failed);
-  if (const auto unused = bench.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
+  if (const auto unused = run.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
   return static_cast<int>(ExitCode::ok);
 }
 

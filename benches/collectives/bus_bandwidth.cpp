@@ -9,7 +9,7 @@ constexpr BusFactor kOthersBlocks = {"(P-1)/P", 1};
 constexpr BusFactor kOne = {"1", 0};
 
 // In the order of MeasuredCollective.
-constexpr std::array<CollectiveSpec, kMeasuredCollectives.size()> kSpecs = {{
+constexpr std::array<CollectiveSpec, kMeasuredCollectives.size() + 1> kSpecs = {{
     {.name = "all_reduce", .factor = kAllReduce, .reduces = true, .in_place = true},
     {.name = "all_gather",
      .factor = kOthersBlocks,
@@ -38,6 +38,7 @@ constexpr std::array<CollectiveSpec, kMeasuredCollectives.size()> kSpecs = {{
      .out_of_place = true,
      .in_place = true},
     {.name = "sendrecv", .factor = kOne, .out_of_place = true},
+    {.name = "shift", .factor = kOne, .in_place = true},
 }};
 
 }  // namespace

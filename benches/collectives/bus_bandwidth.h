@@ -12,7 +12,8 @@
 namespace kernbench::benches {
 
 // The collectives that nccl-tests has a program for.  sendrecv is a ring: each rank sends to the
-// next rank and receives from the previous one.
+// next rank and receives from the previous one.  `shift` is the same by an algorithm of ccl.yaml,
+// in the order of its ring; torch.distributed has no such collective, and nccl-tests no program.
 enum class MeasuredCollective : std::uint8_t {
   all_reduce,
   all_gather,
@@ -23,7 +24,9 @@ enum class MeasuredCollective : std::uint8_t {
   gather,
   scatter,
   sendrecv,
+  shift,
 };
+// Those of nccl-tests.
 inline constexpr std::array kMeasuredCollectives = {
     MeasuredCollective::all_reduce,     MeasuredCollective::all_gather,
     MeasuredCollective::reduce_scatter, MeasuredCollective::broadcast,

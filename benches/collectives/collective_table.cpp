@@ -2,107 +2,181 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <numeric>
 
-#include "benches/collectives/bus_bandwidth.h"
-#include "sim_engine/base/check.h"
+#include "benches/bench/bench_run.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/row_cells.h"
 
 namespace kernbench::benches {
 
 namespace {
 
-double microseconds(Time time) {
-  return to_ns(time) / 1e3;
+constexpr std::array kBothPlaces = {
+    TableColumn{"size", "(B)", 11, "bytes"},
+    TableColumn{"count", "(elements)", 11, "count"},
+    TableColumn{"type", "", 5, "dtype"},
+    TableColumn{"redop", "", 6, "redop"},
+    TableColumn{"root", "", 5, "root"},
+    TableColumn{"time", "(us)", 11, "out_of_place_time_ns", 1e-3, 3},
+    TableColumn{"algbw", "(GB/s)", 8, "out_of_place_algbw_gbs", 1, 2},
+    TableColumn{"busbw", "(GB/s)", 8, "out_of_place_busbw_gbs", 1, 2},
+    TableColumn{"#wrong", "", 6, "out_of_place_wrong"},
+    TableColumn{"time", "(us)", 11, "in_place_time_ns", 1e-3, 3},
+    TableColumn{"algbw", "(GB/s)", 8, "in_place_algbw_gbs", 1, 2},
+    TableColumn{"busbw", "(GB/s)", 8, "in_place_busbw_gbs", 1, 2},
+    TableColumn{"#wrong", "", 6, "in_place_wrong"},
+    TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
+    TableColumn{"factor", "", 7, "bus_factor"},
+    TableColumn{"algorithm", "", 0, "algorithm"},
+};
+
+constexpr std::array kOnePlace = {
+    TableColumn{"size", "(B)", 11, "bytes"},
+    TableColumn{"count", "(elements)", 11, "n_elem"},
+    TableColumn{"type", "", 6, "dtype"},
+    TableColumn{"redop", "", 6, "redop"},
+    TableColumn{"time", "(us)", 11, "time_ns", 1e-3, 3},
+    TableColumn{"crit", "(us)", 11, "crit_ns", 1e-3, 3},
+    TableColumn{"algbw", "(GB/s)", 9, "algbw_gbs", 1, 2},
+    TableColumn{"busbw", "(GB/s)", 9, "busbw_gbs", 1, 2},
+    TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
+    TableColumn{"form", "(us)", 11, "closed_form_ns", 1e-3, 3},
+    TableColumn{"#wrong", "", 7, "wrong"},
+};
+
+std::optional<double> in_ns(const std::optional<Time>& time) {
+  return time ? std::optional(to_ns(*time)) : std::nullopt;
 }
 
-const BusFactor& all_reduce_factor() {
-  return spec_of(MeasuredCollective::all_reduce).factor;
+double busbw_gbs(const BlocksInput& blocks, Time time) {
+  return algbw_gbs(blocks.bytes(), time) * spec_of(blocks.collective).factor.of(blocks.ranks);
 }
 
-Row to_row(const CollectiveRow& row) {
-  return Row()
-      .set("collective", row.collective)
-      .set("algorithm", row.algorithm)
-      .set("world_size", row.world_size)
-      .set("buffer_kind", row.buffer_kind)
-      .set("n_elem", row.n_elem)
-      .set("dtype", name_of(row.dtype))
-      .set("bytes", row.bytes)
-      .set("crit_ns", to_ns(row.critical))
-      .set("time_ns", to_ns(row.time))
-      .set("algbw_gbs", row.algbw_gbs())
-      .set("busbw_gbs", row.busbw_gbs())
-      .set("lower_bound_ns", to_ns(row.lower_bound))
-      .set("closed_form_ns",
-           row.closed_form ? std::optional(to_ns(*row.closed_form)) : std::nullopt)
-      .set("closed_form", row.closed_form ? std::optional(row.form) : std::nullopt)
-      .set("wrong", row.wrong);
+void set_place(Row& row, std::string_view place, const BlocksInput& blocks,
+               const std::optional<Measurement>& measured) {
+  const auto set = [&](std::string_view column, const auto& value) {
+    row.set(fmt::format("{}_{}", place, column), value);
+  };
+  const std::optional<Time> time =
+      measured && measured->algorithm ? std::optional(measured->time) : std::nullopt;
+  const auto bandwidth = [&](double (*of)(const BlocksInput&, Time)) {
+    return time ? std::optional(of(blocks, *time)) : std::nullopt;
+  };
+  set("time_ns", in_ns(time));
+  set("algbw_gbs",
+      bandwidth([](const BlocksInput& own, Time t) { return algbw_gbs(own.bytes(), t); }));
+  set("busbw_gbs", bandwidth(busbw_gbs));
+  set("wrong", measured ? measured->wrong : std::nullopt);
 }
 
 }  // namespace
 
-double CollectiveRow::algbw_gbs() const {
-  return benches::algbw_gbs(bytes, time);
+std::string_view redop_name(const BlocksInput& blocks) {
+  if (!spec_of(blocks.collective).reduces) return "none";
+  switch (blocks.op) {
+    case ReduceOp::avg:
+      return "avg";
+    case ReduceOp::product:
+      return "prod";
+    case ReduceOp::min:
+      return "min";
+    case ReduceOp::max:
+      return "max";
+    default:
+      return "sum";
+  }
 }
 
-double CollectiveRow::busbw_gbs() const {
-  return algbw_gbs() * bus_factor.value_or(all_reduce_factor().of(world_size));
+Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_place,
+           const std::optional<Measurement>& in_place) {
+  const BlocksInput& blocks = input.blocks;
+  const CollectiveSpec& spec = spec_of(blocks.collective);
+  const Measurement& any = out_of_place ? *out_of_place : in_place.value();
+  Row row;
+  row.set("collective", spec.name)
+      .set("backend", input.backend)
+      .set("algorithm", any.algorithm)
+      .set("world_size", blocks.ranks)
+      .set("bytes", blocks.bytes())
+      .set("count", blocks.count)
+      .set("dtype", name_of(blocks.dtype))
+      .set("redop", redop_name(blocks))
+      .set("root", spec.has_root ? blocks.root : -1);
+  set_place(row, "out_of_place", blocks, out_of_place);
+  set_place(row, "in_place", blocks, in_place);
+  return row.set("bus_factor", spec.factor.of(blocks.ranks))
+      .set("lower_bound_ns", in_ns(any.lower_bound));
 }
 
-std::string nccl_foot(std::int64_t wrong, std::span<const double> busbw_gbs,
-                      std::string_view factor, const Console& console) {
-  const std::string verdict = wrong == 0 ? "OK" : console.alarming("FAILED");
-  const double sum = std::accumulate(busbw_gbs.begin(), busbw_gbs.end(), 0.0);
-  const std::string average =
-      busbw_gbs.empty() ? "N/A"
-                        : fmt::format("{:.4g} GB/s", sum / static_cast<double>(busbw_gbs.size()));
-  return fmt::format(
-      "# Out of bounds values : {} {}\n"
-      "# Avg bus bandwidth    : {}  (busbw = algbw * {})\n",
-      wrong, verdict, average, factor);
+Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config) {
+  const BlocksInput& blocks = input.blocks;
+  return Row()
+      .set("collective", name_of(blocks.collective))
+      .set("algorithm", measured.algorithm)
+      .set("world_size", blocks.ranks)
+      .set("buffer_kind", name_of(config.ipcq().buffer_kind))
+      .set("n_elem", blocks.count)
+      .set("dtype", name_of(blocks.dtype))
+      .set("bytes", blocks.bytes())
+      .set("crit_ns", to_ns(measured.critical))
+      .set("time_ns", to_ns(measured.time))
+      .set("algbw_gbs", algbw_gbs(blocks.bytes(), measured.time))
+      .set("busbw_gbs", busbw_gbs(blocks, measured.time))
+      .set("lower_bound_ns", in_ns(measured.lower_bound))
+      .set("closed_form_ns", in_ns(measured.closed_form))
+      .set("closed_form", measured.closed_form ? std::optional(measured.form) : std::nullopt)
+      .set("wrong", measured.wrong);
 }
+
+CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form)
+    : bench_(bench),
+      spec_(spec_of(collective)),
+      columns_(form == TableForm::both_places ? std::span<const TableColumn>(kBothPlaces)
+                                              : kOnePlace),
+      missing_(form == TableForm::both_places ? "N/A" : "-") {}
 
 void CollectiveTable::begin() {
-  bench_.print(fmt::format(
-      "#\n"
-      "# {:>11} {:>11} {:>6} {:>6} {:>11} {:>11} {:>9} {:>9} {:>11} {:>11} {:>7}\n"
-      "# {:>11} {:>11} {:>25} {:>11} {:>9} {:>9} {:>11} {:>11}\n",
-      "size", "count", "type", "redop", "time", "crit", "algbw", "busbw", "bound", "form", "#wrong",
-      "(B)", "(elements)", "(us)", "(us)", "(GB/s)", "(GB/s)", "(us)", "(us)"));
+  if (columns_.data() == kBothPlaces.data()) {
+    bench_.print(
+        fmt::format("#\n# {}\n#\n#{:>68}{:>34}\n", spec_.name, "out-of-place", "in-place"));
+  } else {
+    bench_.print("#\n");
+  }
+  bench_.print(table_head(columns_));
 }
 
-void CollectiveTable::add(const CollectiveRow& row) {
-  KB_CHECK(row.time >= row.lower_bound, "{} of {} B took {}, less than the lower bound of {}",
-           row.collective, row.bytes, to_string(row.time), to_string(row.lower_bound));
-  const std::string wrong = fmt::format("{:>7}", row.wrong);
-  bench_.print(fmt::format(
-      "  {:>11} {:>11} {:>6} {:>6} {:>11.3f} {:>11.3f} {:>9.2f} {:>9.2f} {:>11.3f} {:>11} {}\n",
-      row.bytes, row.n_elem, name_of(row.dtype), row.redop, microseconds(row.time),
-      microseconds(row.critical), row.algbw_gbs(), row.busbw_gbs(), microseconds(row.lower_bound),
-      row.closed_form ? fmt::format("{:.3f}", microseconds(*row.closed_form)) : "-",
-      row.wrong == 0 ? wrong : bench_.console().alarming(wrong)));
-  if (!row.why.empty()) bench_.print(fmt::format("#   took the fastest: {}\n", row.why));
-  wrong_ += row.wrong;
-  busbw_gbs_.push_back(row.busbw_gbs());
-  bus_factor_ = row.bus_factor.value_or(all_reduce_factor().of(row.world_size));
-  if (row.closed_form) {
-    forms_differ_ = forms_differ_ || (!form_.empty() && form_ != row.form);
-    form_ = row.form;
+void CollectiveTable::add(const Row& row) {
+  bench_.print(table_line(columns_, row, bench_.run().console, missing_));
+  for (const TableColumn& column : columns_) {
+    const bool is_wrong = column.title == "#wrong";
+    if (!is_wrong && column.title != "busbw") continue;
+    const std::optional<double> number = number_or_null(row, column.cell);
+    if (is_wrong) wrong_ += static_cast<std::int64_t>(number.value_or(0));
+    if (!is_wrong && number) busbw_gbs_.push_back(*number);
   }
-  bench_.add_row(to_row(row), row.wrong == 0);
+  bus_factor_ = spec_.factor.of(static_cast<int>(number_in(row, "world_size")));
+  const Cell* const form = row.find("closed_form");
+  if (form != nullptr && std::holds_alternative<std::string>(*form)) {
+    closed_forms_.insert(text_in(row, "closed_form"));
+  }
 }
 
 void CollectiveTable::end() {
-  const std::string form =
-      bus_factor_ == 1 ? "" : fmt::format("{} = algbw * ", all_reduce_factor().form);
+  const double sum = std::accumulate(busbw_gbs_.begin(), busbw_gbs_.end(), 0.0);
+  bench_.print(fmt::format(
+      "# Out of bounds values : {} {}\n"
+      "# Avg bus bandwidth    : {}  (busbw = algbw * {}{:.4g})\n",
+      wrong_, wrong_ == 0 ? "OK" : bench_.run().console.alarming("FAILED"),
+      busbw_gbs_.empty() ? "N/A"
+                         : fmt::format("{:.4g} GB/s", sum / static_cast<double>(busbw_gbs_.size())),
+      bus_factor_ == 1 ? "" : fmt::format("{} = algbw * ", spec_.factor.form), bus_factor_));
+  if (closed_forms_.size() != 1) return;
   bench_.print(
-      nccl_foot(wrong_, busbw_gbs_, fmt::format("{}{:.4g}", form, bus_factor_), bench_.console()));
-  if (!form_.empty() && !forms_differ_) {
-    bench_.print(
-        fmt::format("# Closed form          : {}  (links alone; a, b: latency and time per "
-                    "byte between neighbours)\n",
-                    form_));
-  }
+      fmt::format("# Closed form          : {}  (links alone; a, b: latency and time per byte "
+                  "between neighbours)\n",
+                  *closed_forms_.begin()));
 }
 
 }  // namespace kernbench::benches

@@ -1,64 +1,58 @@
-// The table of a collective's measurements, as nccl-tests prints it.
+// The rows of measured collectives, and their tables as nccl-tests prints them.
 
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "benches/bench/bench.h"
-#include "sim_engine/base/dtype.h"
+#include "benches/bench/table.h"
+#include "benches/collectives/measured_collective.h"
 
 namespace kernbench::benches {
 
-struct CollectiveRow {
-  std::string collective;
-  std::string algorithm;
-  int world_size = 1;
-  std::string buffer_kind;
-  std::int64_t n_elem = 0;
-  DType dtype = DType::f16;
-  std::string redop = "sum";
-  Bytes bytes = 0;   // logical, on each rank
-  Time critical{0};  // the slowest PE's execution time
-  Time time{0};      // from the first rank's call to the last rank's return
-  Time lower_bound{0};
-  std::optional<Time> closed_form;
-  std::string form;        // the closed form in words; a and b are alpha and beta
-  std::string why;         // auto: the other algorithms tried
-  std::int64_t wrong = 0;  // wrong elements, plus ranks that differ from rank 0
+// nccl-tests' name of the reduction, "none" where nothing is reduced.
+std::string_view redop_name(const BlocksInput& blocks);
 
-  // busbw / algbw; if not set, the factor of all_reduce.
-  std::optional<double> bus_factor;
+// The row of a size that was measured out of place and in place; nullopt where torch.distributed
+// does not support that form.
+Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_place,
+           const std::optional<Measurement>& in_place);
 
-  double algbw_gbs() const;
-  double busbw_gbs() const;  // nccl-tests' PERFORMANCE.md
+// The row of a size that was measured once, by the config's algorithm.
+Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config);
+
+enum class TableForm : std::uint8_t {
+  both_places,  // nccl-tests' columns
+  one_place,    // fewer of them, and the time of the slowest PE and of the closed form
 };
 
-// The last lines of nccl-tests' tables: the number of wrong elements, and the mean of all busbw.
-// `factor` names the definition of busbw.
-std::string nccl_foot(std::int64_t wrong, std::span<const double> busbw_gbs,
-                      std::string_view factor, const Console& console);
-
-// Prints the table row by row and adds the rows to the bench's report.
+// Prints the table of one collective, row by row.
 class CollectiveTable {
  public:
-  explicit CollectiveTable(Bench& bench) : bench_(bench) {}
+  CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form);
 
   void begin();
-  // Throws InternalError if the time is less than the lower bound.
-  void add(const CollectiveRow& row);
+  // REQUIRES: the row has the cells of all columns; those of one_place are to_row()'s and "redop"
+  void add(const Row& row);
+  // The number of wrong elements, the mean of all busbw, and the closed form if it is the same for
+  // all rows.
   void end();
 
  private:
   Bench& bench_;
+  const CollectiveSpec& spec_;
+  const std::span<const TableColumn> columns_;
+  const std::string_view missing_;  // shown for what was not measured
   std::int64_t wrong_ = 0;
+  double bus_factor_ = 1;
   std::vector<double> busbw_gbs_;  // of the rows so far
-  double bus_factor_ = 0;
-  std::string form_;  // of the closed forms so far
-  bool forms_differ_ = false;
+  std::set<std::string> closed_forms_;
 };
 
 }  // namespace kernbench::benches

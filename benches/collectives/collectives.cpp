@@ -1,4 +1,6 @@
 // collectives: nccl-tests' table for each collective of torch.distributed, over a range of sizes.
+// ccl-allreduce: its preset for the algorithms of ccl.yaml: every holder inside a rank has a
+// summand of its own, ranks may be PEs, and all sizes run on one system.
 
 #include "benches/collectives/collectives.h"
 
@@ -9,8 +11,8 @@
 
 #include "benches/bench/bench.h"
 #include "benches/bench/sweep.h"
+#include "benches/collectives/collective_table.h"
 #include "benches/collectives/measured_collective.h"
-#include "benches/collectives/nccl_table.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
@@ -27,18 +29,15 @@ std::string_view name_of(BackendName backend) {
   return backend == BackendName::ahbm ? "ahbm" : "local";
 }
 
-// nccl-tests' names of torch's sum, avg, product, min and max.
-enum class Redop : std::uint8_t { sum, avg, prod, min, max };
-constexpr std::array kRedops = {Redop::sum, Redop::avg, Redop::prod, Redop::min, Redop::max};
+// A reduction by nccl-tests' name.
+struct Redop {
+  ReduceOp op;
+};
+constexpr std::array kRedops = {Redop{ReduceOp::sum}, Redop{ReduceOp::avg},
+                                Redop{ReduceOp::product}, Redop{ReduceOp::min},
+                                Redop{ReduceOp::max}};
 std::string_view name_of(Redop redop) {
-  constexpr std::array<std::string_view, kRedops.size()> kNames = {"sum", "avg", "prod", "min",
-                                                                   "max"};
-  return kNames.at(static_cast<std::size_t>(redop));
-}
-ReduceOp op_of(Redop redop) {
-  constexpr std::array kOps = {ReduceOp::sum, ReduceOp::avg, ReduceOp::product, ReduceOp::min,
-                               ReduceOp::max};
-  return kOps.at(static_cast<std::size_t>(redop));
+  return redop_name({.collective = MeasuredCollective::all_reduce, .op = redop.op});
 }
 
 // The common input of all points, and the sizes in which they differ.
@@ -49,7 +48,7 @@ struct Plan {
   Bytes check_end = 0;  // larger ones are timed only
 };
 
-std::vector<MeasuredCollective> collectives_of(const Settings& settings) {
+std::vector<MeasuredCollective> read_collectives(const Settings& settings) {
   if (settings.text("collective") != "all") {
     return settings.choices("collective", kMeasuredCollectives);
   }
@@ -58,7 +57,7 @@ std::vector<MeasuredCollective> collectives_of(const Settings& settings) {
 
 constexpr std::size_t kMostSizes = 10'000;
 
-std::vector<Bytes> sizes_of(const Settings& settings) {
+std::vector<Bytes> read_sizes(const Settings& settings) {
   const Bytes begin = settings.bytes("begin", 1, kLargestSize);
   const Bytes end = settings.bytes("end", begin, kLargestSize);
   const std::int64_t factor = settings.integer("factor", 2, kLargestSize);
@@ -79,7 +78,7 @@ std::vector<Bytes> sizes_of(const Settings& settings) {
   return sizes;
 }
 
-std::vector<int> members_of(const Bench& bench) {
+std::vector<int> read_group(const Bench& bench) {
   if (!bench.settings().is_set("group")) return {};
   std::vector<int> members;
   for (const std::int64_t rank :
@@ -90,7 +89,7 @@ std::vector<int> members_of(const Bench& bench) {
   return members;
 }
 
-DPPolicy placement_of(const Bench& bench) {
+DPPolicy read_placement(const Bench& bench) {
   const Settings& settings = bench.settings();
   if (bench.ccl().participants() == ccl::Participants::one_pe_per_sip) {
     return DPPolicy::replicated();
@@ -98,22 +97,22 @@ DPPolicy placement_of(const Bench& bench) {
   return {.cube = settings.choice("cube", kShards), .pe = settings.choice("pe", kShards)};
 }
 
-Plan plan_of(const Bench& bench) {
+Plan read_plan(const Bench& bench) {
   const Settings& settings = bench.settings();
   Plan plan;
-  plan.input.members = members_of(bench);
+  plan.input.members = read_group(bench);
   plan.input.backend = name_of(settings.choice("backend", kBackends));
-  plan.input.placement = placement_of(bench);
+  plan.input.placement = read_placement(bench);
   plan.input.repetitions = static_cast<int>(settings.integer("iters", 1, kMostIterations));
   BlocksInput& blocks = plan.input.blocks;
   blocks.ranks = plan.input.members.empty() ? bench.topology().system.sip_count
                                             : static_cast<int>(plan.input.members.size());
   blocks.root = static_cast<int>(settings.integer("root", 0, blocks.ranks - 1));
-  blocks.op = op_of(settings.choice("redop", kRedops));
+  blocks.op = settings.choice("redop", kRedops).op;
   blocks.dtype = settings.choice("dtype", kDTypes);
   blocks.seed = bench.seed();
-  plan.collectives = collectives_of(settings);
-  plan.sizes = sizes_of(settings);
+  plan.collectives = read_collectives(settings);
+  plan.sizes = read_sizes(settings);
   const Bytes check_end = settings.bytes("check_end", 0, kLargestSize);
   plan.check_end = settings.flag("check") ? check_end : 0;
   return plan;
@@ -121,7 +120,7 @@ Plan plan_of(const Bench& bench) {
 
 // The elements of a block.  Like nccl-tests, it rounds the size down to a multiple that divides
 // equally among the ranks.
-std::int64_t count_of(const BlocksInput& blocks, Bytes size) {
+std::int64_t round_to_count(const BlocksInput& blocks, Bytes size) {
   return size / size_of(blocks.dtype) / spec_of(blocks.collective).blocks_in_size(blocks.ranks);
 }
 
@@ -145,12 +144,13 @@ Measurement measure_place(PointContext& point, MeasuredInput input, bool in_plac
 }
 
 Row simulate(PointContext& point, const MeasuredInput& input, Bytes check_end) {
-  NcclRow row{input, {}, {}};
-  const bool checked = row.size() <= check_end;
+  const bool checked = input.blocks.bytes() <= check_end;
   const CollectiveSpec& spec = spec_of(input.blocks.collective);
-  if (spec.out_of_place) row.out_of_place = measure_place(point, input, false, checked);
-  if (spec.in_place) row.in_place = measure_place(point, input, true, checked);
-  return to_row(row);
+  std::optional<Measurement> out_of_place;
+  std::optional<Measurement> in_place;
+  if (spec.out_of_place) out_of_place = measure_place(point, input, false, checked);
+  if (spec.in_place) in_place = measure_place(point, input, true, checked);
+  return to_row(input, out_of_place, in_place);
 }
 
 // Adds the points of a collective; returns their number.
@@ -160,10 +160,10 @@ std::size_t add_points(Sweep& sweep, const Plan& plan, MeasuredCollective collec
   std::size_t added = 0;
   std::int64_t last_count = 0;
   for (const Bytes size : plan.sizes) {
-    input.blocks.count = count_of(input.blocks, size);
+    input.blocks.count = round_to_count(input.blocks, size);
     if (input.blocks.count == last_count) continue;  // empty, or the same as before
     last_count = input.blocks.count;
-    sweep.add(fmt::format("{} of {} B", name_of(collective), NcclRow{input, {}, {}}.size()),
+    sweep.add(fmt::format("{} of {} B", name_of(collective), input.blocks.bytes()),
               [input, check_end = plan.check_end](PointContext& point) {
                 return simulate(point, input, check_end);
               });
@@ -183,8 +183,8 @@ void note_what_runs(Bench& bench, const Plan& plan) {
 }
 
 void run_collectives(Bench& bench) {
-  bench.check_rank_is_sip();
-  const Plan plan = plan_of(bench);
+  check_rank_is_sip(bench);
+  const Plan plan = read_plan(bench);
   note_what_runs(bench, plan);
   Sweep sweep(bench, "collectives");
   std::vector<std::size_t> counts;
@@ -199,36 +199,133 @@ void run_collectives(Bench& bench) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    print_nccl_table(bench, plan.collectives[i], std::span(rows).subspan(first, counts[i]));
+    CollectiveTable table(bench, plan.collectives[i], TableForm::both_places);
+    table.begin();
+    for (const Row& row : std::span(rows).subspan(first, counts[i])) table.add(row);
+    table.end();
     first += counts[i];
   }
 }
 
+// ccl-allreduce
+
+constexpr std::array kPlacements = {Shard::replicate, Shard::row_wise, Shard::column_wise,
+                                    Shard::partial};
+constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
+constexpr int kMaxWorldSize = 1 << 20;
+
+ccl::Config configure(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  ccl::Config ccl = bench.ccl();
+  if (settings.is_set("algorithm")) ccl = ccl.with_algorithm(settings.text("algorithm"));
+  if (settings.is_set("buffer_kind")) {
+    ccl = ccl.with_buffer_kind(settings.choice("buffer_kind", sim::kBufferKinds));
+  }
+  if (settings.is_set("world_size")) {
+    ccl = ccl.with_world_size(
+        static_cast<int>(settings.integers("world_size", 1, kMaxWorldSize).front()));
+  }
+  return ccl;
+}
+
+// The input of ccl-allreduce, without its count.
+MeasuredInput configured_input(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  MeasuredInput input = input_for(bench.ccl(), bench.topology());
+  input.blocks.dtype = settings.choice("dtype", kDTypes);
+  input.blocks.seed = bench.seed();
+  if (settings.is_set("cube")) input.placement.cube = settings.choice("cube", kPlacements);
+  if (settings.is_set("pe")) input.placement.pe = settings.choice("pe", kPlacements);
+  return input;
+}
+
+// "16 KiB", "100 B"
+std::string in_binary_units(Bytes bytes) {
+  if (bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
+  if (bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
+  return fmt::format("{} B", bytes);
+}
+
+void note_algorithm(Bench& bench, const MeasuredInput& input) {
+  const ccl::Config& ccl = bench.ccl();
+  const sim::IpcqParams ipcq = ccl.ipcq();
+  bench.note("algorithm",
+             fmt::format("{}, queues of {} x {} in {}", ccl.algorithm_name(), ipcq.depth,
+                         in_binary_units(ipcq.slot_bytes), name_of(ipcq.buffer_kind)));
+  bench.note("tensor", fmt::format("{{1, count}} {} on each {}", name_of(input.blocks.dtype),
+                                   ccl.world_size() ? "PE, one driver for all"
+                                                    : "rank, " + to_string(input.placement)));
+}
+
+void run_ccl_allreduce(Bench& bench) {
+  const Settings& settings = bench.settings();
+  const ccl::Config& ccl = bench.ccl();
+  const std::vector<std::int64_t> sizes =
+      settings.is_set("n_elem") ? settings.integers("n_elem", 0, kMostElements) : ccl.n_elem();
+  MeasuredInput input = configured_input(bench);
+  note_algorithm(bench, input);
+  const auto torch = bench.make_context();
+  CollectiveTable table(bench, input.blocks.collective, TableForm::one_place);
+  table.begin();
+  for (const std::int64_t n_elem : sizes) {
+    input.blocks.count = n_elem;
+    const Measurement measured = measure(*torch, input);
+    const Row row = to_row(input, measured, ccl);
+    table.add(Row(row).set("redop", redop_name(input.blocks)));
+    if (!measured.why.empty()) {
+      bench.print(fmt::format("#   took the fastest: {}\n", measured.why));
+    }
+    bench.add_row(row, measured.wrong == 0);
+  }
+  table.end();
+}
+
 }  // namespace
 
+BenchInfo collectives_bench() {
+  return {"collectives",
+          "nccl-tests' table for each collective, every element checked",
+          {{"collective", "all_reduce",
+            "all, or a list: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
+            "all_to_all, gather, scatter, sendrecv"},
+           {"begin", "8", "the smallest size: 8, 64Ki, 1Mi"},
+           {"end", "64Mi", "no size is larger"},
+           {"factor", "2", "from a size to the next"},
+           {"step", "", "bytes from a size to the next, instead of a factor"},
+           {"dtype", "f32", "f16, bf16 or f32"},
+           {"redop", "sum", "sum, avg, prod, min or max"},
+           {"root", "0", "rank in the group"},
+           {"iters", "1", "one after the other; the mean time is shown"},
+           {"backend", "ahbm", "ahbm, or local, which has no times"},
+           {"group", "", "a list of ranks that take part; else all"},
+           {"check", "1", "0: times only, no values"},
+           {"check_end", "4Mi", "larger sizes are timed only"},
+           {"cube", "column_wise", "over cubes a tensor lies replicate, row_wise or column_wise"},
+           {"pe", "column_wise", "over the PEs of a cube, likewise"}},
+          run_collectives,
+          nullptr};
+}
+
+BenchInfo ccl_allreduce_bench() {
+  return {"ccl-allreduce",
+          "all_reduce over all ranks: time, bandwidth, every element checked",
+          {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's"},
+           {"dtype", "f16", "f16, bf16 or f32"},
+           {"algorithm", "", "one of those below; else ccl.yaml's"},
+           {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's"},
+           {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
+           {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
+           {"pe", "", "over the PEs of a cube, likewise"}},
+          run_ccl_allreduce,
+          configure};
+}
+
 bool register_collectives() {
-  return register_bench(
-      {"collectives",
-       "nccl-tests' table for each collective, every element checked",
-       {{"collective", "all_reduce",
-         "all, or a list: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
-         "all_to_all, gather, scatter, sendrecv"},
-        {"begin", "8", "the smallest size: 8, 64Ki, 1Mi"},
-        {"end", "64Mi", "no size is larger"},
-        {"factor", "2", "from a size to the next"},
-        {"step", "", "bytes from a size to the next, instead of a factor"},
-        {"dtype", "f32", "f16, bf16 or f32"},
-        {"redop", "sum", "sum, avg, prod, min or max"},
-        {"root", "0", "rank in the group"},
-        {"iters", "1", "one after the other; the mean time is shown"},
-        {"backend", "ahbm", "ahbm, or local, which has no times"},
-        {"group", "", "a list of ranks that take part; else all"},
-        {"check", "1", "0: times only, no values"},
-        {"check_end", "4Mi", "larger sizes are timed only"},
-        {"cube", "column_wise", "over cubes a tensor lies replicate, row_wise or column_wise"},
-        {"pe", "column_wise", "over the PEs of a cube, likewise"}},
-       run_collectives,
-       nullptr});
+  return register_bench(collectives_bench());
+}
+
+bool register_ccl_allreduce() {
+  return register_bench(ccl_allreduce_bench());
 }
 
 }  // namespace kernbench::benches

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "benches/collectives/exact_integers.h"
+#include "benches/bench/exact_integers.h"
 #include "sim_engine/values/element_format.h"
 
 namespace kernbench::benches {
@@ -11,6 +11,19 @@ namespace {
 
 // The most factors of 2 in a product: powers of two are exact, and f16 holds 2^8.
 constexpr std::int64_t kMostTwos = 8;
+
+float (*combination(ReduceOp op))(float, float) {
+  switch (op) {
+    case ReduceOp::product:
+      return [](float a, float b) { return a * b; };
+    case ReduceOp::min:
+      return [](float a, float b) { return std::min(a, b); };
+    case ReduceOp::max:
+      return [](float a, float b) { return std::max(a, b); };
+    default:
+      return [](float a, float b) { return a + b; };
+  }
+}
 
 std::int64_t stride_for(std::int64_t ranks, std::int64_t most) {
   return (ranks + most - 1) / most;
@@ -48,33 +61,15 @@ std::vector<float> ExactBlocks::given(int rank, int block) const {
   return elements;
 }
 
-std::int64_t ExactBlocks::reduced(int block, std::int64_t element) const {
-  std::int64_t result = draw(0, block, element);
-  for (int rank = 1; rank < input_.ranks; ++rank) {
-    const std::int64_t next = draw(rank, block, element);
-    switch (input_.op) {
-      case ReduceOp::product:
-        result *= next;
-        break;
-      case ReduceOp::min:
-        result = std::min(result, next);
-        break;
-      case ReduceOp::max:
-        result = std::max(result, next);
-        break;
-      default:
-        result += next;
-    }
-  }
-  return result;
-}
-
+// Every partial result is an integer that f32 holds, so the order of the ranks does not matter.
 std::vector<float> ExactBlocks::reduced(int block) const {
-  std::vector<float> elements(static_cast<std::size_t>(input_.count));
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    elements[i] = static_cast<float>(reduced(block, static_cast<std::int64_t>(i)));
-    if (input_.op != ReduceOp::avg) continue;
-    elements[i] = sim::round_to(input_.dtype, elements[i] / static_cast<float>(input_.ranks));
+  std::vector<float> elements = given(0, block);
+  for (int rank = 1; rank < input_.ranks; ++rank) {
+    std::ranges::transform(elements, given(rank, block), elements.begin(), combination(input_.op));
+  }
+  if (input_.op != ReduceOp::avg) return elements;
+  for (float& element : elements) {
+    element = sim::round_to(input_.dtype, element / static_cast<float>(input_.ranks));
   }
   return elements;
 }
@@ -97,6 +92,7 @@ std::vector<float> ExactBlocks::taken(int rank, int block) const {
     case MeasuredCollective::all_to_all:
       return given(block, rank);
     case MeasuredCollective::sendrecv:
+    case MeasuredCollective::shift:
       break;
   }
   return given((rank + input_.ranks - 1) % input_.ranks, 0);

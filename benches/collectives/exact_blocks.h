@@ -18,12 +18,17 @@ namespace kernbench::benches {
 // A collective, its ranks, and the blocks that it works on.
 struct BlocksInput {
   MeasuredCollective collective = MeasuredCollective::all_reduce;
+  // Those that contribute blocks of their own.  For the oracle of a partial tensor these are all
+  // holders of a summand, on all SIPs.
   int ranks = 1;
   int root = 0;
   ReduceOp op = ReduceOp::sum;
   DType dtype = DType::f32;
   std::int64_t count = 0;  // elements of a block
   std::uint64_t seed = 0;
+
+  // The size by nccl-tests' convention.
+  Bytes bytes() const { return count * size_of(dtype) * spec_of(collective).blocks_in_size(ranks); }
 };
 
 class ExactBlocks {
@@ -40,7 +45,6 @@ class ExactBlocks {
   std::int64_t draw(int rank, int block, std::int64_t element) const;
   // The reduction of all ranks' blocks for rank `block`.
   std::vector<float> reduced(int block) const;
-  std::int64_t reduced(int block, std::int64_t element) const;
 
   const BlocksInput input_;
   const std::uint32_t seed_;

@@ -1,21 +1,28 @@
 #include "benches/collectives/measured_collective.h"
 
-#include <algorithm>
-#include <numeric>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "benches/collectives/collective_values.h"
 #include "ccl/auto_choice.h"
 #include "ccl/collectives/plan.h"
-#include "ccl/config.h"
+#include "ccl/kernel_launcher.h"
 #include "ccl/lower_bound.h"
+#include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
 namespace {
 
 using distributed::Block;
+using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-using distributed::CollectiveRequest;
 using distributed::P2POp;
 using distributed::PointToPoint;
 using distributed::ProcessGroup;
@@ -29,52 +36,85 @@ struct RankTensors {
 // A collective on the tensors of its ranks.
 class Exchange {
  public:
-  Exchange(RuntimeContext& torch, const MeasuredInput& input)
-      : torch_(torch), input_(input), exact_(input.blocks), members_(input.members) {
-    if (members_.empty()) {
-      members_.resize(static_cast<std::size_t>(torch.distributed.get_world_size()));
-      std::iota(members_.begin(), members_.end(), 0);
-    } else {
-      group_ = torch.distributed.new_group(members_);
-      members_ = group_.ranks();
-    }
-    KB_CHECK(members_.size() == static_cast<std::size_t>(input.blocks.ranks), "{} members, not {}",
-             members_.size(), input.blocks.ranks);
-    for (int rank = 0; rank < input.blocks.ranks; ++rank) tensors_.push_back(tensors_of(rank));
-    if (torch.options().data) bring_blocks();
-  }
+  Exchange(RuntimeContext& torch, const MeasuredInput& input);
 
-  Time run();
-  std::int64_t count_wrong() const;
-  std::string_view algorithm() const;
-  Time lower_bound() const;
+  Measurement measure();
 
  private:
-  RankTensors tensors_of(int rank) const;
+  bool is_shift() const { return input_.blocks.collective == MeasuredCollective::shift; }
+  bool is_root(int rank) const { return rank == input_.blocks.root; }
+  // True if ccl.yaml says by which algorithm it runs: for sums over all ranks only.
+  bool is_configured() const;
+
+  const RankTensors& tensors(int rank) const { return tensors_[static_cast<std::size_t>(rank)]; }
+  TensorOptions options() const;
   Tensor make(int rank, std::int64_t rows) const;
   std::vector<Tensor> make_list(int rank) const;
-  void bring_blocks();
-  std::int64_t count_wrong(int rank, int first_block, const Tensor& x) const;
+  RankTensors make_tensors(int rank) const;
+
+  void on_each_rank(const std::function<void(int rank)>& act);
   void call(int rank) const;
   void send_and_receive(int rank, const RankTensors& own) const;
-  CollectiveRequest request_of(int rank) const;
-  std::vector<Block> blocks_of(const std::vector<Tensor>& tensors) const;
-  bool is_root(int rank) const { return rank == input_.blocks.root; }
+  void launch_shift() const;
+
+  void add_theory(Measurement& measured) const;
+  CollectiveCall make_call(int rank) const;
+  std::vector<Block> list_blocks(const std::vector<Tensor>& tensors) const;
+  Time lower_bound() const;
 
   RuntimeContext& torch_;
   const MeasuredInput& input_;
-  const ExactBlocks exact_;
-  std::vector<int> members_;          // global ranks, by group rank
+  const ccl::Config config_;
+  const std::optional<ccl::Layout> layout_;  // if participants are PEs, or those of a shift
+  const CollectiveValues values_;
+  std::vector<int> members_;          // global ranks, by group rank; {0}: one driver for all
   ProcessGroup group_;                // the default group if no members were named
   std::vector<RankTensors> tensors_;  // by group rank
 };
 
+ccl::Config config_of(const RuntimeContext& torch) {
+  const auto* given = dynamic_cast<const ccl::Config*>(torch.options().ccl.get());
+  return given == nullptr ? ccl::Config() : *given;
+}
+
+Exchange::Exchange(RuntimeContext& torch, const MeasuredInput& input)
+    : torch_(torch),
+      input_(input),
+      config_(config_of(torch)),
+      layout_(is_shift() || config_.world_size()
+                  ? std::optional<ccl::Layout>(std::in_place, torch.topology(), config_)
+                  : std::nullopt),
+      values_(torch.topology(), input.blocks, input.placement, layout_),
+      members_(input.members) {
+  if (!members_.empty()) {
+    group_ = torch.distributed.new_group(members_);
+    members_ = group_.ranks();
+  } else {
+    const int sips = torch.topology().system.sip_count;
+    members_.resize(static_cast<std::size_t>(config_.world_size() ? 1 : sips));
+    std::iota(members_.begin(), members_.end(), 0);
+  }
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    tensors_.push_back(make_tensors(static_cast<int>(rank)));
+  }
+}
+
+bool Exchange::is_configured() const {
+  const bool is_sum = input_.blocks.collective == MeasuredCollective::all_reduce &&
+                      input_.blocks.op == ReduceOp::sum;
+  return is_shift() || (is_sum && group_.is_default());
+}
+
 // Tensors
+
+TensorOptions Exchange::options() const {
+  const TensorOptions own{.dtype = input_.blocks.dtype, .dp = input_.placement, .name = "ccl_in"};
+  return config_.world_size() ? layout_->placement(own) : own;
+}
 
 Tensor Exchange::make(int rank, std::int64_t rows) const {
   torch_.ahbm.set_device(members_[static_cast<std::size_t>(rank)]);
-  return torch_.empty({rows, input_.blocks.count},
-                      {.dtype = input_.blocks.dtype, .dp = input_.placement});
+  return torch_.empty({rows, config_.world_size().value_or(1) * input_.blocks.count}, options());
 }
 
 // One tensor per rank's block.
@@ -84,13 +124,14 @@ std::vector<Tensor> Exchange::make_list(int rank) const {
   return list;
 }
 
-RankTensors Exchange::tensors_of(int rank) const {
+RankTensors Exchange::make_tensors(int rank) const {
   const auto own = static_cast<std::size_t>(rank);
   RankTensors tensors;
   switch (input_.blocks.collective) {
     case MeasuredCollective::all_reduce:
     case MeasuredCollective::broadcast:
     case MeasuredCollective::reduce:
+    case MeasuredCollective::shift:
       tensors.gives = tensors.takes = {make(rank, 1)};
       break;
     case MeasuredCollective::all_gather:
@@ -121,59 +162,11 @@ RankTensors Exchange::tensors_of(int rank) const {
   return tensors;
 }
 
-void Exchange::bring_blocks() {
-  for (int rank = 0; rank < input_.blocks.ranks; ++rank) {
-    int block = 0;
-    for (Tensor& x : tensors_[static_cast<std::size_t>(rank)].gives) {
-      std::vector<float> elements;
-      for (std::int64_t row = 0; row < x.shape()[0]; ++row) {
-        const std::vector<float> given = exact_.given(rank, block++);
-        elements.insert(elements.end(), given.begin(), given.end());
-      }
-      x.copy_(RuntimeContext::tensor(elements, x.shape()));
-    }
-  }
-}
-
-std::int64_t Exchange::count_wrong() const {
-  std::int64_t wrong = 0;
-  for (int rank = 0; rank < input_.blocks.ranks; ++rank) {
-    int block = 0;
-    for (const Tensor& x : tensors_[static_cast<std::size_t>(rank)].takes) {
-      wrong += count_wrong(rank, block, x);
-      block += static_cast<int>(x.shape()[0]);
-    }
-  }
-  return wrong;
-}
-
-// The number of wrong elements in all shards, including copies.
-std::int64_t Exchange::count_wrong(int rank, int first_block, const Tensor& x) const {
-  std::vector<std::vector<float>> expected;
-  for (int row = 0; row < x.shape()[0]; ++row) {
-    expected.push_back(exact_.taken(rank, first_block + row));
-  }
-  std::int64_t wrong = 0;
-  for (std::size_t i = 0; i < x.shards().size(); ++i) {
-    const ShardInfo& shard = x.shards()[i];
-    if (shard.shape.numel() == 0) continue;
-    const std::vector<float> found = x.shard_to_vector(i);
-    for (std::size_t e = 0; e < found.size(); ++e) {
-      const auto at = static_cast<std::int64_t>(e);
-      const std::int64_t row = shard.offset[0] + at / shard.shape[1];
-      const std::int64_t column = shard.offset[1] + at % shard.shape[1];
-      const std::vector<float>& block = expected[static_cast<std::size_t>(row)];
-      wrong += found[e] != block[static_cast<std::size_t>(column)];  // also if it is NaN
-    }
-  }
-  return wrong;
-}
-
 // Calls
 
 void Exchange::call(int rank) const {
   auto& dist = torch_.distributed;
-  const RankTensors& own = tensors_[static_cast<std::size_t>(rank)];
+  const RankTensors& own = tensors(rank);
   const auto& [gives, takes] = own;
   const ReduceOp op = input_.blocks.op;
   const int root = input_.blocks.root;
@@ -205,6 +198,9 @@ void Exchange::call(int rank) const {
     case MeasuredCollective::sendrecv:
       send_and_receive(rank, own);
       break;
+    case MeasuredCollective::shift:
+      launch_shift();
+      break;
   }
 }
 
@@ -218,38 +214,88 @@ void Exchange::send_and_receive(int rank, const RankTensors& own) const {
   for (const auto& work : works) work.wait();
 }
 
-Time Exchange::run() {
-  Time first_call = Time::max();
-  Time last_return{0};
+// All participants at once, since it is no call of torch.distributed.
+void Exchange::launch_shift() const {
+  const ccl::Algorithm& algorithm = config_.algorithm();
+  std::vector<Tensor> tensors;
+  for (const RankTensors& own : tensors_) tensors.push_back(own.takes.front());
+  torch_.simulation().note_algorithm({algorithm.collective, algorithm.name, true});
+  ccl::KernelLauncher(torch_, config_).launch(algorithm, tensors);
+}
+
+// The ranks of torch.distributed act at the same time, each on its own device.
+void Exchange::on_each_rank(const std::function<void(int rank)>& act) {
+  if (layout_) {
+    for (std::size_t rank = 0; rank < tensors_.size(); ++rank) act(static_cast<int>(rank));
+    return;
+  }
   const auto worker = [&](int global_rank) {
     const auto found = std::ranges::find(members_, global_rank);
     if (found == members_.end()) return;
     torch_.ahbm.set_device(global_rank);
-    const int rank = static_cast<int>(found - members_.begin());
+    act(static_cast<int>(found - members_.begin()));
+  };
+  torch_.multiprocessing.spawn(worker, {}, torch_.distributed.get_world_size());
+}
+
+Measurement Exchange::measure() {
+  const bool has_data = torch_.options().data;
+  const auto bring = [&](int rank) {
+    if (has_data) values_.bring(rank, tensors(rank).gives);
+  };
+  // Ranks that bring equally much are ready at the same time, and call at once.
+  const bool are_alike = !spec_of(input_.blocks.collective).has_root && !is_shift();
+  if (!are_alike) on_each_rank(bring);
+  Time first_call = Time::max();
+  Time last_return{0};
+  const auto timed = [&](int rank) {
+    if (are_alike) bring(rank);
     first_call = std::min(first_call, torch_.engine().now());
     for (int i = 0; i < input_.repetitions; ++i) call(rank);
     last_return = std::max(last_return, torch_.engine().now());
   };
-  torch_.multiprocessing.spawn(worker, {}, torch_.distributed.get_world_size());
-  return Time{(last_return - first_call).count() / input_.repetitions};
+  is_shift() ? timed(0) : on_each_rank(timed);
+  Measurement measured;
+  measured.time = Time{(last_return - first_call).count() / input_.repetitions};
+  measured.critical = torch_.engine().critical_pe_exec();
+  if (has_data) {
+    measured.wrong = 0;
+    for (std::size_t rank = 0; rank < tensors_.size(); ++rank) {
+      *measured.wrong += values_.count_wrong(static_cast<int>(rank), tensors_[rank].takes);
+    }
+  }
+  if (input_.backend == "ahbm") add_theory(measured);
+  return measured;
 }
 
 // Theory
 
-// ccl.yaml chooses the algorithm for sums over all ranks only.
-std::string_view Exchange::algorithm() const {
-  const bool is_sum = input_.blocks.collective == MeasuredCollective::all_reduce &&
-                      input_.blocks.op == ReduceOp::sum;
-  if (!is_sum || !group_.is_default()) return ccl::pattern_of(kind_of(input_.blocks.collective));
-  const auto* given = dynamic_cast<const ccl::Config*>(torch_.options().ccl.get());
-  const ccl::Config config = given == nullptr ? ccl::Config() : *given;
-  if (!config.is_auto()) return config.algorithm().name;
-  return ccl::choose_algorithm(torch_.topology(), config, {1, input_.blocks.count},
-                               {.dtype = input_.blocks.dtype, .dp = input_.placement})
-      .algorithm->name;
+void Exchange::add_theory(Measurement& measured) const {
+  measured.lower_bound = lower_bound();
+  if (!is_configured()) {
+    measured.algorithm = ccl::pattern_of(kind_of(input_.blocks.collective));
+    return;
+  }
+  const Topology& topology = torch_.topology();
+  const ccl::Algorithm* algorithm = nullptr;
+  if (config_.is_auto()) {
+    const ccl::Choice choice =
+        ccl::choose_algorithm(topology, config_, tensors_.front().takes.front().shape(), options());
+    algorithm = choice.algorithm;
+    measured.why = describe(choice);
+  } else {
+    algorithm = &config_.algorithm();
+  }
+  measured.algorithm = algorithm->name;
+  if (algorithm->closed_form == nullptr) return;
+  measured.closed_form = algorithm->closed_form(
+      {topology, input_.placement, input_.blocks.count, input_.blocks.dtype, config_});
+  if (!measured.closed_form) return;
+  measured.form = algorithm->form;
+  if (config_.world_size()) measured.form += ", plus n loaded and stored";
 }
 
-std::vector<Block> Exchange::blocks_of(const std::vector<Tensor>& tensors) const {
+std::vector<Block> Exchange::list_blocks(const std::vector<Tensor>& tensors) const {
   std::vector<Block> blocks;
   const std::int64_t count = input_.blocks.count;
   for (const Tensor& x : tensors) {
@@ -258,22 +304,31 @@ std::vector<Block> Exchange::blocks_of(const std::vector<Tensor>& tensors) const
   return blocks;
 }
 
-CollectiveRequest Exchange::request_of(int rank) const {
-  const RankTensors& own = tensors_[static_cast<std::size_t>(rank)];
-  CollectiveRequest request{kind_of(input_.blocks.collective), blocks_of(own.gives),
-                            blocks_of(own.takes), input_.blocks.op, input_.blocks.root};
-  if (input_.blocks.collective != MeasuredCollective::sendrecv) return request;
+CollectiveCall Exchange::make_call(int rank) const {
+  const RankTensors& own = tensors(rank);
+  CollectiveCall call{.kind = kind_of(input_.blocks.collective),
+                      .gives = list_blocks(own.gives),
+                      .takes = list_blocks(own.takes),
+                      .op = input_.blocks.op,
+                      .root = input_.blocks.root};
+  if (input_.blocks.collective != MeasuredCollective::sendrecv) return call;
   const int next = (rank + 1) % input_.blocks.ranks;
-  const Block sent = request.gives.front();
-  request.gives.assign(tensors_.size(), {sent.tensor, 0, 0});
-  request.gives[static_cast<std::size_t>(next)] = sent;
-  return request;
+  const Block sent = call.gives.front();
+  call.gives.assign(tensors_.size(), {.tensor = sent.tensor});
+  call.gives[static_cast<std::size_t>(next)] = sent;
+  return call;
 }
 
+// No bound of a shift is known.
 Time Exchange::lower_bound() const {
-  std::vector<CollectiveRequest> requests;
-  for (int rank = 0; rank < input_.blocks.ranks; ++rank) requests.push_back(request_of(rank));
-  return ccl::collective_lower_bound(torch_.topology(), members_, requests.front().kind, requests);
+  if (is_shift()) return Time{0};
+  const BlocksInput& blocks = input_.blocks;
+  if (layout_) {
+    return ccl::pe_all_reduce_lower_bound(torch_.topology(), blocks.ranks, blocks.bytes());
+  }
+  std::vector<CollectiveCall> calls;
+  for (int rank = 0; rank < blocks.ranks; ++rank) calls.push_back(make_call(rank));
+  return ccl::collective_lower_bound(torch_.topology(), members_, calls.front().kind, calls);
 }
 
 }  // namespace
@@ -296,30 +351,47 @@ CollectiveKind kind_of(MeasuredCollective collective) {
       return CollectiveKind::scatter;
     case MeasuredCollective::all_to_all:
     case MeasuredCollective::sendrecv:  // a rank has a block for the next rank only
+    case MeasuredCollective::shift:
       break;
   }
   return CollectiveKind::all_to_all;
 }
 
-Measurement measure(RuntimeContext& torch, const MeasuredInput& input) {
-  const bool has_data = torch.options().data;
-  KB_CHECK(input.repetitions == 1 || !has_data, "{} repetitions with data", input.repetitions);
-  torch.distributed.init_process_group(input.backend);
-  Measurement measured;
-  {
-    Exchange exchange(torch, input);
-    measured.time = exchange.run();
-    if (has_data) measured.wrong = exchange.count_wrong();
-    if (input.backend == "ahbm") {
-      measured.algorithm = exchange.algorithm();
-      measured.lower_bound = exchange.lower_bound();
-    }
+DPPolicy default_placement(const ccl::Config& config) {
+  if (config.participants() == ccl::Participants::one_pe_per_sip) return DPPolicy::replicated();
+  const bool adds_up = config.is_auto() || config.algorithm().reduces_in_sip;
+  return {.cube = adds_up ? Shard::partial : Shard::column_wise, .pe = Shard::column_wise};
+}
+
+MeasuredInput input_for(const ccl::Config& config, const Topology& topology) {
+  const std::string_view collective =
+      config.is_auto() ? "all_reduce" : config.algorithm().collective;
+  if (collective != "all_reduce" && collective != "shift") {
+    throw CollectiveError("KB-C012",
+                          fmt::format("'{}' is a {}, and this bench can check an all_reduce or a "
+                                      "shift; write a bench of your own for it",
+                                      config.algorithm_name(), collective));
   }
+  MeasuredInput input;
+  input.blocks.collective =
+      collective == "shift" ? MeasuredCollective::shift : MeasuredCollective::all_reduce;
+  input.blocks.ranks = config.world_size().value_or(topology.system.sip_count);
+  input.in_place = true;
+  input.placement = default_placement(config);
+  return input;
+}
+
+Measurement measure(RuntimeContext& torch, const MeasuredInput& input) {
+  KB_CHECK(input.repetitions == 1 || !torch.options().data, "{} repetitions with data",
+           input.repetitions);
+  const bool has_group = input.blocks.collective != MeasuredCollective::shift;
+  if (has_group) torch.distributed.init_process_group(input.backend);
+  const Measurement measured = Exchange(torch, input).measure();
+  if (has_group) torch.distributed.destroy_process_group();
   // With several repetitions, one may begin before the previous one has ended on all ranks.
   KB_CHECK(input.repetitions > 1 || measured.time >= measured.lower_bound.value_or(Time{0}),
-           "{} took {}, less than the lower bound of {}", name_of(input.blocks.collective),
-           to_string(measured.time), to_string(*measured.lower_bound));
-  torch.distributed.destroy_process_group();
+           "{} of {} B took {}, less than the lower bound of {}", name_of(input.blocks.collective),
+           input.blocks.bytes(), to_string(measured.time), to_string(*measured.lower_bound));
   return measured;
 }
 

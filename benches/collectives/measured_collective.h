@@ -1,4 +1,4 @@
-// One collective of torch.distributed, driven as a user drives it, timed and checked.
+// One collective, driven as a user drives it, timed and checked.
 
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "benches/collectives/exact_blocks.h"
+#include "ccl/config.h"
 #include "runtime/distributed/collective.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -21,24 +22,38 @@ struct MeasuredInput {
   bool in_place = false;  // a rank's block lies where its result will (nccl-tests)
   std::string backend = "ahbm";
   std::vector<int> members;  // global ranks, by group rank; empty: all
-  DPPolicy placement;        // of every tensor
+  DPPolicy placement;        // of every tensor; partial (all_reduce): a block on each holder
   int repetitions = 1;       // one after the other; their mean time counts
 };
 
 struct Measurement {
   Time time{0};                          // from the first rank's call to the last rank's return;
                                          // without an algorithm it means nothing
+  Time critical{0};                      // the slowest PE's execution time
   std::optional<std::string> algorithm;  // nullopt: not on a device, so not timed
-  std::optional<Time> lower_bound;       // of one repetition; nullopt likewise
-  std::optional<std::int64_t> wrong;     // elements; nullopt: the context has no data
+  std::string why;                       // auto: the other algorithms tried
+  std::optional<Time> lower_bound;       // of one repetition; nullopt if there is no algorithm
+  std::optional<Time> closed_form;
+  std::string form;                   // the closed form in words; a and b are alpha and beta
+  std::optional<std::int64_t> wrong;  // elements; nullopt: the context has no data
 };
 
+// The default placement for a collective of the config's algorithm: on one PE if one PE of each SIP
+// takes part; one summand per cube, cut over its PEs, if the algorithm adds inside the SIP; else
+// the tensor is cut over all PEs.
+DPPolicy default_placement(const ccl::Config& config);
+
+// An input, without its count, for the collective of the config's algorithm: an all_reduce or a
+// shift.  Throws CollectiveError KB-C012 for any other one.
+MeasuredInput input_for(const ccl::Config& config, const Topology& topology);
+
 // Fills in the blocks of ExactBlocks and runs the collective: init_process_group(), new_group(),
-// spawn() of a worker that calls it.  Blocks are rows {1, count}: a tensor for each, but
-// all_to_all, which is all_to_all_single, has one tensor {ranks, count}. Throws InternalError if
-// the time is less than the lower bound.  REQUIRES: torch.distributed supports the collective in
-// this form (CollectiveSpec); with data one repetition, as a second one would begin with the
-// results of the first
+// spawn() of a worker that calls it; without spawn() if the context's ccl.yaml makes PEs the ranks;
+// by a direct launch for a shift.  Blocks are rows {1, count}: a tensor for each, but all_to_all,
+// which is all_to_all_single, has one tensor {ranks, count}.  Throws InternalError if the time is
+// less than the lower bound.  REQUIRES: torch.distributed supports the collective in this form
+// (CollectiveSpec); with data one repetition, as a second one would begin with the results of the
+// first
 Measurement measure(RuntimeContext& torch, const MeasuredInput& input);
 
 }  // namespace kernbench::benches

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "benches/bench/inputs.h"
-#include "benches/collectives/collective_run.h"
+#include "benches/collectives/measured_collective.h"
+#include "benches/evaluation/ccl_theory.h"
+#include "ccl/algorithms/intercube_allreduce.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -58,24 +60,34 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
       point.bench().ccl().with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
   const Topology topology = load_topology(std::string(wanted.topology));
   const auto torch = point.make_context(topology, {.ccl = config});
-  const CollectiveRow row = run_collective(
-      *torch, config,
-      {wanted.n_elem, wanted.dtype, default_placement(config), point.bench().seed()});
-  KB_CHECK(row.critical >= row.lower_bound, "{} elements on {} took {}, less than the bound of {}",
-           wanted.n_elem, wanted.topology, to_string(row.critical), to_string(row.lower_bound));
-  point.check(row.wrong == 0);
+  MeasuredInput input = input_for(config, topology);
+  input.blocks.count = wanted.n_elem;
+  input.blocks.dtype = wanted.dtype;
+  input.blocks.seed = point.bench().seed();
+  const Measurement measured = measure(*torch, input);
+  KB_CHECK(measured.critical >= measured.lower_bound,
+           "{} elements on {} took {}, less than the "
+           "bound of {}",
+           wanted.n_elem, wanted.topology, to_string(measured.critical),
+           to_string(*measured.lower_bound));
+  point.check(measured.wrong == 0);
+  std::optional<Time> theory;
+  if (measured.algorithm == ccl::kIntercubeAllReduce.name) {
+    theory = intercube_on_links(topology, config.root(), input.blocks.bytes());
+  }
   return Row()
       .set("topology", wanted.topology)
-      .set("algorithm", row.algorithm)
-      .set("n_elem", row.n_elem)
-      .set("dtype", name_of(row.dtype))
-      .set("bytes", row.bytes)
-      .set("buffer_kind", row.buffer_kind)
+      .set("algorithm", measured.algorithm)
+      .set("n_elem", wanted.n_elem)
+      .set("dtype", name_of(wanted.dtype))
+      .set("bytes", input.blocks.bytes())
+      .set("buffer_kind", name_of(wanted.buffer_kind))
       .set("root", name_of(wanted.root))
-      .set("crit_ns", to_ns(row.critical))
-      .set("time_ns", to_ns(row.time))
-      .set("lower_bound_ns", to_ns(row.lower_bound))
-      .set("wrong", row.wrong);
+      .set("crit_ns", to_ns(measured.critical))
+      .set("time_ns", to_ns(measured.time))
+      .set("theory_ns", theory ? std::optional(to_ns(*theory)) : std::nullopt)
+      .set("lower_bound_ns", to_ns(*measured.lower_bound))
+      .set("wrong", measured.wrong);
 }
 
 CclEvaluation evaluate_ccl(Bench& bench, const CclSizes& sizes) {

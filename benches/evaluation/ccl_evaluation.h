@@ -35,7 +35,8 @@ struct CclPoint {
 };
 
 // Simulates a point and checks every element of every copy.  Columns: topology, algorithm, n_elem,
-// dtype, bytes, buffer_kind, root, crit_ns (max pe_exec_ns), time_ns, lower_bound_ns, wrong.
+// dtype, bytes, buffer_kind, root, crit_ns (max pe_exec_ns), time_ns, theory_ns (ccl_theory.h),
+// lower_bound_ns, wrong.
 Row simulate(PointContext& point, const CclPoint& wanted);
 
 // The rows of the sweeps.

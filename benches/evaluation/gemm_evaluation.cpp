@@ -134,8 +134,9 @@ Row simulate(PointContext& point, const GemmShape& shape, GemmOn on) {
 }
 
 std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
-                               std::span<const GemmOn> on) {
+                               std::span<const GemmOn> on, bool reuse) {
   Sweep sweep(bench, "gemm");
+  sweep.keep_journal(reuse);
   for (const GemmOn placement : on) {
     for (const GemmShape& shape : shapes) {
       sweep.add(

@@ -48,7 +48,7 @@ Row simulate(PointContext& point, const GemmShape& shape, GemmOn on);
 
 // Simulates every shape on every placement.
 std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
-                               std::span<const GemmOn> on);
+                               std::span<const GemmOn> on, bool reuse);
 
 // The expected result of run_gemm(): the times of the slowest PE, and counts over all PEs.
 GemmPrediction predict(const Topology& topology, const GemmRow& row);

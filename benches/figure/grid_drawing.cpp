@@ -15,7 +15,7 @@ namespace kernbench::benches::figure {
 namespace {
 
 constexpr int kMostPlaces = 8;
-constexpr double kGap = 0.5;        // of a box, at least
+constexpr double kLeastGap = 0.5;   // of a box, at least
 constexpr double kWidestGap = 0.9;  // of a box
 constexpr double kWidest = 84;
 constexpr double kHighest = 44;
@@ -56,7 +56,7 @@ Places::Places(int size, bool margins, double from, double length, double widest
   }
   const auto boxes = static_cast<double>(indices_.size());
   const double gaps = boxes - 1 + (margins ? 2 : 0);
-  width_ = std::min(widest, length / (boxes + gaps * kGap));
+  width_ = std::min(widest, length / (boxes + gaps * kLeastGap));
   if (gaps > 0) gap_ = std::min(kWidestGap * width_, (length - boxes * width_) / gaps);
   origin_ = from + (length - boxes * width_ - (boxes - 1) * gap_) / 2;
 }

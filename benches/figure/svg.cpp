@@ -83,9 +83,7 @@ SvgWriter::SvgWriter(double width, double height, std::string_view title,
 }
 
 void SvgWriter::open(std::string_view element) {
-  svg_ += '\n';
-  svg_.append(static_cast<std::size_t>(depth_) * 2, ' ');
-  svg_ += '<';
+  svg_ += "\n  <";
   svg_ += element;
 }
 
@@ -107,30 +105,6 @@ void SvgWriter::add(std::string_view fill, const Stroke& stroke) {
   svg_ += "/>";
 }
 
-void SvgWriter::add_points(std::span<const Position> points) {
-  std::string text;
-  for (const Position& point : points) {
-    if (!text.empty()) text += ' ';
-    text += number(point.x) + ',' + number(point.y);
-  }
-  add("points", text);
-  add("stroke-linejoin", "round");
-}
-
-void SvgWriter::begin_group(std::string_view title) {
-  open("g>");
-  ++depth_;
-  if (title.empty()) return;
-  open("title>");
-  svg_ += escaped(title) + "</title>";
-}
-
-void SvgWriter::end_group() {
-  KB_CHECK(depth_ > 1, "no group is open");
-  --depth_;
-  open("/g>");
-}
-
 void SvgWriter::line(Position from, Position to, const Stroke& stroke) {
   open("line");
   add("x1", from.x);
@@ -138,20 +112,6 @@ void SvgWriter::line(Position from, Position to, const Stroke& stroke) {
   add("x2", to.x);
   add("y2", to.y);
   add(kNoColour, stroke);
-}
-
-void SvgWriter::polyline(std::span<const Position> points, const Stroke& stroke) {
-  if (points.size() < 2) return;
-  open("polyline");
-  add_points(points);
-  add(kNoColour, stroke);
-}
-
-void SvgWriter::polygon(std::span<const Position> points, std::string_view fill,
-                        const Stroke& stroke) {
-  open("polygon");
-  add_points(points);
-  add(fill, stroke);
 }
 
 void SvgWriter::rectangle(const Box& box, std::string_view fill, const Stroke& stroke,
@@ -162,15 +122,6 @@ void SvgWriter::rectangle(const Box& box, std::string_view fill, const Stroke& s
   add("width", box.w);
   add("height", box.h);
   if (radius > 0) add("rx", radius);
-  add(fill, stroke);
-}
-
-void SvgWriter::circle(Position centre, double radius, std::string_view fill,
-                       const Stroke& stroke) {
-  open("circle");
-  add("cx", centre.x);
-  add("cy", centre.y);
-  add("r", radius);
   add(fill, stroke);
 }
 
@@ -190,10 +141,6 @@ void SvgWriter::text(Position at, std::string_view text, const TextStyle& style)
   if (style.bold) add("font-weight", "bold");
   if (style.anchor != Anchor::start) add("text-anchor", name_of(style.anchor));
   add("fill", style.colour);
-  if (style.halo) {
-    svg_ +=
-        " stroke=\"#ffffff\" stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
-  }
   if (style.turn != 0) {
     add("transform",
         fmt::format("rotate({} {} {})", number(style.turn), number(at.x), number(at.y)));
@@ -202,7 +149,6 @@ void SvgWriter::text(Position at, std::string_view text, const TextStyle& style)
 }
 
 std::string SvgWriter::finish() && {
-  KB_CHECK(depth_ == 1, "{} groups are open", depth_ - 1);
   svg_ += "\n</svg>\n";
   return std::move(svg_);
 }

@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,9 +24,6 @@ struct Box {
   double right() const { return x + w; }
   double bottom() const { return y + h; }
   Position centre() const { return {x + w / 2, y + h / 2}; }
-  bool overlaps(const Box& other) const {
-    return x < other.right() && other.x < right() && y < other.bottom() && other.y < bottom();
-  }
 };
 
 inline constexpr std::string_view kNoColour = "none";
@@ -45,8 +41,7 @@ struct TextStyle {
   std::string_view colour = "#222222";
   Anchor anchor = Anchor::start;
   bool bold = false;
-  bool halo = false;  // a white rim, for text over lines
-  double turn = 0;    // degrees, clockwise about the text's position
+  double turn = 0;  // degrees, clockwise about the text's position
 };
 
 // Escapes text for element content and attribute values.  Characters that XML cannot hold become
@@ -59,34 +54,24 @@ class SvgWriter {
   // REQUIRES: width > 0, height > 0
   SvgWriter(double width, double height, std::string_view title, std::string_view description);
 
-  // Everything drawn until the end of the group belongs to it.  The title is its tooltip.
-  void begin_group(std::string_view title = {});
-  void end_group();
-
   void line(Position from, Position to, const Stroke& stroke);
-  // Draws a line through all points; draws nothing if there are fewer than two.
-  void polyline(std::span<const Position> points, const Stroke& stroke);
-  void polygon(std::span<const Position> points, std::string_view fill, const Stroke& stroke);
   void rectangle(const Box& box, std::string_view fill, const Stroke& stroke, double radius = 0);
-  void circle(Position centre, double radius, std::string_view fill, const Stroke& stroke);
   // A cubic Bezier curve.
   void curve(Position from, Position control, Position other_control, Position to,
              const Stroke& stroke);
   // `at` is on the baseline.
   void text(Position at, std::string_view text, const TextStyle& style);
 
-  // Returns the document.  REQUIRES: every group has ended
+  // Returns the document.
   std::string finish() &&;
 
  private:
-  void open(std::string_view element);  // "\n<element", indented
-  void add_points(std::span<const Position> points);
+  void open(std::string_view element);  // "\n  <element"
   void add(std::string_view attribute, double value);
   void add(std::string_view attribute, std::string_view value);
   void add(std::string_view fill, const Stroke& stroke);
 
   std::string svg_;
-  int depth_ = 1;
 };
 
 // The baseline of a line of text that is centred on `y`.

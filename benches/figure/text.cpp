@@ -104,17 +104,4 @@ std::vector<std::string> wrapped(std::string_view text, double size, double widt
   return lines;
 }
 
-std::vector<std::string> balanced(std::string_view text, double size, double width) {
-  constexpr double kStep = 4;
-  std::vector<std::string> best = wrapped(text, size, width);
-  for (double narrower = width - kStep; narrower > 0; narrower -= kStep) {
-    std::vector<std::string> lines = wrapped(text, size, narrower);
-    const bool overflows = std::ranges::any_of(
-        lines, [&](const std::string& line) { return text_width(line, size) > narrower; });
-    if (lines.size() > best.size() || overflows) break;
-    best = std::move(lines);
-  }
-  return best;
-}
-
 }  // namespace kernbench::benches::figure

@@ -27,7 +27,4 @@ double fitting_size(std::string_view text, double size, double width, bool bold 
 std::vector<std::string> wrapped(std::string_view text, double size, double width,
                                  bool bold = false);
 
-// The same number of lines as wrapped() gives, but of similar widths.
-std::vector<std::string> balanced(std::string_view text, double size, double width);
-
 }  // namespace kernbench::benches::figure

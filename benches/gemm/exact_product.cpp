@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "benches/collectives/exact_integers.h"
+#include "benches/bench/exact_integers.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {

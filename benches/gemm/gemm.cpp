@@ -1,8 +1,10 @@
 // gemm: one matrix product on one PE, a cube, a SIP or all, every element checked.
 
+#include "benches/gemm/gemm.h"
+
 #include <fmt/format.h>
 
-#include "benches/bench/bench.h"
+#include "benches/bench/bench_run.h"
 #include "benches/gemm/exact_product.h"
 #include "benches/gemm/gemm_run.h"
 #include "benches/gemm/gemm_table.h"
@@ -15,7 +17,7 @@ namespace {
 constexpr std::int64_t kMostSize = (std::int64_t{1} << 31) - 1;  // as tl.composite
 constexpr std::array kCuts = {Shard::row_wise, Shard::column_wise};
 
-std::optional<Shard> cut_of(const Settings& settings, std::string_view key) {
+std::optional<Shard> read_cut(const Settings& settings, std::string_view key) {
   if (!settings.is_set(key)) return {};
   return settings.choice(key, kCuts);
 }
@@ -38,7 +40,7 @@ void check_cuts(const Settings& settings, GemmOn on) {
   wants("pes", GemmOn::cube);
 }
 
-GemmInput input_of(const Bench& bench) {
+GemmInput read_input(const Bench& bench) {
   const Settings& settings = bench.settings();
   GemmInput input;
   input.size = {
@@ -48,9 +50,9 @@ GemmInput input_of(const Bench& bench) {
   input.tile = {tile_side(settings, "tile_m"), tile_side(settings, "tile_n"),
                 tile_side(settings, "tile_k")};
   input.placement = {.on = settings.choice("on", kGemmOn),
-                     .sip = cut_of(settings, "sip"),
-                     .cube = cut_of(settings, "cube"),
-                     .pe = cut_of(settings, "pe")};
+                     .sip = read_cut(settings, "sip"),
+                     .cube = read_cut(settings, "cube"),
+                     .pe = read_cut(settings, "pe")};
   if (settings.is_set("pes")) {
     input.placement.pes = static_cast<int>(settings.integer("pes", 1, bench.topology().pe_count()));
   }
@@ -59,7 +61,7 @@ GemmInput input_of(const Bench& bench) {
   return input;
 }
 
-Topology topology_of(const Bench& bench) {
+Topology read_topology(const Bench& bench) {
   Topology topology = bench.topology();
   if (bench.settings().is_set("dataflow")) {
     topology.pe.gemm.dataflow = bench.settings().choice("dataflow", kDataflows);
@@ -76,35 +78,43 @@ void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
   bench.note("tile", fmt::format("{} x {} x {} (m, n, k)", row.tile.m, row.tile.n, row.tile.k));
 }
 
-}  // namespace
-
-KERNBENCH_BENCH("gemm",
-                "one matrix product by tl.composite beside its roofline, every element checked",
-                {"m", "1024", "rows of a and c"}, {"n", "1024", "columns of b and c"},
-                {"k", "1024", "columns of a, rows of b"}, {"dtype", "f16", "f16, bf16 or f32"},
-                {"on", "pe", "who works: pe, cube, sip or all"},
-                {"sip", "", "how SIPs cut c: row_wise, column_wise; else its longer side"},
-                {"cube", "", "how cubes cut what their SIP has, likewise"},
-                {"pe", "", "how PEs cut what their cube has, likewise"},
-                {"pes", "", "PEs of each cube, the first so many; else all"},
-                {"dataflow", "",
-                 "of the array: output_stationary, weight_stationary or "
-                 "input_stationary; else the topology's"},
-                {"tile_m", "", "rows of a tile; else chosen"},
-                {"tile_n", "", "columns of a tile; else chosen"},
-                {"tile_k", "", "depth of a tile; else chosen"},
-                {"check", "true", "false: times only, no values"}) {
-  const GemmInput input = input_of(bench);
-  const Topology topology = topology_of(bench);
+void run_gemm_bench(Bench& bench) {
+  const GemmInput input = read_input(bench);
+  const Topology topology = read_topology(bench);
   const auto torch =
       bench.make_context(topology, {.ccl = bench.ccl(), .data = bench.settings().flag("check")});
   const GemmRow row = run_gemm(*torch, input);
   note_what_ran(bench, topology, row);
-  bench.print(gemm_table_head());
-  bench.print(gemm_table_line(row, bench.console()));
+  const Row cells = to_row(row);
+  bench.print(to_text(cells, bench.run().console));
   bench.print(
       "# time: of the slowest PE, from its kernel's start to its end, without the launch\n");
-  bench.add_row(to_row(row), row.wrong.value_or(0) == 0);
+  bench.add_row(cells, row.wrong.value_or(0) == 0);
+}
+
+}  // namespace
+
+BenchInfo gemm_bench() {
+  return {"gemm",
+          "one matrix product by tl.composite beside its roofline, every element checked",
+          {{"m", "1024", "rows of a and c"},
+           {"n", "1024", "columns of b and c"},
+           {"k", "1024", "columns of a, rows of b"},
+           {"dtype", "f16", "f16, bf16 or f32"},
+           {"on", "pe", "who works: pe, cube, sip or all"},
+           {"sip", "", "how SIPs cut c: row_wise, column_wise; else its longer side"},
+           {"cube", "", "how cubes cut what their SIP has, likewise"},
+           {"pe", "", "how PEs cut what their cube has, likewise"},
+           {"pes", "", "PEs of each cube, the first so many; else all"},
+           {"dataflow", "",
+            "of the array: output_stationary, weight_stationary or "
+            "input_stationary; else the topology's"},
+           {"tile_m", "", "rows of a tile; else chosen"},
+           {"tile_n", "", "columns of a tile; else chosen"},
+           {"tile_k", "", "depth of a tile; else chosen"},
+           {"check", "true", "false: times only, no values"}},
+          run_gemm_bench,
+          nullptr};
 }
 
 }  // namespace kernbench::benches

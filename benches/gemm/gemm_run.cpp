@@ -36,8 +36,8 @@ struct GemmLevels {
 };
 
 // Cuts the longer side of what is left, unless the placement says otherwise.
-GemmLevels levels_of(const Topology& topology, const GemmPlacement& placement,
-                     const GemmSize& size) {
+GemmLevels cut_levels(const Topology& topology, const GemmPlacement& placement,
+                      const GemmSize& size) {
   const GemmOn on = placement.on;
   const int pes = placement.pes == 0 ? topology.pe_count() : placement.pes;
   GemmLevels levels;
@@ -72,7 +72,7 @@ struct Block {
   std::int64_t columns = 0;
 };
 
-Block part_of_sip(const GemmLevels& levels, const GemmSize& size, int sip) {
+Block cut_for_sip(const GemmLevels& levels, const GemmSize& size, int sip) {
   Block part{0, 0, size.m, size.n};
   const bool by_rows = levels.sips.cut == Shard::row_wise;
   std::int64_t& begin = by_rows ? part.row : part.column;
@@ -134,7 +134,7 @@ class DistributedGemm {
   DistributedGemm(RuntimeContext& torch, const GemmInput& input)
       : torch_(torch),
         input_(input),
-        levels_(levels_of(torch.topology(), input.placement, input.size)) {
+        levels_(cut_levels(torch.topology(), input.placement, input.size)) {
     check_capacity(torch.topology(), levels_, input);
     for (int sip = 0; sip < levels_.sips.holders; ++sip) make_tensors(sip);
     find_shares();
@@ -150,7 +150,7 @@ class DistributedGemm {
  private:
   void make_tensors(int sip);
   void find_shares();
-  GemmSize tile_of(const PeLocation& pe, const GemmSize& size) const;
+  GemmSize choose_tile_for(const PeLocation& pe, const GemmSize& size) const;
   void multiply(tl::Context& tl) const;
   const GemmShare& share_of(const PeLocation& pe) const {
     return *std::ranges::find(shares_, pe, &GemmShare::pe);
@@ -165,7 +165,7 @@ class DistributedGemm {
 
 // Allocates the tensors on the device; the host holds no elements.
 void DistributedGemm::make_tensors(int sip) {
-  const Block part = part_of_sip(levels_, input_.size, sip);
+  const Block part = cut_for_sip(levels_, input_.size, sip);
   torch_.ahbm.set_device(sip);
   const auto make = [&](const Shape& shape, const DPPolicy& dp, const char* name) {
     return torch_.empty(shape, {.dtype = input_.dtype, .dp = dp, .name = name});
@@ -185,7 +185,7 @@ void DistributedGemm::find_shares() {
       const PeLocation pe{c.sip, c.cube, c.pe};
       const GemmSize size{c.shape[0], c.shape[1], input_.size.k};
       const bool as_before = !shares_.empty() && shares_.back().size == size;
-      const GemmSize tile = as_before ? shares_.back().tile : tile_of(pe, size);
+      const GemmSize tile = as_before ? shares_.back().tile : choose_tile_for(pe, size);
       shares_.push_back(
           {pe, size, tile, on.a.shards()[i].address, on.b.shards()[i].address, c.address});
     }
@@ -193,7 +193,7 @@ void DistributedGemm::find_shares() {
 }
 
 // The tile that tl.composite would choose by itself, so that the row can report it.
-GemmSize DistributedGemm::tile_of(const PeLocation& pe, const GemmSize& size) const {
+GemmSize DistributedGemm::choose_tile_for(const PeLocation& pe, const GemmSize& size) const {
   const Topology::Pe& unit = torch_.topology().pe;
   sim::CompositePlan plan;
   plan.size = size;

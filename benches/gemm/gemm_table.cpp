@@ -1,14 +1,28 @@
 #include "benches/gemm/gemm_table.h"
 
-#include <fmt/format.h>
+#include <array>
+
+#include "benches/bench/table.h"
 
 namespace kernbench::benches {
 
 namespace {
 
-std::string or_dash(const std::optional<double>& number, int digits) {
-  return number ? fmt::format("{:.{}f}", *number, digits) : "-";
-}
+constexpr std::array kColumns = {
+    TableColumn{"m", "", 6, "m"},
+    TableColumn{"n", "", 6, "n"},
+    TableColumn{"k", "", 6, "k"},
+    TableColumn{"type", "", 5, "dtype"},
+    TableColumn{"PEs", "", 5, "pes"},
+    TableColumn{"time", "(us)", 13, "time_ns", 1e-3, 3},
+    TableColumn{"rate", "(TFLOP/s)", 9, "tflops", 1, 3},
+    TableColumn{"peak", "(TFLOP/s)", 9, "peak_tflops", 1, 3},
+    TableColumn{"util", "(%)", 6, "utilization", 100, 1},
+    TableColumn{"HBM", "(B)", 13, "hbm_bytes"},
+    TableColumn{"bound", "", 8, "bound"},
+    TableColumn{"roofline", "(us)", 13, "roofline_ns", 1e-3, 3},
+    TableColumn{"#wrong", "", 7, "wrong"},
+};
 
 }  // namespace
 
@@ -38,26 +52,8 @@ Row to_row(const GemmRow& row) {
       .set("gemm_count", row.gemm_count);
 }
 
-std::string gemm_table_head() {
-  return fmt::format(
-      "#\n# {:>6} {:>6} {:>6} {:>5} {:>5} {:>13} {:>9} {:>9} {:>6} {:>13} {:>8} {:>13} {:>7}\n"
-      "# {:>46} {:>9} {:>9} {:>6} {:>13} {:>22}\n",
-      "m", "n", "k", "type", "PEs", "time", "rate", "peak", "util", "HBM", "bound", "roofline",
-      "#wrong", "(us)", "(TFLOP/s)", "(TFLOP/s)", "(%)", "(B)", "(us)");
-}
-
-std::string gemm_table_line(const GemmRow& row, const Console& console) {
-  const GemmInput& input = row.input;
-  const auto utilization = row.utilization();
-  const std::string wrong =
-      row.wrong ? fmt::format("{:>7}", *row.wrong) : fmt::format("{:>7}", "-");
-  return fmt::format(
-      "  {:>6} {:>6} {:>6} {:>5} {:>5} {:>13.3f} {:>9.3f} {:>9} {:>6} {:>13} {:>8} {:>13.3f} {}\n",
-      input.size.m, input.size.n, input.size.k, name_of(input.dtype), row.pes,
-      to_ns(row.time) / 1e3, row.tflops(), or_dash(row.peak_tflops, 3),
-      or_dash(utilization ? std::optional(100 * *utilization) : std::nullopt, 1), row.hbm_bytes(),
-      row.bound(), to_ns(row.roofline()) / 1e3,
-      row.wrong.value_or(0) == 0 ? wrong : console.alarming(wrong));
+std::string to_text(const Row& row, const Console& console) {
+  return "#\n" + table_head(kColumns) + table_line(kColumns, row, console);
 }
 
 }  // namespace kernbench::benches

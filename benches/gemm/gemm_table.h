@@ -14,7 +14,7 @@ namespace kernbench::benches {
 // wrong; then on, cut, dataflow, tile_m, tile_n, tile_k, window_ns, gemm_count.
 Row to_row(const GemmRow& row);
 
-std::string gemm_table_head();
-std::string gemm_table_line(const GemmRow& row, const Console& console);
+// A table of one such row.
+std::string to_text(const Row& row, const Console& console);
 
 }  // namespace kernbench::benches

@@ -6,13 +6,17 @@
 // a multiple of `depth`, from the first one's arrival until the last one has left its slot: it
 // comes near the lower of the two bounds where nothing else takes time, and never exceeds it.
 
+#include "benches/ipcq/ipcq.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 
-#include "benches/bench/bench.h"
+#include "benches/bench/bench_run.h"
+#include "benches/bench/table.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
@@ -53,7 +57,7 @@ struct Limits {
 };
 
 // The ends of a queue from the SIP's first PE to its neighbour.
-sim::IpcqChannel::Ends ends_of(const Topology& topology, Direction port) {
+sim::IpcqChannel::Ends find_ends(const Topology& topology, Direction port) {
   const sim::Compass side = sim::to_compass(port);
   const bool global = port == sim::to_global(side);
   const int neighbour =
@@ -86,7 +90,8 @@ std::optional<double> slowest_link_gbs(const sim::Routing& routing,
 }
 
 // The sender's PE_CPU issues a send when it has the credit; a receive is posted long before.
-Limits limits_of(sim::Machine& machine, const sim::IpcqChannel& channel, const Stream& stream) {
+Limits compute_limits(sim::Machine& machine, const sim::IpcqChannel& channel,
+                      const Stream& stream) {
   const Topology::Pe& pe = machine.topology().pe;
   const Time command = pe.scheduler_dispatch + pe.dma_setup + pe.ipcq_latency;
   Limits limits;
@@ -175,76 +180,56 @@ double measured_gbs(const RuntimeContext& torch, const Stream& stream) {
   return static_cast<double>((stream.count - 1) * stream.bytes()) / to_ns(took);
 }
 
-class StreamTable {
- public:
-  explicit StreamTable(Bench& bench) : bench_(bench) {
-    bench_.print(
-        fmt::format("#\n# {:>6} {:>6} {:>9} {:>11} {:>9} {:>9} {:>9} {:>9} {:>8} {:>7}\n"
-                    "# {:>23} {:>11} {:>9} {:>9} {:>9} {:>18} {:>7}\n",
-                    "buffer", "depth", "slot", "round trip", "measured", "credits", "link", "limit",
-                    "reached", "#wrong", "(B)", "(ns)", "(GB/s)", "(GB/s)", "(GB/s)", "(%)", ""));
-  }
-
-  void add(const Stream& stream, const Limits& limits, double measured, std::int64_t wrong) {
-    // Sums of nanoseconds in double; times themselves are exact.
-    KB_CHECK(measured <= limits.gbs() * (1 + 1e-12), "{} GB/s over {}", measured, limits.gbs());
-    const double reached = measured / limits.gbs();
-    const std::string_view limit = limits.by_credits() ? "credits" : "link";
-    bench_.print(
-        fmt::format("  {:>6} {:>6} {:>9} {:>11.3f} {:>9.2f} {:>9.2f} {:>9} {:>9} {:>8.1f} {:>7}\n",
-                    name_of(stream.params.buffer_kind), stream.params.depth, stream.bytes(),
-                    to_ns(limits.round_trip), measured, limits.credits_gbs,
-                    limits.link_gbs ? fmt::format("{:.2f}", *limits.link_gbs) : "-", limit,
-                    100 * reached, wrong));
-    bench_.add_row(Row()
-                       .set("port", to_string(stream.ends.out))
-                       .set("buffer_kind", name_of(stream.params.buffer_kind))
-                       .set("wait", name_of(stream.params.wait))
-                       .set("depth", stream.params.depth)
-                       .set("slot_bytes", stream.bytes())
-                       .set("messages", stream.count)
-                       .set("round_trip_ns", to_ns(limits.round_trip))
-                       .set("measured_gbs", measured)
-                       .set("credit_bound_gbs", limits.credits_gbs)
-                       .set("link_gbs", limits.link_gbs)
-                       .set("limit", limit)
-                       .set("reached", reached)
-                       .set("wrong", wrong),
-                   wrong == 0);
-  }
-
- private:
-  Bench& bench_;
+constexpr std::array kColumns = {
+    TableColumn{"buffer", "", 6, "buffer_kind"},
+    TableColumn{"depth", "", 6, "depth"},
+    TableColumn{"slot", "(B)", 9, "slot_bytes"},
+    TableColumn{"round trip", "(ns)", 11, "round_trip_ns", 1, 3},
+    TableColumn{"measured", "(GB/s)", 9, "measured_gbs", 1, 2},
+    TableColumn{"credits", "(GB/s)", 9, "credit_bound_gbs", 1, 2},
+    TableColumn{"link", "(GB/s)", 9, "link_gbs", 1, 2},
+    TableColumn{"limit", "", 9, "limit"},
+    TableColumn{"reached", "(%)", 8, "reached", 100, 1},
+    TableColumn{"#wrong", "", 7, "wrong"},
 };
 
-void measure(Bench& bench, const Stream& stream, StreamTable& table) {
+void measure(Bench& bench, const Stream& stream) {
   const auto torch = bench.make_context(
       bench.topology(), {.ccl = bench.ccl(), .op_log_limit = 0});  // measured_gbs() reads it whole
   sim::Machine& machine = torch->simulation().machine();
   const sim::IpcqChannel& channel = machine.connect(stream.ends, stream.params);
-  const Limits limits = limits_of(machine, channel, stream);
+  const Limits limits = compute_limits(machine, channel, stream);
   const std::int64_t wrong = run_stream(*torch, stream);
-  table.add(stream, limits, measured_gbs(*torch, stream), wrong);
+  const double measured = measured_gbs(*torch, stream);
+  // Sums of nanoseconds in double; times themselves are exact.
+  KB_CHECK(measured <= limits.gbs() * (1 + 1e-12), "{} GB/s over {}", measured, limits.gbs());
+  const Row row = Row()
+                      .set("port", to_string(stream.ends.out))
+                      .set("buffer_kind", name_of(stream.params.buffer_kind))
+                      .set("wait", name_of(stream.params.wait))
+                      .set("depth", stream.params.depth)
+                      .set("slot_bytes", stream.bytes())
+                      .set("messages", stream.count)
+                      .set("round_trip_ns", to_ns(limits.round_trip))
+                      .set("measured_gbs", measured)
+                      .set("credit_bound_gbs", limits.credits_gbs)
+                      .set("link_gbs", limits.link_gbs)
+                      .set("limit", limits.by_credits() ? "credits" : "link")
+                      .set("reached", measured / limits.gbs())
+                      .set("wrong", wrong);
+  bench.print(table_line(kColumns, row, bench.run().console));
+  bench.add_row(row, wrong == 0);
 }
 
-}  // namespace
-
-KERNBENCH_BENCH("ipcq",
-                "a stream of messages between two PEs, beside its bounds by credits and links",
-                {"port", "global_east", "where the neighbour lies: east, global_east, ..."},
-                {"messages", "256", "how many at least, after the first"},
-                {"buffer_kind", "tcm,sram,hbm", "where the queue lies, a list"},
-                {"depth", "1,2,4,8", "slots, a list"},
-                {"slot", "4096,16384", "bytes of a slot, a list"},
-                {"wait", "", "sleep or poll; else ccl.yaml's"}) {
+void run_ipcq(Bench& bench) {
   const Settings& settings = bench.settings();
   const auto messages = static_cast<int>(settings.integer("messages", 1, kMaxMessages));
-  Stream stream{ends_of(bench.topology(), settings.choice("port", kPorts)), bench.ccl().ipcq()};
+  Stream stream{find_ends(bench.topology(), settings.choice("port", kPorts)), bench.ccl().ipcq()};
   if (settings.is_set("wait")) stream.params.wait = settings.choice("wait", sim::kWaitPolicies);
   bench.note("stream",
              fmt::format("{} {} -> {} {}", to_string(stream.ends.from), to_string(stream.ends.out),
                          to_string(stream.ends.to), to_string(stream.ends.in)));
-  StreamTable table(bench);
+  bench.print("#\n" + table_head(kColumns));
   for (const sim::BufferKind kind : settings.choices("buffer_kind", sim::kBufferKinds)) {
     for (const std::int64_t slot : settings.integers("slot", size_of(DType::f32), kMaxSlot)) {
       for (const std::int64_t depth : settings.integers("depth", 1, kMaxDepth)) {
@@ -253,10 +238,25 @@ KERNBENCH_BENCH("ipcq",
         stream.params.depth = static_cast<int>(depth);
         stream.count =
             1 + (messages + stream.params.depth - 1) / stream.params.depth * stream.params.depth;
-        measure(bench, stream, table);
+        measure(bench, stream);
       }
     }
   }
+}
+
+}  // namespace
+
+BenchInfo ipcq_bench() {
+  return {"ipcq",
+          "a stream of messages between two PEs, beside its bounds by credits and links",
+          {{"port", "global_east", "where the neighbour lies: east, global_east, ..."},
+           {"messages", "256", "how many at least, after the first"},
+           {"buffer_kind", "tcm,sram,hbm", "where the queue lies, a list"},
+           {"depth", "1,2,4,8", "slots, a list"},
+           {"slot", "4096,16384", "bytes of a slot, a list"},
+           {"wait", "", "sleep or poll; else ccl.yaml's"}},
+          run_ipcq,
+          nullptr};
 }
 
 }  // namespace kernbench::benches

@@ -18,8 +18,8 @@ constexpr double kLimitBytes = 2048;
 void connect_ring(sim::Machine& machine) {
   const int count = machine.topology().system.sip_count;
   for (int sip = 0; sip < count; ++sip) {
-    const PeLocation here{sip, 0, 0};
-    const PeLocation next{(sip + 1) % count, 0, 0};
+    const sim::PeLocation here{sip, 0, 0};
+    const sim::PeLocation next{(sip + 1) % count, 0, 0};
     machine.connect({here, sim::Direction::global_east, next, sim::Direction::global_west}, {});
     machine.connect({next, sim::Direction::global_west, here, sim::Direction::global_east}, {});
   }

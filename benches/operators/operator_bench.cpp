@@ -6,16 +6,18 @@
 #include <filesystem>
 #include <map>
 
+#include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/output_file.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/split_list.h"
 #include "benches/bench/sweep.h"
-#include "benches/evaluation/figure_artifacts.h"
+#include "benches/figure/figure_artifacts.h"
 #include "benches/operators/case_check.h"
 #include "benches/operators/correctness.h"
 #include "benches/operators/measurement.h"
 #include "benches/operators/memory_budget.h"
+#include "benches/operators/operator_cases.h"
 #include "benches/operators/perf_rows.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
@@ -37,7 +39,7 @@ struct Request {
 
 Request request_of(const Bench& bench) {
   const Settings& settings = bench.settings();
-  return {.operator_case = find_operator_case(settings.text("case")),
+  return {.operator_case = *operator_cases().find(settings.text("case")),
           .dtypes = parse_dtypes("--set dtype", settings.text("dtype")),
           .plot = settings.flag("plot"),
           .profile = settings.flag("profile")};
@@ -143,12 +145,13 @@ void show_times(Bench& bench, const Request& request, DType dtype, FigureArtifac
     const std::string title =
         fmt::format("{}, {}, {}", request.operator_case.name(), name_of(dtype), name_of(direction));
     bench.print(perf_table(title, rows, providers));
-    bench.add_artifact(
-        file_of(request, dtype, direction, request.plot ? "speedup.csv" : "perf.csv"),
-        to_csv(rows));
-    if (!request.plot) continue;
-    figures.add(file_of(request, dtype, direction, "speedup"),
-                speed_up_figure(title, tokens_text(bench.topology()), rows, providers));
+    const std::string what = request.plot ? "speedup" : "perf";
+    const std::string stem = file_of(request, dtype, direction, what);
+    bench.add_artifact(stem + ".csv", to_csv(rows));
+    if (!request.plot || providers.size() < 2) continue;
+    figures.add(stem, speed_up_chart(title, tokens_text(bench.topology()),
+                                     std::filesystem::path(stem + ".csv").filename().string(), rows,
+                                     providers));
   }
 }
 
@@ -186,7 +189,7 @@ void run(Bench& bench) {
   check_case(request.operator_case, request.dtypes, bench.seed(), request.plot);
   const std::filesystem::path& folder = bench.output_folder(bench.settings().text("save_path"));
   for (const DType dtype : request.dtypes) {
-    if (bench.leads()) create_output_folder(folder / folder_of(request, dtype));
+    if (bench.run().leads()) create_output_folder(folder / folder_of(request, dtype));
   }
   bench.note("operator", request.operator_case.summary());
   bench.note("placement", tokens_text(bench.topology()));
@@ -197,7 +200,7 @@ void run(Bench& bench) {
   bench.print(check_table(checked));
   FigureArtifacts figures(bench);
   for (const DType dtype : request.dtypes) show_times(bench, request, dtype, figures);
-  if (!request.profile || !bench.leads()) return;
+  if (!request.profile || !bench.run().leads()) return;
   for (const DType dtype : request.dtypes) profile(bench, request, dtype);
 }
 

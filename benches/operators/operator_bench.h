@@ -14,7 +14,7 @@ namespace kernbench::benches::operators {
 // with commas, or all), save_path, plot,
 // profile. In save_path/CASE/DTYPE:
 //   CASE-DTYPE-{fwd,bwd}-perf.csv           a line for each size (perf_rows.h)
-//   CASE-DTYPE-{fwd,bwd}-speedup.{csv,svg,png}    with `plot`, instead: batch 1 only
+//   CASE-DTYPE-{fwd,bwd}-speedup.{csv,gp,svg,png} with `plot`, instead: batch 1 only
 //   traces/trace_{fwd,bwd}_PROVIDER_N{tokens}.json    with `profile`: batch 1, the largest dim, up
 //                                                     to 8192 tokens
 // Throws NumericsError KB-N040 before any time is shown if a check fails, IoError KB-I010 if the

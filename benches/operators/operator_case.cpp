@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "benches/bench/settings.h"
-#include "benches/operators/cases/cases.h"
+#include "benches/operators/operator_cases.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -13,10 +12,8 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-using Cases = std::vector<std::unique_ptr<OperatorCase>>;
-
-Cases& registry() {
-  static Cases cases = shipped_cases();
+Registry<std::unique_ptr<OperatorCase>>& registry() {
+  static Registry<std::unique_ptr<OperatorCase>> cases("an", "operator case", "KB-U007");
   return cases;
 }
 
@@ -102,33 +99,13 @@ std::vector<ProblemSize> OperatorCase::sizes() const {
   return sizes;
 }
 
-std::vector<const OperatorCase*> operator_cases() {
-  std::vector<const OperatorCase*> cases;
-  for (const auto& one : registry()) cases.push_back(one.get());
-  std::ranges::stable_sort(cases, {}, &OperatorCase::name);
-  return cases;
-}
-
 bool register_operator_case(std::unique_ptr<OperatorCase> operator_case) {
   const std::string_view name = operator_case->name();
-  if (std::ranges::find(registry(), name, [](const auto& one) { return one->name(); }) !=
-      registry().end()) {
-    throw UsageError("KB-U006", fmt::format("an operator case named {} exists already; give yours "
-                                            "another name",
-                                            in_quotes(name)));
-  }
-  registry().push_back(std::move(operator_case));
-  return true;
+  return registry().add(name, std::move(operator_case));
 }
 
-const OperatorCase& find_operator_case(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const OperatorCase* one : operator_cases()) {
-    if (one->name() == name) return *one;
-    names.push_back(one->name());
-  }
-  throw UsageError("KB-U007", fmt::format("no operator case is named {}{}", in_quotes(name),
-                                          suggestion(name, names)));
+const Registry<std::unique_ptr<OperatorCase>>& operator_cases() {
+  return registry();
 }
 
 }  // namespace kernbench::benches::operators

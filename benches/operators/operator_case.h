@@ -142,14 +142,9 @@ class OperatorCase {
   virtual std::vector<ProblemSize> sizes() const;
 };
 
-// All cases: the shipped ones and those that were registered, by name.
-std::vector<const OperatorCase*> operator_cases();
-
-// Registers a program's own case.  Throws UsageError KB-U006 if its name is taken.
+// Enters a case into the program's list.  Called by KERNBENCH_OPERATOR_CASE.  Throws UsageError
+// KB-U006 if its name is taken.
 bool register_operator_case(std::unique_ptr<OperatorCase> operator_case);
-
-// Finds a case by name.  Throws UsageError KB-U007 with the nearest name if there is no such case.
-const OperatorCase& find_operator_case(std::string_view name);
 
 }  // namespace kernbench::benches::operators
 

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
+#include <set>
 
 #include "benches/bench/row_cells.h"
-#include "benches/figure/line_chart.h"
 
 namespace kernbench::benches::operators {
 
@@ -188,30 +187,23 @@ std::string perf_table(std::string_view title, std::span<const Row> rows,
   return text + notes_on_launches(rows, providers) + notes_on_rooflines(rows, providers);
 }
 
-std::string speed_up_figure(std::string_view title, std::string_view subtitle,
-                            std::span<const Row> rows, std::span<const ProviderInfo> providers) {
-  std::vector<figure::Series> series;
-  for (const ProviderInfo& provider : providers.subspan(1)) {
-    std::map<double, std::vector<figure::Point>> curves;  // by dim
-    for (const Row& row : rows) {
-      curves[number_in(row, "dim")].push_back(
-          {number_in(row, "seq_len"), speed_up(row, providers, provider)});
-    }
-    for (auto& [dim, points] : curves) {
-      std::ranges::sort(points, {}, &figure::Point::x);
-      series.push_back({.name = fmt::format("{}, dim {}", provider.title, dim), .points = points});
-    }
-  }
-  return figure::to_svg(figure::LineChart{
-      .title = fmt::format("{}: speed-up over {}", title, providers.front().title),
+figure::Chart speed_up_chart(std::string_view title, std::string_view subtitle, std::string csv,
+                             std::span<const Row> rows, std::span<const ProviderInfo> providers) {
+  std::vector<std::string> others;
+  for (const ProviderInfo& provider : providers.subspan(1)) others.push_back(provider.title);
+  std::set<double> dims;
+  for (const Row& row : rows) dims.insert(number_in(row, "dim"));
+  const std::string& first = providers.front().title;
+  return {
+      .form = "speedup",
+      .csv = std::move(csv),
+      .title = fmt::format("{}: speed-up over {}", title, first),
       .subtitle = std::string(subtitle),
-      .x = {.title = "sequence length (tokens), batch 1",
-            .scale = figure::Scale::log2,
-            .labels = figure::Labels::binary},
-      .y = {.title = fmt::format("speed-up over {}", providers.front().title)},
-      .series = std::move(series),
-      .references = {{.name = providers.front().title, .y = 1}},
-      .note = fmt::format("Geometric mean: {}.  Times include launches.", means(rows, providers))});
+      .note = fmt::format("Geometric mean: {}. Times include launches.", means(rows, providers)),
+      .key_rows = static_cast<int>((others.size() * dims.size() + 1 + 2) / 3),  // in 3 columns
+      .values = {{"first", first},
+                 {"provider", std::move(others)},
+                 {"dim", std::vector<double>(dims.begin(), dims.end())}}};
 }
 
 }  // namespace kernbench::benches::operators

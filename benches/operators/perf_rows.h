@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benches/bench/row.h"
+#include "benches/figure/chart.h"
 #include "benches/operators/measurement.h"
 
 namespace kernbench::benches::operators {
@@ -31,8 +32,9 @@ double mean_speed_up(std::span<const Row> rows, std::span<const ProviderInfo> pr
 std::string perf_table(std::string_view title, std::span<const Row> rows,
                        std::span<const ProviderInfo> providers);
 
-// Speed-ups over the length, a line for each provider but the first and each dim, as SVG.
-std::string speed_up_figure(std::string_view title, std::string_view subtitle,
-                            std::span<const Row> rows, std::span<const ProviderInfo> providers);
+// Speed-ups over the length, a curve for each provider but the first and each dim, from the file
+// `csv` that has the rows.  REQUIRES: there is a row, and a second provider
+figure::Chart speed_up_chart(std::string_view title, std::string_view subtitle, std::string csv,
+                             std::span<const Row> rows, std::span<const ProviderInfo> providers);
 
 }  // namespace kernbench::benches::operators

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "benches/collectives/exact_integers.h"
+#include "benches/bench/exact_integers.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/values/element_format.h"
 

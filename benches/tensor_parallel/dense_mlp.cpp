@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "benches/collectives/exact_integers.h"
+#include "benches/bench/exact_integers.h"
 #include "benches/tensor_parallel/dense_arithmetic.h"
 #include "benches/tensor_parallel/dense_step.h"
 #include "sim_engine/base/error.h"

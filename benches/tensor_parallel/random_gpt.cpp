@@ -1,4 +1,4 @@
-#include "benches/collectives/exact_integers.h"
+#include "benches/bench/exact_integers.h"
 #include "benches/tensor_parallel/dense_step.h"
 
 namespace kernbench::benches {

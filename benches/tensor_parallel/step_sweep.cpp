@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/sweep.h"
-#include "benches/evaluation/figure_artifacts.h"
+#include "benches/figure/figure_artifacts.h"
+#include "benches/tensor_parallel/step_charts.h"
 #include "benches/tensor_parallel/step_check.h"
-#include "benches/tensor_parallel/step_figures.h"
 #include "benches/tensor_parallel/step_result.h"
 #include "benches/tensor_parallel/step_table.h"
 #include "sim_engine/base/error.h"
@@ -36,7 +37,7 @@ int largest_divisor(std::int64_t whole, int available) {
 
 // The number of PEs per rank.  It is the same at every point, so that tp times as many PEs share a
 // step.
-int pes_of(const Bench& bench, const StepBench& steps, std::span<const std::int64_t> tps) {
+int choose_pes(const Bench& bench, const StepBench& steps, std::span<const std::int64_t> tps) {
   std::int64_t shared = 0;
   for (const std::int64_t tp : tps) shared = std::gcd(shared, steps.cut / tp);
   const int available = bench.topology().pe_count();
@@ -65,7 +66,7 @@ void check_tp(const Bench& bench, const StepBench& steps, std::int64_t tp) {
   }
 }
 
-std::vector<StepPoint> points_of(const Bench& bench, const StepBench& steps) {
+std::vector<StepPoint> read_points(const Bench& bench, const StepBench& steps) {
   const Settings& settings = bench.settings();
   std::vector<std::int64_t> tps = settings.integers("tp", 1, kMostRanks);
   for (const std::int64_t tp : tps) check_tp(bench, steps, tp);
@@ -73,7 +74,7 @@ std::vector<StepPoint> points_of(const Bench& bench, const StepBench& steps) {
   const StepInput input{.tokens = steps.tokens,
                         .hidden = steps.hidden,
                         .dtype = settings.choice("dtype", kDTypes),
-                        .pes = pes_of(bench, steps, tps),
+                        .pes = choose_pes(bench, steps, tps),
                         .sequence_parallel = settings.flag("sequence_parallel")};
   std::vector<StepPoint> points;
   for (const std::int64_t tp : tps) {
@@ -82,7 +83,7 @@ std::vector<StepPoint> points_of(const Bench& bench, const StepBench& steps) {
   return points;
 }
 
-Topology topology_of(const Bench& bench, int tp) {
+Topology with_ranks(const Bench& bench, int tp) {
   const Topology& given = bench.topology();
   return given.system.sip_count == tp ? given : in_ring(given, tp);
 }
@@ -90,7 +91,7 @@ Topology topology_of(const Bench& bench, int tp) {
 std::vector<Row> simulate(PointContext& context, const StepBench& steps, const StepPoint& point) {
   const Bench& bench = context.bench();
   const bool checks = bench.settings().flag("check");
-  const Topology topology = topology_of(bench, point.tp);
+  const Topology topology = with_ranks(bench, point.tp);
   const DenseModel values = checks ? steps.draw() : DenseModel();
   const auto torch = context.make_context(topology, {.ccl = bench.ccl(), .data = checks});
   const std::vector<RankStep> ranks = run_training_step(
@@ -131,12 +132,12 @@ void note_what_runs(Bench& bench, const StepBench& steps, std::span<const StepPo
 }
 
 void add_artifacts(Bench& bench, const std::string& what, const StepRows& rows) {
-  if (!bench.wants_artifacts()) return;
+  if (bench.run().output_folder.empty()) return;
   bench.add_artifact("steps.csv", to_csv(rows.steps));
   bench.add_artifact("collectives.csv", to_csv(rows.collectives));
   FigureArtifacts figures(bench);
-  figures.add("strong_scaling", strong_scaling_figure(rows.steps, what));
-  figures.add("step_time", step_time_figure(rows.steps, what));
+  figures.add("strong_scaling", strong_scaling_chart(rows.steps, what));
+  figures.add("step_time", step_time_chart(rows.steps, what));
 }
 
 }  // namespace
@@ -158,8 +159,8 @@ std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own) {
 }
 
 void run_step_sweep(Bench& bench, const StepBench& steps) {
-  bench.check_rank_is_sip();
-  const std::vector<StepPoint> points = points_of(bench, steps);
+  check_rank_is_sip(bench);
+  const std::vector<StepPoint> points = read_points(bench, steps);
   note_what_runs(bench, steps, points);
   Sweep sweep(bench, "steps");
   for (const StepPoint& point : points) {

@@ -3,43 +3,56 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "benches/bench/bench_run.h"
 #include "benches/bench/row_cells.h"
+#include "benches/bench/table.h"
 
 namespace kernbench::benches {
 
 namespace {
 
-std::string percent_or_dash(const std::optional<double>& share) {
-  return share ? fmt::format("{:.1f}", 100 * *share) : "-";
-}
+constexpr std::array kStepColumns = {
+    TableColumn{"tp", "", 4, "tp"},
+    TableColumn{"pes", "", 4, "pes"},
+    TableColumn{"forward", "(us)", 11, "forward_ns", 1e-3, 3},
+    TableColumn{"backward", "(us)", 11, "backward_ns", 1e-3, 3},
+    TableColumn{"step", "(us)", 11, "step_ns", 1e-3, 3},
+    TableColumn{"speed-up", "", 8, "speed_up", 1, 2},
+    TableColumn{"compute", "(%)", 8, "compute", 100, 1},
+    TableColumn{"comm", "(%)", 8, "communication", 100, 1},
+    TableColumn{"exposed", "(%)", 8, "exposed", 100, 1},
+    TableColumn{"idle", "(%)", 8, "idle", 100, 1},
+    TableColumn{"per SIP", "(TFLOP/s)", 9, "tflops_per_sip", 1, 3},
+    TableColumn{"of peak", "(%)", 7, "utilization_of_pes", 100, 1},
+    TableColumn{"bound", "(us)", 11, "bound_ns", 1e-3, 3},
+    TableColumn{"#wrong", "", 7, "wrong"},
+};
 
-std::string count_or_dash(const std::optional<double>& count) {
-  return count ? fmt::format("{:.0f}", *count) : "-";
-}
+constexpr std::array kCollectiveColumns = {
+    TableColumn{"tp", "", 4, "tp"},
+    TableColumn{"collective", "", -24, "collective"},
+    TableColumn{"size", "(B)", 12, "size_bytes"},
+    TableColumn{"count", "", 7, "count"},
+    TableColumn{"time", "(us)", 12, "time_ns", 1e-3, 3},
+    TableColumn{"each", "(us)", 12, "each_ns", 1e-3, 3},
+    TableColumn{"busbw", "(GB/s)", 9, "busbw_gbs", 1, 2},
+    TableColumn{"algorithm", "", 0, "algorithm"},
+};
 
-std::string step_line(const Row& first, const Row& row) {
+// Adds what a reader would compute: the speed-up over the first row, and shares of the step.
+Row with_shares(Row row, const Row& first) {
   const double step = number_in(row, "step_ns");
-  const auto us = [&](std::string_view column) { return number_in(row, column) / 1e3; };
-  const auto share = [&](std::string_view column) { return 100 * number_in(row, column) / step; };
-  return fmt::format(
-      "{:>6} {:>4} {:>11.3f} {:>11.3f} {:>11.3f} {:>8.2f} {:>8.1f} {:>8.1f} {:>8.1f} {:>8.1f} "
-      "{:>9.3f} {:>7} {:>11.3f} {:>7}\n",
-      number_in(row, "tp"), number_in(row, "pes"), us("forward_ns"), us("backward_ns"),
-      us("step_ns"), number_in(first, "step_ns") / step, share("compute_ns"),
-      share("communication_ns"), share("exposed_ns"), share("idle_ns"),
-      number_in(row, "tflops_per_sip"), percent_or_dash(number_or_null(row, "utilization_of_pes")),
-      us("bound_ns"), count_or_dash(number_or_null(row, "wrong")));
+  row.set("speed_up", number_in(first, "step_ns") / step);
+  for (const std::string share : {"compute", "communication", "exposed", "idle"}) {
+    row.set(share, number_in(row, share + "_ns") / step);
+  }
+  return row;
 }
 
-std::string collective_line(const Row& row) {
-  const double count = number_in(row, "count");
-  const double us = number_in(row, "time_ns") / 1e3;
-  const auto busbw = number_or_null(row, "busbw_gbs");
-  return fmt::format("{:>6}  {:<24} {:>12.0f} {:>7.0f} {:>12.3f} {:>12.3f} {:>9}  {}\n",
-                     number_in(row, "tp"), text_in(row, "collective"), number_in(row, "size_bytes"),
-                     count, us, us / count, busbw ? fmt::format("{:.2f}", *busbw) : "-",
-                     text_in(row, "algorithm"));
+Row with_each(Row row) {
+  return row.set("each_ns", number_in(row, "time_ns") / number_in(row, "count"));
 }
 
 double sum_of(std::span<const Row> rows, std::string_view column) {
@@ -62,7 +75,7 @@ void print_verdict(Bench& bench, std::span<const Row> steps) {
       fmt::format("#\n# {:.0f} elements on all ranks: wrong {:.0f}, in other bits than "
                   "rank 0's {:.0f} {}\n",
                   sum_of(steps, "checked"), wrong, unequal,
-                  wrong + unequal == 0 ? "OK" : bench.console().alarming("FAILED")));
+                  wrong + unequal == 0 ? "OK" : bench.run().console.alarming("FAILED")));
   if (const double bound = largest_of(steps, "error_bound"); bound > 0) {
     bench.print(
         fmt::format("# of the worst tensor, root mean squares over that of its values: "
@@ -77,23 +90,19 @@ void print_step_table(Bench& bench, std::span<const Row> steps) {
   bench.print(fmt::format(
       "#\n# of the rank that takes longest; comm: a collective is under way, exposed: and no "
       "kernel computes, idle: neither\n"
-      "# of peak: of the arrays of so many PEs (pes); a SIP has {:.0f}\n"
-      "#{:>5} {:>4} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>11} {:>7}\n"
-      "#{:>5} {:>4} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>11}\n",
-      number_in(first, "sip_pes"), "tp", "pes", "forward", "backward", "step", "speed-up",
-      "compute", "comm", "exposed", "idle", "per SIP", "of peak", "bound", "#wrong", "", "", "(us)",
-      "(us)", "(us)", "", "(%)", "(%)", "(%)", "(%)", "(TFLOP/s)", "(%)", "(us)"));
-  for (const Row& row : steps) bench.print(step_line(first, row));
+      "# of peak: of the arrays of so many PEs (pes); a SIP has {:.0f}\n{}",
+      number_in(first, "sip_pes"), table_head(kStepColumns)));
+  for (const Row& row : steps) {
+    bench.print(table_line(kStepColumns, with_shares(row, first), bench.run().console));
+  }
 }
 
 void print_collective_table(Bench& bench, std::span<const Row> collectives) {
   if (collectives.empty()) return;
-  bench.print(
-      fmt::format("#\n#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}  {}\n"
-                  "#{:>5}  {:<24} {:>12} {:>7} {:>12} {:>12} {:>9}\n",
-                  "tp", "collective", "size", "count", "time", "each", "busbw", "algorithm", "", "",
-                  "(B)", "", "(us)", "(us)", "(GB/s)"));
-  for (const Row& row : collectives) bench.print(collective_line(row));
+  bench.print("#\n" + table_head(kCollectiveColumns));
+  for (const Row& row : collectives) {
+    bench.print(table_line(kCollectiveColumns, with_each(row), bench.run().console));
+  }
   if (number_in(collectives.front(), "tp") == 1) {
     bench.print("# at tp 1 a collective sums over the PEs of the SIP, and no link is used\n");
   }

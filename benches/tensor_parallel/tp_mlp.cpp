@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "benches/bench/bench.h"
 #include "benches/tensor_parallel/parallel_mlp.h"
 #include "benches/tensor_parallel/step_sweep.h"
+#include "benches/tensor_parallel/tp_benches.h"
 
 namespace kernbench::benches {
 
@@ -51,13 +51,14 @@ void run_tp_mlp(Bench& bench) {
                     const StepPoint& point) { return dense_mlp_step(model, point.input.dtype); }});
 }
 
-[[maybe_unused]] const bool kMlpIsRegistered =
-    register_bench({"tp-mlp", "a training step of a tensor parallel MLP, every element checked",
-                    with_step_settings({{"tokens", "256", "rows of x"},
-                                        {"hidden", "512", "columns of x and y"},
-                                        {"ffn", "", "features in between; else 4 hidden"}}),
-                    run_tp_mlp, nullptr});
-
 }  // namespace
+
+BenchInfo tp_mlp_bench() {
+  return {"tp-mlp", "a training step of a tensor parallel MLP, every element checked",
+          with_step_settings({{"tokens", "256", "rows of x"},
+                              {"hidden", "512", "columns of x and y"},
+                              {"ffn", "", "features in between; else 4 hidden"}}),
+          run_tp_mlp, nullptr};
+}
 
 }  // namespace kernbench::benches

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "benches/bench/bench.h"
 #include "benches/tensor_parallel/gpt_block.h"
 #include "benches/tensor_parallel/step_sweep.h"
+#include "benches/tensor_parallel/tp_benches.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
@@ -89,14 +89,16 @@ void run_tp_transformer(Bench& bench) {
            }});
 }
 
-[[maybe_unused]] const bool kTransformerIsRegistered = register_bench(
-    {"tp-transformer", "a training step of tensor parallel blocks of GPT, every element checked",
-     with_step_settings({{"seq", "128", "tokens"},
-                         {"hidden", "256", "features of a token"},
-                         {"heads", "8", "of the attention"},
-                         {"layers", "1", "blocks, one after the other"}}),
-     run_tp_transformer, nullptr});
-
 }  // namespace
+
+BenchInfo tp_transformer_bench() {
+  return {"tp-transformer",
+          "a training step of tensor parallel blocks of GPT, every element checked",
+          with_step_settings({{"seq", "128", "tokens"},
+                              {"hidden", "256", "features of a token"},
+                              {"heads", "8", "of the attention"},
+                              {"layers", "1", "blocks, one after the other"}}),
+          run_tp_transformer, nullptr};
+}
 
 }  // namespace kernbench::benches

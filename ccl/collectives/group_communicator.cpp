@@ -152,19 +152,20 @@ GroupCommunicator::GroupCommunicator(RuntimeContext& torch, std::vector<int> ran
 
 // Calls
 
-void GroupCommunicator::run(const distributed::CollectiveCall& call,
-                            const CollectiveRequest& request) {
-  const auto self = static_cast<std::size_t>(call.rank);
-  if (request.kind == CollectiveKind::barrier) {  // an all_reduce of one element, as NCCL does it
-    const Block token = distributed::whole(barrier_token(torch_, ranks_[self]));
-    return run(call, {CollectiveKind::all_reduce, {token}, {token}});
+void GroupCommunicator::run(const distributed::CollectiveCall& call) {
+  if (call.kind == CollectiveKind::barrier) {  // an all_reduce of one element, as NCCL does it
+    const auto self = static_cast<std::size_t>(call.rank);
+    distributed::CollectiveCall all_reduce = call;
+    all_reduce.kind = CollectiveKind::all_reduce;
+    all_reduce.gives = all_reduce.takes = {distributed::whole(barrier_token(torch_, ranks_[self]))};
+    return run(all_reduce);
   }
-  check(request);
-  const std::shared_ptr<Meeting> meeting = meet(call, request);
+  check(call);
+  const std::shared_ptr<Meeting> meeting = meet(call);
   const auto launch =
       std::make_shared<Launch>(Launch{meeting, {call.rank}, {steps_of(*meeting, call.rank)}});
   const std::int64_t open = this->launch(launch, call.operation);
-  if (writes(request, call.rank)) mark_replicated(request.takes);
+  if (writes(call, call.rank)) mark_replicated(call.takes);
   finish(*meeting, call.operation, open);
 }
 
@@ -203,15 +204,15 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
 
 // Waits until all members have called.
 std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(
-    const distributed::CollectiveCall& call, const CollectiveRequest& request) {
+    const distributed::CollectiveCall& call) {
   const int size = static_cast<int>(ranks_.size());
   std::shared_ptr<Meeting>& entry = meetings_[call.operation];
   if (entry == nullptr) entry = std::make_shared<Meeting>(size);
   const std::shared_ptr<Meeting> meeting = entry;
   const auto self = static_cast<std::size_t>(call.rank);
-  meeting->kind = request.kind;
-  meeting->requests[self] = request;
-  meeting->sips[self] = sip_of(request);
+  meeting->kind = call.kind;
+  meeting->requests[self] = call;
+  meeting->sips[self] = sip_of(call);
   if (++meeting->arrived == size) {
     plan(*meeting);
     meeting->all_are_there.notify_all();

@@ -27,8 +27,7 @@ class GroupCommunicator : public distributed::Communicator {
 
   // Throws CollectiveError KB-C013 if a tensor lies on several SIPs, or if a message fills only a
   // part of a partial tensor.
-  void run(const distributed::CollectiveCall& call,
-           const distributed::CollectiveRequest& request) override;
+  void run(const distributed::CollectiveCall& call) override;
   void transfer(std::uint64_t operation, const distributed::Block& source,
                 const distributed::Block& target) override;
   RunsBy runs_by(const distributed::CollectiveRequest& request) override {
@@ -41,8 +40,7 @@ class GroupCommunicator : public distributed::Communicator {
   struct Meeting;
   struct Launch;
 
-  std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
-                                const distributed::CollectiveRequest& request);
+  std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call);
   void prepare(Meeting& meeting);
   void plan(Meeting& meeting);
   BlockLayout layout_of(Meeting& meeting, int member, bool gives, int of);

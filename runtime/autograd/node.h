@@ -13,6 +13,10 @@
 #include "runtime/ops/placement.h"
 #include "runtime/tensor/tensor.h"
 
+namespace kernbench::runtime {
+class Simulation;
+}
+
 namespace kernbench::autograd {
 
 struct Node;

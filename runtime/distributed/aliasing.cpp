@@ -79,13 +79,13 @@ std::string_view output_list_of(CollectiveKind kind) {
 namespace {
 
 // True if an input shares elements with an output.
-bool overwrites_inputs(const CollectiveRequest& request) {
-  if (request.kind == CollectiveKind::all_reduce || request.kind == CollectiveKind::broadcast ||
-      request.kind == CollectiveKind::reduce) {
+bool overwrites_inputs(const CollectiveCall& call) {
+  if (call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::broadcast ||
+      call.kind == CollectiveKind::reduce) {
     return false;
   }
   std::map<const runtime::TensorMemory*, std::vector<sim::ElementRange>> taken;  // never iterated
-  for (const Block& block : request.takes) {
+  for (const Block& block : call.takes) {
     std::vector<sim::ElementRange>& ranges = taken[block.tensor.storage()->memory.get()];
     const sim::ElementRange range = elements_of(block);
     if (!ranges.empty() && ranges.back().end() == range.begin) {  // mostly the next part
@@ -94,7 +94,7 @@ bool overwrites_inputs(const CollectiveRequest& request) {
       ranges.push_back(range);
     }
   }
-  return std::ranges::any_of(request.gives, [&](const Block& block) {
+  return std::ranges::any_of(call.gives, [&](const Block& block) {
     const auto found = taken.find(block.tensor.storage()->memory.get());
     return found != taken.end() &&
            std::ranges::any_of(found->second, [&](const sim::ElementRange& range) {
@@ -103,25 +103,23 @@ bool overwrites_inputs(const CollectiveRequest& request) {
   });
 }
 
-CollectiveRequest with_snapshots(const CollectiveRequest& request) {
-  CollectiveRequest apart = request;
+CollectiveCall on_snapshots(CollectiveCall call) {
   std::map<const Tensor::Storage*, Tensor> snapshots;  // never iterated
-  for (Block& block : apart.gives) {
+  for (Block& block : call.gives) {
     const auto [at, is_new] = snapshots.try_emplace(block.tensor.storage().get());
     if (is_new) at->second = runtime::snapshot_of(block.tensor);
     block.tensor = at->second;
   }
-  return apart;
+  return call;
 }
 
 }  // namespace
 
-void run_on_snapshots_if_aliased(Communicator& communicator, const CollectiveCall& call,
-                                 const CollectiveRequest& request) {
-  if (overwrites_inputs(request)) {
-    communicator.run(call, with_snapshots(request));
+void run_on_snapshots_if_aliased(Communicator& communicator, const CollectiveCall& call) {
+  if (overwrites_inputs(call)) {
+    communicator.run(on_snapshots(call));
   } else {
-    communicator.run(call, request);
+    communicator.run(call);
   }
 }
 

@@ -20,10 +20,9 @@ void check_are_apart(std::string_view function, std::string_view list,
 // Returns PyTorch's name for the argument that lists the outputs of such a collective.
 std::string_view output_list_of(CollectiveKind kind);
 
-// Runs the request.  If an output lies in the memory of an input, and the collective does not work
+// Runs the call.  If an output lies in the memory of an input, and the collective does not work
 // in place anyway, it runs on snapshots of its inputs: all inputs are read before any of them is
 // overwritten.
-void run_on_snapshots_if_aliased(Communicator& communicator, const CollectiveCall& call,
-                                 const CollectiveRequest& request);
+void run_on_snapshots_if_aliased(Communicator& communicator, const CollectiveCall& call);
 
 }  // namespace kernbench::distributed

@@ -8,19 +8,17 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/distributed/backend_config.h"
 #include "runtime/distributed/collective.h"
 
 namespace kernbench {
 
 class RuntimeContext;
+namespace runtime {
+class Simulation;
+}
 
 namespace distributed {
-
-// Settings of a backend, opaque to the runtime (RuntimeOptions::ccl).
-class BackendConfig {
- public:
-  virtual ~BackendConfig() = default;
-};
 
 // The members of one group, connected on a backend.
 class Communicator {
@@ -31,20 +29,20 @@ class Communicator {
   // of its own; CollectiveLedger has checked what they must agree on, and a member's calls of one
   // group come one after the other.  Where ranks have the same result, they have the same bits.
   // Outputs with a partial placement become replicated.
-  virtual void run(const CollectiveCall& call, const CollectiveRequest& request) = 0;
+  virtual void run(const CollectiveCall& call) = 0;
 
   // Copies a block from one member to another, both of which wait for it.  One call serves both
   // members and blocks the caller.  Several may be under way at a time.
   // REQUIRES: both blocks have the same number of elements, of one type
   virtual void transfer(std::uint64_t operation, const Block& source, const Block& target) = 0;
 
-  // The algorithm that run() will use for a request; empty on a backend without a device.  For
+  // The algorithm that run() will use for a call; empty on a backend without a device.  For
   // messages, runs_by() is given an all_to_all.
   struct RunsBy {
     std::string_view algorithm;  // lives as long as the program
     bool is_configured = false;  // true if the backend's settings ask for it
   };
-  virtual RunsBy runs_by(const CollectiveRequest&) { return {}; }
+  virtual RunsBy runs_by(const CollectiveCall&) { return {}; }
 
   // The run was cut short: the fibers in run() and transfer() have been unwound, and nothing of
   // theirs goes on.  Releases what belonged to that run.
@@ -75,7 +73,13 @@ class Backend {
   virtual void close() {}
 };
 
-using BackendFactory = std::unique_ptr<Backend> (*)(RuntimeContext&, const BackendConfig*);
+// What a backend is made from.
+struct BackendInputs {
+  RuntimeContext& torch;  // for backends above runtime; this folder knows the simulation alone
+  const std::shared_ptr<runtime::Simulation>& simulation;
+  const BackendConfig* config;  // null: the backend's defaults
+};
+using BackendFactory = std::unique_ptr<Backend> (*)(const BackendInputs&);
 
 // The backends that init_process_group() knows.  Registering a name again changes nothing.
 bool register_backend(std::string_view name, BackendFactory factory);

@@ -6,19 +6,16 @@
 
 #include <numeric>
 
-#include "runtime/distributed/group.h"
+#include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/misuse.h"
-#include "runtime/distributed/work_state.h"
-#include "runtime/simulation/simulation.h"
-#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 
 namespace {
 
-std::vector<Block> whole(const std::vector<Tensor>& tensors) {
+std::vector<Block> all_of(const std::vector<Tensor>& tensors) {
   std::vector<Block> blocks;
-  for (const Tensor& tensor : tensors) blocks.push_back(distributed::whole(tensor));
+  for (const Tensor& tensor : tensors) blocks.push_back(whole(tensor));
   return blocks;
 }
 
@@ -26,7 +23,9 @@ std::vector<Block> whole(const std::vector<Tensor>& tensors) {
 std::vector<Block> parts(const Tensor& tensor, int count) {
   const std::int64_t size = tensor.numel() / count;
   std::vector<Block> blocks;
-  for (int i = 0; i < count; ++i) blocks.push_back({tensor, i * size, size});
+  for (int i = 0; i < count; ++i) {
+    blocks.push_back({.tensor = tensor, .first = i * size, .count = size});
+  }
   return blocks;
 }
 
@@ -73,7 +72,7 @@ std::vector<Block> split(const Tensor& x, std::span<const std::int64_t> sizes, i
   std::int64_t first = 0;
   for (const std::int64_t size : sizes) {
     if (size < 0) wrong_argument(fmt::format("Split sizes must not be negative, got {}", size));
-    blocks.push_back({x, first * row, size * row});
+    blocks.push_back({.tensor = x, .first = first * row, .count = size * row});
     first += size;
   }
   return blocks;
@@ -83,176 +82,146 @@ std::vector<Block> split(const Tensor& x, std::span<const std::int64_t> sizes, i
 
 Work DistributedContext::all_gather(const std::vector<Tensor>& outputs, const Tensor& x,
                                     const CollectiveOptions& options, Location location) {
-  const auto call = begin("all_gather", options.group);
+  auto call = state_->begin("all_gather", CollectiveKind::all_gather, options, location);
   if (!call) return {};
-  check_tensor("all_gather", x);
-  check_tensors("all_gather", outputs);
-  check_list("allgather", "output", outputs, call->group->size());
+  state_->check_tensors(*call, {x});
+  state_->check_tensors(*call, outputs);
+  state_->check_list("allgather", "output", outputs, call->group->size());
   check_same_dtype(outputs, x);
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("all_gather", CollectiveKind::all_gather, location);
-  note(fingerprint, x);
-  fingerprint.is_list = true;
-  return issue(*call, fingerprint,
-               {CollectiveKind::all_gather, {distributed::whole(x)}, whole(outputs)},
-               options.async_op);
+  call->is_list = true;
+  call->gives = {whole(x)};
+  call->takes = all_of(outputs);
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::all_gather_into_tensor(const Tensor& output, const Tensor& input,
                                                 const CollectiveOptions& options,
                                                 Location location) {
-  const auto call = begin("all_gather_into_tensor", options.group);
+  auto call =
+      state_->begin("all_gather_into_tensor", CollectiveKind::all_gather, options, location);
   if (!call) return {};
-  check_tensors("all_gather_into_tensor", {output, input});
+  state_->check_tensors(*call, {output, input});
   if (output.dtype() != input.dtype()) {
     wrong_argument("output tensor must have the same type as input tensor");
   }
   if (output.numel() != input.numel() * call->group->size()) {
     wrong_argument("output tensor size must be equal to world_size times input tensor size");
   }
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("all_gather_into_tensor", CollectiveKind::all_gather, location);
-  note(fingerprint, input);
-  return issue(
-      *call, fingerprint,
-      {CollectiveKind::all_gather, {distributed::whole(input)}, parts(output, call->group->size())},
-      options.async_op);
+  call->gives = {whole(input)};
+  call->takes = parts(output, call->group->size());
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::reduce_scatter(const Tensor& output, const std::vector<Tensor>& inputs,
                                         ReduceOp op, const CollectiveOptions& options,
                                         Location location) {
-  const auto call = begin("reduce_scatter", options.group);
+  auto call = state_->begin("reduce_scatter", CollectiveKind::reduce_scatter, options, location);
   if (!call) return {};
-  check_tensor("reduce_scatter", output);
-  check_tensors("reduce_scatter", inputs);
-  check_list("reduce_scatter", "input", inputs, call->group->size());
+  state_->check_tensors(*call, {output});
+  state_->check_tensors(*call, inputs);
+  state_->check_list("reduce_scatter", "input", inputs, call->group->size());
   check_same_dtype(inputs, output);
-  check_reduce_op(op);
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("reduce_scatter", CollectiveKind::reduce_scatter, location);
-  note(fingerprint, output);
-  fingerprint.is_list = true;
-  fingerprint.op = op;
-  return issue(*call, fingerprint,
-               {CollectiveKind::reduce_scatter, whole(inputs), {distributed::whole(output)}, op, 0},
-               options.async_op);
+  state_->set_reduce_op(*call, op);
+  call->is_list = true;
+  call->gives = all_of(inputs);
+  call->takes = {whole(output)};
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::reduce_scatter_tensor(const Tensor& output, const Tensor& input,
                                                ReduceOp op, const CollectiveOptions& options,
                                                Location location) {
-  const auto call = begin("reduce_scatter_tensor", options.group);
+  auto call =
+      state_->begin("reduce_scatter_tensor", CollectiveKind::reduce_scatter, options, location);
   if (!call) return {};
-  check_tensors("reduce_scatter_tensor", {output, input});
-  check_reduce_op(op);
+  state_->check_tensors(*call, {output, input});
+  state_->set_reduce_op(*call, op);
   if (output.dtype() != input.dtype()) {
     wrong_argument("output tensor must have the same type as input tensor");
   }
   if (input.numel() != output.numel() * call->group->size()) {
     wrong_argument("input tensor must be the same size as output size times world size");
   }
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("reduce_scatter_tensor", CollectiveKind::reduce_scatter, location);
-  note(fingerprint, output);
-  fingerprint.op = op;
-  return issue(*call, fingerprint,
-               {CollectiveKind::reduce_scatter,
-                parts(input, call->group->size()),
-                {distributed::whole(output)},
-                op,
-                0},
-               options.async_op);
+  call->gives = parts(input, call->group->size());
+  call->takes = {whole(output)};
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::all_to_all(const std::vector<Tensor>& outputs,
                                     const std::vector<Tensor>& inputs,
                                     const CollectiveOptions& options, Location location) {
-  const auto call = begin("all_to_all", options.group);
+  auto call = state_->begin("all_to_all", CollectiveKind::all_to_all, options, location);
   if (!call) return {};
-  check_tensors("all_to_all", outputs);
-  check_tensors("all_to_all", inputs);
-  check_list("alltoall", "output", outputs, call->group->size());
-  check_list("alltoall", "input", inputs, call->group->size());
+  state_->check_tensors(*call, outputs);
+  state_->check_tensors(*call, inputs);
+  state_->check_list("alltoall", "output", outputs, call->group->size());
+  state_->check_list("alltoall", "input", inputs, call->group->size());
   check_same_dtype(outputs, inputs.front());
   check_same_dtype(inputs, inputs.front());
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("all_to_all", CollectiveKind::all_to_all, location);
-  note(fingerprint, inputs.front());
-  fingerprint.is_list = true;
-  return issue(*call, fingerprint, {CollectiveKind::all_to_all, whole(inputs), whole(outputs)},
-               options.async_op);
+  call->is_list = true;
+  call->gives = all_of(inputs);
+  call->takes = all_of(outputs);
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::all_to_all_single(const Tensor& output, const Tensor& input,
                                            std::span<const std::int64_t> output_split_sizes,
                                            std::span<const std::int64_t> input_split_sizes,
                                            const CollectiveOptions& options, Location location) {
-  const auto call = begin("all_to_all_single", options.group);
+  auto call = state_->begin("all_to_all_single", CollectiveKind::all_to_all, options, location);
   if (!call) return {};
-  check_tensors("all_to_all_single", {output, input});
+  state_->check_tensors(*call, {output, input});
   check_same_dtype({output}, input);
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("all_to_all_single", CollectiveKind::all_to_all, location);
-  note(fingerprint, input);
-  fingerprint.is_list = !output_split_sizes.empty() || !input_split_sizes.empty();
-  const int size = call->group->size();
-  return issue(*call, fingerprint,
-               {CollectiveKind::all_to_all, split(input, input_split_sizes, size),
-                split(output, output_split_sizes, size)},
-               options.async_op);
+  call->is_list = !output_split_sizes.empty() || !input_split_sizes.empty();
+  call->gives = split(input, input_split_sizes, call->group->size());
+  call->takes = split(output, output_split_sizes, call->group->size());
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::gather(const Tensor& x, std::span<const Tensor> list,
                                 const DestinationOptions& options, Location location) {
-  const auto call = begin("gather", options.group);
+  auto call = state_->begin("gather", CollectiveKind::gather,
+                            {.group = options.group, .async_op = options.async_op}, location);
   if (!call) return {};
   const std::vector<Tensor> gather_list(list.begin(), list.end());
-  check_tensor("gather", x);
-  check_tensors("gather", gather_list);
+  state_->check_tensors(*call, {x});
+  state_->check_tensors(*call, gather_list);
   check_same_dtype(gather_list, x);
-  const int root = root_or_first("gather", *call, options.dst, options.group_dst);
-  if (call->rank == root) {
+  state_->set_root_or_first(*call, options.dst, options.group_dst);
+  if (call->rank == call->root) {
     if (gather_list.empty()) {
       wrong_argument("Argument ``gather_list`` must be specified on destination rank.");
     }
-    check_list("gather", "output", gather_list, call->group->size());
+    state_->check_list("gather", "output", gather_list, call->group->size());
   } else if (!gather_list.empty()) {
     wrong_argument("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
   }
-  CollectiveFingerprint fingerprint = fingerprint_of("gather", CollectiveKind::gather, location);
-  note(fingerprint, x);
-  fingerprint.root = call->group->ranks[static_cast<std::size_t>(root)];
-  return issue(
-      *call, fingerprint,
-      {CollectiveKind::gather, {distributed::whole(x)}, whole(gather_list), ReduceOp::sum, root},
-      options.async_op);
+  call->gives = {whole(x)};
+  call->takes = all_of(gather_list);
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::scatter(const Tensor& x, std::span<const Tensor> list,
                                  const SourceOptions& options, Location location) {
-  const auto call = begin("scatter", options.group);
+  auto call = state_->begin("scatter", CollectiveKind::scatter,
+                            {.group = options.group, .async_op = options.async_op}, location);
   if (!call) return {};
   const std::vector<Tensor> scatter_list(list.begin(), list.end());
-  check_tensor("scatter", x);
-  check_tensors("scatter", scatter_list);
+  state_->check_tensors(*call, {x});
+  state_->check_tensors(*call, scatter_list);
   check_same_dtype(scatter_list, x);
-  const int root = root_or_first("scatter", *call, options.src, options.group_src);
-  if (call->rank == root) {
+  state_->set_root_or_first(*call, options.src, options.group_src);
+  if (call->rank == call->root) {
     if (scatter_list.empty()) {
       wrong_argument("Argument ``scatter_list`` must be specified on source rank.");
     }
-    check_list("scatter", "input", scatter_list, call->group->size());
+    state_->check_list("scatter", "input", scatter_list, call->group->size());
   } else if (!scatter_list.empty()) {
     wrong_argument("Argument ``scatter_list`` must NOT be specified on non-source ranks.");
   }
-  CollectiveFingerprint fingerprint = fingerprint_of("scatter", CollectiveKind::scatter, location);
-  note(fingerprint, x);
-  fingerprint.root = call->group->ranks[static_cast<std::size_t>(root)];
-  return issue(
-      *call, fingerprint,
-      {CollectiveKind::scatter, whole(scatter_list), {distributed::whole(x)}, ReduceOp::sum, root},
-      options.async_op);
+  call->gives = all_of(scatter_list);
+  call->takes = {whole(x)};
+  return state_->issue(std::move(*call));
 }
 
 }  // namespace kernbench::distributed

@@ -4,6 +4,14 @@
 
 namespace kernbench::distributed {
 
+namespace {
+
+CollectiveOptions without_op(const ReductionOptions& options) {
+  return {.group = options.group, .async_op = options.async_op};
+}
+
+}  // namespace
+
 ProcessGroup DistributedContext::new_group(std::initializer_list<int> ranks,
                                            const NewGroupOptions& options,
                                            std::source_location location) {

@@ -1,5 +1,4 @@
-// A collective as a backend sees it: its kind, and each rank's input blocks (gives) and output
-// blocks (takes).
+// A call of a collective: its kind, and the rank's input blocks (gives) and output blocks (takes).
 
 #pragma once
 
@@ -9,11 +8,11 @@
 #include <vector>
 
 #include "runtime/distributed/reduce_op.h"
+#include "runtime/guards/flight_recorder.h"
+#include "runtime/tensor/dp_policy.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::distributed {
-
-using kernbench::ReduceOp;
 
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
@@ -40,10 +39,13 @@ struct Block {
 };
 
 inline Block whole(const Tensor& tensor) {
-  return {tensor, 0, tensor.numel()};
+  return {.tensor = tensor, .first = 0, .count = tensor.numel()};
 }
 
-// One rank's part.  A list has one block, or one for each member by group rank:
+struct Group;
+
+// One rank's call of a collective: what ranks compare, what a backend runs, and what reports show.
+// A list of blocks has one block, or one for each member by group rank:
 //
 //   kind            gives     takes       members[r].takes[s] becomes
 //   all_reduce      1         1, the same the reduction over all members' gives[0]
@@ -55,13 +57,33 @@ inline Block whole(const Tensor& tensor) {
 //   gather          1         each, root  members[s].gives[0], on the root
 //   scatter         each,root 1           the root's gives[r]
 //   barrier         0         0
-struct CollectiveRequest {
+struct CollectiveCall {
+  // Its function, place, group and number there, and its tensor, reduction and root (a global
+  // rank), as the flight recorder keeps them.
+  runtime::FlightEvent event = {};
+
   CollectiveKind kind = CollectiveKind::barrier;
-  std::vector<Block> gives;
-  std::vector<Block> takes;
+  std::vector<Block> gives = {};
+  std::vector<Block> takes = {};
   ReduceOp op = ReduceOp::sum;
   int root = 0;  // group rank
+
+  Group* group = nullptr;       // null: a call that is no rank's, as of a bound
+  int rank = 0;                 // the caller's in the group
+  std::uint64_t operation = 0;  // KernelResult::operation, the same on all ranks
+
+  DPPolicy placement = {};        // of the tensor
+  bool is_list = false;           // of equal tensors; their shapes may differ from rank to rank
+  std::vector<int> members = {};  // of the group that a new_group makes
+  std::int64_t timeout_ms = 0;    // of a monitored_barrier, as is the next one
+  bool wait_all_ranks = false;
+
+  // Its number in its group: 0, 1, ...
+  std::uint64_t sequence() const { return static_cast<std::uint64_t>(event.sequence); }
 };
+
+// Names that ccl still uses for the part of a call that a backend needs.
+using CollectiveRequest = CollectiveCall;
 
 // Returns a list's block for or from a member, or the single block itself; nullptr if it is empty.
 inline const Block* block_for(const std::vector<Block>& blocks, int member) {
@@ -69,23 +91,25 @@ inline const Block* block_for(const std::vector<Block>& blocks, int member) {
   return blocks.size() == 1 ? &blocks.front() : &blocks[static_cast<std::size_t>(member)];
 }
 
+// The tensor that every rank has, which ranks compare: the input; the output where inputs are a
+// list.
+// REQUIRES: the kind has tensors
+inline const Tensor& tensor_of(const CollectiveCall& call) {
+  const bool has_one_output =
+      call.kind == CollectiveKind::reduce_scatter || call.kind == CollectiveKind::scatter;
+  return (has_one_output ? call.takes : call.gives).front().tensor;
+}
+
 // True if the member's output is written: a reduce writes on the root alone.
-inline bool writes(const CollectiveRequest& request, int member) {
-  return request.kind != CollectiveKind::reduce || request.root == member;
+inline bool writes(const CollectiveCall& call, int member) {
+  return call.kind != CollectiveKind::reduce || call.root == member;
 }
 
-// True if the member's output changes.  The root of a broadcast has the values already, but a
+// True if the caller's output changes.  The root of a broadcast has the values already, but a
 // partial placement becomes replicated there too.
-inline bool changes(const CollectiveRequest& request, int member, bool is_partial) {
-  const bool has_it = request.kind == CollectiveKind::broadcast && request.root == member;
-  return has_it ? is_partial : writes(request, member);
+inline bool changes(const CollectiveCall& call) {
+  const bool has_it = call.kind == CollectiveKind::broadcast && call.root == call.rank;
+  return has_it ? is_partial(call.placement) : writes(call, call.rank);
 }
-
-// One rank's call of a collective.
-struct CollectiveCall {
-  int rank = 0;                 // in its group
-  std::uint64_t sequence = 0;   // of the collective in its group: 0, 1, ...
-  std::uint64_t operation = 0;  // KernelResult::operation, the same on all ranks
-};
 
 }  // namespace kernbench::distributed

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "runtime/distributed/fingerprint.h"
 #include "runtime/fiber/fiber_local.h"
 #include "sim_engine/base/error.h"
 
@@ -35,49 +36,53 @@ std::int64_t entry(const std::vector<std::int64_t>& list, int rank) {
   return list.size() == 1 ? list.front() : list[static_cast<std::size_t>(rank)];
 }
 
+// A record must not keep tensors alive that the first member no longer uses.
+CollectiveCall without_tensors(CollectiveCall call) {
+  call.gives.clear();
+  call.takes.clear();
+  return call;
+}
+
 }  // namespace
 
 CollectiveLedger::CollectiveLedger(std::vector<int> members) {
   for (const int rank : members) members_.push_back({rank});
 }
 
-CollectiveCall CollectiveLedger::arrive(int rank, const CollectiveFingerprint& fingerprint,
-                                        std::span<const Block> gives, std::span<const Block> takes,
-                                        std::uint64_t operation) {
-  std::uint64_t& next_sequence = members_.at(static_cast<std::size_t>(rank)).next_sequence;
-  const std::uint64_t sequence = next_sequence;
-  if (const auto refused = refused_.find(rank); refused != refused_.end()) {
+std::uint64_t CollectiveLedger::arrive(const CollectiveCall& call, std::uint64_t operation) {
+  if (const auto refused = refused_.find(call.rank); refused != refused_.end()) {
     ++refused->second.calls;
-    throw CollectiveError("KB-C015", fmt::format("{}: rank {} cannot use this group since its {}",
-                                                 describe(fingerprint, sequence),
-                                                 member(rank).global_rank, refused->second.what));
+    throw CollectiveError(
+        "KB-C015", fmt::format("{}: rank {} cannot use this group since its {}", describe(call),
+                               member(call.rank).global_rank, refused->second.what));
   }
-  const std::size_t index = sequence - first_sequence_;
-  if (index == records_.size()) records_.push_back({operation, fingerprint, {}, true, {}});
+  const std::size_t index = call.sequence() - first_sequence_;
+  if (index == records_.size()) {
+    records_.push_back({.operation = operation, .first = without_tensors(call)});
+  }
   Record& record = records_[index];
-  Arrival arrival{rank, {}, {}};
-  if (may_differ_in_size(fingerprint.kind)) {
-    arrival.gives = counts_of(gives);
-    arrival.takes = counts_of(takes);
+  Arrival arrival{.rank = call.rank};
+  if (may_differ_in_size(call.kind)) {
+    arrival.gives = counts_of(call.gives);
+    arrival.takes = counts_of(call.takes);
   }
   try {
     if (!record.arrivals.empty()) {
-      check_match(record, rank, fingerprint, sequence);
-      check_sizes(record, arrival, fingerprint, sequence);
+      check_match(record, call);
+      check_sizes(record, arrival, call);
     }
-    note_device(record, rank, fingerprint);
+    note_device(record, call);
   } catch (const Error& error) {
-    refused_[rank].what =
-        fmt::format("{} was refused ({})", describe(fingerprint, sequence), error.code());
+    refused_[call.rank].what = fmt::format("{} was refused ({})", describe(call), error.code());
     throw;
   }
-  ++next_sequence;
+  ++members_.at(static_cast<std::size_t>(call.rank)).next_sequence;
   // The arrival is entered before the check, whose error names this rank among those that wait.
   record.arrivals.push_back(std::move(arrival));
-  check_nobody_left(record, sequence);
-  const CollectiveCall call{rank, sequence, record.operation};
+  check_nobody_left(record);
+  const std::uint64_t first_operation = record.operation;
   forget_complete_records();
-  return call;
+  return first_operation;
 }
 
 int CollectiveLedger::futile_calls(int rank) const {
@@ -92,29 +97,27 @@ void CollectiveLedger::forget_complete_records() {
   }
 }
 
-void CollectiveLedger::check_match(const Record& record, int rank, const CollectiveFingerprint& b,
-                                   std::uint64_t sequence) const {
-  const CollectiveFingerprint& a = record.first;
+void CollectiveLedger::check_match(const Record& record, const CollectiveCall& b) const {
+  const CollectiveCall& a = record.first;
   const std::vector<std::string> aspects = differences(a, b);
   if (aspects.empty()) return;
-  const int first = member(record.arrivals.front().rank).global_rank;
-  const int later = member(rank).global_rank;
+  const int first = member(a.rank).global_rank;
+  const int later = member(b.rank).global_rank;
   throw CollectiveMismatchError(
       "KB-C001",
       fmt::format(
           "Detected mismatch between collectives on ranks. Rank {} is running collective: {}, "
           "but Rank {} is running collective: {}. Collectives differ in the following "
           "aspects: {}\n  rank {} called {}\n  rank {} called {}",
-          first, fingerprint_text(a, sequence), later, fingerprint_text(b, sequence),
-          fmt::join(aspects, "; "), first, describe(a, sequence), later, describe(b, sequence)));
+          first, fingerprint_text(a), later, fingerprint_text(b), fmt::join(aspects, "; "), first,
+          describe(a), later, describe(b)));
 }
 
 // Each sender's count must equal the receiver's.  If all ranks pass the same counts, checking one
 // pair is enough.
-void CollectiveLedger::check_sizes(Record& record, const Arrival& later,
-                                   const CollectiveFingerprint& fingerprint,
-                                   std::uint64_t sequence) const {
-  if (!may_differ_in_size(fingerprint.kind)) return;
+void CollectiveLedger::check_sizes(Record& record, const Arrival& arrival,
+                                   const CollectiveCall& later) const {
+  if (!may_differ_in_size(later.kind)) return;
   const auto compare = [&](const Arrival& giver, const Arrival& taker) {
     const std::int64_t given = entry(giver.gives, taker.rank);
     const std::int64_t taken = entry(taker.takes, giver.rank);
@@ -124,45 +127,45 @@ void CollectiveLedger::check_sizes(Record& record, const Arrival& later,
         fmt::format("Detected mismatch between collectives on ranks. In {} rank {} gives {} "
                     "elements to rank {}, which takes {} from it\n  rank {} called {}\n  rank {} "
                     "called {}",
-                    fingerprint.function, member(giver.rank).global_rank, given,
-                    member(taker.rank).global_rank, taken,
-                    member(record.arrivals.front().rank).global_rank,
-                    describe(record.first, sequence), member(later.rank).global_rank,
-                    describe(fingerprint, sequence)));
+                    later.event.function, member(giver.rank).global_rank, given,
+                    member(taker.rank).global_rank, taken, member(record.first.rank).global_rank,
+                    describe(record.first), member(later.rank).global_rank, describe(later)));
   };
   const Arrival& first = record.arrivals.front();
-  record.is_uniform = record.is_uniform && later.gives.size() <= 1 && later.takes.size() <= 1 &&
-                      later.gives == first.gives && later.takes == first.takes;
+  record.is_uniform = record.is_uniform && arrival.gives.size() <= 1 && arrival.takes.size() <= 1 &&
+                      arrival.gives == first.gives && arrival.takes == first.takes;
   for (const Arrival& earlier : record.arrivals) {
-    compare(earlier, later);
-    compare(later, earlier);
+    compare(earlier, arrival);
+    compare(arrival, earlier);
     if (record.is_uniform) break;
   }
 }
 
-void CollectiveLedger::note_device(Record& record, int rank,
-                                   const CollectiveFingerprint& later) const {
-  if (later.device < 0) return;
-  const auto device = static_cast<std::size_t>(later.device);
+void CollectiveLedger::note_device(Record& record, const CollectiveCall& later) const {
+  if (!later.event.has_tensor) return;
+  const int number = tensor_of(later).device();
+  const auto device = static_cast<std::size_t>(number);
   const std::size_t known = std::max(device + 1, members_.size());
   if (record.rank_of_device.size() < known) record.rank_of_device.resize(known, -1);
   int& holder = record.rank_of_device[device];
   if (holder >= 0) {
     throw CollectiveError(
-        "KB-C011", fmt::format("ranks {} and {} both brought a tensor on device {} to {}; call "
-                               "torch.ahbm.set_device(rank) before making tensors",
-                               holder, member(rank).global_rank, later.device, later.function));
+        "KB-C011",
+        fmt::format("ranks {} and {} both brought a tensor on device {} to {}; call "
+                    "torch.ahbm.set_device(rank) before making tensors",
+                    holder, member(later.rank).global_rank, number, later.event.function));
   }
-  holder = member(rank).global_rank;
+  holder = member(later.rank).global_rank;
 }
 
-void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t sequence) const {
+void CollectiveLedger::check_nobody_left(const Record& record) const {
   if (absent_count_ == 0) return;
+  const std::uint64_t sequence = record.first.sequence();
   if (record.first.wait_all_ranks && !is_settled(sequence)) return;  // more may be missing
   for (const Member& absent : members_) {
     if (!cannot_call(absent, sequence)) continue;
     const auto refused = refused_.find(static_cast<int>(&absent - members_.data()));
-    if (record.first.timeout_ms > 0) report_monitored_barrier(record, sequence);
+    if (record.first.timeout_ms > 0) report_monitored_barrier(record);
     std::vector<int> waiting;
     for (const Arrival& arrival : record.arrivals) {
       waiting.push_back(member(arrival.rank).global_rank);
@@ -174,9 +177,9 @@ void CollectiveLedger::check_nobody_left(const Record& record, std::uint64_t seq
         fmt::format("rank {} {} {}#{}, which {} called{}\n  {}{}", absent.global_rank,
                     absent.absence == Absence::returned ? "finished without calling"
                                                         : "was never started, so it cannot call",
-                    record.first.function, sequence, runtime::name_ranks(waiting),
+                    record.first.event.function, sequence, runtime::name_ranks(waiting),
                     refused == refused_.end() ? "" : "; its " + refused->second.what,
-                    fmt::format("rank {} called {}", first, describe(record.first, sequence)),
+                    fmt::format("rank {} called {}", first, describe(record.first)),
                     describe_others(absent, sequence)),
         ExitCode::collective_misuse);
   }
@@ -211,21 +214,19 @@ std::string CollectiveLedger::describe_others(const Member& absent, std::uint64_
 
 // Words the error as gloo's monitoredBarrier does: it names all missing ranks with wait_all_ranks,
 // else the first.
-void CollectiveLedger::report_monitored_barrier(const Record& record,
-                                                std::uint64_t sequence) const {
+void CollectiveLedger::report_monitored_barrier(const Record& record) const {
   std::vector<int> missing;
   for (const Member& member : members_) {
-    if (cannot_call(member, sequence)) missing.push_back(member.global_rank);
+    if (cannot_call(member, record.first.sequence())) missing.push_back(member.global_rank);
   }
   if (!record.first.wait_all_ranks) missing.resize(1);
-  const int first = member(record.arrivals.front().rank).global_rank;
+  const int first = member(record.first.rank).global_rank;
   throw DeadlockError(
       "KB-C021",
       fmt::format("[Rank {}]: Rank{} {} failed to pass monitoredBarrier in {} ms\n  "
                   "rank {} called {}",
                   members_.front().global_rank, missing.size() == 1 ? "" : "s",
-                  fmt::join(missing, ", "), record.first.timeout_ms, first,
-                  describe(record.first, sequence)),
+                  fmt::join(missing, ", "), record.first.timeout_ms, first, describe(record.first)),
       ExitCode::collective_misuse);
 }
 
@@ -254,9 +255,7 @@ void CollectiveLedger::leave(int rank, bool was_started) {
   Absence& absence = members_.at(static_cast<std::size_t>(rank)).absence;
   absent_count_ += absence == Absence::present;
   absence = was_started ? Absence::returned : Absence::never_started;
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    check_nobody_left(records_[i], first_sequence_ + i);
-  }
+  for (const Record& record : records_) check_nobody_left(record);
 }
 
 }  // namespace kernbench::distributed

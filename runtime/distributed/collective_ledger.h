@@ -8,13 +8,11 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/distributed/collective.h"
-#include "runtime/distributed/fingerprint.h"
 
 namespace kernbench::distributed {
 
@@ -23,9 +21,8 @@ class CollectiveLedger {
   // `members` are global ranks, by group rank.
   explicit CollectiveLedger(std::vector<int> members);
 
-  // The member of group rank `rank` calls its next collective, with these input and output blocks
-  // (the lists of a CollectiveRequest).  `operation` becomes the collective's number if this
-  // member is the first to arrive.
+  // The member call.rank calls its next collective, which is number call.sequence().  Returns the
+  // collective's operation: `operation` if this member is the first to arrive.
   // Throws
   //   CollectiveMismatchError KB-C001  the call differs from the first one
   //   DeadlockError           KB-C002  a member has left (KB-C021 for a monitored barrier)
@@ -33,9 +30,7 @@ class CollectiveLedger {
   //   CollectiveError         KB-C015  the member's last call was refused: others may wait in
   //                                    the collective that it has not joined, and its next
   //                                    call would meet what they sent
-  CollectiveCall arrive(int rank, const CollectiveFingerprint& fingerprint,
-                        std::span<const Block> gives, std::span<const Block> takes,
-                        std::uint64_t operation);
+  std::uint64_t arrive(const CollectiveCall& call, std::uint64_t operation);
 
   // The member will call no more: it has returned, or was never started.
   // Throws DeadlockError KB-C002 if others have called a collective that it has not (KB-C021 for a
@@ -65,30 +60,28 @@ class CollectiveLedger {
     int rank = 0;
     // Element counts, kept only where members may differ: one entry if all are equal, else one per
     // member.
-    std::vector<std::int64_t> gives;
-    std::vector<std::int64_t> takes;
+    std::vector<std::int64_t> gives = {};
+    std::vector<std::int64_t> takes = {};
   };
   struct Record {
     std::uint64_t operation = 0;
-    CollectiveFingerprint first;      // what the first member to arrive runs
-    std::vector<Arrival> arrivals;    // in the order of arrival
-    bool is_uniform = true;           // all members have the same counts
-    std::vector<int> rank_of_device;  // global ranks; -1: nobody brought a tensor on it
+    CollectiveCall first = {};             // the first member's, without its tensors
+    std::vector<Arrival> arrivals = {};    // in the order of arrival
+    bool is_uniform = true;                // all members have the same counts
+    std::vector<int> rank_of_device = {};  // global ranks; -1: nobody brought a tensor on it
   };
 
   const Member& member(int rank) const { return members_.at(static_cast<std::size_t>(rank)); }
-  void check_match(const Record& record, int rank, const CollectiveFingerprint& later,
-                   std::uint64_t sequence) const;
-  void check_sizes(Record& record, const Arrival& later, const CollectiveFingerprint& fingerprint,
-                   std::uint64_t sequence) const;
-  void note_device(Record& record, int rank, const CollectiveFingerprint& later) const;
-  void check_nobody_left(const Record& record, std::uint64_t sequence) const;
+  void check_match(const Record& record, const CollectiveCall& later) const;
+  void check_sizes(Record& record, const Arrival& arrival, const CollectiveCall& later) const;
+  void note_device(Record& record, const CollectiveCall& later) const;
+  void check_nobody_left(const Record& record) const;
   std::string describe_others(const Member& absent, std::uint64_t sequence) const;
   bool is_settled(std::uint64_t sequence) const;
   bool cannot_call(const Member& member, std::uint64_t sequence) const {
     return member.absence != Absence::present && member.next_sequence <= sequence;
   }
-  [[noreturn]] void report_monitored_barrier(const Record& record, std::uint64_t sequence) const;
+  [[noreturn]] void report_monitored_barrier(const Record& record) const;
   void forget_complete_records();
 
   std::vector<Member> members_;  // by group rank

@@ -8,25 +8,21 @@
 #include <chrono>
 
 #include "runtime/distributed/distributed_state.h"
-#include "runtime/distributed/group.h"
 #include "runtime/distributed/misuse.h"
-#include "runtime/distributed/work_state.h"
-#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/describe.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/enum_names.h"
 
 namespace kernbench::distributed {
 
-std::string DistributedContext::backend_class() const {
-  std::string name(backend().name());
+std::string DistributedContext::State::backend_class() const {
+  std::string name(backend->name());
   if (!name.empty()) name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
   return "ProcessGroup" + name;
 }
 
-void DistributedContext::check_tensor(std::string_view function, const Tensor& x) const {
-  torch_.check_on_device(x, function);
+void DistributedContext::State::check_tensor(std::string_view function, const Tensor& x) const {
+  runtime::check_on_device(x, *simulation, function);
   const Tensor::Storage& storage = *x.storage();
   const bool is_row_of_sum = !storage.part.empty() && runtime::is_sum(storage);
   if (!is_row_of_sum && !runtime::lies_apart(storage)) return;
@@ -38,32 +34,29 @@ void DistributedContext::check_tensor(std::string_view function, const Tensor& x
                                 : "that is cut along its first dimension"));
 }
 
-void DistributedContext::check_tensors(std::string_view function,
-                                       const std::vector<Tensor>& tensors) const {
-  for (const Tensor& tensor : tensors) check_tensor(function, tensor);
+void DistributedContext::State::check_tensors(const CollectiveCall& call,
+                                              const std::vector<Tensor>& tensors) const {
+  for (const Tensor& tensor : tensors) check_tensor(call.event.function, tensor);
 }
 
-namespace {
-
-constexpr std::size_t kReduceOpCount = 9;
-
-}  // namespace
-
-void DistributedContext::check_reduce_op(ReduceOp op) const {
-  if (!is_enumerator(op, kReduceOpCount)) {
+void DistributedContext::State::set_reduce_op(CollectiveCall& call, ReduceOp op) const {
+  constexpr std::size_t kCount = 9;
+  if (!is_enumerator(op, kCount)) {
     wrong_argument(fmt::format("There is no ReduceOp {}; there are: SUM, AVG, PRODUCT, MIN, MAX",
                                number_of(op)));
   }
   if (op == ReduceOp::premul_sum) {
-    wrong_argument(fmt::format("Cannot use ReduceOp.{} with {}", name_of(op), backend().name()));
+    wrong_argument(fmt::format("Cannot use ReduceOp.{} with {}", name_of(op), backend->name()));
   }
   if (op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor) {
     wrong_argument(fmt::format("Cannot use ReduceOp.{} with non-integral dtype", name_of(op)));
   }
+  call.op = op;
+  call.event.reduce_op = name_of(op);
 }
 
-void DistributedContext::check_list(std::string_view function, std::string_view list,
-                                    const std::vector<Tensor>& tensors, int expected) const {
+void DistributedContext::State::check_list(std::string_view function, std::string_view list,
+                                           const std::vector<Tensor>& tensors, int expected) const {
   if (static_cast<int>(tensors.size()) == expected) return;
   wrong_argument(
       fmt::format("{}::{}: invalid {} tensor list at index 0 (expected length {}, got "
@@ -84,47 +77,43 @@ std::string_view role_of_rank(std::string_view function) {
 
 }  // namespace
 
-// Returns the group rank of a root that is given as a global rank or as a rank in the group.
-int DistributedContext::root_of(std::string_view function, const Call& call,
-                                const std::optional<int>& global,
-                                const std::optional<int>& in_group) const {
+int DistributedContext::State::root_of(std::string_view function, const Group& group,
+                                       const std::optional<int>& global,
+                                       const std::optional<int>& in_group) const {
   if (global && in_group) wrong_argument("Can't specify both group_rank and global_rank");
   if (!global && !in_group) wrong_argument("Must specify global_rank or group_rank");
   if (in_group) {
-    if (*in_group >= 0 && *in_group < call.group->size()) return *in_group;
-    wrong_argument(
-        fmt::format("Group rank {} is not part of group <{}>", *in_group, call.group->name));
+    if (*in_group >= 0 && *in_group < group.size()) return *in_group;
+    wrong_argument(fmt::format("Group rank {} is not part of group <{}>", *in_group, group.name));
   }
-  if (const auto rank = call.group->rank_of(*global)) return *rank;
-  if (call.group == state_->world.get()) {
+  if (const auto rank = group.rank_of(*global)) return *rank;
+  if (&group == world.get()) {
     wrong_argument(fmt::format("{}::{}: invalid {} rank: {}", backend_class(), function,
                                role_of_rank(function), *global));
   }
-  wrong_argument(
-      fmt::format("Global rank {} is not part of group <{}>", *global, call.group->name));
+  wrong_argument(fmt::format("Global rank {} is not part of group <{}>", *global, group.name));
 }
 
-int DistributedContext::root_or_first(std::string_view function, const Call& call,
-                                      const std::optional<int>& global,
-                                      const std::optional<int>& in_group) const {
-  const bool is_given = global || in_group;
-  return root_of(function, call, is_given ? global : std::optional(0), in_group);
+void DistributedContext::State::set_root(CollectiveCall& call, const std::optional<int>& global,
+                                         const std::optional<int>& in_group) const {
+  call.root = root_of(call.event.function, *call.group, global, in_group);
+  call.event.root = call.group->ranks[static_cast<std::size_t>(call.root)];
+}
+
+void DistributedContext::State::set_root_or_first(CollectiveCall& call,
+                                                  const std::optional<int>& global,
+                                                  const std::optional<int>& in_group) const {
+  set_root(call, global || in_group ? global : std::optional(0), in_group);
 }
 
 Work DistributedContext::all_reduce(const Tensor& x, ReduceOp op, const CollectiveOptions& options,
                                     Location location) {
-  const auto call = begin("all_reduce", options.group);
+  auto call = state_->begin("all_reduce", CollectiveKind::all_reduce, options, location);
   if (!call) return {};
-  check_tensor("all_reduce", x);
-  check_reduce_op(op);
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("all_reduce", CollectiveKind::all_reduce, location);
-  note(fingerprint, x);
-  fingerprint.op = op;
-  return issue(
-      *call, fingerprint,
-      {CollectiveKind::all_reduce, {distributed::whole(x)}, {distributed::whole(x)}, op, 0},
-      options.async_op);
+  state_->check_tensors(*call, {x});
+  state_->set_reduce_op(*call, op);
+  call->gives = call->takes = {whole(x)};
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::broadcast(const Tensor& x, int src, const CollectiveOptions& options,
@@ -134,21 +123,13 @@ Work DistributedContext::broadcast(const Tensor& x, int src, const CollectiveOpt
 
 Work DistributedContext::broadcast(const Tensor& x, const SourceOptions& options,
                                    Location location) {
-  const auto call = begin("broadcast", options.group);
+  auto call = state_->begin("broadcast", CollectiveKind::broadcast,
+                            {.group = options.group, .async_op = options.async_op}, location);
   if (!call) return {};
-  check_tensor("broadcast", x);
-  const int root = root_of("broadcast", *call, options.src, options.group_src);
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("broadcast", CollectiveKind::broadcast, location);
-  note(fingerprint, x);
-  fingerprint.root = call->group->ranks[static_cast<std::size_t>(root)];
-  return issue(*call, fingerprint,
-               {CollectiveKind::broadcast,
-                {distributed::whole(x)},
-                {distributed::whole(x)},
-                ReduceOp::sum,
-                root},
-               options.async_op);
+  state_->check_tensors(*call, {x});
+  state_->set_root(*call, options.src, options.group_src);
+  call->gives = call->takes = {whole(x)};
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::reduce(const Tensor& x, int dst, ReduceOp op,
@@ -159,37 +140,30 @@ Work DistributedContext::reduce(const Tensor& x, int dst, ReduceOp op,
 
 Work DistributedContext::reduce(const Tensor& x, const DestinationOptions& options, ReduceOp op,
                                 Location location) {
-  const auto call = begin("reduce", options.group);
+  auto call = state_->begin("reduce", CollectiveKind::reduce,
+                            {.group = options.group, .async_op = options.async_op}, location);
   if (!call) return {};
-  check_tensor("reduce", x);
-  check_reduce_op(op);
-  const int root = root_of("reduce", *call, options.dst, options.group_dst);
-  CollectiveFingerprint fingerprint = fingerprint_of("reduce", CollectiveKind::reduce, location);
-  note(fingerprint, x);
-  fingerprint.op = op;
-  fingerprint.root = call->group->ranks[static_cast<std::size_t>(root)];
-  return issue(*call, fingerprint,
-               {CollectiveKind::reduce, {distributed::whole(x)}, {distributed::whole(x)}, op, root},
-               options.async_op);
+  state_->check_tensors(*call, {x});
+  state_->set_reduce_op(*call, op);
+  state_->set_root(*call, options.dst, options.group_dst);
+  call->gives = call->takes = {whole(x)};
+  return state_->issue(std::move(*call));
 }
 
 Work DistributedContext::barrier(const CollectiveOptions& options, Location location) {
-  const auto call = begin("barrier", options.group);
-  if (!call) return {};
-  return issue(*call, fingerprint_of("barrier", CollectiveKind::barrier, location), {},
-               options.async_op);
+  auto call = state_->begin("barrier", CollectiveKind::barrier, options, location);
+  return call ? state_->issue(std::move(*call)) : Work();
 }
 
 void DistributedContext::monitored_barrier(const MonitoredBarrierOptions& options,
                                            Location location) {
-  const auto call = begin("monitored_barrier", options.group);
+  auto call = state_->begin("monitored_barrier", CollectiveKind::barrier, {.group = options.group},
+                            location);
   if (!call) return;
-  CollectiveFingerprint fingerprint =
-      fingerprint_of("monitored_barrier", CollectiveKind::barrier, location);
   constexpr std::chrono::milliseconds kDefault = std::chrono::minutes(30);
-  fingerprint.timeout_ms = std::max<std::int64_t>(options.timeout.value_or(kDefault).count(), 1);
-  fingerprint.wait_all_ranks = options.wait_all_ranks;
-  issue(*call, fingerprint, {}, false);
+  call->timeout_ms = std::max<std::int64_t>(options.timeout.value_or(kDefault).count(), 1);
+  call->wait_all_ranks = options.wait_all_ranks;
+  state_->issue(std::move(*call));
 }
 
 }  // namespace kernbench::distributed

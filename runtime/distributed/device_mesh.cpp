@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/misuse.h"
-#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 
@@ -168,16 +168,17 @@ DeviceMesh DistributedContext::init_device_mesh(std::string_view device_type,
                                                 const std::vector<int>& mesh_shape,
                                                 const std::vector<std::string>& mesh_dim_names,
                                                 Location location) {
-  if (device_type != backend().name() && device_type != "ahbm") {
+  if (device_type != state_->default_backend().name() && device_type != "ahbm") {
     wrong_argument(fmt::format("init_device_mesh: device_type '{}' is not 'ahbm'", device_type));
   }
   const int count = checked_count(mesh_shape, mesh_dim_names, get_world_size());
+  const int own = state_->local().rank;
   auto state = std::make_shared<DeviceMesh::State>();
   state->shape = mesh_shape;
   state->names = mesh_dim_names;
   state->ranks.resize(static_cast<std::size_t>(count));
   std::iota(state->ranks.begin(), state->ranks.end(), 0);
-  if (local().rank < count) state->coordinate = coordinate_of(local().rank, mesh_shape);
+  if (own < count) state->coordinate = coordinate_of(own, mesh_shape);
   int stride = count;
   for (const int size : mesh_shape) {
     stride /= size;
@@ -187,7 +188,7 @@ DeviceMesh DistributedContext::init_device_mesh(std::string_view device_type,
       std::vector<int> line;
       for (int i = 0; i < size; ++i) line.push_back(first + i * stride);
       const ProcessGroup group = new_group(std::span(line), {}, location);
-      if (std::ranges::find(line, local().rank) != line.end()) state->groups.back() = group;
+      if (std::ranges::find(line, own) != line.end()) state->groups.back() = group;
     }
   }
   return DeviceMesh(std::move(state));

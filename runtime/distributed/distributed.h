@@ -3,7 +3,6 @@
 #pragma once
 
 #include <any>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -14,7 +13,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/distributed/collective.h"
 #include "runtime/distributed/device_mesh.h"
 #include "runtime/distributed/options.h"
 #include "runtime/distributed/process_group.h"
@@ -25,7 +23,7 @@ namespace kernbench {
 class RuntimeContext;
 
 namespace runtime {
-struct FiberLocal;
+class Simulation;
 }
 namespace multiprocessing {
 class Multiprocessing;
@@ -34,10 +32,8 @@ class World;
 
 namespace distributed {
 
-class Backend;
-struct CollectiveFingerprint;
-class Communicator;
-struct Message;
+class BackendConfig;
+struct CollectiveCall;
 
 using Location = std::source_location;
 
@@ -70,7 +66,9 @@ struct P2POp {
 // and DeviceError for tensors that are not on the device.
 class DistributedContext {
  public:
-  explicit DistributedContext(RuntimeContext& torch);
+  // `torch` is handed to the backend, and so are its `settings`.
+  DistributedContext(RuntimeContext& torch, std::shared_ptr<runtime::Simulation> simulation,
+                     std::shared_ptr<const BackendConfig> settings);
   ~DistributedContext();
   DistributedContext(const DistributedContext&) = delete;
   DistributedContext& operator=(const DistributedContext&) = delete;
@@ -256,113 +254,30 @@ class DistributedContext {
  private:
   friend class multiprocessing::Multiprocessing;
   friend class multiprocessing::World;
-
-  // The calling member: its group and its rank there.
-  struct Call {
-    Group* group = nullptr;
-    int rank = 0;  // in the group
-  };
-
-  // Multiprocessing reports: `nprocs` ranks are about to start; the rank on this fiber has nothing
-  // left to call; a rank has returned; the run was abandoned.
-  void ranks_start(int nprocs);
-  void rank_ends();
-  void destroy_own_groups();
-  void leave_default_group();
-  void wait_for_works();
-  void rank_returned(int rank);
-  void run_abandoned();
-  void begin_anew();
-  void note_absent_ranks(Group& group);
-  enum class Forget : std::uint8_t { of_ranks, all };
-  void forget_groups(Forget which);
-  void check_init(const Backend& backend, const InitOptions& options) const;
-  void check_world_size(const Backend& backend, int world_size) const;
-  int world_size_on(const Backend& backend) const;  // of the default group, made or to be made
-
-  const runtime::FiberLocal& local() const;
-  Backend& backend() const;
-  bool is_registered(const ProcessGroup& group) const;
-  Group* find(const ProcessGroup& group) const;  // nullptr: the caller is no member
-  Group& registered(const ProcessGroup& group) const;
-  const Group* member_group(const ProcessGroup& group) const;
-  std::shared_ptr<Group> make_group(std::vector<int> ranks, std::string_view description);
-  const std::shared_ptr<Group>& register_group(std::vector<int> ranks,
-                                               std::string_view description);
-  void forget_if_destroyed(const std::shared_ptr<Group>& group);
-  ProcessGroup handle_for_caller(const std::shared_ptr<Group>& group) const;
-  std::vector<int> checked_ranks(std::span<const int> ranks, const NewGroupOptions& options) const;
-  ProcessGroup new_local_group(std::vector<int> ranks, const NewGroupOptions& options);
-
-  static CollectiveOptions without_op(const ReductionOptions& options) {
-    return {.group = options.group, .async_op = options.async_op};
-  }
-  static int size_of(const Call& call);  // members of its group
-  std::optional<Call> begin(std::string_view function, const ProcessGroup& group) const;
-  int root_of(std::string_view function, const Call& call, const std::optional<int>& global,
-              const std::optional<int>& in_group) const;
-  // As root_of(), with the global rank 0 if neither rank is given.
-  int root_or_first(std::string_view function, const Call& call, const std::optional<int>& global,
-                    const std::optional<int>& in_group) const;
-  std::string backend_class() const;  // "ProcessGroupAhbm"
-  void check_tensor(std::string_view function, const Tensor& x) const;
-  void check_tensors(std::string_view function, const std::vector<Tensor>& tensors) const;
-  void check_reduce_op(ReduceOp op) const;
-  void check_list(std::string_view function, std::string_view list,
-                  const std::vector<Tensor>& tensors, int expected) const;
-
-  struct Arrival {
-    CollectiveCall call;
-    std::uint64_t flight = 0;  // flight-recorder id of the caller's event
-  };
-  Arrival arrive(const Call& call, const CollectiveFingerprint& fingerprint,
-                 const CollectiveRequest& request);
-  void note(CollectiveFingerprint& fingerprint, const Tensor& x) const;
-  struct Issued;
-  Work issue(const Call& call, CollectiveFingerprint fingerprint, CollectiveRequest request,
-             bool async_op);
-  void run(const Issued& issued);
-  bool changes_nothing(const Group& group, const CollectiveRequest& request) const;
-  std::shared_ptr<Communicator> communicator_of(Group& group);
-  std::shared_ptr<Work::State> make_work(std::string description,
-                                         std::shared_ptr<runtime::Timeline> stream);
-  void check_tensors_are_free(const Call& call, const CollectiveFingerprint& fingerprint,
-                              const CollectiveRequest& request) const;
-  void know_all_done(int rank);
-  void start(const std::shared_ptr<Work::State>& work, std::function<void()> body);
-  std::exception_ptr unnoticed_failure() const;
-
-  // The arguments of a send or receive.
-  struct MessageCall {
-    std::string_view function;
-    bool is_send = false;
-    bool is_blocking = false;
-    std::optional<int> peer;
-    std::optional<int> group_peer;
-    ProcessGroup group;
-    int tag = 0;
-    Location location;
-    Tensor version = {};  // snapshot of the sent tensor, if already taken
-  };
-  // `objects`, if not null, replaces the tensor: the objects to send, or the place that receives
-  // them.
-  Work post(const MessageCall& wanted, const Tensor& x,
-            std::shared_ptr<std::any> objects = nullptr);
-  Message message_of(const Call& call, const MessageCall& wanted) const;
-  void check_peer_can_call(const Message& message) const;
-  Tensor tensor_of(const Message& message, const Tensor& x, bool is_blocking) const;
-  void prepare(std::vector<MessageCall>& calls, const std::vector<P2POp>& ops) const;
-  std::uint64_t record(const MessageCall& wanted, const Message& message, int group);
-  void move(Communicator& communicator, const Message& send, const Message& receive);
-
-  // Returns every member's object, by group rank, once all have called; members share one list.
-  using Objects = std::shared_ptr<const std::vector<std::any>>;
-  Objects exchange(std::string_view function, const Call& call, std::any own,
-                   const std::optional<int>& root, Location location);
-
   struct State;  // distributed_state.h
 
-  RuntimeContext& torch_;
+  // What objects.h calls.  A rank's call of an object collective:
+  struct ObjectCall {
+    std::shared_ptr<CollectiveCall> call;
+    int rank = 0;  // the caller's in the group
+    int root = 0;  // group rank
+    int size = 0;  // of the group
+  };
+  struct Root {
+    std::optional<int> global;  // the global rank 0 if neither is given
+    std::optional<int> in_group;
+  };
+  // Returns nullopt if the caller is no member.
+  std::optional<ObjectCall> begin_objects(std::string_view function, const ProcessGroup& group,
+                                          const std::optional<Root>& root, Location location) const;
+  // Returns every member's object, by group rank, once all have called; members share one list.
+  using Objects = std::shared_ptr<const std::vector<std::any>>;
+  Objects exchange(const ObjectCall& call, std::any own);
+  Work post_objects(std::shared_ptr<std::any> sent, const std::optional<int>& dst,
+                    const SendOptions& options, Location location);
+  Work await_objects(std::shared_ptr<std::any> received, const std::optional<int>& src,
+                     const RecvOptions& options, Location location);
+
   const std::unique_ptr<State> state_;
 };
 

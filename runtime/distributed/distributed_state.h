@@ -1,44 +1,166 @@
-// The state of a DistributedContext: its groups, and the ranks' operations under way.
+// What is behind torch.distributed: the groups, who has made them and who has left, and the ranks'
+// operations under way.
 
 #pragma once
 
 #include <any>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/distributed/backend.h"
+#include "runtime/distributed/call_record.h"
 #include "runtime/distributed/distributed.h"
 #include "runtime/distributed/group.h"
-#include "runtime/distributed/work_list.h"
+#include "runtime/distributed/mailbox.h"
+#include "runtime/distributed/work_state.h"
+#include "runtime/simulation/rendezvous.h"
+#include "runtime/simulation/simulation.h"
 
 namespace kernbench::distributed {
 
 struct DistributedContext::State {
-  // A group that ranks are making, kept until all ranks that must call new_group() have called.
+  State(RuntimeContext& its_torch, std::shared_ptr<runtime::Simulation> its_simulation,
+        std::shared_ptr<const BackendConfig> its_settings)
+      : torch(its_torch),
+        simulation(std::move(its_simulation)),
+        settings(std::move(its_settings)) {}
+
+  runtime::FiberLocal& local() const { return simulation->local(); }
+  bool is_rank() const { return local().kind == runtime::FiberLocal::Kind::rank; }
+
+  // The life of the default group (life_cycle.cpp)
+
+  void init(std::string_view name, const InitOptions& options);
+  void destroy(const ProcessGroup& group);
+  bool is_initialized() const;
+  Backend& default_backend() const;
+  void check_init(const Backend& on, const InitOptions& options) const;
+  void check_world_size(const Backend& on, int world_size) const;
+  int world_size_on(const Backend& on) const;  // of the default group, made or to be made
+  void destroy_own_groups();
+  void leave_default_group();
+  void note_absent_ranks(Group& group) const;
+  void begin_anew();
+  enum class Forget : std::uint8_t { of_ranks, all };
+  void forget_groups(Forget which);
+
+  // Multiprocessing reports: `nprocs` ranks are about to start; the rank on this fiber has nothing
+  // left to call; a rank has returned; the run was abandoned.
+  void ranks_start(int nprocs);
+  void rank_ends();
+  void rank_returned(int rank);
+  void run_abandoned();
+
+  // Groups (groups.cpp)
+
+  bool is_registered(const ProcessGroup& group) const;
+  Group* find(const ProcessGroup& group) const;  // nullptr: the caller is no member
+  Group& registered(const ProcessGroup& group) const;
+  Group* member_group(const ProcessGroup& group) const;
+  std::shared_ptr<Group> make_group(std::vector<int> ranks, std::string_view description);
+  const std::shared_ptr<Group>& register_group(std::vector<int> ranks,
+                                               std::string_view description);
+  void forget_if_destroyed(const std::shared_ptr<Group>& group);
+  ProcessGroup handle_for_caller(const std::shared_ptr<Group>& group) const;
+  std::vector<int> checked_ranks(std::span<const int> given, const NewGroupOptions& options) const;
+  ProcessGroup new_local_group(std::vector<int> ranks, const NewGroupOptions& options);
+  ProcessGroup new_group_of_all(std::vector<int> ranks, const NewGroupOptions& options,
+                                Location location);
+  // Groups that ranks are making: those of new_group(), and those of the same ranks by their
+  // number (use_local_synchronization).
+  using NewGroupKey = std::pair<std::vector<int>, std::uint64_t>;
+  std::shared_ptr<Group> shared_group(const NewGroupKey& key, int callers, std::vector<int> ranks,
+                                      std::string_view description);
+  // Connects the group when it first runs something, since most of many groups run nothing.
+  std::shared_ptr<Communicator> communicator_of(Group& group) const;
+
+  // Checks of arguments (collectives.cpp)
+
+  std::string backend_class() const;  // "ProcessGroupAhbm"
+  void check_tensor(std::string_view function, const Tensor& x) const;
+  void check_tensors(const CollectiveCall& call, const std::vector<Tensor>& tensors) const;
+  void check_list(std::string_view function, std::string_view list,
+                  const std::vector<Tensor>& tensors, int expected) const;
+  // Returns the group rank of a root or a peer that is given as a global rank or as a rank in the
+  // group.
+  int root_of(std::string_view function, const Group& group, const std::optional<int>& global,
+              const std::optional<int>& in_group) const;
+  void set_root(CollectiveCall& call, const std::optional<int>& global,
+                const std::optional<int>& in_group) const;
+  // As set_root(), with the global rank 0 if neither rank is given.
+  void set_root_or_first(CollectiveCall& call, const std::optional<int>& global,
+                         const std::optional<int>& in_group) const;
+  void set_reduce_op(CollectiveCall& call, ReduceOp op) const;
+
+  // Collectives (issue.cpp)
+
+  Group* group_of_caller(std::string_view function, const ProcessGroup& group) const;
+  // Returns the call without its tensors; nullopt if the caller is no member.
+  std::optional<CollectiveCall> begin(std::string_view function, CollectiveKind kind,
+                                      const CollectiveOptions& options, Location location) const;
+  void note_tensor(CollectiveCall& call) const;
+  CallRecord arrive(CollectiveCall& call);
+  Work issue(CollectiveCall call);
+  struct Issued;
+  void run(const Issued& issued) const;
+  Work run_beside(Issued issued);
+  bool changes_nothing(const CollectiveCall& call) const;
+  Objects exchange(CollectiveCall& call, std::any own);
+
+  // Operations beside their rank (works.cpp)
+
+  // A rank's works, in the order of issue, that the rank does not know to be done, or that failed
+  // and were not waited for.  Some may be settled already.
+  struct Works {
+    std::vector<std::shared_ptr<Work::State>> all = {};
+    std::size_t forget_at = 0;  // number of works at which settled ones are erased
+    std::shared_ptr<runtime::Timeline> timeline = std::make_shared<runtime::Timeline>();
+  };
+  std::shared_ptr<Work::State> make_work(const CallRecord& record, Group& group,
+                                         std::string description,
+                                         std::shared_ptr<runtime::Timeline> stream);
+  void start(const std::shared_ptr<Work::State>& work, std::function<void()> body) const;
+  void wait_for_works();
+  void know_all_done(int rank);
+  // The failure of a work that nobody has waited for: it may be why others wait for ever.
+  std::exception_ptr unnoticed_failure() const;
+
+  // Messages (point_to_point.cpp)
+
+  // `objects`, if not null, replaces the tensor: the objects to send, or the place that receives
+  // them.
+  Work post(const MessageCall& wanted, const Tensor& x,
+            std::shared_ptr<std::any> objects = nullptr);
+  Message message_of(const Group& group, const MessageCall& wanted) const;
+  void check_peer_can_call(const Message& message) const;
+  void prepare(std::vector<MessageCall>& calls, const std::vector<P2POp>& ops) const;
+  void deliver(Group& group, const Message& later, const Message& earlier);
+
+  RuntimeContext& torch;
+  const std::shared_ptr<runtime::Simulation> simulation;
+  const std::shared_ptr<const BackendConfig> settings;
+
+  std::unique_ptr<Backend> backend;
+  std::shared_ptr<Group> world;
+  std::map<int, std::shared_ptr<Group>> groups;  // the others, by number
+  int group_count = 0;                           // for names
   struct NewGroup {
     std::shared_ptr<Group> group;
     int handed_out = 0;
   };
-  // Groups of the same ranks, made by their members alone (use_local_synchronization).
-  struct LocalGroups {
-    std::map<int, NewGroup> made;  // by number: groups that not all members have received yet
-    std::map<int, int> taken;      // by global rank: groups received
-  };
-
-  struct ObjectExchange;
-
-  std::unique_ptr<Backend> backend;
-  std::shared_ptr<Group> world;
-  std::map<int, std::shared_ptr<Group>> groups;          // the others, by number
-  std::map<std::uint64_t, NewGroup> new_groups;          // by operation
-  std::map<std::vector<int>, LocalGroups> local_groups;  // by ranks
-  int group_count = 0;                                   // for names
-  std::map<std::uint64_t, std::shared_ptr<ObjectExchange>> object_exchanges;
-  std::map<int, WorkList> works;   // by global rank
+  std::map<NewGroupKey, NewGroup> new_groups;  // until all that must call have called
+  // By ranks, and by global rank: how many groups of these ranks it has received.
+  std::map<std::vector<int>, std::map<int, std::uint64_t>> local_groups;
+  runtime::Meetings<std::any> object_meetings;
+  std::map<int, Works> works;      // by global rank
   std::uint64_t issued_count = 0;  // operations issued with async_op, and messages
   bool initialized_for_all = false;
   std::set<int> initialized_ranks;   // those that called init_process_group() themselves

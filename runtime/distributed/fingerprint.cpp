@@ -3,94 +3,71 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <string_view>
+
 namespace kernbench::distributed {
-
-namespace {
-
-std::string text_of(const std::optional<ReduceOp>& op) {
-  return op ? std::string(name_of(*op)) : "none";
-}
-std::string text_of(const std::optional<int>& root) {
-  return root ? fmt::format("{}", *root) : "none";
-}
-std::string text_of(const std::optional<Shape>& shape) {
-  return shape ? to_string(*shape) : "none";
-}
-
-}  // namespace
 
 std::string list_of(std::span<const int> ranks) {
   return fmt::format("[{}]", fmt::join(ranks, ", "));
 }
 
-CollectiveFingerprint fingerprint_of(std::string_view function, CollectiveKind kind,
-                                     std::source_location location) {
-  CollectiveFingerprint fingerprint;
-  fingerprint.function = function;
-  fingerprint.kind = kind;
-  fingerprint.location = location;
-  return fingerprint;
-}
-
-void note(CollectiveFingerprint& fingerprint, const Tensor& x) {
-  fingerprint.shape = x.shape();
-  fingerprint.dtype = x.dtype();
-  fingerprint.placement = x.dp();
-  fingerprint.device = x.device();
-}
-
-std::string fingerprint_text(const CollectiveFingerprint& print, std::uint64_t sequence) {
-  std::string text = fmt::format("CollectiveFingerPrint(SequenceNumber={}, OpType={}", sequence,
-                                 op_type_of(print.kind));
-  if (print.shape) {
-    text += fmt::format(", TensorShape={}, TensorDtypes={}", to_string(*print.shape),
-                        torch_name_of(print.dtype));
+std::string fingerprint_text(const CollectiveCall& call) {
+  const runtime::FlightEvent& event = call.event;
+  std::string text = fmt::format("CollectiveFingerPrint(SequenceNumber={}, OpType={}",
+                                 event.sequence, op_type_of(call.kind));
+  if (event.has_tensor) {
+    text += fmt::format(", TensorShape={}, TensorDtypes={}", to_string(event.shape),
+                        torch_name_of(event.dtype));
   }
-  if (print.op) text += fmt::format(", ReduceOp={}", name_of(*print.op));
-  if (print.root) text += fmt::format(", Root={}", *print.root);
-  if (!print.members.empty()) text += fmt::format(", Group={}", list_of(print.members));
-  if (print.shape) text += fmt::format(", Placement=({})", to_string(print.placement));
+  if (!event.reduce_op.empty()) text += fmt::format(", ReduceOp={}", event.reduce_op);
+  if (event.root >= 0) text += fmt::format(", Root={}", event.root);
+  if (!call.members.empty()) text += fmt::format(", Group={}", list_of(call.members));
+  if (event.has_tensor) text += fmt::format(", Placement=({})", to_string(call.placement));
   return text + ")";
 }
 
-std::string describe(const CollectiveFingerprint& print, std::uint64_t sequence) {
-  std::string text = fmt::format("{}#{}", print.function, sequence);
-  if (print.shape) {
-    text += fmt::format(" ({} {}", to_string(*print.shape), torch_name_of(print.dtype));
-    if (print.op) text += fmt::format(" {}", name_of(*print.op));
-    if (print.root) text += fmt::format(" root {}", *print.root);
+std::string describe(const CollectiveCall& call) {
+  const runtime::FlightEvent& event = call.event;
+  std::string text = fmt::format("{}#{}", event.function, event.sequence);
+  if (event.has_tensor) {
+    text += fmt::format(" ({} {}", to_string(event.shape), torch_name_of(event.dtype));
+    if (!event.reduce_op.empty()) text += fmt::format(" {}", event.reduce_op);
+    if (event.root >= 0) text += fmt::format(" root {}", event.root);
     text += ")";
   }
-  if (!print.members.empty()) text += fmt::format(" ({})", list_of(print.members));
-  return fmt::format("{} at {}", text, call_site(print.location));
+  if (!call.members.empty()) text += fmt::format(" ({})", list_of(call.members));
+  return fmt::format("{} at {}", text, call_site(event.location));
 }
 
-std::vector<std::string> differences(const CollectiveFingerprint& a,
-                                     const CollectiveFingerprint& b) {
+std::string describe_in_group(const CollectiveCall& call) {
+  const std::string text = describe(call);
+  return call.event.group == 0 ? text : fmt::format("{}, of group {}", text, call.event.group);
+}
+
+std::vector<std::string> differences(const CollectiveCall& a, const CollectiveCall& b) {
   if (a.kind != b.kind) {
     return {fmt::format("Op type: {} vs {}", op_type_of(a.kind), op_type_of(b.kind))};
   }
   const bool is_named = a.kind == CollectiveKind::objects || a.kind == CollectiveKind::barrier;
-  if (is_named && a.function != b.function) {  // monitored_barrier meets no barrier
-    return {fmt::format("Op type: {} vs {}", a.function, b.function)};
+  if (is_named && a.event.function != b.event.function) {  // monitored_barrier meets no barrier
+    return {fmt::format("Op type: {} vs {}", a.event.function, b.event.function)};
   }
   std::vector<std::string> aspects;
-  const auto differ = [&](std::string_view what, const std::string& one, const std::string& other) {
-    aspects.push_back(fmt::format("{}: {} vs {}", what, one, other));
+  const auto compare = [&](std::string_view what, const auto& one, const auto& other, auto text) {
+    if (one == other) return;
+    aspects.push_back(fmt::format("{}: {} vs {}", what, text(one), text(other)));
   };
-  if (!a.is_list && !b.is_list && a.shape != b.shape) {
-    differ("Tensor shapes", text_of(a.shape), text_of(b.shape));
+  const auto text = [](const auto& value) { return to_string(value); };
+  const auto as_it_is = [](const auto& value) { return value; };
+  const bool have_tensors = a.event.has_tensor && b.event.has_tensor;
+  if (have_tensors && !a.is_list && !b.is_list) {
+    compare("Tensor shapes", a.event.shape, b.event.shape, text);
   }
-  if (a.shape && b.shape && a.dtype != b.dtype) {
-    differ("Tensor dtypes", std::string(torch_name_of(a.dtype)),
-           std::string(torch_name_of(b.dtype)));
-  }
-  if (a.op != b.op) differ("Reduce op", text_of(a.op), text_of(b.op));
-  if (a.root != b.root) differ("Root", text_of(a.root), text_of(b.root));
-  if (a.members != b.members) differ("Group", list_of(a.members), list_of(b.members));
-  if (a.shape && b.shape && a.placement != b.placement) {
-    differ("Placement", to_string(a.placement), to_string(b.placement));
-  }
+  if (have_tensors) compare("Tensor dtypes", a.event.dtype, b.event.dtype, torch_name_of);
+  compare("Reduce op", a.event.reduce_op, b.event.reduce_op, as_it_is);
+  compare("Root", a.event.root, b.event.root, as_it_is);
+  compare("Group", a.members, b.members, list_of);
+  if (have_tensors) compare("Placement", a.placement, b.placement, text);
   return aspects;
 }
 

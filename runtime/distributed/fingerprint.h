@@ -1,5 +1,4 @@
-// The description of a collective that a rank brings when it arrives; it is compared with that of
-// the first rank to arrive.
+// The texts of a collective's call, and its comparison with that of the first rank to arrive.
 //
 // Ten things have to agree.  Operation, shape, type, reduction and root are compared here, and so
 // are the tensor's placement and, for a new_group, the members.  The others either cannot differ
@@ -14,61 +13,26 @@
 
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <source_location>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/distributed/collective.h"
 #include "runtime/simulation/call_site.h"
-#include "runtime/tensor/dp_policy.h"
-#include "sim_engine/base/dtype.h"
-#include "sim_engine/base/shape.h"
 
 namespace kernbench::distributed {
 
-// Plain data; its text is made only when something is wrong.
-struct CollectiveFingerprint {
-  std::string_view function;  // "all_reduce_coalesced", a literal
-  CollectiveKind kind = CollectiveKind::barrier;
-
-  // The tensor that every rank has: the input, or, for a scatter, the output.
-  std::optional<Shape> shape = std::nullopt;
-  DType dtype = DType::f32;
-  DPPolicy placement = {};
-  bool is_list = false;  // of equal tensors; their shapes may differ from rank to rank
-
-  std::optional<ReduceOp> op = std::nullopt;
-  std::optional<int> root = std::nullopt;  // global rank
-  std::vector<int> members = {};           // for a new_group
-
-  // The fields below are not compared.
-  int device = -1;  // must differ between ranks; -1: no tensor
-  bool is_async = false;
-  std::int64_t timeout_ms = 0;  // for a monitored_barrier
-  bool wait_all_ranks = false;  // for a monitored_barrier
-  std::source_location location = {};
-};
-
-CollectiveFingerprint fingerprint_of(std::string_view function, CollectiveKind kind,
-                                     std::source_location location);
-
-// Enters the properties of a tensor that ranks compare.
-void note(CollectiveFingerprint& fingerprint, const Tensor& x);
-
-// The text that PyTorch's ProcessGroupWrapper prints for a fingerprint.
-std::string fingerprint_text(const CollectiveFingerprint& fingerprint, std::uint64_t sequence);
+// The text that PyTorch's ProcessGroupWrapper prints for a call.
+std::string fingerprint_text(const CollectiveCall& call);
 
 // "all_reduce#3 ([10] Half SUM) at ddp.cpp:41"
-std::string describe(const CollectiveFingerprint& fingerprint, std::uint64_t sequence);
+std::string describe(const CollectiveCall& call);
+// "all_reduce#3 ([10] Half SUM) at ddp.cpp:41, of group 2"; the default group is not named.
+std::string describe_in_group(const CollectiveCall& call);
 
 // Lists what differs: "Tensor shapes: [4] vs [5]", ...  If the operations differ, nothing else is
 // listed.
-std::vector<std::string> differences(const CollectiveFingerprint& a,
-                                     const CollectiveFingerprint& b);
+std::vector<std::string> differences(const CollectiveCall& a, const CollectiveCall& b);
 
 // "[0, 2, 5]"
 std::string list_of(std::span<const int> ranks);

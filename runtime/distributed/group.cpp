@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/distributed/process_group.h"
+#include "runtime/tensor/data_under_way.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed {
@@ -13,10 +14,10 @@ Group::Group(int its_number, std::string its_description, std::vector<int> its_r
       description(std::move(its_description)),
       ranks(std::move(its_ranks)),
       ledger(ranks),
-      last(ranks.size()),
-      timelines(ranks.size()),
-      has_destroyed(ranks.size(), false) {
-  for (auto& timeline : timelines) timeline = std::make_shared<runtime::Timeline>();
+      has_destroyed(ranks.size(), false),
+      last_works_(ranks.size()),
+      timelines_(ranks.size()) {
+  for (auto& timeline : timelines_) timeline = std::make_shared<runtime::Timeline>();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     by_global_rank_.emplace_back(ranks[i], static_cast<int>(i));
   }
@@ -26,13 +27,13 @@ Group::Group(int its_number, std::string its_description, std::vector<int> its_r
 void Group::begin_anew() {
   ledger = CollectiveLedger(ranks);
   mailbox = {};
-  last.assign(ranks.size(), nullptr);
+  last_works_.assign(ranks.size(), nullptr);
 }
 
 void Group::release() {
   communicator.reset();
   mailbox = {};
-  last.assign(ranks.size(), nullptr);
+  last_works_.assign(ranks.size(), nullptr);
 }
 
 std::optional<int> Group::rank_of(int global_rank) const {

@@ -22,6 +22,14 @@ struct Group : std::enable_shared_from_this<Group> {
   // nullopt if the rank is no member.
   std::optional<int> rank_of(int global_rank) const;
   bool has_left(int rank) const { return has_destroyed[static_cast<std::size_t>(rank)]; }
+  // Of the member with this group rank: its last collective, which its next one follows, and the
+  // timeline of all of them.
+  std::shared_ptr<Work::State>& last_work(int rank) {
+    return last_works_[static_cast<std::size_t>(rank)];
+  }
+  const std::shared_ptr<runtime::Timeline>& timeline(int rank) const {
+    return timelines_[static_cast<std::size_t>(rank)];
+  }
 
   // Starts a new run: calls are counted anew, and nothing is under way.
   void begin_anew();
@@ -38,11 +46,11 @@ struct Group : std::enable_shared_from_this<Group> {
   std::shared_ptr<Communicator> communicator;  // null: nothing has run yet, or it is destroyed
   CollectiveLedger ledger;
   Mailbox mailbox;
-  std::vector<std::shared_ptr<Work::State>> last;  // by group rank: what its next call follows
-  std::vector<std::shared_ptr<runtime::Timeline>> timelines;  // by group rank: of its collectives
   std::vector<bool> has_destroyed;  // by group rank: destroy_process_group(group)
 
  private:
+  std::vector<std::shared_ptr<Work::State>> last_works_;  // by group rank, as are the timelines
+  std::vector<std::shared_ptr<runtime::Timeline>> timelines_;
   std::vector<std::pair<int, int>> by_global_rank_;  // pairs (global rank, group rank), sorted
 };
 

@@ -7,38 +7,42 @@
 #include <set>
 
 #include "runtime/distributed/distributed_state.h"
-#include "runtime/distributed/group.h"
+#include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/misuse.h"
-#include "runtime/distributed/work_state.h"
-#include "runtime/simulation/simulation.h"
-#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 
 using runtime::FiberLocal;
 
 // True if the group exists for the caller: a rank may have destroyed it while others have not.
-bool DistributedContext::is_registered(const ProcessGroup& group) const {
+bool DistributedContext::State::is_registered(const ProcessGroup& group) const {
   if (group.group() == nullptr) return false;
-  const auto known = state_->groups.find(group.group()->number);
-  if (known == state_->groups.end() || known->second != group.group()) return false;
+  const auto known = groups.find(group.group()->number);
+  if (known == groups.end() || known->second != group.group()) return false;
   const auto rank = group.group()->rank_of(local().rank);
-  return local().kind != FiberLocal::Kind::rank || !rank || !group.group()->has_left(*rank);
+  return !is_rank() || !rank || !group.group()->has_left(*rank);
 }
 
 // Returns the group if the caller is a member and has not destroyed it, else nullptr.
-Group* DistributedContext::find(const ProcessGroup& group) const {
-  backend();
+Group* DistributedContext::State::find(const ProcessGroup& group) const {
+  default_backend();
   if (!group.is_default() && !is_registered(group)) return nullptr;
-  Group* const found = group.is_default() ? state_->world.get() : group.group().get();
+  Group* const found = group.is_default() ? world.get() : group.group().get();
   return found->rank_of(local().rank) ? found : nullptr;
+}
+
+// As find(), but throws for a group that has been destroyed, instead of treating the caller as a
+// non-member.
+Group* DistributedContext::State::member_group(const ProcessGroup& group) const {
+  if (!group.is_non_member()) registered(group);
+  return find(group);
 }
 
 // Returns the group, of which the caller need not be a member; throws KB-R002 if it is not
 // registered.
-Group& DistributedContext::registered(const ProcessGroup& group) const {
-  backend();
-  if (group.is_default()) return *state_->world;
+Group& DistributedContext::State::registered(const ProcessGroup& group) const {
+  default_backend();
+  if (group.is_default()) return *world;
   if (!is_registered(group)) {
     misuse(
         fmt::format("Group {} is not registered, please create group with "
@@ -50,7 +54,7 @@ Group& DistributedContext::registered(const ProcessGroup& group) const {
 }
 
 int DistributedContext::get_group_rank(const ProcessGroup& group, int global_rank) const {
-  const Group& found = registered(group);
+  const Group& found = state_->registered(group);
   const auto rank = found.rank_of(global_rank);
   if (!rank) {
     wrong_argument(
@@ -60,7 +64,7 @@ int DistributedContext::get_group_rank(const ProcessGroup& group, int global_ran
 }
 
 int DistributedContext::get_global_rank(const ProcessGroup& group, int group_rank) const {
-  const Group& found = registered(group);
+  const Group& found = state_->registered(group);
   if (group_rank < 0 || group_rank >= found.size()) {
     wrong_argument(fmt::format("Group rank {} is not part of group <{}>", group_rank, found.name));
   }
@@ -68,52 +72,51 @@ int DistributedContext::get_global_rank(const ProcessGroup& group, int group_ran
 }
 
 std::vector<int> DistributedContext::get_process_group_ranks(const ProcessGroup& group) const {
-  return registered(group).ranks;
+  return state_->registered(group).ranks;
 }
 
 int DistributedContext::get_pg_count() const {
-  backend();
+  state_->default_backend();
   const auto is_member = [&](const auto& entry) {
-    const auto rank = entry.second->rank_of(local().rank);
+    const auto rank = entry.second->rank_of(state_->local().rank);
     return rank && !entry.second->has_left(*rank);
   };
   return 1 + static_cast<int>(std::ranges::count_if(state_->groups, is_member));
 }
 
-std::shared_ptr<Group> DistributedContext::make_group(std::vector<int> ranks,
-                                                      std::string_view description) {
-  auto group =
-      std::make_shared<Group>(state_->group_count, std::string(description), std::move(ranks));
-  group->is_of_ranks = local().kind == FiberLocal::Kind::rank;
+std::shared_ptr<Group> DistributedContext::State::make_group(std::vector<int> ranks,
+                                                             std::string_view description) {
+  auto group = std::make_shared<Group>(group_count, std::string(description), std::move(ranks));
+  group->is_of_ranks = is_rank();
   note_absent_ranks(*group);
-  ++state_->group_count;
+  ++group_count;
   return group;
 }
 
-const std::shared_ptr<Group>& DistributedContext::register_group(std::vector<int> ranks,
-                                                                 std::string_view description) {
-  const int number = state_->group_count;
-  return state_->groups[number] = make_group(std::move(ranks), description);
+const std::shared_ptr<Group>& DistributedContext::State::register_group(
+    std::vector<int> ranks, std::string_view description) {
+  const int number = group_count;
+  return groups[number] = make_group(std::move(ranks), description);
 }
 
 // When all members have destroyed a group, nobody can call it any more, but calls may be under
 // way.  A group that was made outside of spawn() exists again in the next spawn().
-void DistributedContext::forget_if_destroyed(const std::shared_ptr<Group>& group) {
+void DistributedContext::State::forget_if_destroyed(const std::shared_ptr<Group>& group) {
   if (std::ranges::find(group->has_destroyed, false) != group->has_destroyed.end()) return;
   group->release();
-  if (group->is_of_ranks || local().kind != FiberLocal::Kind::rank)
-    state_->groups.erase(group->number);
+  if (group->is_of_ranks || !is_rank()) groups.erase(group->number);
 }
 
-ProcessGroup DistributedContext::handle_for_caller(const std::shared_ptr<Group>& group) const {
-  const bool is_driver = local().kind != FiberLocal::Kind::rank;
+ProcessGroup DistributedContext::State::handle_for_caller(
+    const std::shared_ptr<Group>& group) const {
+  const bool is_driver = !is_rank();
   return is_driver || group->rank_of(local().rank) ? ProcessGroup(group)
                                                    : ProcessGroup::non_member();
 }
 
-std::vector<int> DistributedContext::checked_ranks(std::span<const int> given,
-                                                   const NewGroupOptions& options) const {
-  const int world_size = world_size_on(backend());
+std::vector<int> DistributedContext::State::checked_ranks(std::span<const int> given,
+                                                          const NewGroupOptions& options) const {
+  const int world_size = world_size_on(default_backend());
   std::vector<int> ranks(given.begin(), given.end());
   if (ranks.empty())
     wrong_argument("new_group: ranks is empty; give at least one, or none for all");
@@ -133,59 +136,71 @@ std::vector<int> DistributedContext::checked_ranks(std::span<const int> given,
     wrong_argument(
         fmt::format("ranks list must not contain duplicate entries, got {}", list_of(given)));
   }
-  if (!options.backend.empty() && options.backend != state_->backend->name()) {
+  if (!options.backend.empty() && options.backend != backend->name()) {
     misuse(fmt::format("new_group: backend '{}' beside '{}'; all groups of a run have one backend",
-                       options.backend, state_->backend->name()));
+                       options.backend, backend->name()));
   }
   return options.sort_ranks ? sorted : ranks;
 }
 
+std::shared_ptr<Communicator> DistributedContext::State::communicator_of(Group& group) const {
+  if (group.communicator == nullptr) group.communicator = backend->connect(group.ranks);
+  return group.communicator;
+}
+
+// The first caller makes the group; when `callers` have called, it is forgotten here.
+std::shared_ptr<Group> DistributedContext::State::shared_group(const NewGroupKey& key, int callers,
+                                                               std::vector<int> ranks,
+                                                               std::string_view description) {
+  NewGroup& made = new_groups[key];
+  if (made.group == nullptr) made.group = register_group(std::move(ranks), description);
+  const std::shared_ptr<Group> group = made.group;
+  if (++made.handed_out == callers) new_groups.erase(key);
+  return group;
+}
+
+// Members that name the same ranks meet; a member's n-th call refers to the n-th such group.
+ProcessGroup DistributedContext::State::new_local_group(std::vector<int> ranks,
+                                                        const NewGroupOptions& options) {
+  const int own = local().rank;
+  if (std::ranges::find(ranks, own) == ranks.end()) return ProcessGroup::non_member();
+  const auto members = static_cast<int>(ranks.size());
+  const NewGroupKey key(ranks, local_groups[ranks][own]++);
+  return ProcessGroup(shared_group(key, members, std::move(ranks), options.group_desc));
+}
+
+// All ranks of the default group call it, in the same order.
+ProcessGroup DistributedContext::State::new_group_of_all(std::vector<int> ranks,
+                                                         const NewGroupOptions& options,
+                                                         Location location) {
+  CollectiveCall call = *begin("new_group", CollectiveKind::new_group, {}, location);
+  call.members = ranks;
+  const CallRecord record = arrive(call);
+  const ProcessGroup handle = handle_for_caller(
+      shared_group({{}, call.operation}, world->size(), std::move(ranks), options.group_desc));
+  record.completed();
+  return handle;
+}
+
 ProcessGroup DistributedContext::new_group(Location location) {
-  backend();
+  state_->default_backend();
   return new_group(state_->world->ranks, {}, location);
 }
 
 ProcessGroup DistributedContext::new_group(std::span<const int> given,
                                            const NewGroupOptions& options, Location location) {
-  backend();
-  if (local().kind == FiberLocal::Kind::kernel) {
+  state_->default_backend();
+  const FiberLocal& caller = state_->local();
+  if (caller.kind == FiberLocal::Kind::kernel) {
     throw CollectiveError("KB-R012",
-                          fmt::format("new_group called inside kernel '{}'", local().kernel));
+                          fmt::format("new_group called inside kernel '{}'", caller.kernel));
   }
-  std::vector<int> ranks = checked_ranks(given, options);
-  if (local().kind != FiberLocal::Kind::rank) {  // a single driver makes it for all
-    return handle_for_caller(register_group(std::move(ranks), options.group_desc));
+  std::vector<int> ranks = state_->checked_ranks(given, options);
+  if (!state_->is_rank()) {  // a single driver makes it for all
+    return state_->handle_for_caller(state_->register_group(std::move(ranks), options.group_desc));
   }
-  if (options.use_local_synchronization) return new_local_group(std::move(ranks), options);
-
-  const std::optional<Call> call = begin("new_group", {});
-  const CollectiveFingerprint fingerprint{.function = "new_group",
-                                          .kind = CollectiveKind::new_group,
-                                          .members = ranks,
-                                          .location = location};
-  const auto [arrived, flight] = arrive(*call, fingerprint, {});
-  State::NewGroup& made = state_->new_groups[arrived.operation];
-  if (made.group == nullptr) {
-    made.group = register_group(std::move(ranks), options.group_desc);
-  }
-  const ProcessGroup handle = handle_for_caller(made.group);
-  torch_.simulation().flight_recorder().complete(local().rank, flight, torch_.simulation().now());
-  if (++made.handed_out == state_->world->size()) state_->new_groups.erase(arrived.operation);
-  return handle;
-}
-
-// Members that name the same ranks meet; a member's n-th call refers to the n-th such group.
-ProcessGroup DistributedContext::new_local_group(std::vector<int> ranks,
-                                                 const NewGroupOptions& options) {
-  if (std::ranges::find(ranks, local().rank) == ranks.end()) return ProcessGroup::non_member();
-  const auto member_count = static_cast<int>(ranks.size());
-  State::LocalGroups& same = state_->local_groups[ranks];
-  const int index = same.taken[local().rank]++;
-  State::NewGroup& made = same.made[index];
-  if (made.group == nullptr) made.group = register_group(std::move(ranks), options.group_desc);
-  const ProcessGroup handle(made.group);
-  if (++made.handed_out == member_count) same.made.erase(index);
-  return handle;
+  if (options.use_local_synchronization) return state_->new_local_group(std::move(ranks), options);
+  return state_->new_group_of_all(std::move(ranks), options, location);
 }
 
 std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgroups(
@@ -209,7 +224,7 @@ std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgr
 
 std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgroups_by_enumeration(
     const std::vector<std::vector<int>>& ranks_per_subgroup, Location location) {
-  backend();
+  state_->default_backend();
   std::set<int> seen;
   for (const std::vector<int>& ranks : ranks_per_subgroup) {
     for (const int rank : ranks) {
@@ -222,7 +237,7 @@ std::pair<ProcessGroup, std::vector<ProcessGroup>> DistributedContext::new_subgr
   std::vector<ProcessGroup> all;
   for (const std::vector<int>& ranks : ranks_per_subgroup) {
     all.push_back(new_group(std::span(ranks), {}, location));
-    if (std::ranges::find(ranks, local().rank) != ranks.end()) own = all.back();
+    if (std::ranges::find(ranks, state_->local().rank) != ranks.end()) own = all.back();
   }
   return {own, all};
 }

@@ -4,42 +4,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <any>
 #include <cstdio>
 #include <utility>
 
 #include "runtime/distributed/aliasing.h"
+#include "runtime/distributed/distributed.h"
 #include "runtime/distributed/distributed_state.h"
-#include "runtime/distributed/group.h"
+#include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/in_collective.h"
-#include "runtime/distributed/mailbox.h"
 #include "runtime/distributed/misuse.h"
-#include "runtime/distributed/work_state.h"
-#include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
-#include "runtime/torch/runtime_context.h"
 
 namespace kernbench::distributed {
 
 using runtime::FiberLocal;
-using runtime::FlightRecorder;
 
 namespace {
-
-runtime::FlightEvent flight_of(const CollectiveFingerprint& print, int group,
-                               std::uint64_t sequence, Time now) {
-  return {.function = print.function,
-          .location = print.location,
-          .group = group,
-          .sequence = static_cast<std::int64_t>(sequence),
-          .root = print.root.value_or(-1),
-          .reduce_op = print.op ? name_of(*print.op) : std::string_view(),
-          .has_tensor = print.shape.has_value(),
-          .is_async = print.is_async,
-          .dtype = print.dtype,
-          .shape = print.shape.value_or(Shape()),
-          .issued = now};
-}
 
 std::vector<Tensor> tensors_of(const std::vector<Block>& blocks) {
   std::vector<Tensor> tensors;
@@ -51,19 +31,32 @@ std::vector<Tensor> tensors_of(const std::vector<Block>& blocks) {
   return tensors;
 }
 
-void check_one_device(std::string_view function, const CollectiveRequest& request) {
+void check_one_device(const CollectiveCall& call) {
   std::optional<int> device;
-  for (const auto* blocks : {&request.gives, &request.takes}) {
+  for (const auto* blocks : {&call.gives, &call.takes}) {
     for (const Block& block : *blocks) {
       const int own = block.tensor.device();
       if (device.value_or(own) != own) {
         wrong_argument(
             fmt::format("{}: its tensors lie on devices {} and {}; those of one call must lie on "
                         "one device",
-                        function, std::min(*device, own), std::max(*device, own)));
+                        call.event.function, std::min(*device, own), std::max(*device, own)));
       }
       device = own;
     }
+  }
+}
+
+// Throws CollectiveError KB-G003 if an operation under way forbids the call (data_under_way.h).
+void check_tensors_are_free(const CollectiveCall& call) {
+  const runtime::Timeline* const stream = call.group->timeline(call.rank).get();
+  const auto what = [&] { return describe_in_group(call); };
+  const runtime::Touch touch = changes(call) ? runtime::Touch::writes : runtime::Touch::reads;
+  for (const Tensor& tensor : tensors_of(call.takes)) {
+    runtime::check_may_touch(tensor, touch, what, stream);
+  }
+  for (const Tensor& tensor : tensors_of(call.gives)) {
+    runtime::check_may_touch(tensor, runtime::Touch::reads, what, stream);
   }
 }
 
@@ -89,21 +82,21 @@ void stop_if_endless(runtime::Simulation& simulation, const Group& group, int ra
 
 }  // namespace
 
-// Returns nullopt if the caller is no member; it has been warned.
-std::optional<DistributedContext::Call> DistributedContext::begin(std::string_view function,
-                                                                  const ProcessGroup& group) const {
-  backend();
+// Returns nullptr if the caller is no member; it has been warned.
+Group* DistributedContext::State::group_of_caller(std::string_view function,
+                                                  const ProcessGroup& group) const {
+  default_backend();
   if (local().kind == FiberLocal::Kind::kernel) {
     throw CollectiveError("KB-R012",
                           fmt::format("{} called inside kernel '{}'", function, local().kernel));
   }
-  const int callers = state_->world->size();
-  if (state_->backend->has_single_driver() && local().rank > 0) {
+  const int callers = world->size();
+  if (backend->has_single_driver() && local().rank > 0) {
     throw CollectiveError(
         "KB-C006", fmt::format("rank {} called {}, but the ranks of this group are {} PEs, for "
                                "which a single driver calls: call it outside spawn(), or take "
                                "world_size out of ccl.yaml",
-                               local().rank, function, state_->backend->world_size()));
+                               local().rank, function, backend->world_size()));
   }
   if (local().rank >= callers) {
     throw CollectiveError("KB-C006",
@@ -111,235 +104,145 @@ std::optional<DistributedContext::Call> DistributedContext::begin(std::string_vi
                                       "ranks",
                                       local().rank, callers));
   }
-  if (!group.is_default() && !group.is_non_member()) registered(group);
-  Group* const found = find(group);
-  if (found != nullptr) return Call{found, *found->rank_of(local().rank)};
+  Group* const found = member_group(group);
+  if (found != nullptr) return found;
   fmt::print(stderr,
              "kernbench: warning: Running {} on global rank {} which does not belong to the given "
              "group.\n",
              function, local().rank);
-  return std::nullopt;
+  return nullptr;
 }
 
-DistributedContext::Arrival DistributedContext::arrive(const Call& call,
-                                                       const CollectiveFingerprint& fingerprint,
-                                                       const CollectiveRequest& request) {
+std::optional<CollectiveCall> DistributedContext::State::begin(std::string_view function,
+                                                               CollectiveKind kind,
+                                                               const CollectiveOptions& options,
+                                                               Location location) const {
+  Group* const found = group_of_caller(function, options.group);
+  if (found == nullptr) return std::nullopt;
+  const int rank = *found->rank_of(local().rank);
+  return CollectiveCall{
+      .event = {.function = function,
+                .location = location,
+                .group = found->number,
+                .sequence = static_cast<std::int64_t>(found->ledger.next_sequence(rank)),
+                .is_async = options.async_op},
+      .kind = kind,
+      .group = found,
+      .rank = rank};
+}
+
+// Enters the properties of its tensor that ranks compare.  The placement of a partial tensor is the
+// one it will have when the operations issued before are done, which may sum it up.
+void DistributedContext::State::note_tensor(CollectiveCall& call) const {
+  if (call.gives.empty() && call.takes.empty()) return;  // a barrier
+  const Tensor& x = distributed::tensor_of(call);
+  call.event.has_tensor = true;
+  call.event.shape = x.shape();
+  call.event.dtype = x.dtype();
+  call.placement = x.dp();
+  if (!is_partial(call.placement)) return;
+  const auto own = works.find(local().rank);
+  const bool will_be_summed =
+      own != works.end() &&
+      std::ranges::any_of(own->second.all, [&](const auto& work) { return work->will_write(x); });
+  if (will_be_summed) call.placement = summed(call.placement);
+}
+
+// The call is recorded, and compared with those of the other ranks.
+CallRecord DistributedContext::State::arrive(CollectiveCall& call) {
+  CollectiveLedger& ledger = call.group->ledger;
   if (local().kind == FiberLocal::Kind::unbound) {  // no spawn(): nobody else will come
     for (int rank = 0; rank < call.group->size(); ++rank) {
-      if (rank != call.rank) call.group->ledger.leave(rank, false);
+      if (rank != call.rank) ledger.leave(rank, false);
     }
   }
-  runtime::Simulation& simulation = torch_.simulation();
-  const std::uint64_t sequence = call.group->ledger.next_sequence(call.rank);
-  const FlightRecorder::Id flight = simulation.flight_recorder().issue(
-      local().rank, flight_of(fingerprint, call.group->number, sequence, simulation.now()));
-  simulation.local().last_call.set(fingerprint.function.data(), fingerprint.location.file_name(),
-                                   fingerprint.location.line(),
-                                   static_cast<std::int64_t>(sequence));
-  simulation.log(runtime::LogTopic::distributed, [&] {
-    return describe_in(call.group->number, fingerprint, sequence) + " issued";
-  });
+  const CallRecord record(*simulation, call.event, [&] { return describe_in_group(call); });
   try {
-    const CollectiveCall arrived = call.group->ledger.arrive(
-        call.rank, fingerprint, request.gives, request.takes, simulation.next_operation());
-    simulation.begin(arrived.operation);
-    return {arrived, flight};
+    call.operation = ledger.arrive(call, simulation->next_operation());
+    simulation->begin(call.operation);
+    return record;
   } catch (const Error&) {
-    stop_if_endless(simulation, *call.group, call.rank);
+    stop_if_endless(*simulation, *call.group, call.rank);
     throw;
   }
 }
 
 // A call that has arrived, with all that it needs to run, since its group may be destroyed
 // meanwhile.
-struct DistributedContext::Issued {
-  CollectiveFingerprint fingerprint;
-  Arrival arrival;
+struct DistributedContext::State::Issued {
+  CollectiveCall call;
+  CallRecord record;
   std::shared_ptr<Group> group;
   std::shared_ptr<Communicator> communicator;
   std::shared_ptr<Work::State> previous;  // the rank's call before it in the group
-  CollectiveRequest request;
 };
 
-// Throws CollectiveError KB-G003 if an operation under way forbids the call (data_under_way.h).
-void DistributedContext::check_tensors_are_free(const Call& call,
-                                                const CollectiveFingerprint& fingerprint,
-                                                const CollectiveRequest& request) const {
-  const runtime::Timeline* const stream =
-      call.group->timelines[static_cast<std::size_t>(call.rank)].get();
-  const auto what = [&] {
-    return describe_in(call.group->number, fingerprint,
-                       call.group->ledger.next_sequence(call.rank));
-  };
-  const bool is_written = changes(request, call.rank, is_partial(fingerprint.placement));
-  for (const Tensor& tensor : tensors_of(request.takes)) {
-    runtime::check_may_touch(tensor, is_written ? runtime::Touch::writes : runtime::Touch::reads,
-                             what, stream);
-  }
-  for (const Tensor& tensor : tensors_of(request.gives)) {
-    runtime::check_may_touch(tensor, runtime::Touch::reads, what, stream);
-  }
+// A rank's collectives of one group run one after the other, as on a stream of their own.
+Work DistributedContext::State::issue(CollectiveCall call) {
+  check_one_device(call);
+  check_are_apart(call.event.function, output_list_of(call.kind), call.takes);
+  note_tensor(call);
+  check_tensors_are_free(call);
+  const CallRecord record = arrive(call);
+  Group& group = *call.group;
+  const int rank = call.rank;
+  Issued issued{.call = std::move(call),
+                .record = record,
+                .group = group.shared_from_this(),
+                .communicator = communicator_of(group),
+                .previous = group.last_work(rank)};
+  if (issued.call.event.is_async) return run_beside(std::move(issued));
+  run(issued);
+  group.timeline(rank)->know(issued_count);  // run() waited for the calls before it
+  return {};
 }
 
-// A rank's collectives of one group run one after the other, as on a stream of their own.
-Work DistributedContext::issue(const Call& call, CollectiveFingerprint fingerprint,
-                               CollectiveRequest request, bool async_op) {
-  check_one_device(fingerprint.function, request);
-  check_are_apart(fingerprint.function, output_list_of(request.kind), request.takes);
-  check_tensors_are_free(call, fingerprint, request);
-  fingerprint.is_async = async_op;
-  const Arrival arrival = arrive(call, fingerprint, request);
-  std::shared_ptr<Work::State>& last = call.group->last[static_cast<std::size_t>(call.rank)];
-  Issued issued{std::move(fingerprint),       arrival, call.group->shared_from_this(),
-                communicator_of(*call.group), last,    std::move(request)};
-  const std::shared_ptr<runtime::Timeline>& stream =
-      call.group->timelines[static_cast<std::size_t>(call.rank)];
-  if (!async_op) {
-    run(issued);
-    stream->know(state_->issued_count);  // run() waited for the calls before it
-    return {};
-  }
-  const std::shared_ptr<Work::State> work =
-      make_work(describe_in(call.group->number, issued.fingerprint, arrival.call.sequence), stream);
-  work->sequence = arrival.call.sequence;
-  work->flight = arrival.flight;
-  work->group = issued.group;
-  std::vector<Tensor> written = tensors_of(issued.request.takes);
-  const bool is_next = last == nullptr || last->is_done;
-  last = work;
-  const bool is_written =
-      changes(issued.request, call.rank, is_partial(issued.fingerprint.placement));
-  for (const Tensor& tensor : tensors_of(issued.request.gives)) work->keep(tensor, false);
+Work DistributedContext::State::run_beside(Issued issued) {
+  const CollectiveCall& call = issued.call;
+  const std::shared_ptr<Work::State> work = make_work(
+      issued.record, *call.group, describe_in_group(call), call.group->timeline(call.rank));
+  std::vector<Tensor> written = tensors_of(call.takes);
+  const bool is_written = changes(call);
+  for (const Tensor& tensor : tensors_of(call.gives)) work->keep(tensor, false);
   for (const Tensor& tensor : written) work->keep(tensor, is_written);
+  call.group->last_work(call.rank) = work;
   // A call that changes nothing, and has no call to wait for, completes at once without a fiber.
-  if (is_next && changes_nothing(*call.group, issued.request)) {
+  const bool is_next = issued.previous == nullptr || issued.previous->is_done;
+  if (is_next && changes_nothing(call)) {
     run(issued);
     work->finish(nullptr);
-    return Work(work, std::move(written));
+  } else {
+    start(work, [this, issued = std::move(issued)] { run(issued); });
   }
-  start(work, [this, issued = std::move(issued)] { run(issued); });
   return Work(work, std::move(written));
 }
 
-void DistributedContext::run(const Issued& issued) {
-  InCollective in(torch_.simulation(), *issued.group, issued.fingerprint,
-                  issued.arrival.call.sequence, issued.arrival.flight);
+void DistributedContext::State::run(const Issued& issued) const {
+  const CollectiveCall& call = issued.call;
+  const auto describe = [&] { return describe_in_group(call); };
+  FiberLocal& own = local();
+  const InCollective in(own, call);
   if (const auto& previous = issued.previous) {
     previous->wait([&] { return fmt::format("{} before it", previous->description); });
   }
-  in.started_on_device();
-  if (!changes_nothing(*issued.group, issued.request)) {
-    in.runs_by(issued.communicator->runs_by(issued.request));
-    run_on_snapshots_if_aliased(*issued.communicator, issued.arrival.call, issued.request);
+  const runtime::CollectiveUnderWay on_device(simulation->activity(), own.device);
+  issued.record.started(describe);
+  if (!changes_nothing(call)) {
+    issued.record.runs_by(issued.communicator->runs_by(call));
+    run_on_snapshots_if_aliased(*issued.communicator, call);
   }
-  if (!issued.fingerprint.is_async) in.completed();  // an async call completes with its Work
-}
-
-// Enters the properties that ranks compare.  The placement of a partial tensor is the one it will
-// have when the operations issued before are done, which may sum it up.
-void DistributedContext::note(CollectiveFingerprint& fingerprint, const Tensor& x) const {
-  distributed::note(fingerprint, x);
-  if (!is_partial(fingerprint.placement)) return;
-  const auto own = state_->works.find(local().rank);
-  const bool will_be_summed =
-      own != state_->works.end() &&
-      std::ranges::any_of(own->second.all(), [&](const auto& work) { return work->will_write(x); });
-  if (will_be_summed) fingerprint.placement = summed(fingerprint.placement);
+  if (!call.event.is_async) issued.record.completed(describe);  // else its Work completes it
 }
 
 // True for a group of one whose output is already its input.  (If PEs are the ranks, a single
 // caller is not the only member.)
-bool DistributedContext::changes_nothing(const Group& group,
-                                         const CollectiveRequest& request) const {
-  if (group.size() > 1 || state_->backend->world_size() != state_->backend->caller_count())
-    return false;
-  if (request.gives.empty()) return true;  // a barrier
-  const Block& gives = request.gives.front();
-  const Block& takes = request.takes.front();
+bool DistributedContext::State::changes_nothing(const CollectiveCall& call) const {
+  if (call.group->size() > 1 || backend->world_size() != backend->caller_count()) return false;
+  if (call.gives.empty()) return true;  // a barrier
+  const Block& gives = call.gives.front();
+  const Block& takes = call.takes.front();
   return gives.tensor.storage() == takes.tensor.storage() && gives.first == takes.first &&
          !runtime::is_sum(*takes.tensor.storage());
-}
-
-// Connects the group when it first runs something, since most of many groups run nothing.
-std::shared_ptr<Communicator> DistributedContext::communicator_of(Group& group) {
-  if (group.communicator == nullptr) group.communicator = state_->backend->connect(group.ranks);
-  return group.communicator;
-}
-
-// Operations with the same `stream` end in the order of their issue.
-std::shared_ptr<Work::State> DistributedContext::make_work(
-    std::string description, std::shared_ptr<runtime::Timeline> stream) {
-  WorkList& works = state_->works[local().rank];
-  auto work = std::make_shared<Work::State>(
-      torch_.shared_simulation(),
-      std::make_shared<runtime::OperationUnderWay>(runtime::OperationUnderWay{
-          std::move(description), ++state_->issued_count, std::move(stream), works.timeline()}));
-  work->rank = local().rank;
-  works.add(work);
-  return work;
-}
-
-// Runs `body` on a fiber of its own, which acts for the rank.
-void DistributedContext::start(const std::shared_ptr<Work::State>& work,
-                               std::function<void()> body) {
-  const auto fiber_local = std::make_shared<FiberLocal>();
-  fiber_local->kind = FiberLocal::Kind::work;
-  fiber_local->rank = local().rank;
-  fiber_local->device = local().device;
-  torch_.simulation().fibers().spawn(
-      runtime::FiberName(runtime::write_name), std::move(body), fiber_local.get(),
-      [work, fiber_local](runtime::Fiber&, const runtime::FiberResult& result) {
-        work->is_aborted = result.how != runtime::FiberResult::How::threw &&
-                           result.how != runtime::FiberResult::How::returned;
-        work->finish(result.how == runtime::FiberResult::How::threw ? result.exception : nullptr);
-      });
-}
-
-// Returns the failure of a work that nobody has waited for: it may be why others wait for ever.
-std::exception_ptr DistributedContext::unnoticed_failure() const {
-  for (const auto& [rank, works] : state_->works) {
-    for (const std::shared_ptr<Work::State>& work : works.all()) {
-      if (work->failure != nullptr && !work->is_waited_for) return work->failure;
-    }
-  }
-  return nullptr;
-}
-
-struct DistributedContext::State::ObjectExchange {
-  explicit ObjectExchange(int members) : objects(static_cast<std::size_t>(members)) {}
-  std::vector<std::any> objects;  // by group rank
-  int arrived = 0;
-  runtime::Event all_have_arrived;
-};
-
-int DistributedContext::size_of(const Call& call) {
-  return call.group->size();
-}
-
-// Gives each member the objects of all; the last to arrive wakes the others.
-// REQUIRES: the caller is a member of the group
-DistributedContext::Objects DistributedContext::exchange(std::string_view function,
-                                                         const Call& call, std::any own,
-                                                         const std::optional<int>& root,
-                                                         Location location) {
-  const CollectiveFingerprint fingerprint{
-      .function = function, .kind = CollectiveKind::objects, .root = root, .location = location};
-  const auto [arrived, flight] = arrive(call, fingerprint, {});
-  InCollective in(torch_.simulation(), *call.group, fingerprint, arrived.sequence, flight);
-  in.started();
-  std::shared_ptr<State::ObjectExchange>& entry = state_->object_exchanges[arrived.operation];
-  if (entry == nullptr) entry = std::make_shared<State::ObjectExchange>(call.group->size());
-  const std::shared_ptr<State::ObjectExchange> meeting = entry;
-  meeting->objects[static_cast<std::size_t>(call.rank)] = std::move(own);
-  if (++meeting->arrived == call.group->size()) {
-    state_->object_exchanges.erase(arrived.operation);
-    meeting->all_have_arrived.notify_all();
-  } else {
-    meeting->all_have_arrived.wait(torch_.simulation(),
-                                   [] { return std::string("the other ranks' objects"); });
-  }
-  in.completed();
-  return Objects(meeting, &meeting->objects);
 }
 
 }  // namespace kernbench::distributed

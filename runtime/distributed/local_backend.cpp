@@ -1,17 +1,15 @@
 #include "runtime/distributed/local_backend.h"
 
-#include <deque>
-
+#include "runtime/simulation/rendezvous.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/logical_value.h"
-#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::distributed {
 
 namespace {
 
-using Requests = std::vector<const CollectiveRequest*>;  // by group rank
+using Calls = std::vector<const CollectiveCall*>;  // by group rank
 
 sim::MathOp math_op_of(ReduceOp op) {
   switch (op) {
@@ -28,29 +26,19 @@ sim::MathOp math_op_of(ReduceOp op) {
 
 class LocalCommunicator : public Communicator {
  public:
-  LocalCommunicator(runtime::Simulation& simulation, std::size_t size)
+  LocalCommunicator(runtime::Simulation& simulation, int size)
       : simulation_(simulation), size_(size) {}
 
-  void run(const CollectiveCall& call, const CollectiveRequest& request) override;
+  void run(const CollectiveCall& call) override;
   void transfer(std::uint64_t, const Block& source, const Block& target) override {
     store(target, load(source));
   }
   void abandon() override { meetings_.clear(); }
 
  private:
-  // The calls of one collective so far.  The callers all wait, so pointers to their requests stay
-  // valid.
-  struct Meeting {
-    std::uint64_t operation = 0;
-    std::size_t arrived = 0;
-    Requests requests;
-    runtime::Event is_over;
-  };
-
-  Meeting& meeting_of(std::uint64_t operation);
-  void exchange(const Requests& ranks);
-  void exchange_blocks(const Requests& ranks);
-  sim::Value reduce(const Requests& ranks, std::size_t block);
+  void exchange(const Calls& ranks);
+  void exchange_blocks(const Calls& ranks);
+  sim::Value reduce(const Calls& ranks, std::size_t block);
   sim::Value divided(const sim::Value& value, double divisor);
 
   sim::Value load(const Block& block) const {
@@ -61,36 +49,22 @@ class LocalCommunicator : public Communicator {
   }
 
   runtime::Simulation& simulation_;
-  const std::size_t size_;
-  std::deque<Meeting> meetings_;  // addresses stay; those without an operation are free
+  const int size_;
+  runtime::Meetings<const CollectiveCall*> meetings_;
 };
 
-LocalCommunicator::Meeting& LocalCommunicator::meeting_of(std::uint64_t operation) {
-  Meeting* unused = nullptr;
-  for (Meeting& meeting : meetings_) {
-    if (meeting.operation == operation) return meeting;
-    if (meeting.arrived == 0) unused = &meeting;
+// All callers wait until the last one has done the work, so pointers to their calls stay valid.
+void LocalCommunicator::run(const CollectiveCall& call) {
+  const auto meeting = meetings_.arrive(call.operation, size_, call.rank, &call);
+  if (meeting->is_complete()) {
+    exchange(meeting->all());
+  } else {
+    meeting->wait(simulation_, [] { return std::string("the other ranks"); });
   }
-  Meeting& made = unused == nullptr ? meetings_.emplace_back() : *unused;
-  made.operation = operation;
-  made.requests.assign(size_, nullptr);
-  return made;
-}
-
-void LocalCommunicator::run(const CollectiveCall& call, const CollectiveRequest& request) {
-  Meeting& meeting = meeting_of(call.operation);
-  meeting.requests[static_cast<std::size_t>(call.rank)] = &request;
-  if (++meeting.arrived < size_) {
-    return meeting.is_over.wait(simulation_, [] { return std::string("the other ranks"); });
-  }
-  exchange(meeting.requests);
-  meeting.is_over.notify_all();
-  meeting.arrived = 0;
-  meeting.operation = 0;
 }
 
 // Returns the reduction over ranks of their input block `block`.
-sim::Value LocalCommunicator::reduce(const Requests& ranks, std::size_t block) {
+sim::Value LocalCommunicator::reduce(const Calls& ranks, std::size_t block) {
   sim::MemoryStore& memory = simulation_.machine().memory();
   const ReduceOp op = ranks.front()->op;
   const AverageDivisors divisors =
@@ -117,19 +91,19 @@ sim::Value LocalCommunicator::divided(const sim::Value& value, double divisor) {
                      memory.constant(value.dtype(), value.element_count(), divisor));
 }
 
-void LocalCommunicator::exchange(const Requests& ranks) {
+void LocalCommunicator::exchange(const Calls& ranks) {
   const auto root = static_cast<std::size_t>(ranks.front()->root);
   switch (ranks.front()->kind) {
     case CollectiveKind::barrier:
       return;
     case CollectiveKind::all_reduce: {
       const sim::Value result = reduce(ranks, 0);
-      for (const CollectiveRequest* rank : ranks) store(rank->takes.front(), result);
+      for (const CollectiveCall* rank : ranks) store(rank->takes.front(), result);
       return;
     }
     case CollectiveKind::broadcast: {
       const sim::Value value = load(ranks[root]->gives.front());
-      for (std::size_t rank = 0; rank < size_; ++rank) {
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         if (rank != root) store(ranks[rank]->takes.front(), value);
       }
       return;
@@ -138,8 +112,9 @@ void LocalCommunicator::exchange(const Requests& ranks) {
       return store(ranks[root]->takes.front(), reduce(ranks, 0));
     case CollectiveKind::reduce_scatter: {
       std::vector<sim::Value> results;  // before any is stored: an output may be an input
-      for (std::size_t rank = 0; rank < size_; ++rank) results.push_back(reduce(ranks, rank));
-      for (std::size_t rank = 0; rank < size_; ++rank) {
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+        results.push_back(reduce(ranks, rank));
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
         store(ranks[rank]->takes.front(), results[rank]);
       }
       return;
@@ -150,14 +125,14 @@ void LocalCommunicator::exchange(const Requests& ranks) {
 }
 
 // Writes to each rank's output for a peer what that peer gives to it.
-void LocalCommunicator::exchange_blocks(const Requests& ranks) {
+void LocalCommunicator::exchange_blocks(const Calls& ranks) {
   struct Write {
     const Block* target;
     sim::Value value;
   };
   std::vector<Write> writes;  // after all that is read
-  for (std::size_t from = 0; from < size_; ++from) {
-    for (std::size_t to = 0; to < size_; ++to) {
+  for (std::size_t from = 0; from < ranks.size(); ++from) {
+    for (std::size_t to = 0; to < ranks.size(); ++to) {
       const Block* given = block_for(ranks[from]->gives, static_cast<int>(to));
       const Block* taken = block_for(ranks[to]->takes, static_cast<int>(from));
       if (given != nullptr && taken != nullptr) writes.push_back({taken, load(*given)});
@@ -169,18 +144,17 @@ void LocalCommunicator::exchange_blocks(const Requests& ranks) {
 }  // namespace
 
 int LocalBackend::world_size() const {
-  return torch_.topology().system.sip_count;
+  return simulation_.topology().system.sip_count;
 }
 
 std::unique_ptr<Communicator> LocalBackend::connect(const std::vector<int>& ranks) {
-  return std::make_unique<LocalCommunicator>(torch_.simulation(), ranks.size());
+  return std::make_unique<LocalCommunicator>(simulation_, static_cast<int>(ranks.size()));
 }
 
 bool register_local_backend() {
-  return register_backend(
-      "local", [](RuntimeContext& torch, const BackendConfig*) -> std::unique_ptr<Backend> {
-        return std::make_unique<LocalBackend>(torch);
-      });
+  return register_backend("local", [](const BackendInputs& inputs) -> std::unique_ptr<Backend> {
+    return std::make_unique<LocalBackend>(*inputs.simulation);
+  });
 }
 
 }  // namespace kernbench::distributed

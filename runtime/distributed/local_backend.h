@@ -13,14 +13,14 @@ namespace kernbench::distributed {
 
 class LocalBackend : public Backend {
  public:
-  explicit LocalBackend(RuntimeContext& torch) : torch_(torch) {}
+  explicit LocalBackend(runtime::Simulation& simulation) : simulation_(simulation) {}
 
   std::string_view name() const override { return "local"; }
   int world_size() const override;
   std::unique_ptr<Communicator> connect(const std::vector<int>& ranks) override;
 
  private:
-  RuntimeContext& torch_;
+  runtime::Simulation& simulation_;
 };
 
 }  // namespace kernbench::distributed

@@ -9,7 +9,9 @@
 namespace kernbench::distributed {
 
 Mailbox::Address Mailbox::address_of(const Message& message) {
-  return {message.is_send ? *message.other : message.own, message.tag, message.objects != nullptr};
+  return {.receiver = message.is_send ? message.event.peer : message.own,
+          .tag = message.event.tag,
+          .is_of_objects = message.objects != nullptr};
 }
 
 std::optional<Message> Mailbox::take_match(const Message& message) {
@@ -19,7 +21,7 @@ std::optional<Message> Mailbox::take_match(const Message& message) {
   const auto found = std::ranges::find_if(others, [&](const Message& other) {
     const Message& receive = message.is_send ? other : message;
     const Message& send = message.is_send ? message : other;
-    return !receive.other || *receive.other == send.own;
+    return receive.event.peer < 0 || receive.event.peer == send.own;
   });
   if (found == others.end()) return std::nullopt;
   Message match = std::move(*found);
@@ -33,10 +35,32 @@ void Mailbox::put(Message message) {
   (message.is_send ? waiting.sends : waiting.receives).push_back(std::move(message));
 }
 
+MessageCall sending(std::string_view function, const SendOptions& options,
+                    std::source_location location) {
+  return {.function = function,
+          .is_send = true,
+          .peer = options.dst,
+          .group_peer = options.group_dst,
+          .group = options.group,
+          .tag = options.tag,
+          .location = location};
+}
+
+MessageCall receiving(std::string_view function, const RecvOptions& options,
+                      std::source_location location) {
+  return {.function = function,
+          .peer = options.src,
+          .group_peer = options.group_src,
+          .group = options.group,
+          .tag = options.tag,
+          .location = location};
+}
+
 std::string describe(const Message& message) {
+  const runtime::FlightEvent& event = message.event;
   return fmt::format("{} {} (tag {}) at {}", message.is_send ? "send to" : "recv from",
-                     message.other ? fmt::format("rank {}", *message.other) : "any rank",
-                     message.tag, call_site(message.location));
+                     event.peer < 0 ? "any rank" : fmt::format("rank {}", event.peer), event.tag,
+                     call_site(event.location));
 }
 
 }  // namespace kernbench::distributed

@@ -14,21 +14,22 @@
 #include <memory>
 #include <optional>
 #include <source_location>
-#include <vector>
+#include <string>
+#include <string_view>
 
 #include "runtime/distributed/collective.h"
+#include "runtime/distributed/options.h"
 #include "runtime/distributed/work.h"
 
 namespace kernbench::distributed {
 
 struct Message {
+  // Its function, place and group; its peer (a global rank, -1: any) and tag; its tensor.
+  runtime::FlightEvent event = {};
   bool is_send = false;
-  int own = 0;                              // global rank
-  std::optional<int> other = std::nullopt;  // peer's global rank; nullopt: receive from any
-  int tag = 0;
+  int own = 0;  // global rank
   Block block = {};
   std::shared_ptr<std::any> objects = nullptr;  // replaces the block: the objects
-  std::source_location location = {};
   std::shared_ptr<Work::State> work = nullptr;  // finishes when the message has arrived
 };
 
@@ -55,6 +56,23 @@ class Mailbox {
 
   std::map<Address, Waiting> waiting_;
 };
+
+// The arguments of a send or receive.
+struct MessageCall {
+  std::string_view function;
+  bool is_send = false;
+  bool is_blocking = true;
+  std::optional<int> peer = std::nullopt;
+  std::optional<int> group_peer = std::nullopt;
+  ProcessGroup group = {};
+  int tag = 0;
+  std::source_location location = {};
+  Tensor version = {};  // snapshot of the sent tensor, if already taken
+};
+MessageCall sending(std::string_view function, const SendOptions& options,
+                    std::source_location location);
+MessageCall receiving(std::string_view function, const RecvOptions& options,
+                      std::source_location location);
 
 // "send to rank 1 (tag 0) at ddp.cpp:41"
 std::string describe(const Message& message);

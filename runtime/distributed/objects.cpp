@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "runtime/distributed/distributed_state.h"
+#include "runtime/distributed/fingerprint.h"
+#include "runtime/distributed/in_collective.h"
+
 namespace kernbench::distributed {
 
 void throw_other_type(std::string_view function) {
@@ -9,6 +15,49 @@ void throw_other_type(std::string_view function) {
                                 fmt::format("Detected mismatch between collectives on ranks. Ranks "
                                             "brought objects of different types to {}",
                                             function));
+}
+
+std::optional<DistributedContext::ObjectCall> DistributedContext::begin_objects(
+    std::string_view function, const ProcessGroup& group, const std::optional<Root>& root,
+    Location location) const {
+  auto call = state_->begin(function, CollectiveKind::objects, {.group = group}, location);
+  if (!call) return std::nullopt;
+  if (root) state_->set_root_or_first(*call, root->global, root->in_group);
+  const auto kept = std::make_shared<CollectiveCall>(std::move(*call));
+  return ObjectCall{
+      .call = kept, .rank = kept->rank, .root = kept->root, .size = kept->group->size()};
+}
+
+DistributedContext::Objects DistributedContext::exchange(const ObjectCall& call, std::any own) {
+  return state_->exchange(*call.call, std::move(own));
+}
+
+DistributedContext::Objects DistributedContext::State::exchange(CollectiveCall& call,
+                                                                std::any own) {
+  const auto describe = [&] { return describe_in_group(call); };
+  const CallRecord record = arrive(call);
+  const InCollective in(local(), call);
+  record.started(describe);
+  const auto meeting =
+      object_meetings.arrive(call.operation, call.group->size(), call.rank, std::move(own));
+  meeting->wait(*simulation, [] { return std::string("the other ranks' objects"); });
+  record.completed(describe);
+  return Objects(meeting, &meeting->all());
+}
+
+Work DistributedContext::post_objects(std::shared_ptr<std::any> sent, const std::optional<int>& dst,
+                                      const SendOptions& options, Location location) {
+  MessageCall call = sending("send_object_list", options, location);
+  if (dst) call.peer = dst;
+  return state_->post(call, {}, std::move(sent));
+}
+
+Work DistributedContext::await_objects(std::shared_ptr<std::any> received,
+                                       const std::optional<int>& src, const RecvOptions& options,
+                                       Location location) {
+  MessageCall call = receiving("recv_object_list", options, location);
+  if (src) call.peer = src;
+  return state_->post(call, {}, std::move(received));
 }
 
 }  // namespace kernbench::distributed

@@ -25,9 +25,9 @@ template <class T>
 void DistributedContext::all_gather_object(std::vector<T>& objects,
                                            const std::type_identity_t<T>& object,
                                            const ProcessGroup& group, Location location) {
-  const auto call = begin("all_gather_object", group);
+  const auto call = begin_objects("all_gather_object", group, std::nullopt, location);
   if (!call) return;
-  const Objects all = exchange("all_gather_object", *call, T(object), std::nullopt, location);
+  const Objects all = exchange(*call, T(object));
   objects.clear();
   for (const std::any& each : *all) objects.push_back(object_cast<T>(each, "all_gather_object"));
 }
@@ -35,17 +35,18 @@ void DistributedContext::all_gather_object(std::vector<T>& objects,
 template <class T>
 void DistributedContext::gather_object(const T& object, std::vector<T>* objects,
                                        const DestinationOptions& options, Location location) {
-  const auto call = begin("gather_object", options.group);
+  const auto call =
+      begin_objects("gather_object", options.group,
+                    Root{.global = options.dst, .in_group = options.group_dst}, location);
   if (!call) return;
-  const int root = root_or_first("gather_object", *call, options.dst, options.group_dst);
-  if (call->rank == root && objects == nullptr) {
+  if (call->rank == call->root && objects == nullptr) {
     wrong_argument("Argument ``object_gather_list`` must be specified on destination rank.");
   }
-  if (call->rank != root && objects != nullptr) {
+  if (call->rank != call->root && objects != nullptr) {
     wrong_argument(
         "Argument ``object_gather_list`` must NOT be specified on non-destination ranks.");
   }
-  const Objects all = exchange("gather_object", *call, object, root, location);
+  const Objects all = exchange(*call, object);
   if (objects == nullptr) return;
   objects->clear();
   for (const std::any& each : *all) objects->push_back(object_cast<T>(each, "gather_object"));
@@ -54,39 +55,37 @@ void DistributedContext::gather_object(const T& object, std::vector<T>* objects,
 template <class T>
 void DistributedContext::broadcast_object_list(std::vector<T>& objects,
                                                const SourceOptions& options, Location location) {
-  const auto call = begin("broadcast_object_list", options.group);
+  const auto call =
+      begin_objects("broadcast_object_list", options.group,
+                    Root{.global = options.src, .in_group = options.group_src}, location);
   if (!call) return;
-  const int root = root_or_first("broadcast_object_list", *call, options.src, options.group_src);
-  const Objects all = exchange("broadcast_object_list", *call,
-                               call->rank == root ? objects : std::vector<T>{}, root, location);
-  objects =
-      object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(root)), "broadcast_object_list");
+  const Objects all = exchange(*call, call->rank == call->root ? objects : std::vector<T>{});
+  objects = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call->root)),
+                                        "broadcast_object_list");
 }
 
 template <class T>
 void DistributedContext::scatter_object_list(std::vector<T>& output, const std::vector<T>* input,
                                              const SourceOptions& options, Location location) {
-  const auto call = begin("scatter_object_list", options.group);
+  const auto call =
+      begin_objects("scatter_object_list", options.group,
+                    Root{.global = options.src, .in_group = options.group_src}, location);
   if (!call) return;
-  const int root = root_or_first("scatter_object_list", *call, options.src, options.group_src);
-  if (call->rank == root &&
-      (input == nullptr || static_cast<int>(input->size()) != size_of(*call))) {
+  const bool is_root = call->rank == call->root;
+  if (is_root && (input == nullptr || static_cast<int>(input->size()) != call->size)) {
     wrong_argument(
         "Expected argument scatter_object_input_list to be a list of one object for each rank.");
   }
-  const Objects all = exchange("scatter_object_list", *call,
-                               call->rank == root ? *input : std::vector<T>{}, root, location);
-  const auto& given =
-      object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(root)), "scatter_object_list");
+  const Objects all = exchange(*call, is_root ? *input : std::vector<T>{});
+  const auto& given = object_cast<std::vector<T>>(all->at(static_cast<std::size_t>(call->root)),
+                                                  "scatter_object_list");
   output = {given[static_cast<std::size_t>(call->rank)]};
 }
 
 template <class T>
 void DistributedContext::send_object_list(const std::vector<T>& objects, std::optional<int> dst,
                                           const SendOptions& options, Location location) {
-  const Work work = post({"send_object_list", true, true, dst ? dst : options.dst,
-                          options.group_dst, options.group, options.tag, location},
-                         {}, std::make_shared<std::any>(objects));
+  const Work work = post_objects(std::make_shared<std::any>(objects), dst, options, location);
   if (work) work.wait();
 }
 
@@ -94,9 +93,7 @@ template <class T>
 int DistributedContext::recv_object_list(std::vector<T>& objects, std::optional<int> src,
                                          const RecvOptions& options, Location location) {
   const auto received = std::make_shared<std::any>();
-  const Work work = post({"recv_object_list", false, true, src ? src : options.src,
-                          options.group_src, options.group, options.tag, location},
-                         {}, received);
+  const Work work = await_objects(received, src, options, location);
   if (!work) return -1;
   work.wait();
   objects = object_cast<std::vector<T>>(*received, "recv_object_list");

@@ -85,19 +85,4 @@ struct MonitoredBarrierOptions {
   bool wait_all_ranks = false;
 };
 
-template <>
-inline constexpr bool kTakesGroup<ReductionOptions> = true;
-template <>
-inline constexpr bool kTakesGroup<CollectiveOptions> = true;
-template <>
-inline constexpr bool kTakesGroup<SourceOptions> = true;
-template <>
-inline constexpr bool kTakesGroup<DestinationOptions> = true;
-template <>
-inline constexpr bool kTakesGroup<SendOptions> = true;
-template <>
-inline constexpr bool kTakesGroup<RecvOptions> = true;
-template <>
-inline constexpr bool kTakesGroup<MonitoredBarrierOptions> = true;
-
 }  // namespace kernbench::distributed

@@ -5,15 +5,21 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace kernbench::distributed {
 
 struct Group;
 
-// True if Options are the options of a torch.distributed function and have a member `group`.
+class ProcessGroup;
+
+// The options of a torch.distributed function, if they have a member `group`.
 template <class Options>
-inline constexpr bool kTakesGroup = false;
+concept TakesGroup = std::is_aggregate_v<Options> &&
+    requires(Options options, ProcessGroup& group) {
+  options.group = group;
+};
 
 // A handle to a group of ranks.  An empty handle stands for the default group, as torch's None and
 // group.WORLD do.  Where options are expected, a group alone stands for options with that group:
@@ -28,8 +34,7 @@ class ProcessGroup {
     return none;
   }
 
-  template <class Options>
-  requires kTakesGroup<Options>
+  template <TakesGroup Options>
   operator Options() const {
     Options options;
     options.group = *this;

@@ -35,4 +35,8 @@ struct AverageDivisors {
   bool is_after_exact_in(DType dtype) const;
 };
 
+namespace distributed {
+using kernbench::ReduceOp;
+}
+
 }  // namespace kernbench

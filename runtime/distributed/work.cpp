@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ranges>
-#include <set>
 #include <utility>
 
 #include "runtime/distributed/group.h"
-#include "runtime/distributed/work_list.h"
 #include "runtime/distributed/work_state.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -44,9 +41,10 @@ void Work::State::finish(std::exception_ptr how) {
   });
   is_waited_for = is_waited_for || (is_read && failure == nullptr);
   if (failure == nullptr && !simulation.has_failed()) {  // and is not just unwound
-    simulation.flight_recorder().complete(rank, flight, ended);
-    simulation.log(runtime::LogTopic::distributed,
-                   [&] { return fmt::format("{} completed (rank {})", description, rank); });
+    record.completed();
+    simulation.log(runtime::LogTopic::distributed, [&] {
+      return fmt::format("{} completed (rank {})", description, record.rank());
+    });
   }
   release();
   done.notify_all();
@@ -58,23 +56,20 @@ void Work::State::release() {
   }
 }
 
-std::string Work::State::describe(const void* state) {
-  return static_cast<const State*>(state)->description;
-}
-
-std::vector<int> Work::State::missing_ranks(const void* object) {
-  const State& state = *static_cast<const State*>(object);
-  if (state.is_message) return state.peer ? std::vector{*state.peer} : std::vector<int>();
-  const std::shared_ptr<Group> group = state.group.lock();
-  return group == nullptr ? std::vector<int>() : group->ledger.missing(state.sequence);
+std::vector<int> Work::State::missing_ranks() const {
+  if (peer() >= 0) return {peer()};
+  const std::int64_t sequence = record.event().sequence;
+  const std::shared_ptr<Group> in = group.lock();
+  if (sequence < 0 || in == nullptr) return {};  // a message from any rank
+  return in->ledger.missing(static_cast<std::uint64_t>(sequence));
 }
 
 std::string Work::State::describe_wait() const {
   std::string text = "the Work of " + description;
   const std::shared_ptr<Group> in = group.lock();
-  if (!peer || in == nullptr) return text;
-  const std::string_view absence = in->ledger.absence_of(*in->rank_of(*peer));
-  if (!absence.empty()) text += fmt::format(" (rank {} {})", *peer, absence);
+  if (peer() < 0 || in == nullptr) return text;
+  const std::string_view absence = in->ledger.absence_of(*in->rank_of(peer()));
+  if (!absence.empty()) text += fmt::format(" (rank {} {})", peer(), absence);
   return text;
 }
 
@@ -105,42 +100,11 @@ void Work::State::poll() {
   throw DeadlockError(
       "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "
                              "and nothing completes it meanwhile; call wait()",
-                             rank, kMostStalls, to_string(simulation.now()), description));
+                             record.rank(), kMostStalls, to_string(simulation.now()), description));
 }
 
 bool Work::State::is_settled() const {
   return is_done && operation->is_known_to_be_done() && (is_waited_for || failure == nullptr);
-}
-
-// A work that is done implies that all works before it on its stream are done.
-void WorkList::forget_what_is_settled() {
-  std::set<const runtime::Timeline*> later;  // never iterated
-  for (std::shared_ptr<Work::State>& work : std::views::reverse(works_)) {
-    const bool is_last = later.insert(work->operation->stream.get()).second;
-    const bool is_covered = !is_last && work->is_done && work->failure == nullptr;
-    if (is_covered || work->is_settled()) work.reset();
-  }
-  std::erase(works_, nullptr);
-}
-
-WorkList::WorkList() : timeline_(std::make_shared<runtime::Timeline>()) {}
-
-void WorkList::add(std::shared_ptr<Work::State> work) {
-  constexpr std::size_t kLeast = 16;
-  if (works_.size() >= forget_at_) {
-    forget_what_is_settled();
-    forget_at_ = std::max(kLeast, 2 * works_.size());
-  }
-  works_.push_back(std::move(work));
-}
-
-std::shared_ptr<Work::State> WorkList::take_last() {
-  while (!works_.empty()) {
-    std::shared_ptr<Work::State> last = std::move(works_.back());
-    works_.pop_back();
-    if (!last->is_settled()) return last;
-  }
-  return nullptr;
 }
 
 Work::State& Work::checked() const {
@@ -155,15 +119,17 @@ Work::State& Work::checked() const {
 bool Work::wait(std::optional<std::chrono::milliseconds>) const {
   State& state = checked();
   runtime::FiberLocal& local = state.simulation.local();
-  if (local.kind == runtime::FiberLocal::Kind::rank && local.rank != state.rank) {
-    throw CollectiveError("KB-C010", fmt::format("rank {} waits for the Work of rank {}: {}",
-                                                 local.rank, state.rank, state.description));
+  if (local.kind == runtime::FiberLocal::Kind::rank && local.rank != state.record.rank()) {
+    throw CollectiveError("KB-C010",
+                          fmt::format("rank {} waits for the Work of rank {}: {}", local.rank,
+                                      state.record.rank(), state.description));
   }
   state.is_waited_for = true;
   struct Waiting {
-    runtime::FiberLocal::Activity& work;
-    ~Waiting() { work = {}; }
-  } const waiting{local.work = {&state, &State::describe, &State::missing_ranks}};
+    const runtime::Activity*& work;
+    ~Waiting() { work = nullptr; }
+  } const waiting{local.work};
+  local.work = &state;
   state.wait([&] { return state.describe_wait(); });
   state.know();
   if (state.failure != nullptr) std::rethrow_exception(state.failure);
@@ -194,10 +160,10 @@ int Work::source_rank() const {
   return checked().source_rank;
 }
 std::uint64_t Work::get_sequence_number() const {
-  return checked().sequence;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(checked().record.event().sequence, 0));
 }
 Time Work::get_duration() const {
-  return checked().is_done ? state_->ended - state_->issued : Time{0};
+  return checked().is_done ? state_->ended - state_->record.event().issued : Time{0};
 }
 
 }  // namespace kernbench::distributed

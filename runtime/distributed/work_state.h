@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/distributed/call_record.h"
 #include "runtime/distributed/work.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
@@ -17,13 +18,14 @@ namespace kernbench::distributed {
 
 struct Group;
 
-struct Work::State {
-  State(std::shared_ptr<runtime::Simulation> in,
-        std::shared_ptr<const runtime::OperationUnderWay> under_way)
+struct Work::State final : runtime::Activity {
+  State(std::shared_ptr<runtime::Simulation> in, CallRecord of,
+        std::shared_ptr<const runtime::OperationUnderWay> under_way, std::weak_ptr<Group> in_group)
       : owner(std::move(in)),
         simulation(*owner),
+        record(std::move(of)),
         operation(std::move(under_way)),
-        issued(simulation.now()) {}
+        group(std::move(in_group)) {}
   ~State() { release(); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -43,33 +45,29 @@ struct Work::State {
   void release();
   // Records a poll that finds the work not done; may let simulated time advance.
   void poll();
+  std::string describe() const override { return description; }
+  std::vector<int> missing_ranks() const override;
   // Describes for reports what the waiting rank waits for.
   std::string describe_wait() const;
-  // The functions of a FiberLocal::Activity whose object is a Work::State.
-  static std::string describe(const void* state);
-  static std::vector<int> missing_ranks(const void* state);
+  // Of a message: the rank that must call too; -1: any, or a collective.
+  int peer() const { return record.event().peer; }
   // Blocks the current fiber, or drives the engine, until the work is done.
   void wait(runtime::DescribeWait describe);
 
   const std::shared_ptr<runtime::Simulation> owner;  // a handle may outlive its context
   runtime::Simulation& simulation;
+  const CallRecord record;
   const std::shared_ptr<const runtime::OperationUnderWay> operation;
-  int rank = 0;                                             // global
+  const std::weak_ptr<Group> group;                         // in which it was issued
   const std::string& description = operation->description;  // includes the call site
-  std::uint64_t sequence = 0;
   struct Use {
     Tensor tensor;
     bool writes = false;
   };
   std::vector<Use> uses;  // host reads of these tensors wait until the work is done
   int source_rank = -1;
-  bool is_message = false;     // false: a collective
-  std::optional<int> peer;     // of a message: the rank that must call too; nullopt: any
-  std::weak_ptr<Group> group;  // in which it was issued
-  runtime::FlightRecorder::Id flight = 0;
   Time polled_at{0};              // time of the last poll that found it not done
   std::uint64_t polled_turn = 0;  // scheduler turn of that poll
-  Time issued{0};
   Time ended{0};
   bool is_done = false;
   bool is_aborted = false;     // ended because the run ended first

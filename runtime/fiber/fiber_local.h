@@ -15,21 +15,20 @@
 
 namespace kernbench::runtime {
 
+// What a rank is in, or waits for.  Its text is made only when a report is written.
+class Activity {
+ public:
+  virtual std::string describe() const = 0;
+  // Returns the ranks that it still waits for, ascending.
+  virtual std::vector<int> missing_ranks() const = 0;
+
+ protected:
+  ~Activity() = default;
+};
+
 struct FiberLocal {
   // A `work` fiber runs an operation that a rank has issued with async_op.
   enum class Kind { unbound, rank, kernel, work };
-
-  // The operation that a rank is in, for reports; its text is made only when a report is written.
-  struct Activity {
-    const void* object = nullptr;  // null: nothing
-    std::string (*text)(const void* object) = nullptr;
-    std::vector<int> (*missing)(const void* object) = nullptr;
-
-    explicit operator bool() const { return object != nullptr; }
-    std::string describe() const { return text(object); }
-    // Returns the ranks that this operation still waits for, ascending.
-    std::vector<int> missing_ranks() const { return missing(object); }
-  };
 
   Kind kind = Kind::unbound;
   int rank = 0;    // 0 for an unbound fiber and the main stack (single driver)
@@ -73,8 +72,8 @@ struct FiberLocal {
   };
   LastCall last_call;
 
-  Activity collective;  // the one that this rank is in
-  Activity work;        // the Work that it waits for, unless it is in a collective
+  const Activity* collective = nullptr;  // the one that this rank is in; null: none
+  const Activity* work = nullptr;        // the Work that it waits for, unless it is in a collective
 };
 
 // "rank 1", "ranks 1, 2 and 4"; a long list is cut to the first ones and the number of the others.

@@ -11,18 +11,18 @@
 #include <deque>
 #include <span>
 
+#include "runtime/distributed/distributed_state.h"
 #include "runtime/guards/failure.h"
 #include "runtime/multiprocessing/host_room.h"
 #include "runtime/multiprocessing/rank_failure.h"
-#include "runtime/simulation/attachments.h"
 #include "runtime/simulation/simulation.h"
-#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::multiprocessing {
 
 namespace {
 
+using distributed::DistributedContext;
 using runtime::Completion;
 using runtime::Fiber;
 using runtime::FiberLocal;
@@ -34,13 +34,11 @@ using runtime::LogTopic;
 // The ranks of one spawn().
 class World final : private runtime::Watchdog::Ranks {
  public:
-  // A rank's fiber calls `ends` after its body; `returned` is called when the rank has returned.
-  World(RuntimeContext& torch, int nprocs, std::function<void(int)> body,
-        std::function<void()> ends, std::function<void(int)> returned)
-      : torch_(torch),
+  World(runtime::Simulation& simulation, DistributedContext& distributed, int nprocs,
+        std::function<void(int)> body)
+      : simulation_(simulation),
+        distributed_(distributed),
         body_(std::move(body)),
-        ends_(std::move(ends)),
-        returned_(std::move(returned)),
         running_(nprocs) {}
   ~World() override { context_ends(); }
   World(const World&) = delete;
@@ -81,13 +79,12 @@ class World final : private runtime::Watchdog::Ranks {
   std::string others() const;
   std::string suppressed() const;
 
-  RuntimeContext& torch_;
+  runtime::Simulation& simulation_;
+  DistributedContext& distributed_;
   const std::function<void(int)> body_;
-  const std::function<void()> ends_;
-  const std::function<void(int)> returned_;
   int running_;
   std::deque<Rank> ranks_;  // addresses stay
-  Completion all_returned_{torch_.simulation()};
+  Completion all_returned_{simulation_};
   bool has_context_ = true;
   bool is_over_ = false;  // joined
   std::vector<Raised> raised_;
@@ -95,7 +92,7 @@ class World final : private runtime::Watchdog::Ranks {
 };
 
 void World::start_ranks() {
-  runtime::Watchdog& watchdog = torch_.simulation().watchdog();
+  runtime::Watchdog& watchdog = simulation_.watchdog();
   watchdog.start();
   for (int rank = 0, count = running_; rank < count; ++rank) start(rank);
   watchdog.set_ranks(*this);
@@ -103,7 +100,7 @@ void World::start_ranks() {
 
 void World::context_ends() {
   if (!std::exchange(has_context_, false)) return;
-  torch_.simulation().watchdog().forget_ranks(*this);
+  simulation_.watchdog().forget_ranks(*this);
 }
 
 namespace {
@@ -143,13 +140,13 @@ void World::start(int number) {
   Rank& rank = ranks_.emplace_back();
   rank.local.kind = FiberLocal::Kind::rank;
   rank.local.rank = number;
-  rank.fiber = &torch_.simulation().fibers().spawn(
+  rank.fiber = &simulation_.fibers().spawn(
       runtime::FiberName(runtime::write_name),
       [this, number] {
-        torch_.simulation().log(LogTopic::fiber, [] { return "begins"; });
+        simulation_.log(LogTopic::fiber, [] { return "begins"; });
         body_(number);
-        ends_();
-        torch_.simulation().log(LogTopic::fiber, [] { return "ends"; });
+        distributed_.state_->rank_ends();
+        simulation_.log(LogTopic::fiber, [] { return "ends"; });
       },
       &rank.local, [this, &rank](Fiber&, const FiberResult& result) { ended(rank, result); });
 }
@@ -160,7 +157,7 @@ void World::ended(Rank& rank, const FiberResult& result) {
   if (result.how == FiberResult::How::abandoned) given_up(rank);
   if (result.how != FiberResult::How::returned) return;
   try {
-    returned_(rank.local.rank);
+    distributed_.state_->rank_returned(rank.local.rank);
   } catch (const DeadlockError&) {  // others wait for it
     // If a rank has raised, this deadlock may be the consequence.
     if (raised_.empty()) fail_with(std::current_exception());
@@ -174,8 +171,9 @@ std::string World::state_of(const Rank& rank) const {
     case Fiber::State::starting:
       return "had not started";
     case Fiber::State::waiting: {
-      const FiberLocal::Activity& collective = rank.local.collective;
-      return "waited for " + (collective ? collective.describe() : rank.fiber->waits_for());
+      const runtime::Activity* const collective = rank.local.collective;
+      return "waited for " +
+             (collective == nullptr ? rank.fiber->waits_for() : collective->describe());
     }
     default:
       return "was ready to run";
@@ -185,17 +183,15 @@ std::string World::state_of(const Rank& rank) const {
 // Ends the run after all events of this instant, so that every rank that fails in it is known, and
 // the lowest of them is named.
 void World::raised(const Rank& rank, const std::exception_ptr& exception) {
-  runtime::Simulation& simulation = torch_.simulation();
-  if (simulation.has_failed()) return;  // raised while it was unwound
+  if (simulation_.has_failed()) return;  // raised while it was unwound
   if (raised_.empty()) {
-    simulation.machine().engine().schedule(Time{0}, sim::Engine::call<&World::fail>(this));
+    simulation_.machine().engine().schedule(Time{0}, sim::Engine::call<&World::fail>(this));
   }
   raised_.push_back({&rank, exception, inspect(exception)});
 }
 
 void World::fail(std::uint64_t) {
-  runtime::Simulation& simulation = torch_.simulation();
-  if (simulation.has_failed()) return;
+  if (simulation_.has_failed()) return;
   std::ranges::sort(raised_, {}, [](const Raised& raised) { return raised.rank->local.rank; });
   const auto& [rank, exception, failure] = raised_.front();
   const int number = rank->local.rank;
@@ -205,7 +201,7 @@ void World::fail(std::uint64_t) {
   }
   const std::string text =
       fmt::format("-- Process {} terminated with the following error:\n  rank {}: {}\n  at t={}",
-                  number, number, failure.text, to_string(simulation.now()));
+                  number, number, failure.text, to_string(simulation_.now()));
   fail_with(std::make_exception_ptr(
       SpawnException(number, exception, failure.exit_code, text + others() + suppressed())));
 }
@@ -227,7 +223,7 @@ std::string World::others() const {
 // Whoever drives the engine throws the failure, which need not be join(); join() throws it too.
 void World::fail_with(std::exception_ptr failure) {
   failure_ = failure;
-  torch_.simulation().fail(std::move(failure));
+  simulation_.fail(std::move(failure));
 }
 
 // "suppressed: 9 more (rank 2: boom (std::runtime_error), rank 3: ..., and 7 more)": the first
@@ -248,7 +244,7 @@ std::string World::suppressed() const {
 
 void World::given_up(const Rank& rank) const {
   const Fiber& fiber = *rank.fiber;
-  const std::size_t kib = torch_.simulation().fibers().stacks().stack_bytes() / 1024;
+  const std::size_t kib = simulation_.fibers().stacks().stack_bytes() / 1024;
   const int ignored = fiber.ignored_cancellations();
   fmt::print(stderr, "kernbench: warning: [KB-R009] rank {} {}; its stack ({} KiB) is leaked\n",
              rank.local.rank,
@@ -279,8 +275,8 @@ namespace {
 }  // namespace
 
 bool World::join() {
-  if (has_context_ && torch_.simulation().fibers().current() != nullptr) {
-    refuse_join(torch_.simulation().local());
+  if (has_context_ && simulation_.fibers().current() != nullptr) {
+    refuse_join(simulation_.local());
   }
   if (is_over_) {
     if (failure_ != nullptr) std::rethrow_exception(failure_);
@@ -293,22 +289,22 @@ bool World::join() {
   }
   is_over_ = true;
   try {
-    torch_.simulation().wait(all_returned_, [] { return std::string("the ranks"); });
+    simulation_.wait(all_returned_, [] { return std::string("the ranks"); });
   } catch (...) {
     if (failure_ == nullptr) failure_ = std::current_exception();
   }
-  torch_.simulation().watchdog().forget_ranks(*this);
-  torch_.attachments().forget_ranks();
+  simulation_.watchdog().forget_ranks(*this);
+  simulation_.attachments().forget_ranks();
   if (failure_ == nullptr) {
-    torch_.simulation().release(this);
+    simulation_.release(this);
     return true;
   }
   // A deadlock may be the consequence of a failure that nobody has looked at.
-  const std::exception_ptr cause = torch_.distributed.unnoticed_failure();
-  torch_.distributed.run_abandoned();
+  const std::exception_ptr cause = distributed_.state_->unnoticed_failure();
+  distributed_.state_->run_abandoned();
   if (cause != nullptr && is_deadlock(failure_)) failure_ = cause;
-  torch_.simulation().flight_recorder().failed(runtime::describe_failure(failure_, {}).code,
-                                               torch_.simulation().now());
+  simulation_.flight_recorder().failed(runtime::describe_failure(failure_, {}).code,
+                                       simulation_.now());
   std::rethrow_exception(failure_);
 }
 
@@ -336,8 +332,8 @@ void Multiprocessing::context_ends() {
 }
 
 ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body) {
-  const FiberLocal& local = torch_.simulation().local();
-  if (torch_.simulation().fibers().current() != nullptr) {
+  const FiberLocal& local = simulation_.local();
+  if (simulation_.fibers().current() != nullptr) {
     const char* where = local.kind == FiberLocal::Kind::rank ? "a worker" : "a kernel";
     throw CollectiveError(
         "KB-R004", fmt::format("spawn() inside {} (rank {}): nested worlds are not supported",
@@ -348,20 +344,18 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
   }
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
   check_has_room(nprocs);
-  torch_.distributed.ranks_start(nprocs);
-  torch_.attachments().forget_ranks();  // of a run that failed and was not joined
-  const auto world = std::make_shared<World>(
-      torch_, nprocs, std::move(body), [this] { torch_.distributed.rank_ends(); },
-      [this](int rank) { torch_.distributed.rank_returned(rank); });
-  torch_.simulation().keep(world);
+  distributed_.state_->ranks_start(nprocs);
+  simulation_.attachments().forget_ranks();  // of a run that failed and was not joined
+  const auto world = std::make_shared<World>(simulation_, distributed_, nprocs, std::move(body));
+  simulation_.keep(world);
   last_ = world;
   std::erase_if(worlds_, [](const std::weak_ptr<World>& kept) { return kept.expired(); });
   worlds_.push_back(world);
   try {
     world->start_ranks();
   } catch (...) {  // the host has no room for them
-    torch_.simulation().abandon();
-    torch_.distributed.run_abandoned();
+    simulation_.abandon();
+    distributed_.state_->run_abandoned();
     throw;
   }
   return ProcessContext(world);

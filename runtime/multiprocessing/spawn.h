@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +17,12 @@
 namespace kernbench {
 
 class RuntimeContext;
+namespace distributed {
+class DistributedContext;
+}
+namespace runtime {
+class Simulation;
+}  // namespace runtime
 
 namespace multiprocessing {
 
@@ -74,7 +79,8 @@ class ProcessContext {
 // The member `torch.multiprocessing` of a RuntimeContext.
 class Multiprocessing {
  public:
-  explicit Multiprocessing(RuntimeContext& torch) : torch_(torch) {}
+  Multiprocessing(runtime::Simulation& simulation, distributed::DistributedContext& distributed)
+      : simulation_(simulation), distributed_(distributed) {}
 
   // Calls fn(rank, args...) for each rank in [0, nprocs), each on its own fiber, all beginning
   // now, and returns when all have returned.  `args` comes from std::tuple or
@@ -149,7 +155,8 @@ class Multiprocessing {
   void report_unfinished() const;
   void context_ends();
 
-  RuntimeContext& torch_;
+  runtime::Simulation& simulation_;
+  distributed::DistributedContext& distributed_;
   std::weak_ptr<World> last_;                 // the last one started
   std::vector<std::weak_ptr<World>> worlds_;  // those that may still be joined
 };

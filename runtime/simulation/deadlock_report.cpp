@@ -68,18 +68,18 @@ std::set<sim::PeLocation> pes_that_run(const std::vector<Fiber*>& fibers) {
 
 // Returns the ranks without whose calls this rank cannot continue.
 std::vector<int> missing_ranks(const FiberLocal& local) {
-  if (local.collective) return local.collective.missing_ranks();
-  return local.work ? local.work.missing_ranks() : std::vector<int>();
+  if (local.collective) return local.collective->missing_ranks();
+  return local.work ? local.work->missing_ranks() : std::vector<int>();
 }
 
 std::string describe_wait(const Fiber& fiber, const std::set<sim::PeLocation>& running) {
   const FiberLocal& local = local_of(fiber);
   const std::vector<int> missing =
-      local.collective ? local.collective.missing_ranks() : std::vector<int>();
+      local.collective ? local.collective->missing_ranks() : std::vector<int>();
   std::string text = fmt::format("\n  {} waits for {} since t={}", fiber.name(),
                                  missing.empty() ? fiber.waits_for() : name_ranks(missing),
                                  to_string(local.waits_since.value_or(fiber.waits_since())));
-  if (local.collective) text += fmt::format(", in {}", local.collective.describe());
+  if (local.collective) text += fmt::format(", in {}", local.collective->describe());
   if (local.waits_for && !running.contains(*local.waits_for)) {
     text += fmt::format("; {} runs no kernel", to_string(*local.waits_for));
   }

@@ -76,6 +76,7 @@ class Simulation {
 
   sim::Machine& machine() { return machine_; }
   const sim::Machine& machine() const { return machine_; }
+  const Topology& topology() const { return machine_.topology(); }
   FiberScheduler& fibers() { return fibers_; }
   Time now() const { return machine_.engine().now(); }
 

@@ -164,6 +164,13 @@ void check_on_device(const Tensor& tensor, std::string_view user) {
   }
 }
 
+void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user) {
+  check_on_device(tensor, user);
+  if (tensor.storage()->simulation.get() == &simulation) return;
+  throw DeviceError("KB-M013",
+                    fmt::format("{}: tensor '{}' belongs to another context", user, tensor.name()));
+}
+
 void mark_replicated(const Tensor::Storage& storage) {
   for (Tensor::Storage* tensor : storage.memory->tensors) tensor->dp = summed(tensor->dp);
 }

@@ -150,6 +150,8 @@ std::uint64_t version_of(const Tensor::Storage& storage);
 // Throws DeviceError unless the tensor lies on a device: KB-M001 undefined, KB-M019 on the host.
 // `user` names the operation that uses it.
 void check_on_device(const Tensor& tensor, std::string_view user);
+// As above, and throws KB-M013 for a tensor of another simulation.
+void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user);
 
 // Sets every element to `value`, outside simulated time.
 void fill(Tensor::Storage& storage, float value);

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <functional>
 
-#include "runtime/distributed/fingerprint.h"
+#include "runtime/simulation/call_site.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::testing {
@@ -34,7 +34,7 @@ std::string index_text(std::int64_t position, const Shape& shape) {
 }
 
 std::string place_of(const std::source_location& location) {
-  return distributed::call_site(location);
+  return runtime::call_site(location);
 }
 
 bool are_nan(double actual, double expected) {

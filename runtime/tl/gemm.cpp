@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/fiber/function_ref.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"

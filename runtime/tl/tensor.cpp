@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "runtime/tl/tl.h"
+#include "sim_engine/components/kernel_run.h"
+#include "sim_engine/components/processing_element.h"
+#include "sim_engine/components/tile.h"
 
 namespace kernbench::tl {
 

@@ -151,7 +151,7 @@ RuntimeContext::~RuntimeContext() {
 }
 
 const Topology& RuntimeContext::topology() const {
-  return simulation_->machine().topology();
+  return simulation_->topology();
 }
 
 Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) const {
@@ -218,11 +218,7 @@ Tensor RuntimeContext::from_blob(const float* elements, const Shape& shape) {
 }
 
 void RuntimeContext::check_on_device(const Tensor& tensor, std::string_view user) const {
-  runtime::check_on_device(tensor, user);
-  if (tensor.storage()->simulation != simulation_) {
-    throw DeviceError(
-        "KB-M013", fmt::format("{}: tensor '{}' belongs to another context", user, tensor.name()));
-  }
+  runtime::check_on_device(tensor, *simulation_, user);
 }
 
 runtime::Attachments& RuntimeContext::attachments() {

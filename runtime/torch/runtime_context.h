@@ -192,8 +192,8 @@ class RuntimeContext {
  public:
   AhbmNamespace ahbm{*simulation_};
   AcceleratorNamespace accelerator{ahbm};
-  distributed::DistributedContext distributed{*this};
-  multiprocessing::Multiprocessing multiprocessing{*this};
+  distributed::DistributedContext distributed{*this, simulation_, options_.ccl};
+  multiprocessing::Multiprocessing multiprocessing{*simulation_, distributed};
 };
 
 template <class Matrix>

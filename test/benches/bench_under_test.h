@@ -7,8 +7,7 @@
 
 #include <utility>
 
-#include "benches/bench/bench.h"
-#include "benches/bench/bench_request.h"
+#include "benches/bench/bench_run.h"
 #include "benches/bench/inputs.h"
 #include "benches/bench/report.h"
 
@@ -18,7 +17,7 @@ class BenchUnderTest {
  public:
   explicit BenchUnderTest(int jobs) : BenchUnderTest(request_of(jobs)) {}
   explicit BenchUnderTest(benches::BenchRequest request)
-      : bench(std::move(request), benches::Settings({}), console_) {}
+      : run(std::move(request), benches::Settings({}), console_) {}
   ~BenchUnderTest() { ::close(descriptor_); }
   BenchUnderTest(const BenchUnderTest&) = delete;
   BenchUnderTest& operator=(const BenchUnderTest&) = delete;
@@ -30,9 +29,9 @@ class BenchUnderTest {
   // Everything that the program would write for machines.
   std::string results() const {
     const benches::Report report{
-        .bench = "b", .ok = bench.ok(), .rows = bench.rows(), .engine = bench.statistics()};
-    std::string text = to_json(report) + to_csv(bench.rows());
-    for (const std::string& trace : bench.traces()) text += trace;
+        .bench = "b", .ok = run.ok(), .rows = run.rows(), .engine = run.statistics()};
+    std::string text = to_json(report) + to_csv(run.rows());
+    for (const std::string& trace : run.contexts.traces()) text += trace;
     return text;
   }
 
@@ -41,7 +40,8 @@ class BenchUnderTest {
   benches::Console console_{descriptor_};
 
  public:
-  benches::Bench bench;
+  benches::BenchRun run;
+  benches::Bench bench{run};
 };
 
 }  // namespace kernbench::test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "benches/collectives/exact_integers.h"
+#include "benches/bench/exact_integers.h"
 #include "sim_engine/values/element_format.h"
 
 namespace kernbench::benches::exact_blocks_test {

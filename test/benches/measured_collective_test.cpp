@@ -3,8 +3,11 @@
 
 #include "benches/collectives/measured_collective.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
+#include "benches/bench/inputs.h"
 #include "ccl/ahbm_backend.h"
 #include "runtime/distributed/backend.h"
 #include "runtime/distributed/local_backend.h"
@@ -44,7 +47,7 @@ class IdleBackend : public distributed::Backend, public distributed::Communicato
   std::unique_ptr<Communicator> connect(const std::vector<int>&) override {
     return std::make_unique<IdleBackend>(world_size_);
   }
-  void run(const distributed::CollectiveCall&, const distributed::CollectiveRequest&) override {}
+  void run(const distributed::CollectiveCall&) override {}
   void transfer(std::uint64_t, const distributed::Block&, const distributed::Block&) override {}
 
  private:
@@ -53,9 +56,8 @@ class IdleBackend : public distributed::Backend, public distributed::Communicato
 
 [[maybe_unused]] const bool kHasIdleBackend = distributed::register_backend(
     "test_idle",
-    [](RuntimeContext& torch,
-       const distributed::BackendConfig*) -> std::unique_ptr<distributed::Backend> {
-      return std::make_unique<IdleBackend>(torch.topology().system.sip_count);
+    [](const distributed::BackendInputs& inputs) -> std::unique_ptr<distributed::Backend> {
+      return std::make_unique<IdleBackend>(inputs.torch.topology().system.sip_count);
     });
 
 // On each place that the collective has.
@@ -68,6 +70,40 @@ void on_each_place(MeasuredInput input, Check check) {
     CAPTURE(spec.name, in_place, input.backend);
     check(input);
   }
+}
+
+// Round the ring as often as there are ranks, so that one's own values are added twice.
+void once_too_often(tl::Context& tl, const ccl::KernelArgs& args) {
+  const tl::Shape shape{args.n_elem};
+  tl::Tensor travelling = tl.load(args.tensor, shape, args.dtype);
+  tl::Tensor sum = travelling;
+  for (int step = 0; step < args.world_size; ++step) {
+    tl.send(args.ring().next, travelling);
+    travelling = tl.recv(args.ring().previous, shape, args.dtype);
+    sum = sum + travelling;
+  }
+  tl.store(args.tensor, sum);
+}
+
+KERNBENCH_REGISTER_ALGORITHM("test_once_too_often", once_too_often);
+
+void keeps(tl::Context&, const ccl::KernelArgs&) {}
+
+[[maybe_unused]] const bool kHasShift =
+    ccl::register_algorithm({.name = "test_no_shift", .kernel = keeps, .collective = "shift"});
+[[maybe_unused]] const bool kHasBroadcast =
+    ccl::register_algorithm({.name = "test_broadcast", .kernel = keeps, .collective = "broadcast"});
+
+// The collective of an algorithm of ccl.yaml, on two SIPs.
+Measurement measure_by(std::string_view algorithm, std::int64_t count, std::string_view more = "") {
+  ccl::register_ahbm_backend();
+  const auto config =
+      ccl::Config::parse(fmt::format("defaults: {{algorithm: {}{}}}", algorithm, more));
+  const Topology topology = load_topology("tiny");
+  RuntimeContext torch(topology, {.ccl = config});
+  MeasuredInput input = input_for(config, topology);
+  input.blocks.count = count;
+  return measure(torch, input);
 }
 
 }  // namespace
@@ -212,6 +248,30 @@ TEST_CASE("the algorithm is the one that runs", "[measured_collective]") {
   input = input_of(MeasuredCollective::all_reduce, 2, 40);
   input.members = {0, 2};
   CHECK(algorithm_of(input) == "ring");
+}
+
+TEST_CASE("sums that are not the sum are counted, element by element", "[measured_collective]") {
+  CHECK(measure_by("ring_allreduce", 1000).wrong == 0);
+  CHECK(measure_by("ring_allreduce", 1000, ", world_size: 2").wrong == 0);
+  // Summands are -1, 0 and 1 and such: those other than 0 show.
+  const Measurement measured = measure_by("test_once_too_often", 1000);
+  CHECK(measured.wrong > 500);
+  CHECK(measured.wrong <= 2 * 1000);  // on two ranks
+}
+
+TEST_CASE("values that were not passed on are counted", "[measured_collective]") {
+  CHECK(measure_by("hello_send", 1000).wrong == 0);
+  for (const std::string_view more : {"", ", world_size: 2"}) {
+    const Measurement measured = measure_by("test_no_shift", 1000, more);
+    CHECK(measured.wrong > 500);
+    CHECK(measured.wrong <= 2 * 1000);
+  }
+}
+
+TEST_CASE("a collective that nobody can check is refused", "[measured_collective][errors]") {
+  CHECK_THROWS_WITH(
+      measure_by("test_broadcast", 8),
+      Catch::Contains("KB-C012") && Catch::Contains("'test_broadcast' is a broadcast"));
 }
 
 }  // namespace kernbench::benches::measured_collective_test

@@ -14,7 +14,6 @@
 #include <mutex>
 #include <thread>
 
-#include "benches/bench/bench_request.h"
 #include "benches/bench/sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
@@ -233,7 +232,7 @@ TEST_CASE("the points of a process that leaves are done by the first", "[sweep][
   request.trace = false;
   request.inputs = "files";
   const BenchUnderTest test(request);
-  member.send(fmt::format("w2 {:016x} first", test.bench.inputs_hash()));
+  member.send(fmt::format("w2 {:016x} first", test.run.inputs_hash()));
   CHECK(member.receive().starts_with("t"));
   CHECK(member.receive().starts_with("t"));
   member.send("l0 out of memory");

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "benches/bench/bench_request.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/sweep.h"
 #include "sim_engine/base/error.h"
@@ -31,7 +30,7 @@ struct Run {
     Sweep sweep(test.bench, "copies");
     for (int i = 0; i < kPoints; ++i) {
       sweep.add(std::to_string(i), [this, i, interrupt_at](PointContext& point) {
-        if (i == interrupt_at) test.bench.interrupt();
+        if (i == interrupt_at) test.run.interrupt();
         const auto torch = point.make_context();
         torch->ones({1, 64}).copy_(
             RuntimeContext::from_blob(std::vector<float>(64).data(), {1, 64}));
@@ -70,14 +69,14 @@ TEST_CASE("a sweep goes on where it was interrupted, with the same results", "[s
         "[KB-S001] interrupted: 3 of 8 points of copies are finished\n  they are kept "
         "in '" +
             folder.path("out/copies.journal") + "': the same command goes on from there");
-  CHECK(first.test.bench.rows().size() == 3);
+  CHECK(first.test.run.rows().size() == 3);
 
   Run second(request);
   CHECK(second.error.empty());
   CHECK(second.simulated == std::set<int>{3, 4, 5, 6, 7});
   CHECK(second.test.results() == Run(request_in(other)).test.results());
 
-  second.test.bench.remove_journals();
+  second.test.run.remove_journals();
   CHECK(Run(request).simulated.size() == kPoints);
 }
 
@@ -106,7 +105,7 @@ TEST_CASE("with a trace all points are simulated", "[sweep][journal]") {
   request.trace = true;
   const Run second(request);
   CHECK(second.simulated.size() == kPoints);
-  CHECK(second.test.bench.traces().size() == kPoints);
+  CHECK(second.test.run.contexts.traces().size() == kPoints);
 }
 
 TEST_CASE("points that failed their check or the run do not get lost", "[sweep][journal]") {
@@ -120,8 +119,8 @@ TEST_CASE("points that failed their check or the run do not get lost", "[sweep][
     });
     sweep.add("throws", [](PointContext&) -> Row { throw std::runtime_error("no"); });
     CHECK_THROWS_WITH(sweep.run(), "no");
-    CHECK_FALSE(test.bench.ok());
-    CHECK(std::get<std::int64_t>(*test.bench.rows()[0].find("run")) == 0);
+    CHECK_FALSE(test.run.ok());
+    CHECK(std::get<std::int64_t>(*test.run.rows()[0].find("run")) == 0);
   }
 }
 

@@ -140,6 +140,24 @@ TEST_CASE("a journal of another form is all damage", "[journal][errors]") {
   CHECK(SweepJournal(folder.path("j"), kInputs).damaged_count() == 3);
 }
 
+TEST_CASE("a line of another form is damage, though the checksum is its own", "[journal][errors]") {
+  const auto is_point = [](const std::string& rows) {
+    const std::string json = R"({"inputs":"fedcba9876543210","point":"p","ok":true,"rows":)" +
+                             rows + R"(,"systems":[]})";
+    return parse_line(fmt::format("{:016x} {}", content_hash(json), json)).has_value();
+  };
+  CHECK(is_point(R"([{"a":9223372036854775807,"b":{"real":"-inf"}}])"));
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  for (const std::string& wrong :
+       {std::string(R"({"a":1})"), std::string("[1]"), std::string("[[1]]"),
+        std::string(R"([{"a":[1]}])"), std::string(R"([{"a":9223372036854775808}])"),
+        std::string(R"([{"a":{"real":"1.5"}}])"), std::string(R"([{"a":{"real":"inf."}}])"),
+        std::string(R"([{"a":{"real":"1e999"}}])"), deep}) {
+    INFO(wrong.substr(0, 40));
+    CHECK_FALSE(is_point(wrong));
+  }
+}
+
 TEST_CASE("a journal without points leaves no file", "[journal]") {
   const TemporaryFolder folder;
   { const SweepJournal journal(folder.path("a/b/j"), kInputs); }

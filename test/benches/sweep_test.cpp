@@ -52,7 +52,7 @@ std::string results_of_all_reduces(std::size_t jobs) {
     });
   }
   CHECK(sweep.run().size() == kSizes.size());
-  CHECK(test.bench.ok());
+  CHECK(test.run.ok());
   return test.results();
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("rows come in the order of the points, not of their ends", "[sweep]") 
   }
   const std::vector<std::string> names = names_of(sweep.run());
   CHECK(names == std::vector<std::string>{"0a", "0b", "1a", "1b", "2a", "2b", "3a", "3b"});
-  CHECK(names_of(test.bench.rows()) == names);
+  CHECK(names_of(test.run.rows()) == names);
 }
 
 TEST_CASE("the first point that fails decides, and those behind it are interrupted",
@@ -145,7 +145,7 @@ TEST_CASE("the first point that fails decides, and those behind it are interrupt
     return Row();
   });
   CHECK_THROWS_WITH(sweep.run(), "[KB-M010] the first in order");
-  CHECK(names_of(test.bench.rows()) == std::vector<std::string>{"fine"});
+  CHECK(names_of(test.run.rows()) == std::vector<std::string>{"fine"});
 }
 
 TEST_CASE("a failure does not depend on the number of jobs", "[sweep][errors][determinism]") {
@@ -161,8 +161,8 @@ TEST_CASE("a failure does not depend on the number of jobs", "[sweep][errors][de
       });
     }
     CHECK_THROWS_WITH(sweep.run(), "[KB-M010] 96");
-    CHECK(test.bench.rows().size() == 2);
-    CHECK(test.bench.traces().size() == 3);
+    CHECK(test.run.rows().size() == 2);
+    CHECK(test.run.contexts.traces().size() == 3);
     return test.results();
   };
   const std::string serial = results(1);
@@ -182,7 +182,7 @@ TEST_CASE("a point that fails its check makes the report not ok", "[sweep][error
     return named("wrong");
   });
   CHECK(sweep.run().size() == 2);
-  CHECK_FALSE(test.bench.ok());
+  CHECK_FALSE(test.run.ok());
 }
 
 TEST_CASE("an interrupt ends all points that run, and keeps the rows that are finished",
@@ -205,7 +205,7 @@ TEST_CASE("an interrupt ends all points that run, and keeps the rows that are fi
   });
   sweep.add("third", [&](PointContext& point) {
     all_run.arrive_and_wait();
-    test.bench.interrupt();
+    test.run.interrupt();
     interrupted.count_down();
     try {
       point.make_context();
@@ -218,7 +218,7 @@ TEST_CASE("an interrupt ends all points that run, and keeps the rows that are fi
   CHECK_THROWS_WITH(sweep.run(),
                     "[KB-S001] interrupted: 2 of 4 points of interrupted are finished");
   CHECK(refusal == "[KB-S001] interrupted");
-  CHECK(names_of(test.bench.rows()) == std::vector<std::string>{"second", "third"});
+  CHECK(names_of(test.run.rows()) == std::vector<std::string>{"second", "third"});
 }
 
 TEST_CASE("a sweep without points has no rows", "[sweep]") {

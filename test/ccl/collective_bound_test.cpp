@@ -12,8 +12,8 @@ namespace kernbench::test::collective_bound_test {
 namespace {
 
 using distributed::Block;
+using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-using distributed::CollectiveRequest;
 
 constexpr Time kAlpha{500'000};
 constexpr Time kBlock{4096 * 4 * 20};  // over one link
@@ -25,10 +25,12 @@ class Bounds {
   // Every member gives `gives` blocks of 4096 elements and takes `takes`.
   Time of(CollectiveKind kind, std::size_t gives, std::size_t takes, int root = 0) {
     const Block block = distributed::whole(torch_.zeros({4096}, {.dp = DPPolicy::replicated()}));
-    const CollectiveRequest request{kind, std::vector<Block>(gives, block),
-                                    std::vector<Block>(takes, block), ReduceOp::sum, root};
+    const CollectiveCall call{.kind = kind,
+                              .gives = std::vector<Block>(gives, block),
+                              .takes = std::vector<Block>(takes, block),
+                              .root = root};
     return ccl::collective_lower_bound(torch_.topology(), sips_, kind,
-                                       std::vector<CollectiveRequest>(sips_.size(), request));
+                                       std::vector<CollectiveCall>(sips_.size(), call));
   }
 
  private:
@@ -62,11 +64,12 @@ TEST_CASE("large blocks are bound by links, small ones by the way", "[ccl][bound
   const Block block = distributed::whole(torch.zeros({1 << 20}, {.dp = DPPolicy::replicated()}));
   const Time bytes{(std::int64_t{1} << 22) * 20};  // of one block over one link
   const auto bound = [&](CollectiveKind kind, std::size_t gives, std::size_t takes) {
-    const CollectiveRequest request{kind, std::vector<Block>(gives, block),
-                                    std::vector<Block>(takes, block)};
+    const CollectiveCall call{.kind = kind,
+                              .gives = std::vector<Block>(gives, block),
+                              .takes = std::vector<Block>(takes, block)};
     const std::vector<int> sips = {4, 1, 2};
     return ccl::collective_lower_bound(torch.topology(), sips, kind,
-                                       std::vector<CollectiveRequest>(sips.size(), request));
+                                       std::vector<CollectiveCall>(sips.size(), call));
   };
   // Member 0, SIP 4, is two links from SIP 2, and three from SIP 1.
   CHECK(bound(CollectiveKind::all_gather, 1, 3) == 2 * kAlpha + 2 * bytes / 2);
@@ -89,9 +92,12 @@ TEST_CASE("an all_reduce of all SIPs has the bound that probe shows", "[ccl][bou
     std::iota(sips.begin(), sips.end(), 0);
     for (const std::int64_t count : {0, 1, 1 << 20}) {
       const Block block = distributed::whole(torch.zeros({count}, {.dp = DPPolicy::replicated()}));
-      const CollectiveRequest request{CollectiveKind::all_reduce, {block}, {block}, ReduceOp::max};
+      const CollectiveCall call{.kind = CollectiveKind::all_reduce,
+                                .gives = {block},
+                                .takes = {block},
+                                .op = ReduceOp::max};
       CHECK(ccl::collective_lower_bound(topology, sips, CollectiveKind::all_reduce,
-                                        std::vector(sips.size(), request)) ==
+                                        std::vector(sips.size(), call)) ==
             ccl::all_reduce_lower_bound(topology, 4 * count));
     }
   }

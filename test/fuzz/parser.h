@@ -69,8 +69,5 @@ Parser parser();
 namespace journal {
 Parser parser();
 }
-namespace saved_rows {
-Parser parser();
-}
 
 }  // namespace kernbench::fuzz

@@ -8,6 +8,7 @@
 #include <optional>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 namespace kernbench::tidy {
@@ -151,6 +152,16 @@ bool owns(const Package& package, std::string_view file) {
   });
 }
 
+// The room that a path lies in, or null.
+const Rooms::value_type* room_of(const Rooms& rooms, std::string_view path) {
+  for (std::size_t end = path.rfind('/'); end != path.npos; end = path.rfind('/', end - 1)) {
+    const auto room = rooms.find(path.substr(0, end));
+    if (room != rooms.end()) return &*room;
+    if (end == 0) break;
+  }
+  return nullptr;
+}
+
 // What the compiler sees of a line, nearly: a comment's two slashes may also stand in a string.
 std::string_view without_comment(std::string_view text) {
   return text.substr(0, text.find("//"));
@@ -214,6 +225,42 @@ Offences check_layers(const Lines& lines) {
     } else if (layer_of(used) != nullptr && used != own->folder &&
                std::ranges::find(own->may_include, used) == own->may_include.end()) {
       offend(offences, line, "{} may not include {}", own->folder, used);
+    }
+  }
+  return offences;
+}
+
+Rooms read_rooms(const fs::path& file) {
+  Rooms rooms;
+  std::ifstream stream(file);
+  for (std::string text; std::getline(stream, text);) {
+    const std::size_t colon = text.find(':');
+    if (colon == text.npos) continue;
+    std::istringstream uses(text.substr(colon + 1));
+    std::set<std::string>& used = rooms[text.substr(0, colon)];
+    for (std::string room; uses >> room;) used.insert(room);
+  }
+  return rooms;
+}
+
+Offences check_rooms(const Lines& lines, const Rooms& rooms) {
+  Offences offences;
+  Rooms unused = rooms;
+  for (const Line& line : lines) {
+    const auto* own = room_of(rooms, line.file);
+    const auto name = included_by(line.text);
+    if (own == nullptr || !name) continue;
+    const auto* used = room_of(rooms, *name);
+    if (used == nullptr || used == own) continue;
+    unused[own->first].erase(used->first);
+    if (own->second.contains(used->first)) continue;
+    offend(offences, line, "{} does not use {}: include less, or name it in {}/CMakeLists.txt",
+           own->first, used->first, own->first);
+  }
+  for (const auto& [room, rest] : unused) {
+    for (const std::string& used : rest) {
+      offences.push_back(
+          fmt::format("{}/CMakeLists.txt: USES {}, and includes nothing of it", room, used));
     }
   }
   return offences;

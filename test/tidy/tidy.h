@@ -4,6 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +31,15 @@ Lines read_other_texts(const std::filesystem::path& root);
 
 // Includes point down the layers; tp and ccl do not know each other.
 Offences check_layers(const Lines& lines);
+
+// The rooms that each room may include, by its folder: "runtime/tensor".
+using Rooms = std::map<std::string, std::set<std::string>, std::less<>>;
+
+// Reads lines of "runtime/tensor: runtime/fiber sim_engine/base", as CMake writes them.
+Rooms read_rooms(const std::filesystem::path& file);
+
+// A room includes the rooms that its CMakeLists.txt says it uses, and uses each of them.
+Offences check_rooms(const Lines& lines, const Rooms& rooms);
 
 // Each package is included by the folder that owns it (and by that folder's tests) alone.
 Offences check_package_owners(const Lines& lines);

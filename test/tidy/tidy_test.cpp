@@ -34,6 +34,12 @@ TEST_CASE("includes point down the layers", "[tidy]") {
   expect_none(check_layers(sources()));
 }
 
+TEST_CASE("a room includes only the rooms that it uses", "[tidy]") {
+  const Rooms rooms = read_rooms(KERNBENCH_ROOMS);
+  CHECK(rooms.size() > 20);
+  expect_none(check_rooms(sources(), rooms));
+}
+
 TEST_CASE("each package has one owner", "[tidy]") {
   expect_none(check_package_owners(sources()));
 }
@@ -76,6 +82,18 @@ TEST_CASE("an include up the layers is told", "[tidy][rules]") {
   CHECK(check_layers(line("ccl/a.h", "#include <kernbench/kernbench.h>")).size() == 1);
   CHECK(check_layers(line("sim_engine/a.h", "  #  include <runtime/b.h>")).size() == 1);
   CHECK(check_layers(line("benches/a.h", "#include \"test/b.h\"")).size() == 1);
+}
+
+TEST_CASE("an include of a room that is not used is told, and a use without an include",
+          "[tidy][rules]") {
+  const Rooms rooms = {{"a/b", {"a/c"}}, {"a/b/d", {}}, {"a/c", {}}};
+  const Line used{"a/b/x.h", 1, "#include \"a/c/y.h\""};
+  CHECK(check_rooms({used}, rooms).empty());
+  CHECK(check_rooms({used, {"a/b/d/x.h", 1, "#include \"a/b/y.h\""}}, rooms) ==
+        Offences{"a/b/d/x.h:1: a/b/d does not use a/b: include less, or name it in "
+                 "a/b/d/CMakeLists.txt"});
+  CHECK(check_rooms({}, rooms) ==
+        Offences{"a/b/CMakeLists.txt: USES a/c, and includes nothing of it"});
 }
 
 TEST_CASE("an include down the layers is not", "[tidy][rules]") {

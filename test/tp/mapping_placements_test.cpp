@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/ops/placement.h"
+#include "test/tp/all_mappings.h"
 #include "test/tp/tensor_parallel_world.h"
-#include "tp/mappings.h"
 
 namespace kernbench::test::mapping_placements_test {
 namespace {
@@ -72,77 +72,28 @@ Matrix columns_for_rows(const Matrices& all, int rank) {
 // A dimension that must not be cut over PEs when there are several ranks.
 enum class Cut : std::uint8_t { any, no_rows, no_columns, nothing };
 
-struct Mapping {
-  std::string name;
-  std::function<Tensor(RuntimeContext&, const Tensor&)> map;
+struct Expected {
   Loops forward;
   Loops backward;
   Cut cut = Cut::any;
   bool sends_back = true;  // backward communicates, and so makes a sum of holders whole
 };
 
-std::vector<Mapping> mappings() {
-  using namespace tp;  // NOLINT(google-build-using-namespace)
-  return {
-      {"copy",
-       [](RuntimeContext& t, const Tensor& x) {
-         return copy_to_tensor_model_parallel_region(t, x);
-       },
-       own, sum},
-      {"reduce",
-       [](RuntimeContext& t, const Tensor& x) {
-         return reduce_from_tensor_model_parallel_region(t, x);
-       },
-       sum, own, Cut::any, false},
-      {"scatter columns",
-       [](RuntimeContext& t, const Tensor& x) {
-         return scatter_to_tensor_model_parallel_region(t, x);
-       },
-       columns_of_own, columns, Cut::no_columns},
-      {"gather columns",
-       [](RuntimeContext& t, const Tensor& x) {
-         return gather_from_tensor_model_parallel_region(t, x);
-       },
-       columns, columns_of_own, Cut::any, false},
-      {"scatter rows",
-       [](RuntimeContext& t, const Tensor& x) { return scatter_to_sequence_parallel_region(t, x); },
-       rows_of_own, rows, Cut::no_rows},
-      {"gather rows of summands",
-       [](RuntimeContext& t, const Tensor& x) {
-         return gather_from_sequence_parallel_region(t, x, true);
-       },
-       rows, rows_of_sum},
-      {"gather rows",
-       [](RuntimeContext& t, const Tensor& x) {
-         return gather_from_sequence_parallel_region(t, x, false);
-       },
-       rows, rows_of_own, Cut::any, false},
-      {"reduce-scatter rows",
-       [](RuntimeContext& t, const Tensor& x) {
-         return reduce_scatter_to_sequence_parallel_region(t, x);
-       },
-       rows_of_sum, rows},
-      {"gather columns of summands",
-       [](RuntimeContext& t, const Tensor& x) {
-         return all_gather_last_dim_from_tensor_parallel_region(t, x);
-       },
-       columns, columns_of_sum},
-      {"reduce-scatter columns",
-       [](RuntimeContext& t, const Tensor& x) {
-         return reduce_scatter_last_dim_to_tensor_parallel_region(t, x);
-       },
-       columns_of_sum, columns, Cut::no_columns},
-      {"all_to_all",
-       [](RuntimeContext& t, const Tensor& x) {
-         return all_to_all(t, get_tensor_model_parallel_group(t), x);
-       },
-       exchanged, exchanged},
-      {"sp2hp", [](RuntimeContext& t, const Tensor& x) { return all_to_all_sp2hp(t, x); },
-       rows_for_columns, columns_for_rows, Cut::nothing},
-      {"hp2sp", [](RuntimeContext& t, const Tensor& x) { return all_to_all_hp2sp(t, x); },
-       columns_for_rows, rows_for_columns, Cut::nothing},
-  };
-}
+const std::map<std::string, Expected> kExpected = {
+    {"copy_to", {own, sum}},
+    {"reduce_from", {sum, own, Cut::any, false}},
+    {"scatter_to", {columns_of_own, columns, Cut::no_columns}},
+    {"gather_from", {columns, columns_of_own, Cut::any, false}},
+    {"scatter rows", {rows_of_own, rows, Cut::no_rows}},
+    {"gather rows of summands", {rows, rows_of_sum}},
+    {"gather rows", {rows, rows_of_own, Cut::any, false}},
+    {"reduce-scatter rows", {rows_of_sum, rows}},
+    {"gather columns of summands", {columns, columns_of_sum}},
+    {"reduce-scatter columns", {columns_of_sum, columns, Cut::no_columns}},
+    {"all_to_all", {exchanged, exchanged}},
+    {"all_to_all_sp2hp", {rows_for_columns, columns_for_rows, Cut::nothing}},
+    {"all_to_all_hp2sp", {columns_for_rows, rows_for_columns, Cut::nothing}},
+};
 
 bool is_cut(const DPPolicy& dp, Shard shard) {
   return dp.cube == shard || dp.pe == shard;
@@ -208,57 +159,67 @@ struct Point {
   TensorParallelWorld& world;
   const Mapping& mapping;
   const DPPolicy dp;
-  const int rank;
+  const int ranks;  // of each group
+  const int group;
+  const int rank;  // in its group
+
+  const Expected& expected() const { return kExpected.at(mapping.name); }
+  // Those of all ranks of the group, others in each group.
+  Matrices matrices(std::int64_t rows, std::int64_t columns, int seed) const {
+    Matrices all;
+    for (int r = 0; r < ranks; ++r) {
+      all.push_back(Matrix::of_integers(rows, columns, 9, seed + group * ranks + r));
+    }
+    return all;
+  }
 };
 
 void check_backward(const Point& point, const Tensor& y, const Tensor& x, bool is_summand) {
-  const auto& [world, mapping, dp, rank] = point;
-  Matrices gradients;
-  for (int r = 0; r < world.size; ++r) {
-    gradients.push_back(Matrix::of_integers(y.shape()[0], y.shape()[1], 9, 7 + r));
-  }
+  const Expected& expected = point.expected();
+  const Matrices gradients = point.matrices(y.shape()[0], y.shape()[1], 7);
   const DPPolicy policy = gradient_policy(y.dp(), is_summand);
-  const Tensor dy = placed(world, own(gradients, rank), policy);
+  const Tensor dy = placed(point.world, own(gradients, point.rank), policy);
   const std::string refusal = error_of<DeviceError>([&] { y.backward(dy); });
-  if (!mapping.sends_back && meets_a_part(policy, dp)) {
-    CHECK_THAT(refusal, Catch::StartsWith("[KB-F003] backward of a mapping: ") &&
-                            Catch::Contains("copy_to_tensor_model_parallel_region"));
+  if (!expected.sends_back && meets_a_part(policy, point.dp)) {
+    CHECK_THAT(refusal, Says("KB-F003", "backward", "copy_to_tensor_model_parallel_region"));
     return;
   }
   REQUIRE(refusal == "no error");
-  CHECK(is_placed(x.grad(), mapping.backward(gradients, rank)));
+  CHECK(is_placed(x.grad(), expected.backward(gradients, point.rank)));
   CHECK(ops::is_gradient_placement(ops::placement_of(x.grad()), ops::placement_of(x)));
 }
 
 void check(const Point& point) {
-  const auto& [world, mapping, dp, rank] = point;
-  Matrices inputs;
-  for (int r = 0; r < world.size; ++r) inputs.push_back(Matrix::of_integers(kSize, kSize, 9, r));
+  const Expected& expected = point.expected();
+  const Matrices inputs = point.matrices(kSize, kSize, 0);
   for (const bool is_summand : {false, true}) {
-    Tensor x = placed(world, own(inputs, rank), dp);
+    Tensor x = placed(point.world, own(inputs, point.rank), point.dp);
     x.requires_grad_();
     Tensor y;
-    const std::string refusal = error_of<DeviceError>([&] { y = mapping.map(world.torch, x); });
-    if (is_refused(mapping.cut, dp, world.size)) {
-      CHECK_THAT(refusal, Catch::StartsWith("[KB-F003] "));
+    const std::string refusal =
+        error_of<DeviceError>([&] { y = point.mapping.map(point.world.torch, x); });
+    if (is_refused(expected.cut, point.dp, point.ranks)) {
+      CHECK_THAT(refusal, Says("KB-F003"));
       continue;
     }
     REQUIRE(refusal == "no error");
-    CHECK(is_placed(y, mapping.forward(inputs, rank)));
+    CHECK(is_placed(y, expected.forward(inputs, point.rank)));
     check_backward(point, y, x, is_summand);
   }
 }
 
-void check_all(const std::string& backend, int ranks, int cubes, const std::vector<DPPolicy>& dps) {
-  TensorParallelWorld world(
-      ranks,
-      {.backend = backend, .parallel = {.tensor_model_parallel_size = ranks}, .cubes = cubes});
-  const std::vector<Mapping> all = mappings();
+// Of `groups` tensor parallel groups of so many ranks each.
+void check_all(const std::string& backend, int groups, int ranks, int cubes,
+               const std::vector<DPPolicy>& dps) {
+  TensorParallelWorld world(groups * ranks, {.backend = backend,
+                                             .parallel = {.tensor_model_parallel_size = ranks,
+                                                          .pipeline_model_parallel_size = groups},
+                                             .cubes = cubes});
   world.spawn([&](int rank) {
-    for (const Mapping& mapping : all) {
+    for (const Mapping& mapping : all_mappings()) {
       for (const DPPolicy& dp : dps) {
         CAPTURE(backend, ranks, rank, mapping.name, to_string(dp));
-        check({world, mapping, dp, rank});
+        check({world, mapping, dp, ranks, rank / ranks, rank % ranks});
       }
     }
   });
@@ -273,7 +234,11 @@ TEST_CASE("what a mapping takes lies in any way on PEs, and its gradient lies so
   for (const Shard pe : kShards) dps.push_back({Shard::replicate, pe, 1, 2});
   const std::string backend = GENERATE("local", "ahbm");
   const int ranks = GENERATE(1, 2, 3);
-  check_all(backend, ranks, 1, dps);
+  check_all(backend, 1, ranks, 1, dps);
+}
+
+TEST_CASE("8 ranks in two groups: each mapping is one of its own group", "[tp][mappings]") {
+  check_all(GENERATE("local", "ahbm"), 2, 4, 1, {DPPolicy::replicated()});
 }
 
 TEST_CASE("what a mapping takes lies in any way on cubes and their PEs", "[tp][mappings]") {
@@ -282,7 +247,7 @@ TEST_CASE("what a mapping takes lies in any way on cubes and their PEs", "[tp][m
     for (const Shard pe : kShards) dps.push_back({cube, pe, 2, 2});
   }
   const int ranks = GENERATE(1, 2);
-  check_all("local", ranks, 2, dps);
+  check_all("local", 1, ranks, 2, dps);
 }
 
 }  // namespace

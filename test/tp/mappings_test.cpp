@@ -1,10 +1,12 @@
-// The mappings, forward and backward: Megatron's cases, of 8 ranks in two tensor parallel groups.
+// What is particular to some mappings; mapping_placements_test.cpp has all of them, forward and
+// backward.
 
 #include "tp/mappings.h"
 
 #include <catch2/catch.hpp>
 
 #include "runtime/functional/functional.h"
+#include "test/tp/all_mappings.h"
 #include "test/tp/tensor_parallel_world.h"
 #include "tp/weights.h"
 
@@ -43,127 +45,8 @@ Floats gradient_of(const Tensor& x, const Tensor& dy, Mapping mapping) {
   return leaf.grad().to_vector();
 }
 
-// 0 x size, 1 x size, ..., with 4 more in the second group.
-Floats concatenated(int rank, std::size_t size) {
-  Floats all;
-  for (int i = 0; i < kGroup; ++i)
-    all.insert(all.end(), size, static_cast<float>(i + rank / 4 * 4));
-  return all;
-}
-
 // [8, 4], the same on all ranks.
 const Matrix kRandom = Matrix::of_integers(8, 4, 9, 1);
-// Rows of 0, of 1, of 2 and of 3.
-const Floats kFourRows = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3};
-
-TEST_CASE("copy_to: nothing forward, the sum over ranks backward", "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int rank, int) {
-    const Tensor x = world.of_rank(rank, {1});
-    const auto map = [&](const Tensor& t) {
-      return tp::copy_to_tensor_model_parallel_region(world.torch, t);
-    };
-    CHECK(map(x).to_vector() == x.to_vector());
-    CHECK(gradient_of(x, world.of_rank(rank, {1}), map) == Floats{rank < 4 ? 6.0F : 22.0F});
-  });
-}
-
-TEST_CASE("reduce_from: the sum over ranks forward, nothing backward", "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int rank, int) {
-    const Tensor x = world.of_rank(rank, {1});
-    const auto map = [&](const Tensor& t) {
-      return tp::reduce_from_tensor_model_parallel_region(world.torch, t);
-    };
-    CHECK(map(x).to_vector() == Floats{rank < 4 ? 6.0F : 22.0F});
-    CHECK(gradient_of(x, world.of_rank(rank, {1}), map) == Floats{static_cast<float>(rank)});
-  });
-}
-
-TEST_CASE("scatter_to: this rank's columns forward, all columns backward", "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int rank, int in_group) {
-    const Tensor x = world.tensor(kRandom);
-    const auto map = [&](const Tensor& t) {
-      return tp::scatter_to_tensor_model_parallel_region(world.torch, t);
-    };
-    const Tensor column = map(x);
-    CHECK(column.shape() == Shape{8, 1});
-    CHECK(column.to_vector() == kRandom.columns_of(in_group, kGroup).elements);
-    const Tensor row = world.filled({32}, 0);
-    CHECK(gradient_of(row, world.of_rank(rank, {8}), map) == concatenated(rank, 8));
-  });
-}
-
-TEST_CASE("gather_from: all columns forward, this rank's columns backward", "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int rank, int in_group) {
-    const auto map = [&](const Tensor& t) {
-      return tp::gather_from_tensor_model_parallel_region(world.torch, t);
-    };
-    CHECK(map(world.of_rank(rank, {8})).to_vector() == concatenated(rank, 8));
-    const Tensor column = world.tensor(kRandom.columns_of(in_group, kGroup));
-    CHECK(map(column).to_vector() == kRandom.elements);  // side by side, not one behind the other
-    CHECK(gradient_of(column, world.tensor(kRandom), map) ==
-          kRandom.columns_of(in_group, kGroup).elements);
-  });
-}
-
-TEST_CASE("scatter to sequence parallel: this rank's rows forward, all rows backward",
-          "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int rank, int in_group) {
-    const Tensor x = world.tensor(kRandom);
-    const auto map = [&](const Tensor& t) {
-      return tp::scatter_to_sequence_parallel_region(world.torch, t);
-    };
-    CHECK(map(x).to_vector() == kRandom.rows_of(in_group, kGroup).elements);
-    CHECK(gradient_of(x, world.of_rank(rank, {2, 4}), map) == concatenated(rank, 8));
-  });
-}
-
-TEST_CASE("gather from sequence parallel: all rows forward, rows of the sum or of its own backward",
-          "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int rank, int in_group) {
-    const auto map = [&](bool is_summand) {
-      return [&world, is_summand](const Tensor& t) {
-        return tp::gather_from_sequence_parallel_region(world.torch, t, is_summand);
-      };
-    };
-    const Tensor x = world.of_rank(rank, {1, 4});
-    CHECK(map(true)(x).to_vector() == concatenated(rank, 4));
-    const Tensor dy = world.tensor(kFourRows, {4, 4});
-    const auto t = static_cast<float>(in_group);
-    CHECK(gradient_of(x, dy, map(true)) == Floats(4, 4 * t));
-    CHECK(gradient_of(world.of_rank(rank, {1, 4}), dy, map(false)) == Floats(4, t));
-  });
-}
-
-TEST_CASE("reduce-scatter to sequence parallel: rows of the sum forward, all rows backward",
-          "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int rank, int in_group) {
-    const Tensor x = world.tensor(kFourRows, {4, 4});
-    const auto map = [&](const Tensor& t) {
-      return tp::reduce_scatter_to_sequence_parallel_region(world.torch, t);
-    };
-    CHECK(map(x).shape() == Shape{1, 4});
-    CHECK(map(x).to_vector() == Floats(4, 4 * static_cast<float>(in_group)));
-    CHECK(gradient_of(x, world.of_rank(rank, {1, 4}), map) == concatenated(rank, 4));
-  });
-}
-
-TEST_CASE("along the last dimension: all_gather and reduce_scatter are each other's gradient",
-          "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int, int in_group) {
-    const auto gather = [&](const Tensor& t) {
-      return tp::all_gather_last_dim_from_tensor_parallel_region(world.torch, t);
-    };
-    const auto scatter = [&](const Tensor& t) {
-      return tp::reduce_scatter_last_dim_to_tensor_parallel_region(world.torch, t);
-    };
-    const Matrix own = kRandom.columns_of(in_group, kGroup);
-    const Matrix four = own.zipped(own, [](float a, float) { return 4 * a; });
-    CHECK(gather(world.tensor(own)).to_vector() == kRandom.elements);
-    CHECK(gradient_of(world.tensor(own), world.tensor(kRandom), gather) == four.elements);
-    CHECK(scatter(world.tensor(kRandom)).to_vector() == four.elements);
-    CHECK(gradient_of(world.tensor(kRandom), world.tensor(own), scatter) == kRandom.elements);
-  });
-}
 
 TEST_CASE("all_to_all sends part r to rank r, and gradients back", "[tp][mappings]") {
   on_8_ranks([](EightRanks& world, int rank, int in_group) {
@@ -191,21 +74,6 @@ TEST_CASE("all_to_all sends part r to rank r, and gradients back", "[tp][mapping
   });
 }
 
-TEST_CASE("tokens for columns and back", "[tp][mappings]") {
-  on_8_ranks([](EightRanks& world, int, int in_group) {
-    const auto to_columns = [&](const Tensor& t) { return tp::all_to_all_sp2hp(world.torch, t); };
-    const auto to_tokens = [&](const Tensor& t) { return tp::all_to_all_hp2sp(world.torch, t); };
-    const Floats tokens = kRandom.rows_of(in_group, kGroup).elements;
-    const Floats columns = kRandom.columns_of(in_group, kGroup).elements;
-    const Tensor of_tokens = world.tensor(tokens, {2, 4});
-    const Tensor of_columns = world.tensor(columns, {8, 1});
-    CHECK(to_columns(of_tokens).to_vector() == columns);
-    CHECK(to_tokens(of_columns).to_vector() == tokens);
-    CHECK(gradient_of(world.tensor(tokens, {2, 4}), of_columns, to_columns) == tokens);
-    CHECK(gradient_of(world.tensor(columns, {8, 1}), of_tokens, to_tokens) == columns);
-  });
-}
-
 TEST_CASE("mappings of tensors of three dimensions", "[tp][mappings]") {
   on_8_ranks([](EightRanks& world, int, int in_group) {
     const Tensor x = world.tensor(kRandom.elements, {4, 2, 4});
@@ -227,57 +95,20 @@ TEST_CASE("sizes that the group does not divide are refused in Megatron's words"
       const Tensor x = world.torch.zeros(shape, {.dp = DPPolicy::replicated(), .name = "x"});
       return error_of<CollectiveError>([&] { mapping(world.torch, x, std::nullopt); });
     };
-    CHECK(refusal(tp::scatter_to_tensor_model_parallel_region, {4, 6}) ==
-          "[KB-T001] 6 is not divisible by 4");
-    const std::string first =
-        "[KB-T001] First dimension of the tensor should be divisible by tensor parallel size: 'x' "
-        "is [6, 4], and there are 4 ranks";
-    CHECK(refusal(tp::scatter_to_sequence_parallel_region, {6, 4}) == first);
-    CHECK(refusal(tp::reduce_scatter_to_sequence_parallel_region, {6, 4}) == first);
+    CHECK_THAT(refusal(tp::scatter_to_tensor_model_parallel_region, {4, 6}),
+               Says("KB-T001", "6 is not divisible by 4"));
+    const Says first("KB-T001", "'x' is [6, 4]", "4 ranks",
+                     "First dimension of the tensor should be divisible by tensor parallel size");
+    CHECK_THAT(refusal(tp::scatter_to_sequence_parallel_region, {6, 4}), first);
+    CHECK_THAT(refusal(tp::reduce_scatter_to_sequence_parallel_region, {6, 4}), first);
   });
 }
 
-using MapOne = Tensor (*)(RuntimeContext&, const Tensor&);
-constexpr MapOne kAtOneRank[] = {
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::copy_to_tensor_model_parallel_region(t, x);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::reduce_from_tensor_model_parallel_region(t, x);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::scatter_to_tensor_model_parallel_region(t, x);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::gather_from_tensor_model_parallel_region(t, x);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::scatter_to_sequence_parallel_region(t, x);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::gather_from_sequence_parallel_region(t, x, true);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::gather_from_sequence_parallel_region(t, x, false);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::reduce_scatter_to_sequence_parallel_region(t, x);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::all_gather_last_dim_from_tensor_parallel_region(t, x);
-    },
-    [](RuntimeContext& t, const Tensor& x) {
-      return tp::reduce_scatter_last_dim_to_tensor_parallel_region(t, x);
-    },
-    [](RuntimeContext& t, const Tensor& x) { return tp::all_to_all_sp2hp(t, x); },
-    [](RuntimeContext& t, const Tensor& x) { return tp::all_to_all_hp2sp(t, x); },
-};
-
 // Of a mapping of a leaf, or of the leaf alone; its gradient is what it is given.
-Time backward_time(TensorParallelWorld& world, MapOne map) {
+Time backward_time(TensorParallelWorld& world, const Mapping* mapping) {
   Tensor leaf = world.tensor(kRandom);
   leaf.requires_grad_();
-  const Tensor y = map == nullptr ? leaf : map(world.torch, leaf);
+  const Tensor y = mapping == nullptr ? leaf : mapping->map(world.torch, leaf);
   const Tensor dy = world.tensor(kRandom);
   const Time before = world.torch.engine().now();
   y.backward(dy);
@@ -293,18 +124,19 @@ TEST_CASE("with one rank nothing is sent, and a sum of holders is made whole", "
       RuntimeContext& torch = world.torch;
       const Tensor x = world.tensor(kRandom);
       const Time before = torch.engine().now();
-      CHECK(tp::reduce_from_tensor_model_parallel_region(torch, x).storage() == x.storage());
-      CHECK(tp::gather_from_tensor_model_parallel_region(torch, x).storage() == x.storage());
-      CHECK(tp::scatter_to_sequence_parallel_region(torch, x).storage() == x.storage());
-      CHECK(tp::gather_from_sequence_parallel_region(torch, x).storage() == x.storage());
-      CHECK(tp::reduce_scatter_to_sequence_parallel_region(torch, x).storage() == x.storage());
-      CHECK(tp::all_to_all_sp2hp(torch, x).storage() == x.storage());
+      for (const Mapping& mapping : all_mappings()) {
+        CAPTURE(mapping.name);
+        CHECK(mapping.map(torch, x).storage() == x.storage());
+      }
       CHECK(torch.engine().now() == before);
 
       // Nor in backward: it takes as long as that of y = x, whatever the leaf does with its
       // gradient.
       const Time of_leaf = backward_time(world, nullptr);
-      for (const MapOne map : kAtOneRank) CHECK(backward_time(world, map) == of_leaf);
+      for (const Mapping& mapping : all_mappings()) {
+        CAPTURE(mapping.name);
+        CHECK(backward_time(world, &mapping) == of_leaf);
+      }
 
       const DPPolicy sum = tp::policy_over_pes(Shard::partial, 1, 2);
       Tensor summands = torch.zeros({2}, {.dp = sum});
@@ -324,25 +156,6 @@ TEST_CASE("another group than the tensor parallel one", "[tp][mappings]") {
         world.torch, world.of_rank(rank, {1}), tp::get_pipeline_model_parallel_group(world.torch));
     CHECK(sum.item() == static_cast<float>(2 * in_group + 4));
   });
-}
-
-TEST_CASE("columns that are cut inside the device are gathered whole, and their gradient is cut",
-          "[tp][mappings]") {
-  for (const char* backend : {"local", "ahbm"}) {
-    TensorParallelWorld world(2,
-                              {.backend = backend, .parallel = {.tensor_model_parallel_size = 2}});
-    world.spawn([&](int rank) {
-      const Matrix own = kRandom.columns_of(rank, 2);
-      Tensor x = world.tensor(own, {.dp = tp::policy_over_pes(Shard::column_wise, 1, 2)});
-      x.requires_grad_();
-      const Tensor all = tp::gather_from_tensor_model_parallel_region(world.torch, x);
-      CHECK(all.shard_to_vector(0) == kRandom.elements);
-      CHECK(all.shard_to_vector(1) == kRandom.elements);
-      all.backward(all.detach());
-      CHECK(x.grad().dp() == x.dp());
-      CHECK(x.grad().to_vector() == own.elements);
-    });
-  }
 }
 
 }  // namespace

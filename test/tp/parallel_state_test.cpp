@@ -34,80 +34,75 @@ TEST_CASE("without initialization every getter says what is missing", "[tp][para
   RuntimeContext& torch = world.torch;
   CHECK_FALSE(tp::is_initialized(torch));
   CHECK_FALSE(tp::model_parallel_is_initialized(torch));
-  const auto refused = [&](auto getter) {
-    return error_of<CollectiveError>([&] { getter(torch); });
+  const auto check_refused = [&](auto getter, const char* group) {
+    CHECK_THROWS_MATCHES(getter(torch), CollectiveError,
+                         Says("KB-T002", fmt::format("{} is not initialized", group)));
   };
-  CHECK(refused(tp::get_tensor_model_parallel_group) ==
-        "[KB-T002] tensor model parallel group is not initialized");
-  CHECK(refused(tp::get_tensor_model_parallel_world_size) ==
-        "[KB-T002] tensor model parallel group is not initialized");
-  CHECK(refused(tp::get_tensor_model_parallel_src_rank) ==
-        "[KB-T002] tensor model parallel group is not initialized");
-  CHECK(refused(tp::get_pipeline_model_parallel_rank) ==
-        "[KB-T002] pipeline_model parallel group is not initialized");
-  CHECK(refused(tp::get_pipeline_model_parallel_next_rank) ==
-        "[KB-T002] pipeline_model parallel group is not initialized");
-  CHECK(error_of<CollectiveError>([&] { tp::get_data_parallel_group(torch); }) ==
-        "[KB-T002] data parallel group is not initialized");
-  CHECK(error_of<CollectiveError>([&] { tp::get_data_parallel_rank(torch, true); }) ==
-        "[KB-T002] data parallel group with context parallel combined is not initialized");
-  CHECK(refused(tp::get_context_parallel_group) ==
-        "[KB-T002] context parallel group is not initialized");
-  CHECK(refused(tp::get_model_parallel_group) ==
-        "[KB-T002] model parallel group is not initialized");
-  CHECK(refused(tp::get_expert_model_parallel_rank) ==
-        "[KB-T002] expert model parallel group is not initialized");
-  CHECK(error_of<CollectiveError>([&] { tp::is_rank_in_embedding_group(torch); }) ==
-        "[KB-T002] embedding group is not initialized");
+  check_refused(tp::get_tensor_model_parallel_group, "tensor model parallel group");
+  check_refused(tp::get_tensor_model_parallel_world_size, "tensor model parallel group");
+  check_refused(tp::get_tensor_model_parallel_src_rank, "tensor model parallel group");
+  check_refused(tp::get_pipeline_model_parallel_rank, "pipeline_model parallel group");
+  check_refused(tp::get_pipeline_model_parallel_next_rank, "pipeline_model parallel group");
+  check_refused([](auto& t) { tp::get_data_parallel_group(t); }, "data parallel group");
+  check_refused([](auto& t) { tp::get_data_parallel_rank(t, true); },
+                "data parallel group with context parallel combined");
+  check_refused(tp::get_context_parallel_group, "context parallel group");
+  check_refused(tp::get_model_parallel_group, "model parallel group");
+  check_refused(tp::get_expert_model_parallel_rank, "expert model parallel group");
+  check_refused([](auto& t) { tp::is_rank_in_embedding_group(t); }, "embedding group");
   CHECK(tp::get_virtual_pipeline_model_parallel_rank(torch) == std::nullopt);
 }
 
 TEST_CASE("sizes that do not fit the world are refused in Megatron's words",
           "[tp][parallel_state]") {
-  CHECK(refusal(4, {.tensor_model_parallel_size = 8}) ==
-        "[KB-T003] world_size (4) is not divisible by 8");
-  CHECK(refusal(4, {.pipeline_model_parallel_size = 8}) ==
-        "[KB-T003] world_size (4) is not divisible by 8");
-  CHECK(refusal(4, {.tensor_model_parallel_size = 4, .pipeline_model_parallel_size = 4}) ==
-        "[KB-T003] world_size (4) is not divisible by 16");
-  CHECK(refusal(4, {.context_parallel_size = 3}) ==
-        "[KB-T003] world_size (4) is not divisible by 3");
-  CHECK(refusal(4, {.virtual_pipeline_model_parallel_size = 2}) ==
-        "[KB-T003] pipeline-model-parallel size should be greater than 1 with interleaved "
-        "schedule");
-  CHECK(refusal(4, {.tensor_model_parallel_size = 2, .expert_model_parallel_size = 4}) ==
-        "[KB-T003] decoder world_size (4) is not divisible by "
-        "expert_tensor_model_pipeline_parallel size (8)");
-  CHECK(refusal(4, {.tensor_model_parallel_size = 0}) ==
-        "[KB-T003] tensor_model_parallel_size is 0; at least 1");
-  CHECK(refusal(4, {.context_parallel_size = 2, .order = "tp-dp-pp"}) ==
-        "[KB-T003] The size of (cp) is (2), but you haven'tspecified the order (tp-dp-pp).");
-  CHECK(refusal(8, {.tensor_model_parallel_size = 2,
-                    .pipeline_model_parallel_size = 2,
-                    .expert_tensor_parallel_size = 1,
-                    .order = "tp-pp-dp"}) ==
-        "[KB-T003] Pipeline parallel groups are expected to be the same for attention and MoE, "
-        "but with order tp-pp-dp and data parallel sizes 2 and 4 they differ; put pp last");
+  CHECK_THAT(refusal(4, {.tensor_model_parallel_size = 8}),
+             Says("KB-T003", "world_size (4) is not divisible by 8"));
+  CHECK_THAT(refusal(4, {.pipeline_model_parallel_size = 8}), Says("KB-T003", "divisible by 8"));
+  CHECK_THAT(refusal(4, {.tensor_model_parallel_size = 4, .pipeline_model_parallel_size = 4}),
+             Says("KB-T003", "world_size (4) is not divisible by 16"));
+  CHECK_THAT(refusal(4, {.context_parallel_size = 3}),
+             Says("KB-T003", "world_size (4) is not divisible by 3"));
+  CHECK_THAT(
+      refusal(4, {.virtual_pipeline_model_parallel_size = 2}),
+      Says("KB-T003",
+           "pipeline-model-parallel size should be greater than 1 with interleaved schedule"));
+  CHECK_THAT(refusal(4, {.tensor_model_parallel_size = 2, .expert_model_parallel_size = 4}),
+             Says("KB-T003",
+                  "decoder world_size (4) is not divisible by "
+                  "expert_tensor_model_pipeline_parallel size (8)"));
+  CHECK_THAT(refusal(4, {.tensor_model_parallel_size = 0}),
+             Says("KB-T003", "tensor_model_parallel_size is 0"));
+  CHECK_THAT(
+      refusal(4, {.context_parallel_size = 2, .order = "tp-dp-pp"}),
+      Says("KB-T003", "The size of (cp) is (2), but you haven'tspecified the order (tp-dp-pp)."));
+  CHECK_THAT(
+      refusal(8, {.tensor_model_parallel_size = 2,
+                  .pipeline_model_parallel_size = 2,
+                  .expert_tensor_parallel_size = 1,
+                  .order = "tp-pp-dp"}),
+      Says("KB-T003", "Pipeline parallel groups are expected to be the same for attention and MoE",
+           "tp-pp-dp", "2 and 4", "pp last"));
 }
 
 TEST_CASE("torch.distributed comes first", "[tp][parallel_state]") {
   RuntimeContext torch(round_topology());
-  CHECK(error_of<CollectiveError>([&] { tp::initialize_model_parallel(torch); }) ==
-        "[KB-R002] Default process group has not been initialized, please make sure to call "
-        "init_process_group.");
+  CHECK_THROWS_MATCHES(tp::initialize_model_parallel(torch), CollectiveError,
+                       Says("KB-R002",
+                            "Default process group has not been initialized, please make sure to "
+                            "call init_process_group."));
 }
 
 TEST_CASE("a second initialization is refused until the state is destroyed",
           "[tp][parallel_state]") {
-  const std::string twice = "[KB-T002] data parallel group is already initialized";
+  const Says twice("KB-T002", "data parallel group is already initialized");
   LocalWorld world(2);
   const auto initialize = [&] {
     return error_of<CollectiveError>(
         [&] { tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 2}); });
   };
   CHECK(initialize() == "no error");
-  CHECK(initialize() == twice);
-  world.spawn([&](int) { CHECK(initialize() == twice); });
+  CHECK_THAT(initialize(), twice);
+  world.spawn([&](int) { CHECK_THAT(initialize(), twice); });
   tp::destroy_model_parallel(world.torch);
   CHECK_FALSE(tp::is_initialized(world.torch));
   CHECK(initialize() == "no error");
@@ -157,7 +152,7 @@ TEST_CASE("only the first and last stages have an embedding group", "[tp][parall
     if (rank == 0 || rank == 3) {
       CHECK(tp::get_embedding_group(torch).ranks() == std::vector<int>{0, 3});
     } else {
-      CHECK(refused == "[KB-T002] embedding group is not initialized");
+      CHECK_THAT(refused, Says("KB-T002", "embedding group"));
     }
     if (rank == 0) {
       CHECK(tp::get_position_embedding_group(torch).ranks() == std::vector<int>{0});
@@ -233,8 +228,8 @@ TEST_CASE("every value that can be set is set, without initialization too",
   CHECK(tp::get_expert_tensor_parallel_rank(torch) == 8);
   CHECK(tp::is_pipeline_last_stage(torch));
   tp::destroy_model_parallel(torch);
-  CHECK(error_of<CollectiveError>([&] { tp::get_pipeline_model_parallel_rank(torch); }) ==
-        "[KB-T002] pipeline_model parallel group is not initialized");
+  CHECK_THROWS_MATCHES(tp::get_pipeline_model_parallel_rank(torch), CollectiveError,
+                       Says("KB-T002", "pipeline_model parallel group"));
 }
 
 TEST_CASE("stages of an interleaved schedule", "[tp][parallel_state]") {
@@ -257,16 +252,13 @@ TEST_CASE("stages of an interleaved schedule", "[tp][parallel_state]") {
 
 TEST_CASE("ranks that mean different groups are told at once", "[tp][parallel_state]") {
   LocalWorld world(4);
-  CHECK(error_of<CollectiveMismatchError>([&] {
-          world.spawn([&](int rank) {
-            tp::initialize_model_parallel(
-                world.torch,
-                {.tensor_model_parallel_size = rank == 2 ? 4 : 2, .order = "tp-dp-pp"});
-          });
-        }) ==
-        "[KB-C001] Detected mismatch between ranks. Rank 0 called "
-        "initialize_model_parallel(tensor_model_parallel_size=2, order=tp-dp-pp), but rank 2 "
-        "called initialize_model_parallel(tensor_model_parallel_size=4, order=tp-dp-pp)");
+  CHECK_THROWS_MATCHES(world.spawn([&](int rank) {
+    tp::initialize_model_parallel(
+        world.torch, {.tensor_model_parallel_size = rank == 2 ? 4 : 2, .order = "tp-dp-pp"});
+  }),
+                       CollectiveMismatchError,
+                       Says("KB-C001", "Rank 0", "tensor_model_parallel_size=2", "rank 2",
+                            "tensor_model_parallel_size=4"));
 }
 
 TEST_CASE("a rank beyond the world is in no group", "[tp][parallel_state]") {
@@ -280,8 +272,8 @@ TEST_CASE("the memory buffer gives the same memory again for as many elements",
           "[tp][parallel_state]") {
   LocalWorld world(2);
   RuntimeContext& torch = world.torch;
-  CHECK(error_of<CollectiveError>([&] { tp::get_global_memory_buffer(torch); }) ==
-        "[KB-T002] global memory buffer is not initialized");
+  CHECK_THROWS_MATCHES(tp::get_global_memory_buffer(torch), CollectiveError,
+                       Says("KB-T002", "global memory buffer is not initialized"));
   tp::initialize_model_parallel(torch, {.tensor_model_parallel_size = 2});
   world.spawn([&](int rank) {
     tp::GlobalMemoryBuffer& buffer = tp::get_global_memory_buffer(torch);
@@ -304,16 +296,13 @@ TEST_CASE("a kernel may not ask for the parallel state", "[tp][parallel_state]")
   LocalWorld world(2);
   tp::initialize_model_parallel(world.torch);
   const Tensor x = world.zeros({1});
-  CHECK(error_of<CollectiveError>([&] {
-          world.torch.launch(
-              "curious",
-              [&](tl::Context&, const tl::Pointer&) {
-                tp::get_tensor_model_parallel_rank(world.torch);
-              },
-              x);
-        }) ==
-        "[KB-R012] the model parallel state is used inside kernel 'curious'; pass what the kernel "
-        "needs as its arguments");
+  CHECK_THROWS_MATCHES(world.torch.launch(
+                           "curious",
+                           [&](tl::Context&, const tl::Pointer&) {
+                             tp::get_tensor_model_parallel_rank(world.torch);
+                           },
+                           x),
+                       CollectiveError, Says("KB-R012", "'curious'"));
 }
 
 }  // namespace

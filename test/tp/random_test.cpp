@@ -52,12 +52,12 @@ TEST_CASE("a seed or a name comes once", "[tp][random]") {
   CHECK_FALSE(tracker.is_initialized());
   tracker.add("one", 1234);
   CHECK(tracker.is_initialized());
-  CHECK(error_of<CollectiveError>([&] { tracker.add("two", 1234); }) ==
-        "[KB-T004] seed 1234 already exists");
-  CHECK(error_of<CollectiveError>([&] { tracker.add("one", 5); }) ==
-        "[KB-T004] cuda rng state one already exists");
-  CHECK(error_of<CollectiveError>([&] { const tp::RNGFork fork = tracker.fork("two"); }) ==
-        "[KB-T004] cuda rng state two is not added");
+  CHECK_THROWS_MATCHES(tracker.add("two", 1234), CollectiveError,
+                       Says("KB-T004", "seed 1234 already exists"));
+  CHECK_THROWS_MATCHES(tracker.add("one", 5), CollectiveError,
+                       Says("KB-T004", "cuda rng state one already exists"));
+  CHECK_THAT(error_of<CollectiveError>([&] { const tp::RNGFork fork = tracker.fork("two"); }),
+             Says("KB-T004", "cuda rng state two is not added"));
   tracker.reset();
   CHECK_FALSE(tracker.is_initialized());
   tracker.add("one", 1234);
@@ -153,11 +153,9 @@ TEST_CASE("a kernel draws no numbers of the host", "[tp][random][errors]") {
           "draw", [&](tl::Context&, tl::Pointer) { use(); }, x);
     });
   };
-  const std::string expected =
-      "[KB-R012] random numbers of the host are used inside kernel 'draw'; pass what the kernel "
-      "needs as its arguments";
-  CHECK(refused([&] { tp::default_generator(torch).uniform(); }) == expected);
-  CHECK(refused([&] { tp::get_rng_tracker(torch).reset(); }) == expected);
+  const Says expected("KB-R012", "random numbers", "'draw'", "arguments");
+  CHECK_THAT(refused([&] { tp::default_generator(torch).uniform(); }), expected);
+  CHECK_THAT(refused([&] { tp::get_rng_tracker(torch).reset(); }), expected);
 }
 
 }  // namespace

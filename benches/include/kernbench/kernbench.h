@@ -9,7 +9,6 @@
 #include "benches/bench/bench.h"
 #include "benches/bench/sweep.h"
 #include "benches/cli/program.h"
-#include "benches/collectives/ccl_allreduce.h"
 #include "benches/collectives/collectives.h"
 #include "benches/operators/operator_case.h"
 #include "benches/operators/operator_run.h"

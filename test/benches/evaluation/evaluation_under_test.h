@@ -16,7 +16,7 @@ inline benches::Row simulate_point(const benches::CclPoint& wanted) {
   sweep.add("the point",
             [&](benches::PointContext& point) { return benches::simulate(point, wanted); });
   const benches::Row row = sweep.run().front();
-  CHECK(test.bench.ok());
+  CHECK(test.run.ok());
   return row;
 }
 

@@ -19,6 +19,16 @@ TEST_CASE("latency grows with the size once every link has something to carry",
   }
 }
 
+TEST_CASE("the theory lies between the bound and what is measured", "[evaluation]") {
+  const std::string_view topology =
+      GENERATE(from_range(std::vector(kEvaluatedTopologies.begin(), kEvaluatedTopologies.end())));
+  for (const std::int64_t n_elem : {8, 49'152}) {
+    const Row row = test::simulate_point({topology, n_elem});
+    CHECK(number_in(row, "lower_bound_ns") < number_in(row, "theory_ns"));
+    CHECK(number_in(row, "theory_ns") < number_in(row, "crit_ns"));
+  }
+}
+
 TEST_CASE("the evaluated sizes are those of ADR-0043: without 16, up to 96 KiB of f16",
           "[evaluation]") {
   CHECK(std::ranges::is_sorted(kLatencySizes));

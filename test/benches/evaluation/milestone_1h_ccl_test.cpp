@@ -22,12 +22,50 @@ TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and abo
     CHECK(row["crit_ns"] >= row["lower_bound_ns"]);
   }
   for (const std::string name :
-       {"summary.csv", "buffer_kinds.csv", "correctness.csv", "roots.csv", "buffer_kinds.svg",
-        "model_vs_fsim.svg", "latency_ring_1d_6.svg", "latency_torus_2d_2x3.svg",
-        "latency_mesh_2d_no_wrap_2x3.svg", "topology_ring_1d_6.svg"}) {
+       {"summary.csv", "buffer_kinds.csv", "correctness.csv", "roots.csv", "latency.gp",
+        "buffer_kinds.gp", "model_vs_fsim.gp", "topology_ring_1d_6.svg"}) {
     CHECK(std::filesystem::file_size(folder.path("o/" + name)) > 0);
   }
   CHECK_FALSE(std::filesystem::exists(folder.path("o/latency.journal")));
+}
+
+TEST_CASE("gnuplot draws the same again from the files of a chart", "[evaluation][cli]") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& bench_folder, const ProgramOptions& options) {
+    return run_program({"run", "--bench", "milestone-1h-ccl", "--set", "n_elem=64,128", "--out",
+                        folder.path(bench_folder)},
+                       options);
+  };
+  const ProgramResult with = run("with", {});
+  REQUIRE(with.exit_code == 0);
+  if (with.out.find("no picture") != std::string::npos) {
+    WARN(with.out);
+    return;
+  }
+  const std::string svg = folder.read("with/latency.svg");
+  const std::string png = folder.read("with/latency.png");
+  REQUIRE(
+      run_program({"latency.gp"}, {.program = "/usr/bin/gnuplot", .folder = folder.path("with")})
+          .exit_code == 0);
+  CHECK(folder.read("with/latency.svg") == svg);
+  CHECK(folder.read("with/latency.png") == png);
+}
+
+TEST_CASE("without gnuplot there are CSV and .gp, and a line that says what to install",
+          "[evaluation][cli]") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path("o"));
+  folder.write("o/latency.svg", "of yesterday");
+  const ProgramResult result =
+      run_program({"run", "--bench", "milestone-1h-ccl", "--set", "n_elem=64", "--out", "o"},
+                  {.folder = folder.path(""), .environment = {{"PATH", ""}}});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Catch::Contains("#   no picture    latency: there is no 'gnuplot' here; "
+                                         "Debian's package gnuplot-nox has it\n"));
+  CHECK(result.out.find("gnuplot") == result.out.rfind("there is no 'gnuplot'") + 13);
+  CHECK(folder.read("o/latency.gp").starts_with("# For gnuplot, in this folder: "));
+  CHECK_FALSE(std::filesystem::exists(folder.path("o/latency.svg")));
+  CHECK(std::filesystem::exists(folder.path("o/topology_ring_1d_6.svg")));
 }
 
 TEST_CASE("milestone-1h-ccl refuses what is no all_reduce over SIPs", "[evaluation][cli]") {

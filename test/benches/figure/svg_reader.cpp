@@ -141,16 +141,4 @@ int count_texts(const SvgElements& elements, const std::string& words) {
   }));
 }
 
-SvgElements in_group(const SvgElements& elements, const std::string& title) {
-  INFO("group " << title);
-  const auto found = std::ranges::find_if(elements, [&](const SvgElement& element) {
-    return element.name == "title" && element.text == title && element.depth > 1;
-  });
-  REQUIRE(found != elements.end());
-  const auto end = std::find_if(found, elements.end(), [&](const SvgElement& element) {
-    return element.depth < found->depth;
-  });
-  return {found + 1, end};
-}
-
 }  // namespace kernbench::test

@@ -30,7 +30,5 @@ SvgElements named(const SvgElements& elements, const std::string& name);
 // Fails the test unless there is exactly one text of these words.
 SvgElement text_element(const SvgElements& elements, const std::string& words);
 int count_texts(const SvgElements& elements, const std::string& words);
-// What is inside of the first group with that title, without it and the group.
-SvgElements in_group(const SvgElements& elements, const std::string& title);
 
 }  // namespace kernbench::test

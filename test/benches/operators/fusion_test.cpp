@@ -7,6 +7,7 @@
 #include <map>
 
 #include "benches/operators/graph_kernel.h"
+#include "benches/operators/operator_cases.h"
 
 namespace kernbench::test::fusion_test {
 namespace {
@@ -27,7 +28,7 @@ KernelCounts counts_of(const Plan& plan) {
 
 TEST_CASE("a compiled case has a kernel forward, and two backward: rows, and sums over tokens",
           "[fusion]") {
-  for (const OperatorCase* operator_case : operator_cases()) {
+  for (const auto& [name, operator_case] : operator_cases()) {
     CAPTURE(operator_case->name());
     const Plan plan = plan_fused(define(*operator_case, kSmall));
     CHECK(counts_of(plan) == KernelCounts{1, 2});
@@ -45,7 +46,7 @@ TEST_CASE("a naive case has a kernel for each node", "[fusion]") {
                                                              {"poly", {24, 50}},
                                                              {"mul_poly", {25, 53}},
                                                              {"grouped_mul_poly", {29, 53}}};
-  for (const OperatorCase* operator_case : operator_cases()) {
+  for (const auto& [name, operator_case] : operator_cases()) {
     const auto found = expected.find(operator_case->name());
     REQUIRE(found != expected.end());
     CAPTURE(operator_case->name());
@@ -55,33 +56,8 @@ TEST_CASE("a naive case has a kernel for each node", "[fusion]") {
   }
 }
 
-TEST_CASE("every kernel loads what is there and computes what it stores", "[fusion]") {
-  for (const OperatorCase* operator_case : operator_cases()) {
-    const Definition definition = define(*operator_case, kSmall);
-    for (Plan plan : {plan_fused(definition), plan_node_by_node(definition)}) {
-      std::vector<NodeId> there;
-      for (const Direction direction : kDirections) {
-        for (const KernelSpec& kernel : plan.of(direction)) {
-          for (const NodeId id : kernel.loads) {
-            const bool is_there =
-                definition.node(id).op == Op::input || std::ranges::count(there, id) == 1;
-            CHECK(is_there);
-          }
-          for (const NodeId id : kernel.stores) {
-            CHECK(std::ranges::count(kernel.computes, id) == 1);
-            there.push_back(id);
-          }
-        }
-        for (const NodeId id : definition.results(direction)) {
-          CHECK(std::ranges::count(there, id) == 1);
-        }
-      }
-    }
-  }
-}
-
 TEST_CASE("between compiled kernels only columns are stored", "[fusion]") {
-  for (const OperatorCase* operator_case : operator_cases()) {
+  for (const auto& [name, operator_case] : operator_cases()) {
     const Definition definition = define(*operator_case, kSmall);
     Plan plan = plan_fused(definition);
     for (const Direction direction : kDirections) {
@@ -94,19 +70,6 @@ TEST_CASE("between compiled kernels only columns are stored", "[fusion]") {
       }
     }
   }
-}
-
-TEST_CASE("backward of a compiled rms loads x, weight, dy and r, and nothing else", "[fusion]") {
-  const Definition definition = define(find_operator_case("rms"), kSmall);
-  const Plan plan = plan_fused(definition);
-  REQUIRE(plan.backward.size() == 2);
-  std::vector<Op> loads_of_rows;
-  for (const NodeId id : plan.backward[0].loads) {
-    loads_of_rows.push_back(definition.node(id).op);
-  }
-  CHECK(loads_of_rows == std::vector{Op::input, Op::input, Op::rsqrt, Op::input});
-  CHECK(plan.backward[1].loads.size() == 3);  // not the weight
-  CHECK(definition.node(plan.backward[1].stores.front()).op == Op::token_sum);
 }
 
 TEST_CASE("a gradient that is an upstream gradient needs no kernel", "[fusion]") {

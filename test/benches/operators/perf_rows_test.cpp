@@ -6,6 +6,8 @@
 
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
+#include "benches/operators/operator_cases.h"
+#include "test/benches/figure/drawn.h"
 
 namespace kernbench::test::perf_rows_test {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 using namespace benches::operators;
 using benches::Row;
 using Catch::Contains;
+using Catch::StartsWith;
 
 const std::vector<ProviderInfo> kProviders = {
     naive(), compiled(), fused(nullptr, nullptr), {"compiled_fused", "Compiled Fused", {}}};
@@ -28,7 +31,8 @@ MeasuredBoth both(Time time) {
 
 // 8, 4, 2 and 4 microseconds.
 Row row_of(std::int64_t seq, std::int64_t factor = 1) {
-  const Definition definition = define(find_operator_case("rms"), {{2, seq, 64}, DType::bf16, 0});
+  const Definition definition =
+      define(*operator_cases().find("rms"), {{2, seq, 64}, DType::bf16, 0});
   std::vector<MeasuredBoth> measured;
   for (const std::int64_t us : {8, 4, 2, 4}) measured.push_back(both(Time{us * 1'000'000}));
   measured[2] = both(Time{2'000'000 / factor});
@@ -37,30 +41,16 @@ Row row_of(std::int64_t seq, std::int64_t factor = 1) {
 
 TEST_CASE("a row has the seed's columns, then the roofline and what was reached of it",
           "[perf_rows]") {
-  std::vector<std::string> columns;
+  std::string columns;
   const Row row = row_of(1024);
-  for (const auto& [column, cell] : row.cells()) columns.push_back(column);
-  CHECK(columns == std::vector<std::string>{"dim",
-                                            "batch_size",
-                                            "seq_len",
-                                            "Naive (us)",
-                                            "Compiled (us)",
-                                            "Fused (us)",
-                                            "Compiled Fused (us)",
-                                            "SpeedUp",
-                                            "Roofline (us)",
-                                            "Naive of roofline (%)",
-                                            "Compiled of roofline (%)",
-                                            "Fused of roofline (%)",
-                                            "Compiled Fused of roofline (%)",
-                                            "Naive kernels",
-                                            "Naive in kernels (us)",
-                                            "Compiled kernels",
-                                            "Compiled in kernels (us)",
-                                            "Fused kernels",
-                                            "Fused in kernels (us)",
-                                            "Compiled Fused kernels",
-                                            "Compiled Fused in kernels (us)"});
+  for (const auto& [column, cell] : row.cells()) columns += column + "\n";
+  CHECK(columns ==
+        "dim\nbatch_size\nseq_len\n"
+        "Naive (us)\nCompiled (us)\nFused (us)\nCompiled Fused (us)\nSpeedUp\nRoofline (us)\n"
+        "Naive of roofline (%)\nCompiled of roofline (%)\nFused of roofline (%)\n"
+        "Compiled Fused of roofline (%)\nNaive kernels\nNaive in kernels (us)\n"
+        "Compiled kernels\nCompiled in kernels (us)\nFused kernels\nFused in kernels (us)\n"
+        "Compiled Fused kernels\nCompiled Fused in kernels (us)\n");
   CHECK(number_in(row, "dim") == 64);
   CHECK(number_in(row, "batch_size") == 2);
   CHECK(number_in(row, "seq_len") == 1024);
@@ -85,14 +75,14 @@ TEST_CASE("speed-ups are over the first provider, their mean is geometric", "[pe
 }
 
 TEST_CASE("without a provider named fused the last one's speed-up is shown", "[perf_rows]") {
-  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const Definition definition = define(*operator_cases().find("rms"), {{1, 16, 8}, DType::bf16, 0});
   const std::vector<ProviderInfo> two = {naive(), compiled()};
   const std::vector<MeasuredBoth> measured = {both(Time{900}), both(Time{300})};
   CHECK(number_in(perf_row(definition, two, Direction::backward, measured), "SpeedUp") == 3);
 }
 
 TEST_CASE("where nothing takes time there is no speed-up and no share", "[perf_rows]") {
-  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const Definition definition = define(*operator_cases().find("rms"), {{1, 16, 8}, DType::bf16, 0});
   const std::vector<ProviderInfo> two = {naive(), compiled()};
   const std::vector<MeasuredBoth> measured(2);
   const Row row = perf_row(definition, two, Direction::forward, measured);
@@ -102,7 +92,8 @@ TEST_CASE("where nothing takes time there is no speed-up and no share", "[perf_r
   CHECK_THAT(perf_table("nothing", rows, two),
              Contains("       0.000          0.000        -      0.000              -") &&
                  Contains("over Naive: Compiled -\n") && !Contains("nan"));
-  CHECK_THAT(speed_up_figure("nothing", "", rows, two), !Contains("nan"));
+  CHECK(speed_up_chart("nothing", "", "a.csv", rows, two).note ==
+        "Geometric mean: Compiled -. Times include launches.");
 }
 
 TEST_CASE("the table has the rows' figures, and the means below", "[perf_rows]") {
@@ -132,7 +123,7 @@ Measured of(Time time, Time in_kernels, int kernels) {
 }
 
 std::string table_of(const Measured& compiled_one, const Measured& fused_one) {
-  const Definition definition = define(find_operator_case("rms"), {{1, 16, 8}, DType::bf16, 0});
+  const Definition definition = define(*operator_cases().find("rms"), {{1, 16, 8}, DType::bf16, 0});
   const std::vector<ProviderInfo> providers = {naive(), compiled(), fused(nullptr, nullptr)};
   const Measured first = of(Time{9'000'000}, Time{5'000'000}, 4);
   const std::vector<MeasuredBoth> measured = {
@@ -158,12 +149,29 @@ TEST_CASE("a provider that is faster than the roofline is named", "[perf_rows]")
              Contains("# Fused: 1 of 1 sizes take less time in kernels than the roofline"));
 }
 
-TEST_CASE("the figure has a line for each provider and dim, and the means", "[perf_rows]") {
+TEST_CASE("the chart has a curve for each provider and dim, and the means", "[perf_rows][figure]") {
   const std::vector<Row> rows = {row_of(1024), row_of(2048, 4)};
-  const std::string svg = speed_up_figure("rms, bf16, fwd", "somewhere", rows, kProviders);
-  for (const char* text : {"rms, bf16, fwd: speed-up over Naive", "somewhere", "Fused, dim 64",
-                           "Compiled Fused, dim 64", "Geometric mean: Compiled 2.00, Fused 8.00"}) {
-    CHECK_THAT(svg, Contains(text));
+  const auto chart = speed_up_chart("rms, bf16, fwd", "somewhere", "a.csv", rows, kProviders);
+  CHECK_THAT(chart.note, StartsWith("Geometric mean: Compiled 2.00, Fused 8.00"));
+  const std::string svg = drawn(chart, rows);
+  if (svg.empty()) return;
+  for (const char* text :
+       {"rms, bf16, fwd: speed-up over Naive", "somewhere", "speed-up over Naive",
+        "sequence length (tokens), batch 1", "1 Ki", "2 Ki", "Compiled, dim 64", "Fused, dim 64",
+        "Compiled Fused, dim 64", "Naive"}) {
+    INFO(text);
+    CHECK(count_drawn(svg, text) == 1);
+  }
+}
+
+// Compiled and Compiled Fused have the same curve here.
+TEST_CASE("a curve under another one is wider, so that both are seen", "[perf_rows][figure]") {
+  const std::vector<Row> rows = {row_of(1024), row_of(2048, 4)};
+  const std::string svg = drawn(speed_up_chart("rms", "", "a.csv", rows, kProviders), rows);
+  if (svg.empty()) return;
+  for (const char* width :
+       {"stroke-width=\"12.50\"", "stroke-width=\"7.50\"", "stroke-width=\"2.50\""}) {
+    CHECK_THAT(svg, Contains(width));
   }
 }
 

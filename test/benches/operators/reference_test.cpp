@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "benches/operators/operator_cases.h"
 #include "test/benches/operators/operator_under_test.h"
 
 namespace kernbench::test::reference_test {
@@ -45,7 +46,7 @@ std::span<const float> row(const std::vector<float>& all, std::size_t token) {
 }
 
 OperatorUnderTest small(std::string_view name) {
-  return OperatorUnderTest(define(find_operator_case(name), kSmall));
+  return OperatorUnderTest(define(*operator_cases().find(name), kSmall));
 }
 
 TEST_CASE("rms and add_rms are their formulas", "[operator_reference]") {

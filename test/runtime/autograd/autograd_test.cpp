@@ -89,37 +89,33 @@ TEST_CASE("a graph can be used once, or again if it is retained", "[autograd]") 
   y.backward();
   const Floats of_x = x.to_vector();
   CHECK(x.grad().to_vector() == Floats{6 * of_x[0], 6 * of_x[1]});
-  CHECK(misuse([&] { y.backward(); })
-            .starts_with("[KB-A004] Trying to backward through the graph a second time (or "
-                         "directly access saved tensors after they have already been freed)."));
+  CHECK_THAT(misuse([&] { y.backward(); }),
+             Says("KB-A004",
+                  "Trying to backward through the graph a second time (or directly access saved "
+                  "tensors after they have already been freed)"));
 }
 
 TEST_CASE("without a graph, or a scalar, backward says what is missing", "[autograd]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.tensor({2}, {1, 2}, DPPolicy::replicated(), DType::f32, "x");
-  CHECK(misuse([&] { x.backward(); }) ==
-        "[KB-A001] element 0 of tensors does not require grad and does not have a grad_fn: tensor "
-        "'x' was not computed, with gradients enabled, from one that requires_grad_()");
+  CHECK_THAT(
+      misuse([&] { x.backward(); }),
+      Says("KB-A001", "element 0 of tensors does not require grad and does not have a grad_fn",
+           "'x'", "requires_grad_()"));
   Tensor w = dut.leaf({2}, 1);
-  CHECK(misuse([&] { (w + w).backward(); }) ==
-        "[KB-A003] grad can be implicitly created only for scalar outputs: tensor 'add' is [2]; "
-        "sum() it, or give a gradient of that shape");
-  CHECK(misuse([&] {
-          (w + w).backward(dut.tensor({1, 2}, {1, 1}));
-        }) ==
-        "[KB-A006] Mismatch of gradient and tensor - got [1, 2] f32 (cube=replicate, pe=replicate, "
-        "num_cubes=1, num_pes=1) but expected shape compatible with [2] f32 (cube=replicate, "
-        "pe=replicate, num_cubes=1, num_pes=1); a gradient has its tensor's placement, but is "
-        "replicated where that is partial and may be partial where that is replicated");
-  CHECK(misuse([&] {
-          (w + w).requires_grad_(false);
-        }).starts_with("[KB-A002] you can only change requires_grad flags of leaf variables."));
-  CHECK(misuse([&] {
-          RuntimeContext::tensor({1}, {1}).requires_grad_();
-        }).starts_with("[KB-A002] only tensors on a device can require gradients"));
-  CHECK(error_of<DeviceError>([&] {
-          (w + w).backward(RuntimeContext::tensor({1, 1}, {2}));
-        }).starts_with("[KB-M019] backward: "));
+  CHECK_THAT(misuse([&] { (w + w).backward(); }),
+             Says("KB-A003", "grad can be implicitly created only for scalar outputs",
+                  "'add' is [2]", "sum()"));
+  CHECK_THAT(misuse([&] {
+               (w + w).backward(dut.tensor({1, 2}, {1, 1}));
+             }),
+             Says("KB-A006", "got [1, 2] f32", "expected shape compatible with [2] f32"));
+  CHECK_THAT(misuse([&] { (w + w).requires_grad_(false); }),
+             Says("KB-A002", "you can only change requires_grad flags of leaf variables."));
+  CHECK_THAT(misuse([&] { RuntimeContext::tensor({1}, {1}).requires_grad_(); }),
+             Says("KB-A002", "only tensors on a device"));
+  CHECK_THROWS_MATCHES((w + w).backward(RuntimeContext::tensor({1, 1}, {2})), DeviceError,
+                       Says("KB-M019", "backward"));
   CHECK_FALSE(w.requires_grad_(false).requires_grad());
 }
 
@@ -179,15 +175,16 @@ TEST_CASE("what was written after its use is found", "[autograd]") {
   SECTION("by copy_") {
     const Tensor y = sum(w * x);
     x.copy_(RuntimeContext::tensor({3, 4}, {2}));
-    CHECK(misuse([&] { y.backward(); }) ==
-          "[KB-A005] one of the variables needed for gradient computation has been modified by an "
-          "inplace operation: tensor 'x' [2] f32 was written since it was used; write it before, "
-          "or after backward(), or use a clone() of it");
+    CHECK_THAT(misuse([&] { y.backward(); }),
+               Says("KB-A005",
+                    "one of the variables needed for gradient computation has been modified by an "
+                    "inplace operation",
+                    "'x'", "clone()"));
   }
   SECTION("through a view") {
     const Tensor y = sum(w * x);
     reshape(x, {1, 2}).detach().copy_(RuntimeContext::tensor({3, 4}, {1, 2}));
-    CHECK(misuse([&] { y.backward(); }).starts_with("[KB-A005]"));
+    CHECK_THAT(misuse([&] { y.backward(); }), Says("KB-A005"));
   }
   SECTION("by a kernel of the user's") {
     const Tensor y = sum(w * x);
@@ -195,12 +192,12 @@ TEST_CASE("what was written after its use is found", "[autograd]") {
       tl.store(p, -tl.load(p, {2}, DType::f32));
     };
     dut.torch.launch("negate", negate, x);
-    CHECK(misuse([&] { y.backward(); }).starts_with("[KB-A005]"));
+    CHECK_THAT(misuse([&] { y.backward(); }), Says("KB-A005"));
   }
   SECTION("an operator's own result") {
     Tensor y = relu(w);
     y.detach().copy_(RuntimeContext::tensor({3, 4}, {2}));
-    CHECK(misuse([&] { sum(y).backward(); }).starts_with("[KB-A005]"));
+    CHECK_THAT(misuse([&] { sum(y).backward(); }), Says("KB-A005"));
   }
   SECTION("but not before its use, nor what no gradient needs") {
     x.copy_(RuntimeContext::tensor({3, 4}, {2}));
@@ -271,20 +268,20 @@ TEST_CASE("gradients that an operator may not return are refused", "[autograd]")
     const Tensor dy = dut.tensor({2}, {1, 1});
     return misuse([&] { y.backward(dy); });
   };
-  CHECK(error_with([&](const Tensor&) { return std::vector<Tensor>(2); }) ==
-        "[KB-A006] Function f returned an incorrect number of gradients (expected 1, got 2)");
-  CHECK(error_with([&](const Tensor& dy) {
-          return std::vector{reshape(dy, {1, 2})};
-        }).starts_with("[KB-A006] Function f returned an invalid gradient at index 0 - got "));
-  CHECK(error_with([&](const Tensor&) {
-          return std::vector{dut.leaf({2}, 1, on_pes({}))};
-        }).starts_with("[KB-A006]"));
-  CHECK(error_with([&](const Tensor& dy) {
-          Tensor(dy).copy_(RuntimeContext::tensor({5, 5}, {2}));
-          return std::vector{dy};
-        }) ==
-        "[KB-A007] the backward of f wrote into the gradient of its result, which others use too; "
-        "write into autograd::writable(grad_output)");
+  CHECK_THAT(
+      error_with([&](const Tensor&) { return std::vector<Tensor>(2); }),
+      Says("KB-A006", "Function f returned an incorrect number of gradients (expected 1, got 2)"));
+  CHECK_THAT(error_with([&](const Tensor& dy) {
+               return std::vector{reshape(dy, {1, 2})};
+             }),
+             Says("KB-A006", "Function f returned an invalid gradient at index 0 - got"));
+  CHECK_THAT(error_with([&](const Tensor&) { return std::vector{dut.leaf({2}, 1, on_pes({}))}; }),
+             Says("KB-A006"));
+  CHECK_THAT(error_with([&](const Tensor& dy) {
+               Tensor(dy).copy_(RuntimeContext::tensor({5, 5}, {2}));
+               return std::vector{dy};
+             }),
+             Says("KB-A007", "f", "autograd::writable(grad_output)"));
   CHECK(error_with([&](const Tensor& dy) {
           return std::vector{autograd::writable(dy).copy_(RuntimeContext::tensor({5, 5}, {2}))};
         }) == "no error");
@@ -297,9 +294,8 @@ TEST_CASE("a sum over holders and a whole gradient do not add up", "[autograd]")
   const Tensor w = dut.leaf({2, 2}, 2, on_pes(Shard::column_wise));
   sum(matmul(x, w)).backward();
   CHECK(x.grad().dp() == on_pes(Shard::partial));
-  CHECK(error_of<DeviceError>([&] {
-          sum(x).backward();
-        }).find("a sum that only a collective makes whole") != std::string::npos);
+  CHECK_THAT(error_of<DeviceError>([&] { sum(x).backward(); }),
+             Says("KB-F003", "a sum that only a collective makes whole"));
 }
 
 TEST_CASE("a gradient that is a sum over holders flows on through what is linear", "[autograd]") {
@@ -373,18 +369,6 @@ TEST_CASE("the same program has the same gradients and times twice", "[autograd]
                       dut.torch.engine().fingerprint());
   };
   CHECK(run() == run());
-}
-
-TEST_CASE("gradients are the slopes", "[autograd]") {
-  OperatorsUnderTest dut;
-  const Tensor x = dut.tensor({2, 3}, sixteenths(6, 1), on_pes(Shard::row_wise));
-  const Tensor w = dut.tensor({3, 4}, sixteenths(12, 2), on_pes(Shard::replicate));
-  const Tensor b = dut.tensor({4}, sixteenths(4, 3), on_pes(Shard::replicate));
-  const Function f = [](const std::vector<Tensor>& in) {
-    const Tensor y = matmul(in[0], in[1]) + in[2];
-    return reshape(y * y, {4, 2});
-  };
-  check_gradients(dut, f, {x, w, b}, {.third_derivative = 0, .rounding = 4});
 }
 
 }  // namespace

@@ -84,16 +84,16 @@ TEST_CASE("a leaf that requires a gradient is not written in place", "[autograd]
   OperatorsUnderTest dut;
   Tensor x = leaf(dut, {1, 2});
   const Tensor y = leaf(dut, {3, 4});
-  const std::string text =
-      "[KB-A008] a leaf Variable that requires grad is being used in an in-place operation.: copy_ "
-      "into tensor 'x' [2]; copy_ while a NoGradGuard lives, or into its detach(); elements come "
-      "from a host tensor without either";
-  CHECK(misuse([&] { x.copy_(y); }) == text);
-  CHECK(misuse([&] { x.copy_(fresh(dut, {2})); }) == text);
+  const Says refused("KB-A008", "'x' [2]", "NoGradGuard", "detach()",
+                     "a leaf Variable that requires grad is being used in an in-place operation.");
+  CHECK_THAT(misuse([&] { x.copy_(y); }), refused);
+  CHECK_THAT(misuse([&] { x.copy_(fresh(dut, {2})); }), refused);
   CHECK(x.to_vector() == Floats{1, 2});
-  CHECK(misuse([&] { x[0].copy_(y[1]); })
-            .starts_with("[KB-A008] a view of a leaf Variable that requires grad is being used in "
-                         "an in-place operation.: copy_ into tensor 'x' []"));
+  CHECK_THAT(
+      misuse([&] { x[0].copy_(y[1]); }),
+      Says("KB-A008",
+           "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+           "'x' []"));
   SECTION("but without gradients") {
     const NoGradGuard no_grad(dut.torch);
     x.copy_(y);
@@ -143,7 +143,7 @@ TEST_CASE("what was saved and then copied into is found", "[autograd][copy]") {
   Tensor b = x * 2;
   const Tensor y = sum(b * b);
   b.copy_(x);
-  CHECK(misuse([&] { y.backward(); }).starts_with("[KB-A005] one of the variables needed for "));
+  CHECK_THAT(misuse([&] { y.backward(); }), Says("KB-A005"));
 }
 
 TEST_CASE("a gradient has the type and the placement of what was copied", "[autograd][copy]") {
@@ -163,7 +163,7 @@ TEST_CASE("a gradient has the type and the placement of what was copied", "[auto
 TEST_CASE("copy_shard_ refuses to lose a gradient", "[autograd][copy]") {
   OperatorsUnderTest dut;
   const Tensor x = leaf(dut, {1, 2});
-  CHECK(misuse([&] { fresh(dut, {2}).copy_shard_(0, x); }).starts_with("[KB-A008] copy_shard_ "));
+  CHECK_THAT(misuse([&] { fresh(dut, {2}).copy_shard_(0, x); }), Says("KB-A008", "copy_shard_"));
   fresh(dut, {2}).copy_shard_(0, x.detach());
 }
 
@@ -231,9 +231,9 @@ TEST_CASE("a view that was made without gradients is not written with them",
     const NoGradGuard no_grad(dut.torch);
     row = b[0];
   }
-  CHECK(misuse([&] { row.copy_(x); })
-            .starts_with("[KB-A009] A view was created in no_grad mode and is being modified "
-                         "inplace with grad mode enabled."));
+  CHECK_THAT(misuse([&] { row.copy_(x); }), Says("KB-A009",
+                                                 "A view was created in no_grad mode and is being "
+                                                 "modified inplace with grad mode enabled."));
   row.copy_(x.detach());
   CHECK(b.to_vector() == Floats{1, 2, 0, 0});
   CHECK_FALSE(b.requires_grad());

@@ -9,7 +9,7 @@ namespace {
 
 using distributed::ProcessGroup;
 using distributed::Work;
-using Elements = std::vector<float>;
+using Floats = std::vector<float>;
 using Kind = Step::Kind;
 
 int below(std::mt19937& random, int limit) {
@@ -17,8 +17,8 @@ int below(std::mt19937& random, int limit) {
 }
 
 // Small integers, so that any reduction of six is exact: -2 to 2.
-Elements elements_of(const Step& step, int rank, std::int64_t count) {
-  Elements elements;
+Floats elements_of(const Step& step, int rank, std::int64_t count) {
+  Floats elements;
   std::uint32_t state = step.seed + 7919U * static_cast<std::uint32_t>(rank);
   for (std::int64_t i = 0; i < count; ++i) {
     state = state * 1664525U + 1013904223U;
@@ -47,21 +47,21 @@ float reduced(ReduceOp op, float a, float b) {
   }
 }
 
-Elements slice(const Elements& all, std::int64_t index, std::int64_t count) {
+Floats slice(const Floats& all, std::int64_t index, std::int64_t count) {
   return {all.begin() + index * count, all.begin() + (index + 1) * count};
 }
 
-Elements reference(const Step& step, const std::vector<int>& members, int rank) {
-  std::vector<Elements> given;
+Floats reference(const Step& step, const std::vector<int>& members, int rank) {
+  std::vector<Floats> given;
   const auto size = static_cast<std::int64_t>(members.size());
   for (const int member : members) {
     given.push_back(elements_of(step, member, given_count(step, size)));
   }
   const auto position = std::ranges::find(members, rank) - members.begin();
   const auto root = std::ranges::find(members, step.root) - members.begin();
-  const Elements& own = given[static_cast<std::size_t>(position)];
-  const Elements& of_root = given[static_cast<std::size_t>(root)];
-  Elements sum = given.front();
+  const Floats& own = given[static_cast<std::size_t>(position)];
+  const Floats& of_root = given[static_cast<std::size_t>(root)];
+  Floats sum = given.front();
   for (std::size_t i = 1; i < given.size(); ++i) {
     std::ranges::transform(sum, given[i], sum.begin(),
                            [&](float a, float b) { return reduced(step.op, a, b); });
@@ -69,7 +69,7 @@ Elements reference(const Step& step, const std::vector<int>& members, int rank) 
   for (float& element : sum) {
     if (step.op == ReduceOp::avg) element /= static_cast<float>(size);
   }
-  Elements all;
+  Floats all;
   switch (step.kind) {
     case Kind::all_reduce:
       return sum;
@@ -82,8 +82,8 @@ Elements reference(const Step& step, const std::vector<int>& members, int rank) 
     case Kind::scatter:
       return slice(of_root, position, step.count);
     case Kind::all_to_all:
-      for (const Elements& each : given) {
-        const Elements part = slice(each, position, step.count);
+      for (const Floats& each : given) {
+        const Floats part = slice(each, position, step.count);
         all.insert(all.end(), part.begin(), part.end());
       }
       return all;
@@ -91,7 +91,7 @@ Elements reference(const Step& step, const std::vector<int>& members, int rank) 
       if (rank != step.root) return {};
       [[fallthrough]];
     case Kind::all_gather:
-      for (const Elements& each : given) all.insert(all.end(), each.begin(), each.end());
+      for (const Floats& each : given) all.insert(all.end(), each.begin(), each.end());
       return all;
     case Kind::message:
       return of_root;
@@ -106,7 +106,7 @@ class Runner {
  public:
   Runner(RuntimeContext& torch, int rank) : torch_(torch), rank_(rank) {}
 
-  Tensor tensor(const Elements& elements) {
+  Tensor tensor(const Floats& elements) {
     const Shape shape{static_cast<std::int64_t>(elements.size())};
     Tensor made = torch_.zeros(shape, {.dp = DPPolicy::replicated()});
     made.copy_(RuntimeContext::tensor(elements, shape));
@@ -195,7 +195,7 @@ std::vector<Tensor> Runner::run(const Step& step, const std::vector<int>& member
     }
     default: {
       std::vector<Tensor> list;
-      const Elements all = elements_of(step, rank_, step.count * size);
+      const Floats all = elements_of(step, rank_, step.count * size);
       for (std::int64_t i = 0; i < size && rank_ == step.root; ++i) {
         list.push_back(tensor(slice(all, i, step.count)));
       }
@@ -284,7 +284,7 @@ History run_rank(RuntimeContext& torch, const RandomProgram& program,
   for (const std::vector<Tensor>& tensors : results) {
     history.emplace_back();
     for (const Tensor& tensor : tensors) {
-      const Elements part = tensor.to_vector();
+      const Floats part = tensor.to_vector();
       history.back().insert(history.back().end(), part.begin(), part.end());
     }
   }

@@ -20,13 +20,13 @@ TEST_CASE("cancellation runs destructors exactly once, innermost first, of the y
   dut.engine.run();
   dut.scheduler.cancel_all();
   CHECK(dut.log ==
-        Log{"~b inner", "~b outer", "b cancelled", "~a inner", "~a outer", "a cancelled"});
+        LogLines{"~b inner", "~b outer", "b cancelled", "~a inner", "~a outer", "a cancelled"});
   CHECK(dut.scheduler.live_count() == 0);
   CHECK(dut.scheduler.stacks().live_count() == 0);
 }
 
 TEST_CASE("the scheduler's end unwinds what is alive", "[fiber][cancel]") {
-  Log log;
+  LogLines log;
   {
     std::optional<FibersUnderTest> dut(std::in_place);
     dut->scheduler.spawn("f", [&] {
@@ -37,11 +37,11 @@ TEST_CASE("the scheduler's end unwinds what is alive", "[fiber][cancel]") {
     dut->engine.run();
     dut->scheduler.spawn("h", [&] { log.emplace_back("never started"); });
   }
-  CHECK(log == Log{"g runs and returns", "~scope"});
+  CHECK(log == LogLines{"g runs and returns", "~scope"});
 }
 
 TEST_CASE("it does so too while an exception propagates on the main stack", "[fiber][cancel]") {
-  Log log;
+  LogLines log;
   try {
     FibersUnderTest dut;
     dut.scheduler.spawn("f", [&] {
@@ -53,7 +53,7 @@ TEST_CASE("it does so too while an exception propagates on the main stack", "[fi
   } catch (const std::runtime_error& error) {
     log.emplace_back(error.what());
   }
-  CHECK(log == Log{"~scope", "main failed"});
+  CHECK(log == LogLines{"~scope", "main failed"});
 }
 
 TEST_CASE("a fiber that never started just finishes, and its pending start does nothing",
@@ -65,7 +65,7 @@ TEST_CASE("a fiber that never started just finishes, and its pending start does 
   Fiber& second = dut.spawn("second", [&] { dut.log.emplace_back("second runs"); });
   CHECK(&second == &first);  // the object is used again
   dut.engine.run();
-  CHECK(dut.log == Log{"first cancelled", "second runs", "second returned"});
+  CHECK(dut.log == LogLines{"first cancelled", "second runs", "second returned"});
 }
 
 TEST_CASE("a woken fiber that is cancelled is not resumed by its pending event",
@@ -81,7 +81,7 @@ TEST_CASE("a woken fiber that is cancelled is not resumed by its pending event",
   });
   dut.engine.run();
   dut.scheduler.cancel_all();
-  CHECK(dut.log == Log{"first cancelled", "second cancelled"});
+  CHECK(dut.log == LogLines{"first cancelled", "second cancelled"});
 }
 
 TEST_CASE("a fiber that swallows three cancellations is abandoned", "[fiber][cancel]") {
@@ -100,7 +100,7 @@ TEST_CASE("a fiber that swallows three cancellations is abandoned", "[fiber][can
   dut.engine.run();
   dut.scheduler.cancel_all();
   CHECK(swallowed == 3);
-  CHECK(dut.log == Log{"other cancelled", "stubborn abandoned"});
+  CHECK(dut.log == LogLines{"other cancelled", "stubborn abandoned"});
   REQUIRE(dut.scheduler.abandoned().size() == 1);
   CHECK(dut.scheduler.abandoned()[0]->name() == "stubborn");
   CHECK(dut.scheduler.live_count() == 0);
@@ -121,7 +121,7 @@ TEST_CASE("a fiber may recover from one cancellation to finish without blocking"
   });
   dut.engine.run();
   dut.scheduler.cancel_all();
-  CHECK(dut.log == Log{"cleaning up", "f returned"});
+  CHECK(dut.log == LogLines{"cleaning up", "f returned"});
 }
 
 TEST_CASE("a fiber that blocks in a destructor while it unwinds is abandoned", "[fiber][cancel]") {
@@ -136,7 +136,7 @@ TEST_CASE("a fiber that blocks in a destructor while it unwinds is abandoned", "
   });
   dut.engine.run();
   dut.scheduler.cancel_all();
-  CHECK(dut.log == Log{"f abandoned"});
+  CHECK(dut.log == LogLines{"f abandoned"});
 }
 
 TEST_CASE("an exception thrown instead of Cancelled is what the fiber ends with",
@@ -151,7 +151,7 @@ TEST_CASE("an exception thrown instead of Cancelled is what the fiber ends with"
   });
   dut.engine.run();
   dut.scheduler.cancel_all();
-  CHECK(dut.log == Log{"f threw"});
+  CHECK(dut.log == LogLines{"f threw"});
 }
 
 TEST_CASE("a fiber cancels the others at once and itself at its next park", "[fiber][cancel]") {
@@ -165,7 +165,7 @@ TEST_CASE("a fiber cancels the others at once and itself at its next park", "[fi
   });
   dut.spawn("c", [&] { dut.log.emplace_back("never"); });
   dut.engine.run();
-  CHECK(dut.log == Log{"c cancelled", "a cancelled", "b goes on", "b cancelled"});
+  CHECK(dut.log == LogLines{"c cancelled", "a cancelled", "b goes on", "b cancelled"});
 }
 
 TEST_CASE("on_end of a failed fiber may cancel its siblings and spawn others", "[fiber][cancel]") {
@@ -179,7 +179,7 @@ TEST_CASE("on_end of a failed fiber may cancel its siblings and spawn others", "
         dut.log.push_back(fiber.name());
       });
   dut.engine.run();
-  CHECK(dut.log == Log{"waits cancelled", "fails", "next runs", "next returned"});
+  CHECK(dut.log == LogLines{"waits cancelled", "fails", "next runs", "next returned"});
 }
 
 TEST_CASE("a fiber that unwinds may use the main stack, wake and spawn", "[fiber][cancel]") {
@@ -202,7 +202,7 @@ TEST_CASE("a fiber that unwinds may use the main stack, wake and spawn", "[fiber
   dut.scheduler.cancel(*dut.scheduler.live()[1]);
   dut.scheduler.cancel_all();
   dut.engine.run();
-  CHECK(dut.log == Log{"on main", "busy cancelled", "late cancelled", "peer cancelled"});
+  CHECK(dut.log == LogLines{"on main", "busy cancelled", "late cancelled", "peer cancelled"});
 }
 
 }  // namespace kernbench::runtime::fiber_cancel_test

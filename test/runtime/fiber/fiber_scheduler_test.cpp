@@ -38,8 +38,8 @@ TEST_CASE("fibers run in the order of events, not of creation", "[fiber]") {
   sleeper("c", Time{30'000}, Time{5'000});
   CHECK(dut.log.empty());  // nothing runs before the engine does
   dut.engine.run();
-  CHECK(dut.log ==
-        Log{"b at 10 ns", "a at 30 ns", "c at 30 ns", "c returned", "a returned", "b returned"});
+  CHECK(dut.log == LogLines{"b at 10 ns", "a at 30 ns", "c at 30 ns", "c returned", "a returned",
+                            "b returned"});
   CHECK(dut.scheduler.live_count() == 0);
 }
 
@@ -79,12 +79,13 @@ TEST_CASE("fibers that block in a handler rethrow their own exceptions", "[fiber
   dut.engine.schedule(
       Time{5},
       [](void* log, std::uint64_t) {
-        static_cast<Log*>(log)->emplace_back(std::current_exception() ? "leaked" : "clean main");
+        static_cast<LogLines*>(log)->emplace_back(std::current_exception() ? "leaked"
+                                                                           : "clean main");
       },
       &dut.log);
   dut.engine.run();
-  CHECK(dut.log == Log{"clean main", "failure of 1", "clean", "rank 1 returned", "failure of 0",
-                       "clean", "rank 0 returned"});
+  CHECK(dut.log == LogLines{"clean main", "failure of 1", "clean", "rank 1 returned",
+                            "failure of 0", "clean", "rank 0 returned"});
 }
 
 TEST_CASE("an exception reaches on_end with its own type, after the stack went back",
@@ -125,7 +126,7 @@ TEST_CASE("what on_end throws leaves the engine's run, and the scheduler goes on
       [](Fiber&, const FiberResult&) { throw std::runtime_error("from on_end"); });
   CHECK_THROWS_WITH(dut.engine.run(), "from on_end");
   dut.engine.run();
-  CHECK(dut.log == Log{"sleeper returned"});
+  CHECK(dut.log == LogLines{"sleeper returned"});
 }
 
 TEST_CASE("call_on_main runs on the main stack, at once, and carries exceptions", "[fiber]") {
@@ -148,7 +149,7 @@ TEST_CASE("call_on_main runs on the main stack, at once, and carries exceptions"
     dut.scheduler.call_on_main([&] { dut.log.push_back(to_string(dut.engine.now())); });
   });
   dut.engine.run();
-  CHECK(dut.log == Log{"nested", "from main", "0.001 ns", "f returned"});
+  CHECK(dut.log == LogLines{"nested", "from main", "0.001 ns", "f returned"});
 }
 
 TEST_CASE("any number of wakes before the resumption are one", "[fiber][wake]") {
@@ -165,10 +166,10 @@ TEST_CASE("any number of wakes before the resumption are one", "[fiber][wake]") 
   dut.scheduler.wake(fiber);
   CHECK(fiber.state() == Fiber::State::ready);
   dut.engine.run();
-  CHECK(dut.log == Log{"woken once"});
+  CHECK(dut.log == LogLines{"woken once"});
   dut.scheduler.wake(fiber);
   dut.engine.run();
-  CHECK(dut.log == Log{"woken once", "woken twice", "f returned"});
+  CHECK(dut.log == LogLines{"woken once", "woken twice", "f returned"});
 }
 
 TEST_CASE("a wake before the park is kept: the park gives the engine one turn", "[fiber][wake]") {
@@ -184,7 +185,7 @@ TEST_CASE("a wake before the park is kept: the park gives the engine one turn", 
   dut.spawn("other", [&] { dut.log.emplace_back("other runs"); });
   dut.engine.run();
   CHECK(dut.log ==
-        Log{"other runs", "other returned", "early runs", "early again", "early returned"});
+        LogLines{"other runs", "other returned", "early runs", "early again", "early returned"});
 }
 
 TEST_CASE("parked fibers are listed in order of creation with what they wait for", "[fiber]") {
@@ -199,13 +200,13 @@ TEST_CASE("parked fibers are listed in order of creation with what they wait for
   }
   CHECK(dut.scheduler.live().at(2)->state() == Fiber::State::starting);
   dut.engine.run();
-  Log report;
+  LogLines report;
   for (const Fiber* fiber : dut.scheduler.live()) {
     report.push_back(fmt::format("{} waits for {} since {}", fiber->name(), fiber->waits_for(),
                                  to_string(fiber->waits_since())));
   }
-  CHECK(report ==
-        Log{"rank 0 waits for recv 1 -> 0 since 0 ns", "rank 1 waits for recv 0 -> 1 since 2 ns"});
+  CHECK(report == LogLines{"rank 0 waits for recv 1 -> 0 since 0 ns",
+                           "rank 1 waits for recv 0 -> 1 since 2 ns"});
 }
 
 TEST_CASE("a name may be made when it is asked for", "[fiber]") {
@@ -264,7 +265,7 @@ TEST_CASE("a fiber may use 200 KiB of its stack, again and again", "[fiber][stac
     });
     dut.engine.run();
   }
-  CHECK(dut.log == Log{"deep returned", "deep returned", "deep returned"});
+  CHECK(dut.log == LogLines{"deep returned", "deep returned", "deep returned"});
 }
 
 TEST_CASE("out of stacks, the engine's run throws and what runs can still be unwound",
@@ -273,7 +274,7 @@ TEST_CASE("out of stacks, the engine's run throws and what runs can still be unw
   for (const char* name : {"a", "b", "c"}) dut.spawn(name, [&] { dut.park(); });
   CHECK_THROWS_AS(dut.engine.run(), LimitError);
   dut.scheduler.cancel_all();
-  CHECK(dut.log == Log{"c cancelled", "b cancelled", "a cancelled"});
+  CHECK(dut.log == LogLines{"c cancelled", "b cancelled", "a cancelled"});
 }
 
 TEST_CASE("misuse of the scheduler is an internal error", "[fiber]") {

@@ -51,6 +51,6 @@ struct LoggedScope {
   ~LoggedScope() { log.push_back("~" + name); }
 };
 
-using Log = std::vector<std::string>;
+using LogLines = std::vector<std::string>;
 
 }  // namespace kernbench::runtime

@@ -11,11 +11,6 @@ namespace {
 
 namespace F = nn::functional;
 
-constexpr Shard kR = Shard::replicate;
-constexpr Shard kRow = Shard::row_wise;
-constexpr Shard kColumn = Shard::column_wise;
-constexpr Shard kPartial = Shard::partial;
-
 Tensor half(OperatorsUnderTest& dut, const Shape& shape, const Floats& elements) {
   return dut.tensor(shape, elements, DPPolicy::replicated(), DType::f16);
 }
@@ -108,20 +103,18 @@ TEST_CASE("a product with a bias is one kernel, and without one a matmul", "[add
 
 TEST_CASE("a bias that does not fit the product is refused", "[addmm]") {
   OperatorsUnderTest dut;
-  const auto error = [](const auto& action) { return error_of<DeviceError>(action); };
   const Tensor x = dut.leaf({4, 3}, 1, on_pes(kR));
   const Tensor w = dut.leaf({3, 6}, 2, on_pes(kColumn));
   const Tensor b = dut.tensor({5}, Floats(5), on_pes(kColumn), DType::f32, "b");
-  CHECK(error([&] { addmm(b, x, w); }) ==
-        "[KB-F001] addmm: input 'b' is [5]; beside a product with 6 columns, [6] is wanted");
-  CHECK(error([&] { addmm(dut.leaf({6}, 3, on_pes(kR)), x, w); }).starts_with("[KB-F003] addmm: "));
-  CHECK(error([&] {
-          addmm(dut.leaf({6}, 3, on_pes(kColumn), DType::f16), x, w);
-        }).starts_with("[KB-F002] addmm: "));
+  CHECK_THAT(error([&] { addmm(b, x, w); }), Says("KB-F001", "addmm", "'b' is [5]", "[6]"));
+  CHECK_THAT(error([&] { addmm(dut.leaf({6}, 3, on_pes(kR)), x, w); }), Says("KB-F003", "addmm"));
+  CHECK_THAT(error([&] { addmm(dut.leaf({6}, 3, on_pes(kColumn), DType::f16), x, w); }),
+             Says("KB-F002", "addmm"));
   const Tensor summand = dut.leaf({4, 3}, 1, on_pes(kPartial));
-  CHECK(error([&] {
-          addmm(dut.leaf({6}, 3, on_pes(kR)), summand, dut.leaf({3, 6}, 2, on_pes(kR)));
-        }).find("all_reduce it first") != std::string::npos);
+  CHECK_THAT(error([&] {
+               addmm(dut.leaf({6}, 3, on_pes(kR)), summand, dut.leaf({3, 6}, 2, on_pes(kR)));
+             }),
+             Says("KB-F003", "all_reduce it first"));
 }
 
 TEST_CASE("attention scales scores before they are rounded", "[addmm][attention]") {

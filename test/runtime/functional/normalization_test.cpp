@@ -8,11 +8,6 @@ namespace {
 
 namespace F = nn::functional;
 
-constexpr Shard kR = Shard::replicate;
-constexpr Shard kRow = Shard::row_wise;
-constexpr Shard kColumn = Shard::column_wise;
-constexpr Shard kPartial = Shard::partial;
-
 TEST_CASE("layer_norm and rms_norm against plain loops", "[normalization]") {
   OperatorsUnderTest dut;
   const Shard pe = GENERATE(kR, kRow);
@@ -117,22 +112,23 @@ TEST_CASE("normalization of f16 is in f32", "[normalization]") {
 
 TEST_CASE("normalization refuses what it cannot use", "[normalization]") {
   OperatorsUnderTest dut;
-  const auto error = [](const auto& action) { return error_of<DeviceError>(action); };
   const Tensor x = dut.leaf({2, 4}, 1, on_pes(kR));
   const Tensor w = dut.leaf({4}, 1, on_pes(kR));
-  CHECK(error([&] { F::layer_norm(x, {2, 4}); }).starts_with("[KB-F001] layer_norm: "));
-  CHECK(error([&] { F::layer_norm(x, {4}, dut.leaf({3}, 1, on_pes(kR))); }) ==
-        "[KB-F001] layer_norm: expected weight to be of same shape as normalized_shape, but got "
-        "weight of shape [3] and normalized_shape = [4]");
-  CHECK(error([&] {
-          F::rms_norm(x, {4}, dut.leaf({4}, 1, on_pes(kColumn)));
-        }).find("every holder needs all of the parameter") != std::string::npos);
-  CHECK(error([&] {
-          F::layer_norm(dut.leaf({2, 4}, 1, on_pes(kColumn)), {4}, w);
-        }).find("its rows are needed whole") != std::string::npos);
-  CHECK(error([&] {
-          F::layer_norm(dut.leaf({2, 4}, 1, on_pes(kPartial)), {4}, w);
-        }).find("all_reduce it first") != std::string::npos);
+  CHECK_THAT(error([&] { F::layer_norm(x, {2, 4}); }), Says("KB-F001", "layer_norm"));
+  CHECK_THAT(error([&] { F::layer_norm(x, {4}, dut.leaf({3}, 1, on_pes(kR))); }),
+             Says("KB-F001",
+                  "expected weight to be of same shape as normalized_shape, but got weight of "
+                  "shape [3] and normalized_shape = [4]"));
+  CHECK_THAT(error([&] { F::rms_norm(x, {4}, dut.leaf({4}, 1, on_pes(kColumn))); }),
+             Says("KB-F003", "every holder needs all of the parameter"));
+  CHECK_THAT(error([&] {
+               F::layer_norm(dut.leaf({2, 4}, 1, on_pes(kColumn)), {4}, w);
+             }),
+             Says("KB-F003", "its rows are needed whole"));
+  CHECK_THAT(error([&] {
+               F::layer_norm(dut.leaf({2, 4}, 1, on_pes(kPartial)), {4}, w);
+             }),
+             Says("KB-F003", "all_reduce it first"));
 }
 
 }  // namespace

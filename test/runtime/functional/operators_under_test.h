@@ -19,6 +19,16 @@ namespace kernbench::test {
 
 using Floats = std::vector<float>;
 
+inline constexpr Shard kR = Shard::replicate;
+inline constexpr Shard kRow = Shard::row_wise;
+inline constexpr Shard kColumn = Shard::column_wise;
+inline constexpr Shard kPartial = Shard::partial;
+
+template <class Action>
+std::string error(const Action& action) {
+  return error_of<DeviceError>(action);
+}
+
 // 3 cubes of 2 PEs.
 inline Topology six_pe_topology() {
   return round_topology(SipTopology::ring_1d, 2, 1, 3, 1);
@@ -95,62 +105,6 @@ class OperatorsUnderTest {
   }
 };
 
-// A function of tensors whose gradients are compared with differences of it.
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
-
-struct Difference {
-  double third_derivative = 0;  // of any element of the result along any element of an input
-  double rounding = 1;          // of an element of the result, in units of 2^-24 of its magnitude
-};
-
-// Compares every element of every gradient of l = sum(w f(x...)), for weights w between 1 and 2,
-// with (l(x + h) - l(x - h)) / 2 h.  That is off by at most
-//   h^2 / 6 sum(w) f'''  +  sum(w |f|) rounding 2^-24 / h
-// and the gradient itself by as much rounding as l has; x + h is exact for h = 1/64 and multiples
-// of 1/16.
-inline void check_gradients(OperatorsUnderTest& dut, const Function& function,
-                            const std::vector<Tensor>& inputs, const Difference& difference) {
-  constexpr double kStep = 1.0 / 64;
-  const auto weight = [](std::size_t i) { return 1 + static_cast<double>(i % 4) / 4; };
-  for (Tensor input : inputs) input.requires_grad_();
-  const Tensor result = function(inputs);
-  Floats weights;
-  double magnitude = 0;
-  double sum_of_weights = 0;
-  const Floats elements = result.to_vector();
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    weights.push_back(static_cast<float>(weight(i)));
-    magnitude += weight(i) * std::abs(static_cast<double>(elements[i]));
-    sum_of_weights += weight(i);
-  }
-  Tensor gradient = dut.torch.empty(result.shape(), {.dp = gradient_policy(result.dp())});
-  result.backward(gradient.copy_(RuntimeContext::tensor(weights, result.shape())));
-  const double rounding = (magnitude + 1) * difference.rounding * std::ldexp(1.0, -24) / kStep;
-  const double truncation = kStep * kStep / 6 * sum_of_weights * difference.third_derivative;
-  const NoGradGuard no_grad(dut.torch);
-  const auto value_at = [&] {
-    double value = 0;
-    const Floats computed = function(inputs).to_vector();
-    for (std::size_t i = 0; i < computed.size(); ++i) value += weight(i) * computed[i];
-    return value;
-  };
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    Tensor input = inputs[k];
-    const Floats at = input.to_vector();
-    const Floats gradients = input.grad().to_vector();
-    for (std::size_t i = 0; i < at.size(); ++i) {
-      const auto moved = [&](double by) {
-        Floats elsewhere = at;
-        elsewhere[i] = static_cast<float>(at[i] + by);
-        input.copy_(RuntimeContext::tensor(elsewhere, input.shape()));
-        return value_at();
-      };
-      const double slope = (moved(kStep) - moved(-kStep)) / (2 * kStep);
-      INFO("input " << k << ", element " << i);
-      CHECK(std::abs(slope - gradients[i]) <= truncation + rounding);
-    }
-    input.copy_(RuntimeContext::tensor(at, input.shape()));
-  }
-}
 
 }  // namespace kernbench::test

@@ -24,29 +24,21 @@ TEST_CASE("of ranks that fail at one instant the lowest is the cause, the others
     if (rank == 1) throw DeviceError("KB-T001", "first line\n  second line");
     throw std::runtime_error(fmt::format("boom {}", rank));
   });
-  CHECK(
-      text.starts_with("[KB-R001] -- Process 0 terminated with the following error:\n"
-                       "  rank 0: boom 0 (std::runtime_error)\n"
-                       "  at t=0 ns\n"
-                       "  rank 2 waited for barrier#1 at spawn_failures_test.cpp:"));
-  CHECK(
-      text.ends_with("\n  suppressed: 2 more (rank 1: [KB-T001] first line, rank 3: boom 3 "
-                     "(std::runtime_error))"));
+  CHECK_THAT(text, Says("KB-R001", "-- Process 0 terminated with the following error:",
+                        "rank 0: boom 0 (std::runtime_error)", "t=0 ns",
+                        "rank 2 waited for barrier#1 at spawn_failures_test.cpp",
+                        "2 more (rank 1: [KB-T001] first line, rank 3: boom 3"));
 }
 
 TEST_CASE("of many ranks the first ones are listed, and how many more there are",
           "[spawn][error]") {
   LocalWorld world(100);
-  CHECK(text_of(world,
-                [&](int rank) {
-                  world.dist.barrier();
-                  throw std::runtime_error(fmt::format("boom {}", rank));
-                }) ==
-        "[KB-R001] -- Process 0 terminated with the following error:\n"
-        "  rank 0: boom 0 (std::runtime_error)\n"
-        "  at t=0 ns\n"
-        "  suppressed: 99 more (rank 1: boom 1 (std::runtime_error), rank 2: boom 2 "
-        "(std::runtime_error), rank 3: boom 3 (std::runtime_error), and 96 more)");
+  const std::string text = text_of(world, [&](int rank) {
+    world.dist.barrier();
+    throw std::runtime_error(fmt::format("boom {}", rank));
+  });
+  CHECK_THAT(text, Says("KB-R001", "Process 0", "rank 0: boom 0", "99 more (rank 1: boom 1",
+                        "rank 2: boom 2", "rank 3: boom 3", "and 96 more"));
   const std::string waiting = text_of(world, [&](int rank) {
     if (rank == 50) throw std::runtime_error("boom");
     world.dist.barrier();
@@ -58,10 +50,8 @@ TEST_CASE("of many ranks the first ones are listed, and how many more there are"
 
 TEST_CASE("ranks that no host can hold are refused before any begins", "[spawn][error]") {
   LocalWorld world(2);
-  CHECK_THAT(error_of<LimitError>(
-                 [&] { world.torch.multiprocessing.spawn([](int) {}, {}, 2'147'483'647); }),
-             Catch::StartsWith("[KB-L001] spawn: 2147483647 ranks need at least 18874367 MiB of "
-                               "memory, of which the host has "));
+  CHECK_THROWS_MATCHES(world.torch.multiprocessing.spawn([](int) {}, {}, 2'147'483'647), LimitError,
+                       Says("KB-L001", "2147483647 ranks", "18874367 MiB"));
   int begun = 0;
   world.spawn([&](int) { ++begun; });
   CHECK(begun == 2);
@@ -73,11 +63,8 @@ TEST_CASE("a rank that fails later is not suppressed, it is unwound", "[spawn][e
     if (rank == 0) world.tensor({1});
     throw std::runtime_error(fmt::format("boom {}", rank));
   });
-  CHECK(text ==
-        "[KB-R001] -- Process 1 terminated with the following error:\n"
-        "  rank 1: boom 1 (std::runtime_error)\n"
-        "  at t=0 ns\n"
-        "  rank 0 waited for copy_ into tensor 'tensor0'");
+  CHECK_THAT(text, Says("KB-R001", "Process 1", "rank 1: boom 1", "t=0 ns",
+                        "rank 0 waited for copy_ into tensor 'tensor0'"));
 }
 
 TEST_CASE("a rank that returns at the instant of a failure is not its cause", "[spawn][error]") {
@@ -86,10 +73,7 @@ TEST_CASE("a rank that returns at the instant of a failure is not its cause", "[
     if (rank == 0) world.dist.barrier();
     if (rank == 1) throw std::runtime_error("boom");
   });
-  CHECK(
-      text.starts_with("[KB-R001] -- Process 1 terminated with the following error:\n"
-                       "  rank 1: boom (std::runtime_error)\n"));
-  CHECK(text.ends_with("\n  rank 2 had returned"));
+  CHECK_THAT(text, Says("KB-R001", "Process 1", "rank 1: boom", "rank 2 had returned"));
 }
 
 // Stacks that are leaked on purpose: in a child, so that no sanitizer looks for them.
@@ -120,12 +104,9 @@ TEST_CASE("a rank that cannot be unwound is told of, and its stack is leaked", "
     }
   });
   CHECK(ended.exit_code == 7);
-  CHECK(
-      ended.standard_error ==
-      "kernbench: warning: [KB-R009] rank 2 ignored cancellation 3 times; its stack (256 KiB) is "
-      "leaked\n"
-      "kernbench: warning: [KB-R009] rank 1 waits in a destructor or a noexcept function although "
-      "the run is over; its stack (256 KiB) is leaked\n");
+  CHECK_THAT(ended.standard_error,
+             Says("KB-R009", "warning", "rank 2 ignored cancellation 3 times", "256 KiB",
+                  "rank 1 waits in a destructor or a noexcept function"));
 }
 
 // Cancelled cannot leave either of them: the process ended by it, and nobody knew why.
@@ -150,8 +131,7 @@ TEST_CASE("a destructor and a noexcept function that wait do not hide the error 
   });
   CHECK(ended.exit_code == 7);
   CHECK_THAT(ended.standard_error,
-             Catch::Contains("[KB-R009] rank 0 waits in a destructor or a noexcept function ") &&
-                 Catch::Contains("[KB-R009] rank 2 waits in a destructor or a noexcept function "));
+             Says("KB-R009", "rank 0 waits in a destructor", "rank 2 waits in a destructor"));
 }
 
 TEST_CASE("a rank that never waits is ended, whatever it calls", "[spawn][error]") {
@@ -172,8 +152,7 @@ TEST_CASE("a rank that never waits is ended, whatever it calls", "[spawn][error]
   });
   CHECK(ended.exit_code == 20);
   CHECK_THAT(ended.standard_error,
-             Catch::Contains("warning: [KB-D004] rank 0 has run 0.04 s without waiting ") &&
-                 Catch::Contains("error: [KB-D004] rank 0 ran 0.2 s without waiting "));
+             Says("KB-D004", "warning", "0.04 s", "error", "rank 0 ran 0.2 s"));
 }
 
 TEST_CASE("a context that ends before its ranks are joined says so, and unwinds them once",
@@ -197,9 +176,8 @@ TEST_CASE("a context that ends before its ranks are joined says so, and unwinds 
     _exit(destroyed);
   });
   CHECK(ended.exit_code == 0);  // none had begun
-  CHECK(ended.standard_error ==
-        "kernbench: warning: [KB-R013] the context ends with 2 unfinished workers, which are "
-        "unwound (rank 0 had not started, rank 1 had not started); join() them first\n");
+  CHECK_THAT(ended.standard_error, Says("KB-R013", "2 unfinished workers", "rank 0 had not started",
+                                        "rank 1 had not started", "join()"));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_CASE("composite is the product, whatever the tiles", "[tl][composite]") {
                sim::GemmSize{1, 1, 1}, sim::GemmSize{20, 1, 3}, sim::GemmSize{100, 100, 100},
                sim::GemmSize{0, 0, 0});
   CompositeUnderTest gemm({20, 30, 40}, dtype);
-  gemm.run([&](tl::CompositeGemm& composite) { set_tiles(composite, tile); });
+  gemm.run(tile);
   CHECK(gemm.c.to_vector() == gemm.expected());
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("sums of real numbers are within the error of f32, whatever the tiles"
       GENERATE(sim::GemmSize{37, 41, 203}, sim::GemmSize{16, 8, 50}, sim::GemmSize{5, 41, 1});
   CompositeUnderTest gemm({37, 41, 203}, dtype);
   gemm.set_operands(reals(37 * 203, 1), reals(203 * 41, 2));
-  gemm.run([&](tl::CompositeGemm& composite) { set_tiles(composite, tile); });
+  gemm.run(tile);
   const Floats c = gemm.c.to_vector();
   const std::vector<double> exact = product_of(gemm.size, gemm.a_elements, gemm.b_elements);
   const std::vector<double> magnitudes =
@@ -82,7 +82,7 @@ TEST_CASE("so it is for sizes of one, and smaller than the array", "[tl][composi
   Topology topology = round_topology();
   topology.pe.gemm.rows = topology.pe.gemm.columns = 32;
   CompositeUnderTest gemm(size, DType::f16, DType::f32, topology);
-  gemm.run([&](tl::CompositeGemm& composite) { set_tiles(composite, tile); });
+  gemm.run(tile);
   CHECK(gemm.c.to_vector() == gemm.expected());
 }
 
@@ -93,20 +93,6 @@ TEST_CASE("a product larger than scratch is tiled to fit it", "[tl][composite]")
   gemm.run();
   CHECK(gemm.c.to_vector() == gemm.expected());
   CHECK(gemm.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
-}
-
-TEST_CASE("composite equals dot", "[tl][composite]") {
-  CompositeUnderTest gemm({33, 65, 100}, DType::bf16);
-  gemm.run([](tl::CompositeGemm& composite) { set_tiles(composite, {33, 65, 100}); });
-  const Floats composite = gemm.c.to_vector();
-  gemm.torch.launch(
-      "dot",
-      [](tl::Context& tl, tl::Pointer pa, tl::Pointer pb, tl::Pointer pc) {
-        tl.store(pc,
-                 tl.dot(tl.load(pa, {33, 100}, DType::bf16), tl.load(pb, {100, 65}, DType::bf16)));
-      },
-      gemm.a, gemm.b, gemm.c);
-  CHECK(gemm.c.to_vector() == composite);
 }
 
 // As a kernel may write it with tl.load, tl.dot, PE_MATH and tl.store.
@@ -148,7 +134,7 @@ TEST_CASE("composite equals a loop over its tiles, bit for bit", "[tl][composite
   dut.torch.launch(
       "loop",
       [&](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c) {
-        tl::CompositeGemm gemm{.a = a, .b = b, .c = c, .m = 37, .n = 41, .k = 203};
+        tl::CompositeGemm gemm = composite_of(a, b, c, {37, 41, 203});
         complete(gemm);
         loop_over_tiles(tl, gemm);
       },
@@ -216,7 +202,7 @@ TEST_CASE("the epilogue is activation(scale (a b) + bias), with one rounding", "
 
 TEST_CASE("scratch, traffic and the log of a composite are those of its tiles", "[tl][composite]") {
   CompositeUnderTest gemm({50, 70, 30}, DType::f16, DType::bf16);
-  gemm.run([](tl::CompositeGemm& composite) { set_tiles(composite, {16, 32, 8}); });
+  gemm.run(sim::GemmSize{16, 32, 8});
   const EngineView engine = gemm.torch.engine();
   const std::int64_t loaded = 50 * 30 * 3 + 30 * 70 * 4;  // ceil(70 / 32), ceil(50 / 16)
   CHECK(engine.hbm_bytes_loaded() == 2 * loaded);
@@ -250,27 +236,10 @@ TEST_CASE("what is loaded after a composite is what it stored, and before it wha
       "chain",
       [&](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c, tl::Pointer old,
           tl::Pointer next) {
-        const tl::CompositeGemm product{.a = a,
-                                        .b = b,
-                                        .c = c,
-                                        .m = 16,
-                                        .n = 16,
-                                        .k = 16,
-                                        .tile_m = 8,
-                                        .tile_n = 4,
-                                        .tile_k = 8};
         tl.store(old, tl.load(c, {256}, DType::f32));
         tl.store(a, tl.load(b, {256}, DType::f32));  // a becomes b
-        tl.composite(product);
-        tl.composite({.a = c,
-                      .b = b,
-                      .c = next,
-                      .m = 16,
-                      .n = 16,
-                      .k = 16,
-                      .tile_m = 8,
-                      .tile_n = 4,
-                      .tile_k = 8});
+        tl.composite(composite_of(a, b, c, gemm.size, {8, 4, 8}));
+        tl.composite(composite_of(c, b, next, gemm.size, {8, 4, 8}));
         tl.store(c, tl.load(old, {256}, DType::f32));
       },
       gemm.a, gemm.b, gemm.c, before, after);

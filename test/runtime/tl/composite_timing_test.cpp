@@ -41,9 +41,7 @@ Timed run(
     const std::function<void(tl::CompositeGemm&)>& change = [](tl::CompositeGemm&) {}) {
   CompositeUnderTest gemm(size, DType::f32, DType::f32, topology);
   gemm.run([&](tl::CompositeGemm& composite) {
-    composite.tile_m = kTile.m;
-    composite.tile_n = kTile.n;
-    composite.tile_k = kTile.k;
+    composite = composite_of(composite.a, composite.b, composite.c, size, kTile);
     change(composite);
   });
   CHECK(gemm.torch.engine().composite_window_ns() == to_ns(gemm.torch.engine().composite_window()));
@@ -161,9 +159,7 @@ TEST_CASE("a bias is loaded beside the operands of each result", "[tl][composite
   const Tensor bias = gemm.matrix({10}, DType::f32, "bias", Floats(10, 1));
   const auto run_with = [&](const sim::GemmSize& tile) {
     gemm.run([&](tl::CompositeGemm& composite) {
-      composite.tile_m = tile.m;
-      composite.tile_n = tile.n;
-      composite.tile_k = tile.k;
+      composite = composite_of(composite.a, composite.b, composite.c, kTile, tile);
       composite.bias = gemm.pointer_to(bias);
     });
     return gemm.torch.engine().hbm_bytes_loaded();
@@ -194,11 +190,9 @@ TEST_CASE("composites with tiles of their own overlap, those that choose follow 
     gemm.torch.launch(
         "two",
         [&](tl::Context& tl, tl::Pointer a, tl::Pointer b, tl::Pointer c, tl::Pointer other) {
-          tl::CompositeGemm product{.a = a, .b = b, .c = c, .m = 10, .n = 10, .k = 25};
-          product.tile_m = product.tile_n = product.tile_k = tile;
-          tl.composite(product);
-          product.c = other;
-          tl.composite(product);
+          for (const tl::Pointer& result : {c, other}) {
+            tl.composite(composite_of(a, b, result, {10, 10, 25}, {tile, tile, tile}));
+          }
         },
         gemm.a, gemm.b, gemm.c, d);
     return gemm.torch.engine().critical_pe_exec();

@@ -54,6 +54,17 @@ inline std::vector<double> product_of(const sim::GemmSize& size, const Floats& a
   return c;
 }
 
+// c = a b in these tiles; 0 where they are chosen.
+inline tl::CompositeGemm composite_of(const tl::Pointer& a, const tl::Pointer& b,
+                                      const tl::Pointer& c, const sim::GemmSize& size,
+                                      const sim::GemmSize& tile = {0, 0, 0}) {
+  tl::CompositeGemm gemm{.a = a, .b = b, .c = c, .m = size.m, .n = size.n, .k = size.k};
+  gemm.tile_m = tile.m;
+  gemm.tile_n = tile.n;
+  gemm.tile_k = tile.k;
+  return gemm;
+}
+
 // [m, k] x [k, n] of small integers on one PE.
 struct CompositeUnderTest {
   explicit CompositeUnderTest(const sim::GemmSize& gemm_size, DType in = DType::f16,
@@ -82,12 +93,16 @@ struct CompositeUnderTest {
     b_elements = b.to_vector();
   }
 
+  // Runs one composite in these tiles.
+  void run(const sim::GemmSize& tile) {
+    run([&](tl::CompositeGemm& gemm) { gemm = composite_of(gemm.a, gemm.b, gemm.c, size, tile); });
+  }
   // Runs one composite; `change` may set more of it.
   void run(const std::function<void(tl::CompositeGemm&)>& change = [](tl::CompositeGemm&) {}) {
     torch.launch(
         "gemm",
         [&](tl::Context& tl, tl::Pointer pa, tl::Pointer pb, tl::Pointer pc) {
-          tl::CompositeGemm gemm{.a = pa, .b = pb, .c = pc, .m = size.m, .n = size.n, .k = size.k};
+          tl::CompositeGemm gemm = composite_of(pa, pb, pc, size);
           change(gemm);
           tl.composite(gemm);
         },

@@ -25,22 +25,6 @@ struct Two : TlUnderTest {
   }
 };
 
-TEST_CASE("operators work on tensors", "[tl][elementwise]") {
-  Two k;
-  CHECK(k.of([](auto&, auto x, auto y) { return x + y; }) == Elements{7, 5, 6, 6, 15, 0});
-  CHECK(k.of([](auto&, auto x, auto y) { return x - y; }) == Elements{-5, -1, 0, 2, -5, 12});
-  CHECK(k.of([](auto&, auto x, auto y) { return x * y; }) == Elements{6, 6, 9, 8, 50, -36});
-  CHECK(k.of([](auto&, auto x, auto y) { return y / x; }) == Elements{6, 1.5, 1, 0.5, 2, -1});
-  CHECK(k.of([](auto&, auto x, auto) { return -x; }) == Elements{-1, -2, -3, -4, -5, -6});
-  CHECK(k.of([](auto&, auto x, auto y) { return x < y; }) == Elements{1, 1, 0, 0, 1, 0});
-  CHECK(k.of([](auto&, auto x, auto y) { return x <= y; }) == Elements{1, 1, 1, 0, 1, 0});
-  CHECK(k.of([](auto&, auto x, auto y) { return x > y; }) == Elements{0, 0, 0, 1, 0, 1});
-  CHECK(k.of([](auto&, auto x, auto y) { return x >= y; }) == Elements{0, 0, 1, 1, 0, 1});
-  CHECK(k.of([](auto&, auto x, auto y) { return x == y; }) == Elements{0, 0, 1, 0, 0, 0});
-  CHECK(k.of([](auto&, auto x, auto y) { return x != y; }) == Elements{1, 1, 0, 1, 1, 1});
-  CHECK(k.shape == Shape{2, 3});
-}
-
 TEST_CASE("a number may stand on either side of an operator", "[tl][elementwise]") {
   Two k;
   CHECK(k.of([](auto&, auto x, auto) { return x + 1; }) == Elements{2, 3, 4, 5, 6, 7});
@@ -61,12 +45,8 @@ TEST_CASE("a number may stand on either side of an operator", "[tl][elementwise]
   CHECK(k.of([](auto&, auto x, auto) { return 3 != x; }) == Elements{1, 1, 0, 1, 1, 1});
 }
 
-TEST_CASE("functions work on tensors and numbers", "[tl][elementwise]") {
+TEST_CASE("a number may be an argument of a function", "[tl][elementwise]") {
   Two k;
-  CHECK(k.of([](auto& tl, auto x, auto y) { return tl.maximum(x, y); }) ==
-        Elements{6, 3, 3, 4, 10, 6});
-  CHECK(k.of([](auto& tl, auto x, auto y) { return tl.minimum(x, y); }) ==
-        Elements{1, 2, 3, 2, 5, -6});
   CHECK(k.of([](auto& tl, auto x, auto) { return tl.maximum(x, 4); }) ==
         Elements{4, 4, 4, 4, 5, 6});
   CHECK(k.of([](auto& tl, auto x, auto) { return tl.minimum(4.0, x); }) ==
@@ -85,58 +65,11 @@ TEST_CASE("functions work on tensors and numbers", "[tl][elementwise]") {
         Elements{-1, -1, 3, 4, -1, 6});
   CHECK(k.of([](auto& tl, auto x, auto y) { return tl.where(x < y, 10, 20); }) ==
         Elements{10, 10, 20, 20, 10, 20});
-  CHECK(k.of([](auto& tl, auto, auto y) { return tl.abs(y); }) == Elements{6, 3, 3, 2, 10, 6});
 }
 
-TEST_CASE("exp, log, sqrt, rsqrt and sigmoid of what has an exact result", "[tl][elementwise]") {
-  TlUnderTest k;
-  const tl::Pointer p = k.input({0, 1, 4, 16});
-  const auto of = [&](auto op) {
-    return k.result([&](tl::Context& tl) { return op(tl, tl.load(p, {4}, f32)); });
-  };
-  CHECK(of([](auto& tl, auto x) { return tl.exp(x * 0); }) == Elements{1, 1, 1, 1});
-  CHECK(of([](auto& tl, auto x) { return tl.log(tl.minimum(x, 1)); }) ==
-        Elements{-INFINITY, 0, 0, 0});
-  CHECK(of([](auto& tl, auto x) { return tl.sqrt(x); }) == Elements{0, 1, 2, 4});
-  CHECK(of([](auto& tl, auto x) { return tl.rsqrt(x); }) == Elements{INFINITY, 1, 0.5, 0.25});
-  CHECK(of([](auto& tl, auto x) { return tl.sigmoid(0 * x); }) == Elements(4, 0.5));
-  const Elements e = of([](auto& tl, auto x) { return tl.exp(tl.minimum(x, 1)); });
-  CHECK(e[1] == 2.71828182845904523536F);
-}
-
-TEST_CASE("every operation rounds once to the type", "[tl][elementwise]") {
-  TlUnderTest k;
-  const tl::Pointer p = k.input({2048, 3, 1.0009765625F}, f16);  // the last is 1 + 2^-10
-  const auto of = [&](auto op) {
-    return k.result([&](tl::Context& tl) { return op(tl, tl.load(p, {3}, f16)); });
-  };
-  CHECK(of([](auto&, auto x) { return x + 1; })[0] == 2048);  // 2049 is a tie, to even
-  CHECK(of([](auto&, auto x) { return x + 3; })[0] == 2052);
-  CHECK(k.dtype == f16);
-  // 1 + 2^-9 + 2^-20: the product alone is rounded to 1 + 2^-9, fma keeps what is left.
-  CHECK(of([](auto&, auto x) { return x * x - 1.001953125; })[2] == 0);
-  CHECK(of([](auto& tl, auto x) { return tl.fma(x, x, -1.001953125); })[2] == 0x1p-20F);
-}
-
-TEST_CASE("a number is rounded to the type before it is used", "[tl][elementwise]") {
-  TlUnderTest k;
-  const tl::Pointer p = k.input({1000}, DType::bf16);
-  const auto of = [&](auto op) {
-    return k.result([&](tl::Context& tl) { return op(tl, tl.load(p, {1}, DType::bf16)); })[0];
-  };
-  // 0.1 is 0.10009765625 in bf16; times 1000 that is 100.09765625, which is rounded to 100.
-  CHECK(of([](auto&, auto x) { return x * 0.1; }) == 100);
-  CHECK(of([](auto&, auto x) { return x * 0.1 == 100; }) == 1);
-  CHECK(of([](auto& tl, auto) { return tl.full({1}, 0.1, DType::bf16) == 0.1; }) == 1);
-  CHECK(of([](auto& tl, auto) { return tl.full({1}, 0.1, DType::bf16); }) == 0.10009765625F);
-}
-
-TEST_CASE("a cast changes the type, to the same type nothing", "[tl][elementwise]") {
+TEST_CASE("a cast to the same type costs nothing", "[tl][elementwise]") {
   TlUnderTest k;
   const tl::Pointer p = k.input({1, 2049, 70'000, -0.0F});
-  CHECK(k.result([&](tl::Context& tl) { return tl.cast(tl.load(p, {4}, f32), f16); }) ==
-        Elements{1, 2048, INFINITY, 0});
-  CHECK(k.dtype == f16);
   const Time took = k.time_of([&](tl::Context& tl) { return tl.load(p, {4}, f32); },
                               [](tl::Context& tl, const tl::Tensor& x) { tl.cast(x, f32); });
   CHECK(took == Time{0});
@@ -196,7 +129,7 @@ TEST_CASE("any two shapes are broadcast as in numpy", "[tl][elementwise][broadca
       }
       if (!fits) {
         const std::string error = k.error([&](tl::Context& tl) { sum(tl); });
-        REQUIRE(error.starts_with("[KB-K020] a + b in kernel 'k' on sip0.cube0.pe0: the op"));
+        REQUIRE_THAT(error, Says("KB-K020", "a + b in kernel 'k' on sip0.cube0.pe0"));
         continue;
       }
       ++fitting;
@@ -271,35 +204,28 @@ TEST_CASE("types must agree, and something must be a tensor", "[tl][elementwise]
   TlUnderTest k;
   const tl::Pointer wide = k.input({1, 2});
   const tl::Pointer half = k.input({1, 2}, f16);
-  const std::string where = " in kernel 'k' on sip0.cube0.pe0: the operands are ";
-  CHECK(k.error([&](tl::Context& tl) { tl.load(wide, {2}, f32) * tl.load(half, {1}, f16); }) ==
-        "[KB-K020] a * b" + where +
-            "[2] f32 and [1] f16; their types must agree: tl.cast one of "
-            "them");
-  CHECK(k.error([&](tl::Context& tl) {
-    tl.fma(tl.load(wide, {2, 1}, f32), 0.5, tl.load(wide, {2, 1, 1}, f32) * tl.full({3}, 1, f32));
-  }) == "no error");
-  CHECK(k.error([&](tl::Context& tl) {
-    tl.fma(tl.load(wide, {2}, f32), 0.5, tl.load(wide, {2, 1, 1}, f32) * tl.full({3}, 1, f32));
-  }) == "[KB-K020] tl.fma" + where +
-            "[2] f32, 0.5 and [2, 1, 3] f32; their shapes must agree, from the last dimension on, "
-            "or be 1");
-  CHECK(k.error([&](tl::Context& tl) {
-    tl.clamp(tl.load(wide, {2}, f32), 0.5, tl.full({3}, 1, f32));
-  }) == "[KB-K020] tl.clamp" + where +
-            "[2] f32, 0.5 and [3] f32; their shapes must agree, "
-            "from the last dimension on, or be 1");
-  CHECK(k.error([&](tl::Context& tl) { tl.maximum(1, 2.5); }) ==
-        "[KB-K020] tl.maximum" + where + "1 and 2.5; one must be a tensor");
+  const auto error = [&](const auto& body) {
+    return k.error(
+        [&](tl::Context& tl) { body(tl, tl.load(wide, {2}, f32), tl.load(half, {2}, f16)); });
+  };
+  const std::string where = "in kernel 'k' on sip0.cube0.pe0";
+  CHECK_THAT(error([](auto&, auto x, auto h) { return x * h; }),
+             Says("KB-K020", "a * b", where, "[2] f32 and [2] f16", "tl.cast"));
+  CHECK(error([](auto& tl, auto x, auto) {
+          tl.fma(tl.reshape(x, {2, 1}), 0.5, tl.reshape(x, {2, 1, 1}) * tl.full({3}, 1, f32));
+        }) == "no error");
+  CHECK_THAT(error([](auto& tl, auto x, auto) {
+               tl.fma(x, 0.5, tl.reshape(x, {2, 1, 1}) * tl.full({3}, 1, f32));
+             }),
+             Says("KB-K020", "tl.fma", where, "[2] f32, 0.5 and [2, 1, 3] f32"));
+  CHECK_THAT(error([](auto& tl, auto x, auto) { tl.clamp(x, 0.5, tl.full({3}, 1, f32)); }),
+             Says("KB-K020", "tl.clamp", where, "[2] f32, 0.5 and [3] f32"));
+  CHECK_THAT(error([](auto& tl, auto, auto) { tl.maximum(1, 2.5); }),
+             Says("KB-K020", "tl.maximum", where, "1 and 2.5"));
   // A mask may be of another type; what it chooses from may not.
-  CHECK(k.error([&](tl::Context& tl) {
-    tl.where(tl.load(half, {2}, f16), tl.load(wide, {2}, f32), 0);
-  }) == "no error");
-  CHECK(k.error([&](tl::Context& tl) {
-    tl.where(tl.load(half, {2}, f16), tl.load(wide, {2}, f32), tl.load(half, {2}, f16));
-  }) == "[KB-K020] tl.where" + where +
-            "[2] f16, [2] f32 and [2] f16; their types must "
-            "agree: tl.cast one of them");
+  CHECK(error([](auto& tl, auto x, auto h) { tl.where(h, x, 0); }) == "no error");
+  CHECK_THAT(error([](auto& tl, auto x, auto h) { tl.where(h, x, h); }),
+             Says("KB-K020", "tl.where", where, "[2] f16, [2] f32 and [2] f16", "tl.cast"));
 }
 
 // The acceptance program's kernel.

@@ -65,4 +65,19 @@ struct PairUnderTest {
   }
 };
 
+// The first PE's kernel: so many messages of so many elements to the second.
+inline PairUnderTest::Body sends(int count, std::int64_t elements = 4) {
+  return [=](tl::Context& tl, tl::Pointer p) {
+    for (int i = 0; i < count; ++i)
+      tl.send(tl::Direction::east, tl.load(p, {elements}, DType::f32));
+  };
+}
+// The second PE's.
+inline PairUnderTest::Body receives(int count, std::int64_t elements = 4) {
+  return [=](tl::Context& tl, tl::Pointer p) {
+    for (int i = 0; i < count; ++i)
+      tl.store(p, tl.recv(tl::Direction::west, {elements}, DType::f32));
+  };
+}
+
 }  // namespace kernbench::test

@@ -98,15 +98,13 @@ TEST_CASE("a message that was there before its post is taken in when the PE_CPU 
   PairUnderTest pair({}, slow_cpu_topology());
   const bool late = GENERATE(false, true);
   Time begin{0};
-  pair.run(
-      [](tl::Context& tl, tl::Pointer p) { tl.send(Direction::east, tl.load(p, {5}, DType::f32)); },
-      [&](tl::Context& tl, tl::Pointer p) {
-        begin = pair.now();
-        const tl::Tensor a = tl.load(p, {5}, DType::f32);
-        for (int i = 0; i < 9; ++i) a + a;
-        if (late) tl.drain();  // until the last of them ends
-        tl.recv(Direction::west, {5}, DType::f32);
-      });
+  pair.run(sends(1, 5), [&](tl::Context& tl, tl::Pointer p) {
+    begin = pair.now();
+    const tl::Tensor a = tl.load(p, {5}, DType::f32);
+    for (int i = 0; i < 9; ++i) a + a;
+    if (late) tl.drain();  // until the last of them ends
+    tl.recv(Direction::west, {5}, DType::f32);
+  });
   // The message is there at 71 ns.  The post is the eleventh command; or the first after 4564 ns.
   CHECK(pair.recv_times(begin) == std::vector<Time>{Time{late ? 4'574'000 : 110'000}});
 }
@@ -115,13 +113,11 @@ TEST_CASE("the PE_CPU's clock stands at the message's arrival after a wait for i
           "[tl][recv_async][timing]") {
   PairUnderTest pair({}, slow_cpu_topology());
   Time begin{0};
-  pair.run(
-      [](tl::Context& tl, tl::Pointer p) { tl.send(Direction::east, tl.load(p, {5}, DType::f32)); },
-      [&](tl::Context& tl, tl::Pointer p) {
-        begin = pair.now();
-        tl.recv(Direction::west, {5}, DType::f32);
-        tl.load(p, {5}, DType::f32);
-      });
+  pair.run(sends(1, 5), [&](tl::Context& tl, tl::Pointer p) {
+    begin = pair.now();
+    tl.recv(Direction::west, {5}, DType::f32);
+    tl.load(p, {5}, DType::f32);
+  });
   // The message is sent at 64 ns and takes 7 ns; the load is issued 10 ns later.
   CHECK(pair.start_times(sim::OpKind::load, begin).back() == Time{71'000 + 10'000});
 }
@@ -131,15 +127,14 @@ TEST_CASE("scratch for a message is taken when its receive is posted",
   PairUnderTest pair({.buffer_kind = sim::BufferKind::sram});
   const auto nothing = [](tl::Context&, tl::Pointer) {};
   const std::int64_t all = pair.torch.topology().pe.tcm.capacity / 4;
-  CHECK(pair.device_error_of(nothing,
-                             [&](tl::Context& tl, tl::Pointer) {
-                               const tl::RecvFuture held =
-                                   tl.recv_async(Direction::west, {all - 10}, DType::f32);
-                               tl.recv_async(Direction::west, {11}, DType::f32);
-                             }) ==
-        "[KB-M010] out of TCM: tl.recv in kernel 'pair' on sip0.cube0.pe1 requested 44 B, 40 B of "
-        "2097152 B are free; values are held until their last handle is gone, the largest now:\n"
-        "  2097112 B: receives that are posted");
+  CHECK_THAT(pair.device_error_of(nothing,
+                                  [&](tl::Context& tl, tl::Pointer) {
+                                    const tl::RecvFuture held =
+                                        tl.recv_async(Direction::west, {all - 10}, DType::f32);
+                                    tl.recv_async(Direction::west, {11}, DType::f32);
+                                  }),
+             Says("KB-M010", "tl.recv", "44 B", "40 B of 2097152 B",
+                  "2097112 B: receives that are posted"));
   CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
 }
 
@@ -147,71 +142,60 @@ TEST_CASE("a posted receive that is never waited for is an error of its kernel",
           "[tl][recv_async][error]") {
   PairUnderTest pair;
   const bool comes = GENERATE(false, true);
-  const auto send = [&](tl::Context& tl, tl::Pointer p) {
-    for (int i = 0; comes && i < 2; ++i) tl.send(Direction::east, tl.load(p, {4}, DType::f32));
-  };
   const auto forget = [](tl::Context& tl, tl::Pointer) {
     for (int i = 0; i < 2; ++i) tl.recv_async(Direction::west, {4}, DType::f32);
   };
   for (int i = 0; i < 3; ++i) {
-    CHECK(pair.device_error_of(send, forget) ==
-          "[KB-Q007] kernel 'pair' on sip0.cube0.pe1 ends with receives that were posted and not "
-          "waited for: 2 at west; every tl.recv_async needs its tl.wait");
+    CHECK_THAT(pair.device_error_of(sends(comes ? 2 : 0), forget),
+               Says("KB-Q007", "'pair' on sip0.cube0.pe1", "2 at west", "tl.wait"));
     CHECK(pair.credits(0) == 4);
   }
 }
 
 TEST_CASE("a future is waited for once", "[tl][recv_async][error]") {
   PairUnderTest pair;
-  const auto send = [](tl::Context& tl, tl::Pointer p) {
-    tl.send(Direction::east, tl.load(p, {4}, DType::f32));
-  };
-  const std::string used_up =
-      "[KB-Q008] tl.wait in kernel 'pair' on sip0.cube0.pe1: the future is used up: its message "
-      "was "
-      "waited for already";
-  CHECK(pair.device_error_of(send, [](tl::Context& tl, tl::Pointer) {
-    tl::RecvFuture future = tl.recv_async(Direction::west, {4}, DType::f32);
-    tl.wait(future);
-    tl.wait(future);
-  }) == used_up);
-  CHECK(pair.device_error_of(send, [](tl::Context& tl, tl::Pointer) {
-    tl::RecvFuture future = tl.recv_async(Direction::west, {4}, DType::f32);
-    const tl::RecvFuture other = std::move(future);
-    tl.wait(future);  // NOLINT(bugprone-use-after-move): that is what is tested
-  }) == used_up);
+  const Says used_up("KB-Q008", "tl.wait in kernel 'pair' on sip0.cube0.pe1", "used up");
+  CHECK_THAT(pair.device_error_of(sends(1),
+                                  [](tl::Context& tl, tl::Pointer) {
+                                    tl::RecvFuture future =
+                                        tl.recv_async(Direction::west, {4}, DType::f32);
+                                    tl.wait(future);
+                                    tl.wait(future);
+                                  }),
+             used_up);
+  CHECK_THAT(pair.device_error_of(
+                 sends(1),
+                 [](tl::Context& tl, tl::Pointer) {
+                   tl::RecvFuture future = tl.recv_async(Direction::west, {4}, DType::f32);
+                   const tl::RecvFuture other = std::move(future);
+                   tl.wait(future);  // NOLINT(bugprone-use-after-move): that is what is tested
+                 }),
+             used_up);
 }
 
 TEST_CASE("a future is waited for in its own kernel", "[tl][recv_async][error]") {
   PairUnderTest pair;
   std::vector<tl::RecvFuture> kept;
-  const auto send = [](tl::Context& tl, tl::Pointer p) {
-    tl.send(Direction::east, tl.load(p, {4}, DType::f32));
-  };
-  pair.device_error_of(send, [&](tl::Context& tl, tl::Pointer) {
+  pair.device_error_of(sends(1), [&](tl::Context& tl, tl::Pointer) {
     kept.push_back(tl.recv_async(Direction::west, {4}, DType::f32));
   });
-  CHECK(pair.device_error_of(send, [&](tl::Context& tl, tl::Pointer) { tl.wait(kept.front()); }) ==
-        "[KB-Q008] tl.wait in kernel 'pair' on sip0.cube0.pe1: the future is of another kernel or "
-        "PE");
+  CHECK_THAT(
+      pair.device_error_of(sends(1), [&](tl::Context& tl, tl::Pointer) { tl.wait(kept.front()); }),
+      Says("KB-Q008", "tl.wait", "'pair' on sip0.cube0.pe1"));
 }
 
 TEST_CASE("what is wrong with a message is said by the wait for it", "[tl][recv_async][error]") {
   PairUnderTest pair;
   bool posted = false;
-  const std::string text = pair.device_error_of(
-      [](tl::Context& tl, tl::Pointer p) { tl.send(Direction::east, tl.load(p, {4}, DType::f32)); },
-      [&](tl::Context& tl, tl::Pointer p) {
-        tl::RecvFuture future = tl.recv_async(Direction::west, {5}, DType::f32);
-        tl.load(p, {1000}, DType::f32);
-        tl.drain();
-        posted = true;
-        tl.wait(future);
-      });
+  const std::string text = pair.device_error_of(sends(1), [&](tl::Context& tl, tl::Pointer p) {
+    tl::RecvFuture future = tl.recv_async(Direction::west, {5}, DType::f32);
+    tl.load(p, {1000}, DType::f32);
+    tl.drain();
+    posted = true;
+    tl.wait(future);
+  });
   CHECK(posted);
-  CHECK(
-      text.starts_with("[KB-Q005] tl.recv in kernel 'pair' on sip0.cube0.pe1 expects 20 B of f32, "
-                       "got 16 B of f32 (sent at "));
+  CHECK_THAT(text, Says("KB-Q005", "tl.recv", "20 B of f32", "16 B of f32"));
   CHECK(pair.credits(0) == 4);
 }
 
@@ -228,10 +212,9 @@ TEST_CASE("a deadlock report says since when, on the kernel's own clock, a messa
                tl.wait(second);
              });
   });
-  CHECK_THAT(text, Catch::Contains(fmt::format(
-                       "kernel 'pair' on sip0.cube0.pe1 waits for a message of ipcq "
-                       "sip0.cube0.pe0 east -> sip0.cube0.pe1 west (32 B; empty) since t={}",
-                       to_string(begin + Time{20'000}))));
+  CHECK_THAT(text, Says("KB-D001", "'pair' on sip0.cube0.pe1 waits for a message",
+                        "sip0.cube0.pe0 east -> sip0.cube0.pe1 west (32 B; empty)",
+                        "since t=" + to_string(begin + Time{20'000})));
 }
 
 TEST_CASE("receives of a kernel that is unwound are withdrawn", "[tl][recv_async][error]") {
@@ -243,20 +226,13 @@ TEST_CASE("receives of a kernel that is unwound are withdrawn", "[tl][recv_async
     tl.wait(first);
     throw std::runtime_error("boom");
   };
-  const auto send = [](int count) {
-    return [=](tl::Context& tl, tl::Pointer p) {
-      for (int i = 0; i < count; ++i) tl.send(Direction::east, tl.load(p, {4}, DType::f32));
-    };
-  };
   for (int sent = 1; sent <= 5; ++sent) {
-    CHECK(pair.device_error_of(send(sent), fail_with_posts) ==
-          "[KB-K001] kernel 'pair' on sip0.cube0.pe1 raised: boom");
+    CHECK_THAT(pair.device_error_of(sends(sent), fail_with_posts),
+               Says("KB-K001", "'pair' on sip0.cube0.pe1", "boom"));
     CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kSecond).scratch_in_use() == 0);
     pair.x.copy_shard_(0, RuntimeContext::tensor(Floats(4000, 7), {4000}));
     CHECK(pair.credits(0) == 2);
-    pair.run(send(1), [](tl::Context& tl, tl::Pointer p) {
-      tl.store(p, tl.recv(Direction::west, {4}, DType::f32));
-    });
+    pair.run(sends(1), receives(1));
     CHECK(pair.x.shard_to_vector(1)[0] == 7);
   }
 }

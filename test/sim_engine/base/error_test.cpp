@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim_engine/base/check.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::error_test {
 
@@ -27,6 +28,16 @@ TEST_CASE("a failed check names the file, the condition and the values", "[error
   CHECK_THROWS_WITH([&] { KB_CHECK(value >= 0, "value is {}", value); }(),
                     Catch::Contains("error_test.cpp") && Catch::Contains("value >= 0") &&
                         Catch::Contains("value is -1"));
+}
+
+TEST_CASE("Says looks for whole words, and for the code in its brackets", "[error]") {
+  const std::string text = "[KB-T001] 15 is not divisible by 'a_b'";
+  CHECK(test::Says("KB-T001", "15", "'a_b'", "divisible by").match(text));
+  for (const char* other : {"5", "1", "a", "b'", "visible", "16"}) {
+    CHECK_FALSE(test::Says("KB-T001", other).match(text));
+  }
+  CHECK_FALSE(test::Says("KB-T002").match(text));
+  CHECK_FALSE(test::Says("KB-T002").match(UsageError("KB-T001", "not [KB-T002]")));
 }
 
 }  // namespace kernbench::error_test

@@ -15,6 +15,7 @@ namespace {
 using Catch::Contains;
 using Catch::EndsWith;
 using Catch::StartsWith;
+using test::Says;
 
 // All errors of `text`, the kept ones too.
 std::string error_of(std::string_view text) {
@@ -69,15 +70,14 @@ TEST_CASE("a byte order mark and CRLF change nothing, not even positions", "[yam
 }
 
 TEST_CASE("what is no YAML text is refused with its position", "[yaml]") {
-  CHECK_THAT(error_of("a: 1\nb: [1, 2\n"), StartsWith("t.yaml:3:1: [KB-Y001] syntax error: "));
-  CHECK_THAT(error_of("a: 1\n  b: 2\n"), StartsWith("t.yaml:2:4: [KB-Y001] syntax error: "));
-  CHECK(error_of("a:\n\tb: 1\n") == "t.yaml:2:1: [KB-Y001] a tab; indent and separate with spaces");
-  CHECK(error_of(std::string("a: 1\0", 5)) ==
-        "t.yaml:1:5: [KB-Y001] a NUL byte; this is not a text file");
-  CHECK(error_of("a: \x01") == "t.yaml:1:4: [KB-Y001] control character 0x01");
-  CHECK(error_of("a: 1\n# gr\xfc\xdf\n") == "t.yaml:2:5: [KB-Y001] not UTF-8: byte 0xfc");
-  CHECK(error_of(std::string("\xFF\xFE\x61\0", 4)) == "t.yaml:1:1: [KB-Y001] not UTF-8: byte 0xff");
-  CHECK_THAT(error_of("a: 1\n}\n"), StartsWith("t.yaml:2:1: [KB-Y001] syntax error: "));
+  CHECK_THAT(error_of("a: 1\nb: [1, 2\n"), Says("KB-Y001", "3:1"));
+  CHECK_THAT(error_of("a: 1\n  b: 2\n"), Says("KB-Y001", "2:4"));
+  CHECK_THAT(error_of("a:\n\tb: 1\n"), Says("KB-Y001", "2:1", "tab"));
+  CHECK_THAT(error_of(std::string("a: 1\0", 5)), Says("KB-Y001", "1:5", "NUL"));
+  CHECK_THAT(error_of("a: \x01"), Says("KB-Y001", "1:4", "0x01"));
+  CHECK_THAT(error_of("a: 1\n# gr\xfc\xdf\n"), Says("KB-Y001", "2:5", "UTF-8", "0xfc"));
+  CHECK_THAT(error_of(std::string("\xFF\xFE\x61\0", 4)), Says("KB-Y001", "1:1", "UTF-8", "0xff"));
+  CHECK_THAT(error_of("a: 1\n}\n"), Says("KB-Y001", "2:1"));
 }
 
 TEST_CASE("UTF-8 is accepted exactly", "[yaml]") {
@@ -88,29 +88,23 @@ TEST_CASE("UTF-8 is accepted exactly", "[yaml]") {
   for (const char* bad :
        {"\x80", "\xC1\x81", "\xC3", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xE2\x82", "\xF0\x8F\xBF\xBF",
         "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xE2\x28\xA1"}) {
-    CHECK_THAT(error_of(std::string("a: x # ") + bad),
-               StartsWith("t.yaml:1:8: [KB-Y001] not UTF-8"));
+    CHECK_THAT(error_of(std::string("a: x # ") + bad), Says("KB-Y001", "1:8", "UTF-8"));
   }
 }
 
 TEST_CASE("a file holds exactly one document", "[yaml]") {
   for (const char* empty : {"", "\n\n", "# nothing\n", "---\n", "~\n", "\xEF\xBB\xBF"}) {
-    CHECK(error_of(empty) == "t.yaml:1:1: [KB-Y002] empty document");
+    CHECK_THAT(error_of(empty), Says("KB-Y002", "1:1"));
   }
-  CHECK(error_of("a: 1\n---\nb: 2\n") ==
-        "t.yaml:2:1: [KB-Y003] a second document starts here; a file holds one");
-  CHECK(error_of("---\na: 1\n---\n") ==
-        "t.yaml:3:1: [KB-Y003] a second document starts here; a file holds one");
-  CHECK_THAT(error_of("{a: 1}\nb: 2\n"), StartsWith("t.yaml:2:1: [KB-Y003]"));
+  CHECK_THAT(error_of("a: 1\n---\nb: 2\n"), Says("KB-Y003", "2:1"));
+  CHECK_THAT(error_of("---\na: 1\n---\n"), Says("KB-Y003", "3:1"));
+  CHECK_THAT(error_of("{a: 1}\nb: 2\n"), Says("KB-Y003", "2:1"));
   CHECK(error_of("%YAML 1.2\n---\na: 1\n...\n") == "no error");
 }
 
 TEST_CASE("a duplicate key is refused and names the first", "[yaml]") {
-  CHECK(error_of("a:\n  w: 1\n  h: 2\n  w: 3\n") ==
-        "t.yaml:4:3: [KB-Y012] duplicate key 'w' (first at 2:3)");
-  CHECK(error_of("{a: 1, \"a\": 1, a: 1}") ==
-        "t.yaml:1:8: [KB-Y012] duplicate key 'a' (first at 1:2)\n"
-        "t.yaml:1:16: [KB-Y012] duplicate key 'a' (first at 1:2)");
+  CHECK_THAT(error_of("a:\n  w: 1\n  h: 2\n  w: 3\n"), Says("KB-Y012", "4:3", "'w'", "2:3"));
+  CHECK_THAT(error_of("{a: 1, \"a\": 1, a: 1}"), Says("KB-Y012", "1:8", "1:16", "'a'", "1:2"));
   CHECK(error_of("{a: {w: 1}, b: {w: 1}}") == "no error");
   const YamlDocument document = YamlDocument::parse("{a: 1, a: 2}", "t.yaml");
   CHECK(document.root().children.size() == 1);
@@ -118,9 +112,8 @@ TEST_CASE("a duplicate key is refused and names the first", "[yaml]") {
 }
 
 TEST_CASE("an escape gives nothing that the file may not hold", "[yaml]") {
-  CHECK(error_of(R"(a: "x\_y")") ==
-        "t.yaml:1:4: [KB-Y011] 'x\\xa0y' is no plain text: not UTF-8: byte 0xa0");
-  CHECK_THAT(error_of(R"({"\N": 1})"), Contains("[KB-Y011] '\\x85' is no plain text: not UTF-8"));
+  CHECK_THAT(error_of(R"(a: "x\_y")"), Says("KB-Y011", "1:4", "'x\\xa0y'", "UTF-8", "0xa0"));
+  CHECK_THAT(error_of(R"({"\N": 1})"), Says("KB-Y011", "'\\x85'", "UTF-8"));
   CHECK_THAT(error_of(R"(a: ["\e[31m"])"), Contains("control character 0x1b"));
   CHECK_THAT(error_of(R"(a: "\0")"), Contains("a NUL byte"));
   const YamlDocument document = YamlDocument::parse(R"(a: "\u00e9\n\"")", "t.yaml");
@@ -128,45 +121,42 @@ TEST_CASE("an escape gives nothing that the file may not hold", "[yaml]") {
 }
 
 TEST_CASE("keys are words, and tags are refused", "[yaml]") {
-  CHECK(error_of("{[1, 2]: 3, a: 4}") == "t.yaml:1:2: [KB-Y011] a key must be a word");
-  CHECK(error_of("? {a: {b: c}}\n: 3\nd: 4\n") == "t.yaml:1:3: [KB-Y011] a key must be a word");
-  CHECK_THAT(error_of(": 3\n"), Contains("[KB-Y011] a key must be a word"));
-  CHECK(error_of("? [{[1]: 2}]\n: 3\n") == "t.yaml:1:3: [KB-Y011] a key must be a word");
-  CHECK_THAT(error_of("a: !!int 4"), StartsWith("t.yaml:1:4: [KB-Y011] tags are not supported"));
+  CHECK_THAT(error_of("{[1, 2]: 3, a: 4}"), Says("KB-Y011", "1:2", "key"));
+  CHECK_THAT(error_of("? {a: {b: c}}\n: 3\nd: 4\n"), Says("KB-Y011", "1:3", "key"));
+  CHECK_THAT(error_of(": 3\n"), Says("KB-Y011", "key"));
+  CHECK_THAT(error_of("? [{[1]: 2}]\n: 3\n"), Says("KB-Y011", "1:3", "key"));
+  CHECK_THAT(error_of("a: !!int 4"), Says("KB-Y011", "1:4", "tags"));
   CHECK_THAT(error_of("a: !mine [4]"), Contains("tags are not supported ('!mine')"));
   CHECK(YamlDocument::parse("{[1, 2]: 3, a: 4}", "t.yaml").root().children.size() == 1);
 }
 
 TEST_CASE("anchors, aliases and merge keys are refused at once, bombs too", "[yaml]") {
-  CHECK(error_of("a: &x 1\nb: *x\n") ==
-        "t.yaml:1:4: [KB-Y013] anchors are not supported ('&x'); write the value out where it is "
-        "used\n"
-        "t.yaml:2:4: [KB-Y013] aliases are not supported; write the value out");
-  CHECK_THAT(error_of("a: &x [*x]\n"), Contains("1:8: [KB-Y013] aliases"));
-  CHECK_THAT(error_of("a: *nothing\n"), Contains("[KB-Y013] aliases"));
-  CHECK_THAT(error_of("a: &x {b: 1}\nc:\n  <<: *x\n"),
-             Contains("t.yaml:3:3: [KB-Y013] merge keys"));
+  CHECK_THAT(error_of("a: &x 1\nb: *x\n"),
+             Says("KB-Y013", "1:4", "anchors", "'&x'", "2:4", "aliases"));
+  CHECK_THAT(error_of("a: &x [*x]\n"), Says("KB-Y013", "aliases"));
+  CHECK_THAT(error_of("a: *nothing\n"), Says("KB-Y013", "aliases"));
+  CHECK_THAT(error_of("a: &x {b: 1}\nc:\n  <<: *x\n"), Says("KB-Y013", "3:3", "merge keys"));
   CHECK(error_of("'<<': 1") == "no error");
   std::string bomb = "l0: &l0 [x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
     bomb += fmt::format("l{0}: &l{0} [*l{1}, *l{1}, *l{1}, *l{1}, *l{1}, *l{1}]\n", i, i - 1);
   }
-  CHECK_THAT(error_of(bomb), StartsWith("t.yaml:1:5: [KB-Y013] anchors"));
+  CHECK_THAT(error_of(bomb), Says("KB-Y013", "1:5", "anchors"));
   CHECK(YamlDocument::parse(bomb, "t.yaml").node_count() < 200);  // nothing was expanded
 }
 
 TEST_CASE("depth and size are bounded", "[yaml]") {
   CHECK(error_of(nested(32)) == "no error");
-  CHECK(error_of(nested(33)) == "t.yaml:1:33: [KB-Y014] nesting deeper than 32");
-  CHECK_THAT(error_of(std::string(1'000'000, '[')), Contains("[KB-Y014] nesting deeper than 32"));
-  CHECK_THAT(error_of(std::string(1'000'000, '{')), Contains("[KB-Y014] nesting deeper than 32"));
+  CHECK_THAT(error_of(nested(33)), Says("KB-Y014", "1:33", "32"));
+  CHECK_THAT(error_of(std::string(1'000'000, '[')), Says("KB-Y014", "32"));
+  CHECK_THAT(error_of(std::string(1'000'000, '{')), Says("KB-Y014", "32"));
   std::string blocks;
   for (int i = 0; i < 300'000; ++i) blocks += "- ";
-  CHECK_THAT(error_of(blocks), Contains("[KB-Y014] nesting deeper than 32"));
+  CHECK_THAT(error_of(blocks), Says("KB-Y014", "32"));
   std::string text = "a: 1\n#";
   text.resize(1 << 20, '-');
   CHECK(error_of(text) == "no error");
-  CHECK(error_of(text + '-') == "t.yaml:1:1: [KB-Y015] larger than 1 MiB");
+  CHECK_THAT(error_of(text + '-'), Says("KB-Y015", "1:1", "1 MiB"));
 }
 
 TEST_CASE("at most 20 errors are listed, in file order, the rest is counted", "[yaml]") {
@@ -208,13 +198,7 @@ TEST_CASE("text from the file is shown short, and what cannot be seen is escaped
 }
 
 TEST_CASE("a listing throws a configuration error with the first one's code", "[yaml]") {
-  try {
-    YamlDocument::parse("a: 1\n---\n", "t.yaml");
-    FAIL("no error");
-  } catch (const ConfigError& error) {
-    CHECK(error.code() == "KB-Y003");
-    CHECK(error.exit_code() == ExitCode::configuration);
-  }
+  CHECK_THROWS_MATCHES(YamlDocument::parse("a: 1\n---\n", "t.yaml"), ConfigError, Says("KB-Y003"));
 }
 
 }  // namespace kernbench::yaml_document_test

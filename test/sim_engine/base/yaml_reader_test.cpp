@@ -14,6 +14,7 @@ namespace {
 
 using Catch::Contains;
 using Catch::StartsWith;
+using test::Says;
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
@@ -74,33 +75,29 @@ TEST_CASE("an integer is decimal digits and nothing else", "[yaml]") {
   CHECK(integer("65536") == "65536");
   CHECK(integer("-3", -5, 5) == "-3");
   CHECK(integer("0", 0, 5) == "0");
-  CHECK(integer("010") ==
-        "[KB-Y011] x: expected an integer such as 4, got '010', which has a leading zero");
+  CHECK_THAT(integer("010"), Says("KB-Y011", "such as 4", "'010'", "leading zero"));
   for (const char* wrong :
        {"0x10", "0o10", "1e3",  "4.0",  "4.",    ".5",   "yes", "true", "+4", "1_000",
         "4 5",  "-0",   ".nan", ".inf", "1e400", "4 GB", "00",  "--4",  "-x", "-04"}) {
-    CHECK_THAT(
-        integer(wrong, -10, 10),
-        StartsWith(fmt::format("[KB-Y011] x: expected an integer such as 4, got '{}'", wrong)));
+    CHECK_THAT(integer(wrong, -10, 10), Says("KB-Y011", "such as 4", fmt::format("'{}'", wrong)));
   }
-  CHECK(integer("\"4\"") ==
-        "[KB-Y011] x: expected an integer such as 4 without quotes, got the text '4'");
-  CHECK(integer("[4]") == "[KB-Y011] x: expected an integer such as 4, got a list");
-  CHECK(integer("{a: 4}") == "[KB-Y011] x: expected an integer such as 4, got a map");
-  CHECK(integer("~", 128, 256) == "[KB-Y011] x: expected an integer such as 128, got nothing");
+  CHECK_THAT(integer("\"4\""), Says("KB-Y011", "such as 4", "quotes", "'4'"));
+  CHECK_THAT(integer("[4]"), Says("KB-Y011", "such as 4", "list"));
+  CHECK_THAT(integer("{a: 4}"), Says("KB-Y011", "such as 4", "map"));
+  CHECK_THAT(integer("~", 128, 256), Says("KB-Y011", "such as 128", "nothing"));
 }
 
 TEST_CASE("an integer out of range says the range, however large", "[yaml]") {
-  CHECK(integer("0") == "[KB-Y020] x: 0 not in [1, 65536]");
-  CHECK(integer("-1") == "[KB-Y020] x: -1 not in [1, 65536]");
-  CHECK(integer("65537") == "[KB-Y020] x: 65537 not in [1, 65536]");
+  CHECK_THAT(integer("0"), Says("KB-Y020", "0", "[1, 65536]"));
+  CHECK_THAT(integer("-1"), Says("KB-Y020", "-1", "[1, 65536]"));
+  CHECK_THAT(integer("65537"), Says("KB-Y020", "65537", "[1, 65536]"));
   for (const char* huge :
        {"2147483648", "4294967297", "9223372036854775808", "18446744073709551617",
         "-9223372036854775809", "100000000000000000000000000000000000000000000000001"}) {
-    CHECK(integer(huge) == fmt::format("[KB-Y020] x: {} not in [1, 65536]", huge));
+    CHECK_THAT(integer(huge), Says("KB-Y020", huge, "[1, 65536]"));
   }
   CHECK(integer("999999999999999999", 0, kMax) == "999999999999999999");
-  CHECK(integer("2", 1, 1) == "[KB-Y020] x: must be 1, not 2");
+  CHECK_THAT(integer("2", 1, 1), Says("KB-Y020", "must be 1, not 2"));
 }
 
 TEST_CASE("quantities are exact", "[yaml]") {
@@ -141,72 +138,66 @@ TEST_CASE("quantities are exact", "[yaml]") {
 }
 
 TEST_CASE("a quantity finer than its base unit is refused", "[yaml]") {
-  CHECK(time("0.0001 ns") == "[KB-Y020] x: 0.0001 ns is finer than 1 ps");
-  CHECK(time("0.5 ps") == "[KB-Y020] x: 0.5 ps is finer than 1 ps");
-  CHECK(bandwidth("1.0000000001 GB/s") == "[KB-Y020] x: 1.0000000001 GB/s is finer than 1 B/s");
-  CHECK(bytes("1.3 KiB") == "[KB-Y020] x: 1.3 KiB is finer than 1 B");
-  CHECK(frequency("1.0000000001 GHz") == "[KB-Y020] x: 1.0000000001 GHz is finer than 1 Hz");
-  CHECK(time("0.0000000000000000001 s") ==
-        "[KB-Y020] x: 0.0000000000000000001 s has more than 18 decimals");
+  CHECK_THAT(time("0.0001 ns"), Says("KB-Y020", "0.0001 ns", "1 ps"));
+  CHECK_THAT(time("0.5 ps"), Says("KB-Y020", "0.5 ps", "1 ps"));
+  CHECK_THAT(bandwidth("1.0000000001 GB/s"), Says("KB-Y020", "1.0000000001 GB/s", "1 B/s"));
+  CHECK_THAT(bytes("1.3 KiB"), Says("KB-Y020", "1.3 KiB", "1 B"));
+  CHECK_THAT(frequency("1.0000000001 GHz"), Says("KB-Y020", "1.0000000001 GHz", "1 Hz"));
+  CHECK_THAT(time("0.0000000000000000001 s"),
+             Says("KB-Y020", "0.0000000000000000001 s", "18 decimals"));
 }
 
 TEST_CASE("a quantity needs a unit, one space before it, and of the right kind", "[yaml]") {
-  CHECK(time("1") == "[KB-Y011] x: '1' needs a unit; there are: ps, ns, us, ms, s");
-  CHECK(bytes("64") ==
-        "[KB-Y011] x: '64' needs a unit; there are: B, KB, MB, GB, TB, KiB, MiB, GiB, TiB");
-  CHECK(bandwidth("64GB/s") ==
-        "[KB-Y011] x: '64GB/s' needs one space before the unit; write '64 GB/s'");
-  CHECK(bandwidth("64  GB/s") ==
-        "[KB-Y011] x: '64  GB/s' needs one space before the unit; write '64 GB/s'");
-  CHECK(bandwidth("64 Gb/s") ==
-        "[KB-Y011] x: 'Gb/s' is no unit of a bandwidth; did you mean 'GB/s'?");
-  CHECK(frequency("64 ns") ==
-        "[KB-Y011] x: 'ns' is no unit of a frequency; there are: Hz, kHz, MHz, GHz");
-  CHECK(time("5 NS") == "[KB-Y011] x: 'NS' is no unit of a time; there are: ps, ns, us, ms, s");
-  CHECK_THAT(time("100 ns x"), StartsWith("[KB-Y011]"));
-  CHECK_THAT(time("unlimited"), StartsWith("[KB-Y011]"));
-  CHECK_THAT(bytes("unlimited"), StartsWith("[KB-Y011]"));
+  CHECK_THAT(time("1"), Says("KB-Y011", "'1'", "ps, ns, us, ms, s"));
+  CHECK_THAT(bytes("64"), Says("KB-Y011", "'64'", "B, KB, MB, GB, TB, KiB, MiB, GiB, TiB"));
+  CHECK_THAT(bandwidth("64GB/s"), Says("KB-Y011", "'64GB/s'", "'64 GB/s'"));
+  CHECK_THAT(bandwidth("64  GB/s"), Says("KB-Y011", "'64  GB/s'", "'64 GB/s'"));
+  CHECK_THAT(bandwidth("64 Gb/s"), Says("KB-Y011", "'Gb/s'", "'GB/s'"));
+  CHECK_THAT(frequency("64 ns"), Says("KB-Y011", "'ns'", "Hz, kHz, MHz, GHz"));
+  CHECK_THAT(time("5 NS"), Says("KB-Y011", "'NS'", "ps, ns, us, ms, s"));
+  CHECK_THAT(time("100 ns x"), Says("KB-Y011"));
+  CHECK_THAT(time("unlimited"), Says("KB-Y011"));
+  CHECK_THAT(bytes("unlimited"), Says("KB-Y011"));
 }
 
 TEST_CASE("a quantity is a plain decimal number", "[yaml]") {
-  CHECK(bandwidth("fast") ==
-        "[KB-Y011] x: expected a bandwidth such as 64 GB/s or `unlimited`, got 'fast'");
-  CHECK(time("[1 ns]") == "[KB-Y011] x: expected a time such as 100 ns, got a list");
-  CHECK(time("~") == "[KB-Y011] x: expected a time such as 100 ns, got nothing");
+  CHECK_THAT(bandwidth("fast"), Says("KB-Y011", "64 GB/s", "`unlimited`", "'fast'"));
+  CHECK_THAT(time("[1 ns]"), Says("KB-Y011", "100 ns", "list"));
+  CHECK_THAT(time("~"), Says("KB-Y011", "100 ns", "nothing"));
   for (const char* wrong :
        {".nan ns", ".inf ns", "nan ns", "-0 ns", "-0.0 ns", "010 ns", "+1 ns", ".5 ns", "5. ns",
         "1e3 ns", "1e400 ns", "0x10 ns", "1,5 ns", "1_0 ns", "--1 ns", "ns", "yes", "1e400"}) {
-    CHECK_THAT(time(wrong), StartsWith("[KB-Y011] x: "));
+    CHECK_THAT(time(wrong), Says("KB-Y011", "x"));
   }
 }
 
 TEST_CASE("a quantity out of range says the range, however large", "[yaml]") {
-  CHECK(time("-1 ns") == "[KB-Y020] x: -1 ns not in [0 ps, 1 s]");
-  CHECK(time("1.000000000001 s") == "[KB-Y020] x: 1.000000000001 s not in [0 ps, 1 s]");
-  CHECK(bytes("0 B") == "[KB-Y020] x: 0 B not in [1 B, 1 TiB]");
-  CHECK(bytes("1099511627777 B") == "[KB-Y020] x: 1099511627777 B not in [1 B, 1 TiB]");
-  CHECK(bytes("3 KiB", 4096, 8192) == "[KB-Y020] x: 3 KiB not in [4 KiB, 8 KiB]");
-  CHECK(bandwidth("0 GB/s") == "[KB-Y020] x: 0 GB/s not in [1 MB/s, 1000 TB/s], nor `unlimited`");
-  CHECK(bandwidth("999999 B/s") ==
-        "[KB-Y020] x: 999999 B/s not in [1 MB/s, 1000 TB/s], nor `unlimited`");
+  CHECK_THAT(time("-1 ns"), Says("KB-Y020", "-1 ns", "[0 ps, 1 s]"));
+  CHECK_THAT(time("1.000000000001 s"), Says("KB-Y020", "1.000000000001 s", "[0 ps, 1 s]"));
+  CHECK_THAT(bytes("0 B"), Says("KB-Y020", "0 B", "[1 B, 1 TiB]"));
+  CHECK_THAT(bytes("1099511627777 B"), Says("KB-Y020", "1099511627777 B", "[1 B, 1 TiB]"));
+  CHECK_THAT(bytes("3 KiB", 4096, 8192), Says("KB-Y020", "3 KiB", "[4 KiB, 8 KiB]"));
+  CHECK_THAT(bandwidth("0 GB/s"), Says("KB-Y020", "0 GB/s", "[1 MB/s, 1000 TB/s]", "`unlimited`"));
+  CHECK_THAT(bandwidth("999999 B/s"),
+             Says("KB-Y020", "999999 B/s", "[1 MB/s, 1000 TB/s]", "`unlimited`"));
   CHECK(bandwidth("1000 TB/s") == "1000000000000000");
-  CHECK(bandwidth("-5 GB/s") == "[KB-Y020] x: -5 GB/s not in [1 MB/s, 1000 TB/s], nor `unlimited`");
-  CHECK(frequency("999 kHz") == "[KB-Y020] x: 999 kHz not in [1 MHz, 1000 GHz], nor `unlimited`");
+  CHECK_THAT(bandwidth("-5 GB/s"),
+             Says("KB-Y020", "-5 GB/s", "[1 MB/s, 1000 TB/s]", "`unlimited`"));
+  CHECK_THAT(frequency("999 kHz"), Says("KB-Y020", "999 kHz", "[1 MHz, 1000 GHz]", "`unlimited`"));
   for (const char* huge : {"9223372036854775807", "9223372036854775808", "18446744073709551616",
                            "999999999999999999", "99999999999999999999999999999999999999999"}) {
-    CHECK(time(fmt::format("{} s", huge)) ==
-          fmt::format("[KB-Y020] x: {} s not in [0 ps, 1 s]", huge));
-    CHECK_THAT(bytes(fmt::format("{} TiB", huge)), StartsWith("[KB-Y020]"));
-    CHECK_THAT(bandwidth(fmt::format("{} TiB/s", huge)), StartsWith("[KB-Y020]"));
+    CHECK_THAT(time(fmt::format("{} s", huge)), Says("KB-Y020", huge, "[0 ps, 1 s]"));
+    CHECK_THAT(bytes(fmt::format("{} TiB", huge)), Says("KB-Y020"));
+    CHECK_THAT(bandwidth(fmt::format("{} TiB/s", huge)), Says("KB-Y020"));
   }
 }
 
 TEST_CASE("a choice is one of its names", "[yaml]") {
   CHECK(dtype("bf16") == "bf16");
-  CHECK(dtype("f23") == "[KB-Y020] x: 'f23' is not one of f16, bf16, f32; did you mean 'f16'?");
-  CHECK(dtype("double") == "[KB-Y020] x: 'double' is not one of f16, bf16, f32");
-  CHECK(dtype("[f16]") == "[KB-Y011] x: expected one of f16, bf16, f32, got a list");
-  CHECK(dtype("~") == "[KB-Y011] x: expected one of f16, bf16, f32, got nothing");
+  CHECK_THAT(dtype("f23"), Says("KB-Y020", "'f23'", "f16, bf16, f32", "'f16'"));
+  CHECK_THAT(dtype("double"), Says("KB-Y020", "'double'", "f16, bf16, f32"));
+  CHECK_THAT(dtype("[f16]"), Says("KB-Y011", "f16, bf16, f32", "list"));
+  CHECK_THAT(dtype("~"), Says("KB-Y011", "f16, bf16, f32", "nothing"));
 }
 
 TEST_CASE("choices are one or more different names", "[yaml]") {
@@ -218,12 +209,11 @@ TEST_CASE("choices are one or more different names", "[yaml]") {
     return errors == "no error" ? fmt::format("{}", fmt::join(values, " ")) : errors;
   };
   CHECK(choices("[green, red]") == "green red");
-  CHECK(choices("[red, green, red]") == "t.yaml:1:17: [KB-Y020] x[2]: 'red' is there already");
-  CHECK(choices("[]") == "t.yaml:1:4: [KB-Y020] x: needs at least one of red, green, blue");
-  CHECK(choices("red") ==
-        "t.yaml:1:4: [KB-Y011] x: expected a list such as [red, green, blue], got 'red'");
-  CHECK(choices("[rde]") ==
-        "t.yaml:1:5: [KB-Y020] x[0]: 'rde' is not one of red, green, blue; did you mean 'red'?");
+  CHECK_THAT(choices("[red, green, red]"), Says("KB-Y020", "1:17", "x[2]", "'red'"));
+  CHECK_THAT(choices("[]"), Says("KB-Y020", "1:4", "red, green, blue"));
+  CHECK_THAT(choices("red"), Says("KB-Y011", "1:4", "[red, green, blue]", "'red'"));
+  CHECK_THAT(choices("[rde]"),
+             Says("KB-Y020", "1:5", "x[0]", "'rde'", "red, green, blue", "'red'"));
 }
 
 TEST_CASE("a text may not be empty", "[yaml]") {
@@ -232,8 +222,8 @@ TEST_CASE("a text may not be empty", "[yaml]") {
   };
   CHECK(text("ring_allreduce") == "ring_allreduce");
   CHECK(text("\"a b\"") == "a b");
-  CHECK(text("''") == "[KB-Y020] x: may not be empty");
-  CHECK(text("~") == "[KB-Y011] x: expected a text such as ring, got nothing");
+  CHECK_THAT(text("''"), Says("KB-Y020", "empty"));
+  CHECK_THAT(text("~"), Says("KB-Y011", "such as ring", "nothing"));
 }
 
 TEST_CASE("keys that are unknown, misspelt or missing are one error each", "[yaml]") {
@@ -243,28 +233,24 @@ TEST_CASE("keys that are unknown, misspelt or missing are one error each", "[yam
     link.time("latency");
   };
   CHECK(errors_of("link: {bandwidth: 1 GB/s, latency: 1 ns}", read) == "no error");
-  CHECK(errors_of("link: {banwidth: 1 GB/s, latency: 1 ns}", read) ==
-        "t.yaml:1:8: [KB-Y010] unknown key 'banwidth' in link; did you mean 'bandwidth'?");
-  CHECK(errors_of("link: {bandwidth: 1 GB/s, latency: 1 ns, latencyy: 1 ns}", read) ==
-        "t.yaml:1:42: [KB-Y010] unknown key 'latencyy' in link; did you mean 'latency'?");
-  CHECK(errors_of("link: {bandwidth: 1 GB/s, latency: 1 ns, colour: red}", read) ==
-        "t.yaml:1:42: [KB-Y010] unknown key 'colour' in link; there are: bandwidth, latency");
-  CHECK(errors_of("link:\n  bandwidth: 1 GB/s\n", read) ==
-        "t.yaml:1:1: [KB-Y016] missing key 'latency' in link; for example: latency: 100 ns");
-  CHECK(
-      errors_of("colour: red", read) ==
-      "t.yaml:1:1: [KB-Y010] unknown key 'colour'; there are: link\n"
-      "t.yaml:1:1: [KB-Y016] missing key 'link'; for example: link: {bandwidth: 64 GB/s, latency: "
-      "100 ns}");
-  CHECK(errors_of("link: 5", read) ==
-        "t.yaml:1:7: [KB-Y011] link: expected a map such as {bandwidth: 64 GB/s, latency: 100 ns}, "
-        "got '5'");
-  CHECK(errors_of("5", read) ==
-        "t.yaml:1:1: [KB-Y011] expected a map such as {link: {...}}, got '5'");
+  CHECK_THAT(errors_of("link: {banwidth: 1 GB/s, latency: 1 ns}", read),
+             Says("KB-Y010", "1:8", "'banwidth'", "link", "'bandwidth'"));
+  CHECK_THAT(errors_of("link: {bandwidth: 1 GB/s, latency: 1 ns, latencyy: 1 ns}", read),
+             Says("KB-Y010", "1:42", "'latencyy'", "link", "'latency'"));
+  CHECK_THAT(errors_of("link: {bandwidth: 1 GB/s, latency: 1 ns, colour: red}", read),
+             Says("KB-Y010", "1:42", "'colour'", "link", "bandwidth, latency"));
+  CHECK_THAT(errors_of("link:\n  bandwidth: 1 GB/s\n", read),
+             Says("KB-Y016", "1:1", "'latency'", "link", "latency: 100 ns"));
+  const std::string both = errors_of("colour: red", read);
+  CHECK_THAT(both, Says("KB-Y010", "1:1", "'colour'", "there are: link"));
+  CHECK_THAT(both, Says("KB-Y016", "'link'", "link: {bandwidth: 64 GB/s, latency: 100 ns}"));
+  CHECK_THAT(errors_of("link: 5", read),
+             Says("KB-Y011", "1:7", "{bandwidth: 64 GB/s, latency: 100 ns}", "'5'"));
+  CHECK_THAT(errors_of("5", read), Says("KB-Y011", "1:1", "{link: {...}}", "'5'"));
   // What a refused merge key or alias would have brought is not missed.
   CHECK_THAT(errors_of("a: &x {}\nlink: {<<: *x}", read), !Contains("missing"));
-  CHECK_THAT(errors_of("link: &x [*x]", read), Contains("KB-Y013") && Contains("got a list"));
-  CHECK_THAT(errors_of("{link: {bandwidth: *x, latency: 1 ns}}", read), Contains("KB-Y013"));
+  CHECK_THAT(errors_of("link: &x [*x]", read), Says("KB-Y013", "list"));
+  CHECK_THAT(errors_of("{link: {bandwidth: *x, latency: 1 ns}}", read), Says("KB-Y013"));
 }
 
 TEST_CASE("a key that was asked for by has() is not required", "[yaml]") {
@@ -273,7 +259,7 @@ TEST_CASE("a key that was asked for by has() is not required", "[yaml]") {
   };
   CHECK(errors_of("{}", read) == "no error");
   CHECK(errors_of("{count: 3}", read) == "no error");
-  CHECK_THAT(errors_of("{count: 0}", read), Contains("[KB-Y020] count: 0 not in [1, 9]"));
+  CHECK_THAT(errors_of("{count: 0}", read), Says("KB-Y020", "count", "0", "[1, 9]"));
 }
 
 TEST_CASE("the entries of a map with the user's own keys can be visited", "[yaml]") {
@@ -282,9 +268,8 @@ TEST_CASE("the entries of a map with the user's own keys can be visited", "[yaml
     CHECK(map.map(*map.entries()[0]).integer("n", 1, 9) == 1);
     CHECK(map.map(*map.entries()[1]).integer("n", 1, 9) == 1);  // the least, after an error
   });
-  CHECK(errors ==
-        "t.yaml:1:26: [KB-Y020] tree.n: 0 not in [1, 9]\n"
-        "t.yaml:1:29: [KB-Y010] unknown key 'm' in tree; there are: n");
+  CHECK_THAT(errors, Says("KB-Y020", "1:26", "tree.n", "0", "[1, 9]"));
+  CHECK_THAT(errors, Says("KB-Y010", "1:29", "'m' in tree"));
 }
 
 TEST_CASE("a rule about several values is checked only if they are right", "[yaml]") {
@@ -295,11 +280,12 @@ TEST_CASE("a rule about several values is checked only if they are right", "[yam
     if (map.is_fine({"a"}) && a == 9) map.fail("a", "KB-Y031", "nine");
   };
   CHECK(errors_of("{a: 1, b: 2}", read) == "no error");
-  CHECK(errors_of("{a: 2, b: 1}", read) == "t.yaml:1:1: [KB-Y030] a must be less than b");
+  CHECK_THAT(errors_of("{a: 2, b: 1}", read), Says("KB-Y030", "1:1", "a must be less than b"));
   CHECK_THAT(errors_of("{a: 2, b: 0}", read), !Contains("KB-Y030"));
   CHECK_THAT(errors_of("{a: 2}", read), !Contains("KB-Y030"));
-  CHECK(errors_of("{a: 9, b: 0}", read) ==
-        "t.yaml:1:5: [KB-Y031] a: nine\nt.yaml:1:11: [KB-Y020] b: 0 not in [1, 9]");
+  const std::string both = errors_of("{a: 9, b: 0}", read);
+  CHECK_THAT(both, Says("KB-Y031", "1:5", "a: nine"));
+  CHECK_THAT(both, Says("KB-Y020", "1:11", "b: 0", "[1, 9]"));
 }
 
 }  // namespace kernbench::yaml_reader_test

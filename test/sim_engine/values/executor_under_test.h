@@ -14,8 +14,11 @@ namespace kernbench::sim {
 using Elements = std::vector<float>;
 
 struct ExecutorUnderTest {
+  // As many threads as the host has, unless told.
+  explicit ExecutorUnderTest(int threads = 0) : executor(store, threads) {}
+
   MemoryStore store{true};
-  DataExecutor executor{store};
+  DataExecutor executor;
 
   Elements elements(const Value& value) {
     Elements out(static_cast<std::size_t>(value.element_count()));

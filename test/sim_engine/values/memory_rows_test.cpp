@@ -1,4 +1,5 @@
-// Rectangles of matrices in memory.  Random programs have them too.
+// Rectangles of matrices in memory, as operands of products; random_program_test.cpp loads and
+// stores them.
 
 #include <catch2/catch.hpp>
 
@@ -19,52 +20,10 @@ Elements numbers(std::int64_t count) {
 struct RowsUnderTest : ExecutorUnderTest {
   RegionId region = store.create_region(DType::f32, 24);  // 4 rows of 6
 
-  Elements all() { return elements(store.load(region, 0, 24)); }
   Value literal(const Elements& values) { return store.literal(DType::f32, values); }
 };
 
 }  // namespace
-
-TEST_CASE("rows of one value are loaded without touching it", "[memory_store][rows]") {
-  RowsUnderTest memory;
-  memory.store.store(memory.region, 0, memory.literal(numbers(24)));
-  const Value block = memory.store.load(memory.region, {8, 2, 3, 6});
-  CHECK(block.node()->kind == ValueKind::rows);
-  CHECK(memory.elements(block) == Elements{8, 9, 14, 15, 20, 21});
-  // What is stored later is another version.
-  const Value before = memory.store.load(memory.region, {0, 1, 4, 6});
-  memory.store.store(memory.region, 6, memory.literal({-1}));
-  CHECK(memory.elements(before) == Elements{0, 6, 12, 18});
-  CHECK(memory.elements(memory.store.load(memory.region, {0, 1, 4, 6})) == Elements{0, -1, 12, 18});
-}
-
-TEST_CASE("rows that follow each other are one stretch", "[memory_store][rows]") {
-  RowsUnderTest memory;
-  const Value whole = memory.literal(numbers(24));
-  memory.store.store(memory.region, 0, whole);
-  CHECK(memory.store.load(memory.region, {0, 6, 4, 6}).same_as(whole));
-  CHECK(memory.store.load(memory.region, {0, 24, 1, 0}).same_as(whole));
-  CHECK(memory.elements(memory.store.load(memory.region, {6, 3, 1, 99})) == Elements{6, 7, 8});
-}
-
-TEST_CASE("rows of a constant are a constant", "[memory_store][rows]") {
-  RowsUnderTest memory;
-  memory.store.store(memory.region, 0, memory.store.constant(DType::f32, 24, 3));
-  CHECK(memory.store.load(memory.region, {0, 2, 2, 6}).node()->kind == ValueKind::constant);
-}
-
-TEST_CASE("stored rows leave what lies between them", "[memory_store][rows]") {
-  RowsUnderTest memory;
-  memory.store.store(memory.region, 0, memory.literal(numbers(24)));
-  memory.store.store(memory.region, {7, 3, 3, 6},
-                     memory.literal({-1, -2, -3, -4, -5, -6, -7, -8, -9}));
-  CHECK(memory.all() == Elements{0,  1,  2,  3,  4,  5,  6,  -1, -2, -3, 10, 11,
-                                 12, -4, -5, -6, 16, 17, 18, -7, -8, -9, 22, 23});
-  // Once more, across what was stored before.
-  memory.store.store(memory.region, {0, 2, 4, 6}, memory.store.constant(DType::f32, 8, 9));
-  CHECK(memory.all() == Elements{9, 9, 2,  3,  4,  5,  9, 9, -2, -3, 10, 11,
-                                 9, 9, -5, -6, 16, 17, 9, 9, -8, -9, 22, 23});
-}
 
 TEST_CASE("rows outside the region are an error of ours", "[memory_store][rows]") {
   RowsUnderTest memory;

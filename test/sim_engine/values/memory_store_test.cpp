@@ -5,22 +5,13 @@
 #include <optional>
 
 #include "sim_engine/base/check.h"
-#include "sim_engine/values/data_executor.h"
+#include "test/sim_engine/values/executor_under_test.h"
 
 namespace kernbench::sim::memory_store_test {
 
 namespace {
 
-// A store with data and a way to look into it.
-struct StoreUnderTest {
-  MemoryStore store{true};
-  DataExecutor executor{store};
-
-  std::vector<float> elements(const Value& value) {
-    std::vector<float> out(static_cast<std::size_t>(value.element_count()));
-    executor.read(value, out);
-    return out;
-  }
+struct StoreUnderTest : ExecutorUnderTest {
   Value count_up(std::int64_t count, float first = 0) {
     std::vector<float> values;
     for (std::int64_t i = 0; i < count; ++i) values.push_back(first + static_cast<float>(i));
@@ -32,8 +23,6 @@ struct StoreUnderTest {
     return region;
   }
 };
-
-using Elements = std::vector<float>;
 
 }  // namespace
 
@@ -231,6 +220,47 @@ TEST_CASE("a chain of a million values ends without recursion", "[memory_store][
     for (int i = 0; i < 1'000'000; ++i) chain = store.math(MathOp::add, chain, chain);
     CHECK(store.live_value_count() == 1'000'001);
   }
+  CHECK(store.live_value_count() == 0);
+}
+
+TEST_CASE("a value cut in slices and put together again is the same", "[memory_store][view]") {
+  StoreUnderTest dut;
+  MemoryStore& store = dut.store;
+  const Value whole = store.literal(DType::f16, Elements{0, 1, 2, 3, 4, 5, 6});
+  const Value first = store.slice(whole, 0, 3);
+  const Value none = store.slice(whole, 3, 0);
+  const Value rest = store.slice(whole, 3, 4);
+  CHECK(store.concat(std::vector{first, none, rest}).same_as(whole));  // one stretch again
+  CHECK(dut.elements(first) == Elements{0, 1, 2});
+  CHECK(dut.elements(store.slice(rest, 1, 2)) == Elements{4, 5});
+  CHECK(store.slice(whole, 0, 7).same_as(whole));
+  CHECK(dut.elements(store.concat(std::vector{rest, first})) == Elements{3, 4, 5, 6, 0, 1, 2});
+}
+
+TEST_CASE("a view of what is known later shows it then", "[memory_store][view]") {
+  StoreUnderTest dut;
+  MemoryStore& store = dut.store;
+  const Value later = store.declare(DType::f32, 4);
+  const Value view = store.slice(later, 2, 2);
+  const Value joined = store.concat(std::vector{view, store.constant(DType::f32, 1, 9)});
+  store.bind(later, store.literal(DType::f32, Elements{1, 2, 3, 4}));
+  CHECK(dut.elements(view) == Elements{3, 4});
+  CHECK(dut.elements(joined) == Elements{3, 4, 9});
+}
+
+TEST_CASE("a slice beyond its value is refused", "[memory_store][view]") {
+  MemoryStore store(true);
+  const Value value = store.constant(DType::f32, 4, 1);
+  CHECK_THROWS_AS(store.slice(value, 3, 2), InternalError);
+  CHECK_THROWS_AS(store.slice(value, -1, 2), InternalError);
+}
+
+TEST_CASE("without data views are a type and a count", "[memory_store][view]") {
+  MemoryStore store(false);
+  const Value value = store.constant(DType::bf16, 8, 1);
+  const Value joined = store.concat(std::vector{store.slice(value, 2, 3), value});
+  CHECK(joined.element_count() == 11);
+  CHECK(joined.dtype() == DType::bf16);
   CHECK(store.live_value_count() == 0);
 }
 

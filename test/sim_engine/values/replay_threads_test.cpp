@@ -12,19 +12,6 @@ namespace kernbench::sim::replay_threads_test {
 
 namespace {
 
-struct ThreadedReplay {
-  explicit ThreadedReplay(int threads) : executor(store, threads) {}
-
-  Elements elements(const Value& value) {
-    Elements out(static_cast<std::size_t>(value.element_count()));
-    executor.read(value, out);
-    return out;
-  }
-
-  MemoryStore store{true};
-  DataExecutor executor;
-};
-
 Elements fractions(std::int64_t count, unsigned seed) {
   std::mt19937 random(seed);
   Elements elements(static_cast<std::size_t>(count));
@@ -103,7 +90,7 @@ TEST_CASE("random graphs have the same bits on any number of threads", "[executo
   for (unsigned seed = 0; seed < 6; ++seed) {
     std::vector<std::uint32_t> expected;
     for (const int threads : {1, 2, 3, 8}) {
-      ThreadedReplay replay(threads);
+      ExecutorUnderTest replay(threads);
       const Value joined = RandomGraph(replay.store, seed).joined();
       const std::vector<std::uint32_t> bits = bits_of(replay.elements(joined));
       if (threads == 1) expected = bits;
@@ -121,7 +108,7 @@ TEST_CASE("one large product has the same bits on any number of threads", "[exec
   constexpr GemmSize kSize{700, 600, 900};
   std::vector<std::uint32_t> expected;
   for (const int threads : {1, 2, 5}) {
-    ThreadedReplay replay(threads);
+    ExecutorUnderTest replay(threads);
     const Value a = replay.store.literal(DType::f16, fractions(kSize.m * kSize.k, 1));
     const Value b = replay.store.literal(DType::f16, fractions(kSize.k * kSize.n, 2));
     const Value product = replay.store.gemm(kSize, a, b, Value{}, DType::bf16);
@@ -133,7 +120,7 @@ TEST_CASE("one large product has the same bits on any number of threads", "[exec
 }
 
 TEST_CASE("a read of little starts no threads, however many values it is", "[executor][threads]") {
-  ThreadedReplay replay(8);
+  ExecutorUnderTest replay(8);
   Value sum = replay.store.literal(DType::f16, Elements(100, 1));
   CHECK(replay.elements(sum).front() == 1);
   CHECK(replay.executor.last_thread_count() == 1);
@@ -144,7 +131,7 @@ TEST_CASE("a read of little starts no threads, however many values it is", "[exe
 
 TEST_CASE("a value that was never bound is told before anything is computed",
           "[executor][threads]") {
-  ThreadedReplay replay(4);
+  ExecutorUnderTest replay(4);
   constexpr GemmSize kSize{400, 400, 400};
   const Value a = replay.store.literal(DType::f16, Elements(400 * 400, 1));
   const Value product = replay.store.gemm(kSize, a, a, Value{}, DType::f32);

@@ -1,0 +1,136 @@
+#include "benches/bench/bench_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "benches/bench/content_hash.h"
+#include "benches/bench/process_team.h"
+#include "benches/bench/sweep_journal.h"
+#include "benches/bench/sweep_run.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches {
+
+BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console)
+    : request(std::move(its_request)),
+      settings(std::move(its_settings)),
+      console(its_console),
+      contexts(request.trace),
+      output_folder(request.output_folder) {}
+
+void BenchRun::configure(const BenchInfo& info) {
+  if (info.configure != nullptr) request.ccl = info.configure(Bench(*this));
+}
+
+bool BenchRun::leads() const {
+  return request.team == nullptr || request.team->leads();
+}
+
+std::uint64_t BenchRun::inputs_hash() const {
+  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}", program_hash(), request.topology.name,
+                                  request.inputs, request.seed, settings.to_text()));
+}
+
+void BenchRun::throw_if_interrupted() const {
+  if (!is_interrupted()) return;
+  throw Error("KB-S001", contexts.reason(), fmt::format("interrupted after {} rows", rows_.size()));
+}
+
+void BenchRun::add_rows(std::span<const Row> rows, bool ok) {
+  const std::lock_guard lock(results_mutex_);
+  rows_.insert(rows_.end(), rows.begin(), rows.end());
+  ok_ = ok_ && ok;
+}
+
+bool BenchRun::ok() const {
+  const std::lock_guard lock(results_mutex_);
+  return ok_;
+}
+
+std::vector<Row> BenchRun::finished_rows() const {
+  const std::lock_guard lock(results_mutex_);
+  std::vector<Row> rows = rows_;
+  if (sweep_ != nullptr) {
+    const std::vector<Row> more = sweep_->finished_rows();
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  return rows;
+}
+
+void BenchRun::set_sweep(const SweepRun* sweep) {
+  const std::lock_guard lock(results_mutex_);
+  sweep_ = sweep;
+}
+
+void BenchRun::add_artifact(std::string_view file_name, std::string content) {
+  const bool is_new = std::ranges::find(artifacts_, file_name, &Artifact::name) == artifacts_.end();
+  KB_CHECK(is_new, "the bench has two artifacts '{}'", file_name);
+  if (output_folder.empty()) return;
+  artifacts_.push_back({std::string(file_name), std::move(content)});
+}
+
+bool BenchRun::add_journal(const std::filesystem::path& journal, bool stays) {
+  return journals_.emplace(journal, stays).second;
+}
+
+void BenchRun::remove_journals() {
+  for (const auto& [journal, stays] : journals_) {
+    if (!stays) SweepJournal::forget(journal, inputs_hash());
+  }
+  journals_.clear();
+}
+
+EngineStatistics BenchRun::statistics() const {
+  const std::vector<EngineStatistics> all = contexts.statistics();
+  if (all.size() == 1) return all.front();
+  EngineStatistics sum{.system_count = all.size()};
+  for (const EngineStatistics& one : all) {
+    sum.simulated += one.simulated;
+    sum.events += one.events;
+    sum.fingerprint = (sum.fingerprint ^ one.fingerprint) * 0x9e3779b97f4a7c15;
+    if (one.busiest.kernel_time > sum.busiest.kernel_time) sum.busiest = one.busiest;
+    sum.algorithms.insert(sum.algorithms.end(), one.algorithms.begin(), one.algorithms.end());
+  }
+  std::ranges::sort(sum.algorithms);
+  const auto again = std::ranges::unique(sum.algorithms);
+  sum.algorithms.erase(again.begin(), again.end());
+  return sum;
+}
+
+void BenchRun::check_contract(std::string_view name) const {
+  const auto systems = contexts.statistics();
+  if (std::ranges::any_of(systems, [](const auto& system) { return system.events > 0; })) return;
+  throw Error("KB-B001", ExitCode::worker_failed,
+              fmt::format("the bench '{}' has submitted no work: {}\n  a bench runs something on a "
+                          "context of its own; one whose results may all be saved ones calls "
+                          "bench.submit_sentinel()",
+                          name,
+                          systems.empty() ? "it has made no context"
+                                          : "nothing ran on the contexts that it made"));
+}
+
+std::optional<std::string> BenchRun::unused_algorithm() const {
+  if (!request.ccl_is_given && !settings.is_set("algorithm")) return std::nullopt;
+  if (!request.ccl.names_algorithm()) return std::nullopt;
+  const std::vector<AlgorithmRun> runs = statistics().algorithms;
+  if (std::ranges::any_of(runs, &AlgorithmRun::is_configured)) return std::nullopt;
+  std::string instead;
+  for (const AlgorithmRun& run : runs) {
+    instead +=
+        fmt::format("{}{} by {}", instead.empty() ? "" : ", ", run.collective, run.algorithm);
+  }
+  return fmt::format(
+      "the algorithm '{}' that {} names ran no collective of this run: {}; it is for "
+      "sums over all SIPs, by all_reduce in the default group: leave it out, or run "
+      "such a bench",
+      request.ccl.algorithm_name(), settings.is_set("algorithm") ? "--set algorithm=" : "--ccl",
+      instead.empty() ? "there was none" : "what ran was " + instead);
+}
+
+std::string note_line(std::string_view what, std::string_view text) {
+  return fmt::format("#   {:<12}  {}\n", what, visible(text));
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,121 @@
+// One run of a bench: what the program, sweeps and evaluations need of it beside what its author
+// sees (bench.h).
+
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/bench/bench.h"
+#include "benches/bench/console.h"
+#include "benches/bench/context_set.h"
+#include "benches/bench/registry.h"
+#include "benches/bench/report.h"
+
+namespace kernbench::benches {
+
+class ProcessTeam;
+class SweepRun;
+
+// The request that the command line of `kernbench run` makes.
+struct BenchRequest {
+  Topology topology;
+  ccl::Config ccl;
+  bool ccl_is_given = false;  // by --ccl
+  std::uint64_t seed = 0;
+  bool trace = false;
+  std::filesystem::path output_folder = {};  // --out; empty if it is not given
+  int jobs = 1;                              // points of a sweep simulated at once
+  std::string inputs = {};                   // the texts of all files that were read
+  ProcessTeam* team = nullptr;               // shares the points of sweeps; null: none
+};
+
+struct Artifact {
+  std::string name;
+  std::string content;
+};
+
+// For one thread, except for what says otherwise.
+class BenchRun {
+ public:
+  BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console);
+  BenchRun(const BenchRun&) = delete;
+  BenchRun& operator=(const BenchRun&) = delete;
+
+  // Applies the bench's settings to the request's ccl.yaml.
+  void configure(const BenchInfo& info);
+
+  BenchRequest request;
+  const Settings settings;
+  Console& console;
+  ContextSet contexts;
+  std::filesystem::path output_folder;  // of artifacts and journals; empty: they are dropped
+  bool has_printed = false;
+
+  // True if this process prints and writes: only the first process of a team does.
+  bool leads() const;
+
+  // A hash of everything that results depend on: this build of the program, the files it was given,
+  // the seed, the settings.  Results saved under another hash are stale.
+  std::uint64_t inputs_hash() const;
+
+  // From another thread: stops all present and later simulations with KB-S001 and this exit code.
+  void interrupt(ExitCode reason = ExitCode::interrupted) { contexts.interrupt(reason); }
+  bool is_interrupted() const { return contexts.is_interrupted(); }
+  // Throws Error KB-S001 if the run is interrupted.
+  void throw_if_interrupted() const;
+
+  // Adds rows and whether they have passed.
+  void add_rows(std::span<const Row> rows, bool ok);
+  const std::vector<Row>& rows() const { return rows_; }
+  // From any thread: whether all of them have passed, and the rows finished so far, including those
+  // of a running sweep.
+  bool ok() const;
+  std::vector<Row> finished_rows() const;
+  void set_sweep(const SweepRun* sweep);  // the running sweep; null: none
+
+  void add_artifact(std::string_view file_name, std::string content);
+  // This run has no artifact of that name: one left by an earlier run is removed when the artifacts
+  // are written.
+  void drop_artifact(std::string_view file_name) { dropped_artifacts_.emplace_back(file_name); }
+  const std::vector<Artifact>& artifacts() const { return artifacts_; }
+  const std::vector<std::string>& dropped_artifacts() const { return dropped_artifacts_; }
+
+  // Adds the journal of a sweep, which is there for the case of an interruption, or, if it `stays`,
+  // for later runs.  False if there is one of that path already.
+  bool add_journal(const std::filesystem::path& journal, bool stays);
+  // Called when all results are written.
+  void remove_journals();
+
+  EngineStatistics statistics() const;  // without wall time
+
+  // Called when the bench has returned.  Throws Error KB-B001 if it has submitted no work.
+  void check_contract(std::string_view name) const;
+  // Called when the bench has returned: a warning if --set or the given --ccl names an algorithm
+  // that has run none of the bench's collectives, else nullopt.
+  std::optional<std::string> unused_algorithm() const;
+
+ private:
+  mutable std::mutex results_mutex_;  // guards the next three, for finished_rows()
+  std::vector<Row> rows_;
+  const SweepRun* sweep_ = nullptr;
+  bool ok_ = true;
+  std::vector<Artifact> artifacts_;
+  std::vector<std::string> dropped_artifacts_;
+  std::map<std::filesystem::path, bool> journals_;  // whether each of them stays
+};
+
+// Formats a line of the head.
+std::string note_line(std::string_view what, std::string_view text);
+
+// All registered benches.
+const Registry<BenchInfo>& registered_benches();
+
+}  // namespace kernbench::benches

@@ -1,0 +1,31 @@
+// Tables of rows for people: a column shows one cell of each row.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "benches/bench/console.h"
+#include "benches/bench/row.h"
+
+namespace kernbench::benches {
+
+struct TableColumn {
+  std::string_view title;
+  std::string_view unit;
+  int width = 0;          // negative: to the left; 0: to the left, and the last column
+  std::string_view cell;  // the column of the row
+  double scale = 1;       // of numbers that are not whole
+  int digits = -1;        // behind their point; -1: as many as are needed
+};
+
+// Two lines: titles and units.
+std::string table_head(std::span<const TableColumn> columns);
+
+// One line.  `missing` stands for a cell that is null; a "#wrong" other than 0 is alarming.
+// REQUIRES: the row has all cells
+std::string table_line(std::span<const TableColumn> columns, const Row& row, const Console& console,
+                       std::string_view missing = "-");
+
+}  // namespace kernbench::benches

@@ -1,0 +1,66 @@
+#include "benches/evaluation/ccl_theory.h"
+
+#include <algorithm>
+
+#include "sim_engine/components/routing.h"
+#include "sim_engine/topology/grid.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+// A link that all PEs of a cube share.
+struct SharedLink {
+  Time latency{0};  // of a message's whole way, from TCM to TCM
+  Bandwidth bandwidth;
+  int lanes = 1;
+
+  // The time of `steps`, in each of which every lane sends its part of `bytes`.  A lane begins the
+  // next step when its part has come, and when the link has carried those of the others.
+  Time steps(int steps, Bytes bytes) const {
+    if (steps == 0) return Time{0};
+    const Time all = transfer_time(bytes, bandwidth);
+    return (steps - 1) * std::max(latency + all / lanes, all) + latency + all;
+  }
+};
+
+SharedLink link_between(const Topology& topology, const sim::PeLocation& from,
+                        const sim::PeLocation& to, Bandwidth bandwidth) {
+  using Kind = sim::Endpoint::Kind;
+  const sim::Path path = sim::Routing(topology).route({Kind::tcm, from}, {Kind::tcm, to});
+  return {path.latency, bandwidth, topology.pe_count()};
+}
+
+// One way over the tree: the chunks, a lane's part of each being a message, follow each other.
+Time over_tree(const Topology& topology, const sim::Grid& cubes, ccl::Root root, int chunks,
+               Bytes bytes) {
+  if (cubes.count() == 1) return Time{0};
+  const SharedLink link = link_between(topology, {0, 0, 0}, {0, cubes.w > 1 ? 1 : cubes.w, 0},
+                                       topology.sip.ucie.bandwidth);
+  const int depth = ccl::grid_tree_depth(cubes, cubes.count(), root);
+  const Time all = transfer_time(bytes, link.bandwidth);
+  return depth * link.latency + all + (depth - 1) * all / (chunks * link.lanes);
+}
+
+// Reduce-scatter and all-gather of `bytes` in a ring of `size`, in halves both ways round, or along
+// a line.  Both halves share the link of a ring of two.
+Time over_dimension(const SharedLink& link, int size, bool wraps, Bytes bytes) {
+  return link.steps(2 * (size - 1), bytes / (wraps && size > 2 ? 2 * size : size));
+}
+
+}  // namespace
+
+Time intercube_on_links(const Topology& topology, ccl::Root root, Bytes bytes) {
+  const sim::Grid cubes = sim::cube_grid(topology);
+  const sim::Grid sips = sim::sip_grid(topology);
+  const int chunks = sips.w * (sips.wraps ? 2 : 1);
+  const Time trees = 2 * over_tree(topology, cubes, root, chunks, bytes);
+  if (sips.count() == 1) return trees;
+  const int cube = ccl::root_of(cubes, cubes.count(), root);
+  const SharedLink link = link_between(topology, {0, cube, 0}, {sips.w > 1 ? 1 : sips.w, cube, 0},
+                                       topology.system.sip_link.bandwidth);
+  return trees + over_dimension(link, sips.w, sips.wraps, bytes) +
+         over_dimension(link, sips.h, sips.wraps, bytes / sips.w);
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,11 @@
+// The bench `gemm`: one matrix product beside its roofline.
+
+#pragma once
+
+#include "benches/bench/bench.h"
+
+namespace kernbench::benches {
+
+BenchInfo gemm_bench();
+
+}  // namespace kernbench::benches

@@ -1,0 +1,11 @@
+// The bench `ipcq`: a stream of messages between two PEs beside its bounds.
+
+#pragma once
+
+#include "benches/bench/bench.h"
+
+namespace kernbench::benches {
+
+BenchInfo ipcq_bench();
+
+}  // namespace kernbench::benches

@@ -1,0 +1,12 @@
+// The benches of tensor parallelism: a training step for each number of ranks (ADR-0135).
+
+#pragma once
+
+#include "benches/bench/bench.h"
+
+namespace kernbench::benches {
+
+BenchInfo tp_mlp_bench();
+BenchInfo tp_transformer_bench();
+
+}  // namespace kernbench::benches

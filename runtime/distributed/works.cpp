@@ -1,0 +1,113 @@
+// The operations that ranks have issued and that run beside them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ranges>
+#include <set>
+
+#include "runtime/distributed/distributed_state.h"
+
+namespace kernbench::distributed {
+
+using runtime::FiberLocal;
+
+namespace {
+
+// A work that is done implies that all works before it on its stream are done.
+void forget_what_is_settled(std::vector<std::shared_ptr<Work::State>>& works) {
+  std::set<const runtime::Timeline*> later;  // never iterated
+  for (std::shared_ptr<Work::State>& work : std::views::reverse(works)) {
+    const bool is_last = later.insert(work->operation->stream.get()).second;
+    const bool is_covered = !is_last && work->is_done && work->failure == nullptr;
+    if (is_covered || work->is_settled()) work.reset();
+  }
+  std::erase(works, nullptr);
+}
+
+}  // namespace
+
+// Operations with the same `stream` end in the order of their issue.
+std::shared_ptr<Work::State> DistributedContext::State::make_work(
+    const CallRecord& record, Group& group, std::string description,
+    std::shared_ptr<runtime::Timeline> stream) {
+  constexpr std::size_t kLeast = 16;
+  Works& own = works[local().rank];
+  if (own.all.size() >= own.forget_at) {
+    forget_what_is_settled(own.all);
+    own.forget_at = std::max(kLeast, 2 * own.all.size());
+  }
+  const auto operation = std::make_shared<runtime::OperationUnderWay>(
+      runtime::OperationUnderWay{.description = std::move(description),
+                                 .number = ++issued_count,
+                                 .stream = std::move(stream),
+                                 .rank = own.timeline});
+  auto work = std::make_shared<Work::State>(simulation, record, operation, group.weak_from_this());
+  return own.all.emplace_back(std::move(work));
+}
+
+// Runs `body` on a fiber of its own, which acts for the rank.
+void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
+                                      std::function<void()> body) const {
+  const auto fiber_local = std::make_shared<FiberLocal>();
+  fiber_local->kind = FiberLocal::Kind::work;
+  fiber_local->rank = local().rank;
+  fiber_local->device = local().device;
+  simulation->fibers().spawn(
+      runtime::FiberName(runtime::write_name), std::move(body), fiber_local.get(),
+      [work, fiber_local](runtime::Fiber&, const runtime::FiberResult& result) {
+        work->is_aborted = result.how != runtime::FiberResult::How::threw &&
+                           result.how != runtime::FiberResult::How::returned;
+        work->finish(result.how == runtime::FiberResult::How::threw ? result.exception : nullptr);
+      });
+}
+
+// Waits for all works of the caller, whether they succeed or fail.
+void DistributedContext::State::wait_for_works() {
+  for (const auto& work : std::vector(works[local().rank].all)) {
+    work->wait([&] { return work->describe_wait(); });
+  }
+  know_all_done(local().rank);
+}
+
+void DistributedContext::State::know_all_done(int rank) {
+  works[rank].timeline->know(issued_count);
+}
+
+// A rank may return before its works are done.  They run to their end, as torch's do, but the rank
+// is warned that it should have waited, even if they had ended by then.
+void DistributedContext::State::rank_ends() {
+  constexpr int kMostWarnings = 5;
+  const int rank = local().rank;
+  int left = 0;
+  for (auto& all = works[rank].all; !all.empty();) {
+    const std::shared_ptr<Work::State> work = std::move(all.back());
+    all.pop_back();
+    if (work->is_settled()) continue;
+    work->wait([&] { return work->describe_wait(); });
+    work->know();
+    if (work->is_waited_for) continue;
+    if (work->failure != nullptr) std::rethrow_exception(work->failure);
+    if (++left > kMostWarnings) continue;
+    fmt::print(stderr, "kernbench: warning: [KB-C010] rank {} ended without waiting for {}\n", rank,
+               work->description);
+  }
+  if (left > kMostWarnings) {
+    fmt::print(stderr, "kernbench: warning: [KB-C010] rank {} ended without waiting for {} more\n",
+               rank, left - kMostWarnings);
+  }
+  know_all_done(rank);
+  if (initialized_ranks.contains(rank)) leave_default_group();
+}
+
+std::exception_ptr DistributedContext::State::unnoticed_failure() const {
+  for (const auto& [rank, own] : works) {
+    for (const std::shared_ptr<Work::State>& work : own.all) {
+      if (work->failure != nullptr && !work->is_waited_for) return work->failure;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace kernbench::distributed
