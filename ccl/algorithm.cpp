@@ -7,21 +7,13 @@
 #include <deque>
 #include <mutex>
 
-#include "ccl/algorithms/hello_send.h"
-#include "ccl/algorithms/intercube_allreduce.h"
-#include "ccl/algorithms/mesh_allreduce.h"
-#include "ccl/algorithms/ring_allreduce.h"
-#include "ccl/algorithms/tree_allreduce.h"
+#include "ccl/algorithms/library.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::ccl {
 
 namespace {
-
-constexpr std::array kAlgorithms = {
-    kIntercubeAllReduce, kRingAllReduce, kBidirectionalRingAllReduce,
-    kMeshAllReduce,      kTreeAllReduce, kHelloSend};
 
 // The program's own algorithms.  They register before main(), in any order of files.
 struct Registry {
@@ -64,7 +56,7 @@ const TreePlace& KernelArgs::tree() const {
 
 std::vector<const Algorithm*> algorithms() {
   std::vector<const Algorithm*> all;
-  for (const Algorithm& algorithm : kAlgorithms) all.push_back(&algorithm);
+  for (const Algorithm& algorithm : kLibrary) all.push_back(&algorithm);
   const std::lock_guard lock(registry().mutex);
   for (const Algorithm& algorithm : registry().algorithms) all.push_back(&algorithm);
   return all;
@@ -76,9 +68,27 @@ const Algorithm* find_algorithm(std::string_view name) {
   return found == all.end() ? nullptr : *found;
 }
 
+std::string_view name_of_kind(distributed::CollectiveKind kind) {
+  constexpr std::array<std::string_view, 9> kNames = {"all_reduce", "broadcast",      "reduce",
+                                                      "all_gather", "reduce_scatter", "all_to_all",
+                                                      "gather",     "scatter",        "barrier"};
+  return name_in(kNames, kind);
+}
+
+bool serves(const Algorithm& algorithm, distributed::CollectiveKind kind) {
+  const std::string_view wanted = name_of_kind(kind);
+  std::string_view names = algorithm.collective;
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(", "), names.size());
+    if (names.substr(0, end) == wanted) return true;
+    names.remove_prefix(std::min(end + 2, names.size()));
+  }
+  return false;
+}
+
 bool is_of_library(const Algorithm& algorithm) {
-  return std::ranges::find(kAlgorithms, &algorithm, [](const Algorithm& one) { return &one; }) !=
-         kAlgorithms.end();
+  return std::ranges::find(kLibrary, &algorithm, [](const Algorithm& one) { return &one; }) !=
+         kLibrary.end();
 }
 
 bool register_algorithm(const Algorithm& algorithm) {

@@ -1,10 +1,12 @@
-// A collective algorithm: a kernel that runs on every PE that takes part.
+// A collective algorithm: a plan of what each member sends to whom, or a kernel that runs on every
+// PE that takes part.
 //
-// The library's algorithms stand in a table.  A program adds its own with
+// The library's algorithms are plans, and stand in a table.  A program adds its own with
 // KERNBENCH_REGISTER_ALGORITHM or register_algorithm(), and ccl.yaml selects one by name.
 
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "ccl/place.h"
+#include "ccl/plan.h"
 #include "ccl/spanning_tree.h"
 #include "runtime/tensor/dp_policy.h"
 #include "runtime/tl/tl.h"
@@ -77,12 +80,13 @@ using AlgorithmTime = std::optional<Time> (*)(const CollectiveCase&);
 struct Algorithm {
   std::string_view name;
   AlgorithmKernel kernel = nullptr;
-  std::string_view collective = "all_reduce";
+  AlgorithmPlan plan = nullptr;                // if there is no kernel
+  std::string_view collective = "all_reduce";  // or several: "all_gather, reduce_scatter"
   std::string_view summary = {};
   Neighbours neighbours = Neighbours::ring;  // that it sends to with rank = PE
   // True if it adds up summands, and spreads copies, that lie on several PEs of one SIP.
   bool reduces_in_sip = false;
-  // True if `auto` may choose it: it must be correct for every tensor that
+  // True if `auto` may choose it.  A kernel must then be correct for every tensor that
   // KernelLauncher::check_placement() accepts, of any size, however participants are joined.
   bool suits_auto = false;
   AlgorithmTime closed_form = nullptr;  // nullptr: none is known
@@ -94,6 +98,17 @@ std::vector<const Algorithm*> algorithms();
 
 // Returns nullptr if no algorithm has that name.
 const Algorithm* find_algorithm(std::string_view name);
+
+// True if the algorithm is for this collective.
+bool serves(const Algorithm& algorithm, distributed::CollectiveKind kind);
+
+// "all_reduce", "reduce_scatter", ...
+std::string_view name_of_kind(distributed::CollectiveKind kind);
+inline constexpr std::array kPlannedKinds = {
+    distributed::CollectiveKind::all_reduce,     distributed::CollectiveKind::all_gather,
+    distributed::CollectiveKind::reduce_scatter, distributed::CollectiveKind::broadcast,
+    distributed::CollectiveKind::reduce,         distributed::CollectiveKind::all_to_all,
+    distributed::CollectiveKind::gather,         distributed::CollectiveKind::scatter};
 
 // True if it stands in the library's table, and is not a program's own.
 bool is_of_library(const Algorithm& algorithm);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ccl/config_rules.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
@@ -47,9 +48,21 @@ constexpr Bytes kMaxSlot = Bytes{1} << 30;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 constexpr int kMaxWorldSize = 1 << 20;
 
+// True if `defaults.algorithm` may name it: an all_reduce, or what only a bench can run.
+bool is_a_default(const Algorithm& algorithm) {
+  return algorithm.kernel != nullptr || serves(algorithm, distributed::CollectiveKind::all_reduce);
+}
+
+const Algorithm* find_default(std::string_view name) {
+  const Algorithm* found = find_algorithm(name);
+  return found != nullptr && is_a_default(*found) ? found : nullptr;
+}
+
 std::vector<std::string_view> kernel_names() {
   std::vector<std::string_view> names;
-  for (const Algorithm* algorithm : algorithms()) names.push_back(algorithm->name);
+  for (const Algorithm* algorithm : algorithms()) {
+    if (is_a_default(*algorithm)) names.push_back(algorithm->name);
+  }
   return names;
 }
 
@@ -114,7 +127,7 @@ Settings settings_of(YamlMap& map, const Settings& inherited) {
 // Returns the algorithm that an entry's name misspells; empty if it is a name of its own, such as
 // a longer one, ring_allreduce_hbm.
 std::string_view meant_by(const AlgorithmEntry& entry, std::string_view chosen) {
-  if (entry.name == chosen || find_algorithm(entry.name) != nullptr) return {};
+  if (entry.name == chosen || find_default(entry.name) != nullptr) return {};
   const std::string_view meant = nearest(entry.name, kernel_names());
   return entry.name.starts_with(meant) ? std::string_view() : meant;
 }
@@ -130,7 +143,7 @@ std::vector<AlgorithmEntry> entries_of(YamlMap map, const Settings& defaults,
     added.settings = settings_of(entry, defaults);
     if (added.name == kAuto) {
       entry.fail("KB-Y040", "'auto' is no algorithm of its own; set what it runs with in defaults");
-    } else if (find_algorithm(added.kernel) == nullptr) {
+    } else if (find_default(added.kernel) == nullptr) {
       entry.fail("KB-Y040", unknown_algorithm(added.kernel, kernel_names()));
     } else if (const std::string_view meant = meant_by(added, chosen); !meant.empty()) {
       entry.fail("KB-Y040", fmt::format("nothing chooses an algorithm {}; did you mean '{}'?",
@@ -159,13 +172,15 @@ struct Config::State {
   Settings overrides = {};
   Settings defaults = {};
   std::vector<AlgorithmEntry> entries = {};
+  std::vector<Rule> rules = {};
+  bool is_overridden = false;  // with_algorithm() has chosen the algorithm
 
   const AlgorithmEntry* entry() const {
     const auto found = std::ranges::find(entries, algorithm, &AlgorithmEntry::name);
     return found == entries.end() ? nullptr : &*found;
   }
   bool is_known(std::string_view name) const {
-    return name == kAuto || find_algorithm(name) != nullptr ||
+    return name == kAuto || find_default(name) != nullptr ||
            std::ranges::find(entries, name, &AlgorithmEntry::name) != entries.end();
   }
   // Returns the value in force: an override, the entry's, or the default.
@@ -220,6 +235,7 @@ Config Config::read(const YamlDocument& document) {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
+    if (root.has("rules")) state.rules = read_rules(reader, *document.root().find("rules"));
     if (!root.has("defaults")) {
       read_entries();
     } else {
@@ -250,8 +266,17 @@ const Algorithm& Config::algorithm() const {
 std::vector<const Algorithm*> Config::candidates() const {
   if (!is_auto()) return {&algorithm()};
   std::vector<const Algorithm*> all = algorithms();
-  std::erase_if(all, [](const Algorithm* one) { return !one->suits_auto; });
+  std::erase_if(all, [](const Algorithm* one) {
+    return !one->suits_auto || !serves(*one, distributed::CollectiveKind::all_reduce);
+  });
   return all;
+}
+
+const Rule* Config::rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes) const {
+  if (state_->is_overridden && kind == distributed::CollectiveKind::all_reduce) return nullptr;
+  const auto found = std::ranges::find_if(
+      state_->rules, [&](const Rule& rule) { return rule.fits(kind, ranks, bytes); });
+  return found == state_->rules.end() ? nullptr : &*found;
 }
 
 sim::IpcqParams Config::ipcq() const {
@@ -312,7 +337,7 @@ Config Config::with_algorithm(std::string_view name) const {
   }
   return with([&](State& state) {
     state.algorithm = name;
-    state.names_algorithm = true;
+    state.names_algorithm = state.is_overridden = true;
   });
 }
 

@@ -10,6 +10,8 @@
 //   algorithms:
 //     intercube_allreduce: {buffer_kind: sram, root: corner}
 //     my_ring_of_pes: {kernel: ring_allreduce, world_size: 8}
+//   rules:                      # ccl/config_rules.h
+//     - all_reduce: {algorithm: tree_allreduce, up_to: 4 KiB}
 //
 // Every key may be left out; an algorithm's entry overrides the defaults.  The further keys are:
 //
@@ -59,6 +61,8 @@ std::string_view name_of(Root root);
 // The name that selects the fastest algorithm.
 inline constexpr std::string_view kAuto = "auto";
 
+struct Rule;
+
 class Config : public distributed::BackendConfig {
  public:
   // Holds the built-in defaults.
@@ -77,6 +81,8 @@ class Config : public distributed::BackendConfig {
   bool is_auto() const { return algorithm_name() == kAuto; }
   const Algorithm& algorithm() const;                // REQUIRES: !is_auto()
   std::vector<const Algorithm*> candidates() const;  // auto chooses among these; else the one
+  // The rule that decides for a collective; nullptr if none does.
+  const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes) const;
   sim::IpcqParams ipcq() const;
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP

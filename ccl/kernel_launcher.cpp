@@ -39,24 +39,6 @@ std::vector<sim::PeLocation> participants(const Tensor& x) {
                                                to_string(x.dp()), x.shards().size(), why));
 }
 
-// With rank = PE: checks that every participant has a shard of the same size.
-void check_pe_shards(const Layout& layout, const Tensor& x) {
-  const std::vector<ShardInfo>& shards = x.shards();
-  bool fits = static_cast<int>(shards.size()) == layout.world_size() && is_sharded(x.dp().cube) &&
-              is_sharded(x.dp().pe);
-  for (std::size_t i = 0; fits && i < shards.size(); ++i) {
-    fits = location_of(shards[i]) == layout.pe(static_cast<int>(i)) &&
-           shards[i].shape.numel() == shards.front().shape.numel();
-  }
-  if (fits) return;
-  const TensorOptions wanted = layout.placement({});
-  misplaced(x,
-            fmt::format("world_size in ccl.yaml is {}, and each PE is a rank with a shard of its "
-                        "own of the same size; use DPPolicy {}, num_sips={} and a number of "
-                        "columns that it divides",
-                        layout.world_size(), to_string(wanted.dp), wanted.num_sips));
-}
-
 // Returns "out of TCM ..." for "[KB-M010] out of TCM ...".
 std::string text_without_code(const Error& error) {
   const std::string text = error.what();
@@ -94,8 +76,25 @@ KernelLauncher::~KernelLauncher() {
   torch_.simulation().machine().disconnect_all();
 }
 
+void KernelLauncher::check_pe_shards(const Tensor& x) const {
+  const std::vector<ShardInfo>& shards = x.shards();
+  bool fits = static_cast<int>(shards.size()) == layout_.world_size() && is_sharded(x.dp().cube) &&
+              is_sharded(x.dp().pe);
+  for (std::size_t i = 0; fits && i < shards.size(); ++i) {
+    fits = location_of(shards[i]) == layout_.pe(static_cast<int>(i)) &&
+           shards[i].shape.numel() == shards.front().shape.numel();
+  }
+  if (fits) return;
+  const TensorOptions wanted = layout_.placement({});
+  misplaced(x,
+            fmt::format("world_size in ccl.yaml is {}, and each PE is a rank with a shard of its "
+                        "own of the same size; use DPPolicy {}, num_sips={} and a number of "
+                        "columns that it divides",
+                        layout_.world_size(), to_string(wanted.dp), wanted.num_sips));
+}
+
 void KernelLauncher::check_placement(const Algorithm& algorithm, const Tensor& x) const {
-  if (layout_.is_rank_pe()) return check_pe_shards(layout_, x);
+  if (layout_.is_rank_pe()) return check_pe_shards(x);
   if (const int sips = x.shards().back().sip - x.device() + 1; sips > 1) {
     misplaced(x, fmt::format("it spans {} SIPs, but a rank is one SIP; num_sips is for ranks that "
                              "are PEs (world_size in ccl.yaml)",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ccl/group_shape.h"
 #include "ccl/ring_order.h"
 #include "ccl/spanning_tree.h"
 #include "sim_engine/base/check.h"
@@ -26,15 +27,6 @@ std::optional<sim::Compass> side_of(const sim::Grid& grid, int from, int to) {
     if (grid.neighbour(from, side) == to) return side;
   }
   return std::nullopt;
-}
-
-// Returns w x h = count with w >= h, as square as possible.
-sim::Grid square_grid(int count) {
-  int h = 1;
-  for (int divisor = 2; divisor * divisor <= count; ++divisor) {
-    if (count % divisor == 0) h = divisor;
-  }
-  return {count / h, h, false};
 }
 
 }  // namespace
@@ -202,6 +194,22 @@ void Layout::install_cubes(sim::Machine& machine, const sim::IpcqParams& params)
       }
     }
   }
+}
+
+std::optional<tl::Port> Layout::port_between(const sim::PeLocation& from,
+                                             const sim::PeLocation& to) const {
+  const bool lanes = !is_rank_pe_ && participants_ == Participants::shard_holders;
+  if (lanes && from.sip == to.sip) {
+    const auto side = side_of(sim::cube_grid(topology_), from.cube, to.cube);
+    if (!side || from.pe != to.pe) return std::nullopt;
+    return sim::to_direction(*side);
+  }
+  const auto edge = first_edge_.find({participant_of(from), participant_of(to)});
+  const bool is_joined = edge != first_edge_.end() &&
+                         (lanes ? from.cube == to.cube && from.pe == to.pe
+                                : pe(edge->first.first) == from && pe(edge->first.second) == to);
+  if (!is_joined) return std::nullopt;
+  return edges_[edge->second].out;
 }
 
 void Layout::install(sim::Machine& machine, const sim::IpcqParams& params) const {

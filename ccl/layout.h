@@ -2,8 +2,11 @@
 
 #pragma once
 
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ccl/config.h"
@@ -48,6 +51,10 @@ class Layout {
   // The largest number of queues that lead into one PE.
   int most_queues() const { return most_queues_; }
 
+  // Returns the port through which a PE sends to another; nullopt if no queue joins them.
+  std::optional<tl::Port> port_between(const sim::PeLocation& from,
+                                       const sim::PeLocation& to) const;
+
   // Makes all queues.  Throws DeviceError KB-M010 if they do not fit into their memory.
   void install(sim::Machine& machine, const sim::IpcqParams& params) const;
 
@@ -68,6 +75,7 @@ class Layout {
   void join_pe_tree(int port_index);
   void add_tree_of_grid(const sim::Grid& grid, bool global);
   void connect(int from, tl::Port out, int to, tl::Port in) {
+    first_edge_.try_emplace({from, to}, edges_.size());
     edges_.push_back({from, out, to, in});
   }
   void install_cubes(sim::Machine& machine, const sim::IpcqParams& params) const;
@@ -80,6 +88,7 @@ class Layout {
   std::vector<Place> places_;         // by participant
   std::vector<sim::PeLocation> pes_;  // by participant
   std::vector<Edge> edges_;
+  std::map<std::pair<int, int>, std::size_t> first_edge_;  // by its ends
   int most_queues_ = 0;
 };
 

@@ -63,8 +63,8 @@ int distance(const sim::Grid& sips, int from, int to) {
 }
 
 using distributed::Block;
+using distributed::CollectiveCall;
 using distributed::CollectiveKind;
-using distributed::CollectiveRequest;
 
 Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
   const Block* block = block_for(blocks, static_cast<int>(of));
@@ -74,10 +74,10 @@ Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
 // The bytes that member `to` must get from member `from` if no other has them; 0 if it needs none.
 class Needs {
  public:
-  explicit Needs(std::span<const CollectiveRequest> requests) : requests_(requests) {}
+  explicit Needs(std::span<const CollectiveCall> requests) : requests_(requests) {}
 
   Bytes operator()(std::size_t from, std::size_t to) const {
-    const CollectiveRequest& request = requests_[from];
+    const CollectiveCall& request = requests_[from];
     const auto root = static_cast<std::size_t>(request.root);
     switch (request.kind) {
       case CollectiveKind::broadcast:
@@ -92,7 +92,7 @@ class Needs {
   }
 
  private:
-  const std::span<const CollectiveRequest> requests_;
+  const std::span<const CollectiveCall> requests_;
 };
 
 // A member sends the same data to all only once, and receives data that can be summed only once.
@@ -119,6 +119,70 @@ struct Traffic {
   }
 };
 
+// Blocks that each have one giver and one taker: they cross so many links altogether, and all that
+// go from one part of the grid to the rest cross the links between them.
+class BlockTraffic {
+ public:
+  BlockTraffic(const Topology& topology, std::span<const int> sips)
+      : topology_(topology), grid_(sim::sip_grid(topology)), sips_(sips) {}
+
+  template <class BytesOf>
+  Time bound(const BytesOf& needs) const {
+    const LinkSpec& link = topology_.system.sip_link;
+    Bytes hop_bytes = 0;
+    for_each_block(needs, [&](int from, int to, Bytes bytes) {
+      hop_bytes += bytes * distance(grid_, from, to);
+    });
+    if (hop_bytes == 0) return Time{0};
+    Time busy = at_least(hop_bytes, 1, directed_link_count(topology_), link.bandwidth);
+    busy =
+        std::max(busy, across(needs, grid_.w, grid_.h, [&](int sip) { return grid_.x_of(sip); }));
+    busy =
+        std::max(busy, across(needs, grid_.h, grid_.w, [&](int sip) { return grid_.y_of(sip); }));
+    return link.latency + busy;
+  }
+
+ private:
+  template <class BytesOf, class Visit>
+  void for_each_block(const BytesOf& needs, Visit visit) const {
+    for (std::size_t from = 0; from < sips_.size(); ++from) {
+      for (std::size_t to = 0; to < sips_.size(); ++to) {
+        if (from != to) visit(sips_[from], sips_[to], needs(from, to));
+      }
+    }
+  }
+
+  // What leaves coordinates [begin, end) of a dimension, over the links on both sides.
+  template <class BytesOf, class Coordinate>
+  Time across(const BytesOf& needs, int size, int other, Coordinate coordinate) const {
+    Time busy{0};
+    const bool is_ring = grid_.wraps && size > 2;
+    for (int begin = 0; begin < size; ++begin) {
+      for (int end = begin + 1; end <= size; ++end) {
+        const int sides = is_ring ? 2 : (begin > 0) + (end < size);
+        if (end - begin == size || sides == 0) continue;
+        Bytes leaving = 0;
+        for_each_block(needs, [&](int from, int to, Bytes bytes) {
+          const auto is_inside = [&](int sip) {
+            return coordinate(sip) >= begin && coordinate(sip) < end;
+          };
+          if (is_inside(from) && !is_inside(to)) leaving += bytes;
+        });
+        busy = std::max(busy,
+                        at_least(leaving, 1, sides * other, topology_.system.sip_link.bandwidth));
+      }
+    }
+    return busy;
+  }
+
+  const Topology& topology_;
+  const sim::Grid grid_;
+  const std::span<const int> sips_;
+};
+
+// Larger groups are not looked at block by block.
+constexpr std::size_t kMostTrafficMembers = 64;
+
 // `needs(from, to)` returns bytes as Needs does.
 template <class BytesOf>
 Time bound_of_members(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
@@ -142,13 +206,14 @@ Time bound_of_members(const Topology& topology, std::span<const int> sips, Colle
                             at_least(traffic.bytes, 1, degree(grid, sips[own]), link.bandwidth)});
     }
   }
-  return bound;
+  if (kind != CollectiveKind::all_to_all || sips.size() > kMostTrafficMembers) return bound;
+  return std::max(bound, BlockTraffic(topology, sips).bound(needs));
 }
 
 }  // namespace
 
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
-                            CollectiveKind kind, std::span<const CollectiveRequest> requests) {
+                            CollectiveKind kind, std::span<const CollectiveCall> requests) {
   const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
   if (kind == CollectiveKind::all_reduce && are_all) {
     return all_reduce_lower_bound(topology, bytes_of(requests.front().gives, 0));

@@ -37,12 +37,15 @@ Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes b
 //   reduce_scatter  the others' blocks                              its block, once
 //   all_to_all, gather, scatter: what it gives to others            what it takes from others
 //
+// The blocks of an all_to_all of up to 64 members also cross so many links altogether, and go over
+// every straight cut of the grid.
+//
 // It counts the links of all SIPs, also of those that are no members, so it holds for any group.
 // 0 for one member, or for no bytes.  For an all_reduce of all SIPs it is
 // all_reduce_lower_bound(), which is larger, since the traffic of the whole network is known.
 Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
                             distributed::CollectiveKind kind,
-                            std::span<const distributed::CollectiveRequest> requests);
+                            std::span<const distributed::CollectiveCall> requests);
 
 // The same bound for all SIPs, each of which gives blocks of `block` bytes.
 // REQUIRES: a collective without a root

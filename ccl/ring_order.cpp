@@ -61,4 +61,11 @@ std::vector<int> ring_order(const sim::Grid& grid) {
   return grid.w <= grid.h ? cycle_of_odd_torus(grid) : transposed(grid, cycle_of_odd_torus);
 }
 
+bool are_neighbours(const sim::Grid& grid, int a, int b) {
+  for (int i = 0; i < sim::kCompassCount; ++i) {
+    if (grid.neighbour(a, static_cast<sim::Compass>(i)) == b) return true;
+  }
+  return false;
+}
+
 }  // namespace kernbench::ccl

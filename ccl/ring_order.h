@@ -14,4 +14,6 @@ namespace kernbench::ccl {
 // a neighbour of the first.
 std::vector<int> ring_order(const sim::Grid& grid);
 
+bool are_neighbours(const sim::Grid& grid, int a, int b);
+
 }  // namespace kernbench::ccl

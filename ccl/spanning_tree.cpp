@@ -36,15 +36,19 @@ GridTreeNode grid_tree_node(const sim::Grid& grid, int count, int node, Root roo
   return place;
 }
 
-int grid_tree_depth(const sim::Grid& grid, int count, Root root) {
+int grid_tree_distance(const sim::Grid& grid, int count, int node, Root root) {
   const int root_node = root_of(grid, count, root);
+  int distance = 0;
+  for (int at = node; at != root_node; ++distance) {
+    at = grid.neighbour(at, *towards_root(grid, count, at, root_node));
+  }
+  return distance;
+}
+
+int grid_tree_depth(const sim::Grid& grid, int count, Root root) {
   int deepest = 0;
   for (int node = 0; node < count; ++node) {
-    int depth = 0;
-    for (int at = node; at != root_node; ++depth) {
-      at = grid.neighbour(at, *towards_root(grid, count, at, root_node));
-    }
-    deepest = std::max(deepest, depth);
+    deepest = std::max(deepest, grid_tree_distance(grid, count, node, root));
   }
   return deepest;
 }

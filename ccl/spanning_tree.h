@@ -28,6 +28,9 @@ struct GridTreeNode {
 // REQUIRES: count == grid.count() or the grid does not wrap around
 GridTreeNode grid_tree_node(const sim::Grid& grid, int count, int node, Root root);
 
+// Returns the number of steps from a node to the root.
+int grid_tree_distance(const sim::Grid& grid, int count, int node, Root root);
+
 // Returns the number of steps from the node that is farthest from the root.
 int grid_tree_depth(const sim::Grid& grid, int count, Root root);
 

@@ -123,8 +123,7 @@ std::optional<std::string> BenchRun::unused_algorithm() const {
   }
   return fmt::format(
       "the algorithm '{}' that {} names ran no collective of this run: {}; it is for "
-      "sums over all SIPs, by all_reduce in the default group: leave it out, or run "
-      "such a bench",
+      "all_reduce: leave it out, or run a bench that has one",
       request.ccl.algorithm_name(), settings.is_set("algorithm") ? "--set algorithm=" : "--ccl",
       instead.empty() ? "there was none" : "what ran was " + instead);
 }

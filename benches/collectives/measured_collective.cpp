@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "benches/collectives/collective_values.h"
-#include "ccl/auto_choice.h"
-#include "ccl/collectives/plan.h"
+#include "ccl/choice.h"
 #include "ccl/kernel_launcher.h"
 #include "ccl/lower_bound.h"
 #include "runtime/simulation/simulation.h"
@@ -43,8 +42,8 @@ class Exchange {
  private:
   bool is_shift() const { return input_.blocks.collective == MeasuredCollective::shift; }
   bool is_root(int rank) const { return rank == input_.blocks.root; }
-  // True if ccl.yaml says by which algorithm it runs: for sums over all ranks only.
-  bool is_configured() const;
+  // True if it is one over all ranks, whose closed form an algorithm may know.
+  bool is_of_all() const;
 
   const RankTensors& tensors(int rank) const { return tensors_[static_cast<std::size_t>(rank)]; }
   TensorOptions options() const;
@@ -99,10 +98,9 @@ Exchange::Exchange(RuntimeContext& torch, const MeasuredInput& input)
   }
 }
 
-bool Exchange::is_configured() const {
-  const bool is_sum = input_.blocks.collective == MeasuredCollective::all_reduce &&
-                      input_.blocks.op == ReduceOp::sum;
-  return is_shift() || (is_sum && group_.is_default());
+bool Exchange::is_of_all() const {
+  const bool is_all_reduce = input_.blocks.collective == MeasuredCollective::all_reduce;
+  return is_shift() || (is_all_reduce && group_.is_default());
 }
 
 // Tensors
@@ -272,21 +270,21 @@ Measurement Exchange::measure() {
 
 void Exchange::add_theory(Measurement& measured) const {
   measured.lower_bound = lower_bound();
-  if (!is_configured()) {
-    measured.algorithm = ccl::pattern_of(kind_of(input_.blocks.collective));
-    return;
-  }
+  // The one that ran last, since the exchange is what ran last.
+  const auto& used = torch_.engine().algorithms_used();
+  if (!used.empty()) measured.algorithm = used.back().algorithm;
+  if (!is_of_all()) return;
   const Topology& topology = torch_.topology();
-  const ccl::Algorithm* algorithm = nullptr;
-  if (config_.is_auto()) {
-    const ccl::Choice choice =
-        ccl::choose_algorithm(topology, config_, tensors_.front().takes.front().shape(), options());
-    algorithm = choice.algorithm;
-    measured.why = describe(choice);
-  } else {
-    algorithm = &config_.algorithm();
-  }
+  const ccl::Algorithm* algorithm =
+      used.empty() ? &ccl::default_algorithm(config_) : ccl::find_algorithm(used.back().algorithm);
   measured.algorithm = algorithm->name;
+  if (config_.is_auto()) {
+    const int lanes =
+        config_.world_size() ? 1 : static_cast<int>(tensors_.front().takes.front().shards().size());
+    measured.why = ccl::AlgorithmChoice::of_all(topology, config_)
+                       .describe(distributed::CollectiveKind::all_reduce,
+                                 input_.blocks.count * size_of(input_.blocks.dtype), lanes);
+  }
   if (algorithm->closed_form == nullptr) return;
   measured.closed_form = algorithm->closed_form(
       {topology, input_.placement, input_.blocks.count, input_.blocks.dtype, config_});
@@ -306,17 +304,17 @@ std::vector<Block> Exchange::list_blocks(const std::vector<Tensor>& tensors) con
 
 CollectiveCall Exchange::make_call(int rank) const {
   const RankTensors& own = tensors(rank);
-  CollectiveCall call{.kind = kind_of(input_.blocks.collective),
+  CollectiveCall made{.kind = kind_of(input_.blocks.collective),
                       .gives = list_blocks(own.gives),
                       .takes = list_blocks(own.takes),
                       .op = input_.blocks.op,
                       .root = input_.blocks.root};
-  if (input_.blocks.collective != MeasuredCollective::sendrecv) return call;
+  if (input_.blocks.collective != MeasuredCollective::sendrecv) return made;
   const int next = (rank + 1) % input_.blocks.ranks;
-  const Block sent = call.gives.front();
-  call.gives.assign(tensors_.size(), {.tensor = sent.tensor});
-  call.gives[static_cast<std::size_t>(next)] = sent;
-  return call;
+  const Block sent = made.gives.front();
+  made.gives.assign(tensors_.size(), {.tensor = sent.tensor});
+  made.gives[static_cast<std::size_t>(next)] = sent;
+  return made;
 }
 
 // No bound of a shift is known.

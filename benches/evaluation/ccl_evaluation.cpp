@@ -5,7 +5,6 @@
 #include "benches/bench/inputs.h"
 #include "benches/collectives/measured_collective.h"
 #include "benches/evaluation/ccl_theory.h"
-#include "ccl/algorithms/intercube_allreduce.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -72,7 +71,7 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
            to_string(*measured.lower_bound));
   point.check(measured.wrong == 0);
   std::optional<Time> theory;
-  if (measured.algorithm == ccl::kIntercubeAllReduce.name) {
+  if (measured.algorithm == "intercube_allreduce") {
     theory = intercube_on_links(topology, config.root(), input.blocks.bytes());
   }
   return Row()

@@ -42,10 +42,29 @@ Time over_tree(const Topology& topology, const sim::Grid& cubes, ccl::Root root,
   return depth * link.latency + all + (depth - 1) * all / (chunks * link.lanes);
 }
 
-// Reduce-scatter and all-gather of `bytes` in a ring of `size`, in halves both ways round, or along
-// a line.  Both halves share the link of a ring of two.
-Time over_dimension(const SharedLink& link, int size, bool wraps, Bytes bytes) {
-  return link.steps(2 * (size - 1), bytes / (wraps && size > 2 ? 2 * size : size));
+// The share of the data that each link of a dimension carries, there and back, times `scale`: of a
+// ring, used the shorter ways, (s - 1)/s; of a line all.
+std::int64_t load(const sim::Grid& sips, int size, std::int64_t scale) {
+  if (size == 1) return 0;
+  return sips.wraps && size > 2 ? scale / size * (size - 1) : scale;
+}
+
+// With a share f of the data along rows first, and the rest along columns first, rows carry
+// f X + (1 - f) X/h and columns f Y/w + (1 - f) Y: as much for this f.
+std::int64_t busiest_load(const sim::Grid& sips, std::int64_t scale) {
+  const std::int64_t rows = load(sips, sips.w, scale);
+  const std::int64_t columns = load(sips, sips.h, scale);
+  if (sips.w == 1 || sips.h == 1) return rows + columns;
+  const std::int64_t rows_first = columns - rows / sips.h;
+  const std::int64_t columns_first = rows - columns / sips.w;
+  return (rows_first * rows + columns_first * rows / sips.h) / (rows_first + columns_first);
+}
+
+// Reduce-scatter and all-gather over the grid: its diameter there and back, with all links as busy.
+Time over_grid(const SharedLink& link, const sim::Grid& sips, Bytes bytes) {
+  const auto depth = [&](int size) { return sips.wraps && size > 2 ? size / 2 : size - 1; };
+  const int steps = 2 * (depth(sips.w) + depth(sips.h));
+  return link.steps(steps, bytes * busiest_load(sips, sips.count()) / sips.count() / steps);
 }
 
 }  // namespace
@@ -59,8 +78,7 @@ Time intercube_on_links(const Topology& topology, ccl::Root root, Bytes bytes) {
   const int cube = ccl::root_of(cubes, cubes.count(), root);
   const SharedLink link = link_between(topology, {0, cube, 0}, {sips.w > 1 ? 1 : sips.w, cube, 0},
                                        topology.system.sip_link.bandwidth);
-  return trees + over_dimension(link, sips.w, sips.wraps, bytes) +
-         over_dimension(link, sips.h, sips.wraps, bytes / sips.w);
+  return trees + over_grid(link, sips, bytes);
 }
 
 }  // namespace kernbench::benches

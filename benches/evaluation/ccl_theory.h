@@ -8,7 +8,7 @@
 namespace kernbench::benches {
 
 // The time that intercube_allreduce of `bytes` per cube takes where only links cost time: the tree
-// over cubes to its root, the exchange along the two dimensions of the SIPs' grid, and the tree
+// over cubes to its root, the exchange over the SIPs' grid, both dimensions at once, and the tree
 // back (TIMING.md 3.2, "hierarchical, root form").  A cube's PEs share each link: their messages
 // follow each other.  Chunks may have any size, and no sender waits for a free slot.
 Time intercube_on_links(const Topology& topology, ccl::Root root, Bytes bytes);

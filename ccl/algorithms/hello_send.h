@@ -9,14 +9,11 @@
 
 #pragma once
 
-#include "ccl/algorithm.h"
+#include "ccl/closed_form.h"
 
 namespace kernbench::ccl {
 
 void hello_send(tl::Context& tl, const KernelArgs& args);
-
-// Returns nullopt if messages share links, or if there are several messages.
-std::optional<Time> hello_closed_form(const CollectiveCase& collective);
 
 inline constexpr Algorithm kHelloSend{
     .name = "hello_send",

@@ -82,9 +82,6 @@ struct CollectiveCall {
   std::uint64_t sequence() const { return static_cast<std::uint64_t>(event.sequence); }
 };
 
-// Names that ccl still uses for the part of a call that a backend needs.
-using CollectiveRequest = CollectiveCall;
-
 // Returns a list's block for or from a member, or the single block itself; nullptr if it is empty.
 inline const Block* block_for(const std::vector<Block>& blocks, int member) {
   if (blocks.empty()) return nullptr;

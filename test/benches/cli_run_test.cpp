@@ -155,8 +155,9 @@ TEST_CASE("the busiest unit of a large all_reduce is a link between SIPs, of a s
 }
 
 TEST_CASE("without overheads the closed form is met", "[cli][run]") {
-  // 4 chunks each way of 4 ranks: what is divisible is met to the picosecond.
-  const Json row = report_of(allreduce("zero_overhead", {"n_elem=4096"}))["rows"][0];
+  // A chunk for each of 4 ranks: what is divisible is met to the picosecond.
+  const Json row =
+      report_of(allreduce("zero_overhead", {"n_elem=4096", "algorithm=ring_allreduce"}))["rows"][0];
   CHECK(row["time_ns"] == row["closed_form_ns"]);
 }
 
@@ -239,8 +240,8 @@ TEST_CASE("a shift adds nothing up, and is checked all the same", "[cli][run]") 
 TEST_CASE("auto runs the fastest, whose name is in the row", "[cli][run][exhaustive]") {
   const auto rows =
       report_of(allreduce("ring_1d_6", {"n_elem=64,49152", "algorithm=auto"}))["rows"];
-  CHECK(rows[0]["algorithm"] == "tree_allreduce");
   const std::string name = rows[1]["algorithm"];
+  CHECK(name != "auto");
   CHECK(name != "tree_allreduce");
   const auto alone = report_of(allreduce("ring_1d_6", {"n_elem=49152", "algorithm=" + name}));
   CHECK(alone["rows"][0]["crit_ns"] == rows[1]["crit_ns"]);

@@ -109,8 +109,9 @@ TEST_CASE("SIGUSR1 prints the state of all ranks, and the run goes on", "[cli][s
                                                                   .interrupt_after_s = 1,
                                                                   .signal = SIGUSR1});
   CHECK(result.exit_code > 128);  // ended by the limit
+  // Rank 0 is in the second barrier, or still in the first, which rank 1 may leave before.
   CHECK_THAT(result.err, Contains("kernbench: state of 1 context\n  rank 0 waits; its last call: "
-                                  "barrier#1 at own_benches.cpp:") &&
+                                  "barrier#") &&
                              Contains("\n  rank 1 runs; its last call: barrier#0 at "));
 }
 

@@ -193,17 +193,18 @@ TEST_CASE("every element that was not taken is counted", "[measured_collective]"
   }
 }
 
-// TIMING.md 3.2; the news that a receive is posted comes first, in alpha and 16 B.
+// TIMING.md 3.2, the shorter ways round; the news that a message's receive is posted comes first,
+// in alpha and 16 B.
 TEST_CASE("times are those of the closed forms", "[measured_collective][timing]") {
   const Time news = kAlpha + 16 * kByte;
-  for (const int ranks : {3, 6}) {
+  for (const int ranks : {3, 5}) {
     for (const std::int64_t count : {1, 4096}) {
       const Time block = count * 4 * kByte;
       const auto time_of = [&](MeasuredCollective collective) {
         return measure_on(ring(ranks), input_of(collective, ranks, count)).time;
       };
-      CHECK(time_of(MeasuredCollective::all_gather) == news + (ranks - 1) * (kAlpha + block));
-      CHECK(time_of(MeasuredCollective::reduce_scatter) == news + (ranks - 1) * (kAlpha + block));
+      CHECK(time_of(MeasuredCollective::all_gather) == ranks / 2 * (kAlpha + block));
+      CHECK(time_of(MeasuredCollective::reduce_scatter) == ranks / 2 * (kAlpha + block));
       CHECK(time_of(MeasuredCollective::sendrecv) == news + kAlpha + block);
     }
   }
@@ -231,8 +232,8 @@ TEST_CASE("repetitions count by their mean", "[measured_collective][timing]") {
   input.blocks.op = ReduceOp::max;
   const Time once = measure_on(ring(6), input, false).time;
   input.repetitions = 4;
-  // On a ring all ranks end at once, so each begins where the one before has ended.
-  CHECK(measure_on(ring(6), input, false).time == once);
+  // One may begin before the one before has ended on all ranks.
+  CHECK(measure_on(ring(6), input, false).time <= once);
 }
 
 TEST_CASE("the algorithm is the one that runs", "[measured_collective]") {
@@ -242,12 +243,13 @@ TEST_CASE("the algorithm is the one that runs", "[measured_collective]") {
   MeasuredInput input = input_of(MeasuredCollective::all_reduce, 3, 40);
   CHECK(algorithm_of(input) == "intercube_allreduce");
   input.blocks.op = ReduceOp::max;
-  CHECK(algorithm_of(input) == "ring");
+  CHECK(algorithm_of(input) == "intercube_allreduce");
+  CHECK(algorithm_of(input_of(MeasuredCollective::all_gather, 3, 40)) == "torus");
   CHECK(algorithm_of(input_of(MeasuredCollective::broadcast, 3, 40)) == "chain");
   CHECK(algorithm_of(input_of(MeasuredCollective::gather, 3, 40)) == "pairs");
   input = input_of(MeasuredCollective::all_reduce, 2, 40);
   input.members = {0, 2};
-  CHECK(algorithm_of(input) == "ring");
+  CHECK(algorithm_of(input) == "intercube_allreduce");
 }
 
 TEST_CASE("sums that are not the sum are counted, element by element", "[measured_collective]") {

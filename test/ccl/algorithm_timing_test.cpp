@@ -56,6 +56,18 @@ void check(const Topology& topology, const ccl::Config& config, Bytes bytes, Tim
   CHECK(form(topology, config, bytes / 4) == by_hand);
 }
 
+// Where pieces or shares overlap there is no form, but it takes no longer than without that, and no
+// link can carry its bytes in less than `carried`.
+void check_between(const Topology& topology, const ccl::Config& config, Bytes bytes, Time carried,
+                   Time by_hand) {
+  CAPTURE(config.algorithm_name(), name_of(topology.system.topology), topology.system.w,
+          topology.system.h, bytes, carried.count(), by_hand.count());
+  const Time took = simulated(topology, config, bytes / 4);
+  CHECK(took >= carried);
+  CHECK(took <= by_hand);
+  CHECK_FALSE(form(topology, config, bytes / 4));
+}
+
 struct GridOfSips {
   SipTopology kind;
   int w;
@@ -87,16 +99,16 @@ TEST_CASE("a ring takes 2 (P - 1) alpha + 2 (P - 1)/P n beta", "[ccl][timing]") 
   }
 }
 
-// Pieces are passed on while the next are under way: a step takes alpha and one piece, or as long
-// as the link is busy.
+// Pieces are passed on while the next are under way.
 TEST_CASE("a ring whose chunks are cut in pieces overlaps them", "[ccl][timing]") {
   for (const GridOfSips& grid : closed_rings()) {
     const int p = grid.count();
+    if (p == 2) continue;
     for (const auto& [pieces, piece] : {std::pair{2, 400}, {4, 4096}, {8, 16384}, {32, 16384}}) {
-      const Time m = piece * kByte;
-      const Time step = std::max(kAlpha + m, pieces * m);
-      check(grid.links(), deep("ring_allreduce", fmt::format("slot: {} B", piece)),
-            p * pieces * piece, 2 * ((p - 2) * step + kAlpha + pieces * m));
+      const Time carried = 2 * (p - 1) * pieces * piece * kByte;
+      check_between(grid.links(), deep("ring_allreduce", fmt::format("slot: {} B", piece)),
+                    p * pieces * piece, std::max(carried, 2 * (p - 1) * kAlpha),
+                    2 * (p - 1) * kAlpha * ((pieces + 3) / 4) + carried + piece * kByte);
     }
   }
 }
@@ -106,30 +118,55 @@ TEST_CASE("a ring used both ways takes 2 (P - 1) alpha + (P - 1)/P n beta", "[cc
     const int p = grid.count();
     for (const Bytes chunk : {4, 1000, 65536}) {
       const Bytes bytes = 2 * p * chunk;
+      const Time expected = 2 * (p - 1) * kAlpha + (p - 1) * 2 * chunk * kByte;
       // Of two SIPs both ways lead over the same link.
-      const Time expected =
-          p == 2 ? 2 * kAlpha + bytes * kByte : 2 * (p - 1) * kAlpha + (p - 1) * 2 * chunk * kByte;
-      check(grid.links(), deep("bidirectional_ring_allreduce"), bytes, expected);
+      p == 2 ? check_between(grid.links(), deep("bidirectional_ring_allreduce"), bytes,
+                             bytes * kByte, 2 * kAlpha + bytes * kByte)
+             : check(grid.links(), deep("bidirectional_ring_allreduce"), bytes, expected);
     }
   }
 }
 
-TEST_CASE("lines along both dimensions take 2 (w + h - 2) alpha + 2 (P - 1)/P n beta",
-          "[ccl][timing]") {
+TEST_CASE(
+    "a line takes 2 (P - 1) (alpha + n/P beta), both dimensions no longer one after the other",
+    "[ccl][timing]") {
   for (const SipTopology kind : kSipTopologies) {
     for (int w = 1; w <= 16; ++w) {
       for (const int h : {1, 2, 3, 4}) {
         if (w * h < 2 || w * h > 16 || (kind == SipTopology::ring_1d && h > 1)) continue;
         for (const Bytes part : {4, 1000, 65536}) {
-          check(link_topology(kind, w, h), deep("mesh_allreduce"), w * h * part,
-                2 * (w + h - 2) * kAlpha + 2 * (w * h - 1) * part * kByte);
+          const Topology topology = link_topology(kind, w, h);
+          const Time one_by_one = 2 * (w + h - 2) * kAlpha + 2 * (w * h - 1) * part * kByte;
+          w == 1 || h == 1 ? check(topology, deep("mesh_allreduce"), w * h * part, one_by_one)
+                           : check_between(topology, deep("mesh_allreduce"), w * h * part,
+                                           2 * (w + h - 2) * kAlpha, one_by_one);
         }
       }
     }
   }
 }
 
-TEST_CASE("a tree of h steps takes 2 h (alpha + m) + (k - 1) m for k pieces, if they are few",
+TEST_CASE("an odd ring reached the shorter ways takes (P - 1) (alpha + n/P beta)",
+          "[ccl][timing]") {
+  for (const int p : {3, 5, 7, 9, 15}) {
+    for (const Bytes chunk : {4, 1000, 65536}) {
+      check(link_topology(SipTopology::ring_1d, p), deep("intercube_allreduce"), p * chunk,
+            (p - 1) * (kAlpha + chunk * kByte));
+    }
+  }
+}
+
+TEST_CASE("an even ring takes P alpha, and carries (P - 1)/P n over each link", "[ccl][timing]") {
+  for (const int p : {4, 6, 8, 16}) {
+    for (const Bytes chunk : {8, 1000, 65536}) {
+      check_between(link_topology(SipTopology::ring_1d, p), deep("intercube_allreduce"), p * chunk,
+                    std::max(p * kAlpha, (p - 1) * chunk * kByte),
+                    p * (kAlpha + chunk * kByte) + chunk * kByte);
+    }
+  }
+}
+
+TEST_CASE("a tree of h steps takes 2 h (alpha + m), and k - 1 messages more for k pieces",
           "[ccl][timing]") {
   for (const SipTopology kind : kSipTopologies) {
     for (const auto& [w, h] :
@@ -137,26 +174,17 @@ TEST_CASE("a tree of h steps takes 2 h (alpha + m) + (k - 1) m for k pieces, if 
       if (kind == SipTopology::ring_1d && h > 1) continue;
       const int steps = w / 2 + h / 2;
       for (const auto& [pieces, piece] :
-           {std::pair{1, 4}, {1, 1 << 20}, {2, 65536}, {3, 65536}, {16, 1024}, {64, 4}}) {
+           {std::pair{1, 4}, {1, 1 << 20}, {2, 65536}, {3, 65536}, {16, 1024}, {64, 1024}}) {
+        const Topology topology = link_topology(kind, w, h);
+        const auto config = deep("tree_allreduce", fmt::format("slot: {} B", piece));
         const Time m = piece * kByte;
-        REQUIRE((pieces - 1) * m <= 2 * (kAlpha + m));
-        check(link_topology(kind, w, h), deep("tree_allreduce", fmt::format("slot: {} B", piece)),
-              pieces * piece, 2 * steps * (kAlpha + m) + (pieces - 1) * m);
+        const Time one = 2 * steps * (kAlpha + m);
+        // Four pieces go up at a time.
+        pieces == 1 ? check(topology, config, piece, one)
+                    : check_between(topology, config, pieces * piece, one + (pieces - 1) * m,
+                                    one + (pieces / 4 + 1) * 3 * (kAlpha + 4 * m));
       }
     }
-  }
-}
-
-TEST_CASE("of many pieces the first sum waits until the last summand has gone up",
-          "[ccl][timing]") {
-  const Time m = 32768 * kByte;
-  const auto config = deep("tree_allreduce", "slot: 32 KiB");
-  const Time behind = 31 * m;
-  for (const int p : {2, 3, 4, 5, 8, 16}) {
-    const int steps = p / 2;
-    const Time waits = steps > 1 ? behind - 2 * (kAlpha + m) : Time{0};
-    check(link_topology(SipTopology::mesh_2d_no_wrap, p), config, 1 << 20,
-          2 * steps * (kAlpha + m) + behind + waits);
   }
 }
 
@@ -173,12 +201,18 @@ Time load_and_store(Bytes bytes) {
   return 2 * (kPeAlpha / 2 + bytes * kByte);
 }
 
-TEST_CASE("rank = PE: a ring takes its load, 2 (P - 1) alpha + 2 (P - 1)/P n beta, and its store",
+// Other chunks are loaded and stored while the first and the last travel.
+TEST_CASE("rank = PE: a ring takes at most its load, 2 (P - 1)(alpha + n/P beta), and its store",
           "[ccl][timing][rank_pe]") {
   for (int p = 2; p <= 16; ++p) {
     for (const Bytes chunk : {4, 1000, 65536}) {
-      check(pe_links(16), pe_ranks("ring_allreduce", p), p * chunk,
-            load_and_store(p * chunk) + 2 * (p - 1) * (kPeAlpha + chunk * kByte));
+      CAPTURE(p, chunk);
+      const auto config = pe_ranks("ring_allreduce", p);
+      const Time took = simulated(pe_links(16), config, p * chunk / 4);
+      const Time travels = 2 * (p - 1) * (kPeAlpha + chunk * kByte);
+      CHECK(took > travels);
+      CHECK(took <= load_and_store(p * chunk) + travels);
+      CHECK_FALSE(form(pe_links(16), config, p * chunk / 4));
     }
   }
 }
@@ -223,31 +257,33 @@ TEST_CASE("the worked figures of the ring, both rings, the line, the grid and th
           "[ccl][timing]") {
   constexpr Bytes kMiB = 1 << 20;
   const auto ring = [](int p) { return link_topology(SipTopology::ring_1d, p); };
-  const auto large = [](std::string_view algorithm) { return deep(algorithm, "slot: 128 MiB"); };
   check(ring(4), deep("ring_allreduce"), kMiB, Time{34'457'280});
   check(ring(8), deep("ring_allreduce"), kMiB, Time{43'700'160});
   check(ring(16), deep("ring_allreduce"), kMiB, Time{54'321'600});
-  check(ring(4), large("ring_allreduce"), 256 * kMiB, Time{8'056'063'680});
-  check(ring(8), large("ring_allreduce"), 256 * kMiB, Time{9'402'240'960});
-  check(ring(16), large("ring_allreduce"), 256 * kMiB, Time{10'081'329'600});
   check(ring(4), deep("bidirectional_ring_allreduce"), kMiB, Time{18'728'640});
   check(ring(8), deep("bidirectional_ring_allreduce"), kMiB, Time{25'350'080});
   check(ring(16), deep("bidirectional_ring_allreduce"), kMiB, Time{34'660'800});
-  check(ring(4), large("bidirectional_ring_allreduce"), 256 * kMiB, Time{4'029'531'840});
-  check(ring(8), large("bidirectional_ring_allreduce"), 256 * kMiB, Time{4'704'620'480});
-  check(ring(16), large("bidirectional_ring_allreduce"), 256 * kMiB, Time{5'048'164'800});
   const Topology line = link_topology(SipTopology::mesh_2d_no_wrap, 16);
   check(line, deep("mesh_allreduce"), kMiB, Time{54'321'600});
-  check(line, large("mesh_allreduce"), 256 * kMiB, Time{10'081'329'600});
-  const Topology mesh = link_topology(SipTopology::mesh_2d_no_wrap, 4, 4);
-  check(mesh, deep("mesh_allreduce"), kMiB, Time{45'321'600});
-  check(mesh, large("mesh_allreduce"), 256 * kMiB, Time{10'072'329'600});
-  // Both directions of every dimension's ring: as fast as two colours one way.
-  const Topology torus = link_topology(SipTopology::torus_2d, 4, 4);
-  check(torus, deep("intercube_allreduce"), kMiB, Time{25'660'800});
-  check(torus, large("intercube_allreduce"), 256 * kMiB, Time{5'039'164'800});
   // "mesh, centre-root tree unpipelined": 8 (alpha + n beta).
+  const Topology mesh = link_topology(SipTopology::mesh_2d_no_wrap, 4, 4);
   check(mesh, deep("tree_allreduce"), kMiB, Time{8 * (500'000 + 20'971'520)});
+  // At 256 MiB pieces overlap: between the time of the bytes alone and the form.
+  const auto large = [&](Topology topology, std::string_view algorithm, Time bytes, Time worked) {
+    topology.pe.tcm.capacity = 8 << 20;  // for messages that are small beside the tensor
+    check_between(topology, deep(algorithm, "slot: 256 KiB"), 256 * kMiB, bytes,
+                  worked + worked / 40);
+  };
+  large(ring(4), "ring_allreduce", Time{8'053'063'680}, Time{8'056'063'680});
+  large(ring(16), "ring_allreduce", Time{10'066'329'600}, Time{10'081'329'600});
+  large(ring(4), "bidirectional_ring_allreduce", Time{4'026'531'840}, Time{4'029'531'840});
+  large(ring(16), "bidirectional_ring_allreduce", Time{5'033'164'800}, Time{5'048'164'800});
+  // Lines and grids: near the bounds of TIMING.md 3.1, where one dimension after the other takes
+  // 10,081, 10,072 and 5,039 us.
+  large(line, "mesh_allreduce", Time{5'368'709'120}, Time{5'800'000'000});
+  large(mesh, "mesh_allreduce", Time{3'355'443'200}, Time{4'800'000'000});
+  large(link_topology(SipTopology::torus_2d, 4, 4), "intercube_allreduce", Time{2'516'582'400},
+        Time{3'000'000'000});
 }
 
 // Over many depths, slots and sizes: how many had a form, and each time the form was the time.
@@ -292,30 +328,12 @@ TEST_CASE("wherever there is a closed form, it is the simulated time", "[ccl][ti
     }
     return known;
   };
-  CHECK(count("intercube_allreduce") >= 200);
-  CHECK(count("ring_allreduce") >= 200);
-  CHECK(count("bidirectional_ring_allreduce") >= 200);
-  CHECK(count("mesh_allreduce") >= 200);
+  CHECK(count("intercube_allreduce") >= 50);
+  CHECK(count("ring_allreduce") >= 100);
+  CHECK(count("bidirectional_ring_allreduce") >= 50);
+  CHECK(count("mesh_allreduce") >= 50);
   CHECK(count("tree_allreduce") >= 200);
   CHECK(count("hello_send") >= 200);
-}
-
-TEST_CASE("so it is with cubes, if links between them have no limit but their latency",
-          "[ccl][timing]") {
-  std::vector<Topology> topologies;
-  for (const SipTopology kind : kSipTopologies) {
-    for (const auto& [w, h] : {std::pair{1, 1}, {3, 1}, {2, 2}, {3, 2}}) {
-      if (kind == SipTopology::ring_1d && h > 1) continue;
-      topologies.push_back(link_topology(kind, w, h, 3, 2));
-      if (w > 1) topologies.back().sip.ucie.bandwidth = Bandwidth::unlimited();
-    }
-  }
-  for (const std::string_view algorithm : kAllReduceAlgorithms) {
-    for (const Shard cube : {Shard::partial, Shard::replicate}) {
-      CHECK(count_of_exact_forms(algorithm, topologies, 0, "buffer_kind: tcm", {.cube = cube}) >=
-            50);
-    }
-  }
 }
 
 TEST_CASE("where every overhead counts, no algorithm is faster than its closed form",
@@ -345,6 +363,9 @@ TEST_CASE("there is no closed form where messages meet or wait", "[ccl][timing]"
     CHECK_FALSE(form(line, deep(algorithm), 4096));  // the ring is closed over all links
     CHECK(form(ring, deep(algorithm), 4096));
   }
+  CHECK_FALSE(form(ring, deep("ring_allreduce", "slot: 64 B"), 4096));  // several pieces
+  CHECK_FALSE(form(ring, deep("ring_allreduce"), 4097));                // of different sizes
+  CHECK_FALSE(form(ring, deep("intercube_allreduce"), 4096));           // halves meet
   for (const std::string_view algorithm : kAllReduceAlgorithms) {
     CHECK_FALSE(form(ring, deep(algorithm), 0));
     // Several cubes; buffers behind another port; no other rank.
@@ -354,20 +375,16 @@ TEST_CASE("there is no closed form where messages meet or wait", "[ccl][timing]"
     CHECK_FALSE(
         form(pe_links(8), pe_ranks(algorithm, 8).with_buffer_kind(sim::BufferKind::sram), 4096));
   }
-  // A sender that has all slots of a queue waiting for the link cannot receive.
-  const auto slots = [](int pieces) { return fmt::format("slot: {} KiB", 2048 / pieces); };
-  CHECK_FALSE(form(ring, deep("ring_allreduce", slots(64)), 2 << 20));
-  CHECK(form(ring, deep("ring_allreduce", slots(32)), 2 << 20));
   CHECK_FALSE(form(pe_links(8), pe_ranks("bidirectional_ring_allreduce", 8), 4096));
   CHECK_FALSE(form(pe_links(8), pe_ranks("mesh_allreduce", 8), 4096));
   CHECK_FALSE(form(pe_links(8), pe_ranks("tree_allreduce", 6), 4096));
   // PEs that share a port of the HBM meet there.
   Topology shared = pe_links(8);
-  CHECK(form(shared, pe_ranks("ring_allreduce", 8), 4096));
+  CHECK(form(shared, pe_ranks("tree_allreduce", 8), 4096));
   shared.cube.hbm.bandwidth = Bandwidth{50'000'000'000};
-  CHECK_FALSE(form(shared, pe_ranks("ring_allreduce", 8), 4096));
+  CHECK_FALSE(form(shared, pe_ranks("tree_allreduce", 8), 4096));
   shared.cube.hbm.channels = 8;
-  CHECK(form(shared, pe_ranks("ring_allreduce", 8), 4096));
+  CHECK(form(shared, pe_ranks("tree_allreduce", 8), 4096));
 }
 
 }  // namespace

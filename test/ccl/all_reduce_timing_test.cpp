@@ -46,25 +46,16 @@ Time kernel_time_of(const Topology& topology, Bytes bytes, const DPPolicy& dp = 
   return KernelsUnderTest(topology, dp, deep_queues()).run(bytes / 4);
 }
 
-TEST_CASE("a ring of P SIPs takes 2 (P - 1) alpha + (P - 1)/P n beta", "[ccl][timing]") {
-  for (int p = 3; p <= 16; ++p) {
+TEST_CASE("an odd ring of P SIPs takes (P - 1) (alpha + n/P beta)", "[ccl][timing]") {
+  for (int p = 3; p <= 15; p += 2) {
     for (const Bytes chunk : {4, 64, 4096}) {
-      const Bytes bytes = 2 * p * chunk;
-      CHECK(time_of(sip_links(SipTopology::ring_1d, p), bytes) ==
-            2 * (p - 1) * kAlpha + (p - 1) * 2 * chunk * kByte);
+      const Time expected = (p - 1) * (kAlpha + chunk * kByte);
+      CHECK(time_of(sip_links(SipTopology::ring_1d, p), p * chunk) == expected);
+      CHECK(time_of(sip_links(SipTopology::ring_1d, p), p * chunk, {}) == expected);
     }
   }
 }
 
-TEST_CASE("a ring with the queues of the defaults takes its closed form too", "[ccl][timing]") {
-  for (int p = 3; p <= 16; ++p) {
-    CHECK(time_of(sip_links(SipTopology::ring_1d, p), 2 * p * 4096, {}) ==
-          2 * (p - 1) * (kAlpha + 4096 * kByte));
-  }
-}
-
-// Both directions of travel go over the same pair of links: two chunks of n/4 one after the other,
-// there and back.
 TEST_CASE("two SIPs take 2 alpha + n beta", "[ccl][timing]") {
   for (const Bytes bytes : {16, 1024, 65536}) {
     CHECK(time_of(sip_links(SipTopology::ring_1d, 2), bytes) == 2 * kAlpha + bytes * kByte);
@@ -81,40 +72,22 @@ TEST_CASE("a line of P SIPs takes 2 (P - 1) (alpha + n/P beta)", "[ccl][timing]"
   }
 }
 
-// One pass along a dimension of `size` SIPs, with messages of m each way.
-Time pass(int size, Time m) {
-  if (size == 2) return kAlpha + 2 * m;  // both directions of travel share the pair of links
-  return (size - 1) * (kAlpha + m);
+// One dimension after the other would take that, with halves of 2 h chunks and of 2 chunks.
+Time one_after_the_other(int w, int h, Time chunk) {
+  return 2 * (w + h - 2) * kAlpha + 2 * (w * h - 1) * chunk;
 }
 
-TEST_CASE("a torus takes two passes along x with whole columns and two along y", "[ccl][timing]") {
-  for (int w = 1; w <= 4; ++w) {
-    for (int h = 1; h <= 4; ++h) {
-      for (const Bytes chunk : {4, 4096, 262144}) {
-        const Bytes bytes = 2 * w * h * chunk;
-        CAPTURE(w, h, chunk);
-        CHECK(time_of(sip_links(SipTopology::torus_2d, w, h), bytes) ==
-              2 * pass(w, h * chunk * kByte) + 2 * pass(h, chunk * kByte));
-      }
-    }
-  }
-}
-
-TEST_CASE("an a x b torus takes 2 (a + b - 2) alpha + (P - 1)/P n beta", "[ccl][timing]") {
-  for (const auto& [a, b] : {std::pair{3, 3}, {3, 5}, {4, 3}, {6, 4}}) {
-    const int p = a * b;
-    const Bytes bytes = 2 * p * 1000;
-    CHECK(time_of(sip_links(SipTopology::torus_2d, a, b), bytes) ==
-          2 * (a + b - 2) * kAlpha + (p - 1) * 2000 * kByte);
-  }
-}
-
-TEST_CASE("an a x b mesh takes 2 (a + b - 2) alpha + 2 (P - 1)/P n beta", "[ccl][timing]") {
-  for (const auto& [a, b] : {std::pair{2, 3}, {3, 3}, {4, 2}, {3, 5}}) {
-    const int p = a * b;
-    const Bytes bytes = p * 1000;
-    CHECK(time_of(sip_links(SipTopology::mesh_2d_no_wrap, a, b), bytes) ==
-          2 * (a + b - 2) * kAlpha + 2 * (p - 1) * 1000 * kByte);
+TEST_CASE("a grid takes its diameter there and back, both dimensions at once", "[ccl][timing]") {
+  for (const auto& [a, b] : {std::pair{2, 3}, {3, 3}, {3, 5}, {4, 3}, {6, 4}}) {
+    const Bytes bytes = a * b * 2000;
+    const Time sequential = one_after_the_other(a, b, 2000 * kByte);
+    const Time torus = time_of(sip_links(SipTopology::torus_2d, a, b), bytes);
+    CAPTURE(a, b);
+    CHECK(torus > 2 * (a / 2 + b / 2) * kAlpha);
+    CHECK(torus < 2 * (a / 2 + b / 2) * kAlpha + (a * b - 1) * 2000 * kByte);
+    const Time mesh = time_of(sip_links(SipTopology::mesh_2d_no_wrap, a, b), bytes);
+    CHECK(mesh > 2 * (a + b - 2) * kAlpha);
+    CHECK(mesh < sequential);
   }
 }
 
@@ -135,16 +108,6 @@ TEST_CASE("4 x 4 cubes take 8 steps, as the root is in the centre and not in a c
         8 * (kCubeAlpha + Time{100'000}));
 }
 
-// One SIP on a ring has a chunk for each direction of travel: the second one follows the first.
-TEST_CASE("a tensor in two chunks takes the tree's steps and one chunk more, each way",
-          "[ccl][timing]") {
-  for (const auto& [w, h] : {std::pair{2, 1}, {3, 1}, {3, 3}, {4, 4}, {1, 5}}) {
-    const int depth = w / 2 + h / 2;
-    CHECK(kernel_time_of(cube_links(SipTopology::ring_1d, w, h), 256'000) ==
-          2 * (depth * kCubeAlpha + (depth + 1) * Time{1'000'000}));
-  }
-}
-
 TEST_CASE("cubes that hold copies only need the way back", "[ccl][timing]") {
   CHECK(kernel_time_of(cube_links(SipTopology::mesh_2d_no_wrap, 4, 4), 12800, {}) ==
         4 * (kCubeAlpha + Time{100'000}));
@@ -163,14 +126,12 @@ TEST_CASE("the closed form is the simulated time", "[ccl][timing]") {
     CHECK(*form == kernel_time_of(topology, bytes, dp));
   };
   for (int p = 1; p <= 9; ++p) {
-    check(sip_links(SipTopology::ring_1d, p), 2 * p * 4096);
+    if (p < 3 || p % 2 == 1) {
+      check(sip_links(SipTopology::ring_1d, p), p * 4096);
+      check(sip_links(SipTopology::torus_2d, 1, p), p * 4096);
+    }
     check(sip_links(SipTopology::mesh_2d_no_wrap, p), p * 4096);
     check(sip_links(SipTopology::mesh_2d_no_wrap, 1, p), p * 4096);
-    check(sip_links(SipTopology::torus_2d, 1, p), 2 * p * 4096);
-  }
-  for (const auto& [w, h] : {std::pair{2, 2}, {2, 3}, {3, 2}, {4, 3}}) {
-    check(sip_links(SipTopology::torus_2d, w, h), 2 * w * h * 4096);
-    check(sip_links(SipTopology::mesh_2d_no_wrap, w, h), w * h * 4096);
   }
   for (const SipTopology kind : kSipTopologies) {
     const Topology cubes = cube_links(kind, 4, 3);
@@ -178,20 +139,6 @@ TEST_CASE("the closed form is the simulated time", "[ccl][timing]") {
       for (const Shard cube : {Shard::partial, Shard::replicate}) {
         check(cubes, 12800, {.cube = cube, .pe = Shard::replicate, .num_cubes = count});
       }
-    }
-  }
-}
-
-TEST_CASE("the closed form of cubes and SIPs is the simulated time where only SIPs' links are slow",
-          "[ccl][timing]") {
-  for (const SipTopology kind : kSipTopologies) {
-    for (const auto& [w, h] : {std::pair{2, 1}, {3, 1}, {2, 2}, {3, 2}, {2, 3}, {4, 3}}) {
-      if (kind == SipTopology::ring_1d && h > 1) continue;
-      Topology topology = link_topology(kind, w, h, 3, 2);
-      CAPTURE(name_of(kind), w, h);
-      CHECK(form_of(topology, 9600) <= kernel_time_of(topology, 9600));  // shared ways to the edge
-      topology.sip.ucie.bandwidth = Bandwidth::unlimited();
-      CHECK(form_of(topology, 9600) == kernel_time_of(topology, 9600));
     }
   }
 }
@@ -214,26 +161,26 @@ TEST_CASE("there is a closed form only where queues let every message through", 
       }
     }
   }
-  CHECK(known > 200);
+  CHECK(known > 100);
 }
 
 TEST_CASE("where it is not known there is no closed form", "[ccl][timing]") {
-  const Topology ring = sip_links(SipTopology::ring_1d, 4);
+  const Topology ring = sip_links(SipTopology::ring_1d, 5);
   const auto slots = [](int depth, int kib) {
     return ccl::Config::parse(fmt::format("defaults: {{depth: {}, slot: {} KiB}}", depth, kib));
   };
-  CHECK(form_of(ring, 8 * 1024, kPartial, slots(4, 1)).has_value());
+  const Bytes bytes = 5 * 1024;
+  CHECK(form_of(ring, bytes, kPartial, slots(4, 1)).has_value());
   CHECK_FALSE(form_of(ring, 0));
-  CHECK_FALSE(form_of(ring, 8 * 1024 + 4));                          // chunks differ in size
-  CHECK_FALSE(form_of(ring, 8 * 1024 + 32, kPartial, slots(4, 1)));  // a second segment
-  CHECK_FALSE(form_of(ring, 8 * 1024, kPartial, slots(1, 1)));       // messages wait for credits
-  CHECK_FALSE(form_of(sip_links(SipTopology::mesh_2d_no_wrap, 4), 4096, kPartial, slots(4, 1)));
+  CHECK_FALSE(form_of(ring, bytes + 4));                           // chunks differ in size
+  CHECK_FALSE(form_of(ring, 2 * bytes, kPartial, slots(4, 1)));    // several pieces
+  CHECK_FALSE(form_of(sip_links(SipTopology::ring_1d, 4), 8192));  // halves meet
+  CHECK_FALSE(form_of(sip_links(SipTopology::torus_2d, 3, 3), 9 * 1024));
   const Topology cubes = cube_links(SipTopology::ring_1d, 2, 2);
   CHECK_FALSE(form_of(cubes, 4096, {.cube = Shard::row_wise}));
   Topology pes = ring;
   pes.cube.pe_per_corner = 2;
-  CHECK(form_of(pes, 4096, {.pe = Shard::replicate}).has_value());
-  CHECK_FALSE(form_of(pes, 4096, {.pe = Shard::column_wise}));
+  CHECK_FALSE(form_of(pes, bytes, {.pe = Shard::column_wise}));
 }
 
 TEST_CASE("where PEs look every so often it takes longer, by no known form",

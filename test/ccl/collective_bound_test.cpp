@@ -124,5 +124,19 @@ TEST_CASE("blocks of one size on all SIPs have the bound of any request of that 
   CHECK(bound(CollectiveKind::all_reduce, kBytes) == kAlpha + Time{2 * 5 * kBytes * 20 / 12});
 }
 
+TEST_CASE("an all_to_all crosses as many links as its blocks' ways are long", "[ccl][bound]") {
+  constexpr Bytes kBytes = 1 << 20;
+  const auto bound = [](SipTopology kind, int w, int h) {
+    return ccl::collective_lower_bound(link_topology(kind, w, h), CollectiveKind::all_to_all,
+                                       kBytes);
+  };
+  // On a ring of 6 a member's blocks cross 1 + 1 + 2 + 2 + 3 links, of 2 for each member.
+  CHECK(bound(SipTopology::ring_1d, 6, 1) == kAlpha + Time{9 * kBytes * 20 / 2});
+  // Over the middle of a line of 4 go 4 blocks each way.
+  CHECK(bound(SipTopology::mesh_2d_no_wrap, 4, 1) == kAlpha + Time{4 * kBytes * 20});
+  // A torus of 2 x 3: three links lead from one column to the other, which 9 blocks cross.
+  CHECK(bound(SipTopology::torus_2d, 2, 3) == kAlpha + Time{3 * kBytes * 20});
+}
+
 }  // namespace
 }  // namespace kernbench::test::collective_bound_test

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "ccl/config_rules.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 
@@ -105,6 +106,47 @@ TEST_CASE("auto chooses among the library's algorithms, and joins participants f
     for (const ccl::Algorithm* candidate : config.candidates()) names.push_back(candidate->name);
     CHECK(names == std::vector(kAllReduceAlgorithms.begin(), kAllReduceAlgorithms.end()));
   }
+}
+
+TEST_CASE("rules choose by collective, size and ranks; the first that fits decides",
+          "[ccl][config][rules]") {
+  using distributed::CollectiveKind;
+  const Config config = Config::parse(R"(
+rules:
+  - all_reduce: {algorithm: tree_allreduce, up_to: 4 KiB}
+  - all_reduce: {algorithm: ring_allreduce, ranks: 2}
+  - all_gather: {algorithm: ring, above: 1 KiB}
+  - broadcast: {algorithm: auto}
+)");
+  const auto chosen = [&](CollectiveKind kind, int ranks, Bytes bytes) -> std::string_view {
+    const ccl::Rule* rule = config.rule_for(kind, ranks, bytes);
+    if (rule == nullptr) return "none";
+    return rule->algorithm == nullptr ? "auto" : rule->algorithm->name;
+  };
+  CHECK(chosen(CollectiveKind::all_reduce, 2, 4096) == "tree_allreduce");
+  CHECK(chosen(CollectiveKind::all_reduce, 2, 4097) == "ring_allreduce");
+  CHECK(chosen(CollectiveKind::all_reduce, 3, 4097) == "none");
+  CHECK(chosen(CollectiveKind::all_gather, 3, 1024) == "none");
+  CHECK(chosen(CollectiveKind::all_gather, 3, 1025) == "ring");
+  CHECK(chosen(CollectiveKind::broadcast, 3, 0) == "auto");
+  CHECK(config.with_algorithm("mesh_allreduce").rule_for(CollectiveKind::all_reduce, 2, 1) ==
+        nullptr);
+}
+
+TEST_CASE("a rule for an algorithm that does not serve the collective is refused",
+          "[ccl][config][rules][errors]") {
+  const std::string text = config_error_of([] {
+    Config::parse(
+        "rules:\n"
+        "  - all_gather: {algorithm: ring_allreduce}\n"
+        "  - reduce: {algorithm: chain, above: 8 KiB, up_to: 4 KiB}\n"
+        "  - barrier: {algorithm: chain}\n");
+  });
+  CHECK_THAT(text, Catch::Contains("ccl.yaml:2:29: [KB-Y040] rules[0].all_gather.algorithm: "
+                                   "'ring_allreduce' is no algorithm for all_gather; there are: "
+                                   "torus, ring, "));
+  CHECK_THAT(text, Catch::Contains("[KB-Y020] rules[1].reduce.up_to: must be more than 'above'"));
+  CHECK_THAT(text, Catch::Contains("[KB-Y010]"));
 }
 
 TEST_CASE("what is set by a program comes before the file", "[ccl][config]") {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "ccl/collectives/cut_cache.h"
+#include "ccl/steps/cut_cache.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/small_topology.h"
@@ -37,7 +37,7 @@ std::map<std::int64_t, int> visits(const std::vector<Side>& sides, std::int64_t 
   }
   std::vector<Fragment> fragments;
   for (const Fragment& fragment : ccl::cut_in_fragments(blocks, count, DType::f32)) {
-    ccl::append_in_parts(fragments, fragment, most);
+    ccl::append_in_parts(fragments, fragment, {.most = most});
   }
   std::map<std::int64_t, int> seen;
   for (const Fragment& fragment : fragments) {
@@ -131,15 +131,29 @@ TEST_CASE("copies share the work in shares of 16 KiB at least", "[ccl][fragments
 
 TEST_CASE("parts of a fragment differ by one row or column", "[ccl][fragments]") {
   const Fragment row{1, 10, {}, {{0, 3, 10}}};
-  CHECK(ccl::part_of(row, 0, 3).columns == 4);
-  CHECK(ccl::part_of(row, 2, 3).columns == 3);
-  CHECK(ccl::part_of(row, 2, 3).at.front() == FragmentAt{0, 3 + 7, 3});
-  CHECK(ccl::part_of(row, 10, 11).count() == 0);
+  CHECK(ccl::part_of(row, 0, 1, 3).columns == 3);
+  CHECK(ccl::part_of(row, 2, 3, 3).columns == 4);
+  CHECK(ccl::part_of(row, 2, 3, 3).at.front() == FragmentAt{0, 3 + 6, 4});
+  CHECK(ccl::part_of(row, 0, 2, 3).columns == 6);
+  CHECK(ccl::part_of(row, 0, 1, 11).count() == 0);
+  CHECK(ccl::elements_before(row, 2, 3) == 6);
   const Fragment rows{5, 4, {}, {{0, 3, 9}}};
-  CHECK(ccl::part_of(rows, 1, 2).rows == 2);
-  CHECK(ccl::part_of(rows, 1, 2).at.front() == FragmentAt{0, 3 + 3 * 9, 9});
-  CHECK(ccl::part_of(rows, 1, 6).columns == 1);  // fewer rows than parts: by columns
-  CHECK(ccl::part_of(rows, 1, 6).at.front() == FragmentAt{0, 3 + 1, 9});
+  CHECK(ccl::part_of(rows, 1, 2, 2).rows == 3);
+  CHECK(ccl::part_of(rows, 1, 2, 2).at.front() == FragmentAt{0, 3 + 2 * 9, 9});
+  CHECK(ccl::elements_before(rows, 1, 2) == 2 * 4);
+  CHECK(ccl::part_of(rows, 2, 4, 6).columns == 1);  // fewer rows than parts: by columns
+  CHECK(ccl::part_of(rows, 2, 4, 6).at.front() == FragmentAt{0, 3 + 1, 9});
+}
+
+TEST_CASE("parts that are joined again are consecutive elements", "[ccl][fragments]") {
+  const Fragment rows{3, 8, {}, {{0, 0, 9}}};
+  std::vector<Fragment> parts;
+  ccl::append_in_parts(parts, rows, {.most = 100, .units = 6, .is_joined = true});
+  CHECK(parts.size() == 3);
+  for (const Fragment& part : parts) CHECK(part.rows == 1);
+  parts.clear();
+  ccl::append_in_parts(parts, rows, {.most = 100, .units = 3, .is_joined = true});
+  CHECK(parts.size() == 1);
 }
 
 TEST_CASE("what was asked for lately is remembered, and no more than twice as much",
@@ -161,14 +175,13 @@ TEST_CASE("equal blocks are cut once, and old cuts are forgotten", "[ccl][cuts]"
   const Tensor x = torch.zeros({64, 8});
   const Tensor like_x = torch.zeros({64, 8});
   const auto cut = [&](const Tensor& tensor, std::int64_t first) {
-    return cache.cut({{cache.layout_of(tensor), first}}, 8, DType::f32, 1);
+    return cache.cut({{cache.layout_of(tensor), first}}, 8, DType::f32, {.most = 8});
   };
   CHECK(cut(x, 8) == cut(like_x, 8));
   CHECK(cut(x, 8) != cut(x, 16));
   const std::shared_ptr<const ccl::Cut> kept = cut(x, 8);
   for (std::int64_t count = 1; count < 50'000; ++count) {
-    cache.cut({{kept->layouts.front().tensor, 0}}, count % 512, DType::f32,
-              static_cast<int>(count));
+    cache.cut({{kept->layouts.front().tensor, 0}}, count % 512, DType::f32, {.most = count});
   }
   CHECK(cache.size() <= 2 * (16384 + 1024));
   CHECK(cut(x, 8) != kept);

@@ -159,7 +159,7 @@ TEST_CASE(
     Time collective_end{0};
     const auto wrong_ones = run_group(small_scratch(), {0, 1}, [&](const Member& m) {
       const Tensor x =
-          make(m.torch, {1000}, {.dp = DPPolicy::replicated()}, elements_of(m.rank, 1000));
+          make(m.torch, {30'000}, {.dp = DPPolicy::replicated()}, elements_of(m.rank, 30'000));
       const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::replicated()});
       const Bytes capacity = m.torch.simulation().machine().pe({m.rank, 0, 0}).scratch_capacity();
       if (m.rank == 0) {
@@ -175,7 +175,7 @@ TEST_CASE(
       kernel_end = m.torch.engine().now();
       work.wait();
       collective_end = m.torch.engine().now();
-      return wrong(x, elements_of(0, 1000));
+      return wrong(x, elements_of(0, 30'000));
     });
     CHECK(fmt::format("{}", fmt::join(wrong_ones, "\n")) == "");
     CAPTURE(kernel_first, kernel_end.count(), collective_end.count());

@@ -1,10 +1,10 @@
 // The tree over cubes has its root in the centre: fewer steps, and less time, than from a corner
-// (ADR-0032).  Kernels are launched directly, without torch.distributed.
+// (ADR-0032).
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "ccl/kernel_launcher.h"
+#include "test/ccl/all_reduce_under_test.h"
 #include "test/ccl/kernels_under_test.h"
 #include "test/support/small_topology.h"
 
@@ -16,50 +16,28 @@ using ccl::Root;
 // 96 KiB of f16 on every cube, as the evaluation has it.
 constexpr std::int64_t kElements = 49'152;
 
-class RootUnderTest {
- public:
-  RootUnderTest(const Topology& topology, Root root)
-      : torch_(topology), launcher_(torch_, ccl::Config().with_root(root)) {
-    for (int sip = 0; sip < topology.system.sip_count; ++sip) {
-      torch_.ahbm.set_device(sip);
-      tensors_.push_back(torch_.empty({1, kElements}, {.dtype = DType::f16, .dp = kOnePerCube}));
-      for (std::size_t i = 0; i < tensors_.back().shards().size(); ++i) {
-        const ShardInfo& shard = tensors_.back().shards()[i];
-        const std::vector<float> ones(static_cast<std::size_t>(shard.shape.numel()), 1);
-        tensors_.back().copy_shard_(i, RuntimeContext::tensor(ones, shard.shape));
-      }
-    }
-  }
-
-  // From the launch until the host knows that all is done, and what the slowest PE's kernel takes
-  // of it.  Every element must end as the number of all cubes.
-  struct Times {
-    Time launch_to_end;
-    Time slowest_kernel;
-  };
-  Times all_reduce() {
-    const Time begin = torch_.engine().now();
-    launcher_.launch(launcher_.config().algorithm(), tensors_);
-    const Times times{torch_.engine().now() - begin, torch_.engine().critical_pe_exec()};
-    const auto cubes =
-        static_cast<float>(torch_.topology().cube_count() * torch_.topology().system.sip_count);
-    for (const Tensor& x : tensors_) {
-      CHECK(x.dp().cube == Shard::replicate);
-      for (std::size_t i = 0; i < x.shards().size(); ++i) {
-        const std::vector<float> sums = x.shard_to_vector(i);
-        CHECK(std::ranges::count(sums, cubes) == x.shards()[i].shape.numel());
-      }
-    }
-    return times;
-  }
-
- private:
-  static constexpr DPPolicy kOnePerCube{.cube = Shard::partial, .pe = Shard::column_wise};
-
-  RuntimeContext torch_;
-  const ccl::KernelLauncher launcher_;
-  std::vector<Tensor> tensors_;
+// From the launch until the host knows that all is done, and what the slowest PE's kernel takes of
+// it.  Every element must end as the number of all cubes.
+struct Times {
+  Time launch_to_end;
+  Time slowest_kernel{0};
 };
+
+Times all_reduce(const Topology& topology, Root root) {
+  const AllReduce input{.topology = topology,
+                        .dp = {.cube = Shard::partial, .pe = Shard::column_wise},
+                        .shape = {1, kElements},
+                        .dtype = DType::f16,
+                        .config = ccl::Config().with_root(root),
+                        .summand = [](int, int, std::int64_t) { return 1.0F; }};
+  const AllReduceResult result = run(input);
+  CHECK(wrong_sums(input, result) == "");
+  Times times{result.took};
+  for (const runtime::KernelResult& kernel : result.kernels) {
+    times.slowest_kernel = std::max(times.slowest_kernel, kernel.end - kernel.start);
+  }
+  return times;
+}
 
 TEST_CASE("4 x 4 cubes are 8 steps there and back from the centre, 12 from a corner",
           "[ccl][root]") {
@@ -74,8 +52,8 @@ TEST_CASE("4 x 4 cubes are 8 steps there and back from the centre, 12 from a cor
 TEST_CASE("inside a SIP the centre is faster than a corner with 96 KiB per cube", "[ccl][root]") {
   auto topology = Topology::load(KERNBENCH_ROOT "/topologies/ring_1d_6.yaml");
   topology.system.sip_count = topology.system.w = 1;
-  const auto center = RootUnderTest(topology, Root::center).all_reduce();
-  const auto corner = RootUnderTest(topology, Root::corner).all_reduce();
+  const auto center = all_reduce(topology, Root::center);
+  const auto corner = all_reduce(topology, Root::corner);
   CHECK(center.slowest_kernel < corner.slowest_kernel);
   CHECK(center.launch_to_end < corner.launch_to_end);
 }
@@ -85,8 +63,8 @@ TEST_CASE("inside a SIP the centre is faster than a corner with 96 KiB per cube"
 // kernel, which began before the others, shows nothing of it.
 TEST_CASE("on the 2 x 3 torus the centre still ends earlier than a corner", "[ccl][root]") {
   const auto topology = Topology::load(KERNBENCH_ROOT "/topologies/torus_2d_2x3.yaml");
-  const auto center = RootUnderTest(topology, Root::center).all_reduce();
-  const auto corner = RootUnderTest(topology, Root::corner).all_reduce();
+  const auto center = all_reduce(topology, Root::center);
+  const auto corner = all_reduce(topology, Root::corner);
   CHECK(center.launch_to_end < corner.launch_to_end);
 }
 
@@ -94,8 +72,8 @@ TEST_CASE("with the IO chiplet on the other edge the centre is faster by every m
           "[ccl][root]") {
   auto topology = Topology::load(KERNBENCH_ROOT "/topologies/torus_2d_2x3.yaml");
   topology.sip.io_edge = Edge::east;
-  const auto center = RootUnderTest(topology, Root::center).all_reduce();
-  const auto corner = RootUnderTest(topology, Root::corner).all_reduce();
+  const auto center = all_reduce(topology, Root::center);
+  const auto corner = all_reduce(topology, Root::corner);
   CHECK(center.launch_to_end < corner.launch_to_end);
   CHECK(center.slowest_kernel < corner.slowest_kernel);
 }

@@ -4,8 +4,12 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <numeric>
 
 #include "ccl/kernel_launcher.h"
+#include "ccl/planned_call.h"
+#include "ccl/steps/lane_queues.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 
@@ -20,7 +24,8 @@ class KernelsUnderTest {
   // PE of each cube, of tensors of `n_elem`.  rank = PE: on every participant, which has `n_elem`.
   Time run(std::int64_t n_elem) {
     const Time begin = torch_.engine().now();
-    launcher_.layout().is_rank_pe() ? start_on_pes(n_elem) : start_on_sips(n_elem);
+    make_tensors(n_elem);
+    launcher_.config().algorithm().kernel != nullptr ? start_kernels() : start_plan();
     simulation().machine().engine().run();
     return last_end_ - begin;  // later than that only credits fly
   }
@@ -36,35 +41,95 @@ class KernelsUnderTest {
 
   runtime::Simulation& simulation() { return torch_.simulation(); }
 
-  void start_on_sips(std::int64_t n_elem) {
+  // One on each SIP; if ranks are PEs, the driver's single one.
+  void make_tensors(std::int64_t n_elem) {
+    const ccl::Layout& layout = launcher_.layout();
+    tensors_.clear();
+    if (layout.is_rank_pe()) {
+      tensors_.push_back(torch_.empty({1, layout.world_size() * n_elem}, layout.placement({})));
+      return;
+    }
     for (int sip = 0; sip < torch_.topology().system.sip_count; ++sip) {
       torch_.ahbm.set_device(sip);
-      const Tensor& x = tensors_.emplace_back(torch_.empty({n_elem}, {.dp = dp_}));
+      tensors_.push_back(torch_.empty({n_elem}, {.dp = dp_}));
+    }
+  }
+
+  void start_kernels() {
+    for (const Tensor& x : tensors_) {
       for (const ShardInfo& shard : x.shards()) {
-        if (shard.pe == 0) start(x, {sip, shard.cube, 0});
+        if (shard.pe != 0 && !launcher_.layout().is_rank_pe()) continue;
+        const sim::PeLocation pe{shard.sip, shard.cube, shard.pe};
+        start(pe, [this, args = launcher_.arguments(x, pe)](tl::Context& tl) {
+          launcher_.config().algorithm().kernel(tl, args);
+        });
       }
     }
   }
 
-  void start_on_pes(std::int64_t n_elem) {
+  void start_plan() {
     const ccl::Layout& layout = launcher_.layout();
-    const Tensor& x = tensors_.emplace_back(
-        torch_.empty({1, layout.world_size() * n_elem}, layout.placement({})));
-    for (int i = 0; i < layout.world_size(); ++i) start(x, layout.pe(i));
+    ccl::GroupDevices devices;
+    for (int i = 0; i < layout.world_size(); ++i) {
+      if (layout.is_rank_pe()) {
+        devices.pes.push_back(layout.pe(i));
+      } else {
+        devices.sips.push_back(i);
+      }
+    }
+    const ccl::GroupShape shape = layout.is_rank_pe()
+                                      ? ccl::shape_of_pes(layout.world_size())
+                                      : ccl::shape_of_sips(torch_.topology(), devices.sips);
+    const ccl::Config& config = launcher_.config();
+    call_ = std::make_unique<ccl::PlannedCall>(
+        torch_.topology(), std::make_shared<ccl::CutCache>(torch_.topology()),
+        std::make_shared<ccl::PlanCache>(shape), devices,
+        ccl::CallSettings{&config.algorithm(), distributed::CollectiveKind::all_reduce,
+                          config.root(), config.ipcq().slot_bytes});
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const distributed::Block block = distributed::whole(tensors_[i]);
+      call_->requests[i].kind = distributed::CollectiveKind::all_reduce;
+      call_->requests[i].gives = call_->requests[i].takes = {block};
+    }
+    call_->prepare();
+    queues_ = std::make_unique<ccl::LaneQueues>(
+        torch_.shared_simulation(), call_->uses_slots() ? &launcher_.layout() : nullptr);
+    programs_.clear();
+    for (int i = 0; i < layout.world_size(); ++i) programs_.merge(call_->programs_of(i));
+    for (const auto& entry : programs_) start_program(entry.first, entry.second);
   }
 
-  void start(const Tensor& x, const sim::PeLocation& pe) {
+  void start_program(const sim::PeLocation& at, const ccl::Program& program) {
+    start(at, [this, at, &program](tl::Context& tl) {
+      const auto peer = [&](int node) { return call_->pe_of(node, program.lane); };
+      const auto port = [](const sim::IpcqChannel& queue, tl::Port end) {
+        return ccl::NodePort{end, queue.params().slot_bytes > 0};
+      };
+      run_steps(tl, program.steps,
+                {[&](int node) {
+                   const auto& queue = queues_->queue(at, peer(node));
+                   return port(queue, queue.ends().out);
+                 },
+                 [&](int node) {
+                   const auto& queue = queues_->queue(peer(node), at);
+                   return port(queue, queue.ends().in);
+                 }},
+                call_->reduction());
+    });
+  }
+
+  void start(const sim::PeLocation& pe, std::function<void(tl::Context&)> body) {
     Kernel& kernel = kernels_.emplace_back();
     kernel.simulation = &simulation();
     kernel.local.kind = runtime::FiberLocal::Kind::kernel;
     kernel.local.pe = pe;
     kernel.fiber = &simulation().fibers().spawn(
         runtime::FiberName(runtime::write_name),
-        [this, &kernel, args = launcher_.arguments(x, pe)] {
+        [this, &kernel, body = std::move(body)] {
           tl::Context tl(simulation().fibers(), simulation().command_budget(), kernel.local,
                          simulation().machine().pe(kernel.local.pe),
                          sim::Engine::call<&Kernel::wake>(&kernel), "collective", 0, 1);
-          launcher_.config().algorithm().kernel(tl, args);
+          body(tl);
           tl.drain();
           last_end_ = simulation().now();
         },
@@ -74,7 +139,10 @@ class KernelsUnderTest {
   RuntimeContext torch_;
   const DPPolicy dp_;
   const ccl::KernelLauncher launcher_;
-  std::deque<Tensor> tensors_;
+  std::unique_ptr<ccl::LaneQueues> queues_;
+  std::vector<Tensor> tensors_;
+  std::unique_ptr<ccl::PlannedCall> call_;
+  ccl::Programs programs_;
   Time last_end_{0};
   std::deque<Kernel> kernels_;  // addresses stay
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <type_traits>
 
 #include "ccl/ahbm_backend.h"
 #include "runtime/simulation/simulation.h"
@@ -257,7 +258,19 @@ TEST_CASE("queues that leave no room for values are refused when the group is ma
   CHECK(driver.torch.simulation().machine().channels().empty());
 }
 
-TEST_CASE("an algorithm whose neighbours are not joined is told what to set",
+// Of a PE in a ring, in a grid and in a tree.
+template <class Place>
+void asks_for_its_place(tl::Context&, const ccl::KernelArgs& args) {
+  if constexpr (std::is_same_v<Place, ccl::RingPlace>) args.ring();
+  if constexpr (std::is_same_v<Place, ccl::GridPlace>) args.grid();
+  if constexpr (std::is_same_v<Place, ccl::TreePlace>) args.tree();
+}
+
+KERNBENCH_REGISTER_ALGORITHM("asks_for_ring", asks_for_its_place<ccl::RingPlace>);
+KERNBENCH_REGISTER_ALGORITHM("asks_for_grid", asks_for_its_place<ccl::GridPlace>);
+KERNBENCH_REGISTER_ALGORITHM("asks_for_tree", asks_for_its_place<ccl::TreePlace>);
+
+TEST_CASE("a kernel whose neighbours are not joined is told what to set",
           "[ccl][rank_pe][errors]") {
   const auto error = [](std::string_view algorithm, std::string_view neighbours) {
     DriverUnderTest driver(4, algorithm, fmt::format("neighbours: {}", neighbours));
@@ -271,11 +284,9 @@ TEST_CASE("an algorithm whose neighbours are not joined is told what to set",
         "joined so; set 'neighbours: {0}' in ccl.yaml",
         wanted);
   };
-  CHECK(error("ring_allreduce", "grid") == text("ring"));
-  CHECK(error("tree_allreduce", "ring") == text("tree"));
-  CHECK(error("mesh_allreduce", "tree") == text("grid"));
-  CHECK(error("mesh_allreduce", "grid") == "no error");
-  CHECK(error("auto", "tree") == "no error");
+  CHECK(error("asks_for_ring", "grid") == text("ring"));
+  CHECK(error("asks_for_tree", "ring") == text("tree"));
+  CHECK(error("asks_for_grid", "tree") == text("grid"));
 }
 
 TEST_CASE("a tensor over several SIPs is cut in columns over them first",

@@ -38,7 +38,11 @@ std::string double_quoted(std::string_view text) {
 // Every algorithm that the file can run.
 std::set<std::string> names_in(const Config& config) {
   std::set<std::string> names;
-  for (const ccl::Algorithm* one : ccl::algorithms()) names.emplace(one->name);
+  for (const ccl::Algorithm* one : ccl::algorithms()) {
+    const bool is_a_default =
+        one->kernel != nullptr || serves(*one, distributed::CollectiveKind::all_reduce);
+    if (is_a_default) names.emplace(one->name);
+  }
   for (const std::string& own : config.unused_entries()) names.insert(own);
   if (!config.is_auto()) names.insert(config.algorithm_name());
   return names;

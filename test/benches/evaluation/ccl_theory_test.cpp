@@ -11,7 +11,7 @@ namespace kernbench::benches::ccl_theory_test {
 namespace {
 
 constexpr Time kNs{1'000};
-constexpr Bytes kBytes = 96 << 10;  // 192 ns over UCIe, 1,536 ns over a link between SIPs
+constexpr Bytes kBytes = 63 << 10;  // 126 ns over UCIe, 1,008 ns over a link between SIPs
 
 Time theory(const char* topology, Bytes bytes = kBytes) {
   return intercube_on_links(load_topology(topology), ccl::Root::center, bytes);
@@ -19,29 +19,29 @@ Time theory(const char* topology, Bytes bytes = kBytes) {
 
 // The tree over 4 x 4 cubes has 4 steps, 28 ns each; the 8 PEs' chunks follow each other.
 Time trees(int chunks) {
-  return 2 * (4 * 28 * kNs + 192 * kNs + 3 * 192 * kNs / (8 * chunks));
+  return 2 * (4 * 28 * kNs + 126 * kNs + 3 * 126 * kNs / (8 * chunks));
 }
 
 }  // namespace
 
-// 408 ns from centre cube to centre cube.
-TEST_CASE("a ring takes 2 (P - 1) steps of half a P-th each way", "[evaluation]") {
-  CHECK(theory("ring_1d_6") == trees(12) + 9 * (408 + 16) * kNs + (408 + 128) * kNs);
+// 408 ns from centre cube to centre cube.  Every link carries 5/6 of the data in 6 steps, 140 ns
+// each.
+TEST_CASE("a ring takes P steps of its links' load", "[evaluation]") {
+  CHECK(theory("ring_1d_6") == trees(12) + 5 * (408 * kNs + 140 * kNs / 8) + (408 + 140) * kNs);
 }
 
-// In the row of two both halves share a link, which 768 ns keep busy longer than a message travels.
-TEST_CASE("a torus takes the steps of its rows, then those of its columns", "[evaluation]") {
-  CHECK(theory("torus_2d_2x3") ==
-        trees(4) + 768 * kNs + (408 + 768) * kNs + 3 * (408 + 16) * kNs + (408 + 128) * kNs);
+// 5/9 in 4 steps.
+TEST_CASE("a torus takes its diameter there and back, all links as busy", "[evaluation]") {
+  CHECK(theory("torus_2d_2x3") == trees(4) + 3 * (408 * kNs + 140 * kNs / 8) + (408 + 140) * kNs);
 }
 
-TEST_CASE("a mesh has lines, a P-th of the data in each step", "[evaluation]") {
-  CHECK(theory("mesh_2d_no_wrap_2x3") ==
-        trees(2) + 768 * kNs + (408 + 768) * kNs + 3 * (408 + 32) * kNs + (408 + 256) * kNs);
+// 5/7 in 6 steps, 120 ns each.
+TEST_CASE("a mesh has lines, which carry all of the data", "[evaluation]") {
+  CHECK(theory("mesh_2d_no_wrap_2x3") == trees(2) + 5 * (408 + 15) * kNs + (408 + 120) * kNs);
 }
 
 TEST_CASE("of few bytes the theory is the latency of all steps", "[evaluation]") {
-  CHECK(theory("ring_1d_6", 0) == 8 * 28 * kNs + 10 * 408 * kNs);
+  CHECK(theory("ring_1d_6", 0) == 8 * 28 * kNs + 6 * 408 * kNs);
 }
 
 TEST_CASE("one SIP has a tree alone, one cube an exchange alone", "[evaluation]") {
@@ -49,7 +49,7 @@ TEST_CASE("one SIP has a tree alone, one cube an exchange alone", "[evaluation]"
   one_sip.system.sip_count = one_sip.system.w = 1;
   CHECK(intercube_on_links(one_sip, ccl::Root::center, 0) == 8 * 28 * kNs);
   const Topology one_cube = load_topology("zero_overhead");  // four SIPs in a ring
-  CHECK(intercube_on_links(one_cube, ccl::Root::center, 0) == 6 * one_cube.system.sip_link.latency);
+  CHECK(intercube_on_links(one_cube, ccl::Root::center, 0) == 4 * one_cube.system.sip_link.latency);
 }
 
 }  // namespace kernbench::benches::ccl_theory_test

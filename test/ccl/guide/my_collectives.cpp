@@ -117,29 +117,23 @@ KERNBENCH_REGISTER_ALGORITHM("one_too_many", one_too_many);
 // guide: end
 
 // guide: begin
-// The same ring inside the library's frame: tensors of any size, in segments whose chunks fit into
-// a queue as a few pieces each, wherever a SIP's PEs hold summands or copies.
-void my_ring_in_frame(tl::Context& tl, const kb::ccl::KernelArgs& args) {
-  const kb::ccl::RingPlace& ring = args.ring();
-  const auto exchange = [&](std::span<kb::ccl::Chunk> chunks) {
-    const auto chunk_of = [&](int behind) -> kb::ccl::Chunk& {
-      return chunks[static_cast<std::size_t>((ring.index - behind + ring.size) % ring.size)];
-    };
-    for (int step = 1; step < ring.size; ++step) {
-      for (const kb::ccl::Piece& piece : chunk_of(step)) send(tl, ring.next, piece);
-      for (kb::ccl::Piece& piece : chunk_of(step + 1)) receive_and_add(tl, ring.previous, piece);
-    }
-    for (int step = 0; step + 1 < ring.size; ++step) {
-      for (const kb::ccl::Piece& piece : chunk_of(step)) send(tl, ring.next, piece);
-      for (kb::ccl::Piece& piece : chunk_of(step + 1)) receive(tl, ring.previous, piece);
-    }
-  };
-  kb::ccl::all_reduce_in_segments(tl, args, ring.size, exchange);
+// The same ring as a plan: what each member does with each chunk, and when.
+void plan_my_ring(const kb::ccl::PlanRequest& request, kb::ccl::Plan& plan) {
+  const kb::ccl::Row& ring = request.shape.ring;
+  const int self = ring.position_of(request.self);
+  const int last = ring.size() - 1;
+  plan.units = ring.size();    // a chunk for each member
+  plan.length = 2 * last + 1;  // steps, and the last one's end
+  for (int target = 0; target <= last; ++target) {
+    const kb::ccl::Branch sums = ring.branch(self, target, 0);        // come from behind
+    const kb::ccl::Branch results = ring.branch(self, target, last);  // go ahead
+    plan.all_reduce({target, target + 1}, sums, results, last);
+  }
 }
 
-const bool has_my_ring_in_frame = kb::ccl::register_algorithm({.name = "my_ring_in_frame",
-                                                               .kernel = my_ring_in_frame,
-                                                               .summary = "my_ring of any size",
-                                                               .reduces_in_sip = true,
-                                                               .suits_auto = true});
+const bool has_my_planned_ring = kb::ccl::register_algorithm({.name = "my_planned_ring",
+                                                              .plan = plan_my_ring,
+                                                              .summary = "my_ring of any size",
+                                                              .reduces_in_sip = true,
+                                                              .suits_auto = true});
 // guide: end

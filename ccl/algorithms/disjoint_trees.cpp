@@ -1,0 +1,145 @@
+#include "ccl/algorithms/disjoint_trees.h"
+
+#include <algorithm>
+
+#include "ccl/algorithms/chain.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+// Larger groups would take long to plan.
+constexpr int kMostMembers = 36;
+
+// Directed links between neighbours that no tree has taken yet.
+class Links {
+ public:
+  explicit Links(const GroupShape& shape)
+      : size_(shape.size), free_(static_cast<std::size_t>(size_ * size_), 0) {
+    for (const auto* lines : {&shape.rows, &shape.columns}) {
+      for (const Row& line : *lines) join(line);
+    }
+  }
+
+  int size() const { return size_; }
+  bool has(int from, int to) const { return free_[index(from, to)] > 0; }
+  void add(int from, int to, int count) { free_[index(from, to)] += count; }
+
+  int least_degree() const {
+    int least = size_;
+    for (int member = 0; member < size_; ++member) {
+      int degree = 0;
+      for (int other = 0; other < size_; ++other) degree += has(member, other);
+      least = std::min(least, degree);
+    }
+    return least;
+  }
+
+  // True if `count` ways from the root to every member share no link.
+  bool reach_all(int root, int count) const {
+    for (int member = 0; count > 0 && member < size_; ++member) {
+      if (member != root && !reaches(root, member, count)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::size_t index(int from, int to) const { return static_cast<std::size_t>(from * size_ + to); }
+
+  void join(const Row& line) {
+    for (int i = 0; i + 1 < line.size() || (line.wraps() && i < line.size()); ++i) {
+      add(line.at(i), line.at(i + 1), 1);
+      add(line.at(i + 1), line.at(i), 1);
+    }
+  }
+
+  // A maximum flow, as far as it is asked for: each way found turns its links round.
+  bool reaches(int root, int member, int count) const {
+    Links rest = *this;
+    for (int found = 0; found < count; ++found) {
+      std::vector<int> before(static_cast<std::size_t>(size_), kNobody);
+      std::vector<int> queue = {root};
+      for (std::size_t i = 0; i < queue.size(); ++i) {
+        for (int to = 0; to < size_; ++to) {
+          if (to == root || before[static_cast<std::size_t>(to)] != kNobody) continue;
+          if (!rest.has(queue[i], to)) continue;
+          before[static_cast<std::size_t>(to)] = queue[i];
+          queue.push_back(to);
+        }
+      }
+      if (before[static_cast<std::size_t>(member)] == kNobody) return false;
+      for (int at = member; at != root;) {
+        const int from = before[static_cast<std::size_t>(at)];
+        rest.add(from, at, -1);
+        rest.add(at, from, 1);
+        at = from;
+      }
+    }
+    return true;
+  }
+
+  int size_;
+  std::vector<int> free_;
+};
+
+// The members towards the root, by member: from the nearest on, every member joins by a link
+// without which the trees that are still to come can reach all.
+std::vector<int> take_tree(Links& links, int root, int to_come) {
+  std::vector<int> inner(static_cast<std::size_t>(links.size()), kNobody);
+  std::vector<int> members = {root};
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    for (int to = 0; to < links.size(); ++to) {
+      const bool is_in = to == root || inner[static_cast<std::size_t>(to)] != kNobody;
+      if (is_in || !links.has(members[i], to)) continue;
+      links.add(members[i], to, -1);
+      if (links.reach_all(root, to_come)) {
+        inner[static_cast<std::size_t>(to)] = members[i];
+        members.push_back(to);
+      } else {
+        links.add(members[i], to, 1);
+      }
+    }
+  }
+  return inner;
+}
+
+Branch branch_of(const std::vector<int>& inner, int member) {
+  Branch branch;
+  branch.inner = inner[static_cast<std::size_t>(member)];
+  for (int at = member; inner[static_cast<std::size_t>(at)] != kNobody; ++branch.distance) {
+    at = inner[static_cast<std::size_t>(at)];
+  }
+  for (std::size_t other = 0; other < inner.size(); ++other) {
+    if (inner[other] == member) branch.outer.push_back(static_cast<int>(other));
+  }
+  return branch;
+}
+
+}  // namespace
+
+void plan_disjoint_trees(const PlanRequest& request, Plan& plan) {
+  const GroupShape& shape = request.shape;
+  if (shape.rows.size() == 1 || shape.columns.size() == 1 || shape.size > kMostMembers) {
+    return plan_half_chains(request, plan);
+  }
+  Links links(shape);
+  const int count = links.least_degree();
+  plan.units = plan.width = count;
+  plan.window = 4;
+  plan.interval = 1;
+  std::vector<Branch> branches;
+  for (int tree = 0; tree < count; ++tree) {
+    const std::vector<int> inner = take_tree(links, request.root, count - 1 - tree);
+    for (int member = 0; member < shape.size; ++member) {
+      plan.length = std::max(plan.length, branch_of(inner, member).distance + 1);
+    }
+    branches.push_back(branch_of(inner, request.self));
+  }
+  for (int tree = 0; tree < count; ++tree) {
+    const Branch& branch = branches[static_cast<std::size_t>(tree)];
+    request.kind == Plan::Kind::reduce ? plan.reduce({tree, tree + 1}, branch, plan.length - 1)
+                                       : plan.broadcast({tree, tree + 1}, branch, 0);
+  }
+}
+
+}  // namespace kernbench::ccl

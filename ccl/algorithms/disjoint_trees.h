@@ -1,0 +1,19 @@
+// Broadcast, and reduce in the opposite direction, over trees that share no link: each carries a
+// part of the data to all members.
+//
+// Steps:                 the depth of the deepest tree
+// Time:                  n beta/k for large n, with k trees: as many as the member with the fewest
+//                        neighbours has, which is what its links allow
+// Best for:              large tensors on grids; on a ring or line it is half_chains
+// Source:                Edmonds, "Edge-disjoint branchings" (1973); Lovasz, JCTB 21 (1976), whose
+//                        proof is the construction
+
+#pragma once
+
+#include "ccl/plan.h"
+
+namespace kernbench::ccl {
+
+void plan_disjoint_trees(const PlanRequest& request, Plan& plan);
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,198 @@
+#include "ccl/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "ccl/config_rules.h"
+#include "ccl/steps/step.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/components/routing.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+// Up to so many members, all plans are looked at; of larger groups one, which all are like.
+constexpr int kMostMembers = 64;
+
+double share_of(const Move& move, const Plan& plan) {
+  return static_cast<double>(move.chunk.end - move.chunk.begin) / plan.units;
+}
+
+// The links between SIPs, and the shares that they carry.
+class LinkLoads {
+ public:
+  LinkLoads(const sim::Grid& grid, const std::vector<int>& sips)
+      : grid_(grid),
+        sips_(sips),
+        loads_(static_cast<std::size_t>(grid.count()) * sim::kCompassCount) {}
+
+  // Returns the number of links.
+  int add(int from, int to, double share) {
+    int hops = 0;
+    int at = sips_[static_cast<std::size_t>(from)];
+    while (at != sips_[static_cast<std::size_t>(to)]) {
+      const sim::Compass step = grid_.first_step(at, sips_[static_cast<std::size_t>(to)]);
+      loads_[static_cast<std::size_t>(at) * sim::kCompassCount + static_cast<std::size_t>(step)] +=
+          share;
+      at = grid_.neighbour(at, step);
+      ++hops;
+    }
+    return hops;
+  }
+  double most() const { return *std::ranges::max_element(loads_); }
+
+ private:
+  const sim::Grid grid_;
+  const std::vector<int>& sips_;
+  std::vector<double> loads_;
+};
+
+}  // namespace
+
+AlgorithmChoice::AlgorithmChoice(const Topology& topology, const Config& config,
+                                 const GroupShape& shape, std::vector<int> sips)
+    : topology_(topology), config_(config), shape_(shape), sips_(std::move(sips)) {}
+
+AlgorithmChoice AlgorithmChoice::of_all(const Topology& topology, const Config& config) {
+  if (config.world_size()) return {topology, config, shape_of_pes(*config.world_size()), {}};
+  std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
+  std::iota(sips.begin(), sips.end(), 0);
+  return {topology, config, shape_of_sips(topology, sips), sips};
+}
+
+PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
+                                  distributed::CollectiveKind kind) const {
+  PlanCost cost;
+  std::vector<double> by_time;
+  std::vector<int> hops;
+  std::vector<double> sent(static_cast<std::size_t>(shape_.size), 0);
+  LinkLoads links(sim::sip_grid(topology_), sips_);
+  for (int self = 0; self < std::min(shape_.size, kMostMembers); ++self) {
+    Plan plan(kind, self);
+    algorithm.plan({shape_, kind, 0, self, {}}, plan);
+    by_time.resize(static_cast<std::size_t>(plan.length));
+    hops.resize(by_time.size());
+    cost.fragment = static_cast<double>(plan.units) / plan.largest_chunk();
+    cost.window = plan.window;
+    cost.interval = plan.interval > 0 ? plan.interval : std::max((plan.length + 1) / 2, 1);
+    cost.message =
+        std::min(config_.ipcq().slot_bytes,
+                 most_message_elements(topology_.pe.tcm.capacity, DType::f16, plan, 1) * 2);
+    for (const Move& move : plan.moves) {
+      const auto time = static_cast<std::size_t>(move.time);
+      for (const int to : move.to) {
+        sent[static_cast<std::size_t>(self)] += share_of(move, plan);
+        const int way = shape_.is_of_pes ? 1 : links.add(self, to, share_of(move, plan));
+        hops[time] = std::max(hops[time], way);
+      }
+      if (move.to.empty()) continue;
+      double& most = by_time[time];
+      most = std::max(most, share_of(move, plan));
+    }
+  }
+  cost.fill = std::accumulate(by_time.begin(), by_time.end(), 0.0);
+  cost.steps = std::accumulate(hops.begin(), hops.end(), 0);
+  cost.load = shape_.is_of_pes ? *std::ranges::max_element(sent) : links.most();
+  return cost;
+}
+
+const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::CollectiveKind kind) {
+  const auto [known, is_new] = candidates_.try_emplace(kind);
+  if (!is_new) return known->second;
+  for (const Algorithm* algorithm : algorithms()) {
+    if (!algorithm->suits_auto || !serves(*algorithm, kind)) continue;
+    known->second.push_back({algorithm, {}});
+    if (algorithm->plan != nullptr) known->second.back().cost = cost_of(*algorithm, kind);
+  }
+  return known->second;
+}
+
+// Steps follow each other for the first fragment; what comes after it fills the busiest link.
+Time AlgorithmChoice::time_of(const Candidate& candidate, Bytes bytes, int lanes) const {
+  const PlanCost& cost = candidate.cost;
+  const Topology::Pe& pe = topology_.pe;
+  sim::PeLocation to{0, 0, 1};
+  if (!shape_.is_of_pes && sips_.size() > 1) {
+    to = {neighbour_of_first(), 0, 0};
+  } else if (topology_.pe_count() == 1) {
+    to = {0, 0, 0};
+  }
+  const sim::Path path = sim::Routing(topology_).route({sim::Endpoint::Kind::tcm, {0, 0, 0}},
+                                                       {sim::Endpoint::Kind::tcm, to});
+  // A command of a send and one that takes its message out of the queue.
+  const Time step = path.latency + 2 * (pe.scheduler_dispatch + pe.dma_setup + pe.ipcq_latency) +
+                    2 * pe.tcm.latency + 3 * pe.cpu_issue;
+  if (path.bottleneck.is_unlimited()) return cost.steps * step;
+  // Messages of other lanes fill the time in which one is under way.
+  const double first = std::min(static_cast<double>(bytes) / lanes,
+                                static_cast<double>(cost.message) * cost.fragment);
+  const double carried =
+      std::max(cost.fill, cost.load) * first + cost.load * (static_cast<double>(bytes) - first);
+  // With few lanes links may wait for the next window.
+  const double windows =
+      std::max(static_cast<double>(bytes) / lanes /
+                       (static_cast<double>(cost.message) * cost.fragment) / cost.window -
+                   1,
+               0.0);
+  const auto in_steps =
+      Time{static_cast<std::int64_t>(windows * cost.interval * static_cast<double>(step.count()))};
+  return cost.steps * step +
+         std::max(transfer_time(static_cast<Bytes>(carried), path.bottleneck), in_steps);
+}
+
+int AlgorithmChoice::neighbour_of_first() const {
+  const sim::Grid grid = sim::sip_grid(topology_);
+  return grid.neighbour(0, grid.w > 1 ? sim::Compass::east : sim::Compass::south);
+}
+
+const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
+  if (const Rule* rule = config_.rule_for(kind, shape_.size, bytes)) {
+    return rule->algorithm != nullptr ? *rule->algorithm : best(kind, bytes, lanes);
+  }
+  if (kind == distributed::CollectiveKind::all_reduce && !config_.is_auto()) {
+    return config_.algorithm();
+  }
+  return best(kind, bytes, lanes);
+}
+
+std::string AlgorithmChoice::describe(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
+  std::vector<std::pair<Time, std::string_view>> times;
+  for (const Candidate& candidate : candidates(kind)) {
+    times.emplace_back(time_of(candidate, bytes, lanes), candidate.algorithm->name);
+  }
+  std::ranges::stable_sort(times, {}, &std::pair<Time, std::string_view>::first);
+  std::string text;
+  for (const auto& [time, name] : times) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, to_string(time));
+  }
+  return text;
+}
+
+const Algorithm& default_algorithm(const Config& config) {
+  return config.is_auto() ? *find_algorithm("intercube_allreduce") : config.algorithm();
+}
+
+bool AlgorithmChoice::is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
+                                    Bytes bytes) const {
+  if (config_.rule_for(kind, shape_.size, bytes) != nullptr) return true;
+  return kind == distributed::CollectiveKind::all_reduce &&
+         (config_.is_auto() || &config_.algorithm() == &algorithm);
+}
+
+const Algorithm& AlgorithmChoice::best(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
+  const Algorithm* best = nullptr;
+  Time least = Time::max();
+  for (const Candidate& candidate : candidates(kind)) {
+    const Time time = time_of(candidate, bytes, lanes);
+    if (time >= least) continue;
+    least = time;
+    best = candidate.algorithm;
+  }
+  KB_CHECK(best != nullptr, "no algorithm for {}", distributed::op_type_of(kind));
+  return *best;
+}
+
+}  // namespace kernbench::ccl

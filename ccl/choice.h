@@ -1,0 +1,69 @@
+// Which algorithm a collective of a group runs by: the one that ccl.yaml says, or the one that
+// takes the least time by a model of latencies and bandwidths.
+
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ccl/config.h"
+#include "ccl/plan.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::ccl {
+
+// What an algorithm's plan costs on a group, whatever the size.  All shares are of a block: of what
+// a member gives to, or takes from, another one.
+struct PlanCost {
+  int steps = 0;        // messages that follow each other
+  double fill = 0;      // their share, summed up over the steps
+  double load = 0;      // the share that the busiest link carries
+  double fragment = 1;  // a block over its largest message
+  Bytes message = 1;    // the most that a message may have
+  int window = 1;       // Plan::window
+  int interval = 1;     // between windows, in steps
+};
+
+struct Candidate {
+  const Algorithm* algorithm = nullptr;
+  PlanCost cost;
+};
+
+// The algorithm of an all_reduce that nothing has run yet.
+const Algorithm& default_algorithm(const Config& config);
+
+class AlgorithmChoice {
+ public:
+  AlgorithmChoice(const Topology& topology, const Config& config, const GroupShape& shape,
+                  std::vector<int> sips);
+
+  // For the group of all ranks.
+  static AlgorithmChoice of_all(const Topology& topology, const Config& config);
+
+  // The algorithm for blocks of so many bytes, which lie on `lanes` PEs of each member.
+  const Algorithm& choose(distributed::CollectiveKind kind, Bytes bytes, int lanes);
+  // The fastest of the library's.
+  const Algorithm& best(distributed::CollectiveKind kind, Bytes bytes, int lanes);
+  // True if ccl.yaml names the algorithm for the collective.
+  bool is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
+                     Bytes bytes) const;
+  // The library's algorithms that `auto` chooses among.
+  const std::vector<Candidate>& candidates(distributed::CollectiveKind kind);
+  // "ring_allreduce 12.1 us, mesh_allreduce 14.0 us, ...", the fastest first.
+  std::string describe(distributed::CollectiveKind kind, Bytes bytes, int lanes);
+  Time time_of(const Candidate& candidate, Bytes bytes, int lanes) const;
+
+ private:
+  PlanCost cost_of(const Algorithm& algorithm, distributed::CollectiveKind kind) const;
+  int neighbour_of_first() const;
+
+  const Topology topology_;
+  const Config config_;
+  const GroupShape shape_;
+  const std::vector<int> sips_;
+  std::map<distributed::CollectiveKind, std::vector<Candidate>> candidates_;
+};
+
+}  // namespace kernbench::ccl

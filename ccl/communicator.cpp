@@ -1,0 +1,367 @@
+#include "ccl/communicator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ccl/algorithms/pairs.h"
+#include "ccl/lower_bound.h"
+#include "ccl/request_checks.h"
+#include "runtime/launch/kernel_launch.h"
+#include "runtime/simulation/simulation.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::ccl {
+
+using distributed::Block;
+using distributed::CollectiveCall;
+using distributed::CollectiveKind;
+
+struct GroupCommunicator::Meeting {
+  PlannedCall call;
+  int arrived = 0;
+  int finished = 0;
+  runtime::Event all_are_there = {};
+  std::shared_ptr<LaneQueues> queues = nullptr;
+  Time began{0};  // when all had called
+  Time bound{0};  // lower bound of its time
+  std::int64_t open_messages = 0;
+
+  std::string_view name() const { return call.settings().algorithm->name; }
+};
+
+// The data that the launch's kernels refer to.
+struct GroupCommunicator::Launch {
+  std::shared_ptr<const Meeting> meeting;
+  Programs programs;
+  std::vector<Tensor> uses;
+};
+
+namespace {
+
+// The members of a message, which is an all_to_all in which only they have a block.
+GroupDevices ends_of(const Block& source, const Block& target) {
+  GroupDevices devices{{source.tensor.device()}, {}};
+  if (target.tensor.device() != source.tensor.device()) {
+    devices.sips.push_back(target.tensor.device());
+  }
+  return devices;
+}
+
+constexpr Algorithm kMessage{.name = "pairs", .plan = plan_pairs};
+
+// The PEs of a member that move the bytes, for the choice of an algorithm.
+int lane_count(const Tensor& x) {
+  std::size_t holders = x.shards().size();
+  for (const ShardInfo& shard : x.shards()) holders -= shard.shape.numel() == 0;
+  return std::max(static_cast<int>(holders), 1);
+}
+
+const Block* block_of(const CollectiveCall& request) {
+  const std::vector<Block>& blocks = request.gives.empty() ? request.takes : request.gives;
+  return blocks.empty() ? nullptr : &blocks.front();
+}
+
+Tensor barrier_token(RuntimeContext& torch, int device) {
+  const Tensor token(runtime::make_device_storage(
+      torch.shared_simulation(), device, {1},
+      {.dtype = DType::f32, .dp = DPPolicy::replicated(), .name = "barrier"}));
+  runtime::fill(*token.storage(), 0);
+  return token;
+}
+
+GroupDevices devices_of(const Layout& layout, const std::vector<int>& ranks) {
+  GroupDevices devices;
+  if (!layout.is_rank_pe()) {
+    devices.sips = ranks;
+  } else {
+    for (int i = 0; i < layout.world_size(); ++i) devices.pes.push_back(layout.pe(i));
+  }
+  return devices;
+}
+
+GroupShape shape_of(const Topology& topology, const GroupDevices& devices) {
+  return devices.are_pes() ? shape_of_pes(static_cast<int>(devices.pes.size()))
+                           : shape_of_sips(topology, devices.sips);
+}
+
+}  // namespace
+
+GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher& launcher,
+                                     std::vector<int> ranks, std::shared_ptr<CutCache> cuts,
+                                     bool is_default)
+    : torch_(torch),
+      launcher_(launcher),
+      ranks_(std::move(ranks)),
+      devices_(devices_of(launcher.layout(), ranks_)),
+      cuts_(std::move(cuts)),
+      is_default_(is_default),
+      plans_(std::make_shared<PlanCache>(shape_of(torch.topology(), devices_))),
+      choice_(torch.topology(), launcher.config(), plans_->shape(), devices_.sips) {}
+
+// Calls
+
+void GroupCommunicator::check(const CollectiveCall& request) const {
+  if (!has_single_driver()) return check_blocks(request);
+  if (request.kind != CollectiveKind::all_reduce) {
+    check_rank_is_sip(distributed::op_type_of(request.kind));
+  }
+  launcher_.check_pe_shards(request.takes.front().tensor);
+}
+
+void GroupCommunicator::check_rank_is_sip(std::string_view what) const {
+  if (!has_single_driver()) return;
+  throw CollectiveError(
+      "KB-C023", fmt::format("ahbm runs {} between SIPs only, but with world_size in ccl.yaml the "
+                             "ranks are {} PEs; take it out",
+                             what, devices_.pes.size()));
+}
+
+// What a rank gives to, or takes from, each other one.
+Bytes GroupCommunicator::bytes_of(const CollectiveCall& request) const {
+  const Block* block = block_of(request);
+  if (block == nullptr) return 0;
+  const Bytes bytes = block->count * size_of(block->tensor.dtype());
+  return has_single_driver() ? bytes / static_cast<Bytes>(devices_.pes.size()) : bytes;
+}
+
+const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request) {
+  const Block* block = block_of(request);
+  const int lanes = block == nullptr || has_single_driver() ? 1 : lane_count(block->tensor);
+  const Bytes bytes = bytes_of(request);
+  const Algorithm& chosen = choice_.choose(request.kind, bytes, lanes);
+  if (!serves(chosen, request.kind)) {
+    throw CollectiveError(
+        "KB-C012", fmt::format("{}: the algorithm '{}' that ccl.yaml chooses is a {}, no {}; "
+                               "choose another one for torch.distributed",
+                               name_of_kind(request.kind), chosen.name, chosen.collective,
+                               name_of_kind(request.kind)));
+  }
+  // A kernel adds up, and knows the world's queues alone.
+  const bool is_world = is_default_ && caller_count() == launcher_.layout().world_size();
+  const bool suits = request.op == ReduceOp::sum && (is_world || has_single_driver());
+  return chosen.kernel == nullptr || suits ? chosen : choice_.best(request.kind, bytes, lanes);
+}
+
+distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCall& request) {
+  if (request.kind == CollectiveKind::barrier) {
+    return caller_count() == 1 ? RunsBy{} : RunsBy{barrier_algorithm().name};
+  }
+  const Algorithm& algorithm = algorithm_for(request);
+  return {algorithm.name, choice_.is_configured(request.kind, algorithm, bytes_of(request))};
+}
+
+const Algorithm& GroupCommunicator::barrier_algorithm() {
+  return choice_.best(CollectiveKind::all_reduce, size_of(DType::f32), 1);
+}
+
+void GroupCommunicator::run(const CollectiveCall& call) {
+  if (call.kind == CollectiveKind::barrier) {  // an all_reduce of one element, as NCCL does it
+    if (caller_count() == 1) return;           // nobody to wait for
+    CollectiveCall all_reduce = call;
+    all_reduce.kind = CollectiveKind::all_reduce;
+    const int device = ranks_[static_cast<std::size_t>(call.rank)];
+    all_reduce.gives = all_reduce.takes = {distributed::whole(barrier_token(torch_, device))};
+    return run_planned(all_reduce, barrier_algorithm());
+  }
+  const Algorithm& algorithm = algorithm_for(call);
+  if (algorithm.kernel != nullptr) {
+    return run_kernels(call, algorithm, call.takes.front().tensor);
+  }
+  check(call);
+  run_planned(call, algorithm);
+}
+
+void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm& algorithm) {
+  const std::shared_ptr<Meeting> meeting = meet(call, algorithm);
+  const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {}});
+  const int members = has_single_driver() ? meeting->call.member_count() : 1;
+  for (int i = 0; i < members; ++i) {
+    launch->programs.merge(meeting->call.programs_of(call.rank + i));
+  }
+  for (const auto* blocks : {&call.gives, &call.takes}) {
+    for (const Block& block : *blocks) launch->uses.push_back(block.tensor);
+  }
+  const std::int64_t open = this->launch(launch, call.operation);
+  if (writes(call, call.rank)) mark_replicated(call.takes);
+  finish(*meeting, call.operation, open);
+}
+
+void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
+                                 const Block& target) {
+  check_rank_is_sip("messages");
+  const GroupDevices ends = ends_of(source, target);
+  const int taker = static_cast<int>(ends.sips.size()) - 1;
+  std::shared_ptr<PlanCache>& plans = message_plans_[{ends.sips.front(), ends.sips.back()}];
+  if (plans == nullptr) plans = std::make_shared<PlanCache>(shape_of(torch_.topology(), ends));
+  const auto meeting = std::make_shared<Meeting>(
+      Meeting{{torch_.topology(), cuts_, plans, ends, {&kMessage, CollectiveKind::all_to_all}}});
+  std::vector<CollectiveCall>& requests = meeting->call.requests;
+  for (CollectiveCall& request : requests) request.kind = CollectiveKind::all_to_all;
+  requests.front().gives = {source};
+  requests.back().takes = {target};
+  for (const CollectiveCall& request : requests) check_blocks(request);
+  prepare(*meeting, ends.sips, message_queues_);
+  const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {source.tensor, target.tensor}});
+  for (int member = 0; member <= taker; ++member) {
+    launch->programs.merge(meeting->call.programs_of(member));
+  }
+  KB_CHECK(this->launch(launch, operation) == 0, "a message has left messages");
+  message_queues_.push_back(meeting->queues);
+  mark_replicated({target});
+  check_bound(*meeting);
+}
+
+// Plans
+
+// Waits until all members have called.  The first one's algorithm is that of all.
+std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const CollectiveCall& call,
+                                                                    const Algorithm& algorithm) {
+  std::shared_ptr<Meeting>& entry = meetings_[call.operation];
+  if (entry == nullptr) {
+    const ccl::Config& config = launcher_.config();
+    entry =
+        std::make_shared<Meeting>(Meeting{{torch_.topology(),
+                                           cuts_,
+                                           plans_,
+                                           devices_,
+                                           {&algorithm, call.kind, config.root(),
+                                            is_default_ ? config.ipcq().slot_bytes : Bytes{0}}}});
+  }
+  const std::shared_ptr<Meeting> meeting = entry;
+  meeting->call.requests[static_cast<std::size_t>(call.rank)] = call;
+  if (++meeting->arrived == caller_count()) {
+    prepare(*meeting, devices_.sips, idle_queues_);
+    meeting->all_are_there.notify_all();
+    return meeting;
+  }
+  try {
+    meeting->all_are_there.wait(torch_.simulation(), [&] {
+      return fmt::format("the other members of its group: {} of {} are there", meeting->arrived,
+                         caller_count());
+    });
+  } catch (...) {
+    meetings_.erase(call.operation);
+    throw;
+  }
+  return meeting;
+}
+
+void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
+                                QueuePool& own_queues) {
+  meeting.began = torch_.simulation().now();
+  const std::vector<CollectiveCall>& requests = meeting.call.requests;
+  if (has_single_driver()) {
+    const Tensor& x = requests.front().gives.front().tensor;
+    meeting.bound = bound_of(x.numel() * size_of(x.dtype()));
+  } else {
+    meeting.bound =
+        collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind, requests);
+  }
+  meeting.call.prepare();
+  QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own_queues;
+  if (idle.empty()) {
+    meeting.queues = std::make_shared<LaneQueues>(
+        torch_.shared_simulation(), meeting.call.uses_slots() ? &launcher_.layout() : nullptr);
+  } else {
+    meeting.queues = std::move(idle.back());
+    idle.pop_back();
+  }
+}
+
+// Launches
+
+std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
+                                       std::uint64_t operation) {
+  const Meeting& meeting = *launch->meeting;
+  runtime::LaunchRequest request;
+  request.name = meeting.name();
+  request.operation = operation;
+  request.is_collective = true;
+  request.uses = launch->uses;
+  for (const auto& [pe, program] : launch->programs) request.pes.push_back(pe);
+  if (request.pes.empty()) return 0;
+  torch_.simulation().log(runtime::LogTopic::ccl, [&] {
+    return fmt::format("{} runs '{}' on {} PEs", name_of_kind(meeting.call.settings().kind),
+                       request.name, request.pes.size());
+  });
+  request.body = [launch](tl::Context& tl) {
+    const sim::PeLocation at = tl.location();
+    const Meeting& of = *launch->meeting;
+    const Program& program = launch->programs.at(at);
+    const auto port = [&](const sim::IpcqChannel& queue, tl::Port end) {
+      return NodePort{end, queue.params().slot_bytes > 0};
+    };
+    const NodePorts ports{
+        [&](int node) {
+          const auto& queue = of.queues->queue(at, of.call.pe_of(node, program.lane));
+          return port(queue, queue.ends().out);
+        },
+        [&](int node) {
+          const auto& queue = of.queues->queue(of.call.pe_of(node, program.lane), at);
+          return port(queue, queue.ends().in);
+        }};
+    run_steps(tl, program.steps, ports, of.call.reduction());
+  };
+  return runtime::run_kernel(torch_.simulation(), std::move(request));
+}
+
+// The last member to finish checks the messages and the time of the whole collective.
+void GroupCommunicator::finish(Meeting& meeting, std::uint64_t operation,
+                               std::int64_t open_messages) {
+  meeting.open_messages += open_messages;
+  if (++meeting.finished < caller_count()) return;
+  KB_CHECK(meeting.open_messages == 0, "{} has left {} messages", meeting.name(),
+           meeting.open_messages);
+  (meeting.call.uses_slots() ? slot_queues_ : idle_queues_).push_back(meeting.queues);
+  check_bound(meeting);
+  meetings_.erase(operation);
+}
+
+void GroupCommunicator::check_bound(const Meeting& meeting) const {
+  const Time took = torch_.simulation().now() - meeting.began;
+  KB_CHECK(took >= meeting.bound, "{} took {}, less than the lower bound of {}", meeting.name(),
+           to_string(took), to_string(meeting.bound));
+}
+
+// Kernels
+
+void GroupCommunicator::run_kernels(const distributed::CollectiveCall& call,
+                                    const Algorithm& algorithm, const Tensor& x) {
+  launcher_.check_placement(algorithm, x);
+  kernels_under_way_.try_emplace(call.operation, KernelsUnderWay{torch_.simulation().now()});
+  const std::int64_t open = launcher_.launch(algorithm, std::span(&x, 1), call.operation);
+  finish_kernels(call, algorithm, open, x.numel() * size_of(x.dtype()));
+}
+
+// The last member to finish compares the time with the lower bound.
+void GroupCommunicator::finish_kernels(const distributed::CollectiveCall& call,
+                                       const Algorithm& algorithm, std::int64_t open_messages,
+                                       Bytes bytes) {
+  KernelsUnderWay& under_way = kernels_under_way_.at(call.operation);
+  under_way.open_messages += open_messages;
+  if (++under_way.finished < caller_count()) return;
+  const KernelsUnderWay collective = under_way;
+  kernels_under_way_.erase(call.operation);
+  launcher_.check_queues(algorithm, call.operation, collective.open_messages);
+  const Time took = torch_.simulation().now() - collective.first_start;
+  const Time bound = bound_of(bytes);
+  if (took >= bound) return;
+  throw CollectiveError(
+      "KB-C014", fmt::format("all_reduce of {} B by '{}' took {}, less than the {} that any "
+                             "algorithm needs: it cannot have brought the values of all ranks to "
+                             "all others",
+                             bytes, algorithm.name, to_string(took), to_string(bound)));
+}
+
+// Of an all_reduce over all members.
+Time GroupCommunicator::bound_of(Bytes bytes) const {
+  if (!has_single_driver()) return all_reduce_lower_bound(torch_.topology(), bytes);
+  const int ranks = static_cast<int>(devices_.pes.size());
+  return pe_all_reduce_lower_bound(torch_.topology(), ranks, bytes / ranks);
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,94 @@
+// The collectives and messages of one group, whose members are SIPs, or PEs that are ranks.
+
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ccl/choice.h"
+#include "ccl/kernel_launcher.h"
+#include "ccl/planned_call.h"
+#include "ccl/steps/lane_queues.h"
+#include "runtime/distributed/backend.h"
+#include "runtime/torch/runtime_context.h"
+
+namespace kernbench::ccl {
+
+// A collective runs by an algorithm's plan, or by its kernel.
+//
+// Members launch a plan only when all of them have called, since a fragment depends on how all
+// their tensors are placed, which may differ.  A collective that needs all members is no later for
+// it: they would have to wait for the last one's launch.
+class GroupCommunicator : public distributed::Communicator {
+ public:
+  // `ranks` are global ranks, by group rank.  All groups share `cuts`.  If `is_default`, the
+  // group's messages use the launcher's queues.
+  GroupCommunicator(RuntimeContext& torch, const KernelLauncher& launcher, std::vector<int> ranks,
+                    std::shared_ptr<CutCache> cuts, bool is_default);
+
+  // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
+  // tensors placed so, KB-C014 if a program's own kernel was faster than any can be, KB-C023 if
+  // ranks are PEs and the collective is neither an all_reduce nor a barrier.
+  void run(const distributed::CollectiveCall& call) override;
+  void transfer(std::uint64_t operation, const distributed::Block& source,
+                const distributed::Block& target) override;
+  RunsBy runs_by(const distributed::CollectiveCall& request) override;
+  void abandon() override {
+    meetings_.clear();
+    kernels_under_way_.clear();
+  }
+
+ private:
+  // A collective that not all members have finished.
+  struct Meeting;
+  struct Launch;
+  struct KernelsUnderWay {
+    Time first_start{0};
+    int finished = 0;
+    std::int64_t open_messages = 0;  // sent minus received, by finished members
+  };
+
+  using QueuePool = std::vector<std::shared_ptr<LaneQueues>>;
+
+  bool has_single_driver() const { return devices_.are_pes(); }
+  int caller_count() const { return has_single_driver() ? 1 : static_cast<int>(ranks_.size()); }
+  void check(const distributed::CollectiveCall& request) const;
+  void check_rank_is_sip(std::string_view what) const;
+  Bytes bytes_of(const distributed::CollectiveCall& request) const;
+  const Algorithm& algorithm_for(const distributed::CollectiveCall& request);
+  const Algorithm& barrier_algorithm();
+
+  void run_planned(const distributed::CollectiveCall& call, const Algorithm& algorithm);
+  std::shared_ptr<Meeting> meet(const distributed::CollectiveCall& call,
+                                const Algorithm& algorithm);
+  // Takes idle queues, or makes new ones: each collective or message has queues of its own, so that
+  // no other one's messages come between.  Those with slots are the default group's alone.
+  void prepare(Meeting& meeting, const std::vector<int>& sips, QueuePool& own_queues);
+  std::int64_t launch(const std::shared_ptr<Launch>& launch, std::uint64_t operation);
+  void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
+  void check_bound(const Meeting& meeting) const;
+
+  void run_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
+                   const Tensor& x);
+  void finish_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
+                      std::int64_t open_messages, Bytes bytes);
+  Time bound_of(Bytes bytes) const;
+
+  RuntimeContext& torch_;
+  const KernelLauncher& launcher_;
+  const std::vector<int> ranks_;
+  const GroupDevices devices_;
+  const std::shared_ptr<CutCache> cuts_;
+  const bool is_default_;
+  const std::shared_ptr<PlanCache> plans_;
+  AlgorithmChoice choice_;
+  QueuePool slot_queues_;
+  QueuePool idle_queues_;
+  QueuePool message_queues_;
+  std::map<std::pair<int, int>, std::shared_ptr<PlanCache>> message_plans_;  // by SIPs
+  std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;               // by operation
+  std::map<std::uint64_t, KernelsUnderWay> kernels_under_way_;               // likewise
+};
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,200 @@
+#include "ccl/group_shape.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "ccl/ring_order.h"
+#include "ccl/spanning_tree.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+// The way from one position of a dimension to another that is not shorter backwards.
+bool is_forward(int from, int to, int size) {
+  return 2 * ((to - from + size) % size) <= size;
+}
+
+// Members in ascending order of `place`, their coordinate in a dimension of `size` nodes.
+Row row_of_members(const std::vector<int>& members, const std::vector<int>& places, int size,
+                   bool wraps) {
+  const auto place = [&](int member) { return places[static_cast<std::size_t>(member)]; };
+  const bool is_ring = wraps && members.size() > 2 &&
+                       is_forward(place(members.back()), place(members.front()), size);
+  return {members, is_ring};
+}
+
+std::vector<Row> lines_of(const GroupShape& shape, const std::vector<int>& along,
+                          const std::vector<int>& across, int size, bool wraps) {
+  std::vector<Row> lines;
+  for (const int other : std::set(across.begin(), across.end())) {
+    std::vector<int> members;
+    for (int member = 0; member < shape.size; ++member) {
+      if (across[static_cast<std::size_t>(member)] == other) members.push_back(member);
+    }
+    std::ranges::sort(members, {}, [&](int m) { return along[static_cast<std::size_t>(m)]; });
+    lines.push_back(row_of_members(members, along, size, wraps));
+  }
+  return lines;
+}
+
+// A row of all members, and a column of each.
+void make_one_row(GroupShape& shape) {
+  shape.rows = {shape.ring};
+  shape.columns.clear();
+  for (int i = 0; i < shape.size; ++i) shape.columns.push_back(Row({shape.ring.at(i)}, false));
+}
+
+// True if members fill a rectangle: as many in each row, and each column, as there are.
+bool is_rectangle(const GroupShape& shape) {
+  const auto is_full = [](const std::vector<Row>& lines, std::size_t others) {
+    return std::ranges::all_of(
+        lines, [&](const Row& line) { return static_cast<std::size_t>(line.size()) == others; });
+  };
+  return is_full(shape.rows, shape.columns.size()) && is_full(shape.columns, shape.rows.size());
+}
+
+void add_tree_over_grid(GroupShape& shape) {
+  const Row& row = shape.rows.front();
+  const Row& column = shape.columns.front();
+  const sim::Grid grid{row.size(), column.size(), row.wraps() || column.wraps()};
+  const auto member_at = [&](int node) {
+    return shape.rows[static_cast<std::size_t>(grid.y_of(node))].at(grid.x_of(node));
+  };
+  shape.tree.resize(static_cast<std::size_t>(shape.size));
+  for (int node = 0; node < grid.count(); ++node) {
+    const GridTreeNode place = grid_tree_node(grid, grid.count(), node, Root::center);
+    Branch& branch = shape.tree[static_cast<std::size_t>(member_at(node))];
+    branch.distance = grid_tree_distance(grid, grid.count(), node, Root::center);
+    if (place.parent) branch.inner = member_at(grid.neighbour(node, *place.parent));
+    for (const sim::Compass child : place.children) {
+      branch.outer.push_back(member_at(grid.neighbour(node, child)));
+    }
+  }
+}
+
+void add_binomial_tree(GroupShape& shape) {
+  for (int member = 0; member < shape.size; ++member) {
+    const BinomialTreeNode place = binomial_tree_node(shape.size, member);
+    Branch& branch = shape.tree.emplace_back();
+    for (int at = member; at != 0; at &= at - 1) ++branch.distance;
+    branch.inner = place.parent.value_or(kNobody);
+    branch.outer = place.children;
+  }
+}
+
+}  // namespace
+
+// Row
+
+int Row::position_of(int member) const {
+  return static_cast<int>(std::ranges::find(members_, member) - members_.begin());
+}
+
+Branch Row::branch(int position, int target, int ahead) const {
+  const int behind = size() - 1 - ahead;
+  const int forward = (position - target + size()) % size();
+  const int backward = size() - forward;
+  Branch branch;
+  if (forward == 0) {
+    if (ahead > 0) branch.outer.push_back(at(target + 1));
+    if (behind > 0) branch.outer.push_back(at(target - 1));
+  } else if (forward <= ahead) {
+    branch = {forward, at(position - 1), {}};
+    if (forward < ahead) branch.outer.push_back(at(position + 1));
+  } else {
+    branch = {backward, at(position + 1), {}};
+    if (backward < behind) branch.outer.push_back(at(position - 1));
+  }
+  return branch;
+}
+
+int Row::nearest_ahead(int target, bool ties) const {
+  if (!wraps()) return size() - 1 - target;
+  return ties ? size() / 2 : (size() - 1) / 2;
+}
+
+// GroupShape
+
+int GroupShape::column_of(int member) const {
+  for (std::size_t x = 0; x < columns.size(); ++x) {
+    if (columns[x].position_of(member) < columns[x].size()) return static_cast<int>(x);
+  }
+  return kNobody;
+}
+
+int GroupShape::row_of(int member) const {
+  for (std::size_t y = 0; y < rows.size(); ++y) {
+    if (rows[y].position_of(member) < rows[y].size()) return static_cast<int>(y);
+  }
+  return kNobody;
+}
+
+GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips) {
+  const sim::Grid grid = sim::sip_grid(topology);
+  GroupShape shape;
+  shape.size = static_cast<int>(sips.size());
+  const std::vector<int> order = ring_order(grid);
+  shape.node_count = static_cast<int>(order.size());
+  std::vector<int> member_on(order.size(), kNobody);
+  for (int member = 0; member < shape.size; ++member) {
+    member_on[static_cast<std::size_t>(sips[static_cast<std::size_t>(member)])] = member;
+  }
+  std::vector<int> ring;
+  for (int node = 0; node < shape.node_count; ++node) {
+    const int member = member_on[static_cast<std::size_t>(order[static_cast<std::size_t>(node)])];
+    if (member == kNobody) continue;
+    ring.push_back(member);
+    shape.nodes.push_back(node);
+  }
+  shape.closes = are_neighbours(grid, order.back(), order.front());
+  const bool wraps = shape.closes && shape.size > 2 &&
+                     is_forward(shape.nodes.back(), shape.nodes.front(), shape.node_count);
+  shape.ring = {std::move(ring), wraps};
+
+  std::vector<int> xs;
+  std::vector<int> ys;
+  for (const int sip : sips) {
+    xs.push_back(grid.x_of(sip));
+    ys.push_back(grid.y_of(sip));
+  }
+  shape.rows = lines_of(shape, xs, ys, grid.w, grid.wraps);
+  shape.columns = lines_of(shape, ys, xs, grid.h, grid.wraps);
+  if (!is_rectangle(shape)) make_one_row(shape);
+  add_tree_over_grid(shape);
+  return shape;
+}
+
+GroupShape shape_of_pes(int count) {
+  GroupShape shape;
+  shape.size = count;
+  shape.is_of_pes = true;
+  std::vector<int> members(static_cast<std::size_t>(count));
+  std::iota(members.begin(), members.end(), 0);
+  shape.nodes = members;
+  shape.node_count = count;
+  shape.ring = {members, true};
+  shape.closes = true;
+  const sim::Grid grid = square_grid(count);
+  std::vector<int> xs;
+  std::vector<int> ys;
+  for (int i = 0; i < count; ++i) {
+    xs.push_back(grid.x_of(i));
+    ys.push_back(grid.y_of(i));
+  }
+  shape.rows = lines_of(shape, xs, ys, grid.w, false);
+  shape.columns = lines_of(shape, ys, xs, grid.h, false);
+  add_binomial_tree(shape);
+  return shape;
+}
+
+sim::Grid square_grid(int count) {
+  int h = 1;
+  for (int divisor = 2; divisor * divisor <= count; ++divisor) {
+    if (count % divisor == 0) h = divisor;
+  }
+  return {count / h, h, false};
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,250 @@
+#include "ccl/planned_call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ccl/algorithms/over_cubes.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/check.h"
+
+namespace kernbench::ccl {
+
+using distributed::Block;
+using distributed::CollectiveCall;
+using distributed::CollectiveKind;
+
+std::shared_ptr<const Plan> PlanCache::plan(AlgorithmPlan algorithm, CollectiveKind kind, int root,
+                                            int node, const CubeTree& cubes) {
+  std::shared_ptr<const Plan>& known =
+      plans_[{algorithm, kind, root, node, cubes.count, cubes.has_sums, cubes.root}];
+  if (known == nullptr) {
+    auto plan = std::make_shared<Plan>(kind, node / cubes.count);
+    const PlanRequest request{shape_, kind, root, node, cubes};
+    cubes.count > 1 ? plan_over_cubes(algorithm, request, *plan) : algorithm(request, *plan);
+    known = std::move(plan);
+  }
+  return known;
+}
+
+PlannedCall::PlannedCall(const Topology& topology, std::shared_ptr<CutCache> cuts,
+                         std::shared_ptr<PlanCache> plans, const GroupDevices& devices,
+                         const CallSettings& settings)
+    : topology_(topology),
+      cuts_(std::move(cuts)),
+      plans_(std::move(plans)),
+      devices_(devices),
+      settings_(settings) {
+  const auto size = static_cast<std::size_t>(plans_->shape().size);
+  requests.resize(devices_.are_pes() ? 1 : size);
+  layouts_.resize(size);
+}
+
+const CollectiveCall& PlannedCall::request(int member) const {
+  return devices_.are_pes() ? requests.front() : requests[static_cast<std::size_t>(member)];
+}
+
+void PlannedCall::prepare() {
+  find_cubes();
+  uses_slots_ = settings_.slot_bytes > 0;
+  find_grain();
+  if (!uses_slots_ || fits_into_slots()) return;
+  uses_slots_ = false;
+  shared_cuts_.clear();
+  find_grain();
+}
+
+bool PlannedCall::fits_into_slots() {
+  const std::shared_ptr<const Plan> plan = plan_of(0);
+  for (const Move& move : plan->moves) {
+    if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) return false;
+    const int of = std::max(move.chunk.giver, move.chunk.taker);
+    const std::shared_ptr<const Cut> cut =
+        devices_.are_pes() ? cut_of_shards() : shared_cut(of).cut;
+    for (const auto& [lane, fragments] : cut->fragments) {
+      if (static_cast<int>(fragments.size()) > plan->window) return false;
+    }
+  }
+  return true;
+}
+
+// In an all_reduce cubes reduce among themselves first, if the tensors of all members lie alike on
+// several cubes, as summands or copies.  Messages are reduced in one way, so summands must be added
+// among members too.
+void PlannedCall::find_cubes() {
+  cubes_ = {sim::cube_grid(topology_), 1, false, settings_.root};
+  if (settings_.kind != CollectiveKind::all_reduce || devices_.are_pes()) return;
+  const DPPolicy& dp = requests.front().gives.front().tensor.dp();
+  const bool are_alike = std::ranges::all_of(
+      requests, [&](const CollectiveCall& other) { return other.gives.front().tensor.dp() == dp; });
+  const bool adds = request(0).op == ReduceOp::sum || request(0).op == ReduceOp::avg;
+  if (is_sharded(dp.cube) || !are_alike || (dp.cube == Shard::partial && !adds)) return;
+  cubes_.count = dp.cube_holders(topology_);
+  cubes_.has_sums = dp.cube == Shard::partial;
+}
+
+// The first block that there is: all are of one type.
+const Block& PlannedCall::any_block() const {
+  for (const CollectiveCall& other : requests) {
+    if (!other.gives.empty()) return other.gives.front();
+  }
+  return requests.front().takes.front();
+}
+
+Reduction PlannedCall::reduction() const {
+  return {request(0).op, any_block().tensor.dtype(), member_count()};
+}
+
+std::shared_ptr<const Plan> PlannedCall::plan_of(int node) {
+  return plans_->plan(settings_.algorithm->plan, settings_.kind, request(0).root, node, cubes_);
+}
+
+void PlannedCall::find_grain() {
+  const std::shared_ptr<const Plan> plan = plan_of(0);
+  std::size_t summands = 1;
+  const DType dtype = any_block().tensor.dtype();
+  for (int member = 0; member < static_cast<int>(requests.size()); ++member) {
+    for (const auto* blocks : {&request(member).gives, &request(member).takes}) {
+      if (blocks->empty() || devices_.are_pes()) continue;
+      summands = std::max(summands, cuts_->layout_of(blocks->front().tensor)->most_summands());
+    }
+  }
+  if (cubes_.count > 1)
+    summands = std::max<std::size_t>(summands / static_cast<std::size_t>(cubes_.count), 1);
+  std::int64_t message = most_message_elements(topology_.pe.tcm.capacity, dtype, *plan, summands);
+  if (uses_slots_) {
+    message = std::clamp<std::int64_t>(
+        message, 1, std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1));
+  }
+  const bool is_joined =
+      std::ranges::any_of(plan->moves, [](const Move& move) { return !move.parts.empty(); });
+  grain_ = {message * plan->units / plan->largest_chunk(), plan->units, is_joined,
+            cubes_.count > 1};
+}
+
+// Cuts
+
+BlockLayout PlannedCall::layout_of(int member, bool gives, int of) {
+  const CollectiveCall& of_member = request(member);
+  const Block& block = *block_for(gives ? of_member.gives : of_member.takes, of);
+  Lies& known = layouts_[static_cast<std::size_t>(member)][gives ? 1 : 0];
+  if (known.tensor != block.tensor.storage().get()) {
+    known = {block.tensor.storage().get(), cuts_->layout_of(block.tensor)};
+  }
+  return {known.layout, block.first};
+}
+
+// The cut of `of`'s blocks for or from all; of every member's block if `of` is kNobody.
+PlannedCall::SharedCut PlannedCall::make_cut(int of) {
+  const auto size = static_cast<std::size_t>(member_count());
+  SharedCut shared{nullptr, std::vector<int>(size, kNobody), std::vector<int>(size, kNobody)};
+  std::vector<BlockLayout> layouts;
+  std::int64_t count = 0;
+  const auto note = [&](int member, bool gives) {
+    BlockLayout layout = layout_of(member, gives, of);
+    const auto known = std::ranges::find(layouts, layout);
+    const auto index = static_cast<int>(known - layouts.begin());
+    if (known == layouts.end()) layouts.push_back(std::move(layout));
+    count = block_for(gives ? request(member).gives : request(member).takes, of)->count;
+    return index;
+  };
+  for (int member = 0; member < member_count(); ++member) {
+    const bool is_own = of == kNobody || member == of;
+    const bool gives = is_own || settings_.kind == CollectiveKind::reduce_scatter;
+    const bool takes = is_own || settings_.kind == CollectiveKind::all_gather;
+    if (gives) shared.gives[static_cast<std::size_t>(member)] = note(member, true);
+    if (takes) shared.takes[static_cast<std::size_t>(member)] = note(member, false);
+  }
+  shared.cut = cuts_->cut(layouts, count, any_block().tensor.dtype(), grain_);
+  return shared;
+}
+
+const PlannedCall::SharedCut& PlannedCall::shared_cut(int of) {
+  const auto found = shared_cuts_.find(of);
+  if (found != shared_cuts_.end()) return found->second;
+  return shared_cuts_.emplace(of, make_cut(of)).first->second;
+}
+
+// Null if the giver has no block for the taker.
+std::shared_ptr<const Cut> PlannedCall::pair_cut(int giver, int taker) {
+  const CollectiveCall& from = request(giver);
+  const CollectiveCall& to = request(taker);
+  const Block* given = block_for(from.gives, taker);
+  if (given == nullptr || block_for(to.takes, giver) == nullptr) return nullptr;
+  const auto [known, is_new] = pair_cuts_.try_emplace({giver, taker});
+  if (!is_new) return known->second;
+  std::vector<BlockLayout> layouts = {layout_of(giver, true, taker)};
+  BlockLayout target = layout_of(taker, false, giver);
+  if (!(target == layouts.front())) layouts.push_back(std::move(target));
+  return known->second = cuts_->cut(layouts, given->count, given->tensor.dtype(), grain_);
+}
+
+ChunkPlace PlannedCall::place_of(int member, const Chunk& chunk) {
+  if (devices_.are_pes()) return place_of_shard(member);
+  const CollectiveCall& own = request(member);
+  const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
+  const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
+  ChunkPlace place;
+  if (chunk.giver != kNobody && chunk.taker != kNobody) {
+    place.cut = pair_cut(chunk.giver, chunk.taker);
+    if (place.cut == nullptr) return place;
+    place.target_layout = static_cast<int>(place.cut->layouts.size()) - 1;
+  } else {
+    const SharedCut& shared = shared_cut(std::max(chunk.giver, chunk.taker));
+    place.cut = shared.cut;
+    place.source_layout = shared.gives[static_cast<std::size_t>(member)];
+    place.target_layout = shared.takes[static_cast<std::size_t>(member)];
+  }
+  if (is_giver) place.source = block_for(own.gives, chunk.taker);
+  if (is_taker) place.target = block_for(own.takes, chunk.giver);
+  // The root of a broadcast has the values, but a partial tensor becomes replicated there too.
+  if (!distributed::changes(own)) place.target = nullptr;
+  return place;
+}
+
+// Members that are PEs have a shard each, of the driver's one tensor.
+ChunkPlace PlannedCall::place_of_shard(int member) {
+  const Block& block = request(member).gives.front();
+  if (shards_.empty()) {
+    for (int i = 0; i < member_count(); ++i) {
+      shards_.push_back(
+          {.copies = {i}, .holders = {Lane{}}, .summands = {i}, .summand_holders = {Lane{}}});
+    }
+  }
+  return {cut_of_shards(), &block, 0, &block, 0, &shards_[static_cast<std::size_t>(member)]};
+}
+
+std::shared_ptr<const Cut> PlannedCall::cut_of_shards() {
+  std::shared_ptr<const Cut>& known = shared_cuts_[kNobody].cut;
+  if (known != nullptr) return known;
+  const std::int64_t count = request(0).gives.front().tensor.shards().front().shape.numel();
+  auto cut = std::make_shared<Cut>();
+  if (count > 0) {
+    append_in_parts(cut->fragments[Lane{}], {1, count, Lane{}, {{0, 0, count}}}, grain_);
+  }
+  return known = cut;
+}
+
+// Programs
+
+sim::PeLocation PlannedCall::pe_of(int node, const Lane& lane) const {
+  if (devices_.are_pes()) return devices_.pes[static_cast<std::size_t>(node)];
+  const int sip = devices_.sips[static_cast<std::size_t>(node / cubes_.count)];
+  return {sip, cubes_.count > 1 ? node % cubes_.count : lane.cube, lane.pe};
+}
+
+Programs PlannedCall::programs_of(int member) {
+  Programs programs;
+  for (int cube = 0; cube < cubes_.count; ++cube) {
+    const int node = member * cubes_.count + cube;
+    const std::shared_ptr<const Plan> plan = plan_of(node);
+    LaneSteps steps = expand(*plan, [&](const Chunk& chunk) { return place_of(member, chunk); },
+                             {cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody});
+    for (auto& [lane, of_lane] : steps) {
+      if (of_lane.empty()) continue;
+      programs[pe_of(node, lane)] = {member, lane, plan, std::move(of_lane)};
+    }
+  }
+  return programs;
+}
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,120 @@
+// A collective of a group as an algorithm plans it: the requests of all members become steps of
+// their PEs.
+
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ccl/algorithm.h"
+#include "ccl/steps/cut_cache.h"
+#include "ccl/steps/expansion.h"
+#include "runtime/distributed/collective.h"
+
+namespace kernbench::ccl {
+
+// Plans that do not depend on where tensors lie, made once for all calls of a group.
+class PlanCache {
+ public:
+  explicit PlanCache(const GroupShape& shape) : shape_(shape) {}
+
+  const GroupShape& shape() const { return shape_; }
+  std::shared_ptr<const Plan> plan(AlgorithmPlan algorithm, distributed::CollectiveKind kind,
+                                   int root, int node, const CubeTree& cubes);
+
+ private:
+  using Key = std::tuple<AlgorithmPlan, distributed::CollectiveKind, int, int, int, bool, Root>;
+
+  const GroupShape shape_;
+  std::map<Key, std::shared_ptr<const Plan>> plans_;
+};
+
+// What the PEs of some members do.
+struct Program {
+  int member = 0;
+  Lane lane;
+  std::shared_ptr<const Plan> plan;  // that the steps refer to
+  std::vector<Step> steps;
+};
+using Programs = std::map<sim::PeLocation, Program>;
+
+// The group's devices: members are SIPs, or PEs.
+struct GroupDevices {
+  std::vector<int> sips;             // by member
+  std::vector<sim::PeLocation> pes;  // by member, if members are PEs; else none
+
+  bool are_pes() const { return !pes.empty(); }
+};
+
+struct CallSettings {
+  const Algorithm* algorithm = nullptr;
+  distributed::CollectiveKind kind = distributed::CollectiveKind::all_reduce;
+  Root root = Root::center;  // of the trees over cubes
+  Bytes slot_bytes = 0;      // of the queues between neighbours; 0: they have no slots
+};
+
+class PlannedCall {
+ public:
+  // `requests` are by member; of members that are PEs, there is one for all.
+  PlannedCall(const Topology& topology, std::shared_ptr<CutCache> cuts,
+              std::shared_ptr<PlanCache> plans, const GroupDevices& devices,
+              const CallSettings& settings);
+
+  std::vector<distributed::CollectiveCall> requests;
+
+  // Called once all requests are there.
+  void prepare();
+  // True if messages go through slots, for which no sender waits: as many as are under way at a
+  // time are all there are.  Larger ones go straight to posted receives, which wait for no slot.
+  bool uses_slots() const { return uses_slots_; }
+  // The steps of a member's PEs.
+  Programs programs_of(int member);
+  // The PE that serves a node of the plan in a lane.
+  sim::PeLocation pe_of(int node, const Lane& lane) const;
+  int member_count() const { return plans_->shape().size; }
+  const CallSettings& settings() const { return settings_; }
+  Reduction reduction() const;
+
+ private:
+  // The layout of the tensor that was looked up last, since blocks are mostly parts of one.
+  struct Lies {
+    const Tensor::Storage* tensor = nullptr;
+    std::shared_ptr<const TensorLayout> layout;
+  };
+  struct SharedCut {
+    std::shared_ptr<const Cut> cut;
+    std::vector<int> gives;  // by member, the index of its layout; kNobody: it gives no block
+    std::vector<int> takes;
+  };
+
+  const distributed::CollectiveCall& request(int member) const;
+  const distributed::Block& any_block() const;
+  void find_cubes();
+  void find_grain();
+  bool fits_into_slots();
+  std::shared_ptr<const Plan> plan_of(int node);
+  BlockLayout layout_of(int member, bool gives, int of);
+  SharedCut make_cut(int of);
+  const SharedCut& shared_cut(int of);
+  std::shared_ptr<const Cut> pair_cut(int giver, int taker);
+  std::shared_ptr<const Cut> cut_of_shards();
+  ChunkPlace place_of(int member, const Chunk& chunk);
+  ChunkPlace place_of_shard(int member);
+
+  const Topology& topology_;
+  const std::shared_ptr<CutCache> cuts_;
+  const std::shared_ptr<PlanCache> plans_;
+  const GroupDevices devices_;
+  const CallSettings settings_;
+  CubeTree cubes_;
+  Grain grain_;
+  bool uses_slots_ = false;
+  std::vector<std::array<Lies, 2>> layouts_;  // by member: of what it takes, and of what it gives
+  std::map<int, SharedCut> shared_cuts_;      // by the member whose block it is
+  std::map<std::pair<int, int>, std::shared_ptr<const Cut>> pair_cuts_;
+  std::vector<Slice> shards_;  // by member, if members are PEs
+};
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,16 @@
+// What a backend must know of the tensors of a collective before it plans it.
+
+#pragma once
+
+#include "runtime/distributed/collective.h"
+
+namespace kernbench::ccl {
+
+// Throws CollectiveError KB-C013 if a tensor lies on several SIPs, or if only a part of a partial
+// tensor is written: the whole becomes replicated.
+void check_blocks(const distributed::CollectiveCall& request);
+
+// The tensors that were written hold the result on all holders.
+void mark_replicated(const std::vector<distributed::Block>& takes);
+
+}  // namespace kernbench::ccl

@@ -1,0 +1,90 @@
+// Caches layouts of tensors and cuts of blocks, computed once per shape and placement for all
+// groups.
+
+#pragma once
+
+#include <compare>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ccl/steps/fragments.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench::ccl {
+
+// Keeps the entries that were used last, at least kLeast and at most twice as many.
+template <class Key, class Value, std::size_t kLeast>
+class RecentMap {
+ public:
+  // Returns the value of `key`; a default one if it is new.  The reference is valid until the next
+  // call.
+  Value& operator[](const Key& key) {
+    const auto found = young_.find(key);
+    if (found != young_.end()) return found->second;
+    if (young_.size() >= kLeast) old_ = std::exchange(young_, {});
+    Value& value = young_[key];
+    if (const auto known = old_.find(key); known != old_.end()) value = known->second;
+    return value;
+  }
+  std::size_t size() const { return young_.size() + old_.size(); }
+
+ private:
+  std::map<Key, Value> young_;  // used since old_ was made; looked up, never listed
+  std::map<Key, Value> old_;
+};
+
+// Blocks of the same elements, cut once for all members that give or take them.
+struct Cut {
+  std::vector<BlockLayout> layouts;                 // the different layouts of the blocks
+  std::map<Lane, std::vector<Fragment>> fragments;  // `at` is by layout
+};
+
+// How finely blocks are cut.
+struct Grain {
+  std::int64_t most = 1;  // elements of a fragment
+  int units = 1;          // that it will be cut into
+  // Values of its parts are put together again, so parts must be consecutive elements.
+  bool is_joined = false;
+  bool on_one_cube = false;  // cut_in_fragments()
+
+  friend auto operator<=>(const Grain&, const Grain&) = default;
+};
+
+class CutCache {
+ public:
+  explicit CutCache(const Topology& topology) : topology_(topology) {}
+
+  std::shared_ptr<const TensorLayout> layout_of(const Tensor& tensor);
+
+  // Cuts blocks of `count` elements.
+  std::shared_ptr<const Cut> cut(const std::vector<BlockLayout>& layouts, std::int64_t count,
+                                 DType dtype, const Grain& grain);
+
+  // The number of layouts and cuts in the cache.
+  std::size_t size() const { return layouts_.size() + cuts_.size(); }
+
+ private:
+  using LayoutKey = std::tuple<std::vector<std::int64_t>, Shard, Shard, int, int>;
+
+  // Layouts are identified by address: a cut keeps its own alive, so no other one gets the
+  // address.
+  struct CutKey {
+    std::vector<std::pair<const TensorLayout*, std::int64_t>> blocks;
+    std::int64_t count = 0;
+    DType dtype = DType::f32;
+    Grain grain;
+    friend auto operator<=>(const CutKey&, const CutKey&) = default;
+  };
+
+  const Topology& topology_;
+  RecentMap<LayoutKey, std::shared_ptr<const TensorLayout>, 1024> layouts_;
+  RecentMap<CutKey, std::shared_ptr<const Cut>, 16384> cuts_;
+};
+
+// Appends a fragment in parts of at most `grain.most` elements.
+void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const Grain& grain);
+
+}  // namespace kernbench::ccl

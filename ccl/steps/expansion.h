@@ -1,0 +1,37 @@
+// From a plan to steps: every move, for every fragment of its chunk, on each lane.
+
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ccl/steps/cut_cache.h"
+#include "ccl/steps/step.h"
+
+namespace kernbench::ccl {
+
+// The block that a chunk is of, as one node has it.
+struct ChunkPlace {
+  std::shared_ptr<const Cut> cut;  // null: there is no such block
+  const distributed::Block* source = nullptr;
+  int source_layout = 0;  // in the cut
+  const distributed::Block* target = nullptr;
+  int target_layout = 0;
+  const Slice* slice = nullptr;  // if every node has a slice of its own
+};
+using PlaceOf = std::function<ChunkPlace(const Chunk&)>;
+
+using LaneSteps = std::map<Lane, std::vector<Step>>;
+
+// The cubes whose shards a node reads and writes; kNobody: all.
+struct CubeFilter {
+  int source = kNobody;
+  int target = kNobody;
+};
+
+// Returns the steps of a plan, which must outlive them.
+LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes = {});
+
+}  // namespace kernbench::ccl

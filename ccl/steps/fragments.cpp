@@ -1,0 +1,274 @@
+#include "ccl/steps/fragments.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "sim_engine/base/check.h"
+#include "sim_engine/values/element_range.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+using sim::ElementRange;
+
+// The elements of a block that lie in a slice.
+struct SliceRange {
+  ElementRange elements;  // of the block
+  int slice = 0;
+};
+
+ElementRange stretch(std::int64_t begin, std::int64_t end) {
+  return {begin, std::max<std::int64_t>(end - begin, 0)};
+}
+
+void add(std::vector<ElementRange>& ranges, const ElementRange& range) {
+  if (range.count() > 0) ranges.push_back(range.simplified());
+}
+
+// Adds the elements of rows that lie in [begin, end): a part of the first row, whole rows, and a
+// part of the last.
+void add_clipped(std::vector<ElementRange>& ranges, const ElementRange& rows, std::int64_t begin,
+                 std::int64_t end) {
+  std::int64_t whole_begin = rows.rows;  // the first whole row in the stretch, and behind the last
+  std::int64_t whole_end = 0;
+  if (rows.rows == 1) {
+    return add(ranges, stretch(std::max(rows.begin, begin), std::min(rows.end(), end)));
+  }
+  const auto floor_div = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
+  whole_begin = std::clamp<std::int64_t>(-floor_div(rows.begin - begin, rows.pitch), 0, rows.rows);
+  whole_end = std::clamp<std::int64_t>(floor_div(end - rows.columns - rows.begin, rows.pitch) + 1,
+                                       0, rows.rows);
+  const auto add_row = [&](std::int64_t i) {
+    const ElementRange row = rows.row(i);
+    add(ranges, stretch(std::max(row.begin, begin), std::min(row.end(), end)));
+  };
+  if (whole_begin >= whole_end) {  // at most two parts of rows
+    for (std::int64_t i = std::max<std::int64_t>(whole_end - 1, 0);
+         i <= std::min(whole_begin, rows.rows - 1); ++i) {
+      add_row(i);
+    }
+    return;
+  }
+  if (whole_begin > 0) add_row(whole_begin - 1);
+  add(ranges,
+      {rows.begin + whole_begin * rows.pitch, rows.columns, whole_end - whole_begin, rows.pitch});
+  if (whole_end < rows.rows) add_row(whole_end);
+}
+
+// Adds the common elements of rows with the same pitch: two rectangles of one matrix, of which b's
+// may wrap around.
+void add_common_rows(std::vector<ElementRange>& ranges, const ElementRange& a,
+                     const ElementRange& b) {
+  const std::int64_t pitch = a.pitch;
+  std::int64_t down = (b.begin - a.begin) / pitch;
+  std::int64_t right = (b.begin - a.begin) % pitch;
+  if (right < 0) {
+    right += pitch;
+    --down;
+  }
+  for (const std::int64_t wrapped : {0, 1}) {
+    const std::int64_t first_row = std::max<std::int64_t>(down + wrapped, 0);
+    const std::int64_t last_row = std::min(a.rows, down + wrapped + b.rows);
+    const std::int64_t shift = right - wrapped * pitch;
+    const std::int64_t first_column = std::max<std::int64_t>(shift, 0);
+    const std::int64_t last_column = std::min(a.columns, shift + b.columns);
+    if (first_row >= last_row || first_column >= last_column) continue;
+    add(ranges, {a.begin + first_row * pitch + first_column, last_column - first_column,
+                 last_row - first_row, pitch});
+  }
+}
+
+void add_common(std::vector<ElementRange>& ranges, const ElementRange& a, const ElementRange& b) {
+  if (a.begin >= b.end() || b.begin >= a.end()) return;
+  if (b.rows == 1) return add_clipped(ranges, a, b.begin, b.end());
+  if (a.rows == 1) return add_clipped(ranges, b, a.begin, a.end());
+  if (a.pitch == b.pitch) return add_common_rows(ranges, a, b);
+  for (std::int64_t i = 0; i < b.rows; ++i) {
+    add_clipped(ranges, a, b.row(i).begin, b.row(i).end());
+  }
+}
+
+std::vector<SliceRange> ranges_of(const BlockLayout& block, std::int64_t count) {
+  const TensorLayout& tensor = *block.tensor;
+  std::vector<SliceRange> all;
+  for (std::size_t i = 0; i < tensor.slices.size(); ++i) {
+    const Slice& slice = tensor.slices[i];
+    const ElementRange in_tensor =
+        ElementRange{slice.first_row * tensor.columns + slice.first_column, slice.columns,
+                     slice.rows, tensor.columns}
+            .simplified();
+    std::vector<ElementRange> ranges;
+    add_clipped(ranges, in_tensor, block.first, block.first + count);
+    for (ElementRange range : ranges) {
+      range.begin -= block.first;
+      all.push_back({range, static_cast<int>(i)});
+    }
+  }
+  return all;
+}
+
+// Converts a position in the whole tensor to one in the shards of a slice.
+std::int64_t position_in(const TensorLayout& tensor, const Slice& slice, std::int64_t position) {
+  return (position / tensor.columns - slice.first_row) * slice.columns + position % tensor.columns -
+         slice.first_column;
+}
+
+FragmentAt place_of(const BlockLayout& block, int slice_index, const ElementRange& range) {
+  const Slice& slice = block.tensor->slices[static_cast<std::size_t>(slice_index)];
+  const std::int64_t begin = block.first + range.begin;
+  const std::int64_t offset = position_in(*block.tensor, slice, begin);
+  if (range.rows == 1) return {slice_index, offset, range.columns};
+  return {slice_index, offset, position_in(*block.tensor, slice, begin + range.pitch) - offset};
+}
+
+// A fragment under construction: its elements, and its slice in each tensor so far.
+struct Found {
+  ElementRange elements;
+  std::vector<int> slices;
+};
+
+// Intersects the ranges of all blocks: each pass splits the fragments at one more block's slices.
+std::vector<Found> common_ranges(std::span<const BlockLayout> blocks, std::int64_t count) {
+  std::vector<Found> found;
+  for (const SliceRange& range : ranges_of(blocks.front(), count)) {
+    found.push_back({range.elements, {range.slice}});
+  }
+  for (const BlockLayout& block : blocks.subspan(1)) {
+    std::vector<Found> finer;
+    const std::vector<SliceRange> others = ranges_of(block, count);
+    for (const Found& coarse : found) {
+      for (const SliceRange& other : others) {
+        std::vector<ElementRange> common;
+        add_common(common, coarse.elements, other.elements);
+        for (const ElementRange& range : common) {
+          finer.push_back({range, coarse.slices});
+          finer.back().slices.push_back(other.slice);
+        }
+      }
+    }
+    found = std::move(finer);
+  }
+  return found;
+}
+
+Fragment fragment_of(std::span<const BlockLayout> blocks, const Found& found) {
+  Fragment fragment{found.elements.rows, found.elements.columns, {}, {}};
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    fragment.at.push_back(place_of(blocks[i], found.slices[i], found.elements));
+  }
+  const bool is_contiguous = std::ranges::all_of(
+      fragment.at, [&](const FragmentAt& at) { return at.pitch == fragment.columns; });
+  if (is_contiguous) {
+    fragment.columns = fragment.count();
+    fragment.rows = 1;
+    for (FragmentAt& at : fragment.at) at.pitch = fragment.columns;
+  }
+  return fragment;
+}
+
+}  // namespace
+
+std::size_t TensorLayout::most_summands() const {
+  std::size_t most = 1;
+  for (const Slice& slice : slices) most = std::max(most, slice.summands.size());
+  return most;
+}
+
+std::size_t TensorLayout::shard_count() const {
+  std::size_t count = 0;
+  for (const Slice& slice : slices) count += slice.copies.size();
+  return count;
+}
+
+TensorLayout layout_of(const Shape& shape, const DPPolicy& dp, const Topology& topology) {
+  const bool is_scalar = shape.rank() == 0;
+  TensorLayout layout;
+  layout.columns = is_scalar ? 1 : shape[shape.rank() - 1];
+  layout.rows = layout.columns == 0 ? 0 : shape.numel() / layout.columns;
+  layout.is_partial = dp.cube == Shard::partial || dp.pe == Shard::partial;
+  const auto is_copied = [&](Shard shard) {
+    return shard == Shard::replicate || (is_sharded(shard) && is_scalar);
+  };
+  const std::vector<ShardInfo> shards = place(dp, shape, topology, 0);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const ShardInfo& shard = shards[i];
+    if (shard.shape.numel() == 0) continue;
+    Slice slice;
+    slice.columns = is_scalar ? 1 : shard.shape[shape.rank() - 1];
+    slice.rows = shard.shape.numel() / slice.columns;
+    slice.first_column = is_scalar ? 0 : shard.offset.back();
+    if (shape.rank() > 1) slice.first_row = layout.rows / shape[0] * shard.offset.front();
+    auto same = std::ranges::find_if(layout.slices, [&](const Slice& other) {
+      return other.first_row == slice.first_row && other.first_column == slice.first_column;
+    });
+    if (same == layout.slices.end()) same = layout.slices.insert(same, slice);
+    same->copies.push_back(static_cast<int>(i));
+    same->holders.push_back({shard.cube, shard.pe});
+    // Only the first of several copies of a summand counts.
+    const bool counts =
+        (shard.cube == 0 || !is_copied(dp.cube)) && (shard.pe == 0 || !is_copied(dp.pe));
+    if (!counts) continue;
+    same->summands.push_back(static_cast<int>(i));
+    same->summand_holders.push_back({shard.cube, shard.pe});
+  }
+  return layout;
+}
+
+std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std::int64_t count,
+                                       DType dtype, bool on_one_cube) {
+  if (count == 0) return {};
+  const auto widest = std::ranges::max_element(
+      blocks, {}, [](const BlockLayout& block) { return block.tensor->shard_count(); });
+  const auto leading = static_cast<std::size_t>(widest - blocks.begin());
+  std::vector<Fragment> fragments;
+  std::int64_t total = 0;
+  for (const Found& found : common_ranges(blocks, count)) {
+    const Fragment whole = fragment_of(blocks, found);
+    std::vector<Lane> holders =
+        widest->tensor->slices[static_cast<std::size_t>(found.slices[leading])].holders;
+    if (on_one_cube) {
+      std::erase_if(holders,
+                    [cube = holders.front().cube](const Lane& l) { return l.cube != cube; });
+    }
+    const auto shares = std::clamp<std::int64_t>(whole.count() * size_of(dtype) / kLeastShare, 1,
+                                                 static_cast<std::int64_t>(holders.size()));
+    for (int i = 0; i < shares; ++i) {
+      Fragment share = part_of(whole, i, i + 1, static_cast<int>(shares));
+      if (share.count() == 0) continue;
+      share.lane = holders[static_cast<std::size_t>(i)];
+      total += share.count();
+      fragments.push_back(std::move(share));
+    }
+  }
+  KB_CHECK(total == count, "{} of {} elements are in fragments", total, count);
+  return fragments;
+}
+
+namespace {
+
+bool is_cut_by_rows(const Fragment& whole, int count) {
+  return whole.rows >= count && whole.rows > 1;
+}
+
+}  // namespace
+
+Fragment part_of(const Fragment& whole, int begin, int end, int count) {
+  Fragment part = whole;
+  const bool by_rows = is_cut_by_rows(whole, count);
+  const std::int64_t size = by_rows ? whole.rows : whole.columns;
+  const std::int64_t first = size * begin / count;
+  (by_rows ? part.rows : part.columns) = size * end / count - first;
+  for (FragmentAt& at : part.at) at.offset += first * (by_rows ? at.pitch : 1);
+  if (part.rows == 1) {
+    for (FragmentAt& at : part.at) at.pitch = part.columns;
+  }
+  return part;
+}
+
+std::int64_t elements_before(const Fragment& whole, int unit, int count) {
+  if (is_cut_by_rows(whole, count)) return whole.rows * unit / count * whole.columns;
+  return whole.columns * unit / count;
+}
+
+}  // namespace kernbench::ccl

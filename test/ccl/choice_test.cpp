@@ -1,0 +1,116 @@
+// Which algorithm runs: the one that ccl.yaml says, or the fastest by the model.
+
+#include "ccl/choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "ccl/ahbm_backend.h"
+#include "test/ccl/all_reduce_under_test.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test::choice_test {
+namespace {
+
+using distributed::CollectiveKind;
+
+const ccl::Config kAuto = ccl::Config::parse("defaults: {algorithm: auto}");
+
+std::string_view chosen(const Topology& topology, Bytes bytes,
+                        CollectiveKind kind = CollectiveKind::all_reduce) {
+  return ccl::AlgorithmChoice::of_all(topology, kAuto).choose(kind, bytes, 1).name;
+}
+
+Topology shipped(std::string_view name) {
+  return Topology::load(fmt::format(KERNBENCH_ROOT "/topologies/{}.yaml", name));
+}
+
+TEST_CASE("the choice is within 1.3 of the fastest, at every size and on every shape",
+          "[ccl][auto][exhaustive]") {
+  const std::string name = GENERATE("ring_1d_6", "torus_2d_2x3", "mesh_2d_no_wrap_2x3", "default");
+  const Topology topology = shipped(name);
+  for (const DPPolicy& dp :
+       {DPPolicy::replicated(), DPPolicy{Shard::column_wise, Shard::column_wise}}) {
+    for (std::int64_t n = 64; n <= 1 << 20; n *= 4) {
+      const auto time_by = [&](const ccl::Config& config) {
+        return run({.topology = topology,
+                    .dp = dp,
+                    .shape = {1, n},
+                    .config = config,
+                    .summand = nullptr,
+                    .data = false})
+            .took;
+      };
+      Time fastest = Time::max();
+      for (const std::string_view algorithm : kAllReduceAlgorithms) {
+        fastest = std::min(fastest, time_by(kAuto.with_algorithm(algorithm)));
+      }
+      CAPTURE(name, to_string(dp), n, fastest.count());
+      CHECK(time_by(kAuto).count() * 10 <= fastest.count() * 13);
+    }
+  }
+}
+
+TEST_CASE("on a ring of 16 small tensors take few steps, large ones both ways round",
+          "[ccl][auto]") {
+  const Topology ring = link_topology(SipTopology::ring_1d, 16);
+  CHECK(chosen(ring, 4) == "intercube_allreduce");
+  CHECK(chosen(ring, 1 << 24) != "ring_allreduce");
+  CHECK(chosen(ring, 1 << 24) != "tree_allreduce");
+}
+
+TEST_CASE("small broadcasts go the shorter ways, large ones half each way", "[ccl][auto]") {
+  const Topology ring = shipped("ring_1d_6");
+  for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {
+    CHECK(chosen(ring, 1024, kind) == "chain");
+    CHECK(chosen(ring, 1 << 24, kind) == "half_chains");
+  }
+}
+
+TEST_CASE("a choice leaves no trace in the run that asked for it", "[ccl][auto]") {
+  AllReduce all_reduce{.topology = round_topology(SipTopology::torus_2d, 2, 2, 2, 1),
+                       .dp = {.cube = Shard::partial, .pe = Shard::column_wise},
+                       .shape = {1, 500},
+                       .dtype = DType::f16,
+                       .config = kAuto};
+  const AllReduceResult by_auto = run(all_reduce);
+  CHECK(wrong_sums(all_reduce, by_auto) == "");
+  all_reduce.config = kAuto.with_algorithm(chosen(all_reduce.topology, 1000));
+  const AllReduceResult by_name = run(all_reduce);
+  CHECK(by_auto.took == by_name.took);
+  CHECK(by_auto.events == by_name.events);
+  CHECK(by_auto.fingerprint == by_name.fingerprint);
+}
+
+TEST_CASE("what auto chose among is told, the fastest first", "[ccl][auto]") {
+  auto choice = ccl::AlgorithmChoice::of_all(shipped("ring_1d_6"), kAuto);
+  const std::string text = choice.describe(CollectiveKind::all_reduce, 1024, 1);
+  CHECK_THAT(text, Catch::Matches(R"(\w+ [\d.]+ ns(, \w+ [\d.]+ ns){4})"));
+  CHECK_THAT(text, Catch::StartsWith(
+                       std::string(choice.choose(CollectiveKind::all_reduce, 1024, 1).name)));
+}
+
+TEST_CASE("an algorithm that is no all_reduce is refused by all_reduce", "[ccl][auto][errors]") {
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(round_topology(),
+                       {.ccl = ccl::Config::parse("defaults: {algorithm: hello_send}")});
+  torch.distributed.init_process_group("ahbm");
+  CHECK_THAT(error_of<SpawnException>([&] {
+               torch.multiprocessing.spawn(
+                   [&](int rank) {
+                     torch.ahbm.set_device(rank);
+                     Tensor x = torch.ones({4});
+                     torch.distributed.all_reduce(x);
+                   },
+                   {}, 2);
+             }),
+             Catch::Contains("rank 0: [KB-C012] all_reduce: the algorithm 'hello_send' that "
+                             "ccl.yaml chooses is a shift, no all_reduce; choose another one for "
+                             "torch.distributed"));
+}
+
+}  // namespace
+}  // namespace kernbench::test::choice_test
