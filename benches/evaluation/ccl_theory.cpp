@@ -51,20 +51,21 @@ std::int64_t load(const sim::Grid& sips, int size, std::int64_t scale) {
 
 // With a share f of the data along rows first, and the rest along columns first, rows carry
 // f X + (1 - f) X/h and columns f Y/w + (1 - f) Y: as much for this f.
-std::int64_t busiest_load(const sim::Grid& sips, std::int64_t scale) {
-  const std::int64_t rows = load(sips, sips.w, scale);
-  const std::int64_t columns = load(sips, sips.h, scale);
-  if (sips.w == 1 || sips.h == 1) return rows + columns;
+Bytes bytes_on_a_link(const sim::Grid& sips, Bytes bytes) {
+  const std::int64_t rows = load(sips, sips.w, sips.count());
+  const std::int64_t columns = load(sips, sips.h, sips.count());
+  if (sips.w == 1 || sips.h == 1) return bytes * (rows + columns) / sips.count();
   const std::int64_t rows_first = columns - rows / sips.h;
   const std::int64_t columns_first = rows - columns / sips.w;
-  return (rows_first * rows + columns_first * rows / sips.h) / (rows_first + columns_first);
+  const std::int64_t carried = rows_first * rows + columns_first * rows / sips.h;
+  return bytes * carried / (rows_first + columns_first) / sips.count();
 }
 
 // Reduce-scatter and all-gather over the grid: its diameter there and back, with all links as busy.
 Time over_grid(const SharedLink& link, const sim::Grid& sips, Bytes bytes) {
   const auto depth = [&](int size) { return sips.wraps && size > 2 ? size / 2 : size - 1; };
   const int steps = 2 * (depth(sips.w) + depth(sips.h));
-  return link.steps(steps, bytes * busiest_load(sips, sips.count()) / sips.count() / steps);
+  return link.steps(steps, bytes_on_a_link(sips, bytes) / steps);
 }
 
 }  // namespace
