@@ -68,7 +68,7 @@ const Block* block_of(const CollectiveCall& request) {
 Tensor barrier_token(RuntimeContext& torch, int device) {
   const Tensor token(runtime::make_device_storage(
       torch.shared_simulation(), device, {1},
-      {.dtype = DType::f32, .dp = DPPolicy::replicated(), .name = "barrier"}));
+      {.dtype = DType::f32, .dp = DPPolicy::on_one_pe(), .name = "barrier"}));
   runtime::fill(*token.storage(), 0);
   return token;
 }

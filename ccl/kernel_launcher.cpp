@@ -101,14 +101,14 @@ void KernelLauncher::check_placement(const Algorithm& algorithm, const Tensor& x
                              sips));
   }
   if (config_.participants() == Participants::one_pe_per_sip && x.shards().size() != 1) {
-    misplaced(x, "ccl.yaml says participants: one_pe_per_sip; use DPPolicy::replicated()");
+    misplaced(x, "ccl.yaml says participants: one_pe_per_sip; use DPPolicy::on_one_pe()");
   }
   if (algorithm.reduces_in_sip) return;
   const int cubes = x.dp().cube_holders(torch_.topology());
   const int pes = x.dp().pe_holders(torch_.topology());
   if ((cubes > 1 && !is_sharded(x.dp().cube)) || (pes > 1 && !is_sharded(x.dp().pe))) {
     misplaced(x, fmt::format("{} does not add up or copy between the PEs of a SIP; use row_wise or "
-                             "column_wise, or DPPolicy::replicated(), or another algorithm",
+                             "column_wise, or DPPolicy::on_one_pe(), or another algorithm",
                              algorithm.name));
   }
 }

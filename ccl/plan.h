@@ -7,7 +7,6 @@
 
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "ccl/group_shape.h"
@@ -103,10 +102,5 @@ struct PlanRequest {
 
 // Adds the moves of one member, or, if nodes_per_member > 1, of one cube of it.
 using AlgorithmPlan = void (*)(const PlanRequest&, Plan&);
-
-// What is wrong with the plans of all members together: a message that nobody receives, or in
-// another order than it is sent; a summand that is missing or counts twice.  "" if nothing.
-std::string faults_of(AlgorithmPlan plan, const GroupShape& shape, distributed::CollectiveKind kind,
-                      int root = 0);
 
 }  // namespace kernbench::ccl

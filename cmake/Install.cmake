@@ -41,10 +41,11 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/kernbench_gdb.py
 
 # The guides, in folders as here, so that their links to each other hold.
 set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.md CONTRIBUTING.md
-  runtime/README.md runtime/fiber/README.md sim_engine/README.md ccl/README.md ccl/writing-a-collective.md ccl/writing-a-collective.ko.md
-  tp/README.md tp/tensor-parallelism.md tp/tensor-parallelism.ko.md benches/README.md
-  benches/operators/README.md benches/operators/writing-a-case.md
-  benches/operators/writing-a-case.ko.md benches/figure/README.md topologies/README.md topologies/anatomy.svg test/README.md)
+  runtime/README.md runtime/fiber/README.md sim_engine/README.md ccl/README.md ccl/ccl.yaml
+  ccl/writing-a-collective.md ccl/writing-a-collective.ko.md tp/README.md tp/tensor-parallelism.md tp/tensor-parallelism.ko.md
+  benches/README.md benches/operators/README.md benches/operators/writing-a-case.md
+  benches/operators/writing-a-case.ko.md benches/figure/README.md topologies/README.md
+  topologies/anatomy.svg test/README.md)
 foreach(guide IN LISTS guides)
   cmake_path(GET guide PARENT_PATH folder)
   install(FILES ${PROJECT_SOURCE_DIR}/${guide} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})

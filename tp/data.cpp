@@ -63,7 +63,7 @@ TensorDict broadcast_data(RuntimeContext& torch, std::span<const std::string> ke
 
   std::int64_t total = 0;
   for (const Shape& shape : shapes) total += shape.numel();
-  const TensorOptions options{.dtype = dtype, .dp = DPPolicy::replicated()};
+  const TensorOptions options{.dtype = dtype, .dp = DPPolicy::on_one_pe()};
   Tensor flat = torch.empty({total}, options);
   if (is_source) flat.copy_(RuntimeContext::tensor(elements_of(keys, data), {total}));
   torch.distributed.broadcast(flat, from);

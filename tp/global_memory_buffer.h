@@ -17,7 +17,7 @@ class GlobalMemoryBuffer {
   // type gets the same memory if it asks for the same number of elements with the same placement;
   // else the buffer keeps the new tensor's memory instead.
   Tensor get_tensor(RuntimeContext& torch, const Shape& shape, DType dtype, const std::string& name,
-                    const DPPolicy& dp = DPPolicy::replicated());
+                    const DPPolicy& dp = DPPolicy::on_one_pe());
 
  private:
   std::map<std::pair<std::string, DType>, Tensor> buffers_;

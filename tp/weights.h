@@ -78,7 +78,7 @@ struct WeightPartition {
 // Options for making a weight.
 struct WeightOptions {
   DType dtype = DType::f16;
-  DPPolicy dp = DPPolicy::replicated();
+  DPPolicy dp = DPPolicy::on_one_pe();
   std::string name = {};
   std::string_view cut_option = {};    // the layer's option for the size that is cut
   bool perform_initialization = true;  // false: NaN until written

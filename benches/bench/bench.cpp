@@ -88,7 +88,8 @@ void Bench::note(std::string_view what, std::string_view text) {
 void check_rank_is_sip(const Bench& bench) {
   if (!bench.ccl().world_size()) return;
   throw ConfigError("KB-Y043",
-                    "ccl.yaml: the bench is of collectives of SIPs; take out world_size");
+                    "world_size in ccl.yaml (or the file of --ccl): the bench is of collectives "
+                    "of SIPs; take it out");
 }
 
 }  // namespace kernbench::benches

@@ -37,7 +37,7 @@ CollectedContext PointContext::make_context() {
 
 CollectedContext PointContext::make_context(const Topology& topology, RuntimeOptions options) {
   throw_if_interrupted();
-  if (options.replay_threads == 0) options.replay_threads = 1;  // the points take the cores
+  if (options.evaluation_threads == 0) options.evaluation_threads = 1;  // the points take the cores
   return contexts_.make(topology, std::move(options));
 }
 

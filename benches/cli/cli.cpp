@@ -67,7 +67,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "\nCtrl-C ends a run in order: what is finished is written, and a sweep that has an output\n"
       "folder goes on from there when the same command is given again.\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
-      "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 23 numerics, 24 replay,\n"
+      "configuration, 4 output, 20 deadlock, 21 collectives, 22 device, 23 numerics, 24 values,\n"
       "70 our bug, 71 a limit of the host, 130, 143 and 129 ended by SIGINT, SIGTERM and SIGHUP.");
 }
 

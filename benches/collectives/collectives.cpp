@@ -92,7 +92,7 @@ std::vector<int> read_group(const Bench& bench) {
 DPPolicy read_placement(const Bench& bench) {
   const Settings& settings = bench.settings();
   if (bench.ccl().participants() == ccl::Participants::one_pe_per_sip) {
-    return DPPolicy::replicated();
+    return DPPolicy::on_one_pe();
   }
   return {.cube = settings.choice("cube", kShards), .pe = settings.choice("pe", kShards)};
 }

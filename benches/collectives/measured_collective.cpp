@@ -269,7 +269,7 @@ Measurement Exchange::measure() {
 // Theory
 
 void Exchange::add_theory(Measurement& measured) const {
-  measured.lower_bound = lower_bound();
+  if (!is_shift()) measured.lower_bound = lower_bound();  // of a shift none is known
   // The one that ran last, since the exchange is what ran last.
   const auto& used = torch_.engine().algorithms_used();
   if (!used.empty()) measured.algorithm = used.back().algorithm;
@@ -317,9 +317,7 @@ CollectiveCall Exchange::make_call(int rank) const {
   return made;
 }
 
-// No bound of a shift is known.
 Time Exchange::lower_bound() const {
-  if (is_shift()) return Time{0};
   const BlocksInput& blocks = input_.blocks;
   if (layout_) {
     return ccl::pe_all_reduce_lower_bound(torch_.topology(), blocks.ranks, blocks.bytes());
@@ -356,7 +354,7 @@ CollectiveKind kind_of(MeasuredCollective collective) {
 }
 
 DPPolicy default_placement(const ccl::Config& config) {
-  if (config.participants() == ccl::Participants::one_pe_per_sip) return DPPolicy::replicated();
+  if (config.participants() == ccl::Participants::one_pe_per_sip) return DPPolicy::on_one_pe();
   const bool adds_up = config.is_auto() || config.algorithm().reduces_in_sip;
   return {.cube = adds_up ? Shard::partial : Shard::column_wise, .pe = Shard::column_wise};
 }

@@ -142,7 +142,7 @@ std::int64_t count_wrong(const Stream& stream, const std::vector<float>& sums) {
 
 Tensor tensor_on(RuntimeContext& torch, int sip, std::int64_t elements) {
   torch.ahbm.set_device(sip);
-  return torch.zeros({elements}, {.dtype = DType::f32, .dp = DPPolicy::replicated()});
+  return torch.zeros({elements}, {.dtype = DType::f32, .dp = DPPolicy::on_one_pe()});
 }
 
 // Runs the stream; returns the number of wrong sums.

@@ -1,7 +1,7 @@
 // One all_reduce of 49,152 f16 per cube over 6 SIPs in a ring: how many events, how fast.
 //
-// "timing only" keeps no values; "op log" keeps what a replay needs; "values" also reads every
-// element of every rank, that is, replays.
+// "timing only" keeps no values; "op log" keeps what an evaluation needs; "values" also reads every
+// element of every rank, that is, evaluates.
 
 #include "benches/bench/inputs.h"
 #include "benches/micro/micro.h"

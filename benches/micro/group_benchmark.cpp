@@ -65,7 +65,7 @@ void groups_used_and_destroyed(benchmark::State& state) {
     torch.multiprocessing.spawn(
         [&](int rank) {
           torch.ahbm.set_device(rank);
-          const Tensor x = torch.full({64}, 1, {.dp = DPPolicy::replicated()});
+          const Tensor x = torch.full({64}, 1, {.dp = DPPolicy::on_one_pe()});
           for (int i = 0; i < kGroups; ++i) {
             const int first = i * 8 % kRanks;
             const auto group = torch.distributed.new_group(consecutive(first, 8));
@@ -93,7 +93,7 @@ void all_reduce_per_rank(benchmark::State& state) {
     torch.multiprocessing.spawn(
         [&](int rank) {
           torch.ahbm.set_device(rank);
-          const Tensor x = torch.full({1024}, 1, {.dp = DPPolicy::replicated()});
+          const Tensor x = torch.full({1024}, 1, {.dp = DPPolicy::on_one_pe()});
           for (int i = 0; i < kCalls; ++i) torch.distributed.all_reduce(x, op);
         },
         {}, ranks);
@@ -129,14 +129,14 @@ void per_rank(benchmark::State& state, Call call) {
 
 void all_gather(RuntimeContext& torch, int) {
   const int ranks = torch.distributed.get_world_size();
-  const Tensor x = torch.full({16}, 1, {.dp = DPPolicy::replicated()});
-  const Tensor all = torch.zeros({ranks, 16}, {.dp = DPPolicy::replicated()});
+  const Tensor x = torch.full({16}, 1, {.dp = DPPolicy::on_one_pe()});
+  const Tensor all = torch.zeros({ranks, 16}, {.dp = DPPolicy::on_one_pe()});
   torch.distributed.all_gather_into_tensor(all, x);
 }
 void all_to_all(RuntimeContext& torch, int) {
   const int ranks = torch.distributed.get_world_size();
-  const Tensor x = torch.zeros({ranks, 16}, {.dp = DPPolicy::replicated()});
-  const Tensor y = torch.zeros({ranks, 16}, {.dp = DPPolicy::replicated()});
+  const Tensor x = torch.zeros({ranks, 16}, {.dp = DPPolicy::on_one_pe()});
+  const Tensor y = torch.zeros({ranks, 16}, {.dp = DPPolicy::on_one_pe()});
   torch.distributed.all_to_all_single(y, x);
 }
 void objects(RuntimeContext& torch, int rank) {

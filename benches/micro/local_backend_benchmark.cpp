@@ -15,14 +15,14 @@ constexpr double kLimit = 5e-6;  // seconds for one
 
 void local_all_reduce_of_6(benchmark::State& state) {
   const auto count = static_cast<int>(state.range(0));
-  RuntimeContext torch(benches::load_topology("ring_1d_6"), {.replay_threads = 1});
+  RuntimeContext torch(benches::load_topology("ring_1d_6"), {.evaluation_threads = 1});
   torch.distributed.init_process_group("local");
   const RateMeter meter;
   for (auto _ : state) {
     torch.multiprocessing.spawn(
         [&](int rank) {
           torch.ahbm.set_device(rank);
-          Tensor x = torch.full({1024}, 1, {.dp = DPPolicy::replicated()});
+          Tensor x = torch.full({1024}, 1, {.dp = DPPolicy::on_one_pe()});
           for (int i = 0; i < count; ++i) torch.distributed.all_reduce(x, ReduceOp::max);
           benchmark::DoNotOptimize(x.to_vector());
         },

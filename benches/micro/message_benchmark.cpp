@@ -40,7 +40,7 @@ void run_once(RuntimeContext& torch, Work work) {
       [&](int rank) {
         torch.ahbm.set_device(rank);
         Tensor x =
-            torch.full({1, kElements}, 1, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
+            torch.full({1, kElements}, 1, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
         work(torch, x);
       },
       {}, torch.distributed.get_world_size());

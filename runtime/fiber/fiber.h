@@ -83,7 +83,6 @@ class Fiber {
   // The pointer that its owner gave to spawn(): the state of the rank or kernel that it runs.
   void* local() const { return local_; }
   State state() const { return state_; }
-  bool is_cancelled() const { return cancelled_; }
 
   // The description given to park(); empty if the fiber is not parked.
   std::string waits_for() const;

@@ -61,7 +61,6 @@ class Watchdog {
   void print_running(int descriptor) const;
   void print_state(int descriptor) const;
 
-  bool is_started() const { return is_started_; }
   std::chrono::steady_clock::time_point next_look;
 
  private:

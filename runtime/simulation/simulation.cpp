@@ -34,13 +34,13 @@ void Event::notify_all() {
 }
 
 Simulation::Simulation(const Topology& topology, const sim::MachineOptions& options,
-                       int replay_threads, const RunLimits& limits)
+                       int evaluation_threads, const RunLimits& limits)
     : log_(std::getenv("KERNBENCH_LOG")),
       flight_recorder_(std::getenv("KERNBENCH_FLIGHT_RECORDER")),
       machine_(topology, options),
       activity_(machine_.engine(), topology.system.sip_count),
       fibers_(machine_.engine()),
-      executor_(machine_.memory(), replay_threads),
+      executor_(machine_.memory(), evaluation_threads),
       command_budget_(limits.commands),
       watchdog_(fibers_, limits) {
   watchdog_.start();  // from now on the process's watch handles signals

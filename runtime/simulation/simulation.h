@@ -56,7 +56,6 @@ class Completion {
 // Something that may happen again and again, and that any number of fibers may wait for.
 class Event {
  public:
-  bool is_awaited() const { return !waiting_.empty(); }
   // Blocks the current fiber, or drives the engine, until the next notify_all().  Throws what
   // Simulation::wait() does.
   void wait(Simulation& simulation, DescribeWait describe);
@@ -69,9 +68,9 @@ class Event {
 
 class Simulation {
  public:
-  // `replay_threads` is the value in RuntimeOptions.
-  Simulation(const Topology& topology, const sim::MachineOptions& options, int replay_threads = 0,
-             const RunLimits& limits = {});
+  // `evaluation_threads` is the value in RuntimeOptions.
+  Simulation(const Topology& topology, const sim::MachineOptions& options,
+             int evaluation_threads = 0, const RunLimits& limits = {});
   ~Simulation();
 
   sim::Machine& machine() { return machine_; }

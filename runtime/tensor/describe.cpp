@@ -21,7 +21,7 @@ std::string describe(const Tensor& tensor) {
 }
 
 std::string words_for(const DPPolicy& policy) {
-  if (policy.num_cubes == 1 && policy.num_pes == 1) return "kb::DPPolicy::replicated()";
+  if (policy.num_cubes == 1 && policy.num_pes == 1) return "kb::DPPolicy::on_one_pe()";
   std::string words = fmt::format("{{.cube = kb::Shard::{}, .pe = kb::Shard::{}",
                                   name_of(policy.cube), name_of(policy.pe));
   if (policy.num_cubes != 0) words += fmt::format(", .num_cubes = {}", policy.num_cubes);

@@ -17,7 +17,7 @@ DPPolicy placed(const Tensor& tensor);
 // REQUIRES: the tensor is on a device
 std::string describe(const Tensor& tensor);
 
-// The C++ text of a policy: "kb::DPPolicy::replicated()", or "{.cube = kb::Shard::replicate,
+// The C++ text of a policy: "kb::DPPolicy::on_one_pe()", or "{.cube = kb::Shard::replicate,
 // ...}".
 std::string words_for(const DPPolicy& policy);
 // The C++ text of a type: "kb::DType::f16".

@@ -35,9 +35,11 @@ struct DPPolicy {
   int pe_holders(const Topology& topology) const;
 
   // One copy, on the first PE of the first cube.
-  static constexpr DPPolicy replicated() {
+  static constexpr DPPolicy on_one_pe() {
     return {.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1, .num_pes = 1};
   }
+  // The former name of on_one_pe(), for programs that have it.
+  static constexpr DPPolicy replicated() { return on_one_pe(); }
 
   friend bool operator==(const DPPolicy&, const DPPolicy&) = default;
 };

@@ -163,7 +163,7 @@ void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
   const std::vector<int> ranks = torch.distributed.get_process_group_ranks(group);
   for (std::size_t other = 1; other < all.size(); ++other) {
     if (all[other].size() != all.front().size()) {
-      throw Error("KB-N020", ExitCode::replay,
+      throw Error("KB-N020", ExitCode::values,
                   fmt::format("tensor '{}' differs at {}: rank {} has {} elements, rank {} has {}",
                               x.name(), place_of(location), ranks.front(), all.front().size(),
                               ranks[other], all[other].size()));
@@ -172,7 +172,7 @@ void assert_equal_on_ranks(RuntimeContext& torch, const Tensor& x,
       const auto first = std::bit_cast<std::uint32_t>(all.front()[i]);
       const auto later = std::bit_cast<std::uint32_t>(all[other][i]);
       if (first == later) continue;
-      throw Error("KB-N020", ExitCode::replay,
+      throw Error("KB-N020", ExitCode::values,
                   fmt::format("tensor '{}' differs at {}: rank {} vs {} at element {}: {} ({:#x}) "
                               "vs {} ({:#x})",
                               x.name(), place_of(location), ranks.front(), ranks[other],

@@ -57,7 +57,7 @@ const std::vector<runtime::KernelResult>& EngineView::last_results() const {
   return simulation_->last_results();
 }
 
-const sim::OpLog& EngineView::op_log() const {
+const sim::CommandLog& EngineView::op_log() const {
   return simulation_->machine().op_log();
 }
 
@@ -105,7 +105,7 @@ RuntimeOptions checked(RuntimeOptions options) {
     throw CollectiveError(
         "KB-R018", fmt::format("RuntimeOptions::{} is {}; it must not be negative", name, value));
   };
-  check("replay_threads", options.replay_threads);
+  check("evaluation_threads", options.evaluation_threads);
   check("command_limit", options.command_limit);
   check("kernel_time_limit", options.kernel_time_limit.count());
   check("rank_notice_time", options.rank_notice_time.count());
@@ -119,7 +119,7 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
           topology, sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit},
-          options_.replay_threads,
+          options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,
                              options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {}

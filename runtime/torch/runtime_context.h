@@ -30,7 +30,7 @@
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
 #include "sim_engine/topology/topology.h"
-#include "sim_engine/trace/op_log.h"
+#include "sim_engine/trace/command_log.h"
 
 namespace kernbench {
 
@@ -52,7 +52,7 @@ struct RuntimeOptions {
   std::size_t op_log_limit = std::size_t{1} << 20;
   // The number of threads on which a host read may compute, including the caller's; 0: one per
   // core.  The values do not depend on it.
-  int replay_threads = 0;
+  int evaluation_threads = 0;
   // The number of commands after which kernels count as endless (DeadlockError KB-D002): each may
   // issue 50,000, and those that run at the same time this many more together; 0: any number.
   std::int64_t command_limit = runtime::RunLimits{}.commands;
@@ -111,7 +111,7 @@ class EngineView {
   const std::vector<runtime::KernelResult>& last_results() const;
   // The operations that have finished on the device, in that order; only the last
   // RuntimeOptions::op_log_limit are kept.
-  const sim::OpLog& op_log() const;
+  const sim::CommandLog& op_log() const;
   std::uint64_t event_count() const;
 
   // The fingerprint of the run; it is the same for equal runs, in every build.

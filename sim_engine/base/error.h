@@ -23,7 +23,7 @@ enum class ExitCode : int {
   collective_misuse = 21,  // misuse of collectives or of the API
   device_fault = 22,       // misuse of device memory or of a kernel operation
   numerics = 23,           // a numeric check failed
-  replay = 24,             // a replay hazard, or ranks that differ
+  values = 24,             // ranks whose values differ
   internal = 70,           // a bug of kernbench
   host_limit = 71,         // fibers, memory, mappings
   hung_up = 129,           // ended by SIGHUP, 128 + the signal's number, as shells have it

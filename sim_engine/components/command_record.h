@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sim_engine/components/command.h"
-#include "sim_engine/trace/op_log.h"
+#include "sim_engine/trace/command_log.h"
 #include "sim_engine/trace/trace_recorder.h"
 
 namespace kernbench::sim {

@@ -18,7 +18,7 @@
 #include "sim_engine/components/processing_element.h"
 #include "sim_engine/components/queue_memory.h"
 #include "sim_engine/core/engine.h"
-#include "sim_engine/trace/op_log.h"
+#include "sim_engine/trace/command_log.h"
 #include "sim_engine/trace/trace_recorder.h"
 #include "sim_engine/values/access_tracker.h"
 #include "sim_engine/values/memory_store.h"
@@ -26,7 +26,7 @@
 namespace kernbench::sim {
 
 struct MachineOptions {
-  bool data = true;              // keep what is needed to replay values
+  bool data = true;              // keep what is needed to evaluate values
   bool trace = false;            // record spans
   std::size_t op_log_limit = 0;  // the op log keeps this many of the latest records; 0: all
 };
@@ -43,8 +43,8 @@ class Machine {
   Fabric& fabric() { return fabric_; }
   MemoryStore& memory() { return memory_; }
   AccessTracker& accesses() { return accesses_; }
-  OpLog& op_log() { return op_log_; }
-  const OpLog& op_log() const { return op_log_; }
+  CommandLog& op_log() { return op_log_; }
+  const CommandLog& op_log() const { return op_log_; }
   Launcher& launcher() { return launcher_; }
   TraceRecorder* trace() { return trace_.get(); }  // null unless asked for
 
@@ -86,7 +86,7 @@ class Machine {
   Fabric fabric_;
   MemoryStore memory_;
   AccessTracker accesses_;
-  OpLog op_log_;
+  CommandLog op_log_;
   Launcher launcher_;
   std::vector<HbmAllocator> hbm_;  // by SIP
   QueueMemory queue_memory_;

@@ -9,7 +9,7 @@
 #include "sim_engine/components/memory_order.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/core/engine.h"
-#include "sim_engine/trace/op_log.h"
+#include "sim_engine/trace/command_log.h"
 #include "sim_engine/values/access_tracker.h"
 #include "sim_engine/values/memory_store.h"
 
@@ -23,7 +23,7 @@ struct PeServices {
   Fabric& fabric;
   MemoryStore& memory;
   AccessTracker& accesses;
-  OpLog& op_log;
+  CommandLog& op_log;
   TraceRecorder* trace;  // may be null
   TilePool tiles;
   CommandPool commands;

@@ -1,4 +1,4 @@
-// The replay: computes values when they are read.
+// Evaluation: computes values when they are read.
 //
 // A read computes the value and what it depends on, and nothing else.  Computed values are kept as
 // long as somebody refers to them, so that a second read only copies; the others are freed on the

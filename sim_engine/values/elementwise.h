@@ -1,4 +1,4 @@
-// Operations on blocks of f32: the arithmetic of the replay.  The caller rounds to the type.
+// Operations on blocks of f32: the arithmetic of the evaluation.  The caller rounds to the type.
 
 #pragma once
 

@@ -1,4 +1,5 @@
-// The matrix product of the replay: elements of any type through blocks of f32 and Eigen's product.
+// The matrix product of the evaluation: elements of any type through blocks of f32 and Eigen's
+// product.
 //
 // The result is cut in parts whose bounds depend on the sizes alone, and a part sums its products
 // in an order that depends on them alone, in blocks whose alignment is fixed; so the bits do not

@@ -1,4 +1,4 @@
-// An operand of the replay as blocks of f32, whatever the type and place of its elements.
+// An operand of the evaluation as blocks of f32, whatever the type and place of its elements.
 
 #pragma once
 

@@ -23,7 +23,7 @@ constexpr Time kByte{20};
 MeasuredInput input_of(MeasuredCollective collective, int ranks, std::int64_t count) {
   MeasuredInput input;
   input.blocks = {.collective = collective, .ranks = ranks, .count = count, .seed = 3};
-  input.placement = DPPolicy::replicated();
+  input.placement = DPPolicy::on_one_pe();
   return input;
 }
 

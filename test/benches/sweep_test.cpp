@@ -29,7 +29,7 @@ Row all_reduce(PointContext& point, std::int64_t n_elem) {
   torch->multiprocessing.spawn(
       [&](int rank) {
         torch->ahbm.set_device(rank);
-        Tensor x = torch->ones({1, n_elem}, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
+        Tensor x = torch->ones({1, n_elem}, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
         torch->distributed.all_reduce(x);
         if (rank == 0) sum = x.at({0, n_elem - 1});
       },

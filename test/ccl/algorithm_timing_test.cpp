@@ -42,11 +42,11 @@ ccl::Config pe_ranks(std::string_view algorithm, int count) {
 
 // f32 elements.
 Time simulated(const Topology& topology, const ccl::Config& config, std::int64_t n_elem) {
-  return KernelsUnderTest(topology, DPPolicy::replicated(), config).run(n_elem);
+  return KernelsUnderTest(topology, DPPolicy::on_one_pe(), config).run(n_elem);
 }
 std::optional<Time> form(const Topology& topology, const ccl::Config& config, std::int64_t n_elem) {
   return config.algorithm().closed_form(
-      {topology, DPPolicy::replicated(), n_elem, DType::f32, config});
+      {topology, DPPolicy::on_one_pe(), n_elem, DType::f32, config});
 }
 
 void check(const Topology& topology, const ccl::Config& config, Bytes bytes, Time by_hand) {
@@ -321,10 +321,10 @@ TEST_CASE("wherever there is a closed form, it is the simulated time", "[ccl][ti
   }
   const auto count = [&](std::string_view algorithm) {
     int known =
-        count_of_exact_forms(algorithm, sips, 0, "buffer_kind: sram", DPPolicy::replicated());
+        count_of_exact_forms(algorithm, sips, 0, "buffer_kind: sram", DPPolicy::on_one_pe());
     for (const int p : {1, 2, 3, 4, 7, 8, 16}) {
       known += count_of_exact_forms(algorithm, {pe_links(16)}, p, fmt::format("world_size: {}", p),
-                                    DPPolicy::replicated());
+                                    DPPolicy::on_one_pe());
     }
     return known;
   };

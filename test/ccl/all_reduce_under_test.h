@@ -29,7 +29,7 @@ float small_integer(int rank, int part, std::int64_t position);
 
 struct AllReduce {
   Topology topology;
-  DPPolicy dp = DPPolicy::replicated();
+  DPPolicy dp = DPPolicy::on_one_pe();
   Shape shape = {1};
   DType dtype = DType::f32;
   ccl::Config config = {};

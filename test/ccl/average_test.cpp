@@ -32,7 +32,7 @@ float average(const std::string& backend, const Floats& elements, DType dtype,
         torch.ahbm.set_device(rank);
         const auto filled = [&](std::int64_t count) {
           return torch.full({count}, elements[static_cast<std::size_t>(rank)],
-                            {.dtype = dtype, .dp = DPPolicy::replicated()});
+                            {.dtype = dtype, .dp = DPPolicy::on_one_pe()});
         };
         Tensor x = filled(1);
         switch (by) {

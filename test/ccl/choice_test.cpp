@@ -33,7 +33,7 @@ TEST_CASE("the choice is within 1.3 of the fastest, at every size and on every s
   const std::string name = GENERATE("ring_1d_6", "torus_2d_2x3", "mesh_2d_no_wrap_2x3", "default");
   const Topology topology = shipped(name);
   for (const DPPolicy& dp :
-       {DPPolicy::replicated(), DPPolicy{Shard::column_wise, Shard::column_wise}}) {
+       {DPPolicy::on_one_pe(), DPPolicy{Shard::column_wise, Shard::column_wise}}) {
     for (std::int64_t n = 64; n <= 1 << 20; n *= 4) {
       const auto time_by = [&](const ccl::Config& config) {
         return run({.topology = topology,

@@ -24,7 +24,7 @@ class Bounds {
 
   // Every member gives `gives` blocks of 4096 elements and takes `takes`.
   Time of(CollectiveKind kind, std::size_t gives, std::size_t takes, int root = 0) {
-    const Block block = distributed::whole(torch_.zeros({4096}, {.dp = DPPolicy::replicated()}));
+    const Block block = distributed::whole(torch_.zeros({4096}, {.dp = DPPolicy::on_one_pe()}));
     const CollectiveCall call{.kind = kind,
                               .gives = std::vector<Block>(gives, block),
                               .takes = std::vector<Block>(takes, block),
@@ -61,7 +61,7 @@ TEST_CASE("collectives of some SIPs of a ring", "[ccl][bound]") {
 
 TEST_CASE("large blocks are bound by links, small ones by the way", "[ccl][bound]") {
   RuntimeContext torch(link_topology(SipTopology::ring_1d, 6));
-  const Block block = distributed::whole(torch.zeros({1 << 20}, {.dp = DPPolicy::replicated()}));
+  const Block block = distributed::whole(torch.zeros({1 << 20}, {.dp = DPPolicy::on_one_pe()}));
   const Time bytes{(std::int64_t{1} << 22) * 20};  // of one block over one link
   const auto bound = [&](CollectiveKind kind, std::size_t gives, std::size_t takes) {
     const CollectiveCall call{.kind = kind,
@@ -91,7 +91,7 @@ TEST_CASE("an all_reduce of all SIPs has the bound that probe shows", "[ccl][bou
     std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
     std::iota(sips.begin(), sips.end(), 0);
     for (const std::int64_t count : {0, 1, 1 << 20}) {
-      const Block block = distributed::whole(torch.zeros({count}, {.dp = DPPolicy::replicated()}));
+      const Block block = distributed::whole(torch.zeros({count}, {.dp = DPPolicy::on_one_pe()}));
       const CollectiveCall call{.kind = CollectiveKind::all_reduce,
                                 .gives = {block},
                                 .takes = {block},

@@ -28,8 +28,8 @@ Time time_of(const Topology& topology, std::vector<int> ranks, std::int64_t coun
   Time begin{0};
   Time end{0};
   run_group(topology, ranks, [&](const Member& m) {
-    const Tensor block = m.torch.zeros({count}, {.dp = DPPolicy::replicated()});
-    const Tensor blocks = m.torch.zeros({m.size() * count}, {.dp = DPPolicy::replicated()});
+    const Tensor block = m.torch.zeros({count}, {.dp = DPPolicy::on_one_pe()});
+    const Tensor blocks = m.torch.zeros({m.size() * count}, {.dp = DPPolicy::on_one_pe()});
     begin = m.torch.engine().now();
     program(m, block, blocks);
     end = std::max(end, m.torch.engine().now());

@@ -50,8 +50,8 @@ TEST_CASE("what two groups only read, both may read at a time", "[ccl][under_way
   everywhere(2, [](Ranks& world, int rank) {
     const ProcessGroup other = world.dist.new_group({0, 1});
     const Tensor x = world.full(rank + 1);
-    const Tensor a = world.torch.zeros({2 * world.n}, {.dp = DPPolicy::replicated()});
-    const Tensor b = world.torch.zeros({2 * world.n}, {.dp = DPPolicy::replicated()});
+    const Tensor a = world.torch.zeros({2 * world.n}, {.dp = DPPolicy::on_one_pe()});
+    const Tensor b = world.torch.zeros({2 * world.n}, {.dp = DPPolicy::on_one_pe()});
     const Work first = world.dist.all_gather_into_tensor(a, x, {.async_op = true});
     const Work second = world.dist.all_gather_into_tensor(b, x, {.group = other, .async_op = true});
     first.wait();
@@ -206,7 +206,7 @@ TEST_CASE("what is to be received may not be touched, nor received into twice",
 TEST_CASE("what a collective reads a kernel may read, and not store into", "[ccl][under_way]") {
   everywhere(2, [](Ranks& world, int rank) {
     const Tensor x = world.full(rank + 1);
-    const Tensor all = world.torch.zeros({2 * world.n}, {.dp = DPPolicy::replicated()});
+    const Tensor all = world.torch.zeros({2 * world.n}, {.dp = DPPolicy::on_one_pe()});
     const Work work = world.dist.all_gather_into_tensor(all, x, {.async_op = true});
     const unsigned first = line_here() - 1;
     CHECK(last_of(x + x) == 2 * (rank + 1));
@@ -280,7 +280,7 @@ TEST_CASE("inputs that are overwritten are read before", "[ccl][under_way]") {
     for (std::size_t i = 0; i < elements.size(); ++i) {
       elements[i] = static_cast<float>(10 * rank) + (i < elements.size() / 2 ? 0.0F : 1.0F);
     }
-    Tensor both = world.torch.zeros({2 * world.n}, {.dp = DPPolicy::replicated()});
+    Tensor both = world.torch.zeros({2 * world.n}, {.dp = DPPolicy::on_one_pe()});
     both.copy_(RuntimeContext::tensor(elements, {2 * world.n}));
     world.dist.all_to_all_single(both, both);
     CHECK(first_of(both) == rank);

@@ -29,7 +29,7 @@ struct Ranks {
     dist.init_process_group(backend);
   }
 
-  Tensor full(double value) const { return torch.full({n}, value, {.dp = DPPolicy::replicated()}); }
+  Tensor full(double value) const { return torch.full({n}, value, {.dp = DPPolicy::on_one_pe()}); }
   Tensor host(float value) const {
     return RuntimeContext::tensor(std::vector<float>(static_cast<std::size_t>(n), value), {n});
   }

@@ -94,7 +94,7 @@ TEST_CASE("tensors that differ are a mismatch, named by every aspect", "[failure
         mismatch(usual, all_reduce_of("[4]", "Float", "cube=replicate, pe=partial"),
                  "Placement: cube=replicate, pe=replicate vs cube=replicate, pe=partial", line));
   CHECK(
-      error({5}, {.dtype = DType::f16, .dp = DPPolicy::replicated()}) ==
+      error({5}, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()}) ==
       mismatch(usual,
                all_reduce_of("[5]", "Half", "cube=replicate, pe=replicate, num_cubes=1, num_pes=1"),
                "Tensor shapes: [4] vs [5]; Tensor dtypes: Float vs Half; Placement: "
@@ -307,7 +307,7 @@ TEST_CASE("a kernel of one's own that waits for a rank that does not send is a d
           "[failures]") {
   WorldUnderTest world;
   const std::string text = world.error_of<DeadlockError>([&](int rank) {
-    const Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::replicated()});
+    const Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::on_one_pe()});
     world.torch.launch(
         "shift",
         [](tl::Context& tl, tl::Pointer p) {
@@ -375,7 +375,7 @@ TEST_CASE("a collective ends at the same instant however early other ranks came"
     Time begun{0};
     world.torch.multiprocessing.spawn(
         [&](int rank) {
-          Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::replicated()});
+          Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::on_one_pe()});
           for (int i = 0; rank == 1 && i < late_copies; ++i) {
             x.copy_(RuntimeContext::tensor({1, 1, 1, 1}, {4}));
           }

@@ -150,7 +150,7 @@ TEST_CASE("a group of one copies what it takes elsewhere, in the time of its mem
           "[ccl][groups][lone]") {
   const auto wrong_ones =
       run_group(round_topology(SipTopology::ring_1d, 2, 1, 2, 1), {1}, [&](const Member& m) {
-        const Tensor x = make(m.torch, {8}, {.dp = DPPolicy::replicated()}, elements_of(0, 8));
+        const Tensor x = make(m.torch, {8}, {.dp = DPPolicy::on_one_pe()}, elements_of(0, 8));
         const Tensor y = m.torch.zeros({8});
         const Time begin = m.torch.engine().now();
         m.torch.distributed.all_gather_into_tensor(y, x, {.group = m.group});

@@ -73,7 +73,7 @@ TEST_CASE("queues are used again by the next collectives of their group", "[ccl]
   torch.multiprocessing.spawn(
       [&](int rank) {
         torch.ahbm.set_device(rank);
-        const Tensor x = torch.zeros({100}, {.dp = DPPolicy::replicated()});
+        const Tensor x = torch.zeros({100}, {.dp = DPPolicy::on_one_pe()});
         for (int i = 0; i < 3; ++i) {
           torch.distributed.all_reduce(x, ReduceOp::max);
           torch.distributed.barrier();
@@ -117,8 +117,8 @@ TEST_CASE("a kernel that writes what an async collective reads is refused, and e
           "[ccl][overlap]") {
   const std::string text = error_of<Error>([] {
     run_group(round_topology(SipTopology::ring_1d, 2, 1, 1, 1), {0, 1}, [](const Member& m) {
-      const Tensor x = m.torch.zeros({100'000}, {.dp = DPPolicy::replicated()});
-      const Tensor all = m.torch.zeros({200'000}, {.dp = DPPolicy::replicated()});
+      const Tensor x = m.torch.zeros({100'000}, {.dp = DPPolicy::on_one_pe()});
+      const Tensor all = m.torch.zeros({200'000}, {.dp = DPPolicy::on_one_pe()});
       const distributed::Work work =
           m.torch.distributed.all_gather_into_tensor(all, x, {.async_op = true});
       m.torch.launch(
@@ -159,8 +159,8 @@ TEST_CASE(
     Time collective_end{0};
     const auto wrong_ones = run_group(small_scratch(), {0, 1}, [&](const Member& m) {
       const Tensor x =
-          make(m.torch, {30'000}, {.dp = DPPolicy::replicated()}, elements_of(m.rank, 30'000));
-      const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::replicated()});
+          make(m.torch, {30'000}, {.dp = DPPolicy::on_one_pe()}, elements_of(m.rank, 30'000));
+      const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
       const Bytes capacity = m.torch.simulation().machine().pe({m.rank, 0, 0}).scratch_capacity();
       if (m.rank == 0) {
         if (kernel_first) m.torch.launch("delay", fill_scratch, y, capacity, 1);

@@ -83,7 +83,7 @@ std::string wrong(const Tensor& x, const Elements& expected) {
 
 const std::vector<DPPolicy>& placements() {
   static const std::vector<DPPolicy> kAll = {
-      DPPolicy::replicated(),
+      DPPolicy::on_one_pe(),
       {.cube = Shard::replicate, .pe = Shard::replicate},
       {.cube = Shard::row_wise, .pe = Shard::column_wise},
       {.cube = Shard::partial, .pe = Shard::replicate},

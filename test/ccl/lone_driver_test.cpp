@@ -26,7 +26,7 @@ TEST_CASE("a driver without spawn is told that nobody else will come", "[ccl][er
   ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology());
   torch.distributed.init_process_group("ahbm");
-  Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
   CHECK_THAT(text_of([&] { torch.distributed.all_reduce(x); }),
              Catch::Contains("[KB-C002] rank 1 was never started, so it cannot call all_reduce#0, "
                              "which rank 0 called"));
@@ -39,7 +39,7 @@ TEST_CASE("a deadlock report names the collective that a rank is in, and the end
   torch.distributed.init_process_group("ahbm");
   const auto worker = [&](int rank) {
     torch.ahbm.set_device(rank);
-    Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+    Tensor x = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
     if (rank == 0) {
       torch.launch(
           "waits",

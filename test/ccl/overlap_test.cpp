@@ -39,8 +39,8 @@ Times overlap(std::int64_t count, std::int64_t n, ReduceOp op) {
   Times times;
   run_group(ring_with_array(4), {0, 1, 2, 3}, [&](const Member& m) {
     const Tensor x =
-        m.torch.zeros({std::max<std::int64_t>(count, 1)}, {.dp = DPPolicy::replicated()});
-    const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::replicated()});
+        m.torch.zeros({std::max<std::int64_t>(count, 1)}, {.dp = DPPolicy::on_one_pe()});
+    const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
     const Time begin = m.torch.engine().now();
     distributed::Work work;
     if (count > 0) work = m.torch.distributed.all_reduce(x, op, {.async_op = true});
@@ -94,7 +94,7 @@ TEST_CASE("a message is communication of both devices, from when both have calle
   std::vector<runtime::DeviceActivity> activity(3);
   Time received{0};
   run_group(ring_with_array(3), {0, 1, 2}, [&](const Member& m) {
-    const Tensor x = m.torch.zeros({4096}, {.dp = DPPolicy::replicated()});
+    const Tensor x = m.torch.zeros({4096}, {.dp = DPPolicy::on_one_pe()});
     if (m.rank == 0) m.torch.launch("multiply", multiply, x, std::int64_t{64});
     if (m.rank == 0) m.torch.distributed.send(x, 1);
     if (m.rank == 1) {
@@ -116,8 +116,8 @@ TEST_CASE("a message is communication of both devices, from when both have calle
 TEST_CASE("kernels of collectives have results of their own beside the GEMM's", "[ccl][overlap]") {
   std::vector<runtime::KernelResult> results;
   run_group(ring_with_array(2), {0, 1}, [&](const Member& m) {
-    const Tensor x = m.torch.zeros({4096}, {.dp = DPPolicy::replicated()});
-    const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::replicated()});
+    const Tensor x = m.torch.zeros({4096}, {.dp = DPPolicy::on_one_pe()});
+    const Tensor y = m.torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
     const distributed::Work work =
         m.torch.distributed.all_reduce(x, ReduceOp::sum, {.async_op = true});
     m.torch.launch("multiply", multiply, y, std::int64_t{256});
@@ -268,7 +268,7 @@ TEST_CASE("send returns when its receive has been called and the elements are th
   Time sent{0};
   Time called{0};
   run_group(link_topology(SipTopology::ring_1d, 2), {0, 1}, [&](const Member& m) {
-    const Tensor x = m.torch.zeros({1000}, {.dp = DPPolicy::replicated()});
+    const Tensor x = m.torch.zeros({1000}, {.dp = DPPolicy::on_one_pe()});
     if (m.rank == 0) {
       m.torch.distributed.send(x, 1);
       sent = m.torch.engine().now();

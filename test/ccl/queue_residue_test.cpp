@@ -18,7 +18,7 @@ void all_reduce_on_every_rank(RuntimeContext& torch, bool leaves_a_message,
                               std::vector<std::vector<float>>& sums) {
   const auto worker = [&](int rank) {
     torch.ahbm.set_device(rank);
-    Tensor x = torch.ones({6}, {.dp = DPPolicy::replicated()});
+    Tensor x = torch.ones({6}, {.dp = DPPolicy::on_one_pe()});
     if (leaves_a_message && rank == 0) {
       torch.launch(
           "send_and_forget",
@@ -77,7 +77,7 @@ void sends_too_much(tl::Context& tl, const ccl::KernelArgs& args) {
 const bool kSendsTooMuch =
     ccl::register_algorithm({.name = "sends_too_much", .kernel = sends_too_much});
 
-const TensorOptions kOnePe{.dp = DPPolicy::replicated()};
+const TensorOptions kOnePe{.dp = DPPolicy::on_one_pe()};
 
 // Launches a kernel of the user's on one SIP that leaves a message for the next.
 void leave_a_message(RuntimeContext& torch) {

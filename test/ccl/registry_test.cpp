@@ -70,7 +70,7 @@ TEST_CASE("an algorithm that does not add up inside a SIP refuses tensors that n
   CHECK_THAT(error_of<SpawnException>([&] { run(all_reduce); }),
              Catch::Contains("[KB-C013] tensor 'x' (cube=column_wise, pe=partial) lies on 4 PEs: "
                              "test_add_neighbour does not add up or copy between the PEs of a SIP; "
-                             "use row_wise or column_wise, or DPPolicy::replicated(), or another "
+                             "use row_wise or column_wise, or DPPolicy::on_one_pe(), or another "
                              "algorithm"));
 }
 

@@ -25,8 +25,8 @@ TEST_CASE("rows of one tensor are outputs that lie apart, the same row twice doe
   torch.multiprocessing.spawn(
       [&](int rank) {
         torch.ahbm.set_device(rank);
-        const Tensor rows = torch.zeros({3, 5}, {.dp = DPPolicy::replicated()});
-        const Tensor x = torch.full({5}, rank + 1, {.dp = DPPolicy::replicated()});
+        const Tensor rows = torch.zeros({3, 5}, {.dp = DPPolicy::on_one_pe()});
+        const Tensor x = torch.full({5}, rank + 1, {.dp = DPPolicy::on_one_pe()});
         torch.distributed.all_gather({rows[2], rows[0]}, x);
         CHECK(rows.to_vector<float>() ==
               std::vector<float>{2, 2, 2, 2, 2, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1});

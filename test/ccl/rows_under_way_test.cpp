@@ -15,7 +15,7 @@ TEST_CASE("different rows of a tensor are no obstacle to each other", "[ccl][und
   everywhere(2, [](Ranks& world, int rank) {
     const int other = 1 - rank;
     const ProcessGroup second = world.dist.new_group({0, 1});
-    const Tensor x = world.torch.zeros({4, world.n}, {.dp = DPPolicy::replicated()});
+    const Tensor x = world.torch.zeros({4, world.n}, {.dp = DPPolicy::on_one_pe()});
     for (int row = 0; row < 4; ++row) {
       Tensor view = x[row];
       view.copy_(world.host(static_cast<float>(rank + row)));
@@ -39,8 +39,8 @@ TEST_CASE("different rows of a tensor are no obstacle to each other", "[ccl][und
 TEST_CASE("a kernel on all rows is refused when it stores into one that is read",
           "[ccl][under_way]") {
   everywhere(2, [](Ranks& world, int) {
-    const Tensor x = world.torch.zeros({3, world.n}, {.dp = DPPolicy::replicated()});
-    const Tensor gathered = world.torch.zeros({2, world.n}, {.dp = DPPolicy::replicated()});
+    const Tensor x = world.torch.zeros({3, world.n}, {.dp = DPPolicy::on_one_pe()});
+    const Tensor gathered = world.torch.zeros({2, world.n}, {.dp = DPPolicy::on_one_pe()});
     const Work work = world.dist.all_gather_into_tensor(gathered, x[1], {.async_op = true});
     const auto store = [&](std::int64_t row) {
       return [n = world.n, row](tl::Context& tl, tl::Pointer p) {
@@ -101,7 +101,7 @@ void check_grid(const std::string& backend, int side) {
           if (rank / side == i) row_group = of_row;
           if (rank % side == i) column_group = of_column;
         }
-        const Tensor x = world.torch.full({2, world.n}, rank, {.dp = DPPolicy::replicated()});
+        const Tensor x = world.torch.full({2, world.n}, rank, {.dp = DPPolicy::on_one_pe()});
         const Work in_row = world.dist.all_reduce(x[0], {.group = row_group, .async_op = true});
         const Work in_column =
             world.dist.all_reduce(x[1], {.group = column_group, .async_op = true});

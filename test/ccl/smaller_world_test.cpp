@@ -47,7 +47,7 @@ TEST_CASE("what a world of all SIPs ran by is known", "[ccl][world]") {
   torch.multiprocessing.spawn(
       [&](int rank) {
         torch.ahbm.set_device(rank);
-        const Tensor x = torch.ones({8}, {.dp = DPPolicy::replicated()});
+        const Tensor x = torch.ones({8}, {.dp = DPPolicy::on_one_pe()});
         torch.distributed.all_reduce(x);
         torch.distributed.all_reduce(x, ReduceOp::max);
         torch.distributed.barrier();

@@ -43,7 +43,7 @@ struct Ranks {
         {}, count);
   }
   Tensor ones(const Shape& shape = {4}, DType dtype = DType::f32) {
-    return torch.ones(shape, {.dtype = dtype, .dp = DPPolicy::replicated()});
+    return torch.ones(shape, {.dtype = dtype, .dp = DPPolicy::on_one_pe()});
   }
   void pass_time() { ones({1}).copy_(RuntimeContext::tensor({0}, {1})); }  // 255.4 ns
 };

@@ -33,7 +33,7 @@ std::string config_error_of(Action action) {
 }
 
 // A matcher of errors and of their texts: the code, and each word somewhere in the text, where a
-// word is not a part of a longer one or of a longer number.
+// word is not a part of a longer one.  REQUIRES: no word is empty
 //   CHECK_THROWS_MATCHES(divide(12, 5), CollectiveError, Says("KB-T001", "12", "5"));
 //   CHECK_THAT(ended.standard_error, Says("KB-D003", "'spins'", "0.2 s"));
 class Says {

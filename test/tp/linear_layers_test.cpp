@@ -52,7 +52,7 @@ TEST_CASE("a column-parallel layer adds its bias before the one rounding", "[tp]
     ColumnParallelLinear layer(world.torch, {.in_features = 2, .out_features = 4});
     layer.weight.copy_(RuntimeContext::tensor({2048, 60000, 1, 30000}, {2, 2}));
     layer.bias.copy_(RuntimeContext::tensor({1, -65504}, {2}));
-    const Tensor x = world.torch.ones({1, 2}, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
+    const Tensor x = world.torch.ones({1, 2}, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
     CHECK(layer.forward(x).to_vector() == Floats{2050, 24496});  // not 2048 and infinity
   });
 }
@@ -296,7 +296,7 @@ TEST_CASE("a two-layer MLP of real numbers has the same bits on all ranks", "[tp
       const ColumnParallelLinear fc1(world.torch, {.in_features = 16, .out_features = 64});
       const RowParallelLinear fc2(world.torch, {.in_features = 64, .out_features = 16});
       const Tensor x =
-          world.torch.full({4, 16}, 0.5, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
+          world.torch.full({4, 16}, 0.5, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
       outputs[static_cast<std::size_t>(rank)] = fc2.forward(relu(fc1.forward(x))).to_vector();
     });
     for (const Floats& output : outputs) CHECK(output == outputs.front());

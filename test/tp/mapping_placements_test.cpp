@@ -238,7 +238,7 @@ TEST_CASE("what a mapping takes lies in any way on PEs, and its gradient lies so
 }
 
 TEST_CASE("8 ranks in two groups: each mapping is one of its own group", "[tp][mappings]") {
-  check_all(GENERATE("local", "ahbm"), 2, 4, 1, {DPPolicy::replicated()});
+  check_all(GENERATE("local", "ahbm"), 2, 4, 1, {DPPolicy::on_one_pe()});
 }
 
 TEST_CASE("what a mapping takes lies in any way on cubes and their PEs", "[tp][mappings]") {

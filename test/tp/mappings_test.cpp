@@ -92,7 +92,7 @@ TEST_CASE("sizes that the group does not divide are refused in Megatron's words"
           "[tp][mappings]") {
   on_8_ranks([](EightRanks& world, int, int) {
     const auto refusal = [&](auto mapping, const Shape& shape) {
-      const Tensor x = world.torch.zeros(shape, {.dp = DPPolicy::replicated(), .name = "x"});
+      const Tensor x = world.torch.zeros(shape, {.dp = DPPolicy::on_one_pe(), .name = "x"});
       return error_of<CollectiveError>([&] { mapping(world.torch, x, std::nullopt); });
     };
     CHECK_THAT(refusal(tp::scatter_to_tensor_model_parallel_region, {4, 6}),

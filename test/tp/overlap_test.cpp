@@ -24,7 +24,7 @@ Topology ring_with_array() {
 }
 
 TensorOptions f16() {
-  return {.dtype = DType::f16, .dp = DPPolicy::replicated()};
+  return {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()};
 }
 
 class Stopwatch {

@@ -52,7 +52,7 @@ Json trace_of_step(bool overlap) {
                                           .out_features = 256,
                                           .bias = false,
                                           .async_tensor_model_parallel_allreduce = overlap});
-    const TensorOptions f16{.dtype = DType::f16, .dp = DPPolicy::replicated()};
+    const TensorOptions f16{.dtype = DType::f16, .dp = DPPolicy::on_one_pe()};
     Tensor x = world.torch.ones({256, 64}, f16);
     x.requires_grad_();
     layer.forward(x).backward(world.torch.ones({256, 64}, f16));

@@ -146,7 +146,7 @@ TEST_CASE("a rank's random numbers do not depend on what others draw", "[tp][ran
 
 TEST_CASE("a kernel draws no numbers of the host", "[tp][random][errors]") {
   RuntimeContext torch(round_topology());
-  const Tensor x = torch.zeros({1}, {.dp = DPPolicy::replicated()});
+  const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
   const auto refused = [&](const std::function<void()>& use) {
     return error_of<CollectiveError>([&] {
       torch.launch(

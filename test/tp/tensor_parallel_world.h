@@ -153,7 +153,7 @@ class TensorParallelWorld {
     return tensor(Floats(static_cast<std::size_t>(shape.numel()), value), shape);
   }
 
-  inline static const TensorOptions kOne = {.dp = DPPolicy::replicated()};
+  inline static const TensorOptions kOne = {.dp = DPPolicy::on_one_pe()};
 
   RuntimeContext torch;
   const int size;

@@ -98,4 +98,17 @@ TEST_CASE("the scratch of a kernel is the most that is there at once, and what i
 }
 
 }  // namespace
+TEST_CASE("backward of a compiled rms loads x, weight, dy and r, and nothing else", "[fusion]") {
+  const Definition definition = define(*operator_cases().find("rms"), kSmall);
+  const Plan plan = plan_fused(definition);
+  REQUIRE(plan.backward.size() == 2);
+  std::vector<Op> loads_of_rows;
+  for (const NodeId id : plan.backward[0].loads) {
+    loads_of_rows.push_back(definition.node(id).op);
+  }
+  CHECK(loads_of_rows == std::vector{Op::input, Op::input, Op::rsqrt, Op::input});
+  CHECK(plan.backward[1].loads.size() == 3);  // not the weight
+  CHECK(definition.node(plan.backward[1].stores.front()).op == Op::token_sum);
+}
+
 }  // namespace kernbench::test::fusion_test

@@ -39,7 +39,7 @@ struct Setting {
 
 std::vector<Setting> settings_of(int ranks) {
   std::vector<Setting> settings = {
-      {round_topology(SipTopology::ring_1d, ranks), DPPolicy::replicated()},
+      {round_topology(SipTopology::ring_1d, ranks), DPPolicy::on_one_pe()},
       {round_topology(SipTopology::ring_1d, ranks), {.pe = Shard::column_wise}}};
   if (ranks == 4) {
     settings.push_back({round_topology(SipTopology::torus_2d, 2, 2, 2),

@@ -97,7 +97,7 @@ TEST_CASE("a graph can be used once, or again if it is retained", "[autograd]") 
 
 TEST_CASE("without a graph, or a scalar, backward says what is missing", "[autograd]") {
   OperatorsUnderTest dut;
-  const Tensor x = dut.tensor({2}, {1, 2}, DPPolicy::replicated(), DType::f32, "x");
+  const Tensor x = dut.tensor({2}, {1, 2}, DPPolicy::on_one_pe(), DType::f32, "x");
   CHECK_THAT(
       misuse([&] { x.backward(); }),
       Says("KB-A001", "element 0 of tensors does not require grad and does not have a grad_fn",
@@ -170,7 +170,7 @@ TEST_CASE("detach shares memory and is not recorded", "[autograd]") {
 
 TEST_CASE("what was written after its use is found", "[autograd]") {
   OperatorsUnderTest dut;
-  Tensor x = dut.tensor({2}, {1, 2}, DPPolicy::replicated(), DType::f32, "x").requires_grad_();
+  Tensor x = dut.tensor({2}, {1, 2}, DPPolicy::on_one_pe(), DType::f32, "x").requires_grad_();
   Tensor w = dut.leaf({2}, 2);
   SECTION("by copy_") {
     const Tensor y = sum(w * x);
@@ -311,7 +311,7 @@ TEST_CASE("a gradient that is a sum over holders flows on through what is linear
     return std::tuple(x.grad().to_vector(), v.grad().to_vector(), w.grad().to_vector());
   };
   CHECK(gradients(on_pes(Shard::replicate), on_pes(Shard::column_wise)) ==
-        gradients(DPPolicy::replicated(), DPPolicy::replicated()));
+        gradients(DPPolicy::on_one_pe(), DPPolicy::on_one_pe()));
 }
 
 TEST_CASE("what a pass needs no more is freed on the way", "[autograd]") {

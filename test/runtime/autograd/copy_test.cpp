@@ -18,11 +18,11 @@ Tensor host(const Floats& elements, const Shape& shape) {
 // A leaf that requires a gradient.
 Tensor leaf(OperatorsUnderTest& dut, const Floats& elements, const std::string& name = "x") {
   const Shape shape{static_cast<std::int64_t>(elements.size())};
-  return dut.tensor(shape, elements, DPPolicy::replicated(), DType::f32, name).requires_grad_();
+  return dut.tensor(shape, elements, DPPolicy::on_one_pe(), DType::f32, name).requires_grad_();
 }
 
 Tensor fresh(OperatorsUnderTest& dut, const Shape& shape) {
-  return dut.torch.zeros(shape, {.dp = DPPolicy::replicated(), .name = "b"});
+  return dut.torch.zeros(shape, {.dp = DPPolicy::on_one_pe(), .name = "b"});
 }
 
 TEST_CASE("a gradient flows through copy_ into a fresh tensor", "[autograd][copy]") {

@@ -35,11 +35,11 @@ struct WorldUnderTest {
   }
   Tensor tensor(int rank, const Shape& shape = {4}) {
     torch.ahbm.set_device(rank);
-    return torch.ones(shape, {.dp = DPPolicy::replicated()});
+    return torch.ones(shape, {.dp = DPPolicy::on_one_pe()});
   }
   // A copy from the host of so many elements takes 255 ns and 0.4 ns for each: to pass the time.
   void pass_time(std::int64_t elements) {
-    torch.zeros({elements}, {.dp = DPPolicy::replicated()})
+    torch.zeros({elements}, {.dp = DPPolicy::on_one_pe()})
         .copy_(RuntimeContext::tensor(std::vector<float>(static_cast<std::size_t>(elements)),
                                       {elements}));
   }

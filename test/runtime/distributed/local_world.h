@@ -35,7 +35,7 @@ struct LocalWorld {
   }
 
   Tensor zeros(const Shape& shape, DType dtype = DType::f32) {
-    return torch.zeros(shape, {.dtype = dtype, .dp = DPPolicy::replicated()});
+    return torch.zeros(shape, {.dtype = dtype, .dp = DPPolicy::on_one_pe()});
   }
   Tensor tensor(std::vector<float> elements, DType dtype = DType::f32) {
     const Shape shape{static_cast<std::int64_t>(elements.size())};

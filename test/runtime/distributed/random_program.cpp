@@ -108,11 +108,11 @@ class Runner {
 
   Tensor tensor(const Floats& elements) {
     const Shape shape{static_cast<std::int64_t>(elements.size())};
-    Tensor made = torch_.zeros(shape, {.dp = DPPolicy::replicated()});
+    Tensor made = torch_.zeros(shape, {.dp = DPPolicy::on_one_pe()});
     made.copy_(RuntimeContext::tensor(elements, shape));
     return made;
   }
-  Tensor zeros(std::int64_t count) { return torch_.zeros({count}, {.dp = DPPolicy::replicated()}); }
+  Tensor zeros(std::int64_t count) { return torch_.zeros({count}, {.dp = DPPolicy::on_one_pe()}); }
 
   // The tensors that hold the result afterwards.
   std::vector<Tensor> run(const Step& step, const std::vector<int>& members,

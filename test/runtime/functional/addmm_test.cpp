@@ -12,7 +12,7 @@ namespace {
 namespace F = nn::functional;
 
 Tensor half(OperatorsUnderTest& dut, const Shape& shape, const Floats& elements) {
-  return dut.tensor(shape, elements, DPPolicy::replicated(), DType::f16);
+  return dut.tensor(shape, elements, DPPolicy::on_one_pe(), DType::f16);
 }
 
 TEST_CASE("a bias is added before the one rounding", "[addmm]") {
@@ -62,7 +62,7 @@ TEST_CASE("a bias lies as the columns of the product do, and so does its gradien
   const Tensor c = addmm(bias, a, b, {.alpha = 2});
   CHECK(c.dp() == on_pes(of.c));
 
-  const DPPolicy one = DPPolicy::replicated();
+  const DPPolicy one = DPPolicy::on_one_pe();
   const Tensor plain_a = dut.tensor({7, 40}, a.to_vector(), one).requires_grad_();
   const Tensor plain_b = dut.tensor({40, 50}, b.to_vector(), one).requires_grad_();
   const Tensor plain_bias = dut.tensor({50}, bias.to_vector(), one).requires_grad_();

@@ -95,7 +95,7 @@ TEST_CASE("heads that PEs share have the same bits as on one", "[attention]") {
     for (const Tensor& leaf : leaves) all.push_back(leaf.grad().to_vector());
     return all;
   };
-  CHECK(gradients(on_pes(kRow)) == gradients(DPPolicy::replicated()));
+  CHECK(gradients(on_pes(kRow)) == gradients(DPPolicy::on_one_pe()));
 }
 
 TEST_CASE("what is behind the mask gets no gradient", "[attention]") {

@@ -120,7 +120,7 @@ TEST_CASE("a target that is no class is refused in PyTorch's words", "[cross_ent
   const Tensor x = dut.leaf({2, 3}, 1);
   const auto error = [&](const Floats& targets) {
     return error_of<DeviceError>([&] {
-      F::cross_entropy(x, dut.tensor({2}, targets, DPPolicy::replicated(), DType::f32, "t"));
+      F::cross_entropy(x, dut.tensor({2}, targets, DPPolicy::on_one_pe(), DType::f32, "t"));
     });
   };
   CHECK_THAT(error({0, 3}), Says("KB-F004", "Target 3 is out of bounds", "'t' [2]", "from 0 to 2",
@@ -131,8 +131,8 @@ TEST_CASE("a target that is no class is refused in PyTorch's words", "[cross_ent
 
 TEST_CASE("without data all rows count", "[cross_entropy]") {
   RuntimeContext torch(six_pe_topology(), {.data = false});
-  const Tensor x = torch.zeros({2, 3}, {.dp = DPPolicy::replicated()});
-  F::cross_entropy(x, torch.zeros({2}, {.dp = DPPolicy::replicated()}));
+  const Tensor x = torch.zeros({2, 3}, {.dp = DPPolicy::on_one_pe()});
+  F::cross_entropy(x, torch.zeros({2}, {.dp = DPPolicy::on_one_pe()}));
   CHECK(torch.engine().now() > Time{0});
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("as many classes as rows are not confused", "[cross_entropy]") {
 TEST_CASE("large logits do not overflow, and those of f16 give a loss in f32", "[cross_entropy]") {
   OperatorsUnderTest dut;
   const Tensor x =
-      dut.tensor({1, 2}, {1000, -1000}, DPPolicy::replicated(), DType::f16).requires_grad_();
+      dut.tensor({1, 2}, {1000, -1000}, DPPolicy::on_one_pe(), DType::f16).requires_grad_();
   const Tensor loss = F::cross_entropy(x, dut.tensor({1}, {1}));
   CHECK(loss.dtype() == DType::f32);
   CHECK(loss.item() == 2000);

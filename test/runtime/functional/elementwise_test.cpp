@@ -164,7 +164,7 @@ TEST_CASE("a number is one of f32, and the product is rounded once", "[elementwi
   OperatorsUnderTest dut;
   const DType dtype = GENERATE(DType::f16, DType::bf16);
   const auto scaled = [&](float x, double number) {
-    return (dut.tensor({1}, {x}, DPPolicy::replicated(), dtype) * number).item();
+    return (dut.tensor({1}, {x}, DPPolicy::on_one_pe(), dtype) * number).item();
   };
   // None of these is a number of f16: beyond it, below it, and between two.
   CHECK(scaled(std::ldexp(1.0F, -10), 65536) == 64);
@@ -239,8 +239,8 @@ TEST_CASE("gelu is torch's with approximate='tanh'", "[elementwise]") {
 
 TEST_CASE("operators on elements round once to their type", "[elementwise]") {
   OperatorsUnderTest dut;
-  const Tensor a = dut.tensor({1}, {2048}, DPPolicy::replicated(), DType::f16);
-  const Tensor b = dut.tensor({1}, {3}, DPPolicy::replicated(), DType::f16);
+  const Tensor a = dut.tensor({1}, {2048}, DPPolicy::on_one_pe(), DType::f16);
+  const Tensor b = dut.tensor({1}, {3}, DPPolicy::on_one_pe(), DType::f16);
   CHECK((a + b).item() == 2052);  // 2051 is none; the even neighbour
 }
 

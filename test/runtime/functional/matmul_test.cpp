@@ -63,7 +63,7 @@ void check_product(OperatorsUnderTest& dut, const sim::GemmSize& size, const Mat
 
 TEST_CASE("a product and its gradients are those of plain loops, transposed or not", "[matmul]") {
   OperatorsUnderTest dut;
-  const DPPolicy dp = DPPolicy::replicated();
+  const DPPolicy dp = DPPolicy::on_one_pe();
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
       for (const sim::GemmSize size :
@@ -78,7 +78,7 @@ TEST_CASE("a product and its gradients are those of plain loops, transposed or n
 
 TEST_CASE("a product of nothing is empty or 0", "[matmul]") {
   OperatorsUnderTest dut;
-  const DPPolicy dp = DPPolicy::replicated();
+  const DPPolicy dp = DPPolicy::on_one_pe();
   for (const sim::GemmSize size : {sim::GemmSize{0, 2, 3}, {2, 0, 3}, {2, 3, 0}, {0, 0, 0}}) {
     check_product(dut, size, {}, dp, dp);
   }
@@ -90,8 +90,8 @@ TEST_CASE("a product larger than scratch is cut in tiles", "[matmul]") {
   OperatorsUnderTest dut(topology);
   const bool transpose_a = GENERATE(false, true);
   const bool transpose_b = GENERATE(false, true);
-  check_product(dut, {97, 45, 120}, {transpose_a, transpose_b}, DPPolicy::replicated(),
-                DPPolicy::replicated());
+  check_product(dut, {97, 45, 120}, {transpose_a, transpose_b}, DPPolicy::on_one_pe(),
+                DPPolicy::on_one_pe());
 }
 
 struct Row {
@@ -147,7 +147,7 @@ TEST_CASE("a level with one holder counts as replicated", "[matmul]") {
   const DPPolicy row{.cube = kRow, .pe = kPartial, .num_cubes = 1, .num_pes = 1};
   const DPPolicy column{.cube = kColumn, .pe = kRow, .num_cubes = 1, .num_pes = 1};
   check_product(dut, {3, 4, 5}, {}, column, column);
-  CHECK(matmul(dut.leaf({3, 4}, 1, row), dut.leaf({4, 5}, 2, row)).dp() == DPPolicy::replicated());
+  CHECK(matmul(dut.leaf({3, 4}, 1, row), dut.leaf({4, 5}, 2, row)).dp() == DPPolicy::on_one_pe());
 }
 
 // Each of `count` matrices as check_product() has it.
@@ -239,16 +239,15 @@ TEST_CASE("linear is a product with the transposed weight, and a bias", "[matmul
 TEST_CASE("a product is rounded once", "[matmul]") {
   OperatorsUnderTest dut;
   // 2048 + 1 - 2048 is 0 if sums are rounded to f16, where the numbers above 2048 are even.
-  const Tensor a = dut.tensor({1, 3}, {2048, 1, -2048}, DPPolicy::replicated(), DType::f16);
-  const Tensor b = dut.tensor({3, 1}, {1, 1, 1}, DPPolicy::replicated(), DType::f16);
+  const Tensor a = dut.tensor({1, 3}, {2048, 1, -2048}, DPPolicy::on_one_pe(), DType::f16);
+  const Tensor b = dut.tensor({3, 1}, {1, 1, 1}, DPPolicy::on_one_pe(), DType::f16);
   CHECK(matmul(a, b).item() == 1);
 }
 
 TEST_CASE("a large product takes few commands", "[matmul]") {
   OperatorsUnderTest dut;
-  const Tensor a = dut.torch.ones({512, 1024}, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
-  const Tensor b =
-      dut.torch.ones({1024, 1024}, {.dtype = DType::f16, .dp = DPPolicy::replicated()});
+  const Tensor a = dut.torch.ones({512, 1024}, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
+  const Tensor b = dut.torch.ones({1024, 1024}, {.dtype = DType::f16, .dp = DPPolicy::on_one_pe()});
   const std::size_t before = dut.torch.engine().op_log().size();
   const Tensor c = matmul(a, b);
   CHECK(dut.torch.engine().op_log().size() - before < 1000);
@@ -262,7 +261,7 @@ TEST_CASE("what cannot be multiplied is refused with what would be right", "[mat
   const auto on = [&](const Shape& shape, const DPPolicy& dp, DType dtype = DType::f32) {
     return dut.tensor(shape, Floats(static_cast<std::size_t>(shape.numel()), 1), dp, dtype, "x");
   };
-  const DPPolicy one = DPPolicy::replicated();
+  const DPPolicy one = DPPolicy::on_one_pe();
   CHECK_THAT(
       error(on({2, 3}, one), on({4, 5}, one)),
       Says("KB-F001", "mat1 and mat2 shapes cannot be multiplied", "'x' [2, 3]", "'x' [4, 5]"));

@@ -54,8 +54,7 @@ TEST_CASE("rows that PEs share have the same bits as on one", "[normalization]")
     y.backward(dut.tensor({3, 4}, sixteenths(12, 5), rows));
     return std::pair(y.to_vector(), x.grad().to_vector());
   };
-  CHECK(results(on_pes(kRow), on_pes(kR)) ==
-        results(DPPolicy::replicated(), DPPolicy::replicated()));
+  CHECK(results(on_pes(kRow), on_pes(kR)) == results(DPPolicy::on_one_pe(), DPPolicy::on_one_pe()));
 }
 
 TEST_CASE("gradients of parameters are partial where rows are cut", "[normalization]") {
@@ -80,7 +79,7 @@ TEST_CASE("a gradient that is a sum over holders stays one", "[normalization]") 
     return std::pair(x.grad(), w.grad());
   };
   const auto [x, w] = gradient(on_pes(kR), on_pes(kColumn));
-  const auto [one_x, one_w] = gradient(DPPolicy::replicated(), DPPolicy::replicated());
+  const auto [one_x, one_w] = gradient(DPPolicy::on_one_pe(), DPPolicy::on_one_pe());
   CHECK(x.dp() == on_pes(kPartial));
   CHECK(w.dp() == on_pes(kPartial));
   for (std::size_t i = 0; i < 8; ++i) {
@@ -105,7 +104,7 @@ TEST_CASE("only what needs a gradient is computed", "[normalization]") {
 TEST_CASE("normalization of f16 is in f32", "[normalization]") {
   OperatorsUnderTest dut;
   // The sum of the squares of these is beyond f16.
-  const Tensor x = dut.tensor({1, 2}, {512, -512}, DPPolicy::replicated(), DType::f16);
+  const Tensor x = dut.tensor({1, 2}, {512, -512}, DPPolicy::on_one_pe(), DType::f16);
   CHECK(F::layer_norm(x, {2}).to_vector() == Floats{1, -1});
   CHECK(F::rms_norm(x, {2}).to_vector() == Floats{1, -1});
 }

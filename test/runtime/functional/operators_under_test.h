@@ -75,7 +75,7 @@ class OperatorsUnderTest {
   explicit OperatorsUnderTest(const Topology& topology = six_pe_topology()) : torch(topology) {}
 
   Tensor tensor(const Shape& shape, const Floats& elements,
-                const DPPolicy& dp = DPPolicy::replicated(), DType dtype = DType::f32,
+                const DPPolicy& dp = DPPolicy::on_one_pe(), DType dtype = DType::f32,
                 const std::string& name = {}) {
     Tensor made = torch.empty(shape, {.dtype = dtype, .dp = dp, .name = name});
     made.copy_(RuntimeContext::tensor(elements, shape));
@@ -83,7 +83,7 @@ class OperatorsUnderTest {
     return made;
   }
   // A leaf of small integers.
-  Tensor leaf(const Shape& shape, int seed, const DPPolicy& dp = DPPolicy::replicated(),
+  Tensor leaf(const Shape& shape, int seed, const DPPolicy& dp = DPPolicy::on_one_pe(),
               DType dtype = DType::f32) {
     Tensor made = tensor(shape, small_integers(shape.numel(), seed), dp, dtype);
     made.requires_grad_();

@@ -156,14 +156,14 @@ void check_on_device(OperatorsUnderTest& dut, const Operator& tested, DType dtyp
   for (const Shape& shape : tested.inputs) {
     const int seed = static_cast<int>(leaves.size()) + 1;
     leaves.push_back(
-        dut.tensor(shape, sixteenths(shape.numel(), seed), DPPolicy::replicated(), dtype));
+        dut.tensor(shape, sixteenths(shape.numel(), seed), DPPolicy::on_one_pe(), dtype));
     leaves.back().requires_grad_();
   }
   const Tensor y = tested.on_device(leaves);
   const Inputs inputs = inputs_of(tested);
   check_within(y.to_vector(), tested.forward(inputs, dtype));
   const Floats dy = gradient_of_result(static_cast<std::size_t>(y.numel()));
-  y.backward(dut.tensor(y.shape(), dy, DPPolicy::replicated(), dtype));
+  y.backward(dut.tensor(y.shape(), dy, DPPolicy::on_one_pe(), dtype));
   const Inputs gradients = tested.backward(inputs, exactly(dy), exactly(y.to_vector()), dtype);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     INFO("gradient " << i);

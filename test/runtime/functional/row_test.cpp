@@ -9,7 +9,7 @@ namespace kernbench::test::row_test {
 namespace {
 
 std::vector<DPPolicy> placements() {
-  return {DPPolicy::replicated(),  DPPolicy{},         on_pes(kRow),          on_pes(kColumn),
+  return {DPPolicy::on_one_pe(),   DPPolicy{},         on_pes(kRow),          on_pes(kColumn),
           on_pes(kPartial),        on_cubes(kRow),     on_cubes(kColumn),     on_all(kR, kRow),
           on_all(kRow, kColumn),   on_all(kRow, kRow), on_all(kColumn, kRow), on_cubes(kPartial),
           on_all(kColumn, kColumn)};
@@ -68,7 +68,7 @@ TEST_CASE("x[i] prints itself", "[row]") {
 
 TEST_CASE("an index that is not there is refused in PyTorch's words", "[row]") {
   OperatorsUnderTest dut;
-  const Tensor x = dut.tensor({2, 2}, {1, 2, 3, 4}, DPPolicy::replicated(), DType::f32, "x");
+  const Tensor x = dut.tensor({2, 2}, {1, 2, 3, 4}, DPPolicy::on_one_pe(), DType::f32, "x");
   CHECK_THAT(error([&] { x[2]; }),
              Says("KB-M017", "index 2 is out of bounds for dimension 0 with size 2"));
   CHECK_THAT(error([&] { x[-3]; }), Says("KB-M017", "index -3 is out of bounds for dimension 0"));
@@ -79,13 +79,13 @@ TEST_CASE("an index that is not there is refused in PyTorch's words", "[row]") {
 
 TEST_CASE("operators, kernels and gradients of a row", "[row]") {
   OperatorsUnderTest dut;
-  for (const DPPolicy& dp : {DPPolicy::replicated(), DPPolicy{}, on_pes(kColumn), on_cubes(kR)}) {
+  for (const DPPolicy& dp : {DPPolicy::on_one_pe(), DPPolicy{}, on_pes(kColumn), on_cubes(kR)}) {
     CAPTURE(to_string(dp));
     Tensor x = dut.tensor({3, 2}, {1, 2, 3, 4, 5, 6}, dp).requires_grad_();
     sum(x[1] * x[1] + x[2]).backward();
     CHECK(x.grad().to_vector() == Floats{0, 0, 6, 8, 1, 1});
   }
-  const Tensor x = dut.tensor({3, 2}, {1, 2, 3, 4, 5, 6}, DPPolicy::replicated());
+  const Tensor x = dut.tensor({3, 2}, {1, 2, 3, 4, 5, 6}, DPPolicy::on_one_pe());
   dut.torch.launch(
       "double",
       [](tl::Context& tl, tl::Pointer row) { tl.store(row, tl.load(row, {2}, DType::f32) * 2); },
@@ -108,7 +108,7 @@ TEST_CASE("a row where the first dimension is cut lies on its holder alone", "[r
   CHECK(x[3].shards().front().pe == 1);
   CHECK(x[3].item() == 4);
   SECTION("a gradient flows from it") {
-    Tensor b = dut.torch.zeros({}, {.dp = DPPolicy::replicated()});
+    Tensor b = dut.torch.zeros({}, {.dp = DPPolicy::on_one_pe()});
     b.copy_(x[3]);
     (b * 5).backward();
     CHECK(x.grad().to_vector() == Floats{0, 0, 0, 5});

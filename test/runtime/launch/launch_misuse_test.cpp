@@ -43,7 +43,7 @@ TEST_CASE("a PE runs one kernel at a time, in the order in which they reach it",
   RuntimeContext torch(round_topology());
   torch.multiprocessing.spawn(
       [&](int) {  // no set_device(): both ranks use device 0
-        Tensor x = torch.ones({1000}, {.dp = DPPolicy::replicated()});
+        Tensor x = torch.ones({1000}, {.dp = DPPolicy::on_one_pe()});
         torch.launch(
             "copy",
             [](tl::Context& tl, tl::Pointer p) { tl.store(p, tl.load(p, {1000}, DType::f32)); }, x);
@@ -58,7 +58,7 @@ TEST_CASE("a PE runs one kernel at a time, in the order in which they reach it",
 
 TEST_CASE("a kernel that fails gives its scratch back", "[launch][errors]") {
   RuntimeContext torch(round_topology());
-  const Tensor x = torch.ones({64}, {.dp = DPPolicy::replicated()});
+  const Tensor x = torch.ones({64}, {.dp = DPPolicy::on_one_pe()});
   const auto fails = [](tl::Context& tl, tl::Pointer p) {
     const tl::Tensor loaded = tl.load(p, {64}, DType::f32);
     throw std::runtime_error("no");

@@ -58,7 +58,7 @@ TEST_CASE("arguments arrive as pointers to the PE's own shards, and as they are"
 TEST_CASE("a PE that holds no part of a later tensor gets a pointer to nothing", "[launch]") {
   RuntimeContext torch(small_topology());
   const Tensor x = torch.zeros({4}, {.name = "x"});
-  const Tensor y = torch.zeros({4}, {.dp = DPPolicy::replicated(), .name = "y"});
+  const Tensor y = torch.zeros({4}, {.dp = DPPolicy::on_one_pe(), .name = "y"});
   CHECK(error_of<DeviceError>([&] {
           torch.launch(
               "k",
@@ -105,7 +105,7 @@ TEST_CASE("a launch on a tensor without elements returns at once", "[launch]") {
 // link, 0.64 on UCIe and 3.2 on the NoC.
 TEST_CASE("an empty kernel takes the way of its launch and of its completion", "[launch][timing]") {
   RuntimeContext torch(small_topology());
-  const Tensor x = torch.zeros({4}, {.dp = DPPolicy::replicated()});
+  const Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
   torch.launch(
       "k", [](tl::Context&, tl::Pointer) {}, x);
   const Time one_way{200'000 + 6'400 + 5'000 + 640 + 2'000 + 3'200};
@@ -158,7 +158,7 @@ TEST_CASE("launches of two ranks overlap in simulated time", "[launch][timing]")
     torch.multiprocessing.spawn(
         [&](int rank) {
           torch.ahbm.set_device(rank);
-          const Tensor x = torch.zeros({2000}, {.dp = DPPolicy::replicated()});
+          const Tensor x = torch.zeros({2000}, {.dp = DPPolicy::on_one_pe()});
           for (int i = 0; i < 3; ++i) {
             torch.launch(
                 "k",
@@ -176,8 +176,8 @@ TEST_CASE("launches of two ranks overlap in simulated time", "[launch][timing]")
 
 TEST_CASE("launches of one rank follow each other", "[launch]") {
   RuntimeContext torch(small_topology());
-  Tensor x = torch.zeros({4}, {.dp = DPPolicy::replicated()});
-  const Tensor ones = torch.ones({4}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
+  const Tensor ones = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
   for (int i = 0; i < 5; ++i) torch.launch("add_one", add_one, x, ones, 4);
   CHECK(x.to_vector() == Floats{5, 5, 5, 5});
 }
@@ -255,7 +255,7 @@ TEST_CASE("a rank that catches what its kernel threw goes on, and so do the othe
 TEST_CASE("kernels cannot launch kernels, and no read or copy waits inside one",
           "[launch][error]") {
   RuntimeContext torch(small_topology());
-  Tensor x = torch.zeros({4}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
   const auto error_in_kernel = [&](const std::function<void()>& action) {
     return error_of<CollectiveError>([&] {
       torch.launch(

@@ -35,7 +35,7 @@ struct SpawnUnderTest {
   }
   void barrier() { torch.distributed.barrier(); }
   void pass_time() {  // 255.4 ns, and 0.4 ns for others who copy to the same device before
-    torch.zeros({1}, {.dp = DPPolicy::replicated()}).copy_(RuntimeContext::tensor({0}, {1}));
+    torch.zeros({1}, {.dp = DPPolicy::on_one_pe()}).copy_(RuntimeContext::tensor({0}, {1}));
   }
   // The SpawnException of a run that must have one.
   SpawnException failure_of(const std::function<void(int)>& body) {
@@ -242,7 +242,7 @@ TEST_CASE("a rank that catches std::exception is unwound all the same", "[spawn]
 TEST_CASE("after a failure the context can be used again, also with tensors of before",
           "[spawn][error]") {
   SpawnUnderTest world;
-  Tensor x = world.torch.zeros({2}, {.dp = DPPolicy::replicated()});
+  Tensor x = world.torch.zeros({2}, {.dp = DPPolicy::on_one_pe()});
   for (int i = 0; i < 3; ++i) {
     CHECK(world
               .failure_of([&](int rank) {
@@ -265,7 +265,7 @@ TEST_CASE("what a kernel of a rank throws is that rank's exception", "[spawn][er
   SpawnUnderTest world;
   const SpawnException error = world.failure_of([&](int rank) {
     world.torch.ahbm.set_device(rank);
-    const Tensor x = world.torch.zeros({1}, {.dp = DPPolicy::replicated()});
+    const Tensor x = world.torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
     world.torch.launch(
         "k",
         [&](tl::Context&, tl::Pointer) {
@@ -288,7 +288,7 @@ TEST_CASE("worlds do not nest", "[spawn][error]") {
     }
   });
   CHECK_THAT(in_worker, Says("KB-R004", "spawn() inside a worker", "rank 2", "nested worlds"));
-  const Tensor x = world.torch.zeros({1}, {.dp = DPPolicy::replicated()});
+  const Tensor x = world.torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
   CHECK_THROWS_MATCHES(world.torch.launch(
                            "k", [&](tl::Context&, tl::Pointer) { world.spawn([](int) {}); }, x),
                        CollectiveError, Says("KB-R004", "spawn() inside a kernel", "rank 0"));

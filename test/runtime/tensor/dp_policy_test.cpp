@@ -29,7 +29,7 @@ std::vector<std::string> placed(const DPPolicy& policy, const Shape& shape) {
 using Lines = std::vector<std::string>;
 
 TEST_CASE("replicated() is one copy on the first PE", "[tensor][placement]") {
-  CHECK(placed(DPPolicy::replicated(), {3, 4}) == Lines{"0.0 [0, 0]+[3, 4]"});
+  CHECK(placed(DPPolicy::on_one_pe(), {3, 4}) == Lines{"0.0 [0, 0]+[3, 4]"});
 }
 
 TEST_CASE("by default every PE holds all", "[tensor][placement]") {
@@ -87,8 +87,7 @@ TEST_CASE("more cubes or PEs than there are is refused", "[tensor][placement]") 
 TEST_CASE("a policy prints what is not the default", "[tensor][placement]") {
   CHECK(to_string(DPPolicy{.cube = Shard::partial, .pe = Shard::column_wise}) ==
         "cube=partial, pe=column_wise");
-  CHECK(to_string(DPPolicy::replicated()) ==
-        "cube=replicate, pe=replicate, num_cubes=1, num_pes=1");
+  CHECK(to_string(DPPolicy::on_one_pe()) == "cube=replicate, pe=replicate, num_cubes=1, num_pes=1");
 }
 
 }  // namespace

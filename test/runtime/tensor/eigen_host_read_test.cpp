@@ -63,8 +63,8 @@ struct ReadResult {
 // Rank 1 launches on a tensor; rank 0 does something with it in the middle of that.
 ReadResult read_during_launch(const std::function<float(Tensor&)>& action) {
   RuntimeContext torch(round_topology());
-  Tensor x = torch.zeros({1, 1}, {.dp = DPPolicy::replicated()});
-  const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.zeros({1, 1}, {.dp = DPPolicy::on_one_pe()});
+  const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::on_one_pe()});
   ReadResult result;
   torch.multiprocessing.spawn(
       [&](int rank) {
@@ -112,7 +112,7 @@ TEST_CASE("reading another tensor does not wait", "[host_read]") {
 
 TEST_CASE("a read takes no simulated time", "[host_read]") {
   RuntimeContext torch(round_topology());
-  const Tensor x = torch.ones({1, 1}, {.dp = DPPolicy::replicated()});
+  const Tensor x = torch.ones({1, 1}, {.dp = DPPolicy::on_one_pe()});
   for (const HostRead entry_point : runtime::kHostReads) {
     CHECK(read_by(entry_point, x) == 1);
     CHECK(torch.engine().now() == Time{0});
@@ -122,8 +122,8 @@ TEST_CASE("a read takes no simulated time", "[host_read]") {
 TEST_CASE("several readers of one tensor all wait, and all resume at the same instant",
           "[host_read]") {
   RuntimeContext torch(round_topology());
-  Tensor x = torch.zeros({1, 1}, {.dp = DPPolicy::replicated()});
-  const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.zeros({1, 1}, {.dp = DPPolicy::on_one_pe()});
+  const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::on_one_pe()});
   std::vector<Time> times(5);
   std::vector<int> values;
   torch.multiprocessing.spawn(
@@ -144,8 +144,8 @@ TEST_CASE("several readers of one tensor all wait, and all resume at the same in
 // A read that drove the engine would run rank 2's later steps on rank 0's stack.
 TEST_CASE("a read inside a worker hands control over: others go on meanwhile", "[host_read]") {
   RuntimeContext torch(round_topology());
-  Tensor x = torch.zeros({1, 1}, {.dp = DPPolicy::replicated()});
-  const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.zeros({1, 1}, {.dp = DPPolicy::on_one_pe()});
+  const Tensor one = torch.ones({1, 1}, {.dp = DPPolicy::on_one_pe()});
   std::vector<std::string> log;
   torch.multiprocessing.spawn(
       [&](int rank) {

@@ -107,7 +107,7 @@ TEST_CASE("copy_ rounds to the type of its target", "[tensor]") {
 TEST_CASE("copy_ takes the host link, the way to the HBM and the bytes at the slowest link",
           "[tensor][timing]") {
   RuntimeContext torch(small_topology());
-  Tensor x = torch.zeros({250}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.zeros({250}, {.dp = DPPolicy::on_one_pe()});
   x.copy_(numbers({250}));
   // Host link 200 ns, UCIe 5 ns, HBM 50 ns; 1000 B at 10 GB/s.
   CHECK(torch.engine().now() == Time{255'000 + 100'000});
@@ -269,8 +269,8 @@ TEST_CASE("a tensor that does not fit takes nothing, and the context works on",
       torch.zeros({131'073}), DeviceError,
       Says("KB-M010", "HBM on sip0.cube0.pe0", "524292 B", "524032 B", "524288 B"));
   // The first three PEs have room for what the last one has not.
-  Tensor most = torch.zeros({131'008}, {.dp = DPPolicy::replicated()});
-  CHECK_THROWS_AS(torch.zeros({131'008}, {.dp = DPPolicy::replicated()}), DeviceError);
+  Tensor most = torch.zeros({131'008}, {.dp = DPPolicy::on_one_pe()});
+  CHECK_THROWS_AS(torch.zeros({131'008}, {.dp = DPPolicy::on_one_pe()}), DeviceError);
   most = Tensor();
   CHECK(torch.simulation().allocator(0).allocated() == before);
   CHECK(torch.zeros({131'008}).numel() == 131'008);

@@ -108,7 +108,7 @@ TEST_CASE("ranks that differ are named", "[testing]") {
     });
   } catch (const SpawnException& error) {
     text = error.what();
-    CHECK(error.exit_code() == ExitCode::replay);
+    CHECK(error.exit_code() == ExitCode::values);
   }
   CHECK(text.find("rank 0 vs 2 at element [1]: 2 (0x40000000) vs 3 (0x40400000)") !=
         std::string::npos);

@@ -106,7 +106,7 @@ TEST_CASE("composites of two PEs may store columns of one matrix, not the same o
   const DPPolicy copies{.cube = Shard::replicate, .pe = Shard::replicate, .num_cubes = 1};
   const Tensor a = torch.ones({8, 6}, {.dtype = DType::f16, .dp = copies});
   const Tensor b = torch.ones({6, 10}, {.dtype = DType::f16, .dp = copies});
-  const Tensor c = torch.zeros({8, 20}, {.dtype = DType::f32, .dp = DPPolicy::replicated()});
+  const Tensor c = torch.zeros({8, 20}, {.dtype = DType::f32, .dp = DPPolicy::on_one_pe()});
   const auto columns_of_second = [&](std::int64_t first) {
     return error_of<DeviceError>([&] {
       torch.launch(

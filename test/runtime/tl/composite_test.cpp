@@ -280,7 +280,7 @@ TEST_CASE("the same composite twice has the same fingerprint, and bits on any nu
   std::vector<std::uint64_t> fingerprints;
   for (const int threads : {1, 1, 3}) {
     CompositeUnderTest gemm({300, 280, 260}, DType::f16, DType::f16, round_topology(),
-                            {.replay_threads = threads});
+                            {.evaluation_threads = threads});
     gemm.run([](tl::CompositeGemm& composite) {
       set_tiles(composite, {64, 96, 80});
       composite.activation = tl::Activation::gelu;

@@ -79,8 +79,7 @@ struct CompositeUnderTest {
         c(matrix({size.m, size.n}, out, "c", Floats(static_cast<std::size_t>(size.m * size.n)))) {}
 
   Tensor matrix(const Shape& shape, DType dtype, const std::string& name, const Floats& elements) {
-    Tensor tensor =
-        torch.empty(shape, {.dtype = dtype, .dp = DPPolicy::replicated(), .name = name});
+    Tensor tensor = torch.empty(shape, {.dtype = dtype, .dp = DPPolicy::on_one_pe(), .name = name});
     tensor.copy_(RuntimeContext::tensor(elements, shape));
     return tensor;
   }
@@ -116,7 +115,7 @@ struct CompositeUnderTest {
   tl::Pointer pointer_to(const Tensor& tensor) const {
     return RuntimeContext::pointer_to(tensor, {0, 0, 0});
   }
-  const sim::OpLog& log() const { return torch.engine().op_log(); }
+  const sim::CommandLog& log() const { return torch.engine().op_log(); }
 
   sim::GemmSize size;
   RuntimeContext torch;

@@ -10,7 +10,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-const TensorOptions kOnePe{.dp = DPPolicy::replicated()};
+const TensorOptions kOnePe{.dp = DPPolicy::on_one_pe()};
 
 Tensor matrix(const RuntimeContext& torch, DType dtype, const Shape& shape, const Floats& elements,
               const std::string& name = "") {

@@ -40,7 +40,7 @@ TEST_CASE("a kernel that issues commands for ever is a livelock", "[tl][endless]
 
 TEST_CASE("a livelock exits with 20, and the context works on", "[tl][endless][error]") {
   RuntimeContext torch(round_topology(), {.command_limit = 10});
-  Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
   try {
     torch.launch(
         "k",
@@ -81,7 +81,7 @@ TEST_CASE("kernels of a launch share what exceeds their own, the next launch has
   CHECK(with(kOwn, kOwn + 100) == "no error");
 
   RuntimeContext torch(round_topology(), {.command_limit = 100});
-  const Tensor x = torch.ones({4}, {.dtype = f16, .dp = DPPolicy::replicated()});
+  const Tensor x = torch.ones({4}, {.dtype = f16, .dp = DPPolicy::on_one_pe()});
   for (int i = 0; i < 3; ++i) {
     torch.launch(
         "k", [](tl::Context& tl, tl::Pointer p) { issue(tl, p, kOwn + 100); }, x);
@@ -181,7 +181,7 @@ TEST_CASE("views for ever, and a kernel that sleeps, do not yield either",
     return run_in_child([&] {
              RuntimeContext torch(round_topology(),
                                   {.kernel_time_limit = std::chrono::milliseconds(50)});
-             const Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+             const Tensor x = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
              torch.launch("k", body, x);
            })
         .exit_code;
@@ -212,7 +212,7 @@ TEST_CASE("whoever is not watched may compute: a rank, the host, a kernel withou
           "[tl][endless][watchdog]") {
   using std::chrono::milliseconds;
   const auto warm = [](RuntimeContext& torch) {
-    const Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+    const Tensor x = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
     torch.launch(
         "k", [](tl::Context&, tl::Pointer) {}, x);
   };
@@ -222,7 +222,7 @@ TEST_CASE("whoever is not watched may compute: a rank, the host, a kernel withou
           torch.multiprocessing.spawn([](int) { compute(); }, {}, 1);
         }) == 0);
   CHECK(exit_code_of(milliseconds(0), [](RuntimeContext& torch) {
-          const Tensor x = torch.ones({4}, {.dp = DPPolicy::replicated()});
+          const Tensor x = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
           torch.launch(
               "k", [](tl::Context&, tl::Pointer) { compute(); }, x);
         }) == 0);
@@ -237,8 +237,8 @@ void multiply(tl::Context& tl, const tl::Pointer& a, const tl::Pointer& c, int t
 
 std::string error_of_composites(std::int64_t limit, std::int64_t before, int composites) {
   RuntimeContext torch(round_topology(), {.command_limit = limit});
-  const Tensor a = torch.ones({8, 8}, {.dp = DPPolicy::replicated()});
-  const Tensor c = torch.ones({8, 8}, {.dp = DPPolicy::replicated()});
+  const Tensor a = torch.ones({8, 8}, {.dp = DPPolicy::on_one_pe()});
+  const Tensor c = torch.ones({8, 8}, {.dp = DPPolicy::on_one_pe()});
   const auto kernel = [&](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
     for (std::int64_t i = 0; i < before; ++i) tl.load(pa, {1}, DType::f32);
     for (int i = 0; i < composites; ++i) multiply(tl, pa, pc, 1);
@@ -264,8 +264,8 @@ TEST_CASE("the parts of a composite count as commands", "[tl][endless][error]") 
 
 TEST_CASE("a composite of more parts than any kernel may have is refused", "[tl][endless][error]") {
   RuntimeContext torch(round_topology(), {.command_limit = 1000});
-  const Tensor a = torch.ones({30, 30}, {.dp = DPPolicy::replicated()});
-  const Tensor c = torch.ones({30, 30}, {.dp = DPPolicy::replicated()});
+  const Tensor a = torch.ones({30, 30}, {.dp = DPPolicy::on_one_pe()});
+  const Tensor c = torch.ones({30, 30}, {.dp = DPPolicy::on_one_pe()});
   const auto multiply = [](int tile) {
     return [=](tl::Context& tl, tl::Pointer pa, tl::Pointer pc) {
       auto gemm = composite_of(pa, pa, pc, {30, 30, 30}, {tile, tile, tile});

@@ -15,7 +15,7 @@ const auto kNothing = [](tl::Context&, tl::Pointer) {};
 
 TEST_CASE("what a kernel stores is what it loaded and computed, in order", "[tl]") {
   RuntimeContext torch(round_topology());
-  Tensor x = torch.zeros({6}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.zeros({6}, {.dp = DPPolicy::on_one_pe()});
   x.copy_(RuntimeContext::tensor({1, 2, 3, 4, 5, 6}, {6}));
   torch.launch(
       "k",
@@ -63,9 +63,9 @@ TEST_CASE("a load beyond the shard is refused, up to its last element it is not"
 
 TEST_CASE("a store beyond the shard is refused and leaves the neighbours alone", "[tl][error]") {
   RuntimeContext torch(round_topology());
-  const Tensor before = torch.full({64}, 1, {.dp = DPPolicy::replicated()});
-  const Tensor x = torch.zeros({64}, {.dp = DPPolicy::replicated(), .name = "x"});
-  const Tensor after = torch.full({64}, 2, {.dp = DPPolicy::replicated()});
+  const Tensor before = torch.full({64}, 1, {.dp = DPPolicy::on_one_pe()});
+  const Tensor x = torch.zeros({64}, {.dp = DPPolicy::on_one_pe(), .name = "x"});
+  const Tensor after = torch.full({64}, 2, {.dp = DPPolicy::on_one_pe()});
   CHECK_THROWS_MATCHES(
       torch.launch(
           "k",

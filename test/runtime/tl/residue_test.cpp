@@ -60,7 +60,7 @@ TEST_CASE("messages from SIP to SIP may wait for another launch", "[tl][ipcq][re
   RuntimeContext torch(round_topology());
   sim::Machine& machine = torch.simulation().machine();
   machine.connect({{0, 0, 0}, Direction::global_east, {1, 0, 0}, Direction::global_west}, {});
-  const TensorOptions one_pe{.dp = DPPolicy::replicated()};
+  const TensorOptions one_pe{.dp = DPPolicy::on_one_pe()};
   Tensor x = torch.ones({4}, one_pe);
   torch.ahbm.set_device(1);
   Tensor y = torch.zeros({4}, one_pe);

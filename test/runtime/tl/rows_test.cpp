@@ -13,7 +13,7 @@ const auto kNothing = [](tl::Context&, tl::Pointer) {};
 
 TEST_CASE("a tile of a matrix is loaded and stored row by row", "[tl][rows]") {
   RuntimeContext torch(round_topology());
-  Tensor x = torch.zeros({4, 6}, {.dp = DPPolicy::replicated()});
+  Tensor x = torch.zeros({4, 6}, {.dp = DPPolicy::on_one_pe()});
   Floats numbers;
   for (int i = 0; i < 24; ++i) numbers.push_back(static_cast<float>(i));
   x.copy_(RuntimeContext::tensor(numbers, {4, 6}));

@@ -33,14 +33,14 @@ class TlUnderTest {
   // Something that kernels can load: of any shape with as many elements.
   tl::Pointer input(const Elements& elements, DType type = DType::f32) {
     const Shape all{static_cast<std::int64_t>(elements.size())};
-    Tensor tensor = torch.empty(all, {.dtype = type, .dp = DPPolicy::replicated(), .name = "in"});
+    Tensor tensor = torch.empty(all, {.dtype = type, .dp = DPPolicy::on_one_pe(), .name = "in"});
     tensor.copy_(RuntimeContext::tensor(elements, all));
     inputs_.push_back(tensor);
     return RuntimeContext::pointer_to(tensor, {0, 0, 0});
   }
 
   void run(const Body& body) {
-    const Tensor anything = torch.ones({1}, {.dp = DPPolicy::replicated()});
+    const Tensor anything = torch.ones({1}, {.dp = DPPolicy::on_one_pe()});
     torch.launch(
         "k", [&](tl::Context& tl, tl::Pointer) { body(tl); }, anything);
   }
@@ -50,7 +50,7 @@ class TlUnderTest {
     const std::int64_t room = 4096;
     std::vector<Tensor> outputs;
     for (const DType type : kDTypes) {
-      outputs.push_back(torch.zeros({room}, {.dtype = type, .dp = DPPolicy::replicated()}));
+      outputs.push_back(torch.zeros({room}, {.dtype = type, .dp = DPPolicy::on_one_pe()}));
     }
     const auto output = [&] { return outputs[static_cast<std::size_t>(dtype)]; };
     run([&](tl::Context& tl) {

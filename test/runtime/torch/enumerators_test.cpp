@@ -25,8 +25,8 @@ TEST_CASE("a tensor is of a type and a placement that there are", "[enumerators]
 
 TEST_CASE("operators take the values that there are", "[enumerators][error]") {
   RuntimeContext torch(round_topology());
-  const Tensor logits = torch.zeros({2, 2}, {.dp = DPPolicy::replicated()});
-  const Tensor targets = torch.zeros({2}, {.dp = DPPolicy::replicated()});
+  const Tensor logits = torch.zeros({2, 2}, {.dp = DPPolicy::on_one_pe()});
+  const Tensor targets = torch.zeros({2}, {.dp = DPPolicy::on_one_pe()});
   CHECK_THAT(error_of<DeviceError>([&] {
                nn::functional::cross_entropy(logits, targets,
                                              {.reduction = nn::functional::Reduction{7}});
@@ -85,8 +85,8 @@ TEST_CASE("no option of a context may be negative", "[enumerators][error]") {
   };
   CHECK(error({.command_limit = -5}) ==
         "[KB-R018] RuntimeOptions::command_limit is -5; it must not be negative");
-  CHECK(error({.replay_threads = -1})
-            .starts_with("[KB-R018] RuntimeOptions::replay_threads is -1; "));
+  CHECK(error({.evaluation_threads = -1})
+            .starts_with("[KB-R018] RuntimeOptions::evaluation_threads is -1; "));
   CHECK(error({.kernel_time_limit = std::chrono::milliseconds(-1)}).starts_with("[KB-R018] "));
   CHECK(error({.rank_time_limit = std::chrono::milliseconds(-1)}).starts_with("[KB-R018] "));
 }

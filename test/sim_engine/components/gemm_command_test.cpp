@@ -97,7 +97,7 @@ TEST_CASE("a finished GEMM is in the op log, with how many products it has", "[p
   GemmUnderTest pe;
   pe.gemm({16, 16, 16});
   pe.kernel.end();
-  const OpLog& log = pe.dut.machine.op_log();
+  const CommandLog& log = pe.dut.machine.op_log();
   CHECK(log.count(OpKind::gemm) == 1);
   const Time started = pe.start + kIssue + kDispatch;
   CHECK(log[2] ==

@@ -162,7 +162,7 @@ TEST_CASE("the op log and the fingerprint see math by what it makes", "[pe][math
   const std::array operands{MathOperand{m.a}};
   const Tile half = m.kernel.run.math(MathOp::convert, DType::f16, 160, operands);
   m.kernel.end();
-  const OpLog& log = m.dut.machine.op_log();
+  const CommandLog& log = m.dut.machine.op_log();
   REQUIRE(log.size() == 2);
   CHECK(log[1].kind == OpKind::math);
   CHECK(log[1].dtype == DType::f16);

@@ -312,7 +312,7 @@ TEST_CASE("every finished command is in the op log, with its unit and its times"
   const Tile sum = pe.kernel.run.math(MathOp::add, a, a);
   pe.kernel.run.store(pe.buffer, 0, sum);
   pe.kernel.end();
-  const OpLog& log = pe.dut.machine.op_log();
+  const CommandLog& log = pe.dut.machine.op_log();
   REQUIRE(log.size() == 3);
   CHECK(log[0] == OpRecord{OpKind::load, DType::f32, 0, ns(15), ns(141), 1000, 250});
   CHECK(log[1] == OpRecord{OpKind::math, DType::f32, 0, ns(146), ns(162), 1000, 250});

@@ -1,4 +1,4 @@
-// Operations along an axis, against plain loops that share nothing with the replay.
+// Operations along an axis, against plain loops that share nothing with the evaluation.
 
 #include <algorithm>
 #include <catch2/catch.hpp>

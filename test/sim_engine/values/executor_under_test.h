@@ -1,4 +1,4 @@
-// A store and its replay, and random bit patterns to put into it.
+// A store and its evaluation, and random bit patterns to put into it.
 
 #pragma once
 

@@ -16,7 +16,7 @@ kb::Tensor integers(kb::RuntimeContext& torch, const kb::Shape& shape, unsigned 
   for (unsigned i = 0; i < shape.numel(); ++i) {
     numbers.push_back(static_cast<float>((i * 2654435761U + seed * 40503U) / 65536U % 3U) - 1);
   }
-  kb::Tensor x = torch.zeros(shape, {.dp = kb::DPPolicy::replicated()});
+  kb::Tensor x = torch.zeros(shape, {.dp = kb::DPPolicy::on_one_pe()});
   x.copy_(torch.tensor(numbers, shape));
   return x;
 }

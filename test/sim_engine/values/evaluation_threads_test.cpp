@@ -1,4 +1,4 @@
-// The replay on several threads: the same bits as on one.
+// Evaluation on several threads: the same bits as on one.
 
 #include <array>
 #include <bit>
@@ -8,7 +8,7 @@
 #include "sim_engine/base/check.h"
 #include "test/sim_engine/values/executor_under_test.h"
 
-namespace kernbench::sim::replay_threads_test {
+namespace kernbench::sim::evaluation_threads_test {
 
 namespace {
 
@@ -90,16 +90,16 @@ TEST_CASE("random graphs have the same bits on any number of threads", "[executo
   for (unsigned seed = 0; seed < 6; ++seed) {
     std::vector<std::uint32_t> expected;
     for (const int threads : {1, 2, 3, 8}) {
-      ExecutorUnderTest replay(threads);
-      const Value joined = RandomGraph(replay.store, seed).joined();
-      const std::vector<std::uint32_t> bits = bits_of(replay.elements(joined));
+      ExecutorUnderTest evaluation(threads);
+      const Value joined = RandomGraph(evaluation.store, seed).joined();
+      const std::vector<std::uint32_t> bits = bits_of(evaluation.elements(joined));
       if (threads == 1) expected = bits;
       INFO("seed " << seed << ", " << threads << " threads");
-      CHECK(replay.executor.last_thread_count() == threads);
+      CHECK(evaluation.executor.last_thread_count() == threads);
       CHECK(bits == expected);
       // All that is left is what was read.
-      CHECK(replay.store.live_value_count() == 1);
-      CHECK(replay.store.live_bytes() == joined.element_count() * 4);
+      CHECK(evaluation.store.live_value_count() == 1);
+      CHECK(evaluation.store.live_bytes() == joined.element_count() * 4);
     }
   }
 }
@@ -108,39 +108,39 @@ TEST_CASE("one large product has the same bits on any number of threads", "[exec
   constexpr GemmSize kSize{700, 600, 900};
   std::vector<std::uint32_t> expected;
   for (const int threads : {1, 2, 5}) {
-    ExecutorUnderTest replay(threads);
-    const Value a = replay.store.literal(DType::f16, fractions(kSize.m * kSize.k, 1));
-    const Value b = replay.store.literal(DType::f16, fractions(kSize.k * kSize.n, 2));
-    const Value product = replay.store.gemm(kSize, a, b, Value{}, DType::bf16);
-    const std::vector<std::uint32_t> bits = bits_of(replay.elements(product));
+    ExecutorUnderTest evaluation(threads);
+    const Value a = evaluation.store.literal(DType::f16, fractions(kSize.m * kSize.k, 1));
+    const Value b = evaluation.store.literal(DType::f16, fractions(kSize.k * kSize.n, 2));
+    const Value product = evaluation.store.gemm(kSize, a, b, Value{}, DType::bf16);
+    const std::vector<std::uint32_t> bits = bits_of(evaluation.elements(product));
     if (threads == 1) expected = bits;
-    CHECK(replay.executor.last_thread_count() == threads);
+    CHECK(evaluation.executor.last_thread_count() == threads);
     CHECK(bits == expected);
   }
 }
 
 TEST_CASE("a read of little starts no threads, however many values it is", "[executor][threads]") {
-  ExecutorUnderTest replay(8);
-  Value sum = replay.store.literal(DType::f16, Elements(100, 1));
-  CHECK(replay.elements(sum).front() == 1);
-  CHECK(replay.executor.last_thread_count() == 1);
-  for (int i = 0; i < 50'000; ++i) sum = replay.store.math(MathOp::maximum, sum, sum);
-  CHECK(replay.elements(sum).front() == 1);
-  CHECK(replay.executor.last_thread_count() == 1);
+  ExecutorUnderTest evaluation(8);
+  Value sum = evaluation.store.literal(DType::f16, Elements(100, 1));
+  CHECK(evaluation.elements(sum).front() == 1);
+  CHECK(evaluation.executor.last_thread_count() == 1);
+  for (int i = 0; i < 50'000; ++i) sum = evaluation.store.math(MathOp::maximum, sum, sum);
+  CHECK(evaluation.elements(sum).front() == 1);
+  CHECK(evaluation.executor.last_thread_count() == 1);
 }
 
 TEST_CASE("a value that was never bound is told before anything is computed",
           "[executor][threads]") {
-  ExecutorUnderTest replay(4);
+  ExecutorUnderTest evaluation(4);
   constexpr GemmSize kSize{400, 400, 400};
-  const Value a = replay.store.literal(DType::f16, Elements(400 * 400, 1));
-  const Value product = replay.store.gemm(kSize, a, a, Value{}, DType::f32);
-  const Value unbound = replay.store.declare(DType::f32, 400 * 400);
-  const Value sum = replay.store.math(MathOp::add, product, unbound);
+  const Value a = evaluation.store.literal(DType::f16, Elements(400 * 400, 1));
+  const Value product = evaluation.store.gemm(kSize, a, a, Value{}, DType::f32);
+  const Value unbound = evaluation.store.declare(DType::f32, 400 * 400);
+  const Value sum = evaluation.store.math(MathOp::add, product, unbound);
   Elements out(400 * 400);
-  CHECK_THROWS_AS(replay.executor.read(sum, out), InternalError);
-  CHECK(replay.executor.computed_count() == 0);
-  CHECK(replay.elements(product).front() == 400);
+  CHECK_THROWS_AS(evaluation.executor.read(sum, out), InternalError);
+  CHECK(evaluation.executor.computed_count() == 0);
+  CHECK(evaluation.elements(product).front() == 400);
 }
 
-}  // namespace kernbench::sim::replay_threads_test
+}  // namespace kernbench::sim::evaluation_threads_test

@@ -1,4 +1,4 @@
-#include "sim_engine/trace/op_log.h"
+#include "sim_engine/trace/command_log.h"
 
 #include <algorithm>
 #include <utility>
@@ -26,18 +26,18 @@ std::uint64_t digest(const OpRecord& record) {
   return hash;
 }
 
-void OpLog::append(const OpRecord& record) {
+void CommandLog::append(const OpRecord& record) {
   if (size_ % kChunk == 0) add_chunk();
   chunks_.back().push_back(record);
   ++size_;
   ++counts_[static_cast<std::size_t>(record.kind)];
 }
 
-const OpRecord& OpLog::operator[](std::size_t index) const {
+const OpRecord& CommandLog::operator[](std::size_t index) const {
   return chunks_[(index - first_) / kChunk][index % kChunk];
 }
 
-void OpLog::add_chunk() {
+void CommandLog::add_chunk() {
   if (limit_ == 0 || chunks_.size() * kChunk < limit_ + kChunk) {
     chunks_.emplace_back().reserve(kChunk);
     return;

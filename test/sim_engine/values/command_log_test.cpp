@@ -1,11 +1,11 @@
-#include "sim_engine/trace/op_log.h"
+#include "sim_engine/trace/command_log.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <iterator>
 #include <set>
 
-namespace kernbench::sim::op_log_test {
+namespace kernbench::sim::command_log_test {
 
 namespace {
 
@@ -18,7 +18,7 @@ OpRecord record_number(std::int64_t number) {
 }  // namespace
 
 TEST_CASE("the log keeps its records in order, over any number of chunks", "[op_log]") {
-  OpLog log;
+  CommandLog log;
   CHECK(log.begin() == log.end());
   constexpr std::int64_t kCount = 10'000;
   log.append(record_number(0));
@@ -38,7 +38,7 @@ TEST_CASE("the log keeps its records in order, over any number of chunks", "[op_
 TEST_CASE("a log with a limit keeps the last records, under their numbers, and counts all",
           "[op_log]") {
   constexpr std::size_t kLimit = 5000;
-  OpLog log(kLimit);
+  CommandLog log(kLimit);
   for (std::int64_t i = 0; i < 20'000; ++i) {
     log.append(record_number(i));
     const auto size = static_cast<std::size_t>(i + 1);
@@ -54,7 +54,7 @@ TEST_CASE("a log with a limit keeps the last records, under their numbers, and c
 }
 
 TEST_CASE("the log counts its records by kind", "[op_log]") {
-  OpLog log;
+  CommandLog log;
   for (int i = 0; i < 3; ++i) log.append({.kind = OpKind::math});
   log.append({.kind = OpKind::copy_in});
   CHECK(log.count(OpKind::math) == 3);
@@ -86,4 +86,4 @@ TEST_CASE("a record's digest depends on each of its fields", "[op_log]") {
   CHECK(digest(base) == digest(record_number(3)));
 }
 
-}  // namespace kernbench::sim::op_log_test
+}  // namespace kernbench::sim::command_log_test

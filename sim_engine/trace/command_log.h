@@ -37,10 +37,10 @@ std::uint64_t digest(const OpRecord& record);
 
 // Append-only.  Records lie in chunks, so that growing copies no record and references stay valid
 // as long as their record is kept.
-class OpLog {
+class CommandLog {
  public:
   // Keeps at least the last `limit` records, and fewer than two chunks more; 0: all.
-  explicit OpLog(std::size_t limit = 0) : limit_(limit) {}
+  explicit CommandLog(std::size_t limit = 0) : limit_(limit) {}
 
   class Iterator {
    public:
@@ -51,7 +51,7 @@ class OpLog {
     using reference = const OpRecord&;
 
     Iterator() = default;
-    Iterator(const OpLog* log, std::size_t index) : log_(log), index_(index) {}
+    Iterator(const CommandLog* log, std::size_t index) : log_(log), index_(index) {}
     reference operator*() const { return (*log_)[index_]; }
     pointer operator->() const { return &(*log_)[index_]; }
     Iterator& operator++() {
@@ -66,7 +66,7 @@ class OpLog {
     friend bool operator==(const Iterator&, const Iterator&) = default;
 
    private:
-    const OpLog* log_ = nullptr;
+    const CommandLog* log_ = nullptr;
     std::size_t index_ = 0;
   };
 

@@ -1,4 +1,4 @@
-// Matrix products of the replay against plain loops, which share nothing with it.
+// Matrix products of the evaluation against plain loops, which share nothing with it.
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "test/sim_engine/values/executor_under_test.h"
 
-namespace kernbench::sim::gemm_replay_test {
+namespace kernbench::sim::gemm_values_test {
 
 namespace {
 
@@ -235,4 +235,4 @@ TEST_CASE("operands that only a product referred to are freed with it", "[gemm][
   CHECK(dut.store.live_bytes() == 64 * 4);
 }
 
-}  // namespace kernbench::sim::gemm_replay_test
+}  // namespace kernbench::sim::gemm_values_test

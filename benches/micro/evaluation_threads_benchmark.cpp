@@ -1,4 +1,4 @@
-// The replay on all cores beside the replay on one, in wall time.
+// Evaluation on all cores beside evaluation on one, in wall time.
 //
 // Limit: no slower for little work; for much work, a speed-up of at least 80 % of the number of
 // cores (on an otherwise idle machine).  "products" are 64 independent matrix products, "product" a
@@ -67,7 +67,7 @@ double seconds_of_read(MakeGraph make, int threads) {
   return seconds_of([&] { executor.read(value, out); });
 }
 
-void replay_on_threads(benchmark::State& state, MakeGraph make, bool is_much) {
+void evaluation_on_threads(benchmark::State& state, MakeGraph make, bool is_much) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   double one = 1e9;
   double all = 1e9;
@@ -80,9 +80,9 @@ void replay_on_threads(benchmark::State& state, MakeGraph make, bool is_much) {
   state.counters["ratio_to_limit"] = one / all / (is_much ? 0.8 * cores : 0.95);
 }
 
-#define KERNBENCH_THREADS_BENCHMARK(graph, is_much)           \
-  BENCHMARK_CAPTURE(replay_on_threads, graph, graph, is_much) \
-      ->Unit(benchmark::kMillisecond)                         \
+#define KERNBENCH_THREADS_BENCHMARK(graph, is_much)               \
+  BENCHMARK_CAPTURE(evaluation_on_threads, graph, graph, is_much) \
+      ->Unit(benchmark::kMillisecond)                             \
       ->Iterations(10)
 KERNBENCH_THREADS_BENCHMARK(products, true);
 KERNBENCH_THREADS_BENCHMARK(product, true);
