@@ -21,7 +21,7 @@
 #include "benches/bench/collected_context.h"
 #include "benches/bench/row.h"
 #include "benches/bench/settings.h"
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 #include "sim_engine/config/path_declaration.h"
 #include "sim_engine/topology/topology.h"
 

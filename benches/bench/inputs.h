@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"

@@ -9,7 +9,7 @@
 #include "benches/bench/report.h"
 #include "benches/cli/commands.h"
 #include "benches/operators/operator_cases.h"
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 
 namespace kernbench::benches {
 

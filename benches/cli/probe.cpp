@@ -10,7 +10,7 @@
 #include "benches/bench/report.h"
 #include "benches/bench/settings.h"
 #include "benches/cli/commands.h"
-#include "ccl/lower_bound.h"
+#include "ccl/core/lower_bound.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/fabric.h"

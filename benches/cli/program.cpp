@@ -18,7 +18,7 @@
 #include "benches/bench/process_team.h"
 #include "benches/cli/commands.h"
 #include "benches/operators/cases/cases.h"
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/guards/failure.h"
 #include "runtime/guards/process_guard.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "benches/collectives/exact_blocks.h"
-#include "ccl/layout.h"
+#include "ccl/core/layout.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::benches {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "benches/collectives/collective_values.h"
-#include "ccl/choice.h"
-#include "ccl/kernel_launcher.h"
-#include "ccl/lower_bound.h"
+#include "ccl/backend/choice.h"
+#include "ccl/backend/kernel_launcher.h"
+#include "ccl/core/lower_bound.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "benches/collectives/exact_blocks.h"
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 #include "runtime/distributed/collective.h"
 #include "runtime/torch/runtime_context.h"
 

@@ -11,7 +11,7 @@
 #include "benches/bench/row.h"
 #include "benches/bench/row_cells.h"
 #include "benches/bench/sweep.h"
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 
 namespace kernbench::benches {
 

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "ccl/spanning_tree.h"
+#include "ccl/core/spanning_tree.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {

@@ -3,7 +3,7 @@
 #include <xmmintrin.h>
 
 #include "benches/micro/micro.h"
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
 
 int main(int argc, char** argv) {

@@ -5,7 +5,7 @@
 #include "benches/bench/inputs.h"
 #include "benches/collectives/bus_bandwidth.h"
 #include "benches/collectives/measured_collective.h"
-#include "ccl/lower_bound.h"
+#include "ccl/core/lower_bound.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {

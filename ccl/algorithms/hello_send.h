@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "ccl/closed_form.h"
+#include "ccl/algorithms/closed_form.h"
 
 namespace kernbench::ccl {
 

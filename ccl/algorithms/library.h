@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include "ccl/algorithm.h"
 #include "ccl/algorithms/chain.h"
+#include "ccl/algorithms/closed_form.h"
 #include "ccl/algorithms/disjoint_trees.h"
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/hello_send.h"
@@ -11,7 +11,7 @@
 #include "ccl/algorithms/pairs.h"
 #include "ccl/algorithms/ring.h"
 #include "ccl/algorithms/tree.h"
-#include "ccl/closed_form.h"
+#include "ccl/core/algorithm.h"
 
 namespace kernbench::ccl {
 

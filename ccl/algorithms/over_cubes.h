@@ -9,7 +9,7 @@
 
 #pragma once
 
-#include "ccl/plan.h"
+#include "ccl/core/plan.h"
 
 namespace kernbench::ccl {
 

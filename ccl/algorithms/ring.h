@@ -12,7 +12,7 @@
 
 #pragma once
 
-#include "ccl/plan.h"
+#include "ccl/core/plan.h"
 
 namespace kernbench::ccl {
 

@@ -9,6 +9,7 @@
 
 #include "ccl/steps/cut_cache.h"
 #include "ccl/steps/step.h"
+#include "runtime/distributed/collective.h"
 
 namespace kernbench::ccl {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/layout.h"
+#include "ccl/core/layout.h"
 #include "runtime/simulation/simulation.h"
 
 namespace kernbench::ccl {

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "ccl/plan.h"
+#include "ccl/core/plan.h"
 #include "ccl/steps/fragments.h"
 #include "runtime/distributed/reduce_op.h"
 #include "runtime/tensor/tensor.h"

@@ -7,29 +7,13 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/distributed/collective_kind.h"
 #include "runtime/distributed/reduce_op.h"
 #include "runtime/guards/flight_recorder.h"
 #include "runtime/tensor/dp_policy.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::distributed {
-
-enum class CollectiveKind : std::uint8_t {
-  all_reduce,
-  broadcast,
-  reduce,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  gather,
-  scatter,
-  barrier,
-  objects,    // host objects, which take no simulated time
-  new_group,  // takes no simulated time either
-};
-
-// c10d's OpType: "ALLREDUCE", ...
-std::string_view op_type_of(CollectiveKind kind);
 
 // Elements [first, first + count) of a tensor, numbered row by row over the whole tensor.
 struct Block {

@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "benches/bench/inputs.h"
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "test/support/small_topology.h"

@@ -9,7 +9,7 @@
 
 #include "benches/bench/cell.h"
 #include "benches/bench/context_set.h"
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 
 namespace kernbench::test {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/topology/topology.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"

@@ -1,13 +1,13 @@
 // Which algorithm runs: the one that ccl.yaml says, or the fastest by the model.
 
-#include "ccl/choice.h"
+#include "ccl/backend/choice.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

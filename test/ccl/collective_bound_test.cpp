@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "ccl/lower_bound.h"
+#include "ccl/core/lower_bound.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/small_topology.h"
 

@@ -1,13 +1,13 @@
 // ccl.yaml: what is in force, and what is refused.
 
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "ccl/config_rules.h"
+#include "ccl/core/config_rules.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

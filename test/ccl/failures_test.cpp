@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"

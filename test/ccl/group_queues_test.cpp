@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 #include "runtime/simulation/simulation.h"
 #include "test/ccl/group_under_test.h"
 #include "test/support/error_text.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "test/ccl/all_reduce_under_test.h"
 
 namespace kernbench::test {

@@ -7,8 +7,8 @@
 #include <functional>
 #include <numeric>
 
-#include "ccl/kernel_launcher.h"
-#include "ccl/planned_call.h"
+#include "ccl/backend/kernel_launcher.h"
+#include "ccl/backend/planned_call.h"
 #include "ccl/steps/lane_queues.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"

@@ -1,6 +1,6 @@
 // Who takes part in a collective, and where the ports of each of them lead.
 
-#include "ccl/layout.h"
+#include "ccl/core/layout.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "ccl/kernel_launcher.h"
+#include "ccl/backend/kernel_launcher.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/topology/direction.h"
 #include "test/support/error_text.h"

@@ -1,7 +1,7 @@
 // Bounds by hand (TIMING 3.1), for a latency alpha of 500 ns and 20 ps per byte: n = 1 MiB takes
 // n beta = 20 971 520 ps on one link.
 
-#include "ccl/lower_bound.h"
+#include "ccl/core/lower_bound.h"
 
 #include <fmt/format.h>
 

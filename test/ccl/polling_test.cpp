@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

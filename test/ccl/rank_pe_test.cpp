@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <type_traits>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/simulation/simulation.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"

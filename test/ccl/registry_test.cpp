@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

@@ -1,6 +1,6 @@
 // The ring through all nodes of a grid: a Hamiltonian cycle wherever there is one.
 
-#include "ccl/ring_order.h"
+#include "ccl/core/ring_order.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

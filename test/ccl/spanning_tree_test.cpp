@@ -1,6 +1,6 @@
 // Trees over a grid towards its centre or a corner, and the binomial tree.
 
-#include "ccl/spanning_tree.h"
+#include "ccl/core/spanning_tree.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

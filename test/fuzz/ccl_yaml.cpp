@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 #include "test/fuzz/parser.h"
 
 namespace kernbench::fuzz::ccl_yaml {

@@ -266,6 +266,17 @@ Offences check_rooms(const Lines& lines, const Rooms& rooms) {
   return offences;
 }
 
+Offences check_installed(const Lines& lines, const std::set<std::string>& installed) {
+  Offences offences;
+  for (const Line& line : lines) {
+    const auto name = included_by(line.text);
+    const bool is_ours = name && line.text.find('"') != std::string::npos;
+    if (!is_ours || !installed.contains(line.file) || installed.contains(*name)) continue;
+    offend(offences, line, "'{}' is not installed: name it in the INSTALLS of its room", *name);
+  }
+  return offences;
+}
+
 Offences check_package_owners(const Lines& lines) {
   Offences offences;
   for (const Line& line : lines) {

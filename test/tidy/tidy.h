@@ -41,6 +41,9 @@ Rooms read_rooms(const std::filesystem::path& file);
 // A room includes the rooms that its CMakeLists.txt says it uses, and uses each of them.
 Offences check_rooms(const Lines& lines, const Rooms& rooms);
 
+// An installed header includes installed headers alone.
+Offences check_installed(const Lines& lines, const std::set<std::string>& installed);
+
 // Each package is included by the folder that owns it (and by that folder's tests) alone.
 Offences check_package_owners(const Lines& lines);
 

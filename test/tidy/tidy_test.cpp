@@ -1,6 +1,8 @@
 #include "test/tidy/tidy.h"
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <set>
 #include <string>
 
 #include "test/tidy/standard_includes.h"
@@ -38,6 +40,18 @@ TEST_CASE("a room includes only the rooms that it uses", "[tidy]") {
   const Rooms rooms = read_rooms(KERNBENCH_ROOMS);
   CHECK(rooms.size() > 20);
   expect_none(check_rooms(sources(), rooms));
+}
+
+TEST_CASE("an installed header includes installed headers alone", "[tidy]") {
+  std::ifstream list(KERNBENCH_INSTALLED);
+  std::set<std::string> installed;
+  for (std::string header; std::getline(list, header);) installed.insert(header);
+  CHECK(installed.size() > 50);
+  expect_none(check_installed(sources(), installed));
+  const Lines inside = line("a/b.h", "#include \"a/c.h\"");
+  CHECK(check_installed(inside, {"a/b.h", "a/c.h"}).empty());
+  CHECK(check_installed(inside, {"a/b.h"}) ==
+        Offences{"a/b.h:1: 'a/c.h' is not installed: name it in the INSTALLS of its room"});
 }
 
 TEST_CASE("each package has one owner", "[tidy]") {

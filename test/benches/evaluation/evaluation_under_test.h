@@ -3,7 +3,7 @@
 #pragma once
 
 #include "benches/evaluation/ccl_evaluation.h"
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "sim_engine/components/kernel_run.h"
 #include "test/benches/bench_under_test.h"
 

@@ -7,7 +7,7 @@
 #include "benches/bench/inputs.h"
 #include "benches/tensor_parallel/gpt_block.h"
 #include "benches/tensor_parallel/step_check.h"
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/functional/functional.h"
 #include "tp/parallel_state.h"
 

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/shape_operators.h"

@@ -1,4 +1,4 @@
-#include "ccl/planned_call.h"
+#include "ccl/backend/planned_call.h"
 
 #include <algorithm>
 #include <utility>

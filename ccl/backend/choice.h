@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/config.h"
-#include "ccl/plan.h"
+#include "ccl/core/config.h"
+#include "ccl/core/plan.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::ccl {

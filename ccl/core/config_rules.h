@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "ccl/algorithm.h"
+#include "ccl/core/algorithm.h"
 #include "sim_engine/config/yaml_reader.h"
 
 namespace kernbench::ccl {

@@ -1,4 +1,4 @@
-#include "ccl/ring_order.h"
+#include "ccl/core/ring_order.h"
 
 #include <algorithm>
 

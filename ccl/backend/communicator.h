@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "ccl/choice.h"
-#include "ccl/kernel_launcher.h"
-#include "ccl/planned_call.h"
+#include "ccl/backend/choice.h"
+#include "ccl/backend/kernel_launcher.h"
+#include "ccl/backend/planned_call.h"
 #include "ccl/steps/lane_queues.h"
 #include "runtime/distributed/backend.h"
 #include "runtime/torch/runtime_context.h"

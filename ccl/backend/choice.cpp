@@ -1,11 +1,11 @@
-#include "ccl/choice.h"
+#include "ccl/backend/choice.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "ccl/config_rules.h"
+#include "ccl/core/config_rules.h"
 #include "ccl/steps/step.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/routing.h"

@@ -1,13 +1,13 @@
-#include "ccl/layout.h"
+#include "ccl/core/layout.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "ccl/group_shape.h"
-#include "ccl/ring_order.h"
-#include "ccl/spanning_tree.h"
+#include "ccl/core/group_shape.h"
+#include "ccl/core/ring_order.h"
+#include "ccl/core/spanning_tree.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/topology/direction.h"

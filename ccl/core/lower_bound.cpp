@@ -1,4 +1,4 @@
-#include "ccl/lower_bound.h"
+#include "ccl/core/lower_bound.h"
 
 #include <algorithm>
 #include <cstdlib>

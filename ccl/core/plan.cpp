@@ -1,4 +1,4 @@
-#include "ccl/plan.h"
+#include "ccl/core/plan.h"
 
 namespace kernbench::ccl {
 

@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "ccl/ahbm_registration.h"
-#include "ccl/communicator.h"
-#include "ccl/config.h"
-#include "ccl/kernel_launcher.h"
+#include "ccl/backend/ahbm_registration.h"
+#include "ccl/backend/communicator.h"
+#include "ccl/backend/kernel_launcher.h"
+#include "ccl/core/config.h"
 #include "runtime/distributed/backend.h"
 #include "runtime/torch/runtime_context.h"
 

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/place.h"
-#include "ccl/plan.h"
-#include "ccl/spanning_tree.h"
+#include "ccl/core/place.h"
+#include "ccl/core/plan.h"
+#include "ccl/core/spanning_tree.h"
 #include "runtime/tensor/dp_policy.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/topology/grid.h"
@@ -92,6 +92,9 @@ struct Algorithm {
   AlgorithmTime closed_form = nullptr;  // nullptr: none is known
   std::string_view form = {};           // the closed form in words: "2 (P - 1) a + 2 (P - 1)/P n b"
 };
+
+// Returns the library's algorithms.  The room above, ccl/algorithms, which has them, defines it.
+std::span<const Algorithm> library_algorithms();
 
 // Returns all algorithms: the library's, then the registered ones.
 std::vector<const Algorithm*> algorithms();

@@ -1,4 +1,4 @@
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "ccl/config_rules.h"
+#include "ccl/core/config_rules.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"

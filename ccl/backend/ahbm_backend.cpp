@@ -1,4 +1,4 @@
-#include "ccl/ahbm_backend.h"
+#include "ccl/backend/ahbm_backend.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "ccl/kernel_launcher.h"
+#include "ccl/backend/kernel_launcher.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "ccl/spanning_tree.h"
+#include "ccl/core/spanning_tree.h"
 
 #include <algorithm>
 

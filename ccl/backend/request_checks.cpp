@@ -1,4 +1,4 @@
-#include "ccl/request_checks.h"
+#include "ccl/backend/request_checks.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "ccl/config.h"
-#include "ccl/layout.h"
+#include "ccl/core/config.h"
+#include "ccl/core/layout.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::ccl {

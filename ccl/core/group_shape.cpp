@@ -1,11 +1,11 @@
-#include "ccl/group_shape.h"
+#include "ccl/core/group_shape.h"
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 
-#include "ccl/ring_order.h"
-#include "ccl/spanning_tree.h"
+#include "ccl/core/ring_order.h"
+#include "ccl/core/spanning_tree.h"
 
 namespace kernbench::ccl {
 

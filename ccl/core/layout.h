@@ -9,9 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/config.h"
-#include "ccl/place.h"
+#include "ccl/core/config.h"
+#include "ccl/core/place.h"
 #include "runtime/tensor/dp_policy.h"
+#include "runtime/tensor/tensor.h"
 #include "sim_engine/components/machine.h"
 
 namespace kernbench::ccl {

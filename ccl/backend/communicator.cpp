@@ -1,4 +1,4 @@
-#include "ccl/communicator.h"
+#include "ccl/backend/communicator.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "ccl/algorithms/pairs.h"
-#include "ccl/lower_bound.h"
-#include "ccl/request_checks.h"
+#include "ccl/backend/request_checks.h"
+#include "ccl/core/lower_bound.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"

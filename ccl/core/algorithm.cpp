@@ -1,4 +1,4 @@
-#include "ccl/algorithm.h"
+#include "ccl/core/algorithm.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <deque>
 #include <mutex>
 
-#include "ccl/algorithms/library.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/topology/ipcq_params.h"
 
 namespace kernbench::ccl {
 
@@ -56,7 +56,7 @@ const TreePlace& KernelArgs::tree() const {
 
 std::vector<const Algorithm*> algorithms() {
   std::vector<const Algorithm*> all;
-  for (const Algorithm& algorithm : kLibrary) all.push_back(&algorithm);
+  for (const Algorithm& algorithm : library_algorithms()) all.push_back(&algorithm);
   const std::lock_guard lock(registry().mutex);
   for (const Algorithm& algorithm : registry().algorithms) all.push_back(&algorithm);
   return all;
@@ -87,8 +87,8 @@ bool serves(const Algorithm& algorithm, distributed::CollectiveKind kind) {
 }
 
 bool is_of_library(const Algorithm& algorithm) {
-  return std::ranges::find(kLibrary, &algorithm, [](const Algorithm& one) { return &one; }) !=
-         kLibrary.end();
+  return std::ranges::any_of(library_algorithms(),
+                             [&](const Algorithm& one) { return &one == &algorithm; });
 }
 
 bool register_algorithm(const Algorithm& algorithm) {

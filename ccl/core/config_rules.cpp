@@ -1,11 +1,11 @@
-#include "ccl/config_rules.h"
+#include "ccl/core/config_rules.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "ccl/config.h"
+#include "ccl/core/config.h"
 #include "sim_engine/base/enum_names.h"
 
 namespace kernbench::ccl {

@@ -9,9 +9,9 @@
 
 #include <vector>
 
-#include "ccl/group_shape.h"
-#include "ccl/spanning_tree.h"
-#include "runtime/distributed/collective.h"
+#include "ccl/core/group_shape.h"
+#include "ccl/core/spanning_tree.h"
+#include "runtime/distributed/collective_kind.h"
 
 namespace kernbench::ccl {
 

@@ -10,7 +10,7 @@
 //   algorithms:
 //     intercube_allreduce: {buffer_kind: sram, root: corner}
 //     my_ring_of_pes: {kernel: ring_allreduce, world_size: 8}
-//   rules:                      # ccl/config_rules.h
+//   rules:                      # ccl/core/config_rules.h
 //     - all_reduce: {algorithm: tree_allreduce, up_to: 4 KiB}
 //
 // Every key may be left out; an algorithm's entry overrides the defaults.  The further keys are:
@@ -39,7 +39,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/algorithm.h"
+#include "ccl/core/algorithm.h"
 #include "runtime/distributed/backend_config.h"
 #include "sim_engine/topology/ipcq_params.h"
 

@@ -8,7 +8,7 @@
 
 #pragma once
 
-#include "ccl/algorithm.h"
+#include "ccl/core/algorithm.h"
 
 namespace kernbench::ccl {
 

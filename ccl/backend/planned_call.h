@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "ccl/algorithm.h"
+#include "ccl/core/algorithm.h"
 #include "ccl/steps/cut_cache.h"
 #include "ccl/steps/expansion.h"
 #include "runtime/distributed/collective.h"

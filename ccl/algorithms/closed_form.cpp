@@ -1,11 +1,11 @@
-#include "ccl/closed_form.h"
+#include "ccl/algorithms/closed_form.h"
 
 #include <algorithm>
 
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/ring.h"
 #include "ccl/algorithms/tree.h"
-#include "ccl/layout.h"
+#include "ccl/core/layout.h"
 #include "ccl/steps/step.h"
 #include "sim_engine/components/routing.h"
 
