@@ -1,4 +1,4 @@
-// What a program can do of one kind, by name: its benches, its operator cases.
+// A registry holds things of one kind by name: the benches of a program, or its operator cases.
 //
 // Everything is entered in the same way: by a function register_...(), which the program calls for
 // what is shipped (cli/main.cpp, cli/program.cpp) and a macro calls before main() for what a user

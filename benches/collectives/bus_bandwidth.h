@@ -26,7 +26,7 @@ enum class MeasuredCollective : std::uint8_t {
   sendrecv,
   shift,
 };
-// Those of nccl-tests.
+// The collectives that nccl-tests measures.
 inline constexpr std::array kMeasuredCollectives = {
     MeasuredCollective::all_reduce,     MeasuredCollective::all_gather,
     MeasuredCollective::reduce_scatter, MeasuredCollective::broadcast,

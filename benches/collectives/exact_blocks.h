@@ -18,8 +18,8 @@ namespace kernbench::benches {
 // A collective, its ranks, and the blocks that it works on.
 struct BlocksInput {
   MeasuredCollective collective = MeasuredCollective::all_reduce;
-  // Those that contribute blocks of their own.  For the oracle of a partial tensor these are all
-  // holders of a summand, on all SIPs.
+  // The number of participants with blocks of their own.  In the oracle of a partial tensor, each
+  // holder of a summand, on any SIP, is a participant.
   int ranks = 1;
   int root = 0;
   ReduceOp op = ReduceOp::sum;

@@ -357,7 +357,7 @@ void GroupCommunicator::finish_kernels(const distributed::CollectiveCall& call,
                              bytes, algorithm.name, to_string(took), to_string(bound)));
 }
 
-// Of an all_reduce over all members.
+// Returns the lower bound of an all_reduce over all members.
 Time GroupCommunicator::bound_of(Bytes bytes) const {
   if (!has_single_driver()) return all_reduce_lower_bound(torch_.topology(), bytes);
   const int ranks = static_cast<int>(devices_.pes.size());

@@ -31,7 +31,7 @@ class PlanCache {
   std::map<Key, std::shared_ptr<const Plan>> plans_;
 };
 
-// What the PEs of some members do.
+// The steps of one PE, which belongs to a member.
 struct Program {
   int member = 0;
   Lane lane;

@@ -152,7 +152,8 @@ class BlockTraffic {
     }
   }
 
-  // What leaves coordinates [begin, end) of a dimension, over the links on both sides.
+  // Returns the longest time that the bytes leaving coordinates [begin, end) of a dimension need on
+  // the links at both ends, over all such ranges.
   template <class BytesOf, class Coordinate>
   Time across(const BytesOf& needs, int size, int other, Coordinate coordinate) const {
     Time busy{0};

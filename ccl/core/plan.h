@@ -58,8 +58,9 @@ class Plan {
   // those that overlap with it, there are at a time.
   int length = 1;
   int width = 1;
-  // So many parts of the data begin at a time, and the next ones `interval` later: by default when
-  // the way back of the ones can be the way there of the others.
+  // The data is cut in parts, of which `window` begin together, and the next `window` parts begin
+  // `interval` later.  By default that is when the first parts turn back, so that both directions
+  // of the links are busy.
   int window = 2;
   int interval = 0;  // 0: half of the length
   std::vector<Move> moves;

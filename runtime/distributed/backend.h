@@ -73,7 +73,7 @@ class Backend {
   virtual void close() {}
 };
 
-// What a backend is made from.
+// The arguments of a backend's factory.
 struct BackendInputs {
   RuntimeContext& torch;  // for backends above runtime; this folder knows the simulation alone
   const std::shared_ptr<runtime::Simulation>& simulation;

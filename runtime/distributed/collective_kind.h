@@ -1,4 +1,4 @@
-// Which collectives there are.
+// The kinds of collectives.
 
 #pragma once
 

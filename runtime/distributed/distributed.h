@@ -256,7 +256,8 @@ class DistributedContext {
   friend class multiprocessing::World;
   struct State;  // distributed_state.h
 
-  // What objects.h calls.  A rank's call of an object collective:
+  // A rank's call of an object collective.  The templates in objects.h use it, and the functions
+  // below.
   struct ObjectCall {
     std::shared_ptr<CollectiveCall> call;
     int rank = 0;  // the caller's in the group

@@ -22,8 +22,8 @@ struct Group : std::enable_shared_from_this<Group> {
   // nullopt if the rank is no member.
   std::optional<int> rank_of(int global_rank) const;
   bool has_left(int rank) const { return has_destroyed[static_cast<std::size_t>(rank)]; }
-  // Of the member with this group rank: its last collective, which its next one follows, and the
-  // timeline of all of them.
+  // Return the last collective of the member with this group rank, which its next one follows, and
+  // the timeline of all its collectives.
   std::shared_ptr<Work::State>& last_work(int rank) {
     return last_works_[static_cast<std::size_t>(rank)];
   }

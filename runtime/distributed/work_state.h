@@ -49,7 +49,7 @@ struct Work::State final : runtime::Activity {
   std::vector<int> missing_ranks() const override;
   // Describes for reports what the waiting rank waits for.
   std::string describe_wait() const;
-  // Of a message: the rank that must call too; -1: any, or a collective.
+  // Returns the rank at the other end of a message; -1 if it may be any rank, and for a collective.
   int peer() const { return record.event().peer; }
   // Blocks the current fiber, or drives the engine, until the work is done.
   void wait(runtime::DescribeWait describe);

@@ -15,7 +15,7 @@
 
 namespace kernbench::runtime {
 
-// What a rank is in, or waits for.  Its text is made only when a report is written.
+// An operation that a rank is in, or waits for.  Its text is made only when a report is written.
 class Activity {
  public:
   virtual std::string describe() const = 0;

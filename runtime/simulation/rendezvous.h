@@ -29,7 +29,7 @@ class Rendezvous {
   void wait(Simulation& simulation, DescribeWait describe) {
     if (!is_complete()) all_have_come_.wait(simulation, describe);
   }
-  // What the members have brought, by member.
+  // Returns the values that the members have brought, by member.
   const std::vector<T>& all() const { return all_; }
 
  private:

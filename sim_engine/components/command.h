@@ -35,7 +35,7 @@ class CommandIssuer {
   ~CommandIssuer() = default;
 };
 
-// What there is to do, by kind of command.
+// Each kind of command has a struct of its own with what its unit needs.
 namespace work {
 
 // An access to HBM.

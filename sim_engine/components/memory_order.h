@@ -13,7 +13,8 @@ namespace kernbench::sim {
 // The accesses under way of all kernels of a machine.
 class MemoryOrder {
  public:
-  // Those of one kernel.  REQUIRES: empty when it is destroyed, or forgotten by clear()
+  // The accesses of one kernel.
+  // REQUIRES: it is empty when it is destroyed, or clear() has forgotten it
   struct Kernel {
     AccessIndex::Set reads;
     AccessIndex::Set writes;

@@ -1,4 +1,4 @@
-// What all PEs of a machine share.
+// The parts of a machine that all its PEs share.
 
 #pragma once
 

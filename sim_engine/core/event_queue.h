@@ -5,7 +5,7 @@
 // that was used lately; a miss opens another bin for the same time, which is right because bins of
 // equal time are emptied in the order in which they were opened and only the youngest is appended
 // to.  A bin's entry in the table needs no removal: it can only be asked for times after now.
-// Events for now itself go to a lane that needs neither table nor wheel.
+// Events whose time is the present time go to a lane that needs neither table nor wheel.
 //
 // Bins wait in a hierarchical timing wheel (Varghese and Lauck): a time is a number of eight
 // digits to the base 256, and a bin lies on the level of the highest digit in which its time

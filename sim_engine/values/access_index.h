@@ -1,4 +1,5 @@
-// Which of the accesses under way touch given elements, without looking at all of them.
+// AccessIndex finds the accesses under way that touch given elements, without looking at all of
+// them.
 //
 // An access that was added is found by a search, or taken out again, in O(log n).  As long as few
 // were added since the last search, adding and removing is O(1): only a search sorts them in, so

@@ -60,7 +60,8 @@ class AccessTracker {
     std::uint64_t number = 0;  // accesses that began before it
     std::uint32_t generation = 0;
   };
-  // What is under way in a region, and enough to know that most new accesses race with none of it.
+  // The accesses under way in a region.  The counts alone show for most new accesses that they race
+  // with none of these.
   struct InRegion {
     AccessIndex::Set accesses;
     int count = 0;
