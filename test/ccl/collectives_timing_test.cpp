@@ -124,7 +124,7 @@ TEST_CASE("broadcast and reduce of one piece take floor(P/2) (alpha + n beta)", 
 
 TEST_CASE("a sub-group of neighbours is a line, whose ends are two links away from each other",
           "[ccl][timing]") {
-  // Of SIPs 1, 2 and 3 of 6, nothing crosses 2 without being for it.
+  // SIPs 1, 2 and 3 of a ring of 6 are a line.  SIP 2 needs whatever passes through it.
   const std::int64_t count = 4096;
   const Time took =
       time_of(ring(6), {3, 1, 2}, count, [](const Member& m, const Tensor& x, const Tensor& all) {

@@ -258,7 +258,7 @@ TEST_CASE("queues that leave no room for values are refused when the group is ma
   CHECK(driver.torch.simulation().machine().channels().empty());
 }
 
-// Of a PE in a ring, in a grid and in a tree.
+// This kernel asks for its place in a ring, a grid or a tree.
 template <class Place>
 void asks_for_its_place(tl::Context&, const ccl::KernelArgs& args) {
   if constexpr (std::is_same_v<Place, ccl::RingPlace>) args.ring();

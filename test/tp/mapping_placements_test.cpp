@@ -164,7 +164,7 @@ struct Point {
   const int rank;  // in its group
 
   const Expected& expected() const { return kExpected.at(mapping.name); }
-  // Those of all ranks of the group, others in each group.
+  // Returns a matrix for each rank of the group.  Two groups have different matrices.
   Matrices matrices(std::int64_t rows, std::int64_t columns, int seed) const {
     Matrices all;
     for (int r = 0; r < ranks; ++r) {
@@ -208,7 +208,7 @@ void check(const Point& point) {
   }
 }
 
-// Of `groups` tensor parallel groups of so many ranks each.
+// Runs `groups` tensor parallel groups with the same number of ranks each.
 void check_all(const std::string& backend, int groups, int ranks, int cubes,
                const std::vector<DPPolicy>& dps) {
   TensorParallelWorld world(groups * ranks, {.backend = backend,

@@ -40,7 +40,7 @@ class Traffic {
   std::vector<std::pair<LinkId, Bytes>> carried_meanwhile;
 
  private:
-  // What a message is like depends on its number alone.
+  // A message's ends and size depend on its number alone.
   void send(std::uint64_t id) {
     std::mt19937_64 draw(seed_ * 1'000'003 + id);
     const auto below = [&](std::uint64_t limit) { return static_cast<int>(draw() % limit); };
