@@ -9,6 +9,14 @@
 
 namespace kernbench::ccl {
 
+namespace {
+
+// Each cube of a tree over cubes waits for the whole message: larger ones had better be spread over
+// the PEs.
+constexpr Bytes kDealtOverCubes = 1024;
+
+}  // namespace
+
 using distributed::Block;
 using distributed::CollectiveCall;
 using distributed::CollectiveKind;
@@ -115,10 +123,18 @@ void PlannedCall::find_grain() {
     message = std::clamp<std::int64_t>(
         message, 1, std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1));
   }
+  // A lane that has a share of the chunks mostly has at most half of those of a time.
+  std::int64_t dealt = plan->width > 1 ? 2 * message : message;
+  if (uses_slots_)
+    dealt =
+        std::min<std::int64_t>(dealt, std::max(settings_.slot_bytes / size_of(dtype), Bytes{1}));
+  if (cubes_.count > 1) dealt = std::min<std::int64_t>(dealt, kDealtOverCubes / size_of(dtype));
+  const auto of_fragment = [&](std::int64_t elements) {
+    return elements * plan->units / plan->largest_chunk();
+  };
   const bool is_joined =
       std::ranges::any_of(plan->moves, [](const Move& move) { return !move.parts.empty(); });
-  grain_ = {message * plan->units / plan->largest_chunk(), plan->units, is_joined,
-            cubes_.count > 1};
+  grain_ = {of_fragment(message), of_fragment(dealt), plan->units, is_joined, cubes_.count > 1};
 }
 
 // Cuts
