@@ -1,8 +1,8 @@
 // Every elementwise operator, forward and backward, against plain functions of doubles and their
 // finite differences: all types, placements and broadcasts.
 
+#include <algorithm>
 #include <array>
-#include <span>
 
 #include "test/runtime/functional/operators_under_test.h"
 
@@ -266,7 +266,8 @@ TEST_CASE("quotients and multiples of sums of holders are such sums", "[elementw
   for (const Tensor& y : {a / b, a / 2, -a}) CHECK(y.dp() == on_pes(kPartial));
   const Floats of_a = a.to_vector();
   const Floats quotients = (a / b).to_vector();
-  for (std::size_t i = 0; i < 6; ++i) CHECK(quotients[i] == of_a[i] / std::array{1.0F, 2.0F, 4.0F}[i % 3]);
+  for (std::size_t i = 0; i < 6; ++i)
+    CHECK(quotients[i] == of_a[i] / std::array{1.0F, 2.0F, 4.0F}[i % 3]);
   CHECK_THAT(error([&] { b / a; }), Says("KB-F003", "div", "the first be partial"));
   CHECK_THAT(error([&] { a + 1; }), Says("KB-F003", "add", "all_reduce it first"));
   CHECK_THAT(error([&] { exp(a); }), Says("KB-F003", "exp", "all_reduce it first"));

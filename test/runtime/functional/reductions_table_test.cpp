@@ -1,6 +1,7 @@
 // Every reduction over every set of dimensions, forward and backward, against plain loops and
 // finite differences.
 
+#include <algorithm>
 #include <limits>
 
 #include "test/runtime/functional/operators_under_test.h"
