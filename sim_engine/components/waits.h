@@ -2,7 +2,6 @@
 
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -48,8 +47,11 @@ class Waits {
   // The cause of the longest wait for something that others use: any but `message`, which waits for
   // work to be done.  The first if several are equal.
   WaitCause largest() const {
-    return *std::max_element(kWaitCauses.begin() + 1, kWaitCauses.end(),
-                             [&](WaitCause a, WaitCause b) { return (*this)[a] < (*this)[b]; });
+    WaitCause largest = kWaitCauses[1];
+    for (const WaitCause cause : kWaitCauses) {
+      if (cause != WaitCause::message && (*this)[cause] > (*this)[largest]) largest = cause;
+    }
+    return largest;
   }
 
   friend bool operator==(const Waits&, const Waits&) = default;
