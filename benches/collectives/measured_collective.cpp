@@ -256,6 +256,7 @@ Measurement Exchange::measure() {
   Measurement measured;
   measured.time = Time{(last_return - first_call).count() / input_.repetitions};
   measured.critical = torch_.engine().critical_pe_exec();
+  measured.waits = torch_.engine().longest_waits();
   if (has_data) {
     measured.wrong = 0;
     for (std::size_t rank = 0; rank < tensors_.size(); ++rank) {

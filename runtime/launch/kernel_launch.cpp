@@ -194,7 +194,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   const Time now = simulation_.now();
   const sim::KernelRun& run = kernel.tl->run();
   simulation_.add_result({request_.operation, pe, started, now, run.traffic().loaded,
-                          run.traffic().stored, run.composite_window()});
+                          run.traffic().stored, run.composite_window(), run.waits()});
   balance_ += kernel.tl->message_balance();
   leave_pe(kernel);
   kernel_finished(kernel);

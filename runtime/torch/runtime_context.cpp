@@ -97,6 +97,20 @@ Bytes EngineView::hbm_bytes_stored() const {
   return bytes;
 }
 
+sim::Waits EngineView::longest_waits() const {
+  sim::Waits longest;
+  for (const runtime::KernelResult& result : last_results()) {
+    for (const sim::WaitCause cause : sim::kWaitCauses) {
+      longest[cause] = std::max(longest[cause], result.waits[cause]);
+    }
+  }
+  return longest;
+}
+
+sim::Waits EngineView::waits(const sim::PeLocation& pe) const {
+  return simulation_->machine().pe(pe).waits();
+}
+
 namespace {
 
 RuntimeOptions checked(RuntimeOptions options) {

@@ -29,6 +29,7 @@
 #include "sim_engine/base/duration.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/waits.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/trace/command_log.h"
 
@@ -94,6 +95,13 @@ class EngineView {
   // or collective, summed over PEs.
   Bytes hbm_bytes_loaded() const;
   Bytes hbm_bytes_stored() const;
+
+  // What the kernels of the same launch or collective and their commands have waited for, by cause:
+  // for each cause, on the PE that has waited longest for it.  last_results() has every PE's.
+  sim::Waits longest_waits() const;
+  // What all kernels that have ended on a PE, and their commands, have waited for.  REQUIRES: there
+  // is such a PE
+  sim::Waits waits(const sim::PeLocation& pe) const;
 
   // Since the beginning: how long kernels ran on a device, how long collectives of its rank, and
   // how long both.  Subtract two of them to measure an interval.

@@ -197,7 +197,20 @@ void Fabric::undo(Visit& visit) {
 void Fabric::deliver(Transfer& transfer) {
   const Event delivered = transfer.delivered;
   transfer.next_free = std::exchange(free_transfer_, &transfer);
+  delivered_ = &transfer;
   delivered.function(delivered.object, delivered.argument);
+}
+
+// A head waits where it leaves a link later than its arrival and the latency ask for.
+Fabric::Waiting Fabric::waiting_of_delivered() const {
+  const Path& path = *delivered_->path;
+  const std::vector<Arrival>& arrivals = delivered_->arrivals;
+  const Time all = arrivals[path.hops.size()].head - arrivals[0].head - path.latency;
+  if (path.hbm_hop < 0 || all == Time{0}) return {all, Time{0}};
+  const auto hop = static_cast<std::size_t>(path.hbm_hop);
+  const Time latency = links_[path.hops[hop]].spec.latency;
+  const Time hbm = arrivals[hop + 1].head - arrivals[hop].head - latency;
+  return {all - hbm, hbm};
 }
 
 void Fabric::serve(Link& link, const Visit& visit) {

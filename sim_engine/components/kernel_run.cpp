@@ -20,6 +20,7 @@ KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, const Operation& 
 
 KernelRun::~KernelRun() {
   withdraw_receives();
+  pe_.waits() += waits_;
   pe_.services().end_kernel();
 }
 
@@ -164,7 +165,7 @@ void KernelRun::composite(const CompositePlan& plan) {
   const Tile done = make_signal();
   Tile scratch = services.tiles.make_scratch(working_set(plan), &pe_.scratch_in_use());
   composites_.push_back(
-      std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_));
+      std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_, waits_));
   Composite& composite = *composites_.back();
   command.work = work::Composite{&composite.plan(), Engine::call<&Composite::start>(&composite)};
   command.result = done;

@@ -53,6 +53,9 @@ class Machine {
   HbmAllocator& hbm(int sip) { return hbm_[static_cast<std::size_t>(sip)]; }
 
   ProcessingElement& pe(const PeLocation& at);
+  const ProcessingElement& pe(const PeLocation& at) const {
+    return const_cast<Machine*>(this)->pe(at);
+  }
 
   // The unit that has served kernels for longest so far, and how long any kernel ran.  Host copies
   // and launches do not count.  Units are links, ports of memories, and the units of PEs

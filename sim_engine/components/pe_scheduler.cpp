@@ -101,8 +101,20 @@ void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path
   const Time now = services_.engine.now();
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
-  services_.fabric.send(path, command.bytes, Engine::call<&PeScheduler::finish>(this, command),
-                        start + setup + extra - now);
+  if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
+  const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
+                                      : Engine::call<&PeScheduler::transferred>(this, command);
+  services_.fabric.send(path, command.bytes, end, start + setup + extra - now);
+}
+
+void PeScheduler::transferred(Command& command) {
+  const auto [link, hbm] = services_.fabric.waiting_of_delivered();
+  if (link + hbm > Time{0}) {
+    Waits& waits = command.issuer->waits();
+    waits[WaitCause::link] += link;
+    waits[WaitCause::hbm] += hbm;
+  }
+  finish(command);
 }
 
 // Rows lie in ascending order: a page that two of them share is translated once.
@@ -175,6 +187,7 @@ void PeScheduler::start(Command&, const work::Composite& composite) {
 void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
   const Time now = services_.engine.now();
   command.started = unit.reserve(now, duration);
+  if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
   services_.engine.schedule<&PeScheduler::finish>(command.started + duration - now, this, command);
 }
 

@@ -67,6 +67,7 @@ class PeScheduler {
   void start(Command& command, const work::Send& send);
   void start(Command& command, const work::CopyTo& copy);
   void start(Command& command, const work::Receive& receive);
+  void transferred(Command& command);
   void submit_dma(Channel channel, Command& command, const Path& path, Time extra);
   void occupy(FifoServer& unit, Command& command, Time duration);
   Time translation_time(const work::HbmAccess& access) const;

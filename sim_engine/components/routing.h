@@ -29,6 +29,7 @@ struct Path {
   std::vector<LinkId> hops;    // the links that can cost time; the others are passed at once
   Time latency{0};             // sum over the links
   Bandwidth bottleneck;        // the slowest link's
+  int hbm_hop = -1;            // the port of HBM among the hops; -1: none
   bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
 
   // The time of a message without contention: every link's latency, plus the bytes over the slowest
@@ -82,6 +83,7 @@ class Routing {
                      kHbm + hbm_slices_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
   }
   LinkId hbm_link(const PeLocation& at) const;
+  bool is_hbm(LinkId link) const;
 
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;
   void enter(const Endpoint& to, std::vector<LinkId>& links) const;
