@@ -8,6 +8,7 @@
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
+#include "benches/collectives/group_split.h"
 
 namespace kernbench::benches {
 
@@ -45,6 +46,22 @@ constexpr std::array kOnePlace = {
     TableColumn{"form", "(us)", 11, "closed_form_ns", 1e-3, 3},
     TableColumn{"#wrong", "", 7, "wrong"},
 };
+
+// Beside those of kBothPlaces.
+constexpr std::array kBesideAlone = {
+    TableColumn{"alone", "(us)", 11, "alone_time_ns", 1e-3, 3},
+    TableColumn{"slower", "", 7, "slowdown", 1, 2},
+    TableColumn{"group", "", 18, "group"},
+};
+
+std::vector<TableColumn> columns_of(TableForm form) {
+  if (form == TableForm::one_place) return {kOnePlace.begin(), kOnePlace.end()};
+  std::vector<TableColumn> columns(kBothPlaces.begin(), kBothPlaces.end());
+  if (form == TableForm::groups_at_once) {  // the last column stays the last
+    columns.insert(columns.end() - 1, kBesideAlone.begin(), kBesideAlone.end());
+  }
+  return columns;
+}
 
 std::optional<double> in_ns(const std::optional<Time>& time) {
   return time ? std::optional(to_ns(*time)) : std::nullopt;
@@ -130,15 +147,25 @@ Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::C
       .set("wrong", measured.wrong);
 }
 
+void add_alone(Row& row, const MeasuredInput& input, const Measurement& at_once,
+               const Measurement& alone) {
+  const std::optional<Time> time = alone.algorithm ? std::optional(alone.time) : std::nullopt;
+  const bool has_ratio = time && *time > Time{0};
+  row.set("group", members_text(input.members))
+      .set("alone_time_ns", in_ns(time))
+      .set("slowdown",
+           has_ratio ? std::optional(to_ns(at_once.time) / to_ns(*time)) : std::nullopt);
+}
+
 CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form)
     : bench_(bench),
       spec_(spec_of(collective)),
-      columns_(form == TableForm::both_places ? std::span<const TableColumn>(kBothPlaces)
-                                              : kOnePlace),
-      missing_(form == TableForm::both_places ? "N/A" : "-") {}
+      columns_(columns_of(form)),
+      is_in_one_place_(form == TableForm::one_place),
+      missing_(is_in_one_place_ ? "-" : "N/A") {}
 
 void CollectiveTable::begin() {
-  if (columns_.data() == kBothPlaces.data()) {
+  if (!is_in_one_place_) {
     bench_.print(
         fmt::format("#\n# {}\n#\n#{:>68}{:>34}\n", spec_.name, "out-of-place", "in-place"));
   } else {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,5 +56,11 @@ MeasuredInput input_for(const ccl::Config& config, const Topology& topology);
 // (CollectiveSpec); with data one repetition, as a second one would begin with the results of the
 // first
 Measurement measure(RuntimeContext& torch, const MeasuredInput& input);
+
+// The same for groups without a common member, all of which call at once; their inputs differ in
+// `members` alone.  Each group's time is its own: from its first call to its last return.
+// REQUIRES: every rank is in one of several groups
+std::vector<Measurement> measure_at_once(RuntimeContext& torch,
+                                         std::span<const MeasuredInput> inputs);
 
 }  // namespace kernbench::benches

@@ -91,8 +91,8 @@ GroupShape shape_of(const Topology& topology, const GroupDevices& devices) {
 }  // namespace
 
 GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher& launcher,
-                                     std::vector<int> ranks, std::shared_ptr<CutCache> cuts,
-                                     bool is_default)
+                                     std::vector<int> ranks, std::string description,
+                                     std::shared_ptr<CutCache> cuts, bool is_default)
     : torch_(torch),
       launcher_(launcher),
       ranks_(std::move(ranks)),
@@ -100,7 +100,10 @@ GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher
       cuts_(std::move(cuts)),
       is_default_(is_default),
       plans_(std::make_shared<PlanCache>(shape_of(torch.topology(), devices_))),
-      choice_(torch.topology(), launcher.config(), plans_->shape(), devices_.sips) {}
+      choice_(torch.topology(), launcher.config(), plans_->shape(), devices_.sips,
+              std::move(description)) {
+  choice_.check_configured();
+}
 
 // Calls
 

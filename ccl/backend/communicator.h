@@ -23,9 +23,10 @@ namespace kernbench::ccl {
 class GroupCommunicator : public distributed::Communicator {
  public:
   // `ranks` are global ranks, by group rank.  All groups share `cuts`.  If `is_default`, the
-  // group's messages use the launcher's queues.
+  // group's messages use the launcher's queues.  Throws ConfigError KB-Y047 if ccl.yaml names an
+  // algorithm for the group that its shape cannot carry.
   GroupCommunicator(RuntimeContext& torch, const KernelLauncher& launcher, std::vector<int> ranks,
-                    std::shared_ptr<CutCache> cuts, bool is_default);
+                    std::string description, std::shared_ptr<CutCache> cuts, bool is_default);
 
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
   // tensors placed so, KB-C014 if a program's own kernel was faster than any can be, KB-C023 if

@@ -71,6 +71,20 @@ Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
   return block == nullptr ? 0 : block->count * size_of(block->tensor.dtype());
 }
 
+// True if member `to` needs something of member `from`.
+bool is_needed(CollectiveKind kind, std::size_t root, std::size_t from, std::size_t to) {
+  switch (kind) {
+    case CollectiveKind::broadcast:
+    case CollectiveKind::scatter:
+      return from == root;
+    case CollectiveKind::reduce:
+    case CollectiveKind::gather:
+      return to == root;
+    default:
+      return true;
+  }
+}
+
 // The bytes that member `to` must get from member `from` if no other has them; 0 if it needs none.
 class Needs {
  public:
@@ -79,16 +93,7 @@ class Needs {
   Bytes operator()(std::size_t from, std::size_t to) const {
     const CollectiveCall& request = requests_[from];
     const auto root = static_cast<std::size_t>(request.root);
-    switch (request.kind) {
-      case CollectiveKind::broadcast:
-      case CollectiveKind::scatter:
-        return from == root ? bytes_of(request.gives, to) : 0;
-      case CollectiveKind::reduce:
-      case CollectiveKind::gather:
-        return to == root ? bytes_of(request.gives, to) : 0;
-      default:
-        return bytes_of(request.gives, to);
-    }
+    return is_needed(request.kind, root, from, to) ? bytes_of(request.gives, to) : 0;
   }
 
  private:
@@ -222,11 +227,19 @@ Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
   return bound_of_members(topology, sips, kind, Needs(requests));
 }
 
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            CollectiveKind kind, Bytes block, int root) {
+  const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
+  if (kind == CollectiveKind::all_reduce && are_all) return all_reduce_lower_bound(topology, block);
+  return bound_of_members(topology, sips, kind, [&](std::size_t from, std::size_t to) {
+    return is_needed(kind, static_cast<std::size_t>(root), from, to) ? block : 0;
+  });
+}
+
 Time collective_lower_bound(const Topology& topology, CollectiveKind kind, Bytes block) {
-  if (kind == CollectiveKind::all_reduce) return all_reduce_lower_bound(topology, block);
   std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
   std::iota(sips.begin(), sips.end(), 0);
-  return bound_of_members(topology, sips, kind, [&](std::size_t, std::size_t) { return block; });
+  return collective_lower_bound(topology, sips, kind, block, 0);
 }
 
 int directed_link_count(const Topology& topology) {

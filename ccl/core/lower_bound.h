@@ -47,7 +47,11 @@ Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
                             distributed::CollectiveKind kind,
                             std::span<const distributed::CollectiveCall> requests);
 
-// The same bound for all SIPs, each of which gives blocks of `block` bytes.
+// The same bound if each member gives blocks of `block` bytes.  `root` is a member's number.
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            distributed::CollectiveKind kind, Bytes block, int root);
+
+// The same for all SIPs.
 // REQUIRES: a collective without a root
 Time collective_lower_bound(const Topology& topology, distributed::CollectiveKind kind,
                             Bytes block);
