@@ -23,6 +23,6 @@ inline constexpr Algorithm kHelloSend{
     .neighbours = Neighbours::ring,
     .closed_form = hello_closed_form,
     .form = "a + n b",
-    .shapes = kShapesOfKernels};
+    .shapes = "all ranks"};
 
 }  // namespace kernbench::ccl

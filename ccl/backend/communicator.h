@@ -70,6 +70,8 @@ class GroupCommunicator : public distributed::Communicator {
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
   void check_bound(const Meeting& meeting) const;
 
+  // Those of the group's kernels, made when the first one runs.
+  const KernelLauncher& kernels();
   void run_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
                    const Tensor& x);
   void finish_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
@@ -82,6 +84,7 @@ class GroupCommunicator : public distributed::Communicator {
   const GroupDevices devices_;
   const std::shared_ptr<CutCache> cuts_;
   const bool is_default_;
+  std::unique_ptr<const KernelLauncher> own_kernels_;  // null: those of all ranks, or none ran yet
   const std::shared_ptr<PlanCache> plans_;
   AlgorithmChoice choice_;
   QueuePool slot_queues_;

@@ -80,8 +80,8 @@ using AlgorithmTime = std::optional<Time> (*)(const CollectiveCase&);
 // Says why the members of a group cannot run it: "needs a power of two"; empty if they can.
 using AlgorithmMisfit = std::string_view (*)(const GroupShape&);
 
-// A kernel has the queues of ccl.yaml, which join all ranks.
-inline constexpr std::string_view kShapesOfKernels = "the group of all ranks";
+// A kernel finds the members as neighbours, whatever SIPs they are.
+inline constexpr std::string_view kShapesOfKernels = "any group of SIPs, the sum";
 
 struct Algorithm {
   std::string_view name;
