@@ -29,6 +29,7 @@ constexpr std::array kBothPlaces = {
     TableColumn{"busbw", "(GB/s)", 8, "in_place_busbw_gbs", 1, 2},
     TableColumn{"#wrong", "", 6, "in_place_wrong"},
     TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
+    TableColumn{"hbm", "(us)", 11, "memory_bound_ns", 1e-3, 3},
     TableColumn{"factor", "", 7, "bus_factor"},
     TableColumn{"algorithm", "", 0, "algorithm"},
 };
@@ -124,7 +125,8 @@ Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_
   set_place(row, "out_of_place", blocks, out_of_place);
   set_place(row, "in_place", blocks, in_place);
   return row.set("bus_factor", spec.factor.of(blocks.ranks))
-      .set("lower_bound_ns", in_ns(any.lower_bound));
+      .set("lower_bound_ns", in_ns(any.lower_bound))
+      .set("memory_bound_ns", in_ns(any.memory_bound));
 }
 
 Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config) {

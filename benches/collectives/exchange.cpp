@@ -193,7 +193,7 @@ std::optional<std::string> Exchange::last_algorithm() const {
 }
 
 void Exchange::add_theory(Measurement& measured) const {
-  if (!is_shift()) measured.lower_bound = lower_bound();  // of a shift none is known
+  if (!is_shift()) add_bounds(measured);  // of a shift none is known
   measured.algorithm = last_algorithm();
   if (!is_of_all()) return;
   const Topology& topology = torch_.topology();
@@ -239,14 +239,20 @@ CollectiveCall Exchange::make_call(int rank) const {
   return made;
 }
 
-Time Exchange::lower_bound() const {
+void Exchange::add_bounds(Measurement& measured) const {
   const BlocksInput& blocks = input_.blocks;
+  const Topology& topology = torch_.topology();
   if (layout_) {
-    return ccl::pe_all_reduce_lower_bound(torch_.topology(), blocks.ranks, blocks.bytes());
+    measured.lower_bound = ccl::pe_all_reduce_lower_bound(topology, blocks.ranks, blocks.bytes());
+    return;
   }
   std::vector<CollectiveCall> calls;
-  for (int rank = 0; rank < blocks.ranks; ++rank) calls.push_back(make_call(rank));
-  return ccl::collective_lower_bound(torch_.topology(), members_, calls.front().kind, calls);
+  for (int rank = 0; rank < blocks.ranks; ++rank) {
+    calls.push_back(make_call(rank));
+    calls.back().rank = rank;
+  }
+  measured.lower_bound = ccl::collective_lower_bound(topology, members_, calls.front().kind, calls);
+  measured.memory_bound = ccl::memory_lower_bound(topology, calls);
 }
 
 }  // namespace kernbench::benches

@@ -58,7 +58,7 @@ class Exchange {
   std::optional<std::string> last_algorithm() const;
   distributed::CollectiveCall make_call(int rank) const;
   std::vector<distributed::Block> list_blocks(const std::vector<Tensor>& tensors) const;
-  Time lower_bound() const;
+  void add_bounds(Measurement& measured) const;
 
   RuntimeContext& torch_;
   const MeasuredInput& input_;

@@ -34,6 +34,7 @@ struct Measurement {
   std::optional<std::string> algorithm;  // nullopt: not on a device, so not timed
   std::string why;                       // auto: the other algorithms tried
   std::optional<Time> lower_bound;       // of one repetition; nullopt if there is no algorithm
+  std::optional<Time> memory_bound;      // likewise, of the busiest HBM slice
   std::optional<Time> closed_form;
   std::string form;                   // the closed form in words; a and b are alpha and beta
   std::optional<std::int64_t> wrong;  // elements; nullopt: the context has no data

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim_engine/base/wide.h"
+#include "sim_engine/components/routing.h"
 #include "sim_engine/topology/grid.h"
 
 namespace kernbench::ccl {
@@ -240,6 +241,80 @@ Time collective_lower_bound(const Topology& topology, CollectiveKind kind, Bytes
   std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
   std::iota(sips.begin(), sips.end(), 0);
   return collective_lower_bound(topology, sips, kind, block, 0);
+}
+
+namespace {
+
+// What the HBM slices of one member's SIP must read and write.
+class SliceTraffic {
+ public:
+  explicit SliceTraffic(const Topology& topology)
+      : topology_(topology),
+        slices_(sim::Routing::hbm_slice_count(topology)),
+        bytes_(static_cast<std::size_t>(topology.cube_count() * slices_), 0) {}
+
+  // Adds the shards of each tensor of which the blocks are all elements.
+  void add(const std::vector<Block>& blocks, bool are_written) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const Tensor& tensor = blocks[i].tensor;
+      const auto is_of_tensor = [&](const Block& block) {
+        return block.tensor.storage() == tensor.storage();
+      };
+      std::int64_t count = 0;
+      for (const Block& block : blocks) count += is_of_tensor(block) ? block.count : 0;
+      const auto first = std::ranges::find_if(blocks, is_of_tensor);
+      const bool is_first = first == blocks.begin() + static_cast<std::ptrdiff_t>(i);
+      if (is_first && count == tensor.numel()) add(tensor, are_written);
+    }
+  }
+  Bytes most() const { return *std::ranges::max_element(bytes_); }
+
+ private:
+  void add(const Tensor& tensor, bool is_written) {
+    const DPPolicy& dp = tensor.dp();
+    const bool has_copies = dp.cube == Shard::replicate || dp.pe == Shard::replicate;
+    if (has_copies && !is_written && tensor.shards().size() > 1) return;
+    for (const ShardInfo& shard : tensor.shards()) {
+      const int slice = sim::Routing::hbm_slice_of(topology_, shard.pe);
+      bytes_[static_cast<std::size_t>(shard.cube * slices_ + slice)] +=
+          shard.shape.numel() * size_of(tensor.dtype());
+    }
+  }
+
+  const Topology& topology_;
+  const int slices_;
+  std::vector<Bytes> bytes_;  // by cube and slice
+};
+
+// The blocks that a member writes: not those that are what it gives.
+std::vector<Block> written_blocks(const CollectiveCall& request) {
+  if (!distributed::changes(request)) return {};
+  std::vector<Block> written = request.takes;
+  const bool in_place = request.kind == CollectiveKind::all_reduce ||
+                        request.kind == CollectiveKind::reduce ||
+                        request.kind == CollectiveKind::broadcast;
+  if (in_place) return written;
+  std::erase_if(written, [&](const Block& block) {
+    return std::ranges::any_of(request.gives, [&](const Block& given) {
+      return given.tensor.storage() == block.tensor.storage() && given.first == block.first;
+    });
+  });
+  return written;
+}
+
+}  // namespace
+
+Time memory_lower_bound(const Topology& topology, std::span<const CollectiveCall> requests) {
+  Bytes most = 0;
+  for (const CollectiveCall& request : requests) {
+    SliceTraffic traffic(topology);
+    const bool gives = request.kind != CollectiveKind::broadcast || request.rank == request.root;
+    if (gives) traffic.add(request.gives, false);
+    traffic.add(written_blocks(request), true);
+    most = std::max(most, traffic.most());
+  }
+  const sim::Routing routing(topology);
+  return at_least(most, 1, 1, routing.spec(routing.hbm_link({0, 0, 0})).bandwidth);
 }
 
 int directed_link_count(const Topology& topology) {

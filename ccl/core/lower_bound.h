@@ -56,6 +56,11 @@ Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
 Time collective_lower_bound(const Topology& topology, distributed::CollectiveKind kind,
                             Bytes block);
 
+// The time that the HBM slice with the most to read and write takes for it: the shards of outputs,
+// copies too, and of inputs that lie in one place.  0 where only a part of a tensor is written.
+Time memory_lower_bound(const Topology& topology,
+                        std::span<const distributed::CollectiveCall> requests);
+
 // Counts the directed links between SIPs.  Two neighbours have one each way, also where a
 // dimension of size 2 wraps around.
 int directed_link_count(const Topology& topology);

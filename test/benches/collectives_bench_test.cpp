@@ -62,7 +62,8 @@ TEST_CASE("a row of collectives has these columns, in this order", "[cli][collec
                                            "in_place_busbw_gbs",
                                            "in_place_wrong",
                                            "bus_factor",
-                                           "lower_bound_ns"};
+                                           "lower_bound_ns",
+                                           "memory_bound_ns"};
   std::vector<std::string> found;
   for (const auto& [name, value] : row.items()) found.push_back(name);
   CHECK(found == wanted);
@@ -162,11 +163,11 @@ TEST_CASE("the table of collectives is nccl-tests'", "[cli][collectives]") {
   CHECK_THAT(result.out, Contains("out-of-place") && Contains("in-place"));
   CHECK_THAT(result.out, Contains("#        size       count  type  redop  root        time    "
                                   "algbw    busbw #wrong        time    algbw    busbw #wrong "
-                                  "      bound  factor  algorithm\n"));
+                                  "      bound         hbm  factor  algorithm\n"));
   CHECK_THAT(result.out, Contains("           48          12   f32   none     0" + not_there +
-                                  there + "         N/A       1  N/A\n"));
+                                  there + "         N/A         N/A       1  N/A\n"));
   CHECK_THAT(result.out, Contains("           48           2   f32   none    -1" + there +
-                                  not_there + "         N/A  0.8333  N/A\n"));
+                                  not_there + "         N/A         N/A  0.8333  N/A\n"));
   CHECK_THAT(result.out, Contains("# Out of bounds values : 0 OK\n"
                                   "# Avg bus bandwidth    : N/A  (busbw = algbw * 1)\n"));
   CHECK_THAT(result.out, Contains("(busbw = algbw * (P-1)/P = algbw * 0.8333)\n"));
