@@ -85,6 +85,18 @@ void Bench::note(std::string_view what, std::string_view text) {
   run_.console.print(note_line(what, text));
 }
 
+SettingInfo algorithm_setting() {
+  return {"algorithm", "",
+          "of all_reduce, or a list: all_gather:ring, GROUP:tree_allreduce, all_gather@GROUP:ring; "
+          "else ccl.yaml's"};
+}
+
+ccl::Config choose_algorithm(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  if (!settings.is_set("algorithm")) return bench.ccl();
+  return bench.ccl().with_algorithm(settings.text("algorithm"));
+}
+
 void check_rank_is_sip(const Bench& bench) {
   if (!bench.ccl().world_size()) return;
   throw ConfigError("KB-Y043",

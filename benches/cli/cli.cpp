@@ -29,6 +29,11 @@ void add_topology(CLI::App* app, std::string& topology) {
   add(app, "--topology", "F|NAME", topology, "A topology file, or the name of a shipped one");
 }
 
+void add_collective(CLI::App* app, std::string& collective, std::string& group) {
+  add(app, "--collective", "NAME", collective, "One that the bench `collectives` has");
+  add(app, "--group", "RANKS", group, "Such as 0,2,4; else all");
+}
+
 void add_jobs(CLI::App* app, std::string& jobs) {
   add(app, "--jobs", "N", jobs,
       "Points of a sweep to simulate at once; else one per hardware thread");
@@ -121,13 +126,31 @@ void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
   CLI::App* bound = probe.add_subcommand(
       "bound", "The time that no algorithm for a collective can beat on a topology");
   add_topology(bound, arguments.topology);
-  add(bound, "--collective", "NAME", arguments.collective, "all_reduce");
-  add(bound, "--bytes", "N", arguments.bytes, "Size on each rank, such as 65536 or 64KiB")
+  add_collective(bound, arguments.collective, arguments.group);
+  add(bound, "--root", "R", arguments.root, "Rank in the group, of a collective that has a root");
+  add(bound, "--bytes", "N", arguments.bytes, "Its size as `collectives` counts it: 65536, 64KiB")
       ->required();
   add_json(bound, arguments.json);
   bound->footer(
       "\nExample:\n"
       "  kernbench probe bound --topology ring_1d_6 --collective all_reduce --bytes 1MiB");
+}
+
+void add_choose(CLI::App& probe, ProbeChooseArguments& arguments) {
+  CLI::App* choose = probe.add_subcommand(
+      "choose",
+      "By which algorithm a collective of a group runs, for each size, and its time by "
+      "the model");
+  add_topology(choose, arguments.topology);
+  add(choose, "--ccl", "F", arguments.ccl, "ccl.yaml, whose rules go before the model");
+  add_collective(choose, arguments.collective, arguments.group);
+  add(choose, "--group-name", "TEXT", arguments.group_name,
+      "The group's description, by which rules name it");
+  add(choose, "--lanes", "N", arguments.lanes, "PEs of a SIP that send, else all");
+  add_json(choose, arguments.json);
+  choose->footer(
+      "\nExample:\n"
+      "  kernbench probe choose --topology torus_2d_2x3 --collective broadcast --group 0,1,3,4");
 }
 
 void add_gemm(CLI::App& probe, ProbeGemmArguments& arguments) {
@@ -236,6 +259,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   OperatorArguments bench;
   ProbePathArguments path;
   ProbeBoundArguments bound;
+  ProbeChooseArguments choose;
   ProbeGemmArguments gemm;
   add_list(app, list);
   add_run(app, run);
@@ -244,6 +268,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   probe->require_subcommand(1);
   add_path(*probe, path);
   add_bound(*probe, bound);
+  add_choose(*probe, choose);
   add_gemm(*probe, gemm);
   try {
     app.parse(argc, argv);
@@ -259,6 +284,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("bench")) return bench;
   if (probe->got_subcommand("path")) return path;
+  if (probe->got_subcommand("choose")) return choose;
   if (probe->got_subcommand("gemm")) return gemm;
   return bound;
 }

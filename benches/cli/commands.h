@@ -16,6 +16,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
 int bench(const OperatorArguments& arguments, ProcessTeam* team);
 int probe(const ProbePathArguments& arguments);
 int probe(const ProbeBoundArguments& arguments);
+int probe(const ProbeChooseArguments& arguments);
 int probe(const ProbeGemmArguments& arguments);
 
 }  // namespace kernbench::benches

@@ -149,6 +149,7 @@ std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own) {
            {"pes", "",
             "PEs of one cube of a SIP that share its part, the same number at every tp; else the "
             "most that divide all parts"},
+           algorithm_setting(),
            {"sequence_parallel", "false", "ranks share the tokens between the parallel layers"},
            {"overlap", "true",
             "backward's communication goes on beside the products for the weights"},

@@ -58,7 +58,7 @@ BenchInfo tp_mlp_bench() {
           with_step_settings({{"tokens", "256", "rows of x"},
                               {"hidden", "512", "columns of x and y"},
                               {"ffn", "", "features in between; else 4 hidden"}}),
-          run_tp_mlp, nullptr};
+          run_tp_mlp, choose_algorithm};
 }
 
 }  // namespace kernbench::benches

@@ -53,6 +53,7 @@ namespace kernbench::tl {
 
 class AccessRule;
 class LaunchArguments;
+class PortNames;
 class StoreGuard;
 
 using kernbench::Shape;
@@ -167,6 +168,9 @@ class Context {
 
   // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
+
+  // From now on these are the kernel's names of neighbours.  They must outlive the kernel.
+  void name_ports(const PortNames& names) { port_names_ = &names; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
   // KB-M010 scratch exhausted, KB-K021 if `dtype` is not the tensor's.
@@ -363,6 +367,9 @@ class Context {
   Bytes held_scratch() const;
   sim::IpcqChannel& out(Port port) const;
   sim::IpcqChannel& in(Port port) const;
+  Port port_of_pe(Port port) const;
+  // The names of a PE's ports as the kernel knows them; none of those that it does not know.
+  std::vector<Port> known(const std::vector<Port>& of_pe) const;
   void check_receives_are_closed() const;
   [[noreturn]] void refuse(const sim::IpcqChannel& channel, const sim::IpcqMessage& message,
                            const sim::Tile& expected) const;
@@ -386,8 +393,9 @@ class Context {
   const std::string_view kernel_name_;
   const int program_id_;
   const int program_count_;
-  const StoreGuard* guard_ = nullptr;  // null: every store is allowed
-  std::int64_t commands_ = 0;          // issued
+  const StoreGuard* guard_ = nullptr;      // null: every store is allowed
+  const PortNames* port_names_ = nullptr;  // null: those of the PE
+  std::int64_t commands_ = 0;              // issued
   HandleList handles_;
 };
 

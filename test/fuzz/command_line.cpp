@@ -72,8 +72,22 @@ Words words_for(const ProbeBoundArguments& bound) {
   Words words = {"probe", "bound"};
   add(words, "--topology", bound.topology);
   add(words, "--collective", bound.collective);
+  add(words, "--group", bound.group);
+  add(words, "--root", bound.root);
   add(words, "--bytes", bound.bytes);
   add(words, "--json", bound.json);
+  return words;
+}
+
+Words words_for(const ProbeChooseArguments& choose) {
+  Words words = {"probe", "choose"};
+  add(words, "--topology", choose.topology);
+  add(words, "--ccl", choose.ccl);
+  add(words, "--collective", choose.collective);
+  add(words, "--group", choose.group);
+  add(words, "--group-name", choose.group_name);
+  add(words, "--lanes", choose.lanes);
+  add(words, "--json", choose.json);
   return words;
 }
 
