@@ -51,6 +51,7 @@ Bench::Context Bench::make_context() {
 Bench::Context Bench::make_context(const Topology& topology, RuntimeOptions options) {
   run_.throw_if_interrupted();
   run_.console.open();
+  if (run_.is_point() && options.evaluation_threads == 0) options.evaluation_threads = 1;
   return run_.contexts.make(topology, std::move(options));
 }
 
@@ -67,7 +68,7 @@ void Bench::add_row(Row row, bool ok) {
 }
 
 const std::filesystem::path& Bench::output_folder(std::string_view otherwise) {
-  if (run_.output_folder.empty()) run_.output_folder = otherwise;
+  if (run_.output_folder.empty() && !run_.is_point()) run_.output_folder = otherwise;
   return run_.output_folder;
 }
 

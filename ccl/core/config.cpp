@@ -223,8 +223,8 @@ Config Config::load(const std::string& path) {
   return read(YamlDocument::load(path));
 }
 
-Config Config::read(const YamlDocument& document) {
-  YamlReader reader(document);
+Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
+  YamlReader reader(document, keys);
   State state;
   state.file_name = document.errors().file_name();
   {
@@ -235,7 +235,8 @@ Config Config::read(const YamlDocument& document) {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
-    if (root.has("rules")) state.rules = read_rules(reader, *document.root().find("rules"));
+    const YamlNode* const rules = document.root().find("rules");
+    if (root.has("rules") && rules != nullptr) state.rules = read_rules(reader, *rules);
     if (!root.has("defaults")) {
       read_entries();
     } else {

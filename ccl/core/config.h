@@ -45,7 +45,8 @@
 
 namespace kernbench {
 class YamlDocument;
-}
+struct YamlKey;
+}  // namespace kernbench
 
 namespace kernbench::ccl {
 
@@ -73,6 +74,9 @@ class Config : public distributed::BackendConfig {
   static Config parse(std::string_view text, const std::string& name = "ccl.yaml");
   static Config load(const std::string& path);
   static Config load(std::same_as<std::string_view> auto path) { return load(std::string(path)); }
+  // Reads a document whose keys a program may have changed (YamlDocument::change()).  `keys`, if it
+  // is given, gets every key that the file could have; then nothing is an error.
+  static Config read(const YamlDocument& document, std::vector<YamlKey>* keys = nullptr);
 
   // The settings in force.
   const std::string& algorithm_name() const;
@@ -109,7 +113,6 @@ class Config : public distributed::BackendConfig {
  private:
   struct State;
 
-  static Config read(const YamlDocument& document);
   // Returns a config with a changed copy of the state.
   template <class Change>
   Config with(const Change& change) const;
