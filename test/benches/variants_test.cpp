@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "benches/bench/cell.h"
 #include "benches/bench/sweep.h"
