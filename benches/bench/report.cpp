@@ -49,6 +49,7 @@ std::string to_json(const Report& report) {
                      {"world_size", report.world_size},
                      {"seed", report.seed},
                      {"set", std::move(set)},
+                     {"shuffle_ties", report.shuffle_ties ? Json(*report.shuffle_ties) : Json()},
                      {"rows", std::move(rows)},
                      {"artifacts", report.artifacts},
                      {"engine",

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,7 @@ struct Report {
   int world_size = 1;
   std::uint64_t seed = 0;
   std::vector<Assignment> set = {};  // by --set, what does not vary
+  std::optional<std::uint64_t> shuffle_ties = {};
   std::vector<Row> rows = {};
   std::vector<std::string> artifacts = {};
   EngineStatistics engine = {};

@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kMaxJobs = 1024;
 constexpr std::size_t kMostVariants = 10'000;
+constexpr int kMostTieOrders = 1000;
 
 // nullopt unless all of `text` is a number.
 template <class Integer>
@@ -35,10 +36,21 @@ std::optional<Integer> parse_whole(const std::string& text) {
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-std::uint64_t parse_seed(const std::string& text) {
+std::uint64_t parse_seed(std::string_view option, const std::string& text) {
   if (const auto seed = parse_whole<std::uint64_t>(text)) return *seed;
-  throw UsageError(
-      "KB-U012", fmt::format("--seed {}: expected an integer from 0 to 2^64 - 1", in_quotes(text)));
+  throw UsageError("KB-U012", fmt::format("{} {}: expected an integer from 0 to 2^64 - 1", option,
+                                          in_quotes(text)));
+}
+
+std::optional<std::uint64_t> parse_shuffle_ties(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(parse_seed("--shuffle-ties", text));
+}
+
+int parse_tie_orders(const std::string& text) {
+  const auto orders = parse_whole<int>(text);
+  if (orders && *orders >= 0 && *orders <= kMostTieOrders) return *orders;
+  throw UsageError("KB-U012", fmt::format("--tie-orders {}: expected an integer from 0 to {}",
+                                          in_quotes(text), kMostTieOrders));
 }
 
 // The number of hardware threads that this process may use.
@@ -60,7 +72,9 @@ BenchRequest make_request(const RunArguments& arguments, const Work& work, Proce
   return {.topology = work.first.topology,
           .ccl = work.first.ccl,
           .ccl_is_given = work.first.names_ccl,
-          .seed = parse_seed(arguments.seed),
+          .seed = parse_seed("--seed", arguments.seed),
+          .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
+          .tie_orders = parse_tie_orders(arguments.tie_orders),
           .trace = !arguments.trace.empty(),
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
@@ -93,6 +107,9 @@ std::string head(const BenchInfo& info, BenchRun& run, const Work& work) {
     if (!run.settings.is_set(key)) text += note_line("set", fmt::format("{}={}", key, value));
   }
   for (const std::string& axis : work.axes) text += note_line("varies", axis);
+  if (run.request.shuffle_ties) {
+    text += note_line("ties", fmt::format("shuffled, seed {}", *run.request.shuffle_ties));
+  }
   return text;
 }
 
@@ -137,6 +154,7 @@ Report make_report(const BenchInfo& info, BenchRun& run, const Work& work, doubl
                 .world_size = rank_count(info, run),
                 .seed = run.request.seed,
                 .set = work.first.fixed,
+                .shuffle_ties = run.request.shuffle_ties,
                 .rows = run.finished_rows(),
                 .artifacts = {},
                 .engine = run.statistics()};
