@@ -15,11 +15,20 @@ struct ListArguments {
   friend bool operator==(const ListArguments&, const ListArguments&) = default;
 };
 
+struct KeysArguments {
+  std::string bench;  // empty: all
+  std::string topology = "default";
+  std::string ccl;
+  std::string json;
+
+  friend bool operator==(const KeysArguments&, const KeysArguments&) = default;
+};
+
 struct RunArguments {
   std::string bench;
   std::string topology = "default";
-  std::string ccl;  // empty: the shipped one
-  std::vector<std::string> settings;
+  std::string ccl;                    // empty: the shipped one
+  std::vector<std::string> settings;  // "key=value"; several values make a grid
   std::string output_folder;
   std::string json;
   std::string csv;
@@ -28,6 +37,7 @@ struct RunArguments {
   std::string shuffle_ties;  // a seed; empty: they are not shuffled
   std::string tie_orders = "0";
   std::string jobs;  // empty: the number of hardware threads
+  bool yes = false;  // to a grid of any size
 
   friend bool operator==(const RunArguments&, const RunArguments&) = default;
 };
@@ -102,8 +112,8 @@ struct ShowText {
 };
 
 using Arguments =
-    std::variant<ShowText, ListArguments, RunArguments, OperatorArguments, ProbePathArguments,
-                 ProbeBoundArguments, ProbeChooseArguments, ProbeGemmArguments>;
+    std::variant<ShowText, ListArguments, KeysArguments, RunArguments, OperatorArguments,
+                 ProbePathArguments, ProbeBoundArguments, ProbeChooseArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

@@ -221,7 +221,7 @@ TEST_CASE("groups run at once, each with a row, beside its time alone", "[cli][c
 
 TEST_CASE("--set algorithm= serves one collective of the bench", "[cli][collectives]") {
   const Json rows = rows_of({"collective=all_gather,broadcast", "begin=960", "end=960",
-                             "algorithm=all_gather:ring,broadcast:half_chains"});
+                             "algorithm=all_gather:ring+broadcast:half_chains"});
   CHECK(rows[0]["algorithm"] == "ring");
   CHECK(rows[1]["algorithm"] == "half_chains");
 }
