@@ -30,7 +30,7 @@ struct BenchRequest {
   ccl::Config ccl;
   bool ccl_is_given = false;  // by --ccl
   std::uint64_t seed = 0;
-  bool trace = false;
+  Recording recording = {};
   std::filesystem::path output_folder = {};  // --out; empty if it is not given
   int jobs = 1;                              // points of a sweep simulated at once
   std::string inputs = {};                   // the texts of all files that were read

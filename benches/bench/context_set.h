@@ -7,20 +7,28 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benches/bench/collected_context.h"
 #include "benches/bench/report.h"
+#include "runtime/profiler/trace_level.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
 
+// What all contexts of a set record.
+struct Recording {
+  std::optional<runtime::TraceLevel> trace = {};  // nullopt: no traces are written
+  bool explain = false;
+};
+
 class ContextSet {
  public:
-  // `trace`: all contexts record spans.
-  explicit ContextSet(bool trace) : trace_(trace) {}
+  explicit ContextSet(const Recording& recording) : recording_(recording) {}
   // A child set for a part of `whole`'s work: interrupting `whole` interrupts it too.  REQUIRES:
   // `whole` outlives it
   explicit ContextSet(ContextSet& whole);
@@ -46,6 +54,12 @@ class ContextSet {
   // Statistics and traces of the contexts that have ended.
   std::vector<EngineStatistics> statistics() const;
   std::vector<std::string> traces() const;  // as JSON for Perfetto
+  // Where the time of the longest of them went, the first if several are equal; empty if they do
+  // not record it.
+  std::string explanation() const;
+
+  // Marks this instant in all live contexts.
+  void mark(std::string_view name);
 
   // Adds statistics of contexts of another process, or of a part.
   void append(const std::vector<EngineStatistics>& statistics);
@@ -55,11 +69,14 @@ class ContextSet {
  private:
   friend struct ContextCollector;
 
-  const bool trace_;
+  void keep_longest(const std::shared_ptr<runtime::Simulation>& simulation);
+
+  const Recording recording_;
   ContextSet* const whole_ = nullptr;
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;
-  mutable std::mutex mutex_;  // guards the members below
+  std::shared_ptr<runtime::Simulation> longest_;  // if it is to be explained
+  mutable std::mutex mutex_;                      // guards the members below
   std::vector<RuntimeContext*> live_;
   std::vector<ContextSet*> parts_;
   ExitCode reason_ = ExitCode::ok;

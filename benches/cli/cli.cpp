@@ -38,6 +38,10 @@ void add_json(CLI::App* app, std::string& json) {
   add(app, "--json", "F", json, "Write it as JSON to this file; - for stdout");
 }
 
+void add_explain(CLI::App* app, bool& explain) {
+  app->add_flag("--explain", explain, "Show where the simulated time went");
+}
+
 void add_list(CLI::App& app, ListArguments& arguments) {
   CLI::App* list = app.add_subcommand("list", "Show benches, algorithms and topologies");
   add_json(list, arguments.json);
@@ -56,6 +60,9 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   add(run, "--json", "F", arguments.json, "Write the report to this file; - for stdout");
   add(run, "--csv", "F", arguments.csv, "Write the rows to this file; - for stdout");
   add(run, "--trace", "F", arguments.trace, "Write a trace for ui.perfetto.dev");
+  add(run, "--trace-level", "LEVEL", arguments.trace_level,
+      "What it shows: ranks, kernels too, or all units too");
+  add_explain(run, arguments.explain);
   add_jobs(run, arguments.jobs);
   run->footer(
       "\nExamples:\n"
@@ -63,7 +70,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152 "
       "dtype=bf16\n"
       "  kernbench run --bench ccl-allreduce --set algorithm=auto --json - | jq .rows\n"
-      "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
+      "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json --explain\n"
       "\nCtrl-C ends a run in order: what is finished is written, and a sweep that has an output\n"
       "folder goes on from there when the same command is given again.\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
@@ -82,6 +89,7 @@ void add_bench(CLI::App& app, OperatorArguments& arguments) {
                   "Batch 1 only, and figures of the speed-up over the length");
   bench->add_flag("--profile", arguments.profile,
                   "Chrome traces of batch 1 and the largest dimension");
+  add_explain(bench, arguments.explain);
   add_topology(bench, arguments.topology);
   add(bench, "--seed", "N", arguments.seed, "Of the inputs' elements");
   add_jobs(bench, arguments.jobs);

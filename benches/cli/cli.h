@@ -24,6 +24,8 @@ struct RunArguments {
   std::string json;
   std::string csv;
   std::string trace;
+  std::string trace_level = "kernels";
+  bool explain = false;
   std::string seed = "0";
   std::string jobs;  // empty: the number of hardware threads
 
@@ -37,6 +39,7 @@ struct OperatorArguments {
   std::string save_path = "configs";
   bool plot = false;
   bool profile = false;
+  bool explain = false;
   std::string topology = "default";
   std::string seed = "0";
   std::string jobs;  // like RunArguments::jobs

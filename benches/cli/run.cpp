@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "benches/bench/report.h"
 #include "benches/cli/commands.h"
 #include "benches/cli/outputs.h"
+#include "runtime/profiler/trace_level.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -53,12 +55,23 @@ int parse_jobs(const std::string& text) {
                                           in_quotes(text), kMaxJobs));
 }
 
+std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
+  constexpr std::array<std::string_view, 3> kLevels = {"ranks", "kernels", "units"};  // in order
+  const auto* const level = std::ranges::find(kLevels, arguments.trace_level);
+  if (level == kLevels.end()) {
+    throw UsageError("KB-U012", fmt::format("--trace-level {}: expected ranks, kernels or units",
+                                            in_quotes(arguments.trace_level)));
+  }
+  if (arguments.trace.empty()) return std::nullopt;
+  return static_cast<runtime::TraceLevel>(level - kLevels.begin());
+}
+
 BenchRequest make_request(const RunArguments& arguments, ProcessTeam* team) {
   return {.topology = load_topology(arguments.topology),
           .ccl = load_ccl(arguments.ccl),
           .ccl_is_given = !arguments.ccl.empty(),
           .seed = parse_seed(arguments.seed),
-          .trace = !arguments.trace.empty(),
+          .recording = {.trace = parse_trace(arguments), .explain = arguments.explain},
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
           .inputs = fmt::format("{}\n{}\n{}", arguments.bench, topology_text(arguments.topology),
@@ -206,6 +219,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   if (!run.has_printed) console.print("#\n" + to_table(report.rows));
   outputs.write_artifacts(run, report);
   console.print(foot(report));
+  if (const std::string why = run.contexts.explanation(); !why.empty()) console.print("#\n" + why);
   for (const std::string& name : outputs.write_report(report)) {
     console.print(note_line("wrote", name));
   }

@@ -43,6 +43,18 @@ const LinkSpec& Routing::spec(LinkId link) const {
   return in_pe < kTcmRead ? topology_.cube.noc : tcm_;
 }
 
+UnitClass Routing::class_of(LinkId link) const {
+  const LinkId in_sip = link % per_sip_;
+  if (in_sip < kSipOut) return UnitClass::host;
+  if (in_sip < kCubes) return UnitClass::link;
+  const LinkId in_cube = (in_sip - kCubes) % per_cube_;
+  if (in_cube < kSram) return UnitClass::ucie;
+  if (in_cube < kHbm) return UnitClass::sram;
+  if (in_cube < kHbm + hbm_slices_) return UnitClass::hbm;
+  const LinkId in_pe = (in_cube - kHbm - hbm_slices_) % kPerPe;
+  return in_pe < kTcmRead ? UnitClass::noc : UnitClass::tcm;
+}
+
 std::string Routing::name(LinkId link) const {
   constexpr std::array<std::string_view, kPerPe> kPeLinks = {"noc.out", "noc.in", "tcm.read",
                                                              "tcm.write"};
