@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/profiler/explain.h"
-#include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/profiler.h"
@@ -46,7 +44,7 @@ ContextSet::~ContextSet() {
 
 CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions options) {
   options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
-  options.profile = options.profile || recording_.trace || recording_.explain;
+  options.profile = options.profile || recording_.is_on();
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
   live_.push_back(torch.get());
@@ -62,7 +60,7 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
     std::erase(set->live_, torch);
     set->statistics_.push_back(collect_statistics(torch->engine()));
     if (set->recording_.trace) set->traced_.push_back(torch->shared_simulation());
-    if (set->recording_.explain) set->keep_longest(torch->shared_simulation());
+    if (set->recording_.profile) set->keep_longest(torch->shared_simulation());
   }
   delete torch;
 }
@@ -99,11 +97,6 @@ std::vector<std::string> ContextSet::traces() const {
 
 void ContextSet::keep_longest(const std::shared_ptr<runtime::Simulation>& simulation) {
   if (longest_ == nullptr || simulation->now() > longest_->now()) longest_ = simulation;
-}
-
-std::string ContextSet::explanation() const {
-  if (longest_ == nullptr) return "";
-  return runtime::explain(runtime::profile_of(*longest_));
 }
 
 void ContextSet::mark(std::string_view name) {

@@ -23,7 +23,9 @@ namespace kernbench::benches {
 // What all contexts of a set record.
 struct Recording {
   std::optional<runtime::TraceLevel> trace = {};  // nullopt: no traces are written
-  bool explain = false;
+  bool profile = false;  // the longest simulation is kept with what explains its time
+
+  bool is_on() const { return trace || profile; }
 };
 
 class ContextSet {
@@ -54,9 +56,9 @@ class ContextSet {
   // Statistics and traces of the contexts that have ended.
   std::vector<EngineStatistics> statistics() const;
   std::vector<std::string> traces() const;  // as JSON for Perfetto
-  // Where the time of the longest of them went, the first if several are equal; empty if they do
-  // not record it.
-  std::string explanation() const;
+  // The simulation that took the most simulated time, the first if several are equal; nullptr if
+  // they are not profiled, or none has ended.
+  const runtime::Simulation* longest() const { return longest_.get(); }
 
   // Marks this instant in all live contexts.
   void mark(std::string_view name);
@@ -75,8 +77,8 @@ class ContextSet {
   ContextSet* const whole_ = nullptr;
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;
-  std::shared_ptr<runtime::Simulation> longest_;  // if it is to be explained
-  mutable std::mutex mutex_;                      // guards the members below
+  std::shared_ptr<runtime::Simulation> longest_;
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<RuntimeContext*> live_;
   std::vector<ContextSet*> parts_;
   ExitCode reason_ = ExitCode::ok;

@@ -63,6 +63,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   add(run, "--trace-level", "LEVEL", arguments.trace_level,
       "What it shows: ranks, kernels too, or all units too");
   add_explain(run, arguments.explain);
+  add(run, "--report", "F", arguments.report, "Write where the time went as an HTML page");
   add_jobs(run, arguments.jobs);
   run->footer(
       "\nExamples:\n"
@@ -70,7 +71,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152 "
       "dtype=bf16\n"
       "  kernbench run --bench ccl-allreduce --set algorithm=auto --json - | jq .rows\n"
-      "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json --explain\n"
+      "  kernbench run --bench ccl-allreduce --topology tiny --explain --report report.html\n"
       "\nCtrl-C ends a run in order: what is finished is written, and a sweep that has an output\n"
       "folder goes on from there when the same command is given again.\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"

@@ -26,6 +26,7 @@ struct RunArguments {
   std::string trace;
   std::string trace_level = "kernels";
   bool explain = false;
+  std::string report;
   std::string seed = "0";
   std::string jobs;  // empty: the number of hardware threads
 

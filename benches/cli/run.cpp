@@ -15,7 +15,11 @@
 #include "benches/bench/report.h"
 #include "benches/cli/commands.h"
 #include "benches/cli/outputs.h"
+#include "benches/page/page.h"
+#include "runtime/profiler/explain.h"
+#include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace_level.h"
+#include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -71,7 +75,8 @@ BenchRequest make_request(const RunArguments& arguments, ProcessTeam* team) {
           .ccl = load_ccl(arguments.ccl),
           .ccl_is_given = !arguments.ccl.empty(),
           .seed = parse_seed(arguments.seed),
-          .recording = {.trace = parse_trace(arguments), .explain = arguments.explain},
+          .recording = {.trace = parse_trace(arguments),
+                        .profile = arguments.explain || !arguments.report.empty()},
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
           .inputs = fmt::format("{}\n{}\n{}", arguments.bench, topology_text(arguments.topology),
@@ -133,6 +138,38 @@ std::string foot(const Report& report) {
   text += note_line("fingerprint", fmt::format("{:016x}", engine.fingerprint));
   for (const std::string& name : report.artifacts) text += note_line("wrote", name);
   return text;
+}
+
+// The command that makes the same results again.
+std::string command_of(const RunArguments& arguments) {
+  std::string text =
+      fmt::format("kernbench run --bench {} --topology {}", arguments.bench, arguments.topology);
+  if (!arguments.ccl.empty()) text += " --ccl " + arguments.ccl;
+  if (arguments.seed != "0") text += " --seed " + arguments.seed;
+  if (!arguments.settings.empty()) text += " --set";
+  for (const std::string& setting : arguments.settings) text += ' ' + setting;
+  return text;
+}
+
+std::string page_of(const RunArguments& arguments, const Report& report,
+                    const runtime::Simulation& simulation) {
+  if (arguments.report.empty()) return "";
+  const EngineStatistics& engine = report.engine;
+  page::Heading heading{.title = fmt::format("kernbench: {}", report.bench), .facts = {}};
+  const auto add = [&](std::string name, std::string value) {
+    heading.facts.emplace_back(std::move(name), std::move(value));
+  };
+  add("command", command_of(arguments));
+  add("topology",
+      fmt::format("{}: {}", simulation.topology().name, describe(simulation.topology())));
+  add("simulated", fmt::format("{:.3f} us", to_ns(simulation.now()) / 1e3));
+  if (engine.system_count > 1) {
+    add("shown",
+        fmt::format("the longest of {} systems that the run simulated", engine.system_count));
+  }
+  add("fingerprint", fmt::format("{:016x}", engine.fingerprint));
+  add("kernbench", std::string(version()));
+  return page::report_page(heading, simulation);
 }
 
 // The report of what the bench has done so far.  From any thread.
@@ -218,8 +255,12 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   Report report = report_now();
   if (!run.has_printed) console.print("#\n" + to_table(report.rows));
   outputs.write_artifacts(run, report);
+  const runtime::Simulation* const longest = run.contexts.longest();
+  if (longest != nullptr) outputs.write_page(page_of(arguments, report, *longest), report);
   console.print(foot(report));
-  if (const std::string why = run.contexts.explanation(); !why.empty()) console.print("#\n" + why);
+  if (longest != nullptr && arguments.explain) {
+    console.print("#\n" + runtime::explain(runtime::profile_of(*longest)));
+  }
   for (const std::string& name : outputs.write_report(report)) {
     console.print(note_line("wrote", name));
   }

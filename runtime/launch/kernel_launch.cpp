@@ -172,6 +172,7 @@ void KernelLaunch::log_end(const Kernel& kernel) {
   if (!kernel.tl) return;
   const auto& traffic = kernel.tl->run().traffic();
   span.bytes += traffic.loaded + traffic.stored;
+  span.operations += traffic.operations;
 }
 
 void KernelLaunch::kernel_finished(const Kernel& kernel) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,7 +17,9 @@ constexpr std::size_t kMostOperations = 8;
 constexpr std::size_t kMostWaits = 4;
 
 double percent(Time part, Time whole) {
-  return whole == Time{0} ? 0 : 100 * static_cast<double>(part.count()) / whole.count();
+  return whole == Time{0}
+             ? 0
+             : 100 * static_cast<double>(part.count()) / static_cast<double>(whole.count());
 }
 
 double us(Time time) {
@@ -76,7 +79,7 @@ std::string bytes_text(Bytes bytes) {
   auto number = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; number >= 1000 && unit + 1 < kUnits.size(); ++unit) number /= 1000;
-  return fmt::format(unit == 0 ? "{:.0f} {}" : "{:.1f} {}", number, kUnits.at(unit));
+  return fmt::format("{:.{}f} {}", number, unit == 0 ? 0 : 1, kUnits.at(unit));
 }
 
 constexpr std::string_view kOperationLine = "{:<40} {:<20} {:>6} {:>9} {:>11} {:>11} {:>6}\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <tuple>
 
 #include "runtime/simulation/simulation.h"
@@ -58,6 +59,8 @@ std::vector<OperationRow> operations_of(const Simulation& simulation, const RunL
     row.bytes += span.bytes;
     row.total += part.length();
     row.longest = std::max(row.longest, part.length());
+    row.operations += span.operations;
+    row.pe_count = std::max(row.pe_count, span.pe_count);
     if (span.kind == Kind::kernel) continue;
     const Intervals& computing = simulation.activity().computing(span.device);
     row.exposed += part.length() - computing.covered(part.start, part.end);
@@ -68,14 +71,24 @@ std::vector<OperationRow> operations_of(const Simulation& simulation, const RunL
   return sorted;
 }
 
+// Without the device, so that ranks that wait for the same share a row: "kernel 'add' on 2 PEs".
+std::string on_any_device(const std::string& what) {
+  const std::size_t at = what.rfind(" of sip");
+  if (at == std::string::npos) return what;
+  const std::size_t end =
+      what.find_first_not_of("0123456789", at + std::string_view(" of sip").size());
+  return end == std::string::npos ? what.substr(0, at) : what;
+}
+
 std::vector<WaitRow> waits_of(const RunLog& log, const Profile& profile) {
   std::map<std::pair<std::string, std::string>, std::map<int, Time>> by_rank;
   std::map<std::pair<std::string, std::string>, std::int64_t> counts;
   for (const RunSpan& span : log.spans()) {
     const Time length = part_of(span, profile).length();
     if (span.kind != Kind::wait || span.rank < 0 || length == Time{0}) continue;
-    by_rank[{span.name, span.where}][span.rank] += length;
-    ++counts[{span.name, span.where}];
+    const std::pair key(on_any_device(span.name), span.where);
+    by_rank[key][span.rank] += length;
+    ++counts[key];
   }
   std::vector<WaitRow> rows;
   for (const auto& [key, ranks] : by_rank) {
@@ -116,7 +129,7 @@ std::map<int, LaunchTime> launches_of(const RunLog& log, const Profile& profile)
 }  // namespace
 
 ProfileStart profile_start(const Simulation& simulation) {
-  ProfileStart start{.at = simulation.now()};
+  ProfileStart start{simulation.now(), {}};
   for (int device = 0; device < simulation.topology().system.sip_count; ++device) {
     start.activity.push_back(simulation.activity().of(device));
   }
@@ -124,7 +137,9 @@ ProfileStart profile_start(const Simulation& simulation) {
 }
 
 Profile profile_of(const Simulation& simulation, const ProfileStart& start) {
-  Profile profile{.from = start.at, .to = simulation.now()};
+  Profile profile;
+  profile.from = start.at;
+  profile.to = simulation.now();
   for (int device = 0; device < simulation.topology().system.sip_count; ++device) {
     DeviceActivity activity = simulation.activity().of(device);
     if (!start.activity.empty()) {

@@ -29,16 +29,18 @@ struct RankTime {
 
 // All calls of one kind, by what the user's program calls them.
 struct OperationRow {
-  std::string name;       // "add", "all_reduce"
-  std::string kind;       // "kernel", "collective", "message"
-  std::string where;      // "ddp.cpp:41"; empty: called by an operator
-  int group = -1;         // of a collective or message: the number of its group
-  std::string algorithm;  // of a collective
+  std::string name = {};       // "add", "all_reduce"
+  std::string kind = {};       // "kernel", "collective", "message"
+  std::string where = {};      // "ddp.cpp:41"; empty: called by an operator
+  int group = -1;              // of a collective or message: the number of its group
+  std::string algorithm = {};  // of a collective
   std::int64_t count = 0;
-  Bytes bytes = 0;  // kernels: from and to HBM; calls: of the ranks' tensors
-  Time total{0};    // summed over calls
-  Time exposed{0};  // of a collective or message: in which no kernel ran on the device
-  Time longest{0};  // of one call
+  Bytes bytes = 0;              // kernels: from and to HBM; calls: of the ranks' tensors
+  Time total{0};                // summed over calls
+  Time exposed{0};              // of a collective or message: in which no kernel ran on the device
+  Time longest{0};              // of one call
+  std::int64_t operations = 0;  // of a kernel: arithmetic ones
+  int pe_count = 0;             // of a kernel: the most PEs that it ran on
 };
 
 // The time of launches, summed over those of one rank.
@@ -52,8 +54,8 @@ struct LaunchTime {
 
 // What the programs of ranks have waited for.
 struct WaitRow {
-  std::string what;  // "kernel 'add' on 2 PEs of sip0"
-  std::string where;
+  std::string what = {};  // "kernel 'add' on 2 PEs of sip0"
+  std::string where = {};
   std::int64_t count = 0;
   Time total{0};    // summed over ranks
   Time longest{0};  // of one rank, summed over its waits

@@ -72,7 +72,7 @@ int RankTracks::thread_of(const RunSpan& span, Time end) {
   std::vector<Lane>& lanes = lanes_[{process, track}];
   const bool nests = track == "program";
   auto lane = std::ranges::find_if(
-      lanes, [&](const Lane& lane) { return nests || lane.busy_until <= span.start; });
+      lanes, [&](const Lane& known) { return nests || known.busy_until <= span.start; });
   if (lane == lanes.end()) {
     int& count = thread_counts_[process];
     if (count == 0) {

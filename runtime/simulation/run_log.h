@@ -30,9 +30,9 @@ struct RunSpan {
   Kind kind = Kind::mark;
   int rank = 0;  // -1: the driver, outside of ranks; of kernels: the device
   int device = 0;
-  std::string name;   // "add", "all_reduce", "forward"; of a wait: what it waits for
-  std::string where;  // "ddp.cpp:41", the line of the call; empty: not known
-  Time issued{0};     // when it was called
+  std::string name = {};   // "add", "all_reduce", "forward"; of a wait: what it waits for
+  std::string where = {};  // "ddp.cpp:41", the line of the call; empty: not known
+  Time issued{0};          // when it was called
   Time start{0};
   Time end = Time::max();  // max(): it is not over
   Bytes bytes = 0;         // kernels: from and to HBM; calls: of the rank's tensor
@@ -48,6 +48,16 @@ struct RunSpan {
   Time last_start{0};  // when its last PE began
   Time returned{0};    // when the host knew that it was over
   int pe_count = 0;
+  std::int64_t operations = 0;  // arithmetic ones (KernelRun::Traffic)
+};
+
+// A tensor's place in HBM.
+struct RunTensor {
+  int device = 0;
+  std::string name;
+  Bytes bytes = 0;
+  Time made{0};
+  Time freed = Time::max();  // max(): not yet
 };
 
 std::string_view name_of(RunSpan::Kind kind);
@@ -65,6 +75,15 @@ class RunLog {
   // What is written to the span of kNone is ignored.
   RunSpan& at(Id id) { return id == kNone ? ignored_ : spans_[id]; }
 
+  Id add(RunTensor tensor) {
+    tensors_.push_back(std::move(tensor));
+    return tensors_.size() - 1;
+  }
+  void tensor_freed(Id id, Time now) {
+    if (id != kNone) tensors_[id].freed = now;
+  }
+  const std::deque<RunTensor>& tensors() const { return tensors_; }  // in the order of creation
+
   // Numbers the messages, from 1 on.
   std::uint64_t next_flow() { return ++last_flow_; }
 
@@ -72,6 +91,7 @@ class RunLog {
 
  private:
   std::deque<RunSpan> spans_;
+  std::deque<RunTensor> tensors_;
   RunSpan ignored_;
   std::uint64_t last_flow_ = 0;
 };

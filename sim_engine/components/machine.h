@@ -43,6 +43,7 @@ class Machine {
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
   Fabric& fabric() { return fabric_; }
+  const Fabric& fabric() const { return fabric_; }
   MemoryStore& memory() { return memory_; }
   AccessTracker& accesses() { return accesses_; }
   CommandLog& op_log() { return op_log_; }

@@ -41,6 +41,7 @@ Words words_for(const RunArguments& run) {
   add(words, "--csv", run.csv);
   add(words, "--trace", run.trace);
   add(words, "--trace-level", run.trace_level);
+  add(words, "--report", run.report);
   add(words, "--seed", run.seed);
   add(words, "--jobs", run.jobs);
   return words;
