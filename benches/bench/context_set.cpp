@@ -30,7 +30,9 @@ void make_room(std::vector<Value>& values, std::size_t count) {
 
 }  // namespace
 
-ContextSet::ContextSet(ContextSet& whole) : recording_(whole.recording_), whole_(&whole) {
+ContextSet::ContextSet(ContextSet& whole, const Recording& recording,
+                       std::optional<std::uint64_t> shuffle_ties)
+    : recording_(recording), shuffle_ties_(shuffle_ties), whole_(&whole) {
   const std::lock_guard lock(whole.mutex_);
   whole.parts_.push_back(this);
   reason_ = whole.reason_;
@@ -45,6 +47,7 @@ ContextSet::~ContextSet() {
 CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions options) {
   options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
   options.profile = options.profile || recording_.is_on();
+  if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
   live_.push_back(torch.get());

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,10 +31,17 @@ struct Recording {
 
 class ContextSet {
  public:
-  explicit ContextSet(const Recording& recording) : recording_(recording) {}
+  // `shuffle_ties`: RuntimeOptions::shuffle_ties of them all.
+  explicit ContextSet(const Recording& recording,
+                      std::optional<std::uint64_t> shuffle_ties = std::nullopt)
+      : recording_(recording), shuffle_ties_(shuffle_ties) {}
   // A child set for a part of `whole`'s work: interrupting `whole` interrupts it too.  REQUIRES:
   // `whole` outlives it
-  explicit ContextSet(ContextSet& whole);
+  explicit ContextSet(ContextSet& whole)
+      : ContextSet(whole, whole.recording_, whole.shuffle_ties_) {}
+  // A child set whose ties are shuffled with a seed of its own, and which records nothing.
+  ContextSet(ContextSet& whole, std::uint64_t shuffle_ties)
+      : ContextSet(whole, Recording{}, shuffle_ties) {}
   // REQUIRES: all_ended()
   ~ContextSet();
   ContextSet(const ContextSet&) = delete;
@@ -71,9 +79,12 @@ class ContextSet {
  private:
   friend struct ContextCollector;
 
+  ContextSet(ContextSet& whole, const Recording& recording,
+             std::optional<std::uint64_t> shuffle_ties);
   void keep_longest(const std::shared_ptr<runtime::Simulation>& simulation);
 
   const Recording recording_;
+  const std::optional<std::uint64_t> shuffle_ties_;
   ContextSet* const whole_ = nullptr;
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;

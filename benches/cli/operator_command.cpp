@@ -21,6 +21,7 @@ int bench(const OperatorArguments& arguments, ProcessTeam* team) {
       fmt::format("plot={}", arguments.plot), fmt::format("profile={}", arguments.profile)};
   wanted.explain = arguments.explain;
   wanted.seed = arguments.seed;
+  wanted.shuffle_ties = arguments.shuffle_ties;
   wanted.jobs = arguments.jobs;
   return run(info, wanted, team);
 }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -31,6 +32,7 @@ struct MachineOptions {
   bool trace = false;            // record spans
   bool profile = false;          // record what explains the time (ADR-0203)
   std::size_t op_log_limit = 0;  // the op log keeps this many of the latest records; 0: all
+  std::optional<std::uint64_t> shuffle_ties = std::nullopt;  // the seed of Engine::shuffle_ties()
 };
 
 class Machine {
