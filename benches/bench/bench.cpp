@@ -64,6 +64,7 @@ void Bench::submit_sentinel() {
 
 void Bench::add_row(Row row, bool ok) {
   run_.add_rows({&row, 1}, ok);
+  run_.contexts.mark(fmt::format("row {}", run_.rows().size()));
   run_.throw_if_interrupted();
 }
 

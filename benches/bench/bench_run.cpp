@@ -17,7 +17,7 @@ BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its
     : request(std::move(its_request)),
       settings(std::move(its_settings)),
       console(its_console),
-      contexts(request.trace, request.shuffle_ties),
+      contexts(request.recording, request.shuffle_ties),
       output_folder(request.output_folder) {}
 
 BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console,

@@ -48,6 +48,10 @@ void add_json(CLI::App* app, std::string& json) {
   add(app, "--json", "F", json, "Write it as JSON to this file; - for stdout");
 }
 
+void add_explain(CLI::App* app, bool& explain) {
+  app->add_flag("--explain", explain, "Show where the simulated time went");
+}
+
 void add_list(CLI::App& app, ListArguments& arguments) {
   CLI::App* list = app.add_subcommand("list", "Show benches, algorithms and topologies");
   add_json(list, arguments.json);
@@ -80,6 +84,10 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   add(run, "--json", "F", arguments.json, "Write the report to this file; - for stdout");
   add(run, "--csv", "F", arguments.csv, "Write the rows to this file; - for stdout");
   add(run, "--trace", "F", arguments.trace, "Write a trace for ui.perfetto.dev");
+  add(run, "--trace-level", "LEVEL", arguments.trace_level,
+      "What it shows: ranks, kernels too, or all units too");
+  add_explain(run, arguments.explain);
+  add(run, "--report", "F", arguments.report, "Write where the time went as an HTML page");
   add_jobs(run, arguments.jobs);
   run->footer(
       "\nExamples:\n"
@@ -87,7 +95,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152 "
       "dtype=bf16\n"
       "  kernbench run --bench ccl-allreduce --set algorithm=auto --json - | jq .rows\n"
-      "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
+      "  kernbench run --bench ccl-allreduce --topology tiny --explain --report report.html\n"
       "  kernbench run --bench ccl-allreduce --set sip.ucie.bandwidth='64,128,256 GB/s' "
       "system.sips.count=2,4\n"
       "\nA value is a comma list: all combinations are run.  Keys that are lists themselves, as "
@@ -110,6 +118,7 @@ void add_bench(CLI::App& app, OperatorArguments& arguments) {
                   "Batch 1 only, and figures of the speed-up over the length");
   bench->add_flag("--profile", arguments.profile,
                   "Chrome traces of batch 1 and the largest dimension");
+  add_explain(bench, arguments.explain);
   add_topology(bench, arguments.topology);
   add(bench, "--seed", "N", arguments.seed, "Of the inputs' elements");
   add_shuffle_ties(bench, arguments.shuffle_ties);

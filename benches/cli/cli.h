@@ -33,6 +33,9 @@ struct RunArguments {
   std::string json;
   std::string csv;
   std::string trace;
+  std::string trace_level = "kernels";
+  bool explain = false;
+  std::string report;
   std::string seed = "0";
   std::string shuffle_ties;  // a seed; empty: they are not shuffled
   std::string tie_orders = "0";
@@ -49,6 +52,7 @@ struct OperatorArguments {
   std::string save_path = "configs";
   bool plot = false;
   bool profile = false;
+  bool explain = false;
   std::string topology = "default";
   std::string seed = "0";
   std::string shuffle_ties;  // like RunArguments::shuffle_ties

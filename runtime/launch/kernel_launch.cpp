@@ -55,6 +55,8 @@ class KernelLaunch {
     std::size_t first = 0;  // index of its first kernel
     std::size_t count = 0;
     sim::Launcher::Launch* under_way = nullptr;
+    std::size_t began = 0;  // number of its kernels that have begun
+    RunLog::Id span = RunLog::kNone;
 
     void start(std::uint64_t index) { launch->start(first + index); }
     void done(std::uint64_t);
@@ -62,6 +64,10 @@ class KernelLaunch {
 
   void launch_on_sips();
   void kernel_finished(const Kernel& kernel);
+  OnSip& sip_of(const Kernel& kernel);
+  void log_launch(OnSip& sip);
+  void log_begin(const Kernel& kernel);
+  void log_end(const Kernel& kernel);
   sim::ProcessingElement& pe_of(const Kernel& kernel) {
     return simulation_.machine().pe(kernel.local.pe);
   }
@@ -118,6 +124,7 @@ void KernelLaunch::launch_on_sips() {
   }
   sips_under_way_ = sips_.size();
   for (OnSip& sip : sips_) {
+    log_launch(sip);
     sip.under_way = &simulation_.machine().launcher().launch(
         std::span(request_.pes).subspan(sip.first, sip.count),
         sim::Engine::call<&OnSip::start>(&sip), sim::Engine::call<&OnSip::done>(&sip));
@@ -125,13 +132,52 @@ void KernelLaunch::launch_on_sips() {
 }
 
 void KernelLaunch::OnSip::done(std::uint64_t) {
+  if (RunLog* const log = launch->simulation_.run_log()) {
+    log->at(span).returned = launch->simulation_.now();
+  }
   if (--launch->sips_under_way_ == 0) launch->done_.signal();
 }
 
+KernelLaunch::OnSip& KernelLaunch::sip_of(const Kernel& kernel) {
+  return *std::ranges::find(sips_, kernel.local.pe.sip,
+                            [&](const OnSip& on_sip) { return request_.pes[on_sip.first].sip; });
+}
+
+void KernelLaunch::log_launch(OnSip& sip) {
+  RunLog* const log = simulation_.run_log();
+  if (log == nullptr) return;
+  const Time now = simulation_.now();
+  sip.span = log->add(
+      {.kind = request_.is_collective ? RunSpan::Kind::collective_kernel : RunSpan::Kind::kernel,
+       .rank = request_.pes[sip.first].sip,
+       .device = request_.pes[sip.first].sip,
+       .name = request_.name,
+       .where = request_.where,
+       .issued = now,
+       .start = now,
+       .pe_count = static_cast<int>(sip.count)});
+}
+
+// A kernel of the launch begins on a PE.
+void KernelLaunch::log_begin(const Kernel& kernel) {
+  OnSip& sip = sip_of(kernel);
+  RunSpan& span = simulation_.run_log()->at(sip.span);
+  span.last_start = simulation_.now();
+  if (sip.began++ == 0) span.start = span.last_start;
+}
+
+void KernelLaunch::log_end(const Kernel& kernel) {
+  RunSpan& span = simulation_.run_log()->at(sip_of(kernel).span);
+  span.end = simulation_.now();
+  if (!kernel.tl) return;
+  const auto& traffic = kernel.tl->run().traffic();
+  span.bytes += traffic.loaded + traffic.stored;
+  span.operations += traffic.operations;
+}
+
 void KernelLaunch::kernel_finished(const Kernel& kernel) {
-  OnSip& sip = *std::ranges::find(sips_, kernel.local.pe.sip, [&](const OnSip& on_sip) {
-    return request_.pes[on_sip.first].sip;
-  });
+  if (simulation_.run_log() != nullptr) log_end(kernel);
+  const OnSip& sip = sip_of(kernel);
   simulation_.machine().launcher().kernel_finished(*sip.under_way, kernel.index - sip.first);
 }
 
@@ -160,6 +206,7 @@ void KernelLaunch::leave_pe(const Kernel& kernel) {
 void KernelLaunch::begin(std::uint64_t index) {
   Kernel& kernel = kernels_[index];
   pe_of(kernel).kernel_began();
+  if (simulation_.run_log() != nullptr) log_begin(kernel);
   if (!request_.is_collective) simulation_.activity().kernel_began(kernel.local.pe.sip);
   if (failure_ != nullptr) return settle(kernel);
   kernel.fiber = &simulation_.fibers().spawn(
@@ -308,6 +355,7 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
                            : std::string("wait for its Work first");
   });
   request.uses = std::move(uses);
+  if (launch.location) request.where = call_site(*launch.location);
   simulation.begin(request.operation);
   for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
     if (buffer.element_count > 0) request.pes.push_back(buffer.home);

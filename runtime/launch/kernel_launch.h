@@ -29,6 +29,7 @@ struct LaunchRequest {
   // user's kernels.
   bool is_collective = false;
   tl::StoreGuard guard = {};  // what the kernels must not write
+  std::string where = {};     // the line that launches it: "ddp.cpp:41"; empty: not known
 };
 
 // Waits until the host knows that every PE has finished.  An exception of a kernel is thrown here,

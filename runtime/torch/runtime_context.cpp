@@ -8,6 +8,9 @@
 #include <limits>
 
 #include "runtime/launch/kernel_launch.h"
+#include "runtime/profiler/explain.h"
+#include "runtime/profiler/trace.h"
+#include "runtime/profiler/written_file.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -55,6 +58,23 @@ const std::vector<runtime::KernelResult>& EngineView::results() const {
 
 const std::vector<runtime::KernelResult>& EngineView::last_results() const {
   return simulation_->last_results();
+}
+
+runtime::Profile EngineView::profile() const {
+  return runtime::profile_of(*simulation_);
+}
+
+std::string EngineView::explain() const {
+  return runtime::explain(profile());
+}
+
+void EngineView::write_trace(const std::string& path, runtime::TraceLevel level) const {
+  if (simulation_->run_log() == nullptr && simulation_->machine().trace() == nullptr) {
+    throw CollectiveError("KB-R030",
+                          "write_trace: the run records nothing; set RuntimeOptions::profile, or "
+                          "make a profiler::profile before what the trace is to show");
+  }
+  runtime::write_file(path, runtime::trace_json(*simulation_, level));
 }
 
 const sim::CommandLog& EngineView::op_log() const {
@@ -133,8 +153,8 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
           topology,
-          sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit,
-                              options_.shuffle_ties},
+          sim::MachineOptions{options_.data, options_.trace, options_.profile || options_.trace,
+                              options_.op_log_limit, options_.shuffle_ties},
           options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,

@@ -268,19 +268,6 @@ void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
   trace_->span(track, trace_->label(fmt::format("{} B", bytes)), start, start + busy);
 }
 
-UnitUse Fabric::busiest_link() const {
-  LinkId busiest = 0;
-  Time longest{0};
-  for (LinkId link = 0; link < routing_.link_count(); ++link) {
-    const Time busy = as_of_now(links_[link]).server.busy(engine_.now());
-    if (busy <= longest) continue;
-    busiest = link;
-    longest = busy;
-  }
-  if (longest == Time{0}) return {};
-  return {routing_.name(busiest), longest, Time{0}};
-}
-
 void Fabric::reset() {
   for (Link& link : links_) {
     link = as_of_now(link);

@@ -299,6 +299,10 @@ void KernelRun::completed(const Command& command) {
     pe_.services().memory_order.forget(accesses_, true, store->noted);
   } else if (const auto* composite = std::get_if<work::Composite>(&command.work)) {
     end(*composite, command.started);
+  } else if (const auto* gemm = std::get_if<work::Gemm>(&command.work)) {
+    traffic_.operations += 2 * gemm->size.m * gemm->size.n * gemm->size.k;
+  } else if (std::holds_alternative<work::Math>(command.work)) {
+    traffic_.operations += command.result->element_count;
   }
   --outstanding_;
   pe_.scratch_may_be_free();
@@ -312,6 +316,8 @@ void KernelRun::end(const work::Composite& composite, Time started) {
   composite_window_.add(started, pe_.services().engine.now());
   traffic_.loaded += loaded_bytes(*composite.plan);
   traffic_.stored += stored_bytes(*composite.plan);
+  const GemmSize& size = composite.plan->size;
+  traffic_.operations += 2 * size.m * size.n * size.k;
   const std::vector<MemoryUse> uses = uses_of(*composite.plan);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted.at(i));

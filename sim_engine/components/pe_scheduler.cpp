@@ -235,15 +235,13 @@ void PeScheduler::record(const Command& command) {
   if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
 }
 
-std::pair<std::string_view, Time> PeScheduler::busiest_unit() const {
+std::array<PeUnitUse, 5> PeScheduler::unit_uses() const {
   const Time now = services_.engine.now();
-  const std::array<std::pair<std::string_view, Time>, 5> units = {
-      {{"load", dma_[kLoad].busy(now)},
-       {"store", dma_[kStore].busy(now)},
-       {"communication", dma_[kCommunication].busy(now)},
-       {"math", math_.busy(now)},
-       {"gemm", gemm_.busy(now)}}};
-  return *std::ranges::max_element(units, {}, &std::pair<std::string_view, Time>::second);
+  return {{{UnitClass::dma, "load", dma_[kLoad].busy(now)},
+           {UnitClass::dma, "store", dma_[kStore].busy(now)},
+           {UnitClass::dma, "communication", dma_[kCommunication].busy(now)},
+           {UnitClass::math, "math", math_.busy(now)},
+           {UnitClass::gemm, "gemm", gemm_.busy(now)}}};
 }
 
 void PeScheduler::reset() {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "sim_engine/components/unit_use.h"
 #include "sim_engine/topology/grid.h"
 #include "sim_engine/topology/location.h"
 
@@ -48,6 +49,8 @@ class Routing {
 
   // "sip0.link.east", "sip0.cube3.ucie.north", "sip0.cube3.pe5.tcm.read", ...
   std::string name(LinkId link) const;
+
+  UnitClass class_of(LinkId link) const;
 
   int sip_of(LinkId link) const { return static_cast<int>(link / per_sip_); }
 

@@ -49,6 +49,8 @@ Words words_for(const RunArguments& run) {
   add(words, "--json", run.json);
   add(words, "--csv", run.csv);
   add(words, "--trace", run.trace);
+  add(words, "--trace-level", run.trace_level);
+  add(words, "--report", run.report);
   add(words, "--seed", run.seed);
   add(words, "--jobs", run.jobs);
   if (run.yes) words.emplace_back("--yes");
