@@ -245,8 +245,8 @@ Programs PlannedCall::programs_of(int member) {
     LaneSteps steps = expand(*plan, [&](const Chunk& chunk) { return place_of(member, chunk); },
                              {cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody});
     for (auto& [lane, of_lane] : steps) {
-      if (of_lane.empty()) continue;
-      programs[pe_of(node, lane)] = {member, lane, plan, std::move(of_lane)};
+      if (of_lane.steps.empty()) continue;
+      programs[pe_of(node, lane)] = {member, lane, std::move(of_lane)};
     }
   }
   return programs;

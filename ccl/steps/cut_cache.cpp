@@ -6,6 +6,20 @@
 
 namespace kernbench::ccl {
 
+namespace {
+
+// True if a message can carry as much of all fragments together as of one.  Then lanes need not
+// send each other as many messages as there are chunks, and small ones cost more than their bytes.
+bool can_be_dealt(const Cut& cut, const Grain& grain) {
+  const auto lanes = static_cast<std::int64_t>(cut.fragments.size());
+  return lanes > 1 && std::ranges::all_of(cut.fragments, [&](const auto& of_lane) {
+           const std::vector<Fragment>& fragments = of_lane.second;
+           return fragments.size() == 1 && fragments.front().count() * lanes <= grain.most;
+         });
+}
+
+}  // namespace
+
 void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const Grain& grain) {
   const bool is_scattered = grain.is_joined && whole.rows > 1 && whole.rows < grain.units;
   if (whole.count() <= grain.most && !is_scattered) {
@@ -48,6 +62,7 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   for (const Fragment& fragment : cut_in_fragments(layouts, count, dtype, grain.on_one_cube)) {
     append_in_parts(cut->fragments[fragment.lane], fragment, grain);
   }
+  cut->is_dealt = can_be_dealt(*cut, grain);
   known = cut;
   return known;
 }

@@ -40,6 +40,9 @@ class RecentMap {
 struct Cut {
   std::vector<BlockLayout> layouts;                 // the different layouts of the blocks
   std::map<Lane, std::vector<Fragment>> fragments;  // `at` is by layout
+  // True if the block's units are those of all fragments, one after the other: a chunk then lies in
+  // few lanes.  Else every fragment has all units, and every lane a part of every chunk.
+  bool is_dealt = false;
 };
 
 // How finely blocks are cut.

@@ -69,10 +69,8 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
   }
 }
 
-// Adds the visit of the next hop's link, behind those that will be there earlier.
-Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
-  if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
-  Visit& visit = *std::exchange(free_visit_, free_visit_->next);
+// The visit of the next hop's link.
+void Fabric::fill(Visit& visit, Transfer& transfer, const Link& link) {
   visit.arrival = transfer.arrivals[transfer.hop].head;
   visit.busy = transfer_time(transfer.bytes, link.spec.bandwidth);
   visit.bytes = transfer.bytes;
@@ -81,6 +79,13 @@ Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
   visit.hop = transfer.hop & 0xffff;
   visit.is_booked = false;
   visit.counts = transfer.path->is_of_kernels;
+}
+
+// Adds the visit of the next hop's link, behind those that will be there earlier.
+Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
+  if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
+  Visit& visit = *std::exchange(free_visit_, free_visit_->next);
+  fill(visit, transfer, link);
   visit.next = nullptr;
   visit.previous = link.last;
   while (visit.previous != nullptr && precedes(visit, *visit.previous)) {
@@ -99,13 +104,12 @@ void Fabric::go_on(Transfer& transfer) {
   for (std::size_t hop = transfer.hop; hop < hops; ++hop) {
     __builtin_prefetch(&links_[transfer.path->hops[hop]]);  // all misses at once
   }
+  for (std::size_t hop = transfer.hop; hop < hops; ++hop) {
+    __builtin_prefetch(links_[transfer.path->hops[hop]].first);  // whom the loop below meets there
+  }
   while (transfer.hop < hops) {
     Link& link = transfer.link(links_);
-    while (link.first != nullptr && link.first->arrival < now) {
-      serve(link, *link.first);
-      drop(link, *link.first);
-    }
-    Visit& visit = announce(transfer, link);
+    Visit& visit = replace_past(transfer, link);
     if (!can_book(link, visit)) {
       transfer.pending =
           engine_.schedule(visit.arrival - now, Engine::call<&Fabric::enter_link>(this, transfer));
@@ -117,6 +121,21 @@ void Fabric::go_on(Transfer& transfer) {
   }
   transfer.pending = engine_.schedule(transfer.arrivals[hops].tail - now,
                                       Engine::call<&Fabric::deliver>(this, transfer));
+}
+
+// Serves what has arrived, and adds the visit of the next hop's link: mostly in the place of the
+// only one that was there.
+Fabric::Visit& Fabric::replace_past(Transfer& transfer, Link& link) {
+  const Time now = engine_.now();
+  while (link.first != nullptr && link.first->arrival < now) {
+    serve(link, *link.first);
+    if (link.first == link.last) {
+      fill(*link.first, transfer, link);
+      return *link.first;
+    }
+    drop(link, *link.first);
+  }
+  return announce(transfer, link);
 }
 
 // True if the link will be free for the visit between those that are known to be before and after

@@ -116,7 +116,9 @@ class Fabric {
   };
 
   Transfer& take_transfer();
+  static void fill(Visit& visit, Transfer& transfer, const Link& link);
   Visit& announce(Transfer& transfer, Link& link);
+  Visit& replace_past(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
   bool can_book(const Link& link, const Visit& visit) const;
   static void pass(Transfer& transfer, const Visit& visit, Time latency);

@@ -182,9 +182,10 @@ void KernelRun::issue_send(IpcqChannel& channel, std::uint32_t number, const Til
   Command& command = issue_next();
   command.operands[0] = tile;
   // The send waits for the departure of the queue's previous send: a queue's sends depart in order.
-  command.departed = make_signal();
-  command.operands[1] = std::exchange(channel.last_departure(), command.departed);
-  command.result = make_signal();
+  if (Command* const before = std::exchange(channel.last_send(), &command)) {
+    before->next_send = &command;
+    ++command.missing_operands;
+  }
   command.bytes = tile->bytes;
   command.work = Kind{{{&channel, pe_.services().next_arrow++}, number, operation_}};
   submit(command);
@@ -212,7 +213,7 @@ std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive
   const bool was_refused = post.state == IpcqPost::State::refused;
   KB_CHECK(was_refused || post.state == IpcqPost::State::arrived, "the message has not come");
   std::optional<IpcqMessage> refused;
-  if (was_refused) refused = post.refused;
+  if (was_refused) refused = *post.refused;
   wait_until(post.seen);
   receive.channel->close_post(receive.number);
   --open_receives_;

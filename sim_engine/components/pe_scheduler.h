@@ -53,10 +53,11 @@ class PeScheduler {
   enum Channel : std::size_t { kLoad, kStore, kCommunication, kChannelCount };
 
   void wait_for(Command& command, const Tile& operand);
+  void operand_ready(Command& command);
   void operands_ready(Command& command);
   void make_ready(const Tile& tile);
   void dispatch(Command& command);
-  void depart(const Command& command, IpcqChannel& channel);
+  void depart(Command& command, IpcqChannel& channel);
 
   void start(Command& command, work::Load& load);
   void start(Command& command, work::Store& store);
