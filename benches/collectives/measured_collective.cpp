@@ -250,6 +250,7 @@ Measurement Exchange::measure() {
     if (are_alike) bring(rank);
     first_call = std::min(first_call, torch_.engine().now());
     for (int i = 0; i < input_.repetitions; ++i) call(rank);
+    torch_.ahbm.synchronize();
     last_return = std::max(last_return, torch_.engine().now());
   };
   is_shift() ? timed(0) : on_each_rank(timed);

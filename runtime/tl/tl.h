@@ -53,6 +53,7 @@ namespace kernbench::tl {
 class AccessRule;
 class CommandBudget;
 class LaunchArguments;
+class AccessWatch;
 class StoreGuard;
 
 using kernbench::Shape;
@@ -166,6 +167,8 @@ class Context {
 
   // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
+  // From now on `watch` sees every load and store.  It must outlive the kernel.
+  void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
   // KB-M010 scratch exhausted, KB-K021 if `dtype` is not the tensor's.
@@ -372,6 +375,8 @@ class Context {
                 const sim::ElementRange& elements, bool is_written) const;
   void check_store(std::string_view operation, const Pointer& target,
                    const sim::ElementRange& elements) const;
+  void show(std::string_view operation, const Pointer& pointer, const sim::ElementRange& elements,
+            bool is_written) const;
 
   static constexpr int kMostUnderWay = 1024;
   int most_under_way_ = kMostUnderWay;
@@ -386,6 +391,7 @@ class Context {
   const int program_id_;
   const int program_count_;
   const StoreGuard* guard_ = nullptr;  // null: every store is allowed
+  AccessWatch* watch_ = nullptr;       // null: nobody watches
   std::int64_t commands_ = 0;          // issued
   HandleList handles_;
 };

@@ -64,6 +64,7 @@ Topology::System system_of(YamlMap system) {
   Topology::System result = sips_of(system.map("sips"));
   result.sip_link = link_of(system.map("sip_link"));
   result.host_link = link_of(system.map("host_link"));
+  if (system.has("host")) result.host_issue = system.map("host").time("issue");
   return result;
 }
 
