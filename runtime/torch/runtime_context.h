@@ -73,6 +73,9 @@ struct RuntimeOptions {
   // every device that PyTorch drives (ADR-0190).  Without a value the environment's
   // KERNBENCH_LAUNCH_BLOCKING=0 says so; else they return when they are done.
   std::optional<bool> launch_blocking = std::nullopt;
+  // A seed: what happens at the same simulated instant then happens in any legal order, drawn at
+  // random, to find times that depend on it.  Equal seeds draw equally; no value depends on it.
+  std::optional<std::uint64_t> shuffle_ties = std::nullopt;
 };
 
 // The results of a run: torch.engine().  All but the time first wait for what the caller has
