@@ -167,7 +167,7 @@ class Context {
 
   // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
-  // From now on `watch` sees every load and store.  It must outlive the kernel.
+  // `watch` sees every later load and store.  It must outlive the kernel.
   void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
