@@ -166,9 +166,9 @@ class Context {
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return location_; }
 
-  // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
+  // Stores to what `guard` protects are refused; `watch` sees all accesses.  Both outlive the
+  // kernel.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
-  // `watch` sees every later load and store.  It must outlive the kernel.
   void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
@@ -378,7 +378,6 @@ class Context {
                    const sim::ElementRange& elements) const;
   void show(std::string_view operation, const Pointer& pointer, const sim::ElementRange& elements,
             bool is_written) const;
-
   static constexpr int kMostUnderWay = 1024;
   int most_under_way_ = kMostUnderWay;
 
@@ -392,8 +391,8 @@ class Context {
   const int program_id_;
   const int program_count_;
   const StoreGuard* guard_ = nullptr;  // null: every store is allowed
-  AccessWatch* watch_ = nullptr;       // null: nobody watches
-  std::int64_t commands_ = 0;          // issued
+  AccessWatch* watch_ = nullptr;
+  std::int64_t commands_ = 0;  // issued
   HandleList handles_;
 };
 
