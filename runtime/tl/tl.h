@@ -166,8 +166,7 @@ class Context {
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return location_; }
 
-  // Stores to what `guard` protects are refused; `watch` sees all accesses.  Both outlive the
-  // kernel.
+  // Stores to what `guard` protects are refused; `watch` sees each access.  Both must outlive it.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
   void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
 
