@@ -65,6 +65,7 @@ void Exchanges::call_timed(std::size_t exchange, int rank) {
   Time& first = first_calls_[exchange];
   first = std::min(first, torch_.engine().now());
   for (int i = 0; i < inputs_[exchange].repetitions; ++i) exchanges_[exchange].call(rank);
+  torch_.ahbm.synchronize();
   Time& last = last_returns_[exchange];
   last = std::max(last, torch_.engine().now());
 }

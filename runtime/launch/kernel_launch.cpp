@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "runtime/launch/queue_residue.h"
+#include "runtime/launch/queued_launch.h"
 #include "runtime/simulation/call_site.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
@@ -123,11 +125,14 @@ void KernelLaunch::launch_on_sips() {
     ++sips_.back().count;
   }
   sips_under_way_ = sips_.size();
+  sim::Launcher& launcher = simulation_.machine().launcher();
+  const auto launch =
+      simulation_.local().is_on_device ? &sim::Launcher::launch_at_io_cpu : &sim::Launcher::launch;
   for (OnSip& sip : sips_) {
     log_launch(sip);
-    sip.under_way = &simulation_.machine().launcher().launch(
-        std::span(request_.pes).subspan(sip.first, sip.count),
-        sim::Engine::call<&OnSip::start>(&sip), sim::Engine::call<&OnSip::done>(&sip));
+    sip.under_way = &(launcher.*launch)(std::span(request_.pes).subspan(sip.first, sip.count),
+                                        sim::Engine::call<&OnSip::start>(&sip),
+                                        sim::Engine::call<&OnSip::done>(&sip));
   }
 }
 
@@ -222,6 +227,7 @@ void KernelLaunch::body(Kernel& kernel) {
                     static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
                     sim::Operation{request_.operation, request_.is_collective});
   if (!request_.guard.empty()) kernel.tl->guard_stores(request_.guard);
+  if (request_.watch != nullptr) kernel.tl->watch_accesses(*request_.watch);
   simulation_.log(LogTopic::fiber, [] { return "begins"; });
   request_.body(*kernel.tl);
   kernel.tl->end();
@@ -339,16 +345,15 @@ std::string describe(const LaunchName& launch) {
   return launch.location ? fmt::format("{} at {}", text, call_site(*launch.location)) : text;
 }
 
-void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body) {
-  Simulation& simulation = *first.storage()->simulation;
-  if (simulation.local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
-  }
-  for (const Tensor& tensor : uses) {
-    check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
-  }
-  LaunchRequest request{visible(launch.name), {}, std::move(body), {}, simulation.next_operation()};
+namespace {
+
+bool is_on_one_device(const std::vector<sim::PeLocation>& pes) {
+  return pes.front().sip == pes.back().sip;
+}
+
+LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
+                          std::function<void(tl::Context&)> body) {
+  LaunchRequest request{visible(launch.name), {}, std::move(body), {}};
   request.guard = guard_of(uses, [&] {
     return launch.location ? fmt::format("wait for its Work before the launch at {}",
                                          call_site(*launch.location))
@@ -356,11 +361,33 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
   });
   request.uses = std::move(uses);
   if (launch.location) request.where = call_site(*launch.location);
-  simulation.begin(request.operation);
   for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
     if (buffer.element_count > 0) request.pes.push_back(buffer.home);
   }
+  return request;
+}
+
+}  // namespace
+
+void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
+                    std::function<void(tl::Context&)> body, Body lifetime) {
+  Simulation& simulation = *first.storage()->simulation;
+  if (simulation.local().kind == FiberLocal::Kind::kernel) {
+    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
+  }
+  const bool may_queue = simulation.queues_launches() && lifetime == Body::owns;
+  if (may_queue) issue(simulation);
+  for (const Tensor& tensor : uses) {
+    check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
+  }
+  LaunchRequest request = request_for(launch, first, std::move(uses), std::move(body));
+  request.operation = simulation.next_operation();
+  simulation.begin(request.operation);
   if (request.pes.empty()) return;  // nobody holds an element
+  if (may_queue && is_on_one_device(request.pes)) {
+    return queue_kernel(simulation, describe(launch), std::move(request));
+  }
+  if (simulation.queues_launches()) wait_for_streams(simulation, request);
   run_kernel(simulation, std::move(request));
 }
 

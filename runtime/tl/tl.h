@@ -53,6 +53,7 @@ namespace kernbench::tl {
 
 class AccessRule;
 class LaunchArguments;
+class AccessWatch;
 class PortNames;
 class StoreGuard;
 
@@ -166,8 +167,9 @@ class Context {
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return location_; }
 
-  // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
+  // Stores to what `guard` protects are refused; `watch` sees each access.  Both must outlive it.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
+  void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
 
   // From now on these are the kernel's names of neighbours.  They must outlive the kernel.
   void name_ports(const PortNames& names) { port_names_ = &names; }
@@ -380,7 +382,8 @@ class Context {
                 const sim::ElementRange& elements, bool is_written) const;
   void check_store(std::string_view operation, const Pointer& target,
                    const sim::ElementRange& elements) const;
-
+  void show(std::string_view operation, const Pointer& pointer, const sim::ElementRange& elements,
+            bool is_written) const;
   static constexpr int kMostUnderWay = 1024;
   int most_under_way_ = kMostUnderWay;
 
@@ -393,7 +396,8 @@ class Context {
   const std::string_view kernel_name_;
   const int program_id_;
   const int program_count_;
-  const StoreGuard* guard_ = nullptr;      // null: every store is allowed
+  const StoreGuard* guard_ = nullptr;  // null: every store is allowed
+  AccessWatch* watch_ = nullptr;
   const PortNames* port_names_ = nullptr;  // null: those of the PE
   std::int64_t commands_ = 0;              // issued
   HandleList handles_;
