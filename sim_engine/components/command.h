@@ -54,6 +54,7 @@ struct Store : HbmAccess {};
 struct Math {
   std::int64_t cycles = 0;
   std::string_view operation;  // for a trace
+  std::int64_t elements = 0;   // of the result
 };
 struct Gemm {
   GemmSize size;

@@ -121,7 +121,7 @@ Tile KernelRun::submit_math(Command& command, const Value& value, const work::Ma
       pe_.services().tiles.make(value.dtype(), value.element_count(), &pe_.scratch_in_use());
   result->value = value;
   command.result = result;
-  command.work = math;
+  command.work = work::Math{math.cycles, math.operation, value.element_count()};
   submit(command);
   return result;
 }
@@ -302,8 +302,8 @@ void KernelRun::completed(const Command& command) {
     end(*composite, command.started);
   } else if (const auto* gemm = std::get_if<work::Gemm>(&command.work)) {
     traffic_.operations += 2 * gemm->size.m * gemm->size.n * gemm->size.k;
-  } else if (std::holds_alternative<work::Math>(command.work)) {
-    traffic_.operations += command.result->element_count;
+  } else if (const auto* math = std::get_if<work::Math>(&command.work)) {
+    traffic_.operations += math->elements;
   }
   --outstanding_;
   pe_.scratch_may_be_free();
