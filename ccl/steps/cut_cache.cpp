@@ -8,14 +8,18 @@ namespace kernbench::ccl {
 
 namespace {
 
-// True if a message can carry as much of all fragments together as of one.  Then lanes need not
-// send each other as many messages as there are chunks, and small ones cost more than their bytes.
-bool can_be_dealt(const Cut& cut, const Grain& grain) {
-  const auto lanes = static_cast<std::int64_t>(cut.fragments.size());
-  return lanes > 1 && std::ranges::all_of(cut.fragments, [&](const auto& of_lane) {
-           const std::vector<Fragment>& fragments = of_lane.second;
-           return fragments.size() == 1 && fragments.front().count() * lanes <= grain.most;
-         });
+// Small messages cost more than their bytes, so lanes do not take part in every chunk if a message
+// can carry as much as several lanes have of it.
+int class_count(const Cut& cut, const Grain& grain) {
+  const auto lanes = static_cast<int>(cut.fragments.size());
+  std::int64_t largest = 1;
+  for (const auto& [lane, fragments] : cut.fragments) {
+    if (fragments.size() > 1) return 1;
+    largest = std::max(largest, fragments.front().count());
+  }
+  int classes = lanes;
+  while (classes > 1 && (lanes % classes != 0 || largest * classes > grain.most_dealt)) --classes;
+  return std::max(classes, 1);
 }
 
 }  // namespace
@@ -62,7 +66,7 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   for (const Fragment& fragment : cut_in_fragments(layouts, count, dtype, grain.on_one_cube)) {
     append_in_parts(cut->fragments[fragment.lane], fragment, grain);
   }
-  cut->is_dealt = can_be_dealt(*cut, grain);
+  cut->classes = class_count(*cut, grain);
   known = cut;
   return known;
 }

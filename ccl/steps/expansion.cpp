@@ -33,7 +33,7 @@ class Expansion {
   }
 
  private:
-  // A fragment that has the units of a block, or a share of them.
+  // Which of the classes' shares of a block's units a fragment has.
   struct Deal {
     int index = 0;
     int count = 1;
@@ -63,17 +63,16 @@ class Expansion {
     const Move& move = plan_.moves[static_cast<std::size_t>(index)];
     const ChunkPlace& place = place_of(move.chunk);
     if (place.cut == nullptr) return;
-    Deal deal;
-    if (place.cut->is_dealt) deal.count = static_cast<int>(place.cut->fragments.size());
-    for (const auto& [lane, fragments] : place.cut->fragments) {
+    const Cut& cut = *place.cut;
+    int number = 0;  // of the lane
+    for (const auto& [lane, fragments] : cut.fragments) {
+      const Deal deal{number++ * cut.classes / static_cast<int>(cut.fragments.size()), cut.classes};
       StepList& list = lists_[lane];
       Step step;
       step.move = index;
       for (step.fragment = 0; step.fragment < std::ssize(fragments); ++step.fragment) {
-        const auto number = static_cast<std::size_t>(step.fragment);
-        add(list, step, place, {fragments[number], deal});
+        add(list, step, place, {fragments[static_cast<std::size_t>(step.fragment)], deal});
       }
-      if (place.cut->is_dealt) ++deal.index;
     }
   }
 

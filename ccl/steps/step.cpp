@@ -26,28 +26,27 @@ class Fifo {
  public:
   void push(T item) {
     if (count_ == ring_.size()) grow();
-    ring_[(first_ + count_++) % ring_.size()].emplace(std::move(item));
+    at(count_++).emplace(std::move(item));
   }
   T pop() {
-    std::optional<T>& slot = ring_[first_];
+    std::optional<T>& slot = at(0);
     T item = std::move(*slot);
     slot.reset();
-    first_ = (first_ + 1) % ring_.size();
+    ++first_;
     --count_;
     return item;
   }
 
  private:
+  std::optional<T>& at(std::size_t index) { return ring_[(first_ + index) & (ring_.size() - 1)]; }
   void grow() {
     std::vector<std::optional<T>> larger(std::max<std::size_t>(2 * ring_.size(), 4));
-    for (std::size_t i = 0; i < count_; ++i) {
-      larger[i] = std::move(ring_[(first_ + i) % ring_.size()]);
-    }
+    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(at(i));
     ring_ = std::move(larger);
     first_ = 0;
   }
 
-  std::vector<std::optional<T>> ring_;
+  std::vector<std::optional<T>> ring_;  // its size is a power of two
   std::size_t first_ = 0;
   std::size_t count_ = 0;
 };
