@@ -77,17 +77,22 @@ bool PlannedCall::fits_into_slots() {
   return true;
 }
 
-// In an all_reduce cubes reduce among themselves first, if the tensors of all members lie alike on
-// several cubes, as summands or copies.  Messages are reduced in one way, so summands must be added
-// among members too.
+// Cubes share the work of the exchange inside their SIP, if the tensors of all members lie alike on
+// several cubes: of copies one is sent, and spread over the cubes of its target; summands are added
+// up first, which only an all_reduce does.  Messages are reduced in one way, so summands must be
+// added among members too.
 void PlannedCall::find_cubes() {
   cubes_ = {sim::cube_grid(topology_), 1, false, settings_.root};
-  if (settings_.kind != CollectiveKind::all_reduce || devices_.are_pes()) return;
-  const DPPolicy& dp = requests.front().gives.front().tensor.dp();
-  const bool are_alike = std::ranges::all_of(
-      requests, [&](const CollectiveCall& other) { return other.gives.front().tensor.dp() == dp; });
+  if (devices_.are_pes()) return;
+  const DPPolicy& dp = any_block().tensor.dp();
+  const bool are_alike = std::ranges::all_of(requests, [&](const CollectiveCall& other) {
+    const auto lies_alike = [&](const Block& block) { return block.tensor.dp() == dp; };
+    return std::ranges::all_of(other.gives, lies_alike) &&
+           std::ranges::all_of(other.takes, lies_alike);
+  });
   const bool adds = request(0).op == ReduceOp::sum || request(0).op == ReduceOp::avg;
   if (is_sharded(dp.cube) || !are_alike || (dp.cube == Shard::partial && !adds)) return;
+  if (settings_.kind != CollectiveKind::all_reduce && is_partial(dp)) return;
   cubes_.count = dp.cube_holders(topology_);
   cubes_.has_sums = dp.cube == Shard::partial;
 }

@@ -15,6 +15,7 @@
 #include "sim_engine/components/device_buffer.h"
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
+#include "sim_engine/components/waits.h"
 #include "sim_engine/core/event_queue.h"
 #include "sim_engine/values/access_tracker.h"
 #include "sim_engine/values/element_range.h"
@@ -30,6 +31,8 @@ class CommandIssuer {
  public:
   // The command has taken effect, its result is ready, and it holds no tile any more.
   virtual void completed(const Command& command) = 0;
+  // Where its commands' waits are added up.
+  virtual Waits& waits() = 0;
 
  protected:
   ~CommandIssuer() = default;
@@ -51,6 +54,7 @@ struct Store : HbmAccess {};
 struct Math {
   std::int64_t cycles = 0;
   std::string_view operation;  // for a trace
+  std::int64_t elements = 0;   // of the result
 };
 struct Gemm {
   GemmSize size;

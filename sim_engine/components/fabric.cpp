@@ -216,7 +216,20 @@ void Fabric::undo(Visit& visit) {
 void Fabric::deliver(Transfer& transfer) {
   const Event delivered = transfer.delivered;
   transfer.next_free = std::exchange(free_transfer_, &transfer);
+  delivered_ = &transfer;
   delivered.function(delivered.object, delivered.argument);
+}
+
+// A head waits where it leaves a link later than its arrival and the latency ask for.
+Fabric::Waiting Fabric::waiting_of_delivered() const {
+  const Path& path = *delivered_->path;
+  const std::vector<Arrival>& arrivals = delivered_->arrivals;
+  const Time all = arrivals[path.hops.size()].head - arrivals[0].head - path.latency;
+  if (path.hbm_hop < 0 || all == Time{0}) return {all, Time{0}};
+  const auto hop = static_cast<std::size_t>(path.hbm_hop);
+  const Time latency = links_[path.hops[hop]].spec.latency;
+  const Time hbm = arrivals[hop + 1].head - arrivals[hop].head - latency;
+  return {all - hbm, hbm};
 }
 
 void Fabric::serve(Link& link, const Visit& visit) {
@@ -272,19 +285,6 @@ std::uint64_t Fabric::draw_of(const Visit& visit) const {
 void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
   const auto track = trace_->track(routing_.sip_of(link), routing_.name(link));
   trace_->span(track, trace_->label(fmt::format("{} B", bytes)), start, start + busy);
-}
-
-UnitUse Fabric::busiest_link() const {
-  LinkId busiest = 0;
-  Time longest{0};
-  for (LinkId link = 0; link < routing_.link_count(); ++link) {
-    const Time busy = as_of_now(links_[link]).server.busy(engine_.now());
-    if (busy <= longest) continue;
-    busiest = link;
-    longest = busy;
-  }
-  if (longest == Time{0}) return {};
-  return {routing_.name(busiest), longest, Time{0}};
 }
 
 void Fabric::reset() {

@@ -111,8 +111,20 @@ void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path
   const Time now = services_.engine.now();
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
-  services_.fabric.send(path, command.bytes, Engine::call<&PeScheduler::finish>(this, command),
-                        start + setup + extra - now);
+  if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
+  const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
+                                      : Engine::call<&PeScheduler::transferred>(this, command);
+  services_.fabric.send(path, command.bytes, end, start + setup + extra - now);
+}
+
+void PeScheduler::transferred(Command& command) {
+  const auto [link, hbm] = services_.fabric.waiting_of_delivered();
+  if (link + hbm > Time{0}) {
+    Waits& waits = command.issuer->waits();
+    waits[WaitCause::link] += link;
+    waits[WaitCause::hbm] += hbm;
+  }
+  finish(command);
 }
 
 // Rows lie in ascending order: a page that two of them share is translated once.
@@ -185,6 +197,7 @@ void PeScheduler::start(Command&, const work::Composite& composite) {
 void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
   const Time now = services_.engine.now();
   command.started = unit.reserve(now, duration);
+  if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
   services_.engine.schedule<&PeScheduler::finish>(command.started + duration - now, this, command);
 }
 
@@ -232,15 +245,13 @@ void PeScheduler::record(const Command& command) {
   if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
 }
 
-std::pair<std::string_view, Time> PeScheduler::busiest_unit() const {
+std::array<PeUnitUse, 5> PeScheduler::unit_uses() const {
   const Time now = services_.engine.now();
-  const std::array<std::pair<std::string_view, Time>, 5> units = {
-      {{"load", dma_[kLoad].busy(now)},
-       {"store", dma_[kStore].busy(now)},
-       {"communication", dma_[kCommunication].busy(now)},
-       {"math", math_.busy(now)},
-       {"gemm", gemm_.busy(now)}}};
-  return *std::ranges::max_element(units, {}, &std::pair<std::string_view, Time>::second);
+  return {{{UnitClass::dma, "load", dma_[kLoad].busy(now)},
+           {UnitClass::dma, "store", dma_[kStore].busy(now)},
+           {UnitClass::dma, "communication", dma_[kCommunication].busy(now)},
+           {UnitClass::math, "math", math_.busy(now)},
+           {UnitClass::gemm, "gemm", gemm_.busy(now)}}};
 }
 
 void PeScheduler::reset() {

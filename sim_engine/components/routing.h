@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "sim_engine/components/unit_use.h"
 #include "sim_engine/topology/grid.h"
 #include "sim_engine/topology/location.h"
 
@@ -29,6 +30,7 @@ struct Path {
   std::vector<LinkId> hops;    // the links that can cost time; the others are passed at once
   Time latency{0};             // sum over the links
   Bandwidth bottleneck;        // the slowest link's
+  int hbm_hop = -1;            // the port of HBM among the hops; -1: none
   bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
 
   // The time of a message without contention: every link's latency, plus the bytes over the slowest
@@ -47,6 +49,8 @@ class Routing {
 
   // "sip0.link.east", "sip0.cube3.ucie.north", "sip0.cube3.pe5.tcm.read", ...
   std::string name(LinkId link) const;
+
+  UnitClass class_of(LinkId link) const;
 
   int sip_of(LinkId link) const { return static_cast<int>(link / per_sip_); }
 
@@ -82,6 +86,7 @@ class Routing {
                      kHbm + hbm_slices_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
   }
   LinkId hbm_link(const PeLocation& at) const;
+  bool is_hbm(LinkId link) const;
 
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;
   void enter(const Endpoint& to, std::vector<LinkId>& links) const;
