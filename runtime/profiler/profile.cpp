@@ -5,6 +5,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "runtime/profiler/critical_path.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/time_format.h"
@@ -148,6 +149,7 @@ Profile profile_of(const Simulation& simulation, const ProfileStart& start) {
     profile.ranks.push_back(time_of(device, activity, profile.duration()));
   }
   profile.units = simulation.machine().unit_classes();
+  profile.path = critical_path_of(simulation, profile);
   const RunLog* const log = simulation.run_log();
   if (log == nullptr) return profile;
   profile.operations = operations_of(simulation, *log, profile);

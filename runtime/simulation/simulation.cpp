@@ -173,6 +173,7 @@ std::vector<float> Simulation::read(const sim::Value& value) {
 void Simulation::keep_run_log() {
   if (run_log_ == nullptr) run_log_ = std::make_unique<RunLog>();
   activity_.keep_intervals();
+  machine_.engine().record_causes();
 }
 
 void Simulation::begin(std::uint64_t operation) {

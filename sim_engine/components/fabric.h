@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -45,8 +46,10 @@ class Fabric {
 
   // Sends `bytes` along `path` from now + delay on.  `delivered` is called when the last byte has
   // landed.
+  // With `cause`, that is what now + delay comes of, for the log of causes; else the present event.
   // REQUIRES: bytes >= 0; path outlives the transfer
-  void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0});
+  void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0},
+            std::optional<CauseLog::Id> cause = std::nullopt);
 
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return as_of_now(links_[link]).carried; }
@@ -99,6 +102,7 @@ class Fabric {
     Time sent{0};
     std::uint32_t hop = 0;  // the first that is not booked
     EventHandle pending{};  // its entering of `hop`, or its delivery
+    CauseLog::Id cause{};   // of its sending
     Event delivered;
     std::vector<Arrival> arrivals;  // by hop, up to `hop`; behind the last hop, the delivery
     Transfer* next_free = nullptr;
@@ -109,6 +113,7 @@ class Fabric {
   Transfer& take_transfer();
   Visit& announce(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
+  CauseLog::Id cause_of_delivery(const Transfer& transfer) const;
   bool can_book(const Link& link, const Visit& visit) const;
   static void pass(Transfer& transfer, const Visit& visit, Time latency);
   void enter_link(Transfer& transfer);

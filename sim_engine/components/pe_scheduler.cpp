@@ -43,7 +43,12 @@ void PeScheduler::wait_for(Command& command, const Tile& operand) {
 void PeScheduler::operands_ready(Command& command) {
   const Time now = services_.engine.now();
   const Time at = std::max(now, command.issued) + services_.topology.pe.scheduler_dispatch;
-  services_.engine.schedule<&PeScheduler::dispatch>(at - now, this, command);
+  const Event event = Engine::call<&PeScheduler::dispatch>(this, command);
+  CauseLog* const causes = services_.engine.causes();
+  if (causes == nullptr) [[likely]]
+    return void(services_.engine.schedule(at - now, event));
+  const CauseLog::Id cause = command.issued > now ? command.cause : causes->current();
+  services_.engine.schedule_after(causes->add(cause, at, Cause::issue, number_), at - now, event);
 }
 
 void PeScheduler::make_ready(const Tile& tile) {
@@ -102,7 +107,8 @@ void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
   services_.fabric.send(path, command.bytes, Engine::call<&PeScheduler::finish>(this, command),
-                        start + setup + extra - now);
+                        start + setup + extra - now,
+                        cause_of_service(start, start + setup + extra, Cause::dma));
 }
 
 // Rows lie in ascending order: a page that two of them share is translated once.
@@ -175,7 +181,18 @@ void PeScheduler::start(Command&, const work::Composite& composite) {
 void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
   const Time now = services_.engine.now();
   command.started = unit.reserve(now, duration);
-  services_.engine.schedule<&PeScheduler::finish>(command.started + duration - now, this, command);
+  const Time end = command.started + duration;
+  services_.engine.schedule_after(cause_of_service(command.started, end, Cause::compute), end - now,
+                                  Engine::call<&PeScheduler::finish>(this, command));
+}
+
+// A unit serves the present event's command from `start` to `end`.
+CauseLog::Id PeScheduler::cause_of_service(Time start, Time end, Cause why) const {
+  CauseLog* const causes = services_.engine.causes();
+  if (causes == nullptr) [[likely]]
+    return {};
+  const CauseLog::Id begun = causes->add(causes->current(), start, Cause::busy, number_);
+  return causes->add(begun, end, why, number_);
 }
 
 // Every command ends here.
