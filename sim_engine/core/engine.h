@@ -143,7 +143,8 @@ inline bool Engine::step() {
   if (queue_.empty()) return false;
   const Event event = queue_.pop();
   if (causes_ != nullptr) [[unlikely]]
-    causes_->set_current(static_cast<CauseLog::Id>(queue_.popped_cause()));
+    causes_->set_current(
+        causes_->add(static_cast<CauseLog::Id>(queue_.popped_cause()), now(), Cause::other));
   ++event_count_;
   event.function(event.object, event.argument);
   return true;
