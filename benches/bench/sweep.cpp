@@ -239,7 +239,8 @@ void SweepRun::show_progress_until_idle() {
     const SweepState now = state();
     lock.unlock();
     if (others_) ask_others();
-    if (std::chrono::steady_clock::now() - drawn >= kRedraw) {
+    const bool is_due = std::chrono::steady_clock::now() - drawn >= kRedraw;
+    if (is_due && run_.request.shows_progress && !run_.is_point()) {
       progress.show(now);
       drawn = std::chrono::steady_clock::now();
     }

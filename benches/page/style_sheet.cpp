@@ -3,9 +3,8 @@
 namespace kernbench::benches::page {
 
 std::string_view style_sheet() {
-  return R"css(
-:root{color-scheme:light dark;--paper:#fff;--ink:#1c1c1c;--faint:#595959;--line:#d5d5d5;
---box:#eef1f4;
+  return R"css(:root{color-scheme:light dark;--paper:#fff;--ink:#1c1c1c;--faint:#595959;
+--line:#d5d5d5;--box:#eef1f4;
 --kernel:#0072b2;--both:#8a5fb0;--collective:#d55e00;--message:#009e73;--wait:#c9c9c9;
 --idle:#e3e3e3;--cold:#cfd8e3}
 @media (prefers-color-scheme:dark){:root{--paper:#16181b;--ink:#e8e8e8;--faint:#a9a9a9;

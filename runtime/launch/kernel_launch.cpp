@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "runtime/launch/queue_residue.h"
+#include "runtime/launch/queued_launch.h"
 #include "runtime/simulation/call_site.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
@@ -123,11 +125,14 @@ void KernelLaunch::launch_on_sips() {
     ++sips_.back().count;
   }
   sips_under_way_ = sips_.size();
+  sim::Launcher& launcher = simulation_.machine().launcher();
+  const auto launch =
+      simulation_.local().is_on_device ? &sim::Launcher::launch_at_io_cpu : &sim::Launcher::launch;
   for (OnSip& sip : sips_) {
     log_launch(sip);
-    sip.under_way = &simulation_.machine().launcher().launch(
-        std::span(request_.pes).subspan(sip.first, sip.count),
-        sim::Engine::call<&OnSip::start>(&sip), sim::Engine::call<&OnSip::done>(&sip));
+    sip.under_way = &(launcher.*launch)(std::span(request_.pes).subspan(sip.first, sip.count),
+                                        sim::Engine::call<&OnSip::start>(&sip),
+                                        sim::Engine::call<&OnSip::done>(&sip));
   }
 }
 
@@ -222,6 +227,7 @@ void KernelLaunch::body(Kernel& kernel) {
                     static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
                     sim::Operation{request_.operation, request_.is_collective});
   if (!request_.guard.empty()) kernel.tl->guard_stores(request_.guard);
+  if (request_.watch != nullptr) kernel.tl->watch_accesses(*request_.watch);
   simulation_.log(LogTopic::fiber, [] { return "begins"; });
   request_.body(*kernel.tl);
   kernel.tl->end();
@@ -241,7 +247,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   const Time now = simulation_.now();
   const sim::KernelRun& run = kernel.tl->run();
   simulation_.add_result({request_.operation, pe, started, now, run.traffic().loaded,
-                          run.traffic().stored, run.composite_window()});
+                          run.traffic().stored, run.composite_window(), run.waits()});
   balance_ += kernel.tl->message_balance();
   leave_pe(kernel);
   kernel_finished(kernel);
@@ -332,44 +338,6 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request) {
   if (const std::exception_ptr failure = launch->run()) std::rethrow_exception(failure);
   simulation.release(launch.get());
   return launch->message_balance().between_sips;
-}
-
-std::string describe(const LaunchName& launch) {
-  const std::string text = fmt::format("kernel '{}'", launch.name);
-  return launch.location ? fmt::format("{} at {}", text, call_site(*launch.location)) : text;
-}
-
-void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body) {
-  Simulation& simulation = *first.storage()->simulation;
-  if (simulation.local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
-  }
-  for (const Tensor& tensor : uses) {
-    check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
-  }
-  LaunchRequest request{visible(launch.name), {}, std::move(body), {}, simulation.next_operation()};
-  request.guard = guard_of(uses, [&] {
-    return launch.location ? fmt::format("wait for its Work before the launch at {}",
-                                         call_site(*launch.location))
-                           : std::string("wait for its Work first");
-  });
-  request.uses = std::move(uses);
-  if (launch.location) request.where = call_site(*launch.location);
-  simulation.begin(request.operation);
-  for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
-    if (buffer.element_count > 0) request.pes.push_back(buffer.home);
-  }
-  if (request.pes.empty()) return;  // nobody holds an element
-  run_kernel(simulation, std::move(request));
-}
-
-tl::Pointer shard_pointer(const Tensor& tensor, const sim::PeLocation& pe) {
-  const Tensor::Storage& storage = *tensor.storage();
-  for (const sim::DeviceBuffer& buffer : storage.buffers()) {
-    if (buffer.home == pe) return {buffer, storage.name};
-  }
-  return {};
 }
 
 }  // namespace kernbench::runtime

@@ -11,6 +11,7 @@
 #include "runtime/simulation/device_activity.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/waits.h"
 #include "sim_engine/core/cause_log.h"
 
 namespace kernbench::runtime {
@@ -80,6 +81,14 @@ struct CriticalPath {
   Time of(sim::Cause cause) const { return by_cause.at(static_cast<std::size_t>(cause)); }
 };
 
+// What kernels, and their commands, have waited for: all PEs together, and the PE that has waited
+// most.
+struct PeWaits {
+  sim::Waits all;
+  sim::Waits most;
+  std::string pe = {};  // "sip0.cube0.pe3"; empty: none has waited
+};
+
 struct Profile {
   Time from{0};
   Time to{0};
@@ -89,6 +98,7 @@ struct Profile {
   LaunchTime launches;                   // of the program's kernels, on the device where most
   int launch_rank = 0;                   // that device
   CriticalPath path;
+  PeWaits pe_waits;  // of the whole run, as units
   // Of the whole run; not of a window that begins later.
   std::array<sim::UnitClassUse, sim::kUnitClassCount> units;
 

@@ -121,6 +121,15 @@ std::optional<RunLog::Id> Simulation::log_wait(const Completion& completion,
   return run_log_->add(std::move(span));
 }
 
+void Simulation::sleep(Time time, DescribeWait describe) {
+  if (time <= Time{0}) return;
+  const auto over = std::make_shared<Completion>(*this);
+  keep(over);  // the event refers to it even when the caller is unwound
+  machine_.engine().schedule<&Completion::signal>(time, over.get());
+  wait(*over, describe);
+  release(over.get());
+}
+
 bool Simulation::yield() {
   if (machine_.engine().is_idle() || local().kind == FiberLocal::Kind::kernel) return false;
   pollers_.wait();
@@ -196,6 +205,7 @@ void Simulation::release(const void* work) {
 }
 
 void Simulation::abandon() {
+  ++abandoned_runs_;
   fibers_.cancel_all();
   activity_.abandon();
   machine_.abandon_work_under_way();

@@ -91,6 +91,13 @@ class Simulation {
   // failure that fail() was given.
   void wait(Completion& completion, DescribeWait describe);
 
+  // Lets simulated time pass for the caller.  Throws what wait() throws.
+  void sleep(Time time, DescribeWait describe);
+
+  // True if a launch returns to its rank when it is issued (ADR-0190); set before any runs.
+  bool queues_launches() const { return queues_launches_; }
+  void set_queues_launches(bool queues) { queues_launches_ = queues; }
+
   // Runs what is due next and lets time advance to it, as a rank that polls does (Pollers).
   // Returns false if no event is left, or in a kernel, where polling is not allowed.
   bool yield();
@@ -150,6 +157,8 @@ class Simulation {
 
   // Ends a run that has failed: unwinds every fiber and drops all operations under way.
   void abandon();
+  // How many runs have ended so.
+  std::uint64_t abandoned_runs() const { return abandoned_runs_; }
 
  private:
   friend class Completion;
@@ -177,6 +186,8 @@ class Simulation {
   std::atomic<bool> stop_ = false;
   std::atomic<pthread_t> driver_{};  // the thread that drives the engine; 0: none does
   std::atomic<ExitCode> interrupted_ = ExitCode::ok;  // the reason; ok: it is not interrupted
+  bool queues_launches_ = false;
+  std::uint64_t abandoned_runs_ = 0;
   std::exception_ptr failure_;
   std::uint64_t last_operation_ = 0;  // the highest number given out
   std::uint64_t last_begun_ = 0;      // the highest number that began

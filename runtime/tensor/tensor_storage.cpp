@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/visible_text.h"
@@ -76,11 +77,8 @@ void log_memory(const Tensor::Storage& storage) {
                                               .made = storage.simulation->now()});
 }
 
-}  // namespace
-
-std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
-                                                     int device, const Shape& shape,
-                                                     const TensorOptions& options) {
+std::shared_ptr<Tensor::Storage> allocate(std::shared_ptr<Simulation> simulation, int device,
+                                          const Shape& shape, const TensorOptions& options) {
   if (!is_enumerator(options.dtype, kDTypes.size())) {
     throw DeviceError("KB-M014",
                       fmt::format("tensor '{}' of dtype {}: there is none of that number; "
@@ -113,6 +111,22 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
   }
   log_memory(*storage);
   return storage;
+}
+
+}  // namespace
+
+// Launches that are queued keep memory that the host has given up; it is free when they are done.
+std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
+                                                     int device, const Shape& shape,
+                                                     const TensorOptions& options) {
+  if (!simulation->queues_launches()) return allocate(simulation, device, shape, options);
+  try {
+    return allocate(simulation, device, shape, options);
+  } catch (const DeviceError& error) {
+    if (error.code() != "KB-M010") throw;
+  }
+  synchronize(*simulation);
+  return allocate(simulation, device, shape, options);
 }
 
 namespace {

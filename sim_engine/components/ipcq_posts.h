@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -38,13 +39,13 @@ struct IpcqPost {
     closed,     // done; its place may be used again
   };
   State state = State::open;
-  bool wakes = false;               // the kernel waits for it
-  ReceiveIssuer* issuer = nullptr;  // the kernel that posted it, unless discarded
-  Tile tile;                        // where the message goes, while it is open
-  Time issued{0};                   // when the PE_CPU had issued it
-  Time seen{0};                     // when PE_IPCQ noticed its message
-  CauseLog::Id cause{};             // of `seen`, and before that of `issued`
-  IpcqMessage refused;              // the refused message, without its value
+  bool wakes = false;                          // the kernel waits for it
+  ReceiveIssuer* issuer = nullptr;             // the kernel that posted it, unless discarded
+  Tile tile;                                   // where the message goes, while it is open
+  Time issued{0};                              // when the PE_CPU had issued it
+  Time seen{0};                                // when PE_IPCQ noticed its message
+  CauseLog::Id cause{};                        // of `seen`, and before that of `issued`
+  std::unique_ptr<const IpcqMessage> refused;  // the refused message, without its value
 };
 
 class IpcqPosts {

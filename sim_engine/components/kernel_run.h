@@ -115,6 +115,10 @@ class KernelRun final : public ReceiveIssuer {
   Time composite_window() const { return composite_window_.end - composite_window_.begin; }
   int composites_under_way() const { return static_cast<int>(composites_.size()); }
 
+  // What the kernel and its commands have waited for so far.
+  Waits& waits() override { return waits_; }
+  const Waits& waits() const { return waits_; }
+
   // Waiting.  Each arranges one call of `wake`.
   void wake_at_clock();                   // REQUIRES: cpu_clock() > now
   void wake_when_outstanding(int count);  // or fewer; REQUIRES: count < outstanding()
@@ -167,6 +171,7 @@ class KernelRun final : public ReceiveIssuer {
   std::vector<std::unique_ptr<Composite>> composites_;  // under way
   Traffic traffic_;
   Window composite_window_;
+  Waits waits_;
 };
 
 }  // namespace kernbench::sim

@@ -60,6 +60,9 @@ class Machine {
   // The name of the place where a cause takes its time: "sip0.link.east", "sip0.cube0.pe3"; "" for
   // causes without one.
   std::string place_of(Cause cause, std::uint32_t place) const;
+  const ProcessingElement& pe(const PeLocation& at) const {
+    return const_cast<Machine*>(this)->pe(at);
+  }
 
   // The unit that has served kernels for longest so far, and how long any kernel ran.  Host copies
   // and launches do not count.  Units are links, ports of memories, and the units of PEs

@@ -1,6 +1,7 @@
 #include "sim_engine/components/pe_scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/command_record.h"
@@ -35,7 +36,11 @@ void PeScheduler::wait_for(Command& command, const Tile& operand) {
   if (!operand || operand->ready) return;
   for (const Tile& part : operand->parts) wait_for(command, part);
   if (!operand->parts.empty()) return;
-  operand->waiters.push_back(&command);
+  if (operand->first_waiter == nullptr) {
+    operand->first_waiter = &command;
+  } else {
+    operand->later_waiters.push_back(&command);
+  }
   ++command.missing_operands;
 }
 
@@ -53,10 +58,15 @@ void PeScheduler::operands_ready(Command& command) {
 
 void PeScheduler::make_ready(const Tile& tile) {
   tile->ready = true;
-  for (Command* waiter : tile->waiters) {
-    if (--waiter->missing_operands == 0) operands_ready(*waiter);
-  }
-  tile->waiters.clear();
+  Command* const first = std::exchange(tile->first_waiter, nullptr);
+  if (first == nullptr) return;
+  operand_ready(*first);
+  for (Command* waiter : tile->later_waiters) operand_ready(*waiter);
+  tile->later_waiters.clear();
+}
+
+void PeScheduler::operand_ready(Command& command) {
+  if (--command.missing_operands == 0) operands_ready(command);
 }
 
 void PeScheduler::dispatch(Command& command) {
@@ -96,19 +106,31 @@ void PeScheduler::start(Command& command, const work::Receive& receive) {
 }
 
 // A send has reached its unit: the next send of its queue may follow.
-void PeScheduler::depart(const Command& command, IpcqChannel& channel) {
-  Tile& last = channel.last_departure();
-  if (last == command.departed) last = {};
-  make_ready(command.departed);
+void PeScheduler::depart(Command& command, IpcqChannel& channel) {
+  if (channel.last_send() == &command) channel.last_send() = nullptr;
+  Command* const next = std::exchange(command.next_send, nullptr);
+  if (next != nullptr) operand_ready(*next);
 }
 
 void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Time extra) {
   const Time now = services_.engine.now();
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
-  services_.fabric.send(path, command.bytes, Engine::call<&PeScheduler::finish>(this, command),
-                        start + setup + extra - now,
+  if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
+  const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
+                                      : Engine::call<&PeScheduler::transferred>(this, command);
+  services_.fabric.send(path, command.bytes, end, start + setup + extra - now,
                         cause_of_service(start, start + setup + extra, Cause::dma));
+}
+
+void PeScheduler::transferred(Command& command) {
+  const auto [link, hbm] = services_.fabric.waiting_of_delivered();
+  if (link + hbm > Time{0}) {
+    Waits& waits = command.issuer->waits();
+    waits[WaitCause::link] += link;
+    waits[WaitCause::hbm] += hbm;
+  }
+  finish(command);
 }
 
 // Rows lie in ascending order: a page that two of them share is translated once.
@@ -181,6 +203,7 @@ void PeScheduler::start(Command&, const work::Composite& composite) {
 void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
   const Time now = services_.engine.now();
   command.started = unit.reserve(now, duration);
+  if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
   const Time end = command.started + duration;
   services_.engine.schedule_after(cause_of_service(command.started, end, Cause::compute), end - now,
                                   Engine::call<&PeScheduler::finish>(this, command));
@@ -200,7 +223,7 @@ CauseLog::Id PeScheduler::cause_of_service(Time start, Time end, Cause why) cons
 void PeScheduler::finish(Command& command) {
   take_effect(command);
   record(command);
-  make_ready(command.result);
+  if (command.result) make_ready(command.result);
   CommandPool::let_go_of_tiles(command);
   command.issuer->completed(command);
   services_.commands.give_back(command);

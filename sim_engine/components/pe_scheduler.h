@@ -54,10 +54,11 @@ class PeScheduler {
   enum Channel : std::size_t { kLoad, kStore, kCommunication, kChannelCount };
 
   void wait_for(Command& command, const Tile& operand);
+  void operand_ready(Command& command);
   void operands_ready(Command& command);
   void make_ready(const Tile& tile);
   void dispatch(Command& command);
-  void depart(const Command& command, IpcqChannel& channel);
+  void depart(Command& command, IpcqChannel& channel);
 
   void start(Command& command, work::Load& load);
   void start(Command& command, work::Store& store);
@@ -67,6 +68,7 @@ class PeScheduler {
   void start(Command& command, const work::Send& send);
   void start(Command& command, const work::CopyTo& copy);
   void start(Command& command, const work::Receive& receive);
+  void transferred(Command& command);
   void submit_dma(Channel channel, Command& command, const Path& path, Time extra);
   void occupy(FifoServer& unit, Command& command, Time duration);
   CauseLog::Id cause_of_service(Time start, Time end, Cause why) const;

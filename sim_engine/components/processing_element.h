@@ -59,6 +59,10 @@ class ProcessingElement {
   // Adds time that the PE_CPU spends on issuing commands.
   void count_cpu(Time busy) { cpu_busy_ += busy; }
 
+  // What kernels that have ended, and their commands, have waited for.
+  Waits& waits() { return waits_; }
+  const Waits& waits() const { return waits_; }
+
   // How long each unit of this PE has been busy: cpu, load, store, communication (the DMA's
   // channels, while they set up), math, gemm.
   std::array<PeUnitUse, 6> unit_uses() const;
@@ -78,6 +82,7 @@ class ProcessingElement {
   std::vector<Event> claims_;  // kernels that wait for their turn
   int kernel_count_ = 0;
   std::vector<Event> scratch_waiters_;
+  Waits waits_;
   Bytes queue_bytes_ = 0;
   Bytes scratch_in_use_ = 0;
 };

@@ -38,9 +38,13 @@ const LinkSpec& Routing::spec(LinkId link) const {
   const LinkId in_cube = (in_sip - kCubes) % per_cube_;
   if (in_cube < kSram) return topology_.sip.ucie;
   if (in_cube < kHbm) return sram_;
-  if (in_cube < kHbm + hbm_slices_) return hbm_;
+  if (is_hbm(link)) return hbm_;
   const LinkId in_pe = (in_cube - kHbm - hbm_slices_) % kPerPe;
   return in_pe < kTcmRead ? topology_.cube.noc : tcm_;
+}
+
+bool Routing::is_hbm(LinkId link) const {
+  return class_of(link) == UnitClass::hbm;
 }
 
 UnitClass Routing::class_of(LinkId link) const {
@@ -202,7 +206,9 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
     if (class_of(id) == UnitClass::hbm) path.hbm_latency += link.latency;
     if (link.bandwidth < path.bottleneck || id == path.links.front()) path.slowest = id;
     path.bottleneck = std::min(path.bottleneck, link.bandwidth);
-    if (link.latency > Time{0} || !link.bandwidth.is_unlimited()) path.hops.push_back(id);
+    if (link.latency == Time{0} && link.bandwidth.is_unlimited()) continue;
+    if (is_hbm(id)) path.hbm_hop = static_cast<int>(path.hops.size());
+    path.hops.push_back(id);
   }
   path.is_hbm_bound = !path.links.empty() && class_of(path.slowest) == UnitClass::hbm;
   return path;

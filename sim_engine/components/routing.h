@@ -32,6 +32,7 @@ struct Path {
   Bandwidth bottleneck;        // the slowest link's
   Time hbm_latency{0};         // the part of `latency` that is HBM's
   LinkId slowest = 0;          // the first link with the least bandwidth
+  int hbm_hop = -1;            // the port of HBM among the hops; -1: none
   bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
   bool is_of_launch = false;   // from and to processors: launches, and the news of their ends
   bool is_hbm_bound = false;   // `slowest` is a port of HBM
@@ -74,6 +75,8 @@ class Routing {
   // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
+  // The port of that slice.
+  LinkId hbm_link(const PeLocation& at) const;
 
  private:
   enum SipLink : LinkId { kHostDown, kHostUp, kSipOut, kCubes = kSipOut + kCompassCount };
@@ -88,7 +91,7 @@ class Routing {
     return cube_link(at.sip, at.cube,
                      kHbm + hbm_slices_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
   }
-  LinkId hbm_link(const PeLocation& at) const;
+  bool is_hbm(LinkId link) const;
 
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;
   void enter(const Endpoint& to, std::vector<LinkId>& links) const;
