@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostRanks = 5;
 constexpr std::size_t kMostOperations = 6;
-constexpr std::size_t kMostWaits = 4;
+constexpr std::size_t kMostWaits = 3;
 constexpr std::size_t kMostPathRows = 5;
 
 double percent(Time part, Time whole) {
@@ -169,6 +169,24 @@ std::string launches_text(const Profile& profile) {
       us(time.back));
 }
 
+// "message 1.200 us, link 0.100 us"
+std::string causes_of(const sim::Waits& waits) {
+  std::string text;
+  for (const sim::WaitCause cause : sim::kWaitCauses) {
+    if (waits[cause] == Time{0}) continue;
+    text +=
+        fmt::format("{}{} {:.3f} us", text.empty() ? "" : ", ", name_of(cause), us(waits[cause]));
+  }
+  return text;
+}
+
+std::string pe_waits_text(const Profile& profile) {
+  const PeWaits& waits = profile.pe_waits;
+  if (waits.pe.empty()) return "";
+  return fmt::format("PEs waited for {}\n{} most: {}\n", causes_of(waits.all), waits.pe,
+                     causes_of(waits.most));
+}
+
 std::string waits_text(const Profile& profile) {
   std::string text;
   for (std::size_t i = 0; i < std::min(kMostWaits, profile.waits.size()); ++i) {
@@ -198,7 +216,7 @@ std::string explain(const Profile& profile) {
   text += ranks_text(profile);
   text += table(profile, SortBy::total, kMostOperations);
   return text + path_text(profile) + units_text(profile) + launches_text(profile) +
-         waits_text(profile);
+         pe_waits_text(profile) + waits_text(profile);
 }
 
 }  // namespace kernbench::runtime

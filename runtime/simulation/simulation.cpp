@@ -125,7 +125,7 @@ void Simulation::sleep(Time time, DescribeWait describe) {
   if (time <= Time{0}) return;
   const auto over = std::make_shared<Completion>(*this);
   keep(over);  // the event refers to it even when the caller is unwound
-  machine_.engine().schedule<&Completion::signal>(time, over.get());
+  machine_.engine().schedule<&Completion::signal>(time, over.get(), 0, sim::Cause::launch);
   wait(*over, describe);
   release(over.get());
 }
