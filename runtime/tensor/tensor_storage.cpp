@@ -25,7 +25,7 @@ void Tensor::Storage::end_use() {
 namespace runtime {
 
 TensorMemory::~TensorMemory() {
-  if (RunLog* const log = simulation->run_log()) log->tensor_freed(logged, simulation->now());
+  if (logged != RunLog::kNone) simulation->run_log()->tensor_freed(logged, simulation->now());
   for (const sim::DeviceBuffer& buffer : buffers) {
     simulation->machine().memory().destroy_region(buffer.region);
     if (place_of != nullptr) continue;

@@ -46,14 +46,19 @@ Fabric::Transfer& Fabric::take_transfer() {
   return added;
 }
 
-void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time delay) {
+void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time delay,
+                  std::optional<CauseLog::Id> cause) {
   KB_CHECK(bytes >= 0, "{} bytes", bytes);
+  const CauseLog* const causes = engine_.causes();
+  const CauseLog::Id known =
+      causes == nullptr ? CauseLog::Id::begin : cause.value_or(causes->current());
   if (path.hops.empty()) {
-    engine_.schedule(delay, delivered);
+    engine_.schedule_after(known, delay, delivered);
     return;
   }
   Transfer& transfer = take_transfer();
   const Time now = engine_.now();
+  transfer.cause = known;
   transfer.path = &path;
   transfer.number = next_number_++ & kNumbers;
   transfer.bytes = bytes;
@@ -111,16 +116,32 @@ void Fabric::go_on(Transfer& transfer) {
     Link& link = transfer.link(links_);
     Visit& visit = replace_past(transfer, link);
     if (!can_book(link, visit)) {
-      transfer.pending =
-          engine_.schedule(visit.arrival - now, Engine::call<&Fabric::enter_link>(this, transfer));
+      transfer.pending = engine_.schedule_after(transfer.cause, visit.arrival - now,
+                                                Engine::call<&Fabric::enter_link>(this, transfer));
       return;
     }
     visit.start = link.server.next_start(visit.arrival);
     visit.is_booked = true;
     pass(transfer, visit, link.spec.latency);
   }
-  transfer.pending = engine_.schedule(transfer.arrivals[hops].tail - now,
-                                      Engine::call<&Fabric::deliver>(this, transfer));
+  transfer.pending =
+      engine_.schedule_after(cause_of_delivery(transfer), transfer.arrivals[hops].tail - now,
+                             Engine::call<&Fabric::deliver>(this, transfer));
+}
+
+// What passes until the last byte lands: what others take of the links, latencies, bytes.
+CauseLog::Id Fabric::cause_of_delivery(const Transfer& transfer) const {
+  CauseLog* const causes = engine_.causes();
+  if (causes == nullptr) [[likely]]
+    return {};
+  const Path& path = *transfer.path;
+  const Time landed = transfer.arrivals[path.hops.size()].tail;
+  if (path.is_of_launch) return causes->add(transfer.cause, landed, Cause::launch, path.slowest);
+  const Time alone = landed - path.time_of(transfer.bytes);  // when it could have been sent
+  CauseLog::Id id = causes->add(transfer.cause, alone, Cause::queue, path.slowest);
+  id = causes->add(id, alone + path.hbm_latency, Cause::hbm, path.slowest);
+  id = causes->add(id, alone + path.latency, Cause::latency, path.slowest);
+  return causes->add(id, landed, path.is_hbm_bound ? Cause::hbm : Cause::bytes, path.slowest);
 }
 
 // Serves what has arrived, and adds the visit of the next hop's link: mostly in the place of the
@@ -209,8 +230,8 @@ void Fabric::undo(Visit& visit) {
   visit.is_booked = false;
   transfer.hop = visit.hop;
   engine_.cancel(transfer.pending);
-  transfer.pending = engine_.schedule(visit.arrival - engine_.now(),
-                                      Engine::call<&Fabric::enter_link>(this, transfer));
+  transfer.pending = engine_.schedule_after(transfer.cause, visit.arrival - engine_.now(),
+                                            Engine::call<&Fabric::enter_link>(this, transfer));
 }
 
 void Fabric::deliver(Transfer& transfer) {

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -45,8 +46,10 @@ class Fabric {
 
   // Sends `bytes` along `path` from now + delay on.  `delivered` is called when the last byte has
   // landed.
+  // With `cause`, that is what now + delay comes of, for the log of causes; else the present event.
   // REQUIRES: bytes >= 0; path outlives the transfer
-  void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0});
+  void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0},
+            std::optional<CauseLog::Id> cause = std::nullopt);
 
   // How long the head of the transfer that is being delivered has waited for links, and for the
   // port of HBM.
@@ -108,6 +111,7 @@ class Fabric {
     Time sent{0};
     std::uint32_t hop = 0;  // the first that is not booked
     EventHandle pending{};  // its entering of `hop`, or its delivery
+    CauseLog::Id cause{};   // of its sending
     Event delivered;
     std::vector<Arrival> arrivals;  // by hop, up to `hop`; behind the last hop, the delivery
     Transfer* next_free = nullptr;
@@ -120,6 +124,7 @@ class Fabric {
   Visit& announce(Transfer& transfer, Link& link);
   Visit& replace_past(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
+  CauseLog::Id cause_of_delivery(const Transfer& transfer) const;
   bool can_book(const Link& link, const Visit& visit) const;
   static void pass(Transfer& transfer, const Visit& visit, Time latency);
   void enter_link(Transfer& transfer);

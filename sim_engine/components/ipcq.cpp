@@ -68,6 +68,26 @@ std::optional<Time> IpcqChannel::next_credit() const {
   return std::nullopt;
 }
 
+CauseLog::Id IpcqChannel::cause_of_credit(Time noticed) const {
+  CauseLog* const causes = engine_.causes();
+  const bool is_known = causes != nullptr && credits_ == 0 && credits_in_flight_ > 0 &&
+                        first_return_ < release_causes_.size();
+  if (!is_known) return causes == nullptr ? CauseLog::Id{} : causes->current();
+  return cause_of_return(release_causes_[first_return_], returns_[first_return_], noticed);
+}
+
+CauseLog::Id IpcqChannel::cause_of_post(Time noticed) const {
+  const IpcqPost* const post = posts_.find(tail_);
+  if (engine_.causes() == nullptr || post == nullptr) return {};
+  return cause_of_return(post->cause, post->issued + credit_time_, noticed);
+}
+
+// What left the receiver after `cause` reaches the sender at `there`, which notices it later.
+CauseLog::Id IpcqChannel::cause_of_return(CauseLog::Id cause, Time there, Time noticed) const {
+  CauseLog& causes = *engine_.causes();
+  return causes.add(causes.add(cause, there, Cause::credit), noticed, Cause::poll);
+}
+
 std::uint32_t IpcqChannel::take_credit(Time clock) {
   collect_credits(clock);
   if (credits_ == 0) {
@@ -112,12 +132,14 @@ void IpcqChannel::deliver_in_place(std::uint32_t number, IpcqMessage message) {
 
 // The receiver's side
 
-std::uint32_t IpcqChannel::post(ReceiveIssuer& issuer, const Tile& tile, Time issued) {
+std::uint32_t IpcqChannel::post(ReceiveIssuer& issuer, const Tile& tile, Time issued,
+                                CauseLog::Id cause) {
   const std::uint32_t number = posts_.next();
   IpcqPost& post = posts_.add();
   post.issuer = &issuer;
   post.tile = tile;
   post.issued = issued;
+  post.cause = cause;
   if (message_count_ > 0) {
     --message_count_;
     hand_over(number, post, std::exchange(slot(number), {}));
@@ -156,6 +178,10 @@ void IpcqChannel::release_slot() {
   --being_emptied_;
   const std::size_t last = first_return_ + static_cast<std::size_t>(credits_in_flight_++);
   returns_[last % returns_.size()] = engine_.now() + credit_time_;
+  if (const CauseLog* const causes = engine_.causes()) {
+    release_causes_.resize(returns_.size());
+    release_causes_[last % returns_.size()] = causes->current();
+  }
   check_invariant();
   notify(on_credit_);
 }

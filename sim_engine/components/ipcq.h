@@ -79,6 +79,9 @@ class IpcqChannel {
   // The time from which the sender has a credit: in the past if it has one now, in the future if
   // one is flying back.  nullopt if all slots are in use.
   std::optional<Time> next_credit() const;
+  // What the sender noticed the next credit, or the next post, after, for the log of causes.
+  CauseLog::Id cause_of_credit(Time noticed) const;
+  CauseLog::Id cause_of_post(Time noticed) const;
   // Takes a credit that has arrived by `clock`, the sender's own time, for the next message.
   // Returns the message's number.  Throws DeviceError KB-Q001 if there is no credit.
   std::uint32_t take_credit(Time clock);
@@ -111,7 +114,8 @@ class IpcqChannel {
   void set_receiver(IpcqReceiver& receiver) { receiver_ = &receiver; }
   // Posts a receive for the next message that no earlier post takes; that message may have arrived
   // already.  Returns the post's number.  REQUIRES: a receiver is set
-  std::uint32_t post(ReceiveIssuer& issuer, const Tile& tile, Time issued);
+  // `cause` is that of `issued`, for the log of causes.
+  std::uint32_t post(ReceiveIssuer& issuer, const Tile& tile, Time issued, CauseLog::Id cause = {});
   // REQUIRES: the post was made, and is not closed
   IpcqPost& posted(std::uint32_t number) { return *posts_.find(number); }
   void close_post(std::uint32_t number) { posts_.close(number); }
@@ -135,6 +139,7 @@ class IpcqChannel {
   void reset();
 
  private:
+  CauseLog::Id cause_of_return(CauseLog::Id cause, Time there, Time noticed) const;
   const IpcqMessage& slot(std::uint32_t number) const { return slots_[number & slot_mask_]; }
   IpcqMessage& slot(std::uint32_t number) { return slots_[number & slot_mask_]; }
   void hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage message);
@@ -159,6 +164,7 @@ class IpcqChannel {
   int credits_in_flight_ = 0;
   std::size_t first_return_ = 0;
   std::vector<Time> returns_;
+  std::vector<CauseLog::Id> release_causes_;  // likewise, of their release; if causes are recorded
   // Message n lies in slot n modulo a power of two, so that the counters may wrap around.
   // There are none before a message has to wait for its post.
   std::vector<IpcqMessage> slots_;

@@ -16,6 +16,9 @@ KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, const Operation& 
       started_(pe.services().engine.now()),
       cpu_clock_(started_) {
   pe.services().begin_kernel();
+  if (const CauseLog* const causes = pe.services().engine.causes()) {
+    clock_cause_ = causes->current();
+  }
 }
 
 KernelRun::~KernelRun() {
@@ -36,7 +39,16 @@ Command& KernelRun::issue_next() {
   Command& command = pe_.services().commands.make();
   command.issuer = this;
   command.issued = cpu_clock_;
+  command.cause = cause_of_clock();
   return command;
+}
+
+// What the PE_CPU's time comes of: the issue of commands, after what it had waited for.
+CauseLog::Id KernelRun::cause_of_clock() const {
+  CauseLog* const causes = pe_.services().engine.causes();
+  if (causes == nullptr) [[likely]]
+    return {};
+  return causes->add(clock_cause_, cpu_clock_, Cause::issue, pe_.scheduler().number());
 }
 
 void KernelRun::submit(Command& command) {
@@ -205,7 +217,7 @@ KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dty
   ++open_receives_;
   const Tile tile = pe_.services().tiles.make(dtype, count, &pe_.scratch_in_use());
   receive_scratch_ += tile->bytes;
-  return {&channel, channel.post(*this, tile, cpu_clock_), tile};
+  return {&channel, channel.post(*this, tile, cpu_clock_, cause_of_clock()), tile};
 }
 
 std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive) {
@@ -214,7 +226,7 @@ std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive
   KB_CHECK(was_refused || post.state == IpcqPost::State::arrived, "the message has not come");
   std::optional<IpcqMessage> refused;
   if (was_refused) refused = *post.refused;
-  wait_until(post.seen);
+  wait_until(post.seen, post.cause);
   receive.channel->close_post(receive.number);
   --open_receives_;
   receive_scratch_ -= receive.tile->bytes;
@@ -266,14 +278,16 @@ Tile KernelRun::make_signal() {
 // Waiting.
 
 Time KernelRun::clock() {
-  cpu_clock_ = std::max(cpu_clock_, pe_.services().engine.now());
+  const Engine& engine = pe_.services().engine;
+  const CauseLog* const causes = engine.causes();
+  wait_until(engine.now(), causes == nullptr ? CauseLog::Id{} : causes->current());
   return cpu_clock_;
 }
 
 void KernelRun::wake_at_clock() {
   Engine& engine = pe_.services().engine;
   KB_CHECK(cpu_clock_ > engine.now(), "the PE_CPU is not ahead");
-  engine.schedule(cpu_clock_ - engine.now(), wake_);
+  engine.schedule_after(cause_of_clock(), cpu_clock_ - engine.now(), wake_);
 }
 
 void KernelRun::wake_when_outstanding(int count) {

@@ -96,7 +96,12 @@ class KernelRun final : public ReceiveIssuer {
 
   // The PE_CPU's own time, which wait_until() advances to `time`.
   Time clock();
-  void wait_until(Time time) { cpu_clock_ = std::max(cpu_clock_, time); }
+  // `cause` is what made it that time, for the log of causes.
+  void wait_until(Time time, CauseLog::Id cause) {
+    if (time <= cpu_clock_) return;
+    cpu_clock_ = time;
+    clock_cause_ = cause;
+  }
 
   // Bytes that the kernel's loads and stores have moved so far, and the operations of PE_GEMM and
   // PE_MATH: two for each product and sum of a GEMM, one for each element of another result.
@@ -135,6 +140,7 @@ class KernelRun final : public ReceiveIssuer {
   };
 
   void spend_issue();
+  CauseLog::Id cause_of_clock() const;
   Command& issue_next();
   void submit(Command& command);
   void submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted);
@@ -153,6 +159,7 @@ class KernelRun final : public ReceiveIssuer {
   const std::uint64_t id_;
   const Time started_;
   Time cpu_clock_;
+  CauseLog::Id clock_cause_{};  // what the clock's time came of, before commands were issued
   int outstanding_ = 0;
   int wake_at_outstanding_ = -1;
   bool wake_at_next_end_ = false;

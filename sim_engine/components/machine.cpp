@@ -37,6 +37,7 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
       services_{topology_, engine_,      fabric_, memory_, accesses_,
                 op_log_,   trace_.get(), {},      {},      {}} {
   if (options.shuffle_ties) engine_.shuffle_ties(*options.shuffle_ties);
+  if (options.profile) engine_.record_causes();
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {
@@ -51,6 +52,23 @@ ProcessingElement& Machine::pe(const PeLocation& at) {
   KB_CHECK(exists(topology_, at), "there is no {}", to_string(at));
   const int number = (at.sip * topology_.cube_count() + at.cube) * topology_.pe_count() + at.pe;
   return pes_[static_cast<std::size_t>(number)];
+}
+
+std::string Machine::place_of(Cause cause, std::uint32_t place) const {
+  switch (cause) {
+    case Cause::queue:
+    case Cause::latency:
+    case Cause::bytes:
+    case Cause::hbm:
+      return fabric_.routing().name(place);
+    case Cause::issue:
+    case Cause::busy:
+    case Cause::compute:
+    case Cause::dma:
+      return to_string(pes_[place].location());
+    default:
+      return "";
+  }
 }
 
 template <class Visit>

@@ -57,6 +57,9 @@ class Machine {
   HbmAllocator& hbm(int sip) { return hbm_[static_cast<std::size_t>(sip)]; }
 
   ProcessingElement& pe(const PeLocation& at);
+  // The name of the place where a cause takes its time: "sip0.link.east", "sip0.cube0.pe3"; "" for
+  // causes without one.
+  std::string place_of(Cause cause, std::uint32_t place) const;
   const ProcessingElement& pe(const PeLocation& at) const {
     return const_cast<Machine*>(this)->pe(at);
   }

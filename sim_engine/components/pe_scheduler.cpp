@@ -48,7 +48,12 @@ void PeScheduler::wait_for(Command& command, const Tile& operand) {
 void PeScheduler::operands_ready(Command& command) {
   const Time now = services_.engine.now();
   const Time at = std::max(now, command.issued) + services_.topology.pe.scheduler_dispatch;
-  services_.engine.schedule<&PeScheduler::dispatch>(at - now, this, command);
+  const Event event = Engine::call<&PeScheduler::dispatch>(this, command);
+  CauseLog* const causes = services_.engine.causes();
+  if (causes == nullptr) [[likely]]
+    return void(services_.engine.schedule(at - now, event));
+  const CauseLog::Id cause = command.issued > now ? command.cause : causes->current();
+  services_.engine.schedule_after(causes->add(cause, at, Cause::issue, number_), at - now, event);
 }
 
 void PeScheduler::make_ready(const Tile& tile) {
@@ -114,7 +119,8 @@ void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path
   if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
   const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
                                       : Engine::call<&PeScheduler::transferred>(this, command);
-  services_.fabric.send(path, command.bytes, end, start + setup + extra - now);
+  services_.fabric.send(path, command.bytes, end, start + setup + extra - now,
+                        cause_of_service(start, start + setup + extra, Cause::dma));
 }
 
 void PeScheduler::transferred(Command& command) {
@@ -198,7 +204,18 @@ void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
   const Time now = services_.engine.now();
   command.started = unit.reserve(now, duration);
   if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
-  services_.engine.schedule<&PeScheduler::finish>(command.started + duration - now, this, command);
+  const Time end = command.started + duration;
+  services_.engine.schedule_after(cause_of_service(command.started, end, Cause::compute), end - now,
+                                  Engine::call<&PeScheduler::finish>(this, command));
+}
+
+// A unit serves the present event's command from `start` to `end`.
+CauseLog::Id PeScheduler::cause_of_service(Time start, Time end, Cause why) const {
+  CauseLog* const causes = services_.engine.causes();
+  if (causes == nullptr) [[likely]]
+    return {};
+  const CauseLog::Id begun = causes->add(causes->current(), start, Cause::busy, number_);
+  return causes->add(begun, end, why, number_);
 }
 
 // Every command ends here.

@@ -28,6 +28,7 @@ class PeScheduler {
       : services_(services), location_(location), number_(number) {}
 
   const PeLocation& location() const { return location_; }
+  std::uint32_t number() const { return number_; }
   PeServices& services() { return services_; }
 
   // Takes a command whose fields are filled in.  It runs once `issued` has come and its operands
@@ -70,6 +71,7 @@ class PeScheduler {
   void transferred(Command& command);
   void submit_dma(Channel channel, Command& command, const Path& path, Time extra);
   void occupy(FifoServer& unit, Command& command, Time duration);
+  CauseLog::Id cause_of_service(Time start, Time end, Cause why) const;
   Time translation_time(const work::HbmAccess& access) const;
   const Path& load_path(const PeLocation& home);
   const Path& store_path(const PeLocation& home);

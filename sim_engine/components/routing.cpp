@@ -164,11 +164,20 @@ int Routing::io_cube(int cube) const {
   return cubes_.index_of(cubes_.x_of(cube), cubes_.h - 1);
 }
 
+namespace {
+
+bool is_memory(Endpoint::Kind kind) {
+  return kind == Endpoint::Kind::tcm || kind == Endpoint::Kind::sram || kind == Endpoint::Kind::hbm;
+}
+
+}  // namespace
+
 Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   const auto at_io = [](const Endpoint& end) {
     return end.kind == Endpoint::Kind::host || end.kind == Endpoint::Kind::io_cpu;
   };
   Path path;
+  path.is_of_launch = !is_memory(from.kind) && !is_memory(to.kind);
   path.is_of_kernels = from.kind == Endpoint::Kind::tcm || to.kind == Endpoint::Kind::tcm;
   leave(from, path.links);
   if (from.at.sip == to.at.sip && !at_io(from) && !at_io(to)) {
@@ -194,11 +203,14 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   for (const LinkId id : path.links) {
     const LinkSpec& link = spec(id);
     path.latency += link.latency;
+    if (class_of(id) == UnitClass::hbm) path.hbm_latency += link.latency;
+    if (link.bandwidth < path.bottleneck || id == path.links.front()) path.slowest = id;
     path.bottleneck = std::min(path.bottleneck, link.bandwidth);
     if (link.latency == Time{0} && link.bandwidth.is_unlimited()) continue;
     if (is_hbm(id)) path.hbm_hop = static_cast<int>(path.hops.size());
     path.hops.push_back(id);
   }
+  path.is_hbm_bound = !path.links.empty() && class_of(path.slowest) == UnitClass::hbm;
   return path;
 }
 

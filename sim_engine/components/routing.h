@@ -30,8 +30,12 @@ struct Path {
   std::vector<LinkId> hops;    // the links that can cost time; the others are passed at once
   Time latency{0};             // sum over the links
   Bandwidth bottleneck;        // the slowest link's
+  Time hbm_latency{0};         // the part of `latency` that is HBM's
+  LinkId slowest = 0;          // the first link with the least bandwidth
   int hbm_hop = -1;            // the port of HBM among the hops; -1: none
   bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
+  bool is_of_launch = false;   // from and to processors: launches, and the news of their ends
+  bool is_hbm_bound = false;   // `slowest` is a port of HBM
 
   // The time of a message without contention: every link's latency, plus the bytes over the slowest
   // link.
