@@ -110,7 +110,7 @@ void PlannedCall::find_grain() {
   }
   if (cubes_.count > 1)
     summands = std::max<std::size_t>(summands / static_cast<std::size_t>(cubes_.count), 1);
-  std::int64_t message = most_message_elements(topology_.pe.tcm.capacity, dtype, *plan, summands);
+  std::int64_t message = most_message_elements(topology_, dtype, *plan, summands);
   if (uses_slots_) {
     message = std::clamp<std::int64_t>(
         message, 1, std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1));

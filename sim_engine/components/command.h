@@ -92,6 +92,7 @@ struct Command {
   Tile result;    // ready when the command is done; without elements if it makes no value
   Tile departed;  // ready when the command has reached its unit; null if nobody asks
   Bytes bytes = 0;
+  bool is_of_collective = false;
 };
 
 // Recycles commands, so that nothing is allocated once enough exist.
@@ -101,6 +102,7 @@ class CommandPool {
     if (free_.empty()) free_.push_back(&commands_.emplace_back());
     Command& command = *free_.back();
     free_.pop_back();
+    command.is_of_collective = false;
     return command;
   }
   // REQUIRES: it holds no tile

@@ -65,12 +65,14 @@ void PeScheduler::start(Command& command, work::Load& load) {
   begin_access(load, Access::read);
   services_.memory.bind(command.result->value,
                         services_.memory.load(load.buffer.region, load.elements));
-  submit_dma(kLoad, command, load_path(load.buffer.home), translation_time(load));
+  submit_dma(command.is_of_collective ? kCollectiveLoad : kLoad, command,
+             load_path(load.buffer.home), translation_time(load));
 }
 
 void PeScheduler::start(Command& command, work::Store& store) {
   begin_access(store, Access::write);
-  submit_dma(kStore, command, store_path(store.buffer.home), translation_time(store));
+  submit_dma(command.is_of_collective ? kCollectiveStore : kStore, command,
+             store_path(store.buffer.home), translation_time(store));
 }
 
 void PeScheduler::start(Command& command, const work::Send& send) {
@@ -104,7 +106,9 @@ void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path
   if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
   const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
                                       : Engine::call<&PeScheduler::transferred>(this, command);
-  services_.fabric.send(path, command.bytes, end, start + setup + extra - now);
+  const bool is_users = channel == kLoad || channel == kStore;
+  services_.fabric.send(path, command.bytes, end, start + setup + extra - now,
+                        is_users ? Priority::bulk : Priority::communication);
 }
 
 void PeScheduler::transferred(Command& command) {
@@ -237,10 +241,12 @@ void PeScheduler::record(const Command& command) {
 
 std::pair<std::string_view, Time> PeScheduler::busiest_unit() const {
   const Time now = services_.engine.now();
-  const std::array<std::pair<std::string_view, Time>, 5> units = {
+  const std::array<std::pair<std::string_view, Time>, 7> units = {
       {{"load", dma_[kLoad].busy(now)},
        {"store", dma_[kStore].busy(now)},
        {"communication", dma_[kCommunication].busy(now)},
+       {"collective load", dma_[kCollectiveLoad].busy(now)},
+       {"collective store", dma_[kCollectiveStore].busy(now)},
        {"math", math_.busy(now)},
        {"gemm", gemm_.busy(now)}}};
   return *std::ranges::max_element(units, {}, &std::pair<std::string_view, Time>::second);
