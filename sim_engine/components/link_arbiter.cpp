@@ -29,12 +29,20 @@ bool LinkArbiter::is_waited_for_below(std::size_t priority) const {
                      [](const auto& queue) { return !queue.empty(); });
 }
 
+// True if its next transfer may follow the one of its priority that ends now.
+bool LinkArbiter::continues_turn(std::size_t priority, Time now) const {
+  const Turn& turn = turns_[priority];
+  return turn.end == now && turn.length + waiting_[priority].front().busy <= packet_;
+}
+
 // When a transfer of this priority may begin, as things are.
 Time LinkArbiter::earliest(std::size_t priority, Time now) const {
-  const Time wanted = std::max(now, not_before_[priority]);
+  const bool is_on_link = !under_way_.empty() && index(under_way_.back().priority) <= priority;
+  if (!is_on_link && continues_turn(priority, now)) return now;
+  const Time wanted = std::max(now, turns_[priority].next);
   if (under_way_.empty()) return is_waited_for_below(priority) ? wanted : now;
   const Entry& last = under_way_.back();
-  if (priority >= index(last.priority)) return last.end;
+  if (is_on_link) return last.end;
   // The packet that begins at the anchor always passes.
   const std::int64_t packets =
       std::max<std::int64_t>(ceil_divide((wanted - anchor_).count(), packet_.count()), 1);
@@ -52,13 +60,19 @@ Time LinkArbiter::next_decision(Time now) const {
 void* LinkArbiter::begin_next(Time now) {
   for (std::size_t priority = 0; priority < kPriorityCount; ++priority) {
     if (waiting_[priority].empty() || earliest(priority, now) > now) continue;
+    const bool continues = continues_turn(priority, now);
     Entry next = waiting_[priority].front();
     waiting_[priority].pop_front();
     next.end = now + next.busy;
-    for (Entry& entry : under_way_) entry.end += next.busy;
-    if (!under_way_.empty() || is_waited_for_below(priority)) {
-      not_before_[priority] = next.end + next.busy;
+    for (Entry& entry : under_way_) {
+      entry.end += next.busy;
+      turns_[index(entry.priority)].end = entry.end;
+      turns_[index(entry.priority)].next += next.busy;
     }
+    Turn& turn = turns_[priority];
+    turn.length = next.busy + (continues ? turn.length : Time{0});
+    turn.end = next.end;
+    if (!under_way_.empty() || is_waited_for_below(priority)) turn.next = turn.end + turn.length;
     under_way_.push_back(next);
     anchor_ = now;
     return next.who;

@@ -4,10 +4,11 @@
 //              priority than that under way begins at the end of the packet that is on the link,
 //              and what it interrupts goes on behind it.  Transfers of a priority are served in the
 //              order of their arrival.
-// Fairness:    whoever went ahead of a transfer of a lower priority leaves the link to the lower
-//              ones for as long as it took before another of its priority goes ahead: each priority
-//              has at least half of what those above it leave.  A link that someone wants never
-//              rests.
+// Fairness:    a priority goes ahead of lower ones by turns, each of one transfer, or of several
+// that
+//              follow each other and are not longer than a packet in sum.  Then the link is left to
+//              the lower ones for as long as the turn took: each priority has at least half of what
+//              those above it leave.  A link that someone wants never rests.
 // Not modeled: the size of a packet's header; a transfer that is shorter than a packet is one.
 
 #pragma once
@@ -66,12 +67,19 @@ class LinkArbiter {
   static std::size_t index(Priority priority) { return static_cast<std::size_t>(priority); }
   Time earliest(std::size_t priority, Time now) const;
   bool is_waited_for_below(std::size_t priority) const;
+  bool continues_turn(std::size_t priority, Time now) const;
 
   const Time packet_;
   Time anchor_{0};                // a packet of the last one under way begins here
   std::vector<Entry> under_way_;  // each has interrupted the one before it
   std::array<std::deque<Entry>, kPriorityCount> waiting_;
-  std::array<Time, kPriorityCount> not_before_{};  // by priority: when it may go ahead again
+  // By priority: its latest turn, and when it may go ahead again.
+  struct Turn {
+    Time end{-1};
+    Time length{0};
+    Time next{0};
+  };
+  std::array<Turn, kPriorityCount> turns_;
 };
 
 }  // namespace kernbench::sim

@@ -157,13 +157,13 @@ Topology::Pe pe_of(YamlMap pe) {
           .ipcq_latency = pe.map("ipcq").time("latency")};
 }
 
-// The section and its keys may be left out: then communication has nothing of its own.
+// The section may be left out: then communication has nothing of its own.
 Topology::Communication communication_of(YamlMap& file, const TcmSpec& tcm) {
   Topology::Communication result;
   if (!file.has("communication")) return result;
   YamlMap own = file.map("communication");
-  if (own.has("packet")) result.packet = own.bytes("packet", 0, kTebibyte);
-  if (own.has("scratch")) result.scratch = own.bytes("scratch", 0, kTebibyte);
+  result.packet = own.bytes("packet", 0, kTebibyte);
+  result.scratch = own.bytes("scratch", 0, kTebibyte);
   if (result.scratch >= tcm.capacity && result.scratch > 0 && file.is_fine({"pe"})) {
     own.fail("scratch", "KB-Y038",
              fmt::format("{} B of a TCM of {} B leave nothing to users' kernels", result.scratch,

@@ -30,6 +30,7 @@ class LinkUnderTest {
     for (std::size_t i = 1; i < arrivals_.size(); ++i) {
       Arrival& next = arrivals_[i];
       decide_until(Time{next.at - 1});
+      now_ = Time{next.at};
       arbiter_.add({&next, next.priority, Time{next.busy}});
     }
     decide_until(Time{1'000'000});
@@ -98,6 +99,15 @@ TEST_CASE("who has gone ahead leaves the link for as long, to the end of a packe
   CHECK(link.begins == Begins{{"bulk", 0}, {"first", 20}, {"short", 50}, {"second", 63}});
 }
 
+TEST_CASE("short transfers go ahead together, up to the length of a packet", "[arbiter]") {
+  const LinkUnderTest link({{"bulk", kBulk, 0, 100},
+                            {"a", kExpress, 1, 4},
+                            {"b", kExpress, 2, 4},
+                            {"c", kExpress, 3, 4}});
+  // a and b end at 18; the third may begin at 26, and a packet ends at 28.
+  CHECK(link.begins == Begins{{"bulk", 0}, {"a", 10}, {"b", 14}, {"c", 28}});
+}
+
 TEST_CASE("one that has gone ahead gives way itself, and both that it delays end later",
           "[arbiter]") {
   const LinkUnderTest link({{"bulk", kBulk, 0, 100},
@@ -114,7 +124,7 @@ TEST_CASE("a lower priority has half of a link that a higher one would fill", "[
   const LinkUnderTest link(arrivals);
   const auto second = std::find_if(link.begins.begin(), link.begins.end(),
                                    [](const auto& begin) { return begin.first == "second"; });
-  CHECK(second->second == 790);  // 400 of its own, and 39 messages of 10
+  CHECK(second->second == 800);  // 400 of the first, and 40 messages of 10
 }
 
 }  // namespace kernbench::sim::link_arbiter_test
