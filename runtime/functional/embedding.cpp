@@ -75,7 +75,7 @@ void multiply(tl::Context& tl, const sim::GemmSize& size, const sim::GemmSize& t
 
 // Leaves room for the ones and zeros in f32 beside the tiles of a product.
 sim::GemmSize choose_tile(tl::Context& tl, const Parts& parts, const sim::GemmSize& size) {
-  const Bytes scratch = tl.run().scratch_capacity() / 12;
+  const Bytes scratch = tl.run().pe().scratch_capacity() / 12;
   return tl.choose_tile(parts.table.data, parts.table.data, parts.rows.data, size, scratch);
 }
 

@@ -73,7 +73,7 @@ LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {
 
 std::int64_t block_elements(const tl::Context& tl) {
   constexpr std::int64_t kBlocks = 64;
-  const Bytes scratch = tl.run().scratch_capacity();
+  const Bytes scratch = tl.run().pe().scratch_capacity();
   return std::max<std::int64_t>(scratch / kBlocks / size_of(DType::f32), 1);
 }
 

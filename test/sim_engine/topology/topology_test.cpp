@@ -241,7 +241,7 @@ colour: red
 TEST_CASE("a topology without a section `communication` has nothing for it", "[topology]") {
   const std::string text = text_of(topology_folder() / "torus_2d_3x2.yaml");
   CHECK(Topology::parse(text, "t.yaml").communication ==
-        Topology::Communication{.packet = 4096, .scratch = 704 << 10});
+        Topology::Communication{.packet = 1024, .scratch = 704 << 10});
   const std::string without = text.substr(0, text.find("communication:"));
   CHECK(Topology::parse(without, "t.yaml").communication == Topology::Communication{});
 }
