@@ -176,6 +176,9 @@ Row simulate(PointContext& point, const OverlapCase& overlap, const Sizes& sizes
 void run_overlap(Bench& bench) {
   check_rank_is_sip(bench);
   const Settings& settings = bench.settings();
+  const Topology::Communication& own = bench.topology().communication;
+  bench.note("communication",
+             fmt::format("packets of {} B, {} B of scratch", own.packet, own.scratch));
   const Sizes sizes{.all_reduce = settings.bytes("bytes", 1024, Bytes{1} << 30),
                     .gemm = settings.integer("gemm", 1, 16'384),
                     .loads = settings.integer("loads", 1, 1'000'000)};

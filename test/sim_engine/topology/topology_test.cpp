@@ -239,7 +239,7 @@ colour: red
 }
 
 TEST_CASE("a topology without a section `communication` has nothing for it", "[topology]") {
-  const std::string text = text_of(topology_folder() / "torus_2d_3x2.yaml");
+  const std::string& text = complete_topology();
   CHECK(Topology::parse(text, "t.yaml").communication ==
         Topology::Communication{.packet = 1024, .scratch = 704 << 10});
   const std::string without = text.substr(0, text.find("communication:"));
