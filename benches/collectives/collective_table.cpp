@@ -8,6 +8,7 @@
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
+#include "benches/collectives/group_split.h"
 
 namespace kernbench::benches {
 
@@ -28,6 +29,7 @@ constexpr std::array kBothPlaces = {
     TableColumn{"busbw", "(GB/s)", 8, "in_place_busbw_gbs", 1, 2},
     TableColumn{"#wrong", "", 6, "in_place_wrong"},
     TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
+    TableColumn{"hbm", "(us)", 11, "memory_bound_ns", 1e-3, 3},
     TableColumn{"factor", "", 7, "bus_factor"},
     TableColumn{"algorithm", "", -20, "algorithm"},
     TableColumn{"longest wait", "(us)", 0, "longest_wait"},
@@ -46,6 +48,22 @@ constexpr std::array kOnePlace = {
     TableColumn{"form", "(us)", 11, "closed_form_ns", 1e-3, 3},
     TableColumn{"#wrong", "", 7, "wrong"},
 };
+
+// Beside those of kBothPlaces.
+constexpr std::array kBesideAlone = {
+    TableColumn{"alone", "(us)", 11, "alone_time_ns", 1e-3, 3},
+    TableColumn{"slower", "", 7, "slowdown", 1, 2},
+    TableColumn{"group", "", 18, "group"},
+};
+
+std::vector<TableColumn> columns_of(TableForm form) {
+  if (form == TableForm::one_place) return {kOnePlace.begin(), kOnePlace.end()};
+  std::vector<TableColumn> columns(kBothPlaces.begin(), kBothPlaces.end());
+  if (form == TableForm::groups_at_once) {  // the last column stays the last
+    columns.insert(columns.end() - 1, kBesideAlone.begin(), kBesideAlone.end());
+  }
+  return columns;
+}
 
 std::optional<double> in_ns(const std::optional<Time>& time) {
   return time ? std::optional(to_ns(*time)) : std::nullopt;
@@ -121,7 +139,9 @@ Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_
       .set("root", spec.has_root ? blocks.root : -1);
   set_place(row, "out_of_place", blocks, out_of_place);
   set_place(row, "in_place", blocks, in_place);
-  row.set("bus_factor", spec.factor.of(blocks.ranks)).set("lower_bound_ns", in_ns(any.lower_bound));
+  row.set("bus_factor", spec.factor.of(blocks.ranks))
+      .set("lower_bound_ns", in_ns(any.lower_bound))
+      .set("memory_bound_ns", in_ns(any.memory_bound));
   set_waits(row, any);
   return row;
 }
@@ -148,15 +168,25 @@ Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::C
   return row;
 }
 
+void add_alone(Row& row, const MeasuredInput& input, const Measurement& at_once,
+               const Measurement& alone) {
+  const std::optional<Time> time = alone.algorithm ? std::optional(alone.time) : std::nullopt;
+  const bool has_ratio = time && *time > Time{0};
+  row.set("group", members_text(input.members))
+      .set("alone_time_ns", in_ns(time))
+      .set("slowdown",
+           has_ratio ? std::optional(to_ns(at_once.time) / to_ns(*time)) : std::nullopt);
+}
+
 CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form)
     : bench_(bench),
       spec_(spec_of(collective)),
-      columns_(form == TableForm::both_places ? std::span<const TableColumn>(kBothPlaces)
-                                              : kOnePlace),
-      missing_(form == TableForm::both_places ? "N/A" : "-") {}
+      columns_(columns_of(form)),
+      is_in_one_place_(form == TableForm::one_place),
+      missing_(is_in_one_place_ ? "-" : "N/A") {}
 
 void CollectiveTable::begin() {
-  if (columns_.data() == kBothPlaces.data()) {
+  if (!is_in_one_place_) {
     bench_.print(
         fmt::format("#\n# {}\n#\n#{:>68}{:>34}\n", spec_.name, "out-of-place", "in-place"));
   } else {

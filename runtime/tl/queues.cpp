@@ -5,6 +5,7 @@
 
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/tl/port_names.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
@@ -64,20 +65,34 @@ DeviceError no_neighbour(const std::string& where, Port port, const std::vector<
 
 }  // namespace
 
+Port Context::port_of_pe(Port port) const {
+  const Port* other = port_names_ == nullptr ? nullptr : port_names_->find(port);
+  return other == nullptr ? port : *other;
+}
+
+std::vector<Port> Context::known(const std::vector<Port>& of_pe) const {
+  if (port_names_ == nullptr) return of_pe;
+  std::vector<Port> names;
+  for (const Port port : of_pe) {
+    if (const Port* name = port_names_->find_name(port)) names.push_back(*name);
+  }
+  return names;
+}
+
 sim::IpcqChannel& Context::out(Port port) const {
   const sim::PeIpcq& ipcq = run_.pe().ipcq();
-  if (sim::IpcqChannel* channel = ipcq.out(port)) return *channel;
-  std::vector<Port> known;
-  for (const sim::IpcqChannel* other : ipcq.outs()) known.push_back(other->ends().out);
-  throw no_neighbour(where("tl.send"), port, known);
+  if (sim::IpcqChannel* channel = ipcq.out(port_of_pe(port))) return *channel;
+  std::vector<Port> ports;
+  for (const sim::IpcqChannel* other : ipcq.outs()) ports.push_back(other->ends().out);
+  throw no_neighbour(where("tl.send"), port, known(ports));
 }
 
 sim::IpcqChannel& Context::in(Port port) const {
   const sim::PeIpcq& ipcq = run_.pe().ipcq();
-  if (sim::IpcqChannel* channel = ipcq.in(port)) return *channel;
-  std::vector<Port> known;
-  for (const sim::IpcqChannel* other : ipcq.ins()) known.push_back(other->ends().in);
-  throw no_neighbour(where("tl.recv"), port, known);
+  if (sim::IpcqChannel* channel = ipcq.in(port_of_pe(port))) return *channel;
+  std::vector<Port> ports;
+  for (const sim::IpcqChannel* other : ipcq.ins()) ports.push_back(other->ends().in);
+  throw no_neighbour(where("tl.recv"), port, known(ports));
 }
 
 // Sending

@@ -54,6 +54,7 @@ struct Store : HbmAccess {};
 struct Math {
   std::int64_t cycles = 0;
   std::string_view operation;  // for a trace
+  std::int64_t elements = 0;   // of the result
 };
 struct Gemm {
   GemmSize size;
@@ -89,8 +90,9 @@ struct Command {
   Time issued{0};   // when the PE_CPU had issued it
   Time started{0};  // when it reached its unit
   std::array<Tile, kMostOperands> operands;
-  Tile result;    // ready when the command is done; without elements if it makes no value
+  Tile result;    // ready when the command is done; null for a send, whose end nobody awaits
   Tile departed;  // ready when the command has reached its unit; null if nobody asks
+  Command* next_send = nullptr;  // of the same queue, if it waits for this one to depart
   Bytes bytes = 0;
   bool is_of_collective = false;
 };
@@ -119,6 +121,7 @@ class CommandPool {
     free_.clear();
     for (Command& command : commands_) {
       command.missing_operands = 0;
+      command.next_send = nullptr;
       let_go_of_tiles(command);
       give_back(command);
     }

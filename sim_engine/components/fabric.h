@@ -66,9 +66,8 @@ class Fabric {
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return as_of_now(links_[link]).carried; }
 
-  // The link that has been busy with kernels' data for longest so far, named by Routing::name();
-  // the first if several are equal.  Its kernel_time is not set.
-  UnitUse busiest_link() const;
+  // How long a link has been busy with kernels' data so far.
+  Time busy(LinkId link) const { return as_of_now(links_[link]).server.busy(engine_.now()); }
 
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).
   void reset();
@@ -132,7 +131,9 @@ class Fabric {
   };
 
   Transfer& take_transfer();
+  static void fill(Visit& visit, Transfer& transfer, const Link& link);
   Visit& announce(Transfer& transfer, Link& link);
+  Visit& replace_past(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
   bool can_book(const Link& link, const Visit& visit) const;
   static void pass(Transfer& transfer, const Visit& visit, Time latency);

@@ -229,7 +229,7 @@ void IpcqChannel::reset() {
   early_.clear();
   posts_.reset(params_.first_number);
   on_credit_ = on_post_ = {};
-  last_departure_ = {};
+  last_send_ = nullptr;
 }
 
 }  // namespace kernbench::sim

@@ -98,10 +98,12 @@ class KernelRun final : public ReceiveIssuer {
   Time clock();
   void wait_until(Time time) { cpu_clock_ = std::max(cpu_clock_, time); }
 
-  // Bytes that the kernel's loads and stores have moved so far.
+  // Bytes that the kernel's loads and stores have moved so far, and the operations of PE_GEMM and
+  // PE_MATH: two for each product and sum of a GEMM, one for each element of another result.
   struct Traffic {
     Bytes loaded = 0;
     Bytes stored = 0;
+    std::int64_t operations = 0;
   };
   const Traffic& traffic() const { return traffic_; }
   // The time from the first composite's dispatch to the end of the last one; 0 without composites.

@@ -7,9 +7,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sim_engine/components/pe_ipcq.h"
@@ -73,10 +72,9 @@ class ProcessingElement {
   Waits& waits() { return waits_; }
   const Waits& waits() const { return waits_; }
 
-  // The unit of this PE that has been busy for longest, and for how long: cpu, load, store,
-  // communication (the DMA's channels, while they set up), math or gemm; the first if several are
-  // equal.
-  std::pair<std::string_view, Time> busiest_unit() const;
+  // How long each unit of this PE has been busy: cpu, load, store, communication (the DMA's
+  // channels, while they set up), math, gemm.
+  std::array<PeUnitUse, 6> unit_uses() const;
 
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
   // tiles.

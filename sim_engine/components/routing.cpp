@@ -44,10 +44,19 @@ const LinkSpec& Routing::spec(LinkId link) const {
 }
 
 bool Routing::is_hbm(LinkId link) const {
+  return class_of(link) == UnitClass::hbm;
+}
+
+UnitClass Routing::class_of(LinkId link) const {
   const LinkId in_sip = link % per_sip_;
-  if (in_sip < kCubes) return false;
+  if (in_sip < kSipOut) return UnitClass::host;
+  if (in_sip < kCubes) return UnitClass::link;
   const LinkId in_cube = (in_sip - kCubes) % per_cube_;
-  return in_cube >= kHbm && in_cube < kHbm + hbm_slices_;
+  if (in_cube < kSram) return UnitClass::ucie;
+  if (in_cube < kHbm) return UnitClass::sram;
+  if (in_cube < kHbm + hbm_slices_) return UnitClass::hbm;
+  const LinkId in_pe = (in_cube - kHbm - hbm_slices_) % kPerPe;
+  return in_pe < kTcmRead ? UnitClass::noc : UnitClass::tcm;
 }
 
 std::string Routing::name(LinkId link) const {

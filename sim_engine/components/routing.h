@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "sim_engine/components/unit_use.h"
 #include "sim_engine/topology/grid.h"
 #include "sim_engine/topology/location.h"
 
@@ -49,6 +50,8 @@ class Routing {
   // "sip0.link.east", "sip0.cube3.ucie.north", "sip0.cube3.pe5.tcm.read", ...
   std::string name(LinkId link) const;
 
+  UnitClass class_of(LinkId link) const;
+
   int sip_of(LinkId link) const { return static_cast<int>(link / per_sip_); }
 
   // The way a message takes.
@@ -68,6 +71,8 @@ class Routing {
   // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
+  // The port of that slice.
+  LinkId hbm_link(const PeLocation& at) const;
 
  private:
   enum SipLink : LinkId { kHostDown, kHostUp, kSipOut, kCubes = kSipOut + kCompassCount };
@@ -82,7 +87,6 @@ class Routing {
     return cube_link(at.sip, at.cube,
                      kHbm + hbm_slices_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
   }
-  LinkId hbm_link(const PeLocation& at) const;
   bool is_hbm(LinkId link) const;
 
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;
