@@ -74,7 +74,7 @@ class ProcessingElement {
 
   // How long each unit of this PE has been busy: cpu, load, store, communication (the DMA's
   // channels, while they set up), math, gemm.
-  std::array<PeUnitUse, 6> unit_uses() const;
+  std::array<PeUnitUse, 8> unit_uses() const;
 
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
   // tiles.
