@@ -72,8 +72,7 @@ class ProcessingElement {
   Waits& waits() { return waits_; }
   const Waits& waits() const { return waits_; }
 
-  // How long each unit of this PE has been busy: cpu, load, store, communication (the DMA's
-  // channels, while they set up), math, gemm.
+  // How long each unit of this PE has been busy: cpu, and those of PeScheduler::unit_uses().
   std::array<PeUnitUse, 8> unit_uses() const;
 
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
