@@ -125,7 +125,7 @@ std::optional<Time> UniformCase::message(AlgorithmPlan algorithm) const {
   const std::int64_t chunk = collective_.n_elem / plan.units * largest;
   const std::int64_t most = std::min<std::int64_t>(
       ipcq_.slot_bytes / size_of(collective_.dtype),
-      most_message_elements(collective_.topology.pe.tcm.capacity, collective_.dtype, plan, 1));
+      most_message_elements(collective_.topology, collective_.dtype, plan, 1));
   if (!are_equal || collective_.n_elem % plan.units != 0 || chunk > most) return std::nullopt;
   return way_.of(chunk * size_of(collective_.dtype));
 }

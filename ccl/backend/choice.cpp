@@ -106,9 +106,8 @@ PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
     cost.fragment = static_cast<double>(plan.units) / plan.largest_chunk();
     cost.window = plan.window;
     cost.interval = plan.interval > 0 ? plan.interval : std::max((plan.length + 1) / 2, 1);
-    cost.message =
-        std::min(config_.ipcq().slot_bytes,
-                 most_message_elements(topology_.pe.tcm.capacity, DType::f16, plan, 1) * 2);
+    cost.message = std::min(config_.ipcq().slot_bytes,
+                            most_message_elements(topology_, DType::f16, plan, 1) * 2);
     for (const Move& move : plan.moves) {
       const auto time = static_cast<std::size_t>(move.time);
       for (const int to : move.to) {

@@ -127,7 +127,7 @@ void PlannedCall::find_grain() {
   std::int64_t slot = std::numeric_limits<std::int64_t>::max();
   if (uses_slots_) slot = std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1);
   const std::int64_t message =
-      std::min(slot, most_message_elements(topology_.pe.tcm.capacity, dtype, *plan, summands));
+      std::min(slot, most_message_elements(topology_, dtype, *plan, summands));
   // A lane that has a share of the chunks mostly has at most half of those of a time.
   std::int64_t dealt = std::min(slot, plan->width > 1 ? 2 * message : message);
   if (cubes_.count > 1) dealt = std::min<std::int64_t>(dealt, kDealtOverCubes / size_of(dtype));

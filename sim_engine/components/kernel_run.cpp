@@ -40,6 +40,7 @@ Command& KernelRun::issue_next() {
   command.issuer = this;
   command.issued = cpu_clock_;
   command.cause = cause_of_clock();
+  command.is_of_collective = operation_.is_collective;
   return command;
 }
 
@@ -68,7 +69,7 @@ Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   PeServices& services = pe_.services();
   const std::int64_t count = elements.count();
   Command& command = issue_next();
-  const Tile result = services.tiles.make(buffer.dtype, count, &pe_.scratch_in_use());
+  const Tile result = services.tiles.make(buffer.dtype, count, &account());
   result->value = services.memory.declare(buffer.dtype, count);
   command.result = result;
   command.bytes = result->bytes;
@@ -129,8 +130,7 @@ Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count
 }
 
 Tile KernelRun::submit_math(Command& command, const Value& value, const work::Math& math) {
-  const Tile result =
-      pe_.services().tiles.make(value.dtype(), value.element_count(), &pe_.scratch_in_use());
+  const Tile result = pe_.services().tiles.make(value.dtype(), value.element_count(), &account());
   result->value = value;
   command.result = result;
   command.work = work::Math{math.cycles, math.operation, value.element_count()};
@@ -141,7 +141,7 @@ Tile KernelRun::submit_math(Command& command, const Value& value, const work::Ma
 Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
                      DType dtype) {
   PeServices& services = pe_.services();
-  Bytes* const scratch = &pe_.scratch_in_use();
+  Bytes* const scratch = &account();
   const std::int64_t count = size.m * size.n;
   Command& command = issue_next();
   const Tile result = accumulator
@@ -175,7 +175,7 @@ void KernelRun::composite(const CompositePlan& plan) {
 
   Command& command = issue_next();
   const Tile done = make_signal();
-  Tile scratch = services.tiles.make_scratch(working_set(plan), &pe_.scratch_in_use());
+  Tile scratch = services.tiles.make_scratch(working_set(plan), &account());
   composites_.push_back(
       std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_, waits_));
   Composite& composite = *composites_.back();
@@ -215,7 +215,7 @@ KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dty
                                                  std::int64_t count) {
   spend_issue();
   ++open_receives_;
-  const Tile tile = pe_.services().tiles.make(dtype, count, &pe_.scratch_in_use());
+  const Tile tile = pe_.services().tiles.make(dtype, count, &account());
   receive_scratch_ += tile->bytes;
   return {&channel, channel.post(*this, tile, cpu_clock_, cause_of_clock()), tile};
 }
@@ -272,7 +272,7 @@ Tile KernelRun::broadcast(const Tile& tile, const AxisForm& form) {
 
 // A tile without a value: only its readiness counts.
 Tile KernelRun::make_signal() {
-  return pe_.services().tiles.make(DType::f32, 0, &pe_.scratch_in_use());
+  return pe_.services().tiles.make(DType::f32, 0, &account());
 }
 
 // Waiting.

@@ -125,8 +125,10 @@ class KernelRun final : public ReceiveIssuer {
   void wake_at_next_end();                // of a command; REQUIRES: outstanding() > 0
   const Event& wake() const { return wake_; }
 
-  // Bytes of scratch that are free at this point of the program.
-  Bytes free_scratch() const { return pe_.scratch_capacity() - pe_.scratch_in_use(); }
+  // The scratch that kernels like this one may fill, and bytes of it that are free at this point of
+  // the program: users' kernels leave some to collectives (ProcessingElement).
+  Bytes scratch_capacity() const { return pe_.scratch_capacity(operation_.is_collective); }
+  Bytes free_scratch() const { return pe_.free_scratch(operation_.is_collective); }
 
  private:
   struct Window {
@@ -139,6 +141,7 @@ class KernelRun final : public ReceiveIssuer {
     }
   };
 
+  Bytes& account() { return pe_.scratch_of(operation_.is_collective); }
   void spend_issue();
   CauseLog::Id cause_of_clock() const;
   Command& issue_next();

@@ -41,7 +41,7 @@ struct NamedCount {
 
 // The numbers that must be at least 1 in every topology.
 std::vector<NamedCount> counts_of(const Topology& topology) {
-  const auto& [name, system, sip, cube, pe] = topology;
+  const auto& [name, system, sip, cube, pe, communication] = topology;
   return {{"system.sips.count", system.sip_count},
           {"system.sips.w", system.w},
           {"system.sips.h", system.h},
@@ -87,6 +87,11 @@ void Topology::check() const {
     refuse(*this, fmt::format("pe.gemm.dataflow is {}; there are: output_stationary, "
                               "weight_stationary, input_stationary",
                               number_of(pe.gemm.dataflow)));
+  }
+  if (communication.packet < 0 || communication.scratch < 0) {
+    refuse(*this, fmt::format("communication: packet is {} B and scratch {} B; they must not be "
+                              "negative",
+                              communication.packet, communication.scratch));
   }
   const bool is_ring = system.topology == SipTopology::ring_1d;  // which has no rows
   if (!is_ring && std::int64_t{system.w} * system.h != system.sip_count) {

@@ -159,6 +159,14 @@ struct Topology {
     friend bool operator==(const Pe&, const Pe&) = default;
   } pe;
 
+  // What communication has of its own beside users' kernels (ADR-0177, ADR-0178).
+  struct Communication {
+    Bytes packet = 0;   // after which a transfer gives way on a link; 0: it keeps the link
+    Bytes scratch = 0;  // of each TCM that queues lead to, which users' kernels leave free
+
+    friend bool operator==(const Communication&, const Communication&) = default;
+  } communication;
+
   int cube_count() const { return sip.cubes_w * sip.cubes_h; }
   int pe_count() const { return static_cast<int>(cube.corners.size()) * cube.pe_per_corner; }
 

@@ -164,6 +164,21 @@ Topology::Pe pe_of(YamlMap pe) {
           .ipcq_latency = pe.map("ipcq").time("latency")};
 }
 
+// The section may be left out: then communication has nothing of its own.
+Topology::Communication communication_of(YamlMap& file, const TcmSpec& tcm) {
+  Topology::Communication result;
+  if (!file.has("communication")) return result;
+  YamlMap own = file.map("communication");
+  result.packet = own.bytes("packet", 0, kTebibyte);
+  result.scratch = own.bytes("scratch", 0, kTebibyte);
+  if (result.scratch >= tcm.capacity && result.scratch > 0 && file.is_fine({"pe"})) {
+    own.fail("scratch", "KB-Y038",
+             fmt::format("{} B of a TCM of {} B leave nothing to users' kernels", result.scratch,
+                         tcm.capacity));
+  }
+  return result;
+}
+
 // Wrong numbers were read as the minimum, so errors elsewhere cannot cause this one.
 void check_size(YamlMap& file, const Topology& topology) {
   const std::int64_t pes =
@@ -181,7 +196,9 @@ Topology topology_of(YamlMap file, std::string name) {
                     .system = system_of(file.map("system")),
                     .sip = sip_of(file.map("sip")),
                     .cube = cube_of(file.map("cube")),
-                    .pe = pe_of(file.map("pe"))};
+                    .pe = pe_of(file.map("pe")),
+                    .communication = {}};
+  topology.communication = communication_of(file, topology.pe.tcm);
   check_size(file, topology);
   return topology;
 }
