@@ -51,6 +51,7 @@ Bench::Context Bench::make_context() {
 Bench::Context Bench::make_context(const Topology& topology, RuntimeOptions options) {
   run_.throw_if_interrupted();
   run_.console.open();
+  if (run_.is_point() && options.evaluation_threads == 0) options.evaluation_threads = 1;
   return run_.contexts.make(topology, std::move(options));
 }
 
@@ -63,11 +64,12 @@ void Bench::submit_sentinel() {
 
 void Bench::add_row(Row row, bool ok) {
   run_.add_rows({&row, 1}, ok);
+  run_.contexts.mark(fmt::format("row {}", run_.rows().size()));
   run_.throw_if_interrupted();
 }
 
 const std::filesystem::path& Bench::output_folder(std::string_view otherwise) {
-  if (run_.output_folder.empty()) run_.output_folder = otherwise;
+  if (run_.output_folder.empty() && !run_.is_point()) run_.output_folder = otherwise;
   return run_.output_folder;
 }
 
@@ -87,8 +89,9 @@ void Bench::note(std::string_view what, std::string_view text) {
 
 SettingInfo algorithm_setting() {
   return {"algorithm", "",
-          "of all_reduce, or a list: all_gather:ring, GROUP:tree_allreduce, all_gather@GROUP:ring; "
-          "else ccl.yaml's"};
+          "of all_reduce, or several with '+': all_gather:ring, GROUP:tree_allreduce, "
+          "all_gather@GROUP:ring; else ccl.yaml's",
+          SettingType::name};
 }
 
 ccl::Config choose_algorithm(const Bench& bench) {

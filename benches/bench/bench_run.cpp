@@ -17,15 +17,23 @@ BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its
     : request(std::move(its_request)),
       settings(std::move(its_settings)),
       console(its_console),
-      contexts(request.trace, request.shuffle_ties),
+      contexts(request.recording, request.shuffle_ties),
       output_folder(request.output_folder) {}
+
+BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console,
+                   ContextSet& whole)
+    : request(std::move(its_request)),
+      settings(std::move(its_settings)),
+      console(its_console),
+      contexts(whole),
+      is_point_(true) {}
 
 void BenchRun::configure(const BenchInfo& info) {
   if (info.configure != nullptr) request.ccl = info.configure(Bench(*this));
 }
 
 bool BenchRun::leads() const {
-  return request.team == nullptr || request.team->leads();
+  return !is_point_ && (request.team == nullptr || request.team->leads());
 }
 
 std::uint64_t BenchRun::inputs_hash() const {

@@ -31,7 +31,8 @@ constexpr std::array kBothPlaces = {
     TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
     TableColumn{"hbm", "(us)", 11, "memory_bound_ns", 1e-3, 3},
     TableColumn{"factor", "", 7, "bus_factor"},
-    TableColumn{"algorithm", "", 0, "algorithm"},
+    TableColumn{"algorithm", "", -20, "algorithm"},
+    TableColumn{"longest wait", "(us)", 0, "longest_wait"},
 };
 
 constexpr std::array kOnePlace = {
@@ -89,6 +90,20 @@ void set_place(Row& row, std::string_view place, const BlocksInput& blocks,
   set("wrong", measured ? measured->wrong : std::nullopt);
 }
 
+// The most that a PE has waited for each cause, and the largest of these: "link 0.123".
+void set_waits(Row& row, const Measurement& measured) {
+  const sim::Waits& waits = measured.waits;
+  for (const sim::WaitCause cause : sim::kWaitCauses) {
+    row.set(fmt::format("wait_{}_ns", name_of(cause)),
+            measured.algorithm ? std::optional(to_ns(waits[cause])) : std::nullopt);
+  }
+  const sim::WaitCause cause = waits.largest();
+  row.set("longest_wait",
+          waits[cause] == Time{0}
+              ? std::nullopt
+              : std::optional(fmt::format("{} {:.3f}", name_of(cause), to_ns(waits[cause]) / 1e3)));
+}
+
 }  // namespace
 
 std::string_view redop_name(const BlocksInput& blocks) {
@@ -124,15 +139,17 @@ Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_
       .set("root", spec.has_root ? blocks.root : -1);
   set_place(row, "out_of_place", blocks, out_of_place);
   set_place(row, "in_place", blocks, in_place);
-  return row.set("bus_factor", spec.factor.of(blocks.ranks))
+  row.set("bus_factor", spec.factor.of(blocks.ranks))
       .set("lower_bound_ns", in_ns(any.lower_bound))
       .set("memory_bound_ns", in_ns(any.memory_bound));
+  set_waits(row, any);
+  return row;
 }
 
 Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config) {
   const BlocksInput& blocks = input.blocks;
-  return Row()
-      .set("collective", name_of(blocks.collective))
+  Row row;
+  row.set("collective", name_of(blocks.collective))
       .set("algorithm", measured.algorithm)
       .set("world_size", blocks.ranks)
       .set("buffer_kind", name_of(config.ipcq().buffer_kind))
@@ -147,6 +164,8 @@ Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::C
       .set("closed_form_ns", in_ns(measured.closed_form))
       .set("closed_form", measured.closed_form ? std::optional(measured.form) : std::nullopt)
       .set("wrong", measured.wrong);
+  set_waits(row, measured);
+  return row;
 }
 
 void add_alone(Row& row, const MeasuredInput& input, const Measurement& at_once,

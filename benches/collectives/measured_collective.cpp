@@ -65,6 +65,7 @@ void Exchanges::call_timed(std::size_t exchange, int rank) {
   Time& first = first_calls_[exchange];
   first = std::min(first, torch_.engine().now());
   for (int i = 0; i < inputs_[exchange].repetitions; ++i) exchanges_[exchange].call(rank);
+  torch_.ahbm.synchronize();
   Time& last = last_returns_[exchange];
   last = std::max(last, torch_.engine().now());
 }
@@ -76,6 +77,7 @@ Measurement Exchanges::measurement(std::size_t exchange) const {
   measured.time =
       Time{(last_returns_[exchange] - first_calls_[exchange]).count() / input.repetitions};
   measured.critical = torch_.engine().critical_pe_exec();
+  measured.waits = torch_.engine().longest_waits();
   if (torch_.options().data) {
     measured.wrong = 0;
     for (int rank = 0; rank < own.caller_count(); ++rank) *measured.wrong += own.count_wrong(rank);

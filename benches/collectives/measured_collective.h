@@ -38,6 +38,7 @@ struct Measurement {
   std::optional<Time> closed_form;
   std::string form;                   // the closed form in words; a and b are alpha and beta
   std::optional<std::int64_t> wrong;  // elements; nullopt: the context has no data
+  sim::Waits waits;                   // of the last repetition: EngineView::longest_waits()
 };
 
 // The default placement for a collective of the config's algorithm: on one PE if one PE of each SIP

@@ -112,11 +112,12 @@ void run_milestone_ccl(Bench& bench) {
 }  // namespace
 
 BenchInfo milestone_1h_ccl() {
-  return {"milestone-1h-ccl",
-          "the evaluation of all_reduce: latency and buffer kinds, CSV and figures",
-          {{"n_elem", "", "elements per cube, a list; else those of ADR-0043"}},
-          run_milestone_ccl,
-          nullptr};
+  return {
+      "milestone-1h-ccl",
+      "the evaluation of all_reduce: latency and buffer kinds, CSV and figures",
+      {{"n_elem", "", "elements per cube, a list; else those of ADR-0043", SettingType::integers}},
+      run_milestone_ccl,
+      nullptr};
 }
 
 }  // namespace kernbench::benches

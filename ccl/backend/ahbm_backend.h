@@ -24,6 +24,7 @@ class AhbmBackend : public distributed::Backend {
         cuts_(std::make_shared<CutCache>(torch.topology())) {}
 
   std::string_view name() const override { return "ahbm"; }
+  bool runs_on_streams() const override { return true; }
   int world_size() const override { return launcher_.layout().world_size(); }
   int caller_count() const override {
     return launcher_.layout().is_rank_pe() ? 1 : launcher_.layout().world_size();

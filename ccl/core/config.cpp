@@ -185,8 +185,8 @@ Config Config::load(const std::string& path) {
   return read(YamlDocument::load(path));
 }
 
-Config Config::read(const YamlDocument& document) {
-  YamlReader reader(document);
+Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
+  YamlReader reader(document, keys);
   State state;
   state.file_name = document.errors().file_name();
   {
@@ -197,7 +197,8 @@ Config Config::read(const YamlDocument& document) {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
-    if (root.has("rules")) state.rules = read_rules(reader, *document.root().find("rules"));
+    const YamlNode* const rules = document.root().find("rules");
+    if (root.has("rules") && rules != nullptr) state.rules = read_rules(reader, *rules);
     if (!root.has("defaults")) {
       read_entries();
     } else {
@@ -323,7 +324,7 @@ Config Config::with_algorithm(std::string_view list) const {
     state.names_algorithm = true;
     state.choice_text = list;
     for (std::size_t begin = 0; begin <= list.size();) {
-      const std::string_view one = list.substr(begin, list.find(',', begin) - begin);
+      const std::string_view one = list.substr(begin, list.find('+', begin) - begin);
       begin += one.size() + 1;
       if (one.find(':') != std::string_view::npos) {
         const std::vector<Rule> rules = read_choice(one);

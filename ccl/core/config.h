@@ -45,7 +45,8 @@
 
 namespace kernbench {
 class YamlDocument;
-}
+struct YamlKey;
+}  // namespace kernbench
 
 namespace kernbench::ccl {
 
@@ -73,6 +74,9 @@ class Config : public distributed::BackendConfig {
   static Config parse(std::string_view text, const std::string& name = "ccl.yaml");
   static Config load(const std::string& path);
   static Config load(std::same_as<std::string_view> auto path) { return load(std::string(path)); }
+  // Reads a document whose keys a program may have changed (YamlDocument::change()).  `keys`, if it
+  // is given, gets every key that the file could have; then nothing is an error.
+  static Config read(const YamlDocument& document, std::vector<YamlKey>* keys = nullptr);
 
   // The settings in force.
   const std::string& algorithm_name() const;
@@ -110,8 +114,8 @@ class Config : public distributed::BackendConfig {
   [[noreturn]] void refuse_algorithm(const Rule* rule, std::string_view why) const;
 
   // Return a copy with one setting that overrides the file.  An algorithm is named for all_reduce
-  // in every group, or by a list of rules (read_choice() in ccl/core/config_rules.h):
-  // "tree_allreduce", "all_gather:ring,TENSOR_MODEL_PARALLEL_GROUP:ring_allreduce".  Throw
+  // in every group, or by rules with '+' between them (read_choice() in ccl/core/config_rules.h):
+  // "tree_allreduce", "all_gather:ring+TENSOR_MODEL_PARALLEL_GROUP:ring_allreduce".  Throw
   // UsageError KB-U003 if no algorithm has that name.
   Config with_algorithm(std::string_view name) const;
   Config with_buffer_kind(sim::BufferKind kind) const;
@@ -124,7 +128,6 @@ class Config : public distributed::BackendConfig {
  private:
   struct State;
 
-  static Config read(const YamlDocument& document);
   // Returns a config with a changed copy of the state.
   template <class Change>
   Config with(const Change& change) const;

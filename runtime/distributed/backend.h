@@ -62,6 +62,10 @@ class Backend {
   virtual int caller_count() const { return world_size(); }
   bool has_single_driver() const { return caller_count() == 1 && world_size() > 1; }
 
+  // True if collectives run on devices, so that streams can order them; else each blocks its
+  // caller, whether launches are queued or not (ADR-0190).
+  virtual bool runs_on_streams() const { return false; }
+
   // Makes the communicator of a group with these members, global ranks by group rank, and this
   // description (NewGroupOptions::group_desc; "default_pg" is that of the default group).  It is
   // called for the default group first, with all of its ranks, and for another group when that

@@ -119,6 +119,7 @@ void Context::send(Port port, const Tensor& value) {
     });
   }
   run_.wait_until(channel.params().noticed(began, *channel.next_credit()));
+  run_.waits()[sim::WaitCause::credit] += run_.clock() - began;
   run_.send(channel, value.tile_);
 }
 
@@ -133,6 +134,7 @@ void Context::send(Port port, const Tensor& value, CopyTo) {
     fibers_.park([&] { return fmt::format("a posted receive of {}", channel.name()); });
   }
   run_.wait_until(channel.params().noticed(began, *channel.next_post()));
+  run_.waits()[sim::WaitCause::receive] += run_.clock() - began;
   run_.copy_to(channel, value.tile_);
 }
 
@@ -154,8 +156,9 @@ Tensor Context::wait(RecvFuture& future) {
                                       : "the future is of another kernel or PE"));
   }
   const sim::IpcqChannel& channel = *future.receive_.channel;
+  const Time began = run_.clock();
   while (sim::KernelRun::post_of(future.receive_).state == sim::IpcqPost::State::open) {
-    const QueueWait wait(local_, channel.ends().from, run_.clock());
+    const QueueWait wait(local_, channel.ends().from, began);
     sim::KernelRun::post_of(future.receive_).wakes = true;
     fibers_.park([&] {
       return fmt::format("a message of {} ({} B; empty)", channel.name(),
@@ -164,6 +167,7 @@ Tensor Context::wait(RecvFuture& future) {
   }
   future.kernel_ = 0;
   const auto refused = run_.close_receive(future.receive_);
+  run_.waits()[sim::WaitCause::message] += run_.clock() - began;
   if (refused) refuse(channel, *refused, future.receive_.tile);
   return {*this, future.shape_, std::move(future.receive_.tile), "tl.recv"};
 }

@@ -63,7 +63,16 @@ TEST_CASE("a row of collectives has these columns, in this order", "[cli][collec
                                            "in_place_wrong",
                                            "bus_factor",
                                            "lower_bound_ns",
-                                           "memory_bound_ns"};
+                                           "memory_bound_ns",
+                                           "wait_message_ns",
+                                           "wait_credit_ns",
+                                           "wait_receive_ns",
+                                           "wait_scratch_ns",
+                                           "wait_dma_ns",
+                                           "wait_link_ns",
+                                           "wait_hbm_ns",
+                                           "wait_unit_ns",
+                                           "longest_wait"};
   std::vector<std::string> found;
   for (const auto& [name, value] : row.items()) found.push_back(name);
   CHECK(found == wanted);
@@ -161,13 +170,16 @@ TEST_CASE("the table of collectives is nccl-tests'", "[cli][collectives]") {
   const std::string not_there = "         N/A      N/A      N/A    N/A";
   const std::string there = "         N/A      N/A      N/A      0";
   CHECK_THAT(result.out, Contains("out-of-place") && Contains("in-place"));
-  CHECK_THAT(result.out, Contains("#        size       count  type  redop  root        time    "
-                                  "algbw    busbw #wrong        time    algbw    busbw #wrong "
-                                  "      bound         hbm  factor  algorithm\n"));
-  CHECK_THAT(result.out, Contains("           48          12   f32   none     0" + not_there +
-                                  there + "         N/A         N/A       1  N/A\n"));
-  CHECK_THAT(result.out, Contains("           48           2   f32   none    -1" + there +
-                                  not_there + "         N/A         N/A  0.8333  N/A\n"));
+  CHECK_THAT(result.out,
+             Contains("#        size       count  type  redop  root        time    "
+                      "algbw    busbw #wrong        time    algbw    busbw #wrong "
+                      "      bound         hbm  factor  algorithm             longest wait\n"));
+  CHECK_THAT(result.out,
+             Contains("           48          12   f32   none     0" + not_there + there +
+                      "         N/A         N/A       1  N/A                   N/A\n"));
+  CHECK_THAT(result.out,
+             Contains("           48           2   f32   none    -1" + there + not_there +
+                      "         N/A         N/A  0.8333  N/A                   N/A\n"));
   CHECK_THAT(result.out, Contains("# Out of bounds values : 0 OK\n"
                                   "# Avg bus bandwidth    : N/A  (busbw = algbw * 1)\n"));
   CHECK_THAT(result.out, Contains("(busbw = algbw * (P-1)/P = algbw * 0.8333)\n"));
@@ -209,7 +221,7 @@ TEST_CASE("groups run at once, each with a row, beside its time alone", "[cli][c
 
 TEST_CASE("--set algorithm= serves one collective of the bench", "[cli][collectives]") {
   const Json rows = rows_of({"collective=all_gather,broadcast", "begin=960", "end=960",
-                             "algorithm=all_gather:ring,broadcast:half_chains"});
+                             "algorithm=all_gather:ring+broadcast:half_chains"});
   CHECK(rows[0]["algorithm"] == "ring");
   CHECK(rows[1]["algorithm"] == "half_chains");
 }
