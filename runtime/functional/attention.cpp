@@ -28,7 +28,7 @@ tl::Tensor masked(tl::Context& tl, const tl::Tensor& x, const RowBlock& rows) {
 
 Tensor probabilities(const Tensor& x, bool is_causal) {
   return ops::map_rows("softmax", ops::placement_of(x), {x},
-                       [&](tl::Context& tl, Blocks of, const RowBlock& rows) {
+                       [=](tl::Context& tl, Blocks of, const RowBlock& rows) {
                          tl::Tensor s = tl.cast(of[0], DType::f32);
                          if (is_causal) s = masked(tl, s, rows);
                          return tl.cast(tl.softmax(s), x.dtype());
@@ -39,7 +39,7 @@ Tensor probabilities(const Tensor& x, bool is_causal) {
 Tensor softmax_gradient(const Tensor& dy, const Tensor& y) {
   return ops::map_rows("softmax_backward",
                        ops::elementwise_placement("softmax_backward", dy, y, ops::Linearity::each),
-                       {dy, y}, [&](tl::Context& tl, Blocks of, const RowBlock&) {
+                       {dy, y}, [=](tl::Context& tl, Blocks of, const RowBlock&) {
                          const tl::Tensor g = tl.cast(of[0], DType::f32);
                          const tl::Tensor p = tl.cast(of[1], DType::f32);
                          const tl::Tensor along = tl.sum(g * p, 1, {.keep_dims = true});

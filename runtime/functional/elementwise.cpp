@@ -35,9 +35,10 @@ Tensor product(const Tensor& a, const Tensor& b) {
 }
 
 Tensor scaled(const Tensor& x, double number) {
-  return ops::map("scale", ops::placement_of(x), {x}, [=](tl::Context& tl, Blocks of) {
-    return tl.cast(tl.cast(of[0], DType::f32) * number, of[0].dtype());
-  });
+  return ops::map("scale", ops::placement_of(x), {x},
+                  ops::Owning([=](tl::Context& tl, Blocks of) {
+                    return tl.cast(tl.cast(of[0], DType::f32) * number, of[0].dtype());
+                  }));
 }
 
 Tensor negated(const Tensor& x) {

@@ -21,7 +21,7 @@ struct FillForm {
 // Returns a tensor whose elements all equal the only one of `value`.
 Tensor filled_with(const Tensor& value, const FillForm& form) {
   Tensor result = ops::make_like(value, "expand", form.shape, value.dtype(), form.placement);
-  ops::launch("expand", {result}, {value}, [&](tl::Context& tl) {
+  ops::launch("expand", {result}, {value}, [=](tl::Context& tl) {
     const LocalPart target = ops::local_part(result, tl);
     const tl::Tensor number = tl.load(ops::local_part(value, tl).data, {1}, value.dtype());
     const std::int64_t count = target.shape.numel();
@@ -36,7 +36,7 @@ Tensor filled_with(const Tensor& value, const FillForm& form) {
 
 Tensor sum_of_elements(const Tensor& x, const ops::Placement& placement) {
   Tensor result = ops::make_like(x, "sum", {}, x.dtype(), placement);
-  ops::launch("sum", {result}, {x}, [&](tl::Context& tl) {
+  ops::launch("sum", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart source = ops::local_part(x, tl);
     tl::Tensor sum = tl.zeros({}, DType::f32);
     ops::for_each_block(source.shape.numel(), ops::block_elements(tl),

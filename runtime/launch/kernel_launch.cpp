@@ -90,7 +90,30 @@ class KernelLaunch {
   std::exception_ptr failure_;
 };
 
+// Notes which tensors a launch has written, in the order of issue.
+class WriteNotes {
+ public:
+  WriteNotes(Simulation& simulation, const LaunchRequest& request)
+      : write_(request.write > 0 ? request.write : simulation.local().write) {
+    if (write_ == 0) write_ = simulation.next_write();
+    for (const Tensor& tensor : request.uses) {
+      const std::shared_ptr<TensorMemory>& memory = tensor.storage()->memory;
+      memories_.emplace_back(memory, memory->write_count());
+    }
+  }
+  void end() const {
+    for (const auto& [memory, count] : memories_) {
+      if (memory->write_count() != count) memory->note_write(write_);
+    }
+  }
+
+ private:
+  std::uint64_t write_;
+  std::vector<std::pair<std::shared_ptr<TensorMemory>, std::uint64_t>> memories_;
+};
+
 std::exception_ptr KernelLaunch::run() {
+  const WriteNotes writes(simulation_, request_);
   simulation_.command_budget().refill();
   simulation_.watchdog().start();
   if (!request_.is_collective) simulation_.local().last_call.set("launch");
@@ -102,6 +125,7 @@ std::exception_ptr KernelLaunch::run() {
     return fmt::format("kernel '{}' on {} PEs of {}", request_.name, request_.pes.size(), sips);
   });
   failure_ == nullptr ? check_queues() : drop_messages();
+  writes.end();
   end_uses();
   log(failure_ == nullptr ? "ends" : "has failed");
   return failure_;
@@ -322,12 +346,13 @@ LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::ve
 }  // namespace
 
 void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body, Body lifetime) {
+                    std::function<void(tl::Context&)> body,
+                    const HolderOptions& options) {
   Simulation& simulation = *first.storage()->simulation;
   if (simulation.local().kind == FiberLocal::Kind::kernel) {
     throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
   }
-  const bool may_queue = simulation.queues_launches() && lifetime == Body::owns;
+  const bool may_queue = simulation.queues_launches() && options.lifetime == Body::owns;
   if (may_queue) issue(simulation);
   for (const Tensor& tensor : uses) {
     check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
@@ -337,7 +362,7 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
   simulation.begin(request.operation);
   if (request.pes.empty()) return;  // nobody holds an element
   if (may_queue && is_on_one_device(request.pes)) {
-    return queue_kernel(simulation, describe(launch), std::move(request));
+    return queue_kernel(simulation, describe(launch), std::move(request), options.results);
   }
   if (simulation.queues_launches()) wait_for_streams(simulation, request);
   run_kernel(simulation, std::move(request));

@@ -133,10 +133,21 @@ std::string_view what_fits(Linearity linearity) {
 
 }  // namespace
 
+namespace {
+
+// A body that calls `function` owns what that owns.
+template <class Function>
+KernelBody if_owns(const Function& function, const std::function<void(tl::Context&)>& body) {
+  if (!function.owns()) return body;
+  return Owning([=](tl::Context& tl) { body(tl); });
+}
+
+}  // namespace
+
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function) {
-  launch(name, {result}, operands,
-         [&](tl::Context& tl) { map_part(tl, result, operands, function); });
+  const auto body = [=](tl::Context& tl) { map_part(tl, result, operands, function); };
+  launch(name, {result}, operands, if_owns(function, body));
 }
 
 Tensor map(std::string_view name, const Placement& placement, const std::vector<Tensor>& operands,
@@ -150,8 +161,8 @@ Tensor map(std::string_view name, const Placement& placement, const std::vector<
 void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
                    const RowFunction& function) {
   const std::int64_t columns = result.shape()[result.shape().rank() - 1];
-  launch_on_rows(name, {result}, operands, columns,
-                 [&](tl::Context& tl) { map_rows_of_part(tl, result, operands, function); });
+  const auto body = [=](tl::Context& tl) { map_rows_of_part(tl, result, operands, function); };
+  launch_on_rows(name, {result}, operands, columns, if_owns(function, body));
 }
 
 Tensor map_rows(std::string_view name, const Placement& placement,
@@ -205,7 +216,7 @@ Tensor sum_of_rows(const Tensor& x) {
     return level.dimension == last ? cut(0) : kPartial;
   });
   Tensor result = make_like(x, "sum_of_rows", {x.shape()[last]}, x.dtype(), *placement);
-  launch("sum_of_rows", {result}, {x}, [&](tl::Context& tl) {
+  launch("sum_of_rows", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart source = local_part(x, tl);
     const LocalPart target = local_part(result, tl);
     const std::int64_t most = block_elements(tl);
