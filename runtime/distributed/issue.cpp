@@ -223,7 +223,7 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
     run(issued);
     work->finish(nullptr);
   } else {
-    const int device = device_of(call);
+    const int device = queued ? device_of(call) : 0;
     std::function<void()> body = [this, issued = std::move(issued)] { run(issued); };
     if (queued) body = on_stream(work, device, std::move(body));
     start(work, std::move(body));

@@ -32,6 +32,7 @@
 #include "sim_engine/values/math_op.h"
 
 namespace kernbench::runtime {
+class CommandBudget;
 class FiberScheduler;
 struct FiberLocal;
 template <class Signature>
@@ -51,7 +52,6 @@ class ProcessingElement;
 namespace kernbench::tl {
 
 class AccessRule;
-class CommandBudget;
 class LaunchArguments;
 class AccessWatch;
 class StoreGuard;
@@ -146,9 +146,10 @@ struct CompositeGemm {
 // unfinished commands of a kernel; issuing another one waits for the first of them.
 class Context {
  public:
-  Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
-          sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
-          int program_id, int program_count, const sim::Operation& operation = {});
+  Context(runtime::FiberScheduler& fibers, runtime::CommandBudget& budget,
+          runtime::FiberLocal& local, sim::ProcessingElement& pe, const sim::Event& wake,
+          std::string_view kernel_name, int program_id, int program_count,
+          const sim::Operation& operation = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -165,9 +166,8 @@ class Context {
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return location_; }
 
-  // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
+  // Stores to what `guard` protects are refused; `watch` sees each access.  Both must outlive it.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
-  // From now on `watch` sees every load and store.  It must outlive the kernel.
   void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
@@ -377,12 +377,11 @@ class Context {
                    const sim::ElementRange& elements) const;
   void show(std::string_view operation, const Pointer& pointer, const sim::ElementRange& elements,
             bool is_written) const;
-
   static constexpr int kMostUnderWay = 1024;
   int most_under_way_ = kMostUnderWay;
 
   runtime::FiberScheduler& fibers_;
-  CommandBudget& budget_;
+  runtime::CommandBudget& budget_;
   runtime::FiberLocal& local_;
   const std::unique_ptr<sim::KernelRun> own_run_;
   sim::KernelRun& run_;
@@ -391,8 +390,8 @@ class Context {
   const int program_id_;
   const int program_count_;
   const StoreGuard* guard_ = nullptr;  // null: every store is allowed
-  AccessWatch* watch_ = nullptr;       // null: nobody watches
-  std::int64_t commands_ = 0;          // issued
+  AccessWatch* watch_ = nullptr;
+  std::int64_t commands_ = 0;  // issued
   HandleList handles_;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <vector>
@@ -29,8 +28,12 @@ Bytes capacity_of(YamlMap& memory) {
   return memory.bytes("capacity", 1, kTebibyte);
 }
 
-LinkSpec link_of(YamlMap link) {
+LinkSpec link_in(YamlMap& link) {
   return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
+}
+
+LinkSpec link_of(YamlMap link) {
+  return link_in(link);
 }
 
 // Grids and rings are connected by construction, so these are the only errors that a topology file
@@ -63,8 +66,9 @@ Topology::System sips_of(YamlMap sips) {
 Topology::System system_of(YamlMap system) {
   Topology::System result = sips_of(system.map("sips"));
   result.sip_link = link_of(system.map("sip_link"));
-  result.host_link = link_of(system.map("host_link"));
-  if (system.has("host")) result.host_issue = system.map("host").time("issue");
+  YamlMap host_link = system.map("host_link");
+  result.host_link = link_in(host_link);
+  if (host_link.has("issue")) result.host_issue = host_link.time("issue");
   return result;
 }
 
@@ -199,12 +203,6 @@ std::vector<std::string_view> shipped_names() {
 }
 
 }  // namespace
-
-const ShippedTopology* find_shipped_topology(std::string_view name) {
-  const auto shipped = shipped_topologies();
-  const auto found = std::ranges::find(shipped, name, &ShippedTopology::name);
-  return found == shipped.end() ? nullptr : &*found;
-}
 
 Topology Topology::load(const std::string& path) {
   if (const ShippedTopology* shipped = find_shipped_topology(path)) {
