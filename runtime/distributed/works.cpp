@@ -56,6 +56,8 @@ void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
   fiber_local->rank = local().rank;
   fiber_local->device = local().device;
   fiber_local->is_on_device = work->is_on_stream();
+  fiber_local->write = simulation->next_write();
+  work->note_writes(fiber_local->write);
   simulation->fibers().spawn(
       runtime::FiberName(runtime::write_name), std::move(body), fiber_local.get(),
       [this, work, fiber_local](runtime::Fiber&, const runtime::FiberResult& result) {

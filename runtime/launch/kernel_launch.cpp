@@ -10,6 +10,7 @@
 
 #include "runtime/launch/queue_residue.h"
 #include "runtime/launch/queued_launch.h"
+#include "runtime/launch/write_notes.h"
 #include "runtime/simulation/call_site.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/data_under_way.h"
@@ -90,30 +91,10 @@ class KernelLaunch {
   std::exception_ptr failure_;
 };
 
-// Notes which tensors a launch has written, in the order of issue.
-class WriteNotes {
- public:
-  WriteNotes(Simulation& simulation, const LaunchRequest& request)
-      : write_(request.write > 0 ? request.write : simulation.local().write) {
-    if (write_ == 0) write_ = simulation.next_write();
-    for (const Tensor& tensor : request.uses) {
-      const std::shared_ptr<TensorMemory>& memory = tensor.storage()->memory;
-      memories_.emplace_back(memory, memory->write_count());
-    }
-  }
-  void end() const {
-    for (const auto& [memory, count] : memories_) {
-      if (memory->write_count() != count) memory->note_write(write_);
-    }
-  }
-
- private:
-  std::uint64_t write_;
-  std::vector<std::pair<std::shared_ptr<TensorMemory>, std::uint64_t>> memories_;
-};
-
 std::exception_ptr KernelLaunch::run() {
-  const WriteNotes writes(simulation_, request_);
+  if (request_.write == 0) request_.write = simulation_.local().write;
+  if (request_.write == 0) request_.write = simulation_.next_write();
+  const WriteNotes writes(request_.uses, request_.write);
   simulation_.command_budget().refill();
   simulation_.watchdog().start();
   if (!request_.is_collective) simulation_.local().last_call.set("launch");
@@ -346,8 +327,7 @@ LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::ve
 }  // namespace
 
 void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body,
-                    const HolderOptions& options) {
+                    std::function<void(tl::Context&)> body, const HolderOptions& options) {
   Simulation& simulation = *first.storage()->simulation;
   if (simulation.local().kind == FiberLocal::Kind::kernel) {
     throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/launch/write_notes.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/stream/stream_races.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -109,9 +110,8 @@ void QueuedLaunch::count_handles() {
     for (Handles& of : handles_) of.count += use_count(of);
   }
   for (Handles& of : handles_) {
-    of.count += static_cast<int>(std::ranges::count_if(uses_, [&](const Tensor& tensor) {
-      return tensor.storage().get() == of.storage;
-    }));
+    of.count += static_cast<int>(std::ranges::count_if(
+        uses_, [&](const Tensor& tensor) { return tensor.storage().get() == of.storage; }));
     of.storage->queued_handles += of.count;
   }
 }
@@ -129,8 +129,10 @@ template <class Kind, class... More>
 }
 
 void QueuedLaunch::run() {
+  const WriteNotes writes(uses_, request_.write);
   try {
     run_kernel(simulation_, std::move(request_));
+    writes.end();
   } catch (const DeviceError& error) {
     throw_with(error, what_);
   } catch (const CollectiveError& error) {

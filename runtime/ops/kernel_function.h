@@ -40,8 +40,10 @@ class KernelFunction<Result(Arguments...)> {
   template <class Callable>
   static constexpr bool does_own() {
     const bool hides = std::is_same_v<Callable, std::function<Result(Arguments...)>>;
-    return std::is_empty_v<Callable> || requires { typename Callable::Owns; } ||
-           (!std::is_trivially_copyable_v<Callable> && !hides);
+    return std::is_empty_v<Callable> || requires {
+      typename Callable::Owns;
+    }
+    || (!std::is_trivially_copyable_v<Callable> && !hides);
   }
 
   bool owns_;
