@@ -5,6 +5,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/functional.h"
+#include "runtime/ops/device_kernel.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -38,8 +39,8 @@ Outcome run(bool blocking) {
   const Tensor w = torch.full({4, 4}, 0.5).requires_grad_();
   const Time begin = torch.engine().now();
   for (int step = 0; step < 2; ++step) {
-    const Tensor h = nn::functional::relu(matmul(x, w));
-    const Tensor y = softmax(h + x) * x;
+    const Tensor h = relu(matmul(x, w));
+    const Tensor y = nn::functional::softmax(h + x) * x;
     sum(y * y).backward();
   }
   Outcome outcome;
@@ -94,7 +95,7 @@ TEST_CASE("a queued operator's error has its remedy, and comes at the next wait"
   topology.pe.tcm.capacity = 1 << 12;
   RuntimeContext torch(topology, {.launch_blocking = false});
   const Tensor x = torch.zeros({1, 4096});
-  const Tensor y = softmax(x);
+  const Tensor y = nn::functional::softmax(x);
   CHECK_THAT(error_of<DeviceError>([&] { y.to_vector(); }),
              Says("KB-M010", "softmax", "make rows shorter", "launched as kernel 'softmax'"));
 }
