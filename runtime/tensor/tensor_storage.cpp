@@ -220,11 +220,15 @@ bool has_other_users(const Tensor& tensor) {
          });
 }
 
-void fill(Tensor::Storage& storage, float value) {
-  if (storage.uses > 0 && storage.simulation->queues_launches()) {
+void begin_host_write(Tensor::Storage& storage) {
+  if (storage.memory->uses > 0 && storage.simulation->queues_launches()) {
     wait_until_unused(storage, [&] { return fmt::format("the launches on '{}'", storage.name); });
   }
   storage.memory->note_write(storage.simulation->next_write());
+}
+
+void fill(Tensor::Storage& storage, float value) {
+  begin_host_write(storage);
   sim::MemoryStore& memory = storage.simulation->machine().memory();
   for (std::size_t i = 0; i < storage.buffers().size(); ++i) {
     const sim::DeviceBuffer& buffer = storage.buffers()[i];

@@ -168,8 +168,14 @@ void check_on_device(const Tensor& tensor, std::string_view user);
 // As above, and throws KB-M013 for a tensor of another simulation.
 void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user);
 
+// The host is about to write the tensor, outside simulated time: waits for queued launches that use
+// it.
+void begin_host_write(Tensor::Storage& storage);
 // Sets every element to `value`, outside simulated time.
 void fill(Tensor::Storage& storage, float value);
+// Sets the elements, row by row, outside simulated time.  A partial tensor has them as its value.
+// REQUIRES: there are as many as the tensor has
+void set_elements(Tensor::Storage& storage, const std::vector<float>& elements);
 
 }  // namespace runtime
 }  // namespace kernbench
