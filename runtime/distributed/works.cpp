@@ -70,7 +70,9 @@ void DistributedContext::State::ended(const std::shared_ptr<Work::State>& work,
                                       const runtime::FiberResult& result) const {
   const bool has_returned = result.how == runtime::FiberResult::How::returned;
   if (work->is_on_stream() && has_returned) {
-    work->marker->when_known([work] { work->finish(nullptr); });
+    work->marker->when_known([of = std::weak_ptr(work)] {
+      if (const auto ended = of.lock()) ended->finish(nullptr);
+    });
     return runtime::Marker::pass(work->marker, *simulation,
                                  simulation->machine().launcher().host_leg(work->device));
   }
