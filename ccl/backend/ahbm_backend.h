@@ -29,7 +29,8 @@ class AhbmBackend : public distributed::Backend {
   int caller_count() const override {
     return launcher_.layout().is_rank_pe() ? 1 : launcher_.layout().world_size();
   }
-  std::unique_ptr<distributed::Communicator> connect(const std::vector<int>& ranks) override;
+  std::unique_ptr<distributed::Communicator> connect(const std::vector<int>& ranks,
+                                                     std::string_view description) override;
 
   // Throws DeviceError KB-Q003 if kernels of the user's have left messages between SIPs.
   void close() override;

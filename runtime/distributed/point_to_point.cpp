@@ -127,7 +127,12 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
                                         const Message& earlier) {
   const Message& send = later.is_send ? later : earlier;
   const Message& receive = later.is_send ? earlier : later;
-  for (const Message* side : {&send, &receive}) side->work->record.started();
+  runtime::RunLog* const run_log = simulation->run_log();
+  const std::uint64_t flow = run_log == nullptr ? 0 : run_log->next_flow();
+  for (const Message* side : {&send, &receive}) {
+    side->work->record.started();
+    side->work->record.is_flow(flow);
+  }
   if (later.objects != nullptr) {
     *receive.objects = *send.objects;
     receive.work->source_rank = send.own;

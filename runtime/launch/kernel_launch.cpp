@@ -58,6 +58,8 @@ class KernelLaunch {
     std::size_t first = 0;  // index of its first kernel
     std::size_t count = 0;
     sim::Launcher::Launch* under_way = nullptr;
+    std::size_t began = 0;  // number of its kernels that have begun
+    RunLog::Id span = RunLog::kNone;
 
     void start(std::uint64_t index) { launch->start(first + index); }
     void done(std::uint64_t);
@@ -65,6 +67,10 @@ class KernelLaunch {
 
   void launch_on_sips();
   void kernel_finished(const Kernel& kernel);
+  OnSip& sip_of(const Kernel& kernel);
+  void log_launch(OnSip& sip);
+  void log_begin(const Kernel& kernel);
+  void log_end(const Kernel& kernel);
   sim::ProcessingElement& pe_of(const Kernel& kernel) {
     return simulation_.machine().pe(kernel.local.pe);
   }
@@ -128,6 +134,7 @@ void KernelLaunch::launch_on_sips() {
   const auto launch =
       simulation_.local().is_on_device ? &sim::Launcher::launch_at_io_cpu : &sim::Launcher::launch;
   for (OnSip& sip : sips_) {
+    log_launch(sip);
     sip.under_way = &(launcher.*launch)(std::span(request_.pes).subspan(sip.first, sip.count),
                                         sim::Engine::call<&OnSip::start>(&sip),
                                         sim::Engine::call<&OnSip::done>(&sip));
@@ -135,13 +142,52 @@ void KernelLaunch::launch_on_sips() {
 }
 
 void KernelLaunch::OnSip::done(std::uint64_t) {
+  if (RunLog* const log = launch->simulation_.run_log()) {
+    log->at(span).returned = launch->simulation_.now();
+  }
   if (--launch->sips_under_way_ == 0) launch->done_.signal();
 }
 
+KernelLaunch::OnSip& KernelLaunch::sip_of(const Kernel& kernel) {
+  return *std::ranges::find(sips_, kernel.local.pe.sip,
+                            [&](const OnSip& on_sip) { return request_.pes[on_sip.first].sip; });
+}
+
+void KernelLaunch::log_launch(OnSip& sip) {
+  RunLog* const log = simulation_.run_log();
+  if (log == nullptr) return;
+  const Time now = simulation_.now();
+  sip.span = log->add(
+      {.kind = request_.is_collective ? RunSpan::Kind::collective_kernel : RunSpan::Kind::kernel,
+       .rank = request_.pes[sip.first].sip,
+       .device = request_.pes[sip.first].sip,
+       .name = request_.name,
+       .where = request_.where,
+       .issued = now,
+       .start = now,
+       .pe_count = static_cast<int>(sip.count)});
+}
+
+// A kernel of the launch begins on a PE.
+void KernelLaunch::log_begin(const Kernel& kernel) {
+  OnSip& sip = sip_of(kernel);
+  RunSpan& span = simulation_.run_log()->at(sip.span);
+  span.last_start = simulation_.now();
+  if (sip.began++ == 0) span.start = span.last_start;
+}
+
+void KernelLaunch::log_end(const Kernel& kernel) {
+  RunSpan& span = simulation_.run_log()->at(sip_of(kernel).span);
+  span.end = simulation_.now();
+  if (!kernel.tl) return;
+  const auto& traffic = kernel.tl->run().traffic();
+  span.bytes += traffic.loaded + traffic.stored;
+  span.operations += traffic.operations;
+}
+
 void KernelLaunch::kernel_finished(const Kernel& kernel) {
-  OnSip& sip = *std::ranges::find(sips_, kernel.local.pe.sip, [&](const OnSip& on_sip) {
-    return request_.pes[on_sip.first].sip;
-  });
+  if (simulation_.run_log() != nullptr) log_end(kernel);
+  const OnSip& sip = sip_of(kernel);
   simulation_.machine().launcher().kernel_finished(*sip.under_way, kernel.index - sip.first);
 }
 
@@ -170,6 +216,7 @@ void KernelLaunch::leave_pe(const Kernel& kernel) {
 void KernelLaunch::begin(std::uint64_t index) {
   Kernel& kernel = kernels_[index];
   pe_of(kernel).kernel_began();
+  if (simulation_.run_log() != nullptr) log_begin(kernel);
   if (!request_.is_collective) simulation_.activity().kernel_began(kernel.local.pe.sip);
   if (failure_ != nullptr) return settle(kernel);
   kernel.fiber = &simulation_.fibers().spawn(
@@ -205,7 +252,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   const Time now = simulation_.now();
   const sim::KernelRun& run = kernel.tl->run();
   simulation_.add_result({request_.operation, pe, started, now, run.traffic().loaded,
-                          run.traffic().stored, run.composite_window()});
+                          run.traffic().stored, run.composite_window(), run.waits()});
   balance_ += kernel.tl->message_balance();
   leave_pe(kernel);
   kernel_finished(kernel);
@@ -296,64 +343,6 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request) {
   if (const std::exception_ptr failure = launch->run()) std::rethrow_exception(failure);
   simulation.release(launch.get());
   return launch->message_balance().between_sips;
-}
-
-std::string describe(const LaunchName& launch) {
-  const std::string text = fmt::format("kernel '{}'", launch.name);
-  return launch.location ? fmt::format("{} at {}", text, call_site(*launch.location)) : text;
-}
-
-namespace {
-
-bool is_on_one_device(const std::vector<sim::PeLocation>& pes) {
-  return pes.front().sip == pes.back().sip;
-}
-
-LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                          std::function<void(tl::Context&)> body) {
-  LaunchRequest request{visible(launch.name), {}, std::move(body), {}};
-  request.guard = guard_of(uses, [&] {
-    return launch.location ? fmt::format("wait for its Work before the launch at {}",
-                                         call_site(*launch.location))
-                           : std::string("wait for its Work first");
-  });
-  request.uses = std::move(uses);
-  for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
-    if (buffer.element_count > 0) request.pes.push_back(buffer.home);
-  }
-  return request;
-}
-
-}  // namespace
-
-void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body, const HolderOptions& options) {
-  Simulation& simulation = *first.storage()->simulation;
-  if (simulation.local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
-  }
-  const bool may_queue = simulation.queues_launches() && options.lifetime == Body::owns;
-  if (may_queue) issue(simulation);
-  for (const Tensor& tensor : uses) {
-    check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
-  }
-  LaunchRequest request = request_for(launch, first, std::move(uses), std::move(body));
-  request.operation = simulation.next_operation();
-  simulation.begin(request.operation);
-  if (request.pes.empty()) return;  // nobody holds an element
-  if (may_queue && is_on_one_device(request.pes)) {
-    return queue_kernel(simulation, describe(launch), std::move(request), options.results);
-  }
-  if (simulation.queues_launches()) wait_for_streams(simulation, request);
-  run_kernel(simulation, std::move(request));
-}
-
-tl::Pointer shard_pointer(const Tensor& tensor, const sim::PeLocation& pe) {
-  const Tensor::Storage& storage = *tensor.storage();
-  for (const sim::DeviceBuffer& buffer : storage.buffers()) {
-    if (buffer.home == pe) return {buffer, storage.name};
-  }
-  return {};
 }
 
 }  // namespace kernbench::runtime

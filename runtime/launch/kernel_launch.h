@@ -32,6 +32,7 @@ struct LaunchRequest {
   std::uint64_t write = 0;           // Simulation::next_write(); 0: it takes one when it runs
   tl::StoreGuard guard = {};         // what the kernels must not write
   tl::AccessWatch* watch = nullptr;  // sees what the kernels touch; outlives the launch
+  std::string where = {};            // the line that launches it: "ddp.cpp:41"; empty: not known
 };
 
 // Whether a kernel's body, and what it refers to, may outlive the call that launches it.

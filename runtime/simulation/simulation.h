@@ -11,6 +11,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "runtime/simulation/attachments.h"
 #include "runtime/simulation/kernel_result.h"
 #include "runtime/simulation/pollers.h"
+#include "runtime/simulation/run_log.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/machine.h"
 #include "sim_engine/values/data_executor.h"
@@ -140,6 +142,11 @@ class Simulation {
   // at most twice as many; last_results() has all of the operation that began last.
   static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
   void add_result(const KernelResult& result);
+  // From now on the run is profiled.
+  void keep_run_log();
+  // Null unless the run is profiled.
+  RunLog* run_log() { return run_log_.get(); }
+  const RunLog* run_log() const { return run_log_.get(); }
   // The algorithms that collectives have used so far, in the order of their first calls.
   const std::vector<AlgorithmUse>& algorithms_used() const { return algorithms_used_; }
   void note_algorithm(const AlgorithmUse& call);
@@ -163,12 +170,15 @@ class Simulation {
   std::string name_of_caller() const;
   void check_thread() const;
   void drive(Completion& completion);
+  void wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWait describe);
+  std::optional<RunLog::Id> log_wait(const Completion& completion, DescribeWait describe);
   [[noreturn]] void throw_failure();
 
   const Log log_;
   FlightRecorder flight_recorder_;
   sim::Machine machine_;
   ActivityMeter activity_;
+  std::unique_ptr<RunLog> run_log_;
   FiberScheduler fibers_;
   const ProcessGuard process_guard_{fibers_, flight_recorder_};
   sim::DataExecutor executor_;

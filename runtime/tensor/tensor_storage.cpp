@@ -26,6 +26,7 @@ void Tensor::Storage::end_use() {
 namespace runtime {
 
 TensorMemory::~TensorMemory() {
+  if (RunLog* const log = simulation->run_log()) log->tensor_freed(logged, simulation->now());
   for (const sim::DeviceBuffer& buffer : buffers) {
     simulation->machine().memory().destroy_region(buffer.region);
     if (place_of != nullptr) continue;
@@ -64,6 +65,19 @@ bool is_sum(const Tensor::Storage& storage) {
 
 namespace {
 
+void log_memory(const Tensor::Storage& storage) {
+  RunLog* const log = storage.simulation->run_log();
+  if (log == nullptr) return;
+  Bytes bytes = 0;
+  for (const sim::DeviceBuffer& buffer : storage.memory->buffers) {
+    bytes += buffer.element_count * size_of(buffer.dtype);
+  }
+  storage.memory->logged = log->add(RunTensor{.device = storage.device,
+                                              .name = storage.name,
+                                              .bytes = bytes,
+                                              .made = storage.simulation->now()});
+}
+
 std::shared_ptr<Tensor::Storage> allocate(std::shared_ptr<Simulation> simulation, int device,
                                           const Shape& shape, const TensorOptions& options) {
   if (!is_enumerator(options.dtype, kDTypes.size())) {
@@ -96,6 +110,7 @@ std::shared_ptr<Tensor::Storage> allocate(std::shared_ptr<Simulation> simulation
          options.dtype,
          count});
   }
+  log_memory(*storage);
   return storage;
 }
 

@@ -59,6 +59,7 @@ struct TensorMemory final : tl::AccessRule {
   void note_write(std::uint64_t write) { last_write = std::max(last_write, write); }
   std::uint64_t write_count() const;  // stores so far
 
+  RunLog::Id logged = RunLog::kNone;
   AccessesUnderWay accesses;
 };
 

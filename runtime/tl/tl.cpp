@@ -251,6 +251,7 @@ void Context::make_room_for_command(std::string_view operation) {
 
 void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<Bytes()> scratch) {
   sim::ProcessingElement& pe = run_.pe();
+  const Time began = run_.clock();
   for (Bytes bytes = scratch(); run_.free_scratch() < bytes; bytes = scratch()) {
     const bool is_alone = pe.kernel_count() <= 1;
     // Scratch that other kernels hold becomes free at some time.
@@ -273,6 +274,7 @@ void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<
       fibers_.park(describe);
     }
   }
+  run_.waits()[sim::WaitCause::scratch] += run_.clock() - began;
 }
 
 void Context::drain() {

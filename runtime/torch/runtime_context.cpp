@@ -10,6 +10,9 @@
 #include <limits>
 
 #include "runtime/launch/kernel_launch.h"
+#include "runtime/profiler/explain.h"
+#include "runtime/profiler/trace.h"
+#include "runtime/profiler/written_file.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -94,6 +97,23 @@ const std::vector<runtime::KernelResult>& EngineView::last_results() const {
   return settled().last_results();
 }
 
+runtime::Profile EngineView::profile() const {
+  return runtime::profile_of(*simulation_);
+}
+
+std::string EngineView::explain() const {
+  return runtime::explain(profile());
+}
+
+void EngineView::write_trace(const std::string& path, runtime::TraceLevel level) const {
+  if (simulation_->run_log() == nullptr && simulation_->machine().trace() == nullptr) {
+    throw CollectiveError("KB-R030",
+                          "write_trace: the run records nothing; set RuntimeOptions::profile, or "
+                          "make a profiler::profile before what the trace is to show");
+  }
+  runtime::write_file(path, runtime::trace_json(*simulation_, level));
+}
+
 const sim::CommandLog& EngineView::op_log() const {
   return settled().machine().op_log();
 }
@@ -134,6 +154,20 @@ Bytes EngineView::hbm_bytes_stored() const {
   return bytes;
 }
 
+sim::Waits EngineView::longest_waits() const {
+  sim::Waits longest;
+  for (const runtime::KernelResult& result : last_results()) {
+    for (const sim::WaitCause cause : sim::kWaitCauses) {
+      longest[cause] = std::max(longest[cause], result.waits[cause]);
+    }
+  }
+  return longest;
+}
+
+sim::Waits EngineView::waits(const sim::PeLocation& pe) const {
+  return simulation_->machine().pe(pe).waits();
+}
+
 namespace {
 
 RuntimeOptions checked(RuntimeOptions options) {
@@ -162,8 +196,8 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
           topology,
-          sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit,
-                              options_.shuffle_ties},
+          sim::MachineOptions{options_.data, options_.trace, options_.profile || options_.trace,
+                              options_.op_log_limit, options_.shuffle_ties},
           options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,

@@ -22,6 +22,8 @@
 #include "runtime/launch/launch_name.h"
 #include "runtime/launch/launched_tensors.h"
 #include "runtime/multiprocessing/spawn.h"
+#include "runtime/profiler/profile.h"
+#include "runtime/profiler/trace_level.h"
 #include "runtime/simulation/algorithm_use.h"
 #include "runtime/simulation/device_activity.h"
 #include "runtime/simulation/kernel_result.h"
@@ -31,6 +33,7 @@
 #include "sim_engine/base/duration.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/waits.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/trace/command_log.h"
 
@@ -47,8 +50,10 @@ class Simulation;
 struct RuntimeOptions {
   // ccl.yaml, as ccl::Config; null: the built-in defaults.
   std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;
-  bool data = true;    // compute values too; without it runs are faster and give only times
-  bool trace = false;  // record spans for Perfetto
+  bool data = true;  // compute values too; without it runs are faster and give only times
+  // Record what explains the time: calls, kernels and waits by name, and their causes.
+  bool profile = false;
+  bool trace = false;  // record what every unit does, too, for traces of TraceLevel::units
   // The number of operations that the op log keeps, the latest ones (40 bytes each), so that long
   // runs do not fill the host's memory; 0: all.
   std::size_t op_log_limit = std::size_t{1} << 20;
@@ -103,6 +108,13 @@ class EngineView {
   Bytes hbm_bytes_loaded() const;
   Bytes hbm_bytes_stored() const;
 
+  // What the kernels of the same launch or collective and their commands have waited for, by cause:
+  // for each cause, on the PE that has waited longest for it.  last_results() has every PE's.
+  sim::Waits longest_waits() const;
+  // What all kernels that have ended on a PE, and their commands, have waited for.  REQUIRES: there
+  // is such a PE
+  sim::Waits waits(const sim::PeLocation& pe) const;
+
   // Since the beginning: how long kernels ran on a device, how long collectives of its rank, and
   // how long both.  Subtract two of them to measure an interval.
   runtime::DeviceActivity activity(int device) const;
@@ -124,6 +136,15 @@ class EngineView {
   // RuntimeOptions::op_log_limit are kept.
   const sim::CommandLog& op_log() const;
   std::uint64_t event_count() const;
+
+  // Where the time went.  Without RuntimeOptions::profile it has no operations and no waits.
+  runtime::Profile profile() const;
+  // The profile as text, at most 40 lines.
+  std::string explain() const;
+  // Writes a trace for ui.perfetto.dev, with what the run has recorded up to `level`.  Throws
+  // CollectiveError KB-R030 if it records nothing, IoError KB-I010 if the file cannot be written.
+  void write_trace(const std::string& path,
+                   runtime::TraceLevel level = runtime::TraceLevel::units) const;
 
   // The fingerprint of the run; it is the same for equal runs, in every build.
   std::uint64_t fingerprint() const;

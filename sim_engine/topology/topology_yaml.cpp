@@ -12,6 +12,7 @@
 #include "sim_engine/config/yaml_reader.h"
 #include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"
+#include "sim_engine/topology/topology_keys.h"
 
 namespace kernbench {
 
@@ -185,8 +186,9 @@ Topology topology_of(YamlMap file, std::string name) {
   return topology;
 }
 
-Topology read(const YamlDocument& document, const std::filesystem::path& path) {
-  YamlReader reader(document);
+Topology read(const YamlDocument& document, const std::filesystem::path& path,
+              std::vector<YamlKey>* keys = nullptr) {
+  YamlReader reader(document, keys);
   Topology topology = topology_of(reader.map(document.root()), path.stem().string());
   reader.finish();
   return topology;
@@ -219,6 +221,19 @@ Topology Topology::load(const std::string& path) {
 
 Topology Topology::parse(std::string_view text, const std::string& name) {
   return read(YamlDocument::parse(text, name), name);
+}
+
+Topology changed_topology(std::string_view text, const std::string& name,
+                          std::span<const YamlChange> changes) {
+  YamlDocument document = YamlDocument::parse(text, name);
+  for (const YamlChange& change : changes) document.change(change);
+  return read(document, name);
+}
+
+std::vector<YamlKey> topology_keys(std::string_view text, const std::string& name) {
+  std::vector<YamlKey> keys;
+  read(YamlDocument::parse(text, name), name, &keys);
+  return keys;
 }
 
 }  // namespace kernbench
