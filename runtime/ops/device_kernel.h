@@ -18,8 +18,8 @@ namespace kernbench::ops {
 Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
                  const Placement& placement);
 
-// Runs `body` on every PE that holds a part of `results.front()`, and waits; if launches are queued,
-// and the body owns what it uses, only until that is issued.  The body writes the results alone.
+// Runs `body` on every PE that holds a part of `results.front()`, and waits, or, if launches are
+// queued and the body owns what it uses, only issues it.  The body writes the results alone.
 // REQUIRES: `results` is not empty; all tensors are on the same holders
 using KernelBody = KernelFunction<void(tl::Context&)>;
 void launch(std::string_view name, const std::vector<Tensor>& results,
