@@ -58,7 +58,7 @@ void add_bound(StepResult& result, const Topology& topology, const RankStep& slo
   Time forward{0};
   Time backward{0};
   for (const runtime::FlightEvent& event : slowest.collectives) {
-    (event.issued < slowest.forward_ended ? forward : backward) += ccl::collective_lower_bound(
+    (event.issued < slowest.forward_issued ? forward : backward) += ccl::collective_lower_bound(
         topology, kind_of(collective_of(event.function)), block_of(event));
   }
   if (result.peak_tflops) {

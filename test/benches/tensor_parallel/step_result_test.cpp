@@ -40,6 +40,7 @@ runtime::FlightEvent collective(std::string_view function, std::int64_t elements
 RankStep rank_step() {
   RankStep step;
   step.began = 5 * kUs;
+  step.forward_issued = 15 * kUs;
   step.forward_ended = 15 * kUs;
   step.ended = 35 * kUs;
   step.activity = {.computing = 24 * kUs, .communicating = 4 * kUs, .overlapped = kUs};
