@@ -14,7 +14,7 @@ namespace kernbench::benches {
 struct PlotRequest {
   std::string x;
   std::string y;
-  std::string by;  // empty: one curve
+  std::string by = {};  // empty: one curve
 };
 
 // "x=COLUMN,y=COLUMN,by=COLUMN"; `by` may be left out.  Throws UsageError KB-U018.
