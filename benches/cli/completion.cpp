@@ -8,12 +8,12 @@
 #include <span>
 
 #include "benches/bench/bench_run.h"
+#include "benches/bench/inputs.h"
 #include "benches/cli/options.h"
 #include "benches/operators/operator_cases.h"
 #include "benches/variants/keys.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
-#include "sim_engine/topology/shipped_topologies.h"
 
 namespace kernbench::benches {
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <charconv>
+#include <optional>
 
 #include "benches/variants/comparison.h"
 #include "sim_engine/base/error.h"
