@@ -32,7 +32,7 @@ struct BenchRequest {
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> shuffle_ties = {};  // RuntimeOptions::shuffle_ties of all contexts
   int tie_orders = 0;                              // in which points of sweeps are simulated again
-  bool trace = false;
+  Recording recording = {};
   std::filesystem::path output_folder = {};  // --out; empty if it is not given
   int jobs = 1;                              // points of a sweep simulated at once
   std::string inputs = {};                   // the texts of all files that were read

@@ -127,6 +127,7 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   if (app.got_subcommand("completion")) return ShowText{completion_script(commands.shell)};
   const CLI::App* const probe = app.get_subcommand("probe");
   if (probe->got_subcommand("path")) return commands.path;
+  if (probe->got_subcommand("choose")) return commands.choose;
   if (probe->got_subcommand("gemm")) return commands.gemm;
   return commands.bound;
 }

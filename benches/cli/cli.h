@@ -33,6 +33,9 @@ struct RunArguments {
   std::string json;
   std::string csv;
   std::string trace;
+  std::string trace_level = "kernels";
+  bool explain = false;
+  std::string report;
   std::string seed = "0";
   std::string shuffle_ties;  // a seed; empty: they are not shuffled
   std::string tie_orders = "0";
@@ -86,10 +89,24 @@ struct ProbePathArguments {
 struct ProbeBoundArguments {
   std::string topology = "default";
   std::string collective = "all_reduce";
+  std::string group;  // ranks; empty: all
+  std::string root = "0";
   std::string bytes;
   std::string json;
 
   friend bool operator==(const ProbeBoundArguments&, const ProbeBoundArguments&) = default;
+};
+
+struct ProbeChooseArguments {
+  std::string topology = "default";
+  std::string ccl;  // empty: the shipped one
+  std::string collective = "all_reduce";
+  std::string group;       // ranks; empty: all
+  std::string group_name;  // by which rules of ccl.yaml know it
+  std::string lanes;       // empty: all PEs of a SIP
+  std::string json;
+
+  friend bool operator==(const ProbeChooseArguments&, const ProbeChooseArguments&) = default;
 };
 
 // Sizes are texts, so that the probe can report what is wrong with them.
@@ -113,9 +130,10 @@ struct ShowText {
   friend bool operator==(const ShowText&, const ShowText&) = default;
 };
 
-using Arguments = std::variant<ShowText, ListArguments, KeysArguments, RunArguments,
-                               WhatIfArguments, CompareArguments, OperatorArguments,
-                               ProbePathArguments, ProbeBoundArguments, ProbeGemmArguments>;
+using Arguments =
+    std::variant<ShowText, ListArguments, KeysArguments, RunArguments, WhatIfArguments,
+                 CompareArguments, OperatorArguments, ProbePathArguments, ProbeBoundArguments,
+                 ProbeChooseArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

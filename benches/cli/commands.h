@@ -19,6 +19,7 @@ int compare(const CompareArguments& arguments, ProcessTeam* team);
 int bench(const OperatorArguments& arguments, ProcessTeam* team);
 int probe(const ProbePathArguments& arguments);
 int probe(const ProbeBoundArguments& arguments);
+int probe(const ProbeChooseArguments& arguments);
 int probe(const ProbeGemmArguments& arguments);
 
 }  // namespace kernbench::benches

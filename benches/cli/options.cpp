@@ -16,6 +16,11 @@ void add_topology(CLI::App* app, std::string& topology) {
   add(app, "--topology", "F|NAME", topology, "A topology file, or the name of a shipped one");
 }
 
+void add_collective(CLI::App* app, std::string& collective, std::string& group) {
+  add(app, "--collective", "NAME", collective, "One that the bench `collectives` has");
+  add(app, "--group", "RANKS", group, "Such as 0,2,4; else all");
+}
+
 void add_jobs(CLI::App* app, std::string& jobs) {
   add(app, "--jobs", "N", jobs,
       "Points of a sweep to simulate at once; else one per hardware thread");
@@ -62,6 +67,10 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
   add(app, "--json", "F", arguments.json, "Write the report to this file; - for stdout");
   add(app, "--csv", "F", arguments.csv, "Write the rows to this file; - for stdout");
   add(app, "--trace", "F", arguments.trace, "Write a trace for ui.perfetto.dev");
+  add(app, "--trace-level", "LEVEL", arguments.trace_level,
+      "What it shows: ranks, kernels too, or all units too");
+  app->add_flag("--explain", arguments.explain, "Show where the simulated time went");
+  add(app, "--report", "F", arguments.report, "Write where the time went as an HTML page");
   add_jobs(app, arguments.jobs);
   app->add_flag("-q,--quiet", arguments.quiet, "Print errors alone");
   app->add_flag("-v,--verbose", arguments.verbose, "Print a line for each simulated system");
@@ -94,7 +103,7 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152 "
       "dtype=bf16\n"
       "  kernbench run --bench ccl-allreduce --set algorithm=auto --json - | jq .rows\n"
-      "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
+      "  kernbench run --bench ccl-allreduce --topology tiny --explain --report report.html\n"
       "  kernbench run --bench ccl-allreduce --set sip.ucie.bandwidth='64,128,256 GB/s' "
       "system.sips.count=2,4\n"
       "  kernbench run --bench ccl-allreduce --set system.sip_link.latency='100,300 ns' --out grid "
@@ -186,13 +195,31 @@ void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
   CLI::App* bound = probe.add_subcommand(
       "bound", "The time that no algorithm for a collective can beat on a topology");
   add_topology(bound, arguments.topology);
-  add(bound, "--collective", "NAME", arguments.collective, "all_reduce");
-  add(bound, "--bytes", "N", arguments.bytes, "Size on each rank, such as 65536 or 64KiB")
+  add_collective(bound, arguments.collective, arguments.group);
+  add(bound, "--root", "R", arguments.root, "Rank in the group, of a collective that has a root");
+  add(bound, "--bytes", "N", arguments.bytes, "Its size as `collectives` counts it: 65536, 64KiB")
       ->required();
   add_json(bound, arguments.json);
   bound->footer(
       "\nExample:\n"
       "  kernbench probe bound --topology ring_1d_6 --collective all_reduce --bytes 1MiB");
+}
+
+void add_choose(CLI::App& probe, ProbeChooseArguments& arguments) {
+  CLI::App* choose = probe.add_subcommand(
+      "choose",
+      "By which algorithm a collective of a group runs, for each size, and its time by "
+      "the model");
+  add_topology(choose, arguments.topology);
+  add(choose, "--ccl", "F", arguments.ccl, "ccl.yaml, whose rules go before the model");
+  add_collective(choose, arguments.collective, arguments.group);
+  add(choose, "--group-name", "TEXT", arguments.group_name,
+      "The group's description, by which rules name it");
+  add(choose, "--lanes", "N", arguments.lanes, "PEs of a SIP that send, else all");
+  add_json(choose, arguments.json);
+  choose->footer(
+      "\nExample:\n"
+      "  kernbench probe choose --topology torus_2d_2x3 --collective broadcast --group 0,1,3,4");
 }
 
 void add_gemm(CLI::App& probe, ProbeGemmArguments& arguments) {
@@ -225,6 +252,7 @@ void add_commands(CLI::App& app, Commands& commands) {
   probe->require_subcommand(1);
   add_path(*probe, commands.path);
   add_bound(*probe, commands.bound);
+  add_choose(*probe, commands.choose);
   add_gemm(*probe, commands.gemm);
   add_completion(app, commands.shell);
 }

@@ -20,6 +20,7 @@ struct Commands {
   OperatorArguments bench = {};
   ProbePathArguments path = {};
   ProbeBoundArguments bound = {};
+  ProbeChooseArguments choose = {};
   ProbeGemmArguments gemm = {};
   std::string shell = {};
 };

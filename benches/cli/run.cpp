@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -16,8 +17,13 @@
 #include "benches/cli/outputs.h"
 #include "benches/cli/perform.h"
 #include "benches/figure/figure_artifacts.h"
+#include "benches/page/page.h"
 #include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
+#include "runtime/profiler/explain.h"
+#include "runtime/profiler/profile.h"
+#include "runtime/profiler/trace_level.h"
+#include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -70,6 +76,17 @@ int parse_jobs(const std::string& text) {
                                           in_quotes(text), kMaxJobs));
 }
 
+std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
+  constexpr std::array<std::string_view, 3> kLevels = {"ranks", "kernels", "units"};  // in order
+  const auto* const level = std::ranges::find(kLevels, arguments.trace_level);
+  if (level == kLevels.end()) {
+    throw UsageError("KB-U012", fmt::format("--trace-level {}: expected ranks, kernels or units",
+                                            in_quotes(arguments.trace_level)));
+  }
+  if (arguments.trace.empty()) return std::nullopt;
+  return static_cast<runtime::TraceLevel>(level - kLevels.begin());
+}
+
 BenchRequest make_request(const RunArguments& arguments, const Work& work, ProcessTeam* team) {
   return {.topology = work.first.topology,
           .ccl = work.first.ccl,
@@ -77,7 +94,8 @@ BenchRequest make_request(const RunArguments& arguments, const Work& work, Proce
           .seed = parse_seed("--seed", arguments.seed),
           .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
           .tie_orders = parse_tie_orders(arguments.tie_orders),
-          .trace = !arguments.trace.empty(),
+          .recording = {.trace = parse_trace(arguments),
+                        .profile = arguments.explain || !arguments.report.empty()},
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
           .inputs = work.inputs,
@@ -147,6 +165,38 @@ std::string foot(const Report& report) {
   text += note_line("fingerprint", fmt::format("{:016x}", engine.fingerprint));
   for (const std::string& name : report.artifacts) text += note_line("wrote", name);
   return text;
+}
+
+// The command that makes the same results again.
+std::string command_of(const RunArguments& arguments) {
+  std::string text =
+      fmt::format("kernbench run --bench {} --topology {}", arguments.bench, arguments.topology);
+  if (!arguments.ccl.empty()) text += " --ccl " + arguments.ccl;
+  if (arguments.seed != "0") text += " --seed " + arguments.seed;
+  if (!arguments.settings.empty()) text += " --set";
+  for (const std::string& setting : arguments.settings) text += ' ' + setting;
+  return text;
+}
+
+std::string page_of(const RunArguments& arguments, const Report& report,
+                    const runtime::Simulation& simulation) {
+  if (arguments.report.empty()) return "";
+  const EngineStatistics& engine = report.engine;
+  page::Heading heading{.title = fmt::format("kernbench: {}", report.bench), .facts = {}};
+  const auto add = [&](std::string name, std::string value) {
+    heading.facts.emplace_back(std::move(name), std::move(value));
+  };
+  add("command", command_of(arguments));
+  add("topology",
+      fmt::format("{}: {}", simulation.topology().name, describe(simulation.topology())));
+  add("simulated", fmt::format("{:.3f} us", to_ns(simulation.now()) / 1e3));
+  if (engine.system_count > 1) {
+    add("shown",
+        fmt::format("the longest of {} systems that the run simulated", engine.system_count));
+  }
+  add("fingerprint", fmt::format("{:016x}", engine.fingerprint));
+  add("kernbench", std::string(version()));
+  return page::report_page(heading, simulation);
 }
 
 // The report of what the bench has done so far.  From any thread.
@@ -300,7 +350,12 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   if (!run.has_printed) console.print("#\n" + to_table(report.rows));
   outputs.write_artifacts(run, report);
   if (arguments.verbose) console.print(systems_table(run));
+  const runtime::Simulation* const longest = run.contexts.longest();
+  if (longest != nullptr) outputs.write_page(page_of(arguments, report, *longest), report);
   console.print(foot(report));
+  if (longest != nullptr && arguments.explain) {
+    console.print("#\n" + runtime::explain(runtime::profile_of(*longest)));
+  }
   for (const std::string& name : outputs.write_report(report)) {
     console.print(note_line("wrote", name));
   }

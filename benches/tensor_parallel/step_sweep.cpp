@@ -151,6 +151,7 @@ std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own) {
             "PEs of one cube of a SIP that share its part, the same number at every tp; else the "
             "most that divide all parts",
             SettingType::integer},
+           algorithm_setting(),
            {"sequence_parallel", "false", "ranks share the tokens between the parallel layers",
             SettingType::flag},
            {"overlap", "true",

@@ -59,7 +59,7 @@ BenchInfo tp_mlp_bench() {
       with_step_settings({{"tokens", "256", "rows of x", SettingType::integer},
                           {"hidden", "512", "columns of x and y", SettingType::integer},
                           {"ffn", "", "features in between; else 4 hidden", SettingType::integer}}),
-      run_tp_mlp, nullptr};
+      run_tp_mlp, choose_algorithm};
 }
 
 }  // namespace kernbench::benches

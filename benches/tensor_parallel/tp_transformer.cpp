@@ -98,7 +98,7 @@ BenchInfo tp_transformer_bench() {
                           {"hidden", "256", "features of a token", SettingType::integer},
                           {"heads", "8", "of the attention", SettingType::integer},
                           {"layers", "1", "blocks, one after the other", SettingType::integer}}),
-      run_tp_transformer, nullptr};
+      run_tp_transformer, choose_algorithm};
 }
 
 }  // namespace kernbench::benches

@@ -55,7 +55,7 @@ std::vector<Row> simulate(PointContext& point, const BenchInfo& info, const Vari
                 .ccl = variant.ccl,
                 .ccl_is_given = variant.names_ccl,
                 .seed = whole.seed,
-                .trace = whole.trace},
+                .recording = whole.recording},
                variant.settings, silent, point.contexts());
   run.configure(info);
   Bench bench(run);

@@ -29,8 +29,12 @@ Bytes capacity_of(YamlMap& memory) {
   return memory.bytes("capacity", 1, kTebibyte);
 }
 
-LinkSpec link_of(YamlMap link) {
+LinkSpec link_in(YamlMap& link) {
   return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
+}
+
+LinkSpec link_of(YamlMap link) {
+  return link_in(link);
 }
 
 // Grids and rings are connected by construction, so these are the only errors that a topology file
@@ -63,7 +67,9 @@ Topology::System sips_of(YamlMap sips) {
 Topology::System system_of(YamlMap system) {
   Topology::System result = sips_of(system.map("sips"));
   result.sip_link = link_of(system.map("sip_link"));
-  result.host_link = link_of(system.map("host_link"));
+  YamlMap host_link = system.map("host_link");
+  result.host_link = link_in(host_link);
+  if (host_link.has("issue")) result.host_issue = host_link.time("issue");
   return result;
 }
 

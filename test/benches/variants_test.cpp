@@ -166,7 +166,7 @@ TEST_CASE("an interrupted grid goes on where it was", "[variants][journal]") {
   const std::vector<Variant> variants = maker.all();
   const auto run = [&](bool interrupts) {
     BenchRequest request = BenchUnderTest::request_of(1);
-    request.trace = false;
+    request.recording = {};
     request.output_folder = folder.path("out");
     request.inputs = maker.inputs();
     BenchUnderTest test(request);

@@ -48,9 +48,12 @@ void add_run_options(Words& words, const RunArguments& run) {
   add(words, "--json", run.json);
   add(words, "--csv", run.csv);
   add(words, "--trace", run.trace);
+  add(words, "--trace-level", run.trace_level);
+  add(words, "--report", run.report);
   add(words, "--seed", run.seed);
   add(words, "--shuffle-ties", run.shuffle_ties);
   add(words, "--jobs", run.jobs);
+  if (run.explain) words.emplace_back("--explain");
   if (run.quiet) words.emplace_back("--quiet");
   if (run.verbose) words.emplace_back("--verbose");
 }
@@ -114,8 +117,22 @@ Words words_for(const ProbeBoundArguments& bound) {
   Words words = {"probe", "bound"};
   add(words, "--topology", bound.topology);
   add(words, "--collective", bound.collective);
+  add(words, "--group", bound.group);
+  add(words, "--root", bound.root);
   add(words, "--bytes", bound.bytes);
   add(words, "--json", bound.json);
+  return words;
+}
+
+Words words_for(const ProbeChooseArguments& choose) {
+  Words words = {"probe", "choose"};
+  add(words, "--topology", choose.topology);
+  add(words, "--ccl", choose.ccl);
+  add(words, "--collective", choose.collective);
+  add(words, "--group", choose.group);
+  add(words, "--group-name", choose.group_name);
+  add(words, "--lanes", choose.lanes);
+  add(words, "--json", choose.json);
   return words;
 }
 
