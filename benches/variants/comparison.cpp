@@ -106,8 +106,10 @@ Columns choose_columns(std::span<const Row> before, std::span<const Row> after,
       continue;
     }
     columns.matching.push_back(column);
-    const bool varies =
-        old_texts.front() != old_texts.back() || new_texts.front() != new_texts.back();
+    std::set<std::string> texts(old_texts.begin(), old_texts.end());
+    texts.insert(new_texts.begin(), new_texts.end());
+    texts.erase("");  // of rows that do not have the cell
+    const bool varies = texts.size() > 1;
     if (varies) columns.naming.push_back(column);
   }
   return columns;
@@ -116,6 +118,7 @@ Columns choose_columns(std::span<const Row> before, std::span<const Row> after,
 ComparedRow compare_row(const Row& before, const Row& after, const Columns& columns) {
   ComparedRow row;
   for (const std::string& column : columns.naming) {
+    if (text_in_row(before, column).empty()) continue;
     row.name +=
         fmt::format("{}{} {}", row.name.empty() ? "" : ", ", column, text_in_row(before, column));
   }
