@@ -37,7 +37,8 @@ std::string value_of(const Words& words, const std::string& option) {
   return found == words.end() || found + 1 == words.end() ? std::string() : *(found + 1);
 }
 
-Words key_names(const Words& words) {
+// None if the words before name a file or a bench that is none.
+Words key_names(const Words& words) try {
   KeySources sources;
   if (const std::string topology = value_of(words, "--topology"); !topology.empty()) {
     sources.topology = topology;
@@ -50,6 +51,8 @@ Words key_names(const Words& words) {
   const Keys keys(sources);
   for (const Key& key : keys.all()) names.push_back(key.name + '=');
   return names;
+} catch (const Error&) {
+  return {};
 }
 
 Words bench_names() {
