@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ccl/algorithms/direct.h"
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/ring.h"
 #include "ccl/algorithms/tree.h"
@@ -218,6 +219,33 @@ std::optional<Time> tree_closed_form(const CollectiveCase& collective) {
   const auto time = in_steps(*uniform, 2 * rounds, plan_tree);
   if (!time) return std::nullopt;
   return *time - (is_full ? Time{0} : 2 * uniform->way().alpha);
+}
+
+// In a full mesh all messages of a step are under way at once; through a switch a SIP's follow each
+// other.
+std::optional<Time> direct_closed_form(const CollectiveCase& collective) {
+  const auto uniform = UniformCase::of(collective);
+  if (!uniform || uniform->is_rank_pe() || !uniform->shape().joins_all) return std::nullopt;
+  if (uniform->cube_count() > 1) return uniform->over_cubes();
+  if (uniform->size() == 1) return Time{0};
+  const auto message = uniform->message(plan_direct);
+  if (!message) return std::nullopt;
+  const bool through_switch = collective.topology.system.topology == SipTopology::switched;
+  const Time step = *message * (through_switch ? uniform->size() - 1 : 1);
+  const Time news = uniform->way().alpha + uniform->way().of(kCreditBytes);  // of the receives
+  return news + 2 * (uniform->way().alpha + step);
+}
+
+// One message there, the sum, and one back.
+std::optional<Time> switch_closed_form(const CollectiveCase& collective) {
+  const auto uniform = UniformCase::of(collective);
+  const auto& sums = collective.topology.system.network_switch.sums;
+  if (!uniform || uniform->is_rank_pe() || !sums || uniform->cube_count() > 1) return std::nullopt;
+  if (uniform->size() == 1) return Time{0};
+  const auto message = uniform->message(plan_through_switch);
+  if (!message) return std::nullopt;
+  const Time alpha = uniform->way().alpha - collective.topology.system.network_switch.core.latency;
+  return alpha + 2 * *message + sums->latency + transfer_time(uniform->bytes(), sums->bandwidth);
 }
 
 std::optional<Time> hello_closed_form(const CollectiveCase& collective) {

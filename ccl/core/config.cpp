@@ -173,6 +173,7 @@ struct Config::State {
   Settings defaults = {};
   std::vector<AlgorithmEntry> entries = {};
   std::vector<Rule> rules = {};
+  std::vector<Protocol> protocols = {};
   bool is_overridden = false;  // with_algorithm() has chosen the algorithm
 
   const AlgorithmEntry* entry() const {
@@ -236,6 +237,9 @@ Config Config::read(const YamlDocument& document) {
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
     if (root.has("rules")) state.rules = read_rules(reader, *document.root().find("rules"));
+    if (root.has("protocols")) {
+      state.protocols = read_protocols(reader, *document.root().find("protocols"));
+    }
     if (!root.has("defaults")) {
       read_entries();
     } else {
@@ -277,6 +281,12 @@ const Rule* Config::rule_for(distributed::CollectiveKind kind, int ranks, Bytes 
   const auto found = std::ranges::find_if(
       state_->rules, [&](const Rule& rule) { return rule.fits(kind, ranks, bytes); });
   return found == state_->rules.end() ? nullptr : &*found;
+}
+
+const Protocol* Config::protocol_for(Bytes bytes) const {
+  const auto found = std::ranges::find_if(
+      state_->protocols, [&](const Protocol& protocol) { return bytes <= protocol.up_to; });
+  return found == state_->protocols.end() ? nullptr : &*found;
 }
 
 sim::IpcqParams Config::ipcq() const {

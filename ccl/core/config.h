@@ -12,6 +12,8 @@
 //     my_ring_of_pes: {kernel: ring_allreduce, world_size: 8}
 //   rules:                      # ccl/core/config_rules.h
 //     - all_reduce: {algorithm: tree_allreduce, up_to: 4 KiB}
+//   protocols:                  # likewise
+//     - LL: {up_to: 64 KiB, latency: 600 ns, efficiency: 50 %}
 //
 // Every key may be left out; an algorithm's entry overrides the defaults.  The further keys are:
 //
@@ -61,6 +63,7 @@ std::string_view name_of(Root root);
 // The name that selects the fastest algorithm.
 inline constexpr std::string_view kAuto = "auto";
 
+struct Protocol;
 struct Rule;
 
 class Config : public distributed::BackendConfig {
@@ -83,6 +86,8 @@ class Config : public distributed::BackendConfig {
   std::vector<const Algorithm*> candidates() const;  // auto chooses among these; else the one
   // The rule that decides for a collective; nullptr if none does.
   const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes) const;
+  // The protocol of a collective's messages; nullptr if there is none.
+  const Protocol* protocol_for(Bytes bytes) const;
   sim::IpcqParams ipcq() const;
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP

@@ -44,7 +44,34 @@ Rule read_rule(YamlMap map, distributed::CollectiveKind kind) {
   return rule;
 }
 
+Protocol read_protocol(const YamlNode& node, YamlMap map) {
+  Protocol protocol;
+  protocol.name = node.key;
+  if (map.has("up_to")) protocol.up_to = map.bytes("up_to", 0, kMostBytes);
+  if (map.has("start")) protocol.start = map.time("start");
+  protocol.latency = map.time("latency");
+  if (map.has("efficiency")) protocol.efficiency = map.thousandths("efficiency");
+  return protocol;
+}
+
 }  // namespace
+
+std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list) {
+  std::vector<Protocol> protocols;
+  for (const YamlNode* entry : reader.list(list, "[{LL: {up_to: 64 KiB, latency: 600 ns}}]")) {
+    YamlMap named = reader.map(*entry);
+    for (const YamlNode* node : named.entries()) {
+      const Bytes before = protocols.empty() ? -1 : protocols.back().up_to;
+      protocols.push_back(read_protocol(*node, named.map(*node)));
+      if (reader.is_fine(*node) && protocols.back().up_to <= before) {
+        reader.fail_at(*node, "KB-Y045",
+                       "no size is left for it: 'up_to' must ascend, and the last alone may have "
+                       "none");
+      }
+    }
+  }
+  return protocols;
+}
 
 std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list) {
   std::vector<Rule> rules;

@@ -164,6 +164,9 @@ class Context {
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return location_; }
 
+  // Keeps the PE_CPU busy for so long, with no command.
+  void spend(Time time);
+
   // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
 

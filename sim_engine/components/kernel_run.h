@@ -94,6 +94,9 @@ class KernelRun final : public ReceiveIssuer {
   // Withdraws all open receives: the kernel will not wait for them.
   void withdraw_receives();
 
+  // The PE_CPU is busy without a command.
+  void spend(Time time);
+
   // The PE_CPU's own time, which wait_until() advances to `time`.
   Time clock();
   void wait_until(Time time) { cpu_clock_ = std::max(cpu_clock_, time); }
@@ -128,7 +131,6 @@ class KernelRun final : public ReceiveIssuer {
     }
   };
 
-  void spend_issue();
   Command& issue_next();
   void submit(Command& command);
   void submit(Command& command, const MemoryUse& use, AccessIndex::Id& noted);

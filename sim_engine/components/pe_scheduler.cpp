@@ -65,28 +65,27 @@ void PeScheduler::start(Command& command, work::Load& load) {
   begin_access(load, Access::read);
   services_.memory.bind(command.result->value,
                         services_.memory.load(load.buffer.region, load.elements));
-  submit_dma(kLoad, command, load_path(load.buffer.home), translation_time(load));
+  submit_dma(kLoad, command, load_path(load.buffer.home), command.bytes, translation_time(load));
 }
 
 void PeScheduler::start(Command& command, work::Store& store) {
   begin_access(store, Access::write);
-  submit_dma(kStore, command, store_path(store.buffer.home), translation_time(store));
+  submit_dma(kStore, command, store_path(store.buffer.home), command.bytes,
+             translation_time(store));
 }
 
 void PeScheduler::start(Command& command, const work::Send& send) {
   depart(command, *send.channel);
-  submit_dma(kCommunication, command, send.channel->data_path(),
-             services_.topology.pe.ipcq_latency);
+  submit_message(command, *send.channel, send.channel->data_path());
 }
 
 void PeScheduler::start(Command& command, const work::CopyTo& copy) {
   depart(command, *copy.channel);
-  submit_dma(kCommunication, command, copy.channel->copy_path(),
-             services_.topology.pe.ipcq_latency);
+  submit_message(command, *copy.channel, copy.channel->copy_path());
 }
 
 void PeScheduler::start(Command& command, const work::Receive& receive) {
-  submit_dma(kCommunication, command, receive.channel->pop_path(),
+  submit_dma(kCommunication, command, receive.channel->pop_path(), command.bytes,
              services_.topology.pe.ipcq_latency);
 }
 
@@ -97,11 +96,18 @@ void PeScheduler::depart(const Command& command, IpcqChannel& channel) {
   make_ready(command.departed);
 }
 
-void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Time extra) {
+void PeScheduler::submit_message(Command& command, const IpcqChannel& channel, const Path& path) {
+  const IpcqParams& params = channel.params();
+  submit_dma(kCommunication, command, path, params.on_the_wire(command.bytes),
+             services_.topology.pe.ipcq_latency + params.message_latency);
+}
+
+void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes,
+                             Time extra) {
   const Time now = services_.engine.now();
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
-  services_.fabric.send(path, command.bytes, Engine::call<&PeScheduler::finish>(this, command),
+  services_.fabric.send(path, bytes, Engine::call<&PeScheduler::finish>(this, command),
                         start + setup + extra - now);
 }
 

@@ -67,7 +67,8 @@ class PeScheduler {
   void start(Command& command, const work::Send& send);
   void start(Command& command, const work::CopyTo& copy);
   void start(Command& command, const work::Receive& receive);
-  void submit_dma(Channel channel, Command& command, const Path& path, Time extra);
+  void submit_message(Command& command, const IpcqChannel& channel, const Path& path);
+  void submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes, Time extra);
   void occupy(FifoServer& unit, Command& command, Time duration);
   Time translation_time(const work::HbmAccess& access) const;
   const Path& load_path(const PeLocation& home);
