@@ -17,7 +17,7 @@ BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its
     : request(std::move(its_request)),
       settings(std::move(its_settings)),
       console(its_console),
-      contexts(request.trace),
+      contexts(request.trace, request.shuffle_ties),
       output_folder(request.output_folder) {}
 
 void BenchRun::configure(const BenchInfo& info) {
@@ -29,8 +29,12 @@ bool BenchRun::leads() const {
 }
 
 std::uint64_t BenchRun::inputs_hash() const {
-  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}", program_hash(), request.topology.name,
-                                  request.inputs, request.seed, settings.to_text()));
+  const std::string ties =
+      fmt::format("{} {}", request.tie_orders,
+                  request.shuffle_ties ? fmt::to_string(*request.shuffle_ties) : "in order");
+  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}", program_hash(),
+                                  request.topology.name, request.inputs, request.seed, ties,
+                                  settings.to_text()));
 }
 
 void BenchRun::throw_if_interrupted() const {

@@ -30,6 +30,8 @@ struct BenchRequest {
   ccl::Config ccl;
   bool ccl_is_given = false;  // by --ccl
   std::uint64_t seed = 0;
+  std::optional<std::uint64_t> shuffle_ties = {};  // RuntimeOptions::shuffle_ties of all contexts
+  int tie_orders = 0;                              // in which points of sweeps are simulated again
   bool trace = false;
   std::filesystem::path output_folder = {};  // --out; empty if it is not given
   int jobs = 1;                              // points of a sweep simulated at once
@@ -63,7 +65,7 @@ class BenchRun {
   bool leads() const;
 
   // A hash of everything that results depend on: this build of the program, the files it was given,
-  // the seed, the settings.  Results saved under another hash are stale.
+  // the seeds, the settings.  Results saved under another hash are stale.
   std::uint64_t inputs_hash() const;
 
   // From another thread: stops all present and later simulations with KB-S001 and this exit code.

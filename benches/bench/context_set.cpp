@@ -28,7 +28,8 @@ void make_room(std::vector<Value>& values, std::size_t count) {
 
 }  // namespace
 
-ContextSet::ContextSet(ContextSet& whole) : trace_(whole.trace_), whole_(&whole) {
+ContextSet::ContextSet(ContextSet& whole, bool trace, std::optional<std::uint64_t> shuffle_ties)
+    : trace_(trace), shuffle_ties_(shuffle_ties), whole_(&whole) {
   const std::lock_guard lock(whole.mutex_);
   whole.parts_.push_back(this);
   reason_ = whole.reason_;
@@ -42,6 +43,7 @@ ContextSet::~ContextSet() {
 
 CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions options) {
   options.trace = options.trace || trace_;
+  if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
   live_.push_back(torch.get());

@@ -5,8 +5,10 @@
 
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +21,15 @@ namespace kernbench::benches {
 
 class ContextSet {
  public:
-  // `trace`: all contexts record spans.
-  explicit ContextSet(bool trace) : trace_(trace) {}
+  // `trace`: all contexts record spans.  `shuffle_ties`: RuntimeOptions::shuffle_ties of them all.
+  explicit ContextSet(bool trace, std::optional<std::uint64_t> shuffle_ties = std::nullopt)
+      : trace_(trace), shuffle_ties_(shuffle_ties) {}
   // A child set for a part of `whole`'s work: interrupting `whole` interrupts it too.  REQUIRES:
   // `whole` outlives it
-  explicit ContextSet(ContextSet& whole);
+  explicit ContextSet(ContextSet& whole) : ContextSet(whole, whole.trace_, whole.shuffle_ties_) {}
+  // A child set whose ties are shuffled with a seed of its own, and which records no spans.
+  ContextSet(ContextSet& whole, std::uint64_t shuffle_ties)
+      : ContextSet(whole, false, shuffle_ties) {}
   // REQUIRES: all_ended()
   ~ContextSet();
   ContextSet(const ContextSet&) = delete;
@@ -55,7 +61,10 @@ class ContextSet {
  private:
   friend struct ContextCollector;
 
+  ContextSet(ContextSet& whole, bool trace, std::optional<std::uint64_t> shuffle_ties);
+
   const bool trace_;
+  const std::optional<std::uint64_t> shuffle_ties_;
   ContextSet* const whole_ = nullptr;
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;

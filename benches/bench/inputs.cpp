@@ -71,6 +71,10 @@ std::string first_sentence(std::string_view yaml) {
   return text;
 }
 
+std::string_view shipped_ccl_config() {
+  return shipped_ccl_configs().front().text;
+}
+
 Topology load_topology(const std::string& name_or_path) {
   if (find_shipped_topology(name_or_path) != nullptr || looks_like_path(name_or_path)) {
     return Topology::load(name_or_path);

@@ -2,20 +2,21 @@
 
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "ccl/core/config.h"
+#include "sim_engine/base/embedded_file.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
 
-// ccl/ccl.yaml as it was when the program was built.
+// "ccl" is ccl/ccl.yaml as it was when the program was built.
+std::span<const EmbeddedFile> shipped_ccl_configs();
 std::string_view shipped_ccl_config();
-// benches/evaluation/fsim_reference.yaml as it was when the program was built.
-std::string_view shipped_fsim_reference_text();
 
 // The first sentence of the comment that a shipped file begins with.
 std::string first_sentence(std::string_view yaml);

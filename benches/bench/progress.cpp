@@ -23,6 +23,11 @@ std::string duration(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
+// Whether the byte continues a character of UTF-8, so that no text may begin with it.
+bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
 }  // namespace
 
 Progress::Clock Progress::wall_clock() {
@@ -67,7 +72,9 @@ void Progress::draw(std::string text, const std::string& running) {
   winsize size{};
   const bool is_known = ::ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   const std::size_t columns = is_known ? size.ws_col - 1U : 79;
-  text.resize(std::min(text.size(), columns));
+  std::size_t shown = std::min(text.size(), columns);
+  while (shown < text.size() && is_continuation(text[shown])) --shown;
+  text.resize(shown);
   if (!running.empty() && text.size() + 2 + running.size() <= columns) text += "  " + running;
   console_.print(fmt::format("\r{:<{}}", text, std::min(drawn_, columns)));
   drawn_ = text.size();

@@ -46,6 +46,7 @@ std::string to_json(const Report& report) {
                      {"topology", report.topology},
                      {"world_size", report.world_size},
                      {"seed", report.seed},
+                     {"shuffle_ties", report.shuffle_ties ? Json(*report.shuffle_ties) : Json()},
                      {"rows", std::move(rows)},
                      {"artifacts", report.artifacts},
                      {"engine",

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,7 @@ struct Report {
   std::string topology = {};
   int world_size = 1;
   std::uint64_t seed = 0;
+  std::optional<std::uint64_t> shuffle_ties = {};
   std::vector<Row> rows = {};
   std::vector<std::string> artifacts = {};
   EngineStatistics engine = {};

@@ -285,7 +285,8 @@ void SweepRun::simulate(Point& point) {
     std::vector<Row> rows = point.simulate(context);
     KB_CHECK(point.contexts->all_ended(), "the point '{}' of the sweep '{}' keeps a context",
              point.key, name_);
-    finish(point, {context.ok(), std::move(rows), point.contexts->statistics()});
+    const bool ok = context.ok() && simulate_in_other_orders(point, rows);
+    finish(point, {ok, std::move(rows), point.contexts->statistics()});
   } catch (...) {
     fail(point, std::current_exception());
   }
@@ -328,6 +329,7 @@ std::vector<Row> SweepRun::settle() {
   }
   if (failed) throw_failure(*missing);
   if (missing != points_.end()) throw_interrupted();
+  if (run_.request.tie_orders > 0) note_ties();
   return rows;
 }
 

@@ -66,10 +66,12 @@ class SweepRun {
   Point* next_point();
   Point* next_fresh_point();  // REQUIRES: mutex_ is locked
   void simulate(Point& point);
+  bool simulate_in_other_orders(Point& point, std::vector<Row>& rows);
   ContextSet& begin(Point& point);
   void finish(Point& point, PointOutcome outcome);
   void fail(Point& point, std::exception_ptr failure);
   std::vector<Row> settle();
+  void note_ties() const;
   void enter(const Point& point);
   [[noreturn]] void throw_failure(const Point& point);
   [[noreturn]] void throw_interrupted();

@@ -34,6 +34,11 @@ void add_jobs(CLI::App* app, std::string& jobs) {
       "Points of a sweep to simulate at once; else one per hardware thread");
 }
 
+void add_shuffle_ties(CLI::App* app, std::string& seed) {
+  add(app, "--shuffle-ties", "SEED", seed,
+      "Draw the order of what happens at the same instant; else it is that of cause");
+}
+
 void add_json(CLI::App* app, std::string& json) {
   add(app, "--json", "F", json, "Write it as JSON to this file; - for stdout");
 }
@@ -51,6 +56,9 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   add(run, "--ccl", "F", arguments.ccl, "ccl.yaml: the algorithm and its queues");
   add(run, "--set", "KEY=VALUE", arguments.settings, "Settings of the bench, one or more");
   add(run, "--seed", "N", arguments.seed, "Of whatever draws random numbers");
+  add_shuffle_ties(run, arguments.shuffle_ties);
+  add(run, "--tie-orders", "N", arguments.tie_orders,
+      "Simulate each point of a sweep in so many such orders too, and show how far its times vary");
   add(run, "--out", "DIR", arguments.output_folder,
       "Write report.json, report.csv and the bench's files into this folder");
   add(run, "--json", "F", arguments.json, "Write the report to this file; - for stdout");
@@ -84,6 +92,7 @@ void add_bench(CLI::App& app, OperatorArguments& arguments) {
                   "Chrome traces of batch 1 and the largest dimension");
   add_topology(bench, arguments.topology);
   add(bench, "--seed", "N", arguments.seed, "Of the inputs' elements");
+  add_shuffle_ties(bench, arguments.shuffle_ties);
   add_jobs(bench, arguments.jobs);
   bench->footer(
       "\nFirst every provider of the operator is checked, forward and backward; then it is timed.\n"

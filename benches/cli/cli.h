@@ -25,6 +25,8 @@ struct RunArguments {
   std::string csv;
   std::string trace;
   std::string seed = "0";
+  std::string shuffle_ties;  // a seed; empty: they are not shuffled
+  std::string tie_orders = "0";
   std::string jobs;  // empty: the number of hardware threads
 
   friend bool operator==(const RunArguments&, const RunArguments&) = default;
@@ -39,7 +41,8 @@ struct OperatorArguments {
   bool profile = false;
   std::string topology = "default";
   std::string seed = "0";
-  std::string jobs;  // like RunArguments::jobs
+  std::string shuffle_ties;  // like RunArguments::shuffle_ties
+  std::string jobs;          // likewise
 
   friend bool operator==(const OperatorArguments&, const OperatorArguments&) = default;
 };

@@ -20,6 +20,7 @@ int bench(const OperatorArguments& arguments, ProcessTeam* team) {
       fmt::format("dtype={}", arguments.dtype), fmt::format("save_path={}", arguments.save_path),
       fmt::format("plot={}", arguments.plot), fmt::format("profile={}", arguments.profile)};
   wanted.seed = arguments.seed;
+  wanted.shuffle_ties = arguments.shuffle_ties;
   wanted.jobs = arguments.jobs;
   return run(info, wanted, team);
 }

@@ -22,6 +22,7 @@ namespace kernbench::benches {
 namespace {
 
 constexpr int kMaxJobs = 1024;
+constexpr int kMostTieOrders = 1000;
 
 // nullopt unless all of `text` is a number.
 template <class Integer>
@@ -32,10 +33,21 @@ std::optional<Integer> parse_whole(const std::string& text) {
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-std::uint64_t parse_seed(const std::string& text) {
+std::uint64_t parse_seed(std::string_view option, const std::string& text) {
   if (const auto seed = parse_whole<std::uint64_t>(text)) return *seed;
-  throw UsageError(
-      "KB-U012", fmt::format("--seed {}: expected an integer from 0 to 2^64 - 1", in_quotes(text)));
+  throw UsageError("KB-U012", fmt::format("{} {}: expected an integer from 0 to 2^64 - 1", option,
+                                          in_quotes(text)));
+}
+
+std::optional<std::uint64_t> parse_shuffle_ties(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(parse_seed("--shuffle-ties", text));
+}
+
+int parse_tie_orders(const std::string& text) {
+  const auto orders = parse_whole<int>(text);
+  if (orders && *orders >= 0 && *orders <= kMostTieOrders) return *orders;
+  throw UsageError("KB-U012", fmt::format("--tie-orders {}: expected an integer from 0 to {}",
+                                          in_quotes(text), kMostTieOrders));
 }
 
 // The number of hardware threads that this process may use.
@@ -57,7 +69,9 @@ BenchRequest make_request(const RunArguments& arguments, ProcessTeam* team) {
   return {.topology = load_topology(arguments.topology),
           .ccl = load_ccl(arguments.ccl),
           .ccl_is_given = !arguments.ccl.empty(),
-          .seed = parse_seed(arguments.seed),
+          .seed = parse_seed("--seed", arguments.seed),
+          .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
+          .tie_orders = parse_tie_orders(arguments.tie_orders),
           .trace = !arguments.trace.empty(),
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
@@ -86,7 +100,11 @@ std::string head(const BenchInfo& info, BenchRun& run) {
                                               in_quotes(name)));
   }
   text += note_line("world size", describe_ranks(info, run));
-  return text + note_line("seed", fmt::format("{}", run.request.seed));
+  text += note_line("seed", fmt::format("{}", run.request.seed));
+  if (run.request.shuffle_ties) {
+    text += note_line("ties", fmt::format("shuffled, seed {}", *run.request.shuffle_ties));
+  }
+  return text;
 }
 
 // 1234567 -> "1,234,567", in any locale.
@@ -129,6 +147,7 @@ Report make_report(const BenchInfo& info, BenchRun& run, double wall_s) {
                 .topology = run.request.topology.name,
                 .world_size = rank_count(info, run),
                 .seed = run.request.seed,
+                .shuffle_ties = run.request.shuffle_ties,
                 .rows = run.finished_rows(),
                 .artifacts = {},
                 .engine = run.statistics()};

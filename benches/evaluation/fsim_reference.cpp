@@ -20,7 +20,7 @@ FsimReference parse_fsim_reference(std::string_view text, const std::string& nam
 }
 
 FsimReference shipped_fsim_reference() {
-  return parse_fsim_reference(shipped_fsim_reference_text(), "fsim_reference.yaml");
+  return parse_fsim_reference(fsim_references().front().text, "fsim_reference.yaml");
 }
 
 }  // namespace kernbench::benches

@@ -2,9 +2,11 @@
 
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "sim_engine/base/embedded_file.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::benches {
@@ -16,6 +18,9 @@ struct FsimReference {
 
 // Throws ConfigError (KB-Y...) that lists what is wrong with the text.
 FsimReference parse_fsim_reference(std::string_view text, const std::string& name);
+
+// "fsim_reference" is benches/evaluation/fsim_reference.yaml as it was when the program was built.
+std::span<const EmbeddedFile> fsim_references();
 
 // benches/evaluation/fsim_reference.yaml as it was when the program was built.
 FsimReference shipped_fsim_reference();

@@ -24,7 +24,7 @@ double critical_us(const Row& row) {
 }
 
 void add_figures(Bench& bench, const CclEvaluation& results) {
-  FigureArtifacts figures(bench);
+  figure::FigureArtifacts figures(bench);
   figures.add("latency", latency_chart(results.latency));
   figures.add("buffer_kinds", buffer_kind_chart(results.buffer_kinds));
   figures.add("model_vs_fsim", fsim_chart(results.latency, shipped_fsim_reference()));

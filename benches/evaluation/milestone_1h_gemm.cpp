@@ -36,7 +36,7 @@ bool has(std::span<const Row> rows, std::string_view column, std::string_view fa
 
 void add_figures(Bench& bench, std::span<const Row> rows) {
   const Topology& topology = bench.topology();
-  FigureArtifacts figures(bench);
+  figure::FigureArtifacts figures(bench);
   if (has(rows, "theoretical_ns")) {
     figures.add("measured_vs_theoretical", agreement_chart(rows, topology));
   }

@@ -62,6 +62,12 @@ std::string paragraph(std::string_view name, std::string_view text, double size)
          fmt::format("{}_lines = {}\n", name, lines.size());
 }
 
+std::string_view chart_form(std::string_view name) {
+  const EmbeddedFile* form = find_embedded_file(chart_forms(), name);
+  KB_CHECK(form != nullptr, "there is no form of charts '{}'", name);
+  return form->text;
+}
+
 }  // namespace
 
 std::string script_of(const Chart& chart, const ChartFiles& files) {

@@ -1,12 +1,13 @@
-// The texts of charts/*.gp, which lie in the program.
+// The files of charts/*.gp, which lie in the program.
 
 #pragma once
 
-#include <string_view>
+#include <span>
+
+#include "sim_engine/base/embedded_file.h"
 
 namespace kernbench::benches::figure {
 
-// REQUIRES: there is a form of that name
-std::string_view chart_form(std::string_view name);
+std::span<const EmbeddedFile> chart_forms();
 
 }  // namespace kernbench::benches::figure

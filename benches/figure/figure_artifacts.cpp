@@ -8,9 +8,9 @@
 #include "benches/bench/bench_run.h"
 #include "sim_engine/base/check.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::figure {
 
-void FigureArtifacts::add(std::string_view stem, const figure::Chart& chart) {
+void FigureArtifacts::add(std::string_view stem, const Chart& chart) {
   const BenchRun& run = bench_.run();
   if (run.output_folder.empty() || !run.leads()) return;
   const std::filesystem::path path = stem;
@@ -18,7 +18,7 @@ void FigureArtifacts::add(std::string_view stem, const figure::Chart& chart) {
   const auto found = std::ranges::find(run.artifacts(), csv, &Artifact::name);
   KB_CHECK(found != run.artifacts().end(), "the figure {} has no {}", stem, csv);
   const std::string name = path.filename().string();
-  const figure::Picture picture = figure::draw(chart, found->content);
+  const Picture picture = draw(chart, found->content);
   bench_.add_artifact(fmt::format("{}.gp", stem),
                       script_of(chart, {chart.csv, name + ".svg", name + ".png"}));
   add_picture(stem, picture);
@@ -27,10 +27,10 @@ void FigureArtifacts::add(std::string_view stem, const figure::Chart& chart) {
 void FigureArtifacts::add(std::string_view stem, const std::string& svg) {
   const BenchRun& run = bench_.run();
   if (run.output_folder.empty() || !run.leads()) return;
-  add_picture(stem, figure::with_png(svg));
+  add_picture(stem, with_png(svg));
 }
 
-void FigureArtifacts::add_picture(std::string_view stem, const figure::Picture& picture) {
+void FigureArtifacts::add_picture(std::string_view stem, const Picture& picture) {
   if (!picture.problem.empty() && picture.problem != noted_) {
     noted_ = picture.problem;
     bench_.note("no picture", fmt::format("{}: {}", stem, noted_));
@@ -41,4 +41,4 @@ void FigureArtifacts::add_picture(std::string_view stem, const figure::Picture& 
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::figure

@@ -139,7 +139,8 @@ RowsByDirection time_all(Bench& bench, const Request& request, DType dtype) {
   return rows;
 }
 
-void show_times(Bench& bench, const Request& request, DType dtype, FigureArtifacts& figures) {
+void show_times(Bench& bench, const Request& request, DType dtype,
+                figure::FigureArtifacts& figures) {
   const std::vector<ProviderInfo> providers = request.operator_case.providers();
   for (const auto& [direction, rows] : time_all(bench, request, dtype)) {
     const std::string title =
@@ -198,7 +199,7 @@ void run(Bench& bench) {
     for (Row& row : check(bench, request, dtype)) checked.push_back(std::move(row));
   }
   bench.print(check_table(checked));
-  FigureArtifacts figures(bench);
+  figure::FigureArtifacts figures(bench);
   for (const DType dtype : request.dtypes) show_times(bench, request, dtype, figures);
   if (!request.profile || !bench.run().leads()) return;
   for (const DType dtype : request.dtypes) profile(bench, request, dtype);

@@ -135,7 +135,7 @@ void add_artifacts(Bench& bench, const std::string& what, const StepRows& rows) 
   if (bench.run().output_folder.empty()) return;
   bench.add_artifact("steps.csv", to_csv(rows.steps));
   bench.add_artifact("collectives.csv", to_csv(rows.collectives));
-  FigureArtifacts figures(bench);
+  figure::FigureArtifacts figures(bench);
   figures.add("strong_scaling", strong_scaling_chart(rows.steps, what));
   figures.add("step_time", step_time_chart(rows.steps, what));
 }

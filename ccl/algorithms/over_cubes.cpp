@@ -56,8 +56,10 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
       plan.moves.push_back(with_cubes(std::move(move), branch, root, tree));
       continue;
     }
-    if (move.has_source && tree.has_sums) plan.reduce(move.chunk, branch, move.time);
-    if (move.stores) plan.broadcast(move.chunk, branch, move.time);
+    if (move.has_source && tree.has_sums) {
+      plan.reduce(move.chunk, branch, move.time).stage = move.stage;
+    }
+    if (move.stores) plan.broadcast(move.chunk, branch, move.time).stage = move.stage;
   }
 }
 

@@ -6,17 +6,21 @@ namespace kernbench::ccl {
 
 namespace {
 
+void set_form(Plan& plan, int units, int length, int ways) {
+  plan.units = ways * units;
+  plan.length = length;
+  plan.width = ways;
+  plan.window = 4;
+  plan.interval = std::max(plan.length - 1, 1);
+}
+
 void plan_rings(const PlanRequest& request, Plan& plan, int ways) {
   const Row& ring = request.shape.ring;
   const int size = ring.size();
   const int self = ring.position_of(request.self);
   const bool sums = request.kind == Plan::Kind::all_reduce;
   const int last = size - 1;
-  plan.units = ways * (sums ? size : 1);
-  plan.length = last * (sums ? 2 : 1) + 1;
-  plan.width = ways;
-  plan.window = 4;
-  plan.interval = std::max(plan.length - 1, 1);
+  set_form(plan, sums ? size : 1, last * (sums ? 2 : 1) + 1, ways);
   for (int way = 0; way < ways; ++way) {
     // Sums come from behind, and results go ahead; the other way round from ahead, and back.
     const int behind = way == 0 ? 0 : last;
@@ -29,6 +33,20 @@ void plan_rings(const PlanRequest& request, Plan& plan, int ways) {
   }
 }
 
+// From both ends of an open row: the way back from its last member to its first would cross all
+// other messages.
+void plan_line(const PlanRequest& request, Plan& plan) {
+  const Row line = request.shape.ring.as_line();
+  const int self = line.position_of(request.self);
+  const bool sums = request.kind == Plan::Kind::all_reduce;
+  set_form(plan, sums ? line.size() : 1, line.depth() * (sums ? 2 : 1) + 1, 1);
+  for (int target = 0; target < line.size(); ++target) {
+    const int chunk = sums ? target : 0;
+    const Branch branch = line.branch(self, target, line.nearest_ahead(target));
+    plan.along(line.at(target), {chunk, chunk + 1}, branch, branch, line.depth());
+  }
+}
+
 }  // namespace
 
 void plan_ring(const PlanRequest& request, Plan& plan) {
@@ -36,6 +54,7 @@ void plan_ring(const PlanRequest& request, Plan& plan) {
 }
 
 void plan_both_rings(const PlanRequest& request, Plan& plan) {
+  if (!request.shape.closes && request.shape.size > 2) return plan_line(request, plan);
   plan_rings(request, plan, request.shape.size > 1 ? 2 : 1);
 }
 

@@ -19,7 +19,8 @@ namespace kernbench::ccl {
 // Plans all_reduce, all_gather or reduce_scatter.
 void plan_ring(const PlanRequest& request, Plan& plan);
 
-// Half of the data travels in the opposite direction.
+// Half of the data travels in the opposite direction.  Where neighbours are not joined all round,
+// on a line or an odd mesh, chunks come from both sides instead: 2 (P - 1) (alpha + n/P beta).
 void plan_both_rings(const PlanRequest& request, Plan& plan);
 
 }  // namespace kernbench::ccl

@@ -68,6 +68,16 @@ const Block* block_of(const CollectiveCall& request) {
   return blocks.empty() ? nullptr : &blocks.front();
 }
 
+// All that a rank gives, or takes if that is more.
+Bytes size_of_call(const CollectiveCall& call) {
+  const auto size = [](const std::vector<Block>& blocks) {
+    Bytes bytes = 0;
+    for (const Block& block : blocks) bytes += block.count * size_of(block.tensor.dtype());
+    return bytes;
+  };
+  return std::max(size(call.gives), size(call.takes));
+}
+
 Tensor barrier_token(RuntimeContext& torch, int device) {
   const Tensor token(runtime::make_device_storage(
       torch.shared_simulation(), device, {1},
@@ -234,7 +244,8 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   std::shared_ptr<Meeting>& entry = meetings_[call.operation];
   if (entry == nullptr) {
     const ccl::Config& config = launcher_.config();
-    const Protocol* const protocol = config.protocol_for(bytes_of(call));
+    const Rule* const rule = config.rule_for(call.kind, plans_->shape().size, bytes_of(call));
+    const Protocol* const protocol = config.protocol_for(size_of_call(call), rule);
     const bool has_slots = is_default_ && protocol == nullptr;
     entry = std::make_shared<Meeting>(Meeting{
         {torch_.topology(),

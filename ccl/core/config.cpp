@@ -236,9 +236,11 @@ Config Config::read(const YamlDocument& document) {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
-    if (root.has("rules")) state.rules = read_rules(reader, *document.root().find("rules"));
     if (root.has("protocols")) {
       state.protocols = read_protocols(reader, *document.root().find("protocols"));
+    }
+    if (root.has("rules")) {
+      state.rules = read_rules(reader, *document.root().find("rules"), state.protocols);
     }
     if (!root.has("defaults")) {
       read_entries();
@@ -283,9 +285,11 @@ const Rule* Config::rule_for(distributed::CollectiveKind kind, int ranks, Bytes 
   return found == state_->rules.end() ? nullptr : &*found;
 }
 
-const Protocol* Config::protocol_for(Bytes bytes) const {
-  const auto found = std::ranges::find_if(
-      state_->protocols, [&](const Protocol& protocol) { return bytes <= protocol.up_to; });
+const Protocol* Config::protocol_for(Bytes size, const Rule* rule) const {
+  const bool is_named = rule != nullptr && !rule->protocol.empty();
+  const auto found = std::ranges::find_if(state_->protocols, [&](const Protocol& protocol) {
+    return is_named ? protocol.name == rule->protocol : size <= protocol.up_to;
+  });
   return found == state_->protocols.end() ? nullptr : &*found;
 }
 

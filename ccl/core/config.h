@@ -86,8 +86,9 @@ class Config : public distributed::BackendConfig {
   std::vector<const Algorithm*> candidates() const;  // auto chooses among these; else the one
   // The rule that decides for a collective; nullptr if none does.
   const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes) const;
-  // The protocol of a collective's messages; nullptr if there is none.
-  const Protocol* protocol_for(Bytes bytes) const;
+  // The protocol of the messages of a collective of this size; nullptr if there is none.  `rule` is
+  // the one that decides for it, if any.
+  const Protocol* protocol_for(Bytes size, const Rule* rule = nullptr) const;
   sim::IpcqParams ipcq() const;
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP

@@ -24,7 +24,7 @@ std::vector<std::string_view> names_for(distributed::CollectiveKind kind) {
   return names;
 }
 
-Rule read_rule(YamlMap map, distributed::CollectiveKind kind) {
+Rule read_rule(YamlMap map, distributed::CollectiveKind kind, std::span<const Protocol> protocols) {
   Rule rule;
   rule.kind = kind;
   const std::string name = map.text("algorithm", names_for(kind).front());
@@ -37,6 +37,11 @@ Rule read_rule(YamlMap map, distributed::CollectiveKind kind) {
     map.fail("algorithm", "KB-Y040",
              fmt::format("{} is no algorithm for {}; there are: {}", in_quotes(name),
                          name_of_kind(kind), fmt::join(names_for(kind), ", ")));
+  }
+  if (map.has("protocol")) rule.protocol = map.text("protocol", "LL");
+  if (map.is_fine({"protocol"}) &&
+      std::ranges::find(protocols, rule.protocol, &Protocol::name) == protocols.end()) {
+    map.fail("protocol", "KB-Y040", fmt::format("'protocols' has no {}", in_quotes(rule.protocol)));
   }
   if (rule.above >= rule.up_to) {
     map.fail("up_to", "KB-Y020", "must be more than 'above': no size fits the rule");
@@ -73,13 +78,14 @@ std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list) {
   return protocols;
 }
 
-std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list) {
+std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list,
+                             std::span<const Protocol> protocols) {
   std::vector<Rule> rules;
   for (const YamlNode* node : reader.list(list, "[{all_reduce: {algorithm: tree_allreduce}}]")) {
     YamlMap collectives = reader.map(*node);
     for (const distributed::CollectiveKind kind : kPlannedKinds) {
       if (!collectives.has(name_of_kind(kind))) continue;
-      rules.push_back(read_rule(collectives.map(name_of_kind(kind)), kind));
+      rules.push_back(read_rule(collectives.map(name_of_kind(kind)), kind, protocols));
     }
   }
   return rules;

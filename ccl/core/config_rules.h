@@ -4,14 +4,15 @@
 //     - all_reduce: {algorithm: tree_allreduce, up_to: 4 KiB}
 //     - all_reduce: {algorithm: bidirectional_ring_allreduce, above: 64 KiB, ranks: 4}
 //     - broadcast: {algorithm: chain}
+//     - all_reduce: {algorithm: switch_allreduce, protocol: NVLS}
 //
 // The first rule that fits decides; where none does, `defaults.algorithm` does for all_reduce, and
 // the fastest by the model for all others.  A size is in bytes of what a rank gives to, or takes
 // from, each other one: of the tensor for all_reduce, of a block for all_gather.
 
 //
-// Protocols of ccl.yaml, which say what software adds to the messages of a collective, by the same
-// size:
+// Protocols of ccl.yaml, which say what software adds to the messages of a collective, by all that
+// a rank gives or takes (nccl-tests' size), unless a rule names one:
 //
 //   protocols:
 //     - LL:     {up_to: 64 KiB, start: 6 us, latency: 600 ns, efficiency: 50 %}
@@ -25,6 +26,7 @@
 
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,7 @@ struct Rule {
   Bytes above = -1;
   Bytes up_to = std::numeric_limits<Bytes>::max();
   std::optional<int> ranks;
+  std::string protocol;  // of its messages; empty: by size
 
   bool fits(distributed::CollectiveKind wanted, int rank_count, Bytes bytes) const {
     return kind == wanted && bytes > above && bytes <= up_to &&
@@ -66,7 +69,8 @@ struct Protocol {
 std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list);
 
 // Reads the list.  An algorithm that does not serve the collective, or cannot serve groups of any
-// shape, is KB-Y040.
-std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list);
+// shape, is KB-Y040; so is a protocol that is none of those.
+std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list,
+                             std::span<const Protocol> protocols);
 
 }  // namespace kernbench::ccl

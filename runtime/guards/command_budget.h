@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace kernbench::tl {
+namespace kernbench::runtime {
 
 // Every kernel has kOwnCommands for itself, and all that run at the same time share `limit` more.
 // This lets one kernel be long and many be of moderate length, and finds many endless kernels
@@ -35,4 +35,4 @@ class CommandBudget {
   std::int64_t left_;
 };
 
-}  // namespace kernbench::tl
+}  // namespace kernbench::runtime

@@ -102,7 +102,7 @@ class Simulation {
   // No other method may be called from another thread.
   void interrupt(ExitCode reason);
 
-  tl::CommandBudget& command_budget() { return command_budget_; }
+  CommandBudget& command_budget() { return command_budget_; }
   Watchdog& watchdog() { return watchdog_; }
   FlightRecorder& flight_recorder() { return flight_recorder_; }
   ActivityMeter& activity() { return activity_; }
@@ -159,7 +159,7 @@ class Simulation {
   FiberScheduler fibers_;
   const ProcessGuard process_guard_{fibers_, flight_recorder_};
   sim::DataExecutor executor_;
-  tl::CommandBudget command_budget_;
+  CommandBudget command_budget_;
   FiberLocal main_local_;
   Pollers pollers_{*this};
   Attachments attachments_;

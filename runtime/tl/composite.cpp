@@ -137,7 +137,7 @@ void Context::set_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted) {
 
 void Context::count_parts(const sim::CompositePlan& plan) {
   const std::int64_t parts = part_count(plan);
-  const std::int64_t most = CommandBudget::kOwnCommands + budget_.limit();
+  const std::int64_t most = runtime::CommandBudget::kOwnCommands + budget_.limit();
   if (budget_.limit() > 0 && parts > most) {
     throw DeviceError(
         "KB-K033", fmt::format("{}: tiles of m {}, n {}, k {} make {} commands, and a kernel may "

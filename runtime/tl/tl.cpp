@@ -36,9 +36,10 @@ class ScratchWait {
 
 }  // namespace
 
-Context::Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
-                 sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
-                 int program_id, int program_count, const sim::Operation& operation)
+Context::Context(runtime::FiberScheduler& fibers, runtime::CommandBudget& budget,
+                 runtime::FiberLocal& local, sim::ProcessingElement& pe, const sim::Event& wake,
+                 std::string_view kernel_name, int program_id, int program_count,
+                 const sim::Operation& operation)
     : fibers_(fibers),
       budget_(budget),
       local_(local),
@@ -213,7 +214,7 @@ Tensor Context::cat(std::span<const Tensor> values) {
 // Waiting
 
 void Context::count_commands(std::string_view operation, std::int64_t count) {
-  const std::int64_t own = std::max(commands_, CommandBudget::kOwnCommands);
+  const std::int64_t own = std::max(commands_, runtime::CommandBudget::kOwnCommands);
   commands_ += count;
   if (commands_ <= own || budget_.take(commands_ - own)) return;
   throw DeadlockError(

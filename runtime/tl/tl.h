@@ -32,6 +32,7 @@
 #include "sim_engine/values/math_op.h"
 
 namespace kernbench::runtime {
+class CommandBudget;
 class FiberScheduler;
 struct FiberLocal;
 template <class Signature>
@@ -51,7 +52,6 @@ class ProcessingElement;
 namespace kernbench::tl {
 
 class AccessRule;
-class CommandBudget;
 class LaunchArguments;
 class StoreGuard;
 
@@ -145,9 +145,10 @@ struct CompositeGemm {
 // unfinished commands of a kernel; issuing another one waits for the first of them.
 class Context {
  public:
-  Context(runtime::FiberScheduler& fibers, CommandBudget& budget, runtime::FiberLocal& local,
-          sim::ProcessingElement& pe, const sim::Event& wake, std::string_view kernel_name,
-          int program_id, int program_count, const sim::Operation& operation = {});
+  Context(runtime::FiberScheduler& fibers, runtime::CommandBudget& budget,
+          runtime::FiberLocal& local, sim::ProcessingElement& pe, const sim::Event& wake,
+          std::string_view kernel_name, int program_id, int program_count,
+          const sim::Operation& operation = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -380,7 +381,7 @@ class Context {
   int most_under_way_ = kMostUnderWay;
 
   runtime::FiberScheduler& fibers_;
-  CommandBudget& budget_;
+  runtime::CommandBudget& budget_;
   runtime::FiberLocal& local_;
   const std::unique_ptr<sim::KernelRun> own_run_;
   sim::KernelRun& run_;

@@ -118,7 +118,9 @@ RuntimeOptions checked(RuntimeOptions options) {
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
-          topology, sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit},
+          topology,
+          sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit,
+                              options_.shuffle_ties},
           options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,

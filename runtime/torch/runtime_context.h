@@ -67,6 +67,9 @@ struct RuntimeOptions {
   // ever.  The default is for ever too, since a rank is the host's program and may compute for as
   // long as it likes; in a testing::World, which nobody watches, it is 60 s.
   std::optional<std::chrono::milliseconds> rank_time_limit = std::nullopt;
+  // A seed: what happens at the same simulated instant then happens in any legal order, drawn at
+  // random, to find times that depend on it.  Equal seeds draw equally; no value depends on it.
+  std::optional<std::uint64_t> shuffle_ties = std::nullopt;
 };
 
 // The results of a run: torch.engine().

@@ -10,7 +10,8 @@
 //              Unloaded that is the sum of the latencies plus bytes over the slowest link
 //              (ADR-0033).
 // Ties:        of heads that reach a link at once, that one is first which was earlier where they
-//              came from, then which was sent first.
+//              came from, then which was sent first.  If ties are shuffled, the order of the links
+//              from which heads come is drawn for each link and moment.
 // Events:      a message books the links of its way ahead, as long as each will be free for it
 //              between the messages that are known, and needs one event, its delivery.  What comes
 //              to a link before a booked message, and is in its way, undoes the booking from there
@@ -119,7 +120,8 @@ class Fabric {
   static void serve(Link& link, const Visit& visit);
   Link as_of_now(const Link& link) const;
   void drop(Link& link, Visit& visit);
-  static bool precedes(const Visit& a, const Visit& b);
+  bool precedes(const Visit& a, const Visit& b) const;
+  std::uint64_t draw_of(const Visit& visit) const;
   void record(LinkId link, Time start, Time busy, Bytes bytes);
 
   Engine& engine_;

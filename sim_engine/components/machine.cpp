@@ -37,6 +37,7 @@ Machine::Machine(const Topology& topology, const MachineOptions& options)
       queue_memory_(topology_, hbm_),
       services_{topology_, engine_,      fabric_, memory_, accesses_,
                 op_log_,   trace_.get(), {},      {},      {}} {
+  if (options.shuffle_ties) engine_.shuffle_ties(*options.shuffle_ties);
   std::uint32_t number = 0;
   for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
     for (int cube = 0; cube < topology_.cube_count(); ++cube) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -30,6 +31,7 @@ struct MachineOptions {
   bool data = true;              // keep what is needed to evaluate values
   bool trace = false;            // record spans
   std::size_t op_log_limit = 0;  // the op log keeps this many of the latest records; 0: all
+  std::optional<std::uint64_t> shuffle_ties = std::nullopt;  // the seed of Engine::shuffle_ties()
 };
 
 class Machine {

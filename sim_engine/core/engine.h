@@ -1,12 +1,14 @@
 // The discrete-event engine: a clock and the future-event list.
 //
-// Order is total and reproducible: by time, then by the order of schedule() calls.  It is the only
-// scheduler of a simulation: hardware, kernels and rank fibers are all resumed from here.
+// Order is total and reproducible: by time, then by the order of schedule() calls, or by a draw
+// (shuffle_ties()).  It is the only scheduler of a simulation: hardware, kernels and rank fibers
+// are all resumed from here.
 
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <type_traits>
 
 #include "sim_engine/base/units.h"
@@ -25,6 +27,15 @@ class Engine {
   // Runs `event` at now() + delay.
   // REQUIRES: delay >= 0
   EventHandle schedule(Time delay, const Event& event) { return queue_.push(now() + delay, event); }
+  // From now on events of equal time run in any legal order, drawn at random: see
+  // EventQueue::shuffle_ties().  Whatever the model itself decides by order asks tie_seed().
+  void shuffle_ties(std::uint64_t seed) {
+    tie_seed_ = seed;
+    queue_.shuffle_ties(seed);
+  }
+  // nullopt: ties are not shuffled.
+  std::optional<std::uint64_t> tie_seed() const { return tie_seed_; }
+
   // Drops a pending event.  REQUIRES: it is pending
   void cancel(EventHandle handle) { queue_.cancel(handle); }
   void schedule(Time delay, EventFunction function, void* object, std::uint64_t argument = 0) {
@@ -99,6 +110,7 @@ class Engine {
   }
 
   EventQueue queue_;
+  std::optional<std::uint64_t> tie_seed_;
   std::uint64_t event_count_ = 0;
   std::uint64_t fingerprint_ = 0xcbf29ce484222325;
 };

@@ -47,12 +47,36 @@ std::int64_t EventQueue::first_time_in(const Slot& slot) const {
 }
 
 Time EventQueue::next_time() const {
-  const bool is_due_now = current_.head != kNone || lane_.head != kNone;
+  const bool is_due_now = current_.head != kNone || lane_.head != kNone || !due_.empty();
   return Time{is_due_now ? now_ : first_time_in(first_slot())};
 }
 
-// Finds the next events to run: the lane, then the bins of the next time.
 void EventQueue::advance() {
+  shuffles_ ? draw_due() : find_due();
+}
+
+void EventQueue::shuffle_ties(std::uint64_t seed) {
+  shuffles_ = true;
+  draws_ = seed;
+}
+
+// Chooses the next event to run from all that are due (SplitMix64).
+void EventQueue::draw_due() {
+  if (lane_.head != kNone || due_.empty()) {
+    find_due();
+    for (std::uint32_t i = current_.head; i != kNone; i = nodes_[i].next) due_.push_back(i);
+  }
+  std::uint64_t drawn = draws_ += 0x9e3779b97f4a7c15;
+  drawn = (drawn ^ drawn >> 30) * 0xbf58476d1ce4e5b9;
+  drawn = (drawn ^ drawn >> 27) * 0x94d049bb133111eb;
+  std::swap(due_[(drawn ^ drawn >> 31) % due_.size()], due_.back());
+  current_ = {due_.back(), due_.back()};
+  nodes_[due_.back()].next = kNone;
+  due_.pop_back();
+}
+
+// Finds the next events to run: the lane, then the bins of the next time.
+void EventQueue::find_due() {
   KB_CHECK(size_ > 0, "pop from an empty event queue");
   if (lane_.head != kNone) {
     current_ = std::exchange(lane_, {});
@@ -85,6 +109,7 @@ void EventQueue::clear() {
   size_ = 0;
   current_ = {};
   lane_ = {};
+  due_.clear();
   nodes_.clear();
   free_node_ = kNone;
   used_levels_ = 0;

@@ -1,4 +1,5 @@
-// The future-event list: events in order of time, equal times in order of insertion.
+// The future-event list: events in order of time, equal times in order of insertion (or drawn at
+// random, to find what depends on that order).
 //
 // Simulated times are lattice-like: few distinct latencies, many ties.  So events are kept in bins
 // of equal time, each a first-in first-out list.  A direct-mapped table finds the bin of a time
@@ -63,6 +64,10 @@ class EventQueue {
   // REQUIRES: !empty()
   Event pop();
 
+  // From now on pop() takes any of the earliest events, drawn at random.  Such an order is as legal
+  // as that of insertion, for what an event pushes still comes after it.  Equal seeds draw equally.
+  void shuffle_ties(std::uint64_t seed);
+
   // Drops all events; now() stays.
   void clear();
 
@@ -118,6 +123,8 @@ class EventQueue {
   Slot first_slot() const;
   std::int64_t first_time_in(const Slot& slot) const;
   void advance();
+  void find_due();
+  void draw_due();
 
   std::int64_t now_ = 0;
   std::size_t size_ = 0;
@@ -128,6 +135,9 @@ class EventQueue {
   std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins
   std::array<Level, kLevels> levels_;
   std::array<TableEntry, kTableSize> table_;
+  bool shuffles_ = false;
+  std::uint64_t draws_ = 0;         // the state of what draws
+  std::vector<std::uint32_t> due_;  // events at now_, if ties are shuffled
 };
 
 inline std::uint32_t EventQueue::make_node(const Event& event) {

@@ -5,16 +5,17 @@
 #include <span>
 #include <string_view>
 
+#include "sim_engine/base/embedded_file.h"
+
 namespace kernbench {
 
-struct ShippedTopology {
-  std::string_view name;  // "default" is topologies/default.yaml
-  std::string_view text;
-};
+using ShippedTopology = EmbeddedFile;
 
 std::span<const ShippedTopology> shipped_topologies();
 
 // Returns nullptr if no shipped topology has that name.
-const ShippedTopology* find_shipped_topology(std::string_view name);
+inline const ShippedTopology* find_shipped_topology(std::string_view name) {
+  return find_embedded_file(shipped_topologies(), name);
+}
 
 }  // namespace kernbench

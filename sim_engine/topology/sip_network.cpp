@@ -57,7 +57,9 @@ Time SipNetwork::latency(int from, int to) const {
 
 Time SipNetwork::to_neighbour() const {
   if (!has_switch()) return system_.sip_link.latency;
-  return 2 * system_.sip_link.latency + system_.network_switch.core.latency;
+  const SwitchSpec& at = system_.network_switch;
+  const Time inside = at.sums ? std::min(at.core.latency, at.sums->latency) : at.core.latency;
+  return 2 * system_.sip_link.latency + inside;
 }
 
 // In a dimension of size 2 both directions lead to the same SIP.

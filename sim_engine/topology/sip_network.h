@@ -34,7 +34,7 @@ class SipNetwork {
 
   // The links from one SIP to another, in order.  The switch itself lies between its two.
   std::vector<Link> way(int from, int to) const;
-  // The latency of the way, and of the switch.
+  // The least latency of the way, with the switch.
   Time latency(int from, int to) const;
   // The links out of a SIP on the way: 1 through a switch.
   int hops(int from, int to) const;
@@ -46,7 +46,7 @@ class SipNetwork {
   // Across the narrowest straight cut, one way.
   int cut_width() const;
   Time diameter() const;
-  // The largest latency to a neighbour.
+  // The least latency to a neighbour, or to all by way of a switch that adds up.
   Time to_neighbour() const;
 
  private:

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <bit>
 #include <filesystem>
 #include <vector>
@@ -238,12 +237,6 @@ std::vector<std::string_view> shipped_names() {
 }
 
 }  // namespace
-
-const ShippedTopology* find_shipped_topology(std::string_view name) {
-  const auto shipped = shipped_topologies();
-  const auto found = std::ranges::find(shipped, name, &ShippedTopology::name);
-  return found == shipped.end() ? nullptr : &*found;
-}
 
 Topology Topology::load(const std::string& path) {
   if (const ShippedTopology* shipped = find_shipped_topology(path)) {

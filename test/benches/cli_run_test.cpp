@@ -62,8 +62,8 @@ TEST_CASE("what ends before it has done anything prints its error alone", "[cli]
 TEST_CASE("the report has exactly the agreed keys", "[cli][run]") {
   const Json report = report_of(allreduce("tiny", {"n_elem=64"}));
   CHECK(keys_of(report) == std::vector<std::string>{"kernbench", "bench", "ok", "topology",
-                                                    "world_size", "seed", "rows", "artifacts",
-                                                    "engine"});
+                                                    "world_size", "seed", "shuffle_ties", "rows",
+                                                    "artifacts", "engine"});
   CHECK(keys_of(report["engine"]) == std::vector<std::string>{"simulated_ns", "events",
                                                               "events_per_s", "wall_s",
                                                               "fingerprint", "busiest_unit"});

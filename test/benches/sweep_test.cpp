@@ -89,6 +89,28 @@ TEST_CASE("a sweep's results are the same bytes for any number of jobs", "[sweep
   CHECK(results_of_all_reduces(kSizes.size()) == results);
 }
 
+TEST_CASE("points are simulated in other orders of simultaneous events, and rows say the spread",
+          "[sweep][ties]") {
+  ccl::register_ahbm_backend();
+  BenchRequest request = BenchUnderTest::request_of(2);
+  request.tie_orders = 3;
+  BenchUnderTest test(std::move(request));
+  Sweep sweep(test.bench, "orders");
+  int calls = 0;
+  sweep.add("equal", [&](PointContext& point) { return all_reduce(point, 64); });
+  sweep.add("differs", [&](PointContext& point) {
+    const auto torch = point.make_context();
+    CHECK(torch->options().shuffle_ties.has_value() == (calls > 0));
+    constexpr std::array kTimes = {100.0, 110.0, 99.0, 108.9};
+    return Row().set("time_ns", kTimes.at(static_cast<std::size_t>(calls++))).set("other", calls);
+  });
+  const std::vector<Row> rows = sweep.run();
+  CHECK(std::get<double>(*rows.at(0).find("tie_spread")) == 0);
+  CHECK(std::get<double>(*rows.at(1).find("tie_spread")) == Approx(11.0 / 99));
+  CHECK(std::get<double>(*rows.at(1).find("time_ns")) == 100);  // in the usual order
+  CHECK(test.run.statistics().system_count == 2);               // without the others
+}
+
 TEST_CASE("rows come in the order of the points, not of their ends", "[sweep]") {
   constexpr int kPoints = 4;
   BenchUnderTest test(kPoints);

@@ -65,7 +65,9 @@ std::string AllReduce::text() const {
 }
 
 AllReduceResult run(const AllReduce& all_reduce) {
-  RuntimeContext torch(all_reduce.topology, {.ccl = all_reduce.config, .data = all_reduce.data});
+  RuntimeContext torch(
+      all_reduce.topology,
+      {.ccl = all_reduce.config, .data = all_reduce.data, .shuffle_ties = all_reduce.shuffle_ties});
   torch.distributed.init_process_group("ahbm");
   const int world_size = torch.distributed.get_world_size();
   std::vector<Tensor> tensors(static_cast<std::size_t>(world_size));

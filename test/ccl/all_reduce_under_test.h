@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,7 @@ struct AllReduce {
   ccl::Config config = {};
   Summand summand = small_integer;  // none: nothing is written before
   bool data = true;
+  std::optional<std::uint64_t> shuffle_ties = std::nullopt;
   int repetitions = 1;  // all_reduce is called so often, each time on the sum of before
 
   std::string text() const;

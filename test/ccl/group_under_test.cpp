@@ -98,8 +98,9 @@ const std::vector<DPPolicy>& placements() {
 }
 
 std::vector<std::string> run_group(const Topology& topology, const std::vector<int>& ranks,
-                                   const std::function<std::string(const Member&)>& program) {
-  RuntimeContext torch(topology);
+                                   const std::function<std::string(const Member&)>& program,
+                                   const RuntimeOptions& options) {
+  RuntimeContext torch(topology, options);
   torch.distributed.init_process_group("ahbm");
   const int world_size = torch.distributed.get_world_size();
   std::vector<int> all(static_cast<std::size_t>(world_size));

@@ -42,6 +42,7 @@ struct Member {
 // Runs `program` on the members of one group of ranks, in this order (all ranks: the default
 // group), and returns what it said was wrong.
 std::vector<std::string> run_group(const Topology& topology, const std::vector<int>& ranks,
-                                   const std::function<std::string(const Member&)>& program);
+                                   const std::function<std::string(const Member&)>& program,
+                                   const RuntimeOptions& options = {});
 
 }  // namespace kernbench::test

@@ -151,11 +151,11 @@ std::vector<Op> shuffled(std::vector<Op> ops, Random& random) {
   return ops;
 }
 
-std::string run_random(unsigned seed) {
+std::string run_random(unsigned seed, const RuntimeOptions& options = {}) {
   Random random(seed);
   const std::vector<Op> ops = random_ops(random);
   const Topology topology = round_topology(SipTopology::torus_2d, 2, 2, 2, 1);
-  const auto said = run_group(topology, {0, 1, 2, 3}, [&](const Member& m) {
+  const auto run_rank = [&](const Member& m) {
     std::vector<distributed::ProcessGroup> groups;
     for (const std::vector<int>& ranks : kGroups) {
       groups.push_back(m.torch.distributed.new_group(ranks, {.sort_ranks = false}));
@@ -173,7 +173,8 @@ std::string run_random(unsigned seed) {
       if (each.taken.defined()) wrong_ones += wrong(each.taken, each.expected);
     }
     return wrong_ones;
-  });
+  };
+  const auto said = run_group(topology, {0, 1, 2, 3}, run_rank, options);
   return fmt::format("{}", fmt::join(said, "\n"));
 }
 
@@ -182,6 +183,14 @@ TEST_CASE("random programs over overlapping groups give what a plain reference d
   for (unsigned seed = 1; seed <= (kIsSanitized ? 8U : 60U); ++seed) {
     CAPTURE(seed);
     CHECK(run_random(seed) == "");
+  }
+}
+
+TEST_CASE("random programs give the same in any order of simultaneous events",
+          "[ccl][collectives][random][ties]") {
+  for (unsigned seed = 1; seed <= (kIsSanitized ? 4U : 20U); ++seed) {
+    CAPTURE(seed);
+    CHECK(run_random(seed, {.shuffle_ties = seed}) == "");
   }
 }
 

@@ -6,6 +6,8 @@
 #include <chrono>
 
 #include "runtime/distributed/local_backend.h"
+#include "runtime/tl/tl.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/runtime/distributed/meeting_backend.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

@@ -7,6 +7,8 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/tl/tl.h"
+#include "runtime/torch/runtime_context.h"
 #include "test/runtime/distributed/meeting_backend.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

@@ -14,7 +14,7 @@ namespace kernbench::test::endless_kernel_test {
 namespace {
 
 constexpr DType f16 = DType::f16;
-constexpr std::int64_t kOwn = tl::CommandBudget::kOwnCommands;
+constexpr std::int64_t kOwn = runtime::CommandBudget::kOwnCommands;
 
 // Launches `kernel` on the two PEs of a cube.
 template <class Kernel>
