@@ -273,7 +273,8 @@ std::vector<const Algorithm*> Config::candidates() const {
   if (!is_auto()) return {&algorithm()};
   std::vector<const Algorithm*> all = algorithms();
   std::erase_if(all, [](const Algorithm* one) {
-    return !one->suits_auto || !serves(*one, distributed::CollectiveKind::all_reduce);
+    return !one->suits_auto || one->network != Network::any ||
+           !serves(*one, distributed::CollectiveKind::all_reduce);
   });
   return all;
 }

@@ -83,7 +83,8 @@ class Config : public distributed::BackendConfig {
   bool names_algorithm() const;
   bool is_auto() const { return algorithm_name() == kAuto; }
   const Algorithm& algorithm() const;                // REQUIRES: !is_auto()
-  std::vector<const Algorithm*> candidates() const;  // auto chooses among these; else the one
+  // auto chooses among these on every network; else the one.
+  std::vector<const Algorithm*> candidates() const;
   // The rule that decides for a collective; nullptr if none does.
   const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes) const;
   // The protocol of the messages of a collective of this size; nullptr if there is none.  `rule` is
