@@ -42,7 +42,7 @@ class UniformCase {
  public:
   // Returns nullopt where the model does not hold: no elements; waiting PEs that poll; parts on
   // several PEs of a SIP; with rank = PE, ranks beyond one cube, ranks that share a memory port,
-  // or queues outside TCM.
+  // or queues outside TCM; protocols.
   static std::optional<UniformCase> of(const CollectiveCase& collective);
 
   bool is_rank_pe() const { return layout_.is_rank_pe(); }
@@ -100,6 +100,7 @@ std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
   const auto& [topology, placement, n_elem, dtype, config] = collective;
   Layout layout(topology, config);
   if (n_elem == 0 || config.ipcq().wait == sim::WaitPolicy::poll) return std::nullopt;
+  if (config.protocol_for(n_elem * size_of(dtype)) != nullptr) return std::nullopt;
   if (layout.is_rank_pe()) {
     const bool own_memory = topology.cube.hbm.bandwidth.is_unlimited() ||
                             sim::Routing::hbm_slice_count(topology) == topology.pe_count();

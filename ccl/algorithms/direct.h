@@ -2,9 +2,8 @@
 //
 // Steps:                 1 each
 // Bytes sent by each:    (P - 1)/P n each, to P - 1 members
-// Time of an all_reduce: of a full mesh 2 (alpha + n/P beta); through a switch 2 alpha + 2 (P -
-// 1)/P
-//                        n beta
+// Time of an all_reduce: in a full mesh 2 (alpha + n/P beta); through a switch
+//                        2 alpha + 2 (P - 1)/P n beta; alpha before, for the news of the receives
 // Best for:              any size where any two members are neighbours
 // Source:                Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), "direct"
 //
