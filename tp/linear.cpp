@@ -6,7 +6,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/functional.h"
-#include "runtime/ops/elements.h"
+#include "runtime/ops/reduce.h"
 #include "tp/primitives.h"
 
 namespace kernbench::tp {

@@ -1,10 +1,13 @@
-// copy_ as an operator: what it records, and what it refuses (ADR-0162).
+// copy_ and other operators that write into a tensor: what they record, and what they refuse
+// (ADR-0162).
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/in_place.h"
 #include "runtime/autograd/view.h"
 #include "runtime/ops/elements.h"
 #include "runtime/tensor/host_copy.h"
@@ -38,18 +41,17 @@ bool is_recorded(const Tensor& target, const Tensor& source) {
   return !is_loaded && (target.requires_grad() || source.requires_grad());
 }
 
-void refuse_leaf(const Tensor& target, std::string_view what) {
+void refuse_leaf(std::string_view name, const Tensor& target, std::string_view what) {
   throw CollectiveError(
       "KB-A008",
-      fmt::format(
-          "{} that requires grad is being used in an in-place operation.: copy_ into tensor "
-          "'{}' {}; copy_ while a NoGradGuard lives, or into its detach(); elements come "
-          "from a host tensor without either",
-          what, target.name(), to_string(target.shape())));
+      fmt::format("{0} that requires grad is being used in an in-place operation.: {1} into tensor "
+                  "'{2}' {3}; {1} while a NoGradGuard lives, or into its detach(){4}",
+                  what, name, target.name(), to_string(target.shape()),
+                  name == "copy_" ? "; elements come from a host tensor without either" : ""));
 }
 
 // Refuses with PyTorch's texts, and checks in PyTorch's order.
-void check_in_place(const Tensor& target) {
+void check_target(std::string_view name, const Tensor& target) {
   const auto& view = target.storage()->view;
   if (view != nullptr && !view->has_gradients()) {
     throw CollectiveError(
@@ -58,13 +60,13 @@ void check_in_place(const Tensor& target) {
                     "mode enabled. Given that this use case is ambiguous and error-prone, it is "
                     "forbidden. You can clarify your code by moving both the view and the inplace "
                     "either both inside the no_grad block (if you don't want the inplace to be "
-                    "tracked) or both outside (if you want the inplace to be tracked).: copy_ into "
+                    "tracked) or both outside (if you want the inplace to be tracked).: {} into "
                     "tensor '{}' {}",
-                    target.name(), to_string(target.shape())));
+                    name, target.name(), to_string(target.shape())));
   }
-  if (is_leaf_with_gradient(target)) refuse_leaf(target, "a leaf Variable");
+  if (is_leaf_with_gradient(target)) refuse_leaf(name, target, "a leaf Variable");
   if (is_leaf_with_gradient(written_through(target))) {
-    refuse_leaf(target, "a view of a leaf Variable");
+    refuse_leaf(name, target, "a view of a leaf Variable");
   }
 }
 
@@ -82,13 +84,25 @@ Tensor gradient_of_old(const Tensor& dy, const Slice& slice) {
   return rest;
 }
 
+// Returns the node of an operator that has written into `target`, which will be the history of
+// `written`: the target, or the tensor that it is a view of.
+std::shared_ptr<autograd::Node> node_of_write(std::string_view name, const Tensor& target,
+                                              const Tensor& written) {
+  const bool is_view = written.storage() != target.storage();
+  return autograd::NodeList::of(*written.storage()->simulation).make(is_view ? "CopySlices" : name);
+}
+
+void set_history(const Tensor& written, std::shared_ptr<autograd::Node> node) {
+  Tensor::Storage& storage = *written.storage();
+  const Tensor grad = storage.autograd == nullptr ? Tensor() : storage.autograd->grad;
+  storage.autograd = std::make_shared<Meta>(Meta{true, grad, std::move(node)});
+}
+
 void record_copy(const Tensor& target, const Tensor& source) {
   const Tensor written = written_through(target);
   const std::shared_ptr<autograd::View> view =
       written.storage() == target.storage() ? nullptr : target.storage()->view;
-  Tensor::Storage& storage = *written.storage();
-  auto node =
-      autograd::NodeList::of(*storage.simulation).make(view == nullptr ? "copy_" : "CopySlices");
+  auto node = node_of_write("copy_", target, written);
   node->edges = {edge_to(written), edge_to(source)};
   node->backward =
       [slice = view == nullptr ? Slice() : view->of, of_old = node->edges[0].wants_gradient(),
@@ -99,11 +113,48 @@ void record_copy(const Tensor& target, const Tensor& source) {
         return std::vector{of_old ? gradient_of_old(dy, slice) : Tensor(),
                            of_source ? of_written() : Tensor()};
       };
-  const Tensor grad = storage.autograd == nullptr ? Tensor() : storage.autograd->grad;
-  storage.autograd = std::make_shared<Meta>(Meta{true, grad, std::move(node)});
+  set_history(written, std::move(node));
+}
+
+// The Backward of a write through a view, for the gradient of the tensor that it is a view of.
+autograd::Backward through_view(Slice slice, autograd::Backward backward) {
+  return [slice = std::move(slice), backward = std::move(backward)](const Tensor& dy) {
+    const Tensor whole = ops::copy_of(dy);
+    const Tensor part = slice(whole);
+    std::vector<Tensor> gradients = backward(ops::copy_of(part));
+    if (gradients[0].defined()) {
+      runtime::copy_elements(part, gradients[0]);
+    } else {
+      runtime::copy_elements(
+          part, Tensor(runtime::make_host_storage(
+                    part.shape(), std::vector<float>(static_cast<std::size_t>(part.numel())))));
+    }
+    gradients[0] = whole;
+    return gradients;
+  };
 }
 
 }  // namespace
+
+bool autograd::check_in_place(std::string_view name, const std::vector<Tensor>& operands) {
+  const bool is_recorded =
+      std::ranges::any_of(operands, [](const Tensor& operand) { return needs_grad(operand); });
+  if (is_recorded) check_target(name, operands.front());
+  return is_recorded;
+}
+
+void autograd::record_in_place(std::string_view name, const std::vector<Tensor>& operands,
+                               Backward backward) {
+  const Tensor& target = operands.front();
+  const Tensor written = written_through(target);
+  auto node = node_of_write(name, target, written);
+  node->edges.push_back(edge_to(written));
+  for (std::size_t i = 1; i < operands.size(); ++i) node->edges.push_back(edge_to(operands[i]));
+  const bool is_view = written.storage() != target.storage();
+  node->backward =
+      is_view ? through_view(target.storage()->view->of, std::move(backward)) : std::move(backward);
+  set_history(written, std::move(node));
+}
 
 Tensor& Tensor::copy_(const Tensor& source, Location location) {
   checked();
@@ -114,7 +165,7 @@ Tensor& Tensor::copy_(const Tensor& source, Location location) {
                                   to_string(source.shape()), name(), to_string(shape())));
   }
   const bool is_recorded = kernbench::is_recorded(*this, source);
-  if (is_recorded) check_in_place(*this);
+  if (is_recorded) check_target("copy_", *this);
   runtime::copy_elements(*this, source, location);
   if (is_recorded) record_copy(*this, source);
   return *this;

@@ -7,6 +7,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/matmul.h"
+#include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 
 namespace kernbench::nn::functional {
@@ -28,7 +29,7 @@ tl::Tensor masked(tl::Context& tl, const tl::Tensor& x, const RowBlock& rows) {
 
 Tensor probabilities(const Tensor& x, bool is_causal) {
   return ops::map_rows("softmax", ops::placement_of(x), {x},
-                       [&](tl::Context& tl, Blocks of, const RowBlock& rows) {
+                       [is_causal, x](tl::Context& tl, Blocks of, const RowBlock& rows) {
                          tl::Tensor s = tl.cast(of[0], DType::f32);
                          if (is_causal) s = masked(tl, s, rows);
                          return tl.cast(tl.softmax(s), x.dtype());
@@ -39,7 +40,7 @@ Tensor probabilities(const Tensor& x, bool is_causal) {
 Tensor softmax_gradient(const Tensor& dy, const Tensor& y) {
   return ops::map_rows("softmax_backward",
                        ops::elementwise_placement("softmax_backward", dy, y, ops::Linearity::each),
-                       {dy, y}, [&](tl::Context& tl, Blocks of, const RowBlock&) {
+                       {dy, y}, [dy](tl::Context& tl, Blocks of, const RowBlock&) {
                          const tl::Tensor g = tl.cast(of[0], DType::f32);
                          const tl::Tensor p = tl.cast(of[1], DType::f32);
                          const tl::Tensor along = tl.sum(g * p, 1, {.keep_dims = true});
@@ -61,13 +62,10 @@ Tensor softmax_of(const Tensor& x, bool is_causal) {
 
 Tensor softmax(const Tensor& x, int dim) {
   ops::check_operands("softmax", {x});
-  const auto rank = static_cast<int>(x.shape().rank());
-  if (dim != -1 && dim != rank - 1) {
-    ops::refuse_shapes("softmax", fmt::format("dim {} of {}; only the last one is offered: "
-                                              "transpose() it there",
-                                              dim, to_string(x.shape())));
-  }
-  return softmax_of(x, false);
+  const auto dimension = static_cast<int>(ops::dimension_of("softmax", x, dim));
+  const auto last = static_cast<int>(x.shape().rank()) - 1;
+  if (dimension == last) return softmax_of(x, false);
+  return transpose(softmax_of(transpose(x, dimension, last), false), dimension, last);
 }
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,

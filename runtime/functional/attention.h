@@ -8,8 +8,9 @@
 
 namespace kernbench::nn::functional {
 
-// exp(x - max) / sum(exp(x - max)) of each row, computed in f32 with one rounding to the type.
-// `dim` must be the last dimension (KB-F001), whole on each PE (KB-F003).  Rows must fit scratch
+// exp(x - max) / sum(exp(x - max)) along a dimension, which is whole on each PE (KB-F003), computed
+// in f32 with one rounding to the type.  It works on rows: another dimension than the last one is
+// transposed there and back.  Rows must fit scratch
 // several times (KB-M010): with 2 MiB they have up to 174,000 elements of f16, or 95,000 with
 // gradients; of f32 262,000, or 131,000 with gradients.
 Tensor softmax(const Tensor& x, int dim = -1);

@@ -1,182 +1,267 @@
 #include "runtime/functional/elementwise.h"
 
-#include <fmt/format.h>
-
-#include <array>
+#include <cmath>
+#include <functional>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/ops/elements.h"
-#include "sim_engine/base/enum_names.h"
-#include "sim_engine/base/error.h"
+#include "runtime/functional/elementwise_operator.h"
 
 namespace kernbench {
 
-using autograd::needs_grad;
-using autograd::SavedTensor;
 using ops::Linearity;
 
 namespace {
 
-using Blocks = std::span<const tl::Tensor>;
+constexpr auto kOwn = Computes::in_own_type;
+constexpr auto kF32 = Computes::in_f32;
 
-// True if a is a vector beside a matrix b.
-bool is_vector_beside(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() && a.shape().rank() == 1 && b.shape().rank() > 1;
-}
-
-// Reduces the gradient of a + b or a b, which has the shape of a, to the shape of b.
-Tensor reduced_to(const Shape& shape, const Tensor& gradient) {
-  return gradient.shape() == shape ? gradient : ops::sum_of_rows(gradient);
-}
-
-Tensor product(const Tensor& a, const Tensor& b) {
-  return ops::map("mul", ops::elementwise_placement("mul", a, b, Linearity::each), {a, b},
-                  [](tl::Context&, Blocks of) { return of[0] * of[1]; });
-}
-
-Tensor scaled(const Tensor& x, double number) {
-  return ops::map("scale", ops::placement_of(x), {x}, [=](tl::Context& tl, Blocks of) {
-    return tl.cast(tl.cast(of[0], DType::f32) * number, of[0].dtype());
-  });
-}
-
-Tensor negated(const Tensor& x) {
-  return ops::map("neg", ops::placement_of(x), {x}, [](tl::Context&, Blocks of) { return -of[0]; });
-}
-
-// gelu with a sigmoid, and its intermediate values, in f32.
-struct TanhGelu {
-  tl::Tensor x;
-  tl::Tensor square;
-  tl::Tensor gate;  // sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3)
-
-  static constexpr double kScale = 2 * 0.7978845608028654;  // 2 sqrt(2 / pi)
-  static constexpr double kCubic = 0.044715;
-
-  static TanhGelu of(tl::Context& tl, const tl::Tensor& block) {
-    tl::Tensor x = tl.cast(block, DType::f32);
-    tl::Tensor square = x * x;
-    tl::Tensor gate = tl.sigmoid(tl.fma(square, kCubic, 1) * x * kScale);
-    return {std::move(x), std::move(square), std::move(gate)};
-  }
-
-  tl::Tensor value() const { return x * gate; }
-  // gate + x gate (1 - gate) 2 u'
-  tl::Tensor slope(tl::Context& tl) const {
-    const tl::Tensor inner = tl.fma(square, 3 * kCubic, 1) * kScale;
-    return tl.fma(value() * (1 - gate), inner, gate);
-  }
+struct Equal : std::equal_to<> {
+  static constexpr std::string_view kName = "eq";
+};
+struct NotEqual : std::not_equal_to<> {
+  static constexpr std::string_view kName = "ne";
+};
+struct Less : std::less<> {
+  static constexpr std::string_view kName = "lt";
+};
+struct LessEqual : std::less_equal<> {
+  static constexpr std::string_view kName = "le";
+};
+struct Greater : std::greater<> {
+  static constexpr std::string_view kName = "gt";
+};
+struct GreaterEqual : std::greater_equal<> {
+  static constexpr std::string_view kName = "ge";
 };
 
-// gelu with Phi.  Phi(-
-// x
-// ) is a polynomial of t = 1 / (1 + p
-// x
-// / sqrt(2)) times exp(-x^2 / 2), whose coefficients are half of those in Abramowitz and Stegun
-// 7.1.26 for erfc.  For a negative x this is Phi(x) itself, not 1 minus a number, so that it loses
-// no digits.
-struct ErfGelu {
-  tl::Tensor x;
-  tl::Tensor bell;  // exp(-x^2 / 2)
-  tl::Tensor phi;
+template <class Compare>
+constexpr ElementwiseOperator kComparison{
+    Compare::kName, Linearity::none,
+    [](const Elements& of) { return tl::Tensor(Compare()(of.a(), of.b())); }, kOwn};
+// The number is not rounded to the type of x.
+template <class Compare>
+constexpr ElementwiseOperator kComparisonWithNumber{
+    Compare::kName, Linearity::none,
+    [](const Elements& of) { return tl::Tensor(Compare()(of.a(), of.numbers[0])); }, kF32};
 
-  static constexpr double kP = 0.3275911 * 0.7071067811865476;
-  static constexpr double kDensity = 0.3989422804014327;  // 1 / sqrt(2 pi)
-  static constexpr std::array kHalves = {1.061405429 / 2, -1.453152027 / 2, 1.421413741 / 2,
-                                         -0.284496736 / 2, 0.254829592 / 2};
+// dy where `is_chosen`, half of it where a and b are equal, else 0.
+tl::Tensor gradient_of_choice(const Elements& of, const tl::Tensor& is_chosen) {
+  return of.tl.where(of.a() == of.b(), of.dy() * 0.5, of.tl.where(is_chosen, of.dy(), 0));
+}
 
-  static ErfGelu of(tl::Context& tl, const tl::Tensor& block) {
-    tl::Tensor x = tl.cast(block, DType::f32);
-    tl::Tensor bell = tl.exp(x * x * -0.5);
-    const tl::Tensor t = 1 / tl.fma(tl.abs(x), kP, 1);
-    tl::Tensor sum = tl.fma(t, kHalves[0], kHalves[1]);
-    for (std::size_t i = 2; i < kHalves.size(); ++i) sum = tl.fma(sum, t, kHalves[i]);
-    const tl::Tensor tail = sum * t * bell;
-    tl::Tensor phi = tl.where(x < 0, tail, 1 - tail);
-    return {std::move(x), std::move(bell), std::move(phi)};
+constexpr unsigned kAB = needs::kA | needs::kB;
+
+constexpr ElementwiseOperator kMaximum{
+    "maximum",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.maximum(of.a(), of.b()); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() > of.b()); }, kAB},
+     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() < of.b()); }, kAB}}};
+
+constexpr ElementwiseOperator kMinimum{
+    "minimum",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.minimum(of.a(), of.b()); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() < of.b()); }, kAB},
+     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() > of.b()); }, kAB}}};
+
+constexpr Derivative kWhereMask{[](const Elements& of) { return of.tl.where(of.a(), of.dy(), 0); },
+                                needs::kA};
+constexpr Derivative kWhereNoMask{
+    [](const Elements& of) { return of.tl.where(of.a(), 0, of.dy()); }, needs::kA};
+
+constexpr ElementwiseOperator kWhere{
+    "where",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.where(of.a(), of.b(), of.c()); },
+    kOwn,
+    {Derivative{}, kWhereMask, kWhereNoMask},
+    true};
+constexpr ElementwiseOperator kWhereElseNumber{
+    "where",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.where(of.a(), of.b(), of.numbers[0]); },
+    kF32,
+    {Derivative{}, kWhereMask},
+    true};
+constexpr ElementwiseOperator kWhereNumber{
+    "where",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.where(of.a(), of.numbers[0], of.b()); },
+    kF32,
+    {Derivative{}, kWhereNoMask},
+    true};
+
+constexpr ElementwiseOperator kClamp{
+    "clamp",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.clamp(of.a(), of.numbers[0], of.numbers[1]); },
+    kF32,
+    {Derivative{[](const Elements& of) {
+                  const tl::Tensor is_inside =
+                      (of.a() >= of.numbers[0]) * (of.a() <= of.numbers[1]);
+                  return of.tl.where(is_inside, of.dy(), 0);
+                },
+                needs::kA}}};
+
+constexpr ElementwiseOperator kExp{
+    "exp",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.exp(of.a()); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return of.dy() * of.y(); }, needs::kResult}}};
+
+constexpr ElementwiseOperator kLog{
+    "log",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.log(of.a()); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return of.dy() / of.a(); }, needs::kA}}};
+
+constexpr ElementwiseOperator kSqrt{
+    "sqrt",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.sqrt(of.a()); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return of.dy() / (of.y() * 2.0); }, needs::kResult}}};
+
+constexpr ElementwiseOperator kRsqrt{
+    "rsqrt",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.rsqrt(of.a()); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return of.dy() * -0.5 * (of.y() * of.y() * of.y()); },
+                needs::kResult}}};
+
+constexpr ElementwiseOperator kAbs{
+    "abs",
+    Linearity::none,
+    [](const Elements& of) { return of.tl.abs(of.a()); },
+    kOwn,
+    {Derivative{[](const Elements& of) {
+                  return of.tl.where(of.a() > 0, of.dy(), of.tl.where(of.a() < 0, -of.dy(), 0));
+                },
+                needs::kA}}};
+
+constexpr ElementwiseOperator kSquare{
+    "square",
+    Linearity::none,
+    [](const Elements& of) { return of.a() * of.a(); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return of.dy() * (of.a() * 2.0); }, needs::kA}}};
+
+constexpr double kMostFactors = 64;
+
+tl::Tensor power(tl::Context& tl, const tl::Tensor& x, double exponent) {
+  if (exponent == 0.5) return tl.sqrt(x);
+  if (exponent == -0.5) return tl.rsqrt(x);
+  if (exponent != std::trunc(exponent) || std::abs(exponent) > kMostFactors) {
+    return tl.exp(tl.log(x) * exponent);
   }
-
-  tl::Tensor value() const { return x * phi; }
-  tl::Tensor slope(tl::Context& tl) const { return tl.fma(x * bell, kDensity, phi); }
-};
-
-template <class Form>
-Tensor gelu_by(const Tensor& x) {
-  return ops::map("gelu", ops::placement_of(x), {x}, [](tl::Context& tl, Blocks of) {
-    return tl.cast(Form::of(tl, of[0]).value(), of[0].dtype());
-  });
+  if (exponent < 0) return 1 / power(tl, x, -exponent);
+  if (exponent == 0) return tl.full(x.shape(), 1, x.dtype());
+  const auto factors = static_cast<int>(exponent);
+  if (factors == 1) return x;
+  const tl::Tensor half = power(tl, x, factors / 2);
+  return factors % 2 == 0 ? half * half : half * half * x;
 }
 
-template <class Form>
-Tensor gelu_gradient_by(const Tensor& dy, const Tensor& x) {
-  return ops::map("gelu_backward",
-                  ops::elementwise_placement("gelu_backward", dy, x, Linearity::each), {dy, x},
-                  [](tl::Context& tl, Blocks of) {
-                    const tl::Tensor dy_block = tl.cast(of[0], DType::f32);
-                    return tl.cast(dy_block * Form::of(tl, of[1]).slope(tl), of[0].dtype());
-                  });
-}
-
-// Returns dy where y is positive, else 0.
-Tensor relu_gradient(const Tensor& dy, const Tensor& y) {
-  return ops::map("relu_backward",
-                  ops::elementwise_placement("relu_backward", dy, y, Linearity::each), {dy, y},
-                  [](tl::Context& tl, Blocks of) { return tl.where(of[1] > 0, of[0], 0); });
-}
+constexpr ElementwiseOperator kPow{
+    "pow",
+    Linearity::none,
+    [](const Elements& of) { return power(of.tl, of.a(), of.numbers[0]); },
+    kF32,
+    {Derivative{[](const Elements& of) {
+                  const double exponent = of.numbers[0];
+                  if (exponent == 0) return of.dy() * 0.0;
+                  return of.dy() * (power(of.tl, of.a(), exponent - 1) * exponent);
+                },
+                needs::kA}}};
 
 }  // namespace
 
-Tensor operator+(const Tensor& a, const Tensor& b) {
-  if (is_vector_beside(a, b)) return b + a;
-  const auto backward = [shape = b.defined() ? b.shape() : Shape(), of_a = needs_grad(a),
-                         of_b = needs_grad(b)](const Tensor& dy) {
-    return std::vector{of_a ? dy : Tensor(), of_b ? reduced_to(shape, dy) : Tensor()};
-  };
-  return autograd::record("add", ops::sum_of(a, b), {a, b}, backward);
+Tensor operator==(const Tensor& a, const Tensor& b) {
+  return apply(kComparison<Equal>, {a, b});
 }
-
-Tensor operator*(const Tensor& a, const Tensor& b) {
-  if (is_vector_beside(a, b)) return b * a;
-  Tensor result = product(a, b);
-  if (!needs_grad(a, b)) return result;
-  const auto backward = [a = needs_grad(b) ? SavedTensor(a) : SavedTensor(),
-                         b = needs_grad(a) ? SavedTensor(b) : SavedTensor(), shape = b.shape(),
-                         of_a = needs_grad(a), of_b = needs_grad(b)](const Tensor& dy) {
-    return std::vector{of_a ? product(dy, b.get()) : Tensor(),
-                       of_b ? reduced_to(shape, product(dy, a.get())) : Tensor()};
-  };
-  return autograd::record("mul", std::move(result), {a, b}, backward);
+Tensor operator==(const Tensor& x, double number) {
+  return apply(kComparisonWithNumber<Equal>, {x}, {number});
 }
-
-Tensor operator-(const Tensor& a, const Tensor& b) {
-  Tensor result = ops::map("sub", ops::elementwise_placement("sub", a, b, Linearity::together),
-                           {a, b}, [](tl::Context&, Blocks of) { return of[0] - of[1]; });
-  const auto backward = [shape = b.shape(), of_a = needs_grad(a),
-                         of_b = needs_grad(b)](const Tensor& dy) {
-    return std::vector{of_a ? dy : Tensor(), of_b ? reduced_to(shape, negated(dy)) : Tensor()};
-  };
-  return autograd::record("sub", std::move(result), {a, b}, backward);
+Tensor operator!=(const Tensor& a, const Tensor& b) {
+  return apply(kComparison<NotEqual>, {a, b});
 }
-
-Tensor operator*(const Tensor& x, double number) {
-  ops::check_operands("scale", {x});
-  return autograd::record("scale", scaled(x, number), {x},
-                          [number](const Tensor& dy) { return std::vector{scaled(dy, number)}; });
+Tensor operator!=(const Tensor& x, double number) {
+  return apply(kComparisonWithNumber<NotEqual>, {x}, {number});
 }
-
-Tensor operator*(double number, const Tensor& x) {
-  return x * number;
+Tensor operator<(const Tensor& a, const Tensor& b) {
+  return apply(kComparison<Less>, {a, b});
 }
-
-Tensor relu(const Tensor& x) {
-  ops::check_operands("relu", {x});
-  ops::check_is_whole("relu", x);
-  Tensor y = ops::map("relu", ops::placement_of(x), {x},
-                      [](tl::Context& tl, Blocks of) { return tl.maximum(of[0], 0); });
-  if (!needs_grad(x)) return y;
-  return autograd::record("relu", y, {x}, [y = SavedTensor(y)](const Tensor& dy) {
-    return std::vector{relu_gradient(dy, y.get())};
-  });
+Tensor operator<(const Tensor& x, double number) {
+  return apply(kComparisonWithNumber<Less>, {x}, {number});
+}
+Tensor operator<=(const Tensor& a, const Tensor& b) {
+  return apply(kComparison<LessEqual>, {a, b});
+}
+Tensor operator<=(const Tensor& x, double number) {
+  return apply(kComparisonWithNumber<LessEqual>, {x}, {number});
+}
+Tensor operator>(const Tensor& a, const Tensor& b) {
+  return apply(kComparison<Greater>, {a, b});
+}
+Tensor operator>(const Tensor& x, double number) {
+  return apply(kComparisonWithNumber<Greater>, {x}, {number});
+}
+Tensor operator>=(const Tensor& a, const Tensor& b) {
+  return apply(kComparison<GreaterEqual>, {a, b});
+}
+Tensor operator>=(const Tensor& x, double number) {
+  return apply(kComparisonWithNumber<GreaterEqual>, {x}, {number});
+}
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  return apply(kMaximum, {a, b});
+}
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  return apply(kMinimum, {a, b});
+}
+Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
+  return apply(kWhere, {mask, a, b});
+}
+Tensor where(const Tensor& mask, const Tensor& a, double b) {
+  return apply(kWhereElseNumber, {mask, a}, {b});
+}
+Tensor where(const Tensor& mask, double a, const Tensor& b) {
+  return apply(kWhereNumber, {mask, b}, {a});
+}
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
+  return where(mask, value, x);
+}
+Tensor clamp(const Tensor& x, double min, double max) {
+  return apply(kClamp, {x}, {min, max});
+}
+Tensor exp(const Tensor& x) {
+  return apply(kExp, {x});
+}
+Tensor log(const Tensor& x) {
+  return apply(kLog, {x});
+}
+Tensor sqrt(const Tensor& x) {
+  return apply(kSqrt, {x});
+}
+Tensor rsqrt(const Tensor& x) {
+  return apply(kRsqrt, {x});
+}
+Tensor abs(const Tensor& x) {
+  return apply(kAbs, {x});
+}
+Tensor reciprocal(const Tensor& x) {
+  return 1 / x;
+}
+Tensor square(const Tensor& x) {
+  return apply(kSquare, {x});
+}
+Tensor pow(const Tensor& x, double exponent) {
+  return apply(kPow, {x}, {exponent});
 }
 
 Tensor clone(const Tensor& x) {
@@ -185,26 +270,22 @@ Tensor clone(const Tensor& x) {
                           [](const Tensor& dy) { return std::vector{dy}; });
 }
 
-namespace nn::functional {
+namespace {
 
-Tensor gelu(const Tensor& x, Approximate approximate) {
-  if (!is_enumerator(approximate, 2)) {
-    throw DeviceError("KB-F001", fmt::format("gelu: there is no Approximate {}; there are: none, "
-                                             "tanh",
-                                             number_of(approximate)));
-  }
-  ops::check_operands("gelu", {x});
-  ops::check_is_whole("gelu", x);
-  const bool is_tanh = approximate == Approximate::tanh;
-  Tensor y = is_tanh ? gelu_by<TanhGelu>(x) : gelu_by<ErfGelu>(x);
-  if (!needs_grad(x)) return y;
-  const auto gradient = is_tanh ? gelu_gradient_by<TanhGelu> : gelu_gradient_by<ErfGelu>;
-  return autograd::record("gelu", std::move(y), {x},
-                          [gradient, x = SavedTensor(x)](const Tensor& dy) {
-                            return std::vector{gradient(dy, x.get())};
-                          });
+Tensor converted(const Tensor& x, DType dtype) {
+  return ops::map_to(
+      "to", x.shape(), dtype, ops::placement_of(x), {x},
+      [dtype](tl::Context& tl, std::span<const tl::Tensor> of) { return tl.cast(of[0], dtype); });
 }
 
-}  // namespace nn::functional
+}  // namespace
+
+Tensor to(const Tensor& x, DType dtype) {
+  ops::check_operands("to", {x});
+  if (x.dtype() == dtype) return x;
+  return autograd::record("to", converted(x, dtype), {x}, [dtype = x.dtype()](const Tensor& dy) {
+    return std::vector{converted(dy, dtype)};
+  });
+}
 
 }  // namespace kernbench

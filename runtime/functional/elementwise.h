@@ -1,49 +1,96 @@
-// Elementwise operators.  Each launches a kernel on every PE that holds a part, in forward and in
-// backward.  Elements are computed in f32 and rounded once to the tensors' type.
+// Elementwise operators, with PyTorch's names.  Each launches a kernel on every PE that holds a
+// part, in forward and in backward (ADR-0207).  Elements are computed in f32 and rounded once to
+// the tensors' type.
 //
 // Operands have one type and the same holders (KB-F002, KB-F003); ADR-0131 has the rules for
-// placements.  One operand has the shape of the other, or is a vector [n] beside [..., n]
-// (KB-F001).
+// placements.  Shapes broadcast as in torch (KB-F001).  An operand that repeats along a dimension
+// that is cut is replicated.  Only functions that are linear take partial tensors.
+//
+// A number is an f32 whatever the type of its tensor, as in torch, so that 1e-8 does not become 0
+// beside an f16 tensor.
 
 #pragma once
 
-#include <cstdint>
+#include <limits>
 
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
 
-// a + b: both have the same placement, which may be partial.
+// a + b and a - b: both lie the same way, which may be partial.
 Tensor operator+(const Tensor& a, const Tensor& b);
-// a - b: only b may be a vector.
 Tensor operator-(const Tensor& a, const Tensor& b);
-// a b: both have the same placement, or one is partial and the other replicated.
+// a b: both lie the same way, or one is partial and the other replicated.
 Tensor operator*(const Tensor& a, const Tensor& b);
+// a / b: both lie the same way, or a is partial and b replicated.
+Tensor operator/(const Tensor& a, const Tensor& b);
+Tensor operator-(const Tensor& x);  // x may be partial
 
-// x times a number.  The number is an f32 whatever the type of x, as in torch, so that 1e-8 does
-// not become 0 beside an f16 tensor.  x may have any placement.
+// With a number.  x may be partial in x * number and x / number.
+Tensor operator+(const Tensor& x, double number);
+Tensor operator+(double number, const Tensor& x);
+Tensor operator-(const Tensor& x, double number);
+Tensor operator-(double number, const Tensor& x);
 Tensor operator*(const Tensor& x, double number);
 Tensor operator*(double number, const Tensor& x);
+Tensor operator/(const Tensor& x, double number);
+Tensor operator/(double number, const Tensor& x);
 
-// max(x, 0).  Its gradient at 0 is 0, as torch's.  x must not be partial.
-Tensor relu(const Tensor& x);
+// a + alpha b and a - alpha b, with one rounding (torch.add, torch.sub).
+Tensor add(const Tensor& a, const Tensor& b, double alpha = 1);
+Tensor sub(const Tensor& a, const Tensor& b, double alpha = 1);
+Tensor add(const Tensor& x, double number);
+Tensor sub(const Tensor& x, double number);
+Tensor mul(const Tensor& a, const Tensor& b);
+Tensor mul(const Tensor& x, double number);
+Tensor div(const Tensor& a, const Tensor& b);
+Tensor div(const Tensor& x, double number);
+Tensor neg(const Tensor& x);
+
+// Comparisons: 1 or 0, in the operands' type (torch gives bool, which is no type here).  No
+// gradient flows through them.
+Tensor operator==(const Tensor& a, const Tensor& b);
+Tensor operator!=(const Tensor& a, const Tensor& b);
+Tensor operator<(const Tensor& a, const Tensor& b);
+Tensor operator<=(const Tensor& a, const Tensor& b);
+Tensor operator>(const Tensor& a, const Tensor& b);
+Tensor operator>=(const Tensor& a, const Tensor& b);
+Tensor operator==(const Tensor& x, double number);
+Tensor operator!=(const Tensor& x, double number);
+Tensor operator<(const Tensor& x, double number);
+Tensor operator<=(const Tensor& x, double number);
+Tensor operator>(const Tensor& x, double number);
+Tensor operator>=(const Tensor& x, double number);
+
+// The larger, the smaller of each two elements.  Of equal elements each gets half of the gradient.
+Tensor maximum(const Tensor& a, const Tensor& b);
+Tensor minimum(const Tensor& a, const Tensor& b);
+
+// a where the mask is not 0, else b.  The mask may have another type than a and b.
+Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
+Tensor where(const Tensor& mask, const Tensor& a, double b);
+Tensor where(const Tensor& mask, double a, const Tensor& b);
+// x, but `value` where the mask is not 0.
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+
+// min where x is below it, max where x is above it.  The gradient at a limit is that of x.
+Tensor clamp(const Tensor& x, double min = -std::numeric_limits<double>::infinity(),
+             double max = std::numeric_limits<double>::infinity());
+
+Tensor exp(const Tensor& x);
+Tensor log(const Tensor& x);
+Tensor sqrt(const Tensor& x);
+Tensor rsqrt(const Tensor& x);
+Tensor abs(const Tensor& x);
+Tensor reciprocal(const Tensor& x);
+Tensor square(const Tensor& x);
+// x to the power of a number.  Whole exponents up to 64 are products; 0.5 and -0.5 are roots;
+// others are exp(exponent log(x)), whose relative error is about |exponent log(x)| 2^-24.
+Tensor pow(const Tensor& x, double exponent);
 
 // Returns a copy of x in memory of its own (torch.clone).
 Tensor clone(const Tensor& x);
-
-namespace nn::functional {
-
-enum class Approximate : std::uint8_t { none, tanh };
-
-// x Phi(x), where Phi is the standard normal distribution (torch.nn.functional.gelu).  It is
-// computed in f32, with one rounding to the type.  x must not be partial.
-//   none  Phi(x) = erfc(-x / sqrt(2)) / 2.  PE_MATH has no erfc, so a polynomial times
-//         exp(-x^2 / 2) approximates it (Abramowitz and Stegun 7.1.26): its error is at most
-//         0.75e-7 of Phi and, with f32 rounding, 6e-7 (ADR-0137).
-//   tanh  x sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)), as in Megatron's fused bias_gelu and
-//         tl.composite; in forward it takes about two thirds of the time of `none`.
-Tensor gelu(const Tensor& x, Approximate approximate = Approximate::none);
-
-}  // namespace nn::functional
+// Rounds x to another type; x itself if it has that type (torch's x.to(dtype)).
+Tensor to(const Tensor& x, DType dtype);
 
 }  // namespace kernbench

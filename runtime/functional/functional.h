@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "runtime/functional/activations.h"
 #include "runtime/functional/attention.h"
 #include "runtime/functional/cross_entropy.h"
 #include "runtime/functional/elementwise.h"

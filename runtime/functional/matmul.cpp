@@ -7,6 +7,7 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/matmul_kernel.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/reduce.h"
 
 namespace kernbench {
 

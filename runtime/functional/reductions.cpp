@@ -1,67 +1,181 @@
 #include "runtime/functional/reductions.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
 
 #include "runtime/autograd/autograd.h"
-#include "runtime/ops/device_kernel.h"
+#include "runtime/functional/elementwise.h"
+#include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/shape_operators.h"
+#include "runtime/ops/reduce.h"
 
 namespace kernbench {
 
-using ops::Level;
-using ops::LocalPart;
+using autograd::needs_grad;
+using autograd::SavedTensor;
+using ops::DimensionSet;
+using ops::Reduction;
 
 namespace {
 
-// The shape and placement of a tensor that is filled with one number.
-struct FillForm {
-  Shape shape;
-  ops::Placement placement;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// One way to add a reduction: a row with what it computes and, from x, its result and the gradient
+// of that, the gradient of x; the latter two have the reduced dimensions with size 1.
+struct ReductionOperator {
+  Reduction forward;
+  Derivative derivative;  // numbers[0] is the number of elements that a result has
 };
 
-// Returns a tensor whose elements all equal the only one of `value`.
-Tensor filled_with(const Tensor& value, const FillForm& form) {
-  Tensor result = ops::make_like(value, "expand", form.shape, value.dtype(), form.placement);
-  ops::launch("expand", {result}, {value}, [&](tl::Context& tl) {
-    const LocalPart target = ops::local_part(result, tl);
-    const tl::Tensor number = tl.load(ops::local_part(value, tl).data, {1}, value.dtype());
-    const std::int64_t count = target.shape.numel();
-    const std::int64_t most = std::min(ops::block_elements(tl), count);
-    const tl::Tensor block = tl.zeros({most}, value.dtype()) + number;
-    ops::for_each_block(count, most, [&](std::int64_t begin, std::int64_t size) {
-      tl.store(target.data + begin, tl.narrow(block, 0, size));
-    });
-  });
-  return result;
+constexpr ReductionOperator kSum{
+    ops::kSum,
+    {[](const Elements& of) { return of.dy(); }, needs::kNothing, Computes::in_own_type}};
+
+constexpr ReductionOperator kMean{
+    {"mean", 0, true, ops::sum_of_block, ops::sum_of_both,
+     [](tl::Context&, const tl::Tensor& sum, double count) { return sum / count; }},
+    {[](const Elements& of) { return of.dy() / of.numbers[0]; }}};
+
+constexpr ReductionOperator kNorm{
+    {"norm", 0, false,
+     [](tl::Context& tl, const tl::Tensor& block, int axis) {
+       return ops::sum_of_block(tl, block * block, axis);
+     },
+     ops::sum_of_both, [](tl::Context& tl, const tl::Tensor& sum, double) { return tl.sqrt(sum); }},
+    {[](const Elements& of) { return of.tl.where(of.y() == 0, 0, of.a() * (of.dy() / of.y())); },
+     needs::kA | needs::kResult}};
+
+constexpr Reduction kMost{
+    "amax", -kInfinity, false,
+    [](tl::Context& tl, const tl::Tensor& block, int axis) {
+      return tl.max(block, axis, {.keep_dims = true});
+    },
+    [](tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) { return tl.maximum(a, b); }};
+
+constexpr Reduction kLeast{
+    "amin", kInfinity, false,
+    [](tl::Context& tl, const tl::Tensor& block, int axis) {
+      return tl.min(block, axis, {.keep_dims = true});
+    },
+    [](tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) { return tl.minimum(a, b); }};
+
+DimensionSet set_of(std::string_view name, const Tensor& x, const Dimensions& dims) {
+  if (dims.numbers().empty()) return (DimensionSet{1} << x.shape().rank()) - 1;
+  DimensionSet set = 0;
+  for (const int dim : dims.numbers()) {
+    const std::size_t dimension = ops::dimension_of(name, x, dim);
+    if (ops::contains(set, dimension)) {
+      ops::refuse_shapes(name,
+                         fmt::format("dim {} appears multiple times in the list of dims", dim));
+    }
+    set |= DimensionSet{1} << dimension;
+  }
+  return set;
 }
 
-Tensor sum_of_elements(const Tensor& x, const ops::Placement& placement) {
-  Tensor result = ops::make_like(x, "sum", {}, x.dtype(), placement);
-  ops::launch("sum", {result}, {x}, [&](tl::Context& tl) {
-    const LocalPart source = ops::local_part(x, tl);
-    tl::Tensor sum = tl.zeros({}, DType::f32);
-    ops::for_each_block(source.shape.numel(), ops::block_elements(tl),
-                        [&](std::int64_t begin, std::int64_t size) {
-                          const tl::Tensor block = tl.load(source.data + begin, {size}, x.dtype());
-                          sum = sum + tl.sum(tl.cast(block, DType::f32));
-                        });
-    tl.store(ops::local_part(result, tl).data, tl.cast(sum, x.dtype()));
-  });
-  return result;
+double count_of(const Shape& shape, DimensionSet dimensions) {
+  double count = 1;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    if (ops::contains(dimensions, d)) count *= static_cast<double>(shape[d]);
+  }
+  return count;
+}
+
+// Returns a result that has the reduced dimensions with size 1, with or without them.
+Tensor finished(Tensor result, DimensionSet dimensions, bool keepdim) {
+  if (keepdim || dimensions == 0) return result;
+  std::vector<std::int64_t> sizes;
+  for (std::size_t d = 0; d < result.shape().rank(); ++d) {
+    if (!ops::contains(dimensions, d)) sizes.push_back(result.shape()[d]);
+  }
+  return reshape(result, Shape(sizes));
+}
+
+// The gradient of x: dy and y repeat along the dimensions that were reduced.
+Tensor gradient_of(const ReductionOperator& op, const Tensor& dy, const Tensor& x, const Tensor& y,
+                   const Shape& shape, const ops::Placement& of_x, double count) {
+  const unsigned needed = op.derivative.needs;
+  std::vector<Tensor> operands{dy};
+  if ((needed & needs::kA) != 0) operands.push_back(x);
+  if ((needed & needs::kResult) != 0) operands.push_back(y);
+  const auto function = [&op, count, dtype = dy.dtype()](tl::Context& tl,
+                                                         std::span<const tl::Tensor> blocks) {
+    std::vector<tl::Tensor> own(blocks.begin(), blocks.end());
+    if (op.derivative.computes == Computes::in_f32) {
+      for (tl::Tensor& block : own) block = tl.cast(block, DType::f32);
+    }
+    Elements elements{.tl = tl, .gradient = own.data(), .numbers = {count}};
+    if (own.size() > 1) elements.operands[0] = &own[1];
+    if (own.size() > 2) elements.result = &own[2];
+    return tl.cast(op.derivative.of(elements), dtype);
+  };
+  return ops::map_to("expand", shape, dy.dtype(),
+                     ops::gradient_placement(ops::placement_of(dy), of_x), operands, function);
+}
+
+Tensor reduce(const ReductionOperator& op, const Tensor& x, const Dimensions& dims, bool keepdim) {
+  ops::check_operands(op.forward.name, {x});
+  const DimensionSet dimensions = set_of(op.forward.name, x, dims);
+  Tensor y = ops::reduced(x, op.forward, dimensions);
+  if (!needs_grad(x)) return finished(std::move(y), dimensions, keepdim);
+  const auto saved = [&](unsigned what, const Tensor& tensor) {
+    return (op.derivative.needs & what) != 0 ? SavedTensor(tensor) : SavedTensor();
+  };
+  const auto backward = [&op, x = saved(needs::kA, x), y = saved(needs::kResult, y),
+                         shape = x.shape(), of_x = ops::placement_of(x),
+                         count = count_of(x.shape(), dimensions)](const Tensor& dy) {
+    return std::vector{gradient_of(op, dy, x.get(), y.get(), shape, of_x, count)};
+  };
+  return finished(autograd::record(op.forward.name, y, {x}, backward), dimensions, keepdim);
+}
+
+// The elements that equal the result share its gradient.
+Tensor reduce_to_extreme(const Reduction& reduction, const Tensor& x, const Dimensions& dims,
+                         bool keepdim) {
+  ops::check_operands(reduction.name, {x});
+  const DimensionSet dimensions = set_of(reduction.name, x, dims);
+  if (count_of(x.shape(), dimensions) == 0) {
+    ops::refuse_shapes(reduction.name, fmt::format("Expected reduction dim to be specified for "
+                                                   "input.numel() == 0: {} has no elements there",
+                                                   to_string(x.shape())));
+  }
+  Tensor y = ops::reduced(x, reduction, dimensions);
+  if (!needs_grad(x)) return finished(std::move(y), dimensions, keepdim);
+  const auto backward = [x = SavedTensor(x), y = SavedTensor(y), dimensions](const Tensor& dy) {
+    const Tensor is_chosen = x.get().detach() == y.get();
+    return std::vector{is_chosen * (dy / ops::reduced(is_chosen, ops::kSum, dimensions))};
+  };
+  return finished(autograd::record(reduction.name, y, {x}, backward), dimensions, keepdim);
 }
 
 }  // namespace
 
-Tensor sum(const Tensor& x) {
-  ops::check_operands("sum", {x});
-  const ops::Placement of_x = ops::placement_of(x);
-  const auto placement = ops::by_level(of_x, [](Level level) -> std::optional<Level> {
-    return level.is_cut() ? ops::kPartial : level;
-  });
-  const auto backward = [shape = x.shape(), of_x](const Tensor& dy) {
-    const ops::Placement gradient = ops::gradient_placement(ops::placement_of(dy), of_x);
-    return std::vector{filled_with(dy, {shape, gradient})};
-  };
-  return autograd::record("sum", sum_of_elements(x, *placement), {x}, backward);
+Tensor sum(const Tensor& x, const Dimensions& dims, bool keepdim) {
+  return reduce(kSum, x, dims, keepdim);
+}
+Tensor mean(const Tensor& x, const Dimensions& dims, bool keepdim) {
+  return reduce(kMean, x, dims, keepdim);
+}
+Tensor amax(const Tensor& x, const Dimensions& dims, bool keepdim) {
+  return reduce_to_extreme(kMost, x, dims, keepdim);
+}
+Tensor amin(const Tensor& x, const Dimensions& dims, bool keepdim) {
+  return reduce_to_extreme(kLeast, x, dims, keepdim);
+}
+Tensor max(const Tensor& x) {
+  return amax(x);
+}
+Tensor min(const Tensor& x) {
+  return amin(x);
+}
+
+Tensor norm(const Tensor& x, double p, const Dimensions& dims, bool keepdim) {
+  if (p == 2) return reduce(kNorm, x, dims, keepdim);
+  if (p == 1) return sum(abs(x), dims, keepdim);
+  if (p == kInfinity) return amax(abs(x), dims, keepdim);
+  ops::refuse_shapes("norm", fmt::format("p is {}; there are: 1, 2, infinity", p));
 }
 
 }  // namespace kernbench

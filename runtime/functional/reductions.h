@@ -1,13 +1,43 @@
-// Sums of all elements.
+// Reductions over any dimensions (ADR-0207), in f32 with one rounding to the type of x.
+//
+// Of a placement that is cut along a reduced dimension, or partial, sums and means are partial:
+// each holder has a summand.  The others need those elements together (KB-F003).
 
 #pragma once
 
+#include <tuple>
+
+#include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
 
-// Sums all elements into a tensor of no dimensions, in f32 with one rounding to the type of x.  If
-// x is split the result is partial: each holder has the sum of its part.
-Tensor sum(const Tensor& x);
+// Without dimensions all are reduced.  Throw DeviceError KB-F001 for a dimension that there is not,
+// or that is named twice.
+Tensor sum(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
+Tensor mean(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
+// The largest and the smallest.  Elements that are equal share the gradient evenly.
+Tensor amax(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
+Tensor amin(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
+Tensor max(const Tensor& x);  // amax over all dimensions
+Tensor min(const Tensor& x);
+// sqrt(sum(x^2)) for p = 2; sum(|x|) for 1; amax(|x|) for infinity.  KB-F001 for other p.  Where
+// all of x is 0, the gradient of the 2-norm is 0, as torch's.
+Tensor norm(const Tensor& x, double p = 2, const Dimensions& dims = {}, bool keepdim = false);
+
+// The index of the largest element along a dimension, of the first if several are equal, as a whole
+// number in f32.  The dimension must be whole on each PE (KB-F003), and its elements fit scratch.
+Tensor argmax(const Tensor& x, int dim, bool keepdim = false);
+Tensor argmax(const Tensor& x);  // among all elements, row by row
+
+// The sums of the elements up to each, along a dimension that is whole on each PE (KB-F003).
+Tensor cumsum(const Tensor& x, int dim);
+
+namespace nn::functional {
+
+// log(softmax(x)) along a dimension, as x - max - log(sum(exp(x - max))).
+Tensor log_softmax(const Tensor& x, int dim);
+
+}  // namespace nn::functional
 
 }  // namespace kernbench

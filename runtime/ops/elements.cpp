@@ -1,10 +1,6 @@
 #include "runtime/ops/elements.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::ops {
 
@@ -50,11 +46,6 @@ class Operand {
   std::int64_t column_ = 0;
 };
 
-bool has_vector(const Tensor& result, const std::vector<Tensor>& operands) {
-  return std::ranges::any_of(
-      operands, [&](const Tensor& operand) { return extent_of(operand, result) != Extent::all; });
-}
-
 std::vector<tl::Tensor> load_blocks(tl::Context& tl, std::vector<Operand>& sources,
                                     const MatrixBlock& block) {
   std::vector<tl::Tensor> blocks;
@@ -69,17 +60,46 @@ std::vector<Operand> operands_of(const Tensor& result, const std::vector<Tensor>
   return sources;
 }
 
+// Stores the same number everywhere: all operands have one element.
+void fill_part(tl::Context& tl, const LocalPart& target, const tl::Tensor& number) {
+  const std::int64_t count = target.shape.numel();
+  const std::int64_t most = std::min(block_elements(tl), count);
+  const tl::Tensor block = tl.zeros({most}, number.dtype()) + tl.reshape(number, {1});
+  for_each_block(count, most, [&](std::int64_t begin, std::int64_t size) {
+    tl.store(target.data + begin, tl.narrow(block, 0, size));
+  });
+}
+
+// Returns a block in its whole size, where it has a size of 1 since all operands repeat there.
+tl::Tensor whole_block(tl::Context& tl, const tl::Tensor& value, const MatrixBlock& block) {
+  const Shape shape{block.height, block.width};
+  return value.shape() == shape ? value : tl.zeros(shape, value.dtype()) + value;
+}
+
 void map_part(tl::Context& tl, const Tensor& result, const std::vector<Tensor>& operands,
               const BlockFunction& function) {
-  LocalPart target = local_part(result, tl);
-  std::vector<Operand> sources = operands_of(result, operands, tl);
-  if (!has_vector(result, operands)) {  // then row boundaries do not matter
-    target.columns *= target.rows;
-    target.rows = 1;
-  }
-  for_each_matrix_block(tl, target.rows, target.columns, [&](const MatrixBlock& block) {
-    tl.store(target.data + block.row * target.columns + block.column,
-             function(tl, load_blocks(tl, sources, block)), target.columns);
+  const LocalPart target = local_part(result, tl);
+  if (target.shape.numel() == 0) return;
+  const std::vector<BroadcastLoop> loops = broadcast_loops(result.shape(), target.shape, operands);
+  std::vector<BroadcastOperand> sources;
+  for (std::size_t i = 0; i < operands.size(); ++i) sources.emplace_back(operands[i], i, loops, tl);
+  const auto value_of = [&](const std::vector<std::int64_t>& outer, const MatrixBlock& block) {
+    std::vector<tl::Tensor> blocks;
+    for (BroadcastOperand& source : sources) blocks.push_back(source.block(tl, outer, block));
+    return function(tl, blocks);
+  };
+  const bool is_filled = target.shape.numel() > 1 &&
+                         std::ranges::all_of(operands, [](auto& x) { return x.numel() == 1; });
+  if (is_filled) return fill_part(tl, target, value_of({}, {0, 0, 1, 1}));
+  const std::int64_t rows = loops[loops.size() - 2].size;
+  const std::int64_t columns = loops.back().size;
+  std::int64_t first = 0;
+  for_each_outer_index(loops, [&](const std::vector<std::int64_t>& outer) {
+    for_each_matrix_block(tl, rows, columns, [&](const MatrixBlock& block) {
+      tl.store(target.data + first + block.row * columns + block.column,
+               whole_block(tl, value_of(outer, block), block), columns);
+    });
+    first += rows * columns;
   });
 }
 
@@ -100,58 +120,34 @@ void map_rows_of_part(tl::Context& tl, const Tensor& result, const std::vector<T
   });
 }
 
-std::optional<Level> joined(const Level& a, const Level& b, Linearity linearity) {
-  if (!a.is_partial() && !b.is_partial()) return a == b ? std::optional(a) : std::nullopt;
-  if (a.is_partial() && b.is_partial()) {
-    return linearity == Linearity::together ? std::optional(kPartial) : std::nullopt;
-  }
-  const Level& other = a.is_partial() ? b : a;
-  return linearity == Linearity::each && other.is_replicate() ? std::optional(kPartial)
-                                                              : std::nullopt;
-}
-
-// Returns a vector's level as seen beside a tensor with `rank` dimensions and this level.
-std::optional<Level> beside(const Level& vector, const Level& tensor, std::size_t rank) {
-  if (vector.is_cut()) return cut(rank - 1);
-  if (vector.is_replicate() && tensor.is_cut() && tensor.dimension + 1 < rank) return tensor;
-  return vector;
-}
-
-std::string_view what_fits(Linearity linearity) {
-  switch (linearity) {
-    case Linearity::none:
-      return "both must lie the same way, and not be partial: all_reduce what is";
-    case Linearity::together:
-      return "both must lie the same way; a partial tensor is a sum that only a collective makes "
-             "whole: all_reduce it first (copy_to_tensor_model_parallel_region does so to a "
-             "gradient)";
-    case Linearity::each:
-      break;
-  }
-  return "both must lie the same way, or one be partial and the other replicated";
-}
-
 }  // namespace
 
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function) {
-  launch(name, {result}, operands,
-         [&](tl::Context& tl) { map_part(tl, result, operands, function); });
+  launch(name, {result}, operands, [result, operands, function](tl::Context& tl) {
+    map_part(tl, result, operands, function);
+  });
+}
+
+Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
+              const std::vector<Tensor>& operands, const BlockFunction& function) {
+  Tensor result = make_like(operands.front(), name, shape, dtype, placement);
+  map_into(result, name, operands, function);
+  return result;
 }
 
 Tensor map(std::string_view name, const Placement& placement, const std::vector<Tensor>& operands,
            const BlockFunction& function) {
   const Tensor& first = operands.front();
-  Tensor result = make_like(first, name, first.shape(), first.dtype(), placement);
-  map_into(result, name, operands, function);
-  return result;
+  return map_to(name, first.shape(), first.dtype(), placement, operands, function);
 }
 
 void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
                    const RowFunction& function) {
   const std::int64_t columns = result.shape()[result.shape().rank() - 1];
-  launch_on_rows(name, {result}, operands, columns,
-                 [&](tl::Context& tl) { map_rows_of_part(tl, result, operands, function); });
+  launch_on_rows(name, {result}, operands, columns, [result, operands, function](tl::Context& tl) {
+    map_rows_of_part(tl, result, operands, function);
+  });
 }
 
 Tensor map_rows(std::string_view name, const Placement& placement,
@@ -160,26 +156,6 @@ Tensor map_rows(std::string_view name, const Placement& placement,
   Tensor result = make_like(first, name, first.shape(), first.dtype(), placement);
   map_rows_into(result, name, operands, function);
   return result;
-}
-
-Placement elementwise_placement(std::string_view name, const Tensor& a, const Tensor& b,
-                                Linearity linearity) {
-  check_operands(name, {a, b});
-  const std::size_t rank = a.shape().rank();
-  const bool is_vector = a.shape() != b.shape() && rank > 1 && b.shape().rank() == 1;
-  if (a.shape() != b.shape() && !(is_vector && b.shape()[0] == a.shape()[rank - 1])) {
-    refuse_shapes(name,
-                  fmt::format("the size of tensor '{}' {} must match the size of tensor '{}' "
-                              "{}, or be a vector along the last dimension of it",
-                              b.name(), to_string(b.shape()), a.name(), to_string(a.shape())));
-  }
-  const auto rule = [&](Level of_a, Level of_b) -> std::optional<Level> {
-    const auto seen = is_vector ? beside(of_b, of_a, rank) : of_b;
-    return seen ? joined(of_a, *seen, linearity) : std::nullopt;
-  };
-  const auto placement = by_level(placement_of(a), placement_of(b), rule);
-  if (!placement) refuse_placements(name, a, b, what_fits(linearity));
-  return *placement;
 }
 
 Tensor copy_of(const Tensor& x) {
@@ -196,31 +172,6 @@ void add_into(const Tensor& target, const Tensor& x) {
   elementwise_placement("add to a gradient", target, x, Linearity::together);
   map_into(target, "add", {target, x},
            [](tl::Context&, std::span<const tl::Tensor> of) { return of[0] + of[1]; });
-}
-
-Tensor sum_of_rows(const Tensor& x) {
-  const std::size_t last = x.shape().rank() - 1;
-  const auto placement = by_level(placement_of(x), [&](Level level) -> std::optional<Level> {
-    if (!level.is_cut()) return level;
-    return level.dimension == last ? cut(0) : kPartial;
-  });
-  Tensor result = make_like(x, "sum_of_rows", {x.shape()[last]}, x.dtype(), *placement);
-  launch("sum_of_rows", {result}, {x}, [&](tl::Context& tl) {
-    const LocalPart source = local_part(x, tl);
-    const LocalPart target = local_part(result, tl);
-    const std::int64_t most = block_elements(tl);
-    for_each_block(source.columns, most, [&](std::int64_t column, std::int64_t width) {
-      tl::Tensor sum = tl.zeros({1, width}, DType::f32);
-      for_each_block(
-          source.rows, std::max<std::int64_t>(most / width, 1),
-          [&](std::int64_t row, std::int64_t height) {
-            const tl::Tensor block = load_block(tl, source, {row, column, height, width});
-            sum = sum + tl.sum(tl.cast(block, DType::f32), 0, {.keep_dims = true});
-          });
-      tl.store(target.data + column, tl.cast(sum, x.dtype()));
-    });
-  });
-  return result;
 }
 
 }  // namespace kernbench::ops

@@ -8,33 +8,26 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/ops/broadcast.h"
 #include "runtime/ops/device_kernel.h"
 
 namespace kernbench::ops {
 
-// Computes a block of the result, in its type, from the operands' blocks, in theirs.  All blocks
-// have the shape [r, c], or [1, c] if the operand is a vector beside a matrix.
+// Computes a block of the result, in its type, from the operands' blocks, in theirs.  The blocks
+// have two dimensions, of size 1 where the operand repeats; so may the result's block.
 using BlockFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands)>;
 
-// result = function(operands...).  An operand has the result's shape, or is a vector along its last
-// dimension.  The result may be one of the operands.
+// result = function(operands...).  Operands broadcast to the result's shape, and lie as
+// elementwise_placement() says.  The result may be an operand that does not repeat.
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function);
 
-// As map_into(), into a new tensor of the first operand's shape and type.
+// As map_into(), into a new tensor of this shape and type.
+Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
+              const std::vector<Tensor>& operands, const BlockFunction& function);
+// As map_to(), of the first operand's shape and type.
 Tensor map(std::string_view name, const Placement& placement, const std::vector<Tensor>& operands,
            const BlockFunction& function);
-
-// How the placements of an operator's operands determine that of its result.
-enum class Linearity {
-  none,      // e.g. a maximum: no operand may be partial
-  together,  // linear in both at once, e.g. a + b: both partial
-  each,      // linear in each alone, e.g. a * b: one partial, the other replicated
-};
-// Returns the result's placement; b may be a vector along the last dimension of a.  Throws
-// DeviceError KB-F001, KB-F003.
-Placement elementwise_placement(std::string_view name, const Tensor& a, const Tensor& b,
-                                Linearity linearity);
 
 Tensor copy_of(const Tensor& x);
 // Returns a + b, for equal shapes.
@@ -65,9 +58,5 @@ void for_each_row_block(const tl::Context& tl, const LocalPart& part, Visit visi
   const std::int64_t most = block_elements(tl) / std::max<std::int64_t>(part.columns, 1);
   for_each_block(part.rows, std::max<std::int64_t>(most, 1), visit);
 }
-
-// Sums x over all dimensions but the last, in f32 with one rounding: the gradient of a vector that
-// was broadcast to each row.
-Tensor sum_of_rows(const Tensor& x);
 
 }  // namespace kernbench::ops

@@ -229,6 +229,18 @@ void runtime::copy_elements(const Tensor& into, const Tensor& source,
   runtime::copy_from_host(into, std::move(writes), "copy_", location);
 }
 
+void runtime::set_elements(Tensor::Storage& storage, const std::vector<float>& elements) {
+  sim::MemoryStore& memory = storage.simulation->machine().memory();
+  std::map<Place, sim::Value> parts;  // shared by copies
+  for (std::size_t i = 0; i < storage.shards.size(); ++i) {
+    const sim::DeviceBuffer& buffer = storage.buffers()[i];
+    if (buffer.element_count == 0) continue;
+    const auto [part, is_new] = parts.try_emplace(place_of(storage, i));
+    if (is_new) part->second = memory.literal(storage.dtype, *part_of(storage, i, elements));
+    memory.store(buffer.region, buffer.first, part->second);
+  }
+}
+
 void runtime::copy_elements_of_shard(const Tensor& into, std::size_t index, const Tensor& source,
                                      const std::source_location& location) {
   check_shard(*into.storage(), index, "copy_shard_");

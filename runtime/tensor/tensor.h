@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
+#include <limits>
 #include <memory>
 #include <source_location>
 #include <string>
@@ -13,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/dp_policy.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/shape.h"
@@ -48,6 +51,10 @@ class Tensor {
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const;
   std::int64_t numel() const { return shape().numel(); }
+  std::int64_t dim() const { return static_cast<std::int64_t>(shape().rank()); }
+  const Shape& sizes() const { return shape(); }
+  // Negative dimensions count from the last.  Throws DeviceError KB-F001 if there is none.
+  std::int64_t size(int dim) const;
   DType dtype() const;
   const std::string& name() const;
   bool is_host() const;
@@ -133,6 +140,82 @@ class Tensor {
   template <class T = float>
   Eigen::Matrix<T, -1, -1, 1, -1, -1> to_eigen() const;
 
+  // Operators as methods, as in PyTorch: x.exp() is exp(x).  runtime/functional documents them.
+  Tensor add(const Tensor& other, double alpha = 1) const;
+  Tensor add(double number) const;
+  Tensor sub(const Tensor& other, double alpha = 1) const;
+  Tensor sub(double number) const;
+  Tensor mul(const Tensor& other) const;
+  Tensor mul(double number) const;
+  Tensor div(const Tensor& other) const;
+  Tensor div(double number) const;
+  Tensor neg() const;
+  Tensor exp() const;
+  Tensor log() const;
+  Tensor sqrt() const;
+  Tensor rsqrt() const;
+  Tensor abs() const;
+  Tensor square() const;
+  Tensor reciprocal() const;
+  Tensor pow(double exponent) const;
+  Tensor clamp(double min = -std::numeric_limits<double>::infinity(),
+               double max = std::numeric_limits<double>::infinity()) const;
+  Tensor relu() const;
+  Tensor sigmoid() const;
+  Tensor tanh() const;
+  Tensor softmax(int dim) const;
+  Tensor log_softmax(int dim) const;
+  Tensor masked_fill(const Tensor& mask, double value) const;
+  Tensor sum(const Dimensions& dims = {}, bool keepdim = false) const;
+  Tensor mean(const Dimensions& dims = {}, bool keepdim = false) const;
+  Tensor amax(const Dimensions& dims = {}, bool keepdim = false) const;
+  Tensor amin(const Dimensions& dims = {}, bool keepdim = false) const;
+  Tensor max() const;
+  Tensor min() const;
+  Tensor norm(double p = 2, const Dimensions& dims = {}, bool keepdim = false) const;
+  Tensor argmax() const;
+  Tensor argmax(int dim, bool keepdim = false) const;
+  Tensor cumsum(int dim) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor reshape(std::initializer_list<std::int64_t> sizes) const;
+  Tensor view(std::initializer_list<std::int64_t> sizes) const;
+  Tensor view_as(const Tensor& other) const;
+  Tensor flatten() const;
+  Tensor unsqueeze(int dim) const;
+  Tensor squeeze(int dim) const;
+  Tensor transpose(int dim0, int dim1) const;
+  Tensor t() const;
+  Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
+  Tensor clone() const;
+  Tensor to(DType dtype) const;
+
+  // Operators that write their result into this tensor.  They are recorded as copy_() is
+  // (KB-A008, KB-A009), and a tensor that was saved for backward must not be written before it
+  // (KB-A005).  The result's shape and placement must be this tensor's (KB-F001, KB-F003).
+  const Tensor& add_(const Tensor& other, double alpha = 1) const;
+  const Tensor& add_(double number) const;
+  const Tensor& sub_(const Tensor& other, double alpha = 1) const;
+  const Tensor& sub_(double number) const;
+  const Tensor& mul_(const Tensor& other) const;
+  const Tensor& mul_(double number) const;
+  const Tensor& div_(const Tensor& other) const;
+  const Tensor& div_(double number) const;
+  const Tensor& neg_() const;
+  const Tensor& fill_(double value) const;  // of a partial tensor: 0 alone
+  const Tensor& zero_() const;
+  // Random numbers of the device's generator, drawn by the host outside of simulated time, as those
+  // of torch.rand are.
+  const Tensor& uniform_(double from = 0, double to = 1) const;
+  const Tensor& normal_(double mean = 0, double std = 1) const;
+  const Tensor& operator+=(const Tensor& other) const { return add_(other); }
+  const Tensor& operator-=(const Tensor& other) const { return sub_(other); }
+  const Tensor& operator*=(const Tensor& other) const { return mul_(other); }
+  const Tensor& operator/=(const Tensor& other) const { return div_(other); }
+  const Tensor& operator+=(double number) const { return add_(number); }
+  const Tensor& operator-=(double number) const { return sub_(number); }
+  const Tensor& operator*=(double number) const { return mul_(number); }
+  const Tensor& operator/=(double number) const { return div_(number); }
+
   struct Storage;
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   explicit Tensor(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
@@ -149,6 +232,7 @@ class Tensor {
 // "tensor([[1, 2], [3, 4]], dtype=f16)"; a large tensor shows its first and last elements.  This
 // is a host read.
 std::string to_string(const Tensor& tensor);
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {

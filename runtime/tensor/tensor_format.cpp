@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <ostream>
+
 #include "runtime/tensor/host_read.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -50,6 +52,10 @@ std::string to_string(const Tensor& tensor) {
   const std::vector<float> elements = tensor.to_vector<float>();
   return fmt::format("tensor({}, dtype={})", Printer(tensor, elements).text(0, 0, tensor.numel()),
                      name_of(tensor.dtype()));
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  return out << to_string(tensor);
 }
 
 }  // namespace kernbench

@@ -155,6 +155,9 @@ void check_on_device(const Tensor& tensor, const Simulation& simulation, std::st
 
 // Sets every element to `value`, outside simulated time.
 void fill(Tensor::Storage& storage, float value);
+// Sets the elements, row by row, outside simulated time.  A partial tensor has them as its value.
+// REQUIRES: there are as many as the tensor has
+void set_elements(Tensor::Storage& storage, const std::vector<float>& elements);
 
 }  // namespace runtime
 }  // namespace kernbench

@@ -207,11 +207,14 @@ Tensor RuntimeContext::empty(const Shape& shape, const TensorOptions& options) c
   return make(shape, options);
 }
 
+void RuntimeContext::check_count(std::size_t elements, const Shape& shape) {
+  if (static_cast<std::int64_t>(elements) == shape.numel()) return;
+  throw DeviceError("KB-M015", fmt::format("shape {} is invalid for input of size {}",
+                                           to_string(shape), elements));
+}
+
 Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shape) {
-  if (static_cast<std::int64_t>(elements.size()) != shape.numel()) {
-    throw DeviceError("KB-M015", fmt::format("shape {} is invalid for input of size {}",
-                                             to_string(shape), elements.size()));
-  }
+  check_count(elements.size(), shape);
   return Tensor(runtime::make_host_storage(shape, {elements.begin(), elements.end()}));
 }
 

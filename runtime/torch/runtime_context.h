@@ -148,12 +148,45 @@ class RuntimeContext {
   // Elements read as NaN until they are written.
   Tensor empty(const Shape& shape, const TensorOptions& options = {}) const;
 
+  // Make tensors with the shape, type and placement of another one.
+  Tensor zeros_like(const Tensor& like) const;
+  Tensor ones_like(const Tensor& like) const;
+  Tensor full_like(const Tensor& like, double value) const;
+  Tensor empty_like(const Tensor& like) const;
+  Tensor rand_like(const Tensor& like) const;
+  Tensor randn_like(const Tensor& like) const;
+
+  // The numbers from start on, `step` apart, up to and without end.  Throws DeviceError KB-F001 if
+  // they would never get there, in torch's words.
+  Tensor arange(double start, double end, double step, const TensorOptions& options = {}) const;
+  Tensor arange(double end, const TensorOptions& options = {}) const;
+
+  // Random numbers, from the generator of the caller's device (ADR-0208): those of a shape are the
+  // same with every placement.  rand: in [0, 1); randn: normal, with mean 0 and variance 1;
+  // randint: whole numbers in [low, high), KB-F001 if there is none.
+  Tensor rand(const Shape& shape, const TensorOptions& options = {}) const;
+  Tensor randn(const Shape& shape, const TensorOptions& options = {}) const;
+  Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
+                 const TensorOptions& options = {}) const;
+  // Seeds the generator of the caller's device; outside of ranks, those of all devices.
+  void manual_seed(std::uint64_t seed) const;
+
   // Make host tensors, to copy_ from.  The elements are copied, row by row.
   // Throw DeviceError KB-M015 if the number of elements is not the shape's.
   static Tensor from_blob(const float* elements, const Shape& shape);
   static Tensor tensor(std::span<const float> elements, const Shape& shape);
   static Tensor tensor(std::initializer_list<float> elements, const Shape& shape) {
     return tensor(std::span(elements.begin(), elements.size()), shape);
+  }
+  static Tensor tensor(std::initializer_list<float> elements) {
+    return tensor(elements, {static_cast<std::int64_t>(elements.size())});
+  }
+  // Makes a tensor on the caller's device, outside of simulated time.
+  Tensor tensor(std::span<const float> elements, const Shape& shape,
+                const TensorOptions& options) const;
+  Tensor tensor(std::initializer_list<float> elements, const Shape& shape,
+                const TensorOptions& options) const {
+    return tensor(std::span(elements.begin(), elements.size()), shape, options);
   }
   // Accepts any matrix expression of Eigen.
   template <class Matrix>
@@ -185,6 +218,10 @@ class RuntimeContext {
 
  private:
   Tensor make(const Shape& shape, const TensorOptions& options) const;
+  Tensor make(const Shape& shape, const TensorOptions& options,
+              const std::vector<float>& elements) const;
+  // Throws KB-M015.
+  static void check_count(std::size_t elements, const Shape& shape);
   void launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
                          std::vector<Tensor> uses, std::function<void(tl::Context&)> body);
 

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/functional/activations.h"
 #include "runtime/functional/cross_entropy.h"
-#include "runtime/functional/elementwise.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/runtime/tl/tl_under_test.h"
 

@@ -1,0 +1,164 @@
+// + - * / of tensors and numbers.
+
+#include "runtime/functional/arithmetic.h"
+
+#include "runtime/functional/elementwise.h"
+
+namespace kernbench {
+
+using ops::Linearity;
+
+namespace arithmetic {
+
+namespace {
+
+constexpr auto kOwn = Computes::in_own_type;
+constexpr auto kF32 = Computes::in_f32;
+
+constexpr Derivative kNegated{[](const Elements& of) { return -of.dy(); }, needs::kNothing, kOwn};
+constexpr Derivative kTimesNumber{[](const Elements& of) { return of.dy() * of.numbers[0]; }};
+
+}  // namespace
+
+constexpr ElementwiseOperator kAdd{"add",
+                                   Linearity::together,
+                                   [](const Elements& of) { return of.a() + of.b(); },
+                                   kOwn,
+                                   {kIdentity, kIdentity}};
+
+constexpr ElementwiseOperator kAddScaled{
+    "add",
+    Linearity::together,
+    [](const Elements& of) { return of.tl.fma(of.b(), of.numbers[0], of.a()); },
+    kF32,
+    {kIdentity, kTimesNumber}};
+
+constexpr ElementwiseOperator kSub{"sub",
+                                   Linearity::together,
+                                   [](const Elements& of) { return of.a() - of.b(); },
+                                   kOwn,
+                                   {kIdentity, kNegated}};
+
+constexpr ElementwiseOperator kMul{
+    "mul",
+    Linearity::each,
+    [](const Elements& of) { return of.a() * of.b(); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return of.dy() * of.b(); }, needs::kB, kOwn},
+     Derivative{[](const Elements& of) { return of.dy() * of.a(); }, needs::kA, kOwn}}};
+
+constexpr ElementwiseOperator kDiv{
+    "div",
+    Linearity::first,
+    [](const Elements& of) { return of.a() / of.b(); },
+    kOwn,
+    {Derivative{[](const Elements& of) { return of.dy() / of.b(); }, needs::kB, kOwn},
+     Derivative{[](const Elements& of) { return -of.dy() * (of.a() / of.b() / of.b()); },
+                needs::kA | needs::kB}}};
+
+constexpr ElementwiseOperator kNeg{
+    "neg", Linearity::each, [](const Elements& of) { return -of.a(); }, kOwn, {kNegated}};
+
+constexpr ElementwiseOperator kAddNumber{"add",
+                                         Linearity::none,
+                                         [](const Elements& of) { return of.a() + of.numbers[0]; },
+                                         kF32,
+                                         {kIdentity}};
+
+constexpr ElementwiseOperator kNumberSub{"rsub",
+                                         Linearity::none,
+                                         [](const Elements& of) { return of.numbers[0] - of.a(); },
+                                         kF32,
+                                         {kNegated}};
+
+constexpr ElementwiseOperator kScale{"scale",
+                                     Linearity::each,
+                                     [](const Elements& of) { return of.a() * of.numbers[0]; },
+                                     kF32,
+                                     {kTimesNumber}};
+
+constexpr ElementwiseOperator kDivNumber{
+    "div",
+    Linearity::each,
+    [](const Elements& of) { return of.a() / of.numbers[0]; },
+    kF32,
+    {Derivative{[](const Elements& of) { return of.dy() / of.numbers[0]; }}}};
+
+constexpr ElementwiseOperator kNumberDiv{
+    "div",
+    Linearity::none,
+    [](const Elements& of) { return of.numbers[0] / of.a(); },
+    kF32,
+    {Derivative{[](const Elements& of) { return -of.dy() * (of.numbers[0] / of.a() / of.a()); },
+                needs::kA}}};
+
+}  // namespace arithmetic
+
+Tensor operator+(const Tensor& a, const Tensor& b) {
+  return apply(arithmetic::kAdd, {a, b});
+}
+Tensor operator-(const Tensor& a, const Tensor& b) {
+  return apply(arithmetic::kSub, {a, b});
+}
+Tensor operator*(const Tensor& a, const Tensor& b) {
+  return apply(arithmetic::kMul, {a, b});
+}
+Tensor operator/(const Tensor& a, const Tensor& b) {
+  return apply(arithmetic::kDiv, {a, b});
+}
+Tensor operator-(const Tensor& x) {
+  return apply(arithmetic::kNeg, {x});
+}
+Tensor operator+(const Tensor& x, double number) {
+  return apply(arithmetic::kAddNumber, {x}, {number});
+}
+Tensor operator+(double number, const Tensor& x) {
+  return x + number;
+}
+Tensor operator-(const Tensor& x, double number) {
+  return x + -number;
+}
+Tensor operator-(double number, const Tensor& x) {
+  return apply(arithmetic::kNumberSub, {x}, {number});
+}
+Tensor operator*(const Tensor& x, double number) {
+  return apply(arithmetic::kScale, {x}, {number});
+}
+Tensor operator*(double number, const Tensor& x) {
+  return x * number;
+}
+Tensor operator/(const Tensor& x, double number) {
+  return apply(arithmetic::kDivNumber, {x}, {number});
+}
+Tensor operator/(double number, const Tensor& x) {
+  return apply(arithmetic::kNumberDiv, {x}, {number});
+}
+Tensor add(const Tensor& a, const Tensor& b, double alpha) {
+  return alpha == 1 ? a + b : apply(arithmetic::kAddScaled, {a, b}, {alpha});
+}
+Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
+  return alpha == 1 ? a - b : apply(arithmetic::kAddScaled, {a, b}, {-alpha});
+}
+Tensor add(const Tensor& x, double number) {
+  return x + number;
+}
+Tensor sub(const Tensor& x, double number) {
+  return x - number;
+}
+Tensor mul(const Tensor& a, const Tensor& b) {
+  return a * b;
+}
+Tensor mul(const Tensor& x, double number) {
+  return x * number;
+}
+Tensor div(const Tensor& a, const Tensor& b) {
+  return a / b;
+}
+Tensor div(const Tensor& x, double number) {
+  return x / number;
+}
+Tensor neg(const Tensor& x) {
+  return -x;
+}
+
+}  // namespace kernbench

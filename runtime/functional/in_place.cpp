@@ -1,0 +1,111 @@
+// The methods of Tensor that write into it.
+
+#include "runtime/autograd/in_place.h"
+
+#include <algorithm>
+
+#include "runtime/functional/arithmetic.h"
+#include "runtime/random/generator.h"
+#include "runtime/tensor/data_under_way.h"
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench {
+
+const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
+  const bool is_plain = alpha == 1;
+  apply_in_place(is_plain ? arithmetic::kAdd : arithmetic::kAddScaled, {*this, other}, {alpha});
+  return *this;
+}
+const Tensor& Tensor::add_(double number) const {
+  apply_in_place(arithmetic::kAddNumber, {*this}, {number});
+  return *this;
+}
+const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
+  const bool is_plain = alpha == 1;
+  apply_in_place(is_plain ? arithmetic::kSub : arithmetic::kAddScaled, {*this, other}, {-alpha});
+  return *this;
+}
+const Tensor& Tensor::sub_(double number) const {
+  return add_(-number);
+}
+const Tensor& Tensor::mul_(const Tensor& other) const {
+  apply_in_place(arithmetic::kMul, {*this, other});
+  return *this;
+}
+const Tensor& Tensor::mul_(double number) const {
+  apply_in_place(arithmetic::kScale, {*this}, {number});
+  return *this;
+}
+const Tensor& Tensor::div_(const Tensor& other) const {
+  apply_in_place(arithmetic::kDiv, {*this, other});
+  return *this;
+}
+const Tensor& Tensor::div_(double number) const {
+  apply_in_place(arithmetic::kDivNumber, {*this}, {number});
+  return *this;
+}
+const Tensor& Tensor::neg_() const {
+  apply_in_place(arithmetic::kNeg, {*this});
+  return *this;
+}
+
+namespace {
+
+// What is overwritten needs no gradient.
+std::vector<Tensor> no_gradient(const Tensor&) {
+  return {Tensor()};
+}
+
+}  // namespace
+
+const Tensor& Tensor::fill_(double value) const {
+  ops::check_operands("fill_", {*this});
+  if (value != 0) ops::check_is_whole("fill_", *this);
+  const bool is_recorded = autograd::check_in_place("fill_", {*this});
+  ops::launch("fill_", {*this}, {}, [x = *this, value](tl::Context& tl) {
+    const ops::LocalPart part = ops::local_part(x, tl);
+    const std::int64_t count = part.shape.numel();
+    const std::int64_t most = std::min(ops::block_elements(tl), count);
+    const tl::Tensor block = tl.full({most}, value, x.dtype());
+    ops::for_each_block(count, most, [&](std::int64_t begin, std::int64_t size) {
+      tl.store(part.data + begin, tl.narrow(block, 0, size));
+    });
+  });
+  if (is_recorded) autograd::record_in_place("fill_", {*this}, no_gradient);
+  return *this;
+}
+
+const Tensor& Tensor::zero_() const {
+  return fill_(0);
+}
+
+namespace {
+
+// Writes what `numbers` draws.
+template <class Numbers>
+void set_random(std::string_view name, const Tensor& x, const Numbers& numbers) {
+  ops::check_operands(name, {x});
+  const bool is_recorded = autograd::check_in_place(name, {x});
+  runtime::check_may_touch(x, runtime::Touch::writes, [&] { return std::string(name); });
+  runtime::set_elements(*x.storage(),
+                        numbers(random::Generator::of(*x.storage()->simulation, x.device())));
+  if (is_recorded) autograd::record_in_place(name, {x}, no_gradient);
+}
+
+}  // namespace
+
+const Tensor& Tensor::uniform_(double from, double to) const {
+  set_random("uniform_", *this, [&](random::Generator& generator) {
+    return random::uniform(generator, numel(), from, to);
+  });
+  return *this;
+}
+
+const Tensor& Tensor::normal_(double mean, double std) const {
+  set_random("normal_", *this, [&](random::Generator& generator) {
+    return random::normal(generator, numel(), mean, std);
+  });
+  return *this;
+}
+
+}  // namespace kernbench

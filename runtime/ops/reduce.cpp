@@ -1,0 +1,178 @@
+#include "runtime/ops/reduce.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace kernbench::ops {
+
+namespace {
+
+// One of the nested loops over the elements of a PE's part of x.
+struct Loop {
+  std::int64_t size = 1;
+  bool is_reduced = false;
+};
+
+// Returns at least two loops, of which exactly one of the innermost two is reduced.
+std::vector<Loop> loops_of(const Shape& part, DimensionSet dimensions) {
+  std::vector<Loop> loops;
+  for (std::size_t d = 0; d < part.rank(); ++d) {
+    if (part[d] == 1) continue;
+    const bool is_reduced = contains(dimensions, d);
+    if (!loops.empty() && loops.back().is_reduced == is_reduced) {
+      loops.back().size *= part[d];
+    } else {
+      loops.push_back({part[d], is_reduced});
+    }
+  }
+  if (loops.empty()) loops.push_back({1, true});
+  if (loops.size() == 1) loops.insert(loops.begin(), {1, !loops.front().is_reduced});
+  return loops;
+}
+
+// Reduces a PE's part: loops over the elements that stay, outside, and over those that are reduced,
+// inside.
+class PartReduction {
+ public:
+  PartReduction(tl::Context& tl, const Tensor& x, const Tensor& result, const Reduction& reduction,
+                DimensionSet dimensions)
+      : tl_(tl),
+        reduction_(reduction),
+        source_(local_part(x, tl)),
+        target_(local_part(result, tl).data),
+        loops_(loops_of(source_.shape, dimensions)),
+        rows_(loops_[loops_.size() - 2].size),
+        columns_(loops_.back().size),
+        reduces_rows_(loops_[loops_.size() - 2].is_reduced),
+        width_(std::max<std::int64_t>(std::min(columns_, block_elements(tl)), 1)),
+        height_(std::max<std::int64_t>(block_elements(tl) / width_, 1)) {
+    for (std::size_t d = 0; d < x.shape().rank(); ++d) {
+      if (contains(dimensions, d)) count_ *= static_cast<double>(x.shape()[d]);
+    }
+  }
+
+  void run() {
+    const std::int64_t kept = reduces_rows_ ? columns_ : rows_;
+    std::int64_t first = 0;
+    for_each_outer(false, 0, [&](std::int64_t offset) {
+      for_each_block(kept, reduces_rows_ ? width_ : height_,
+                     [&](std::int64_t begin, std::int64_t size) {
+                       tl_.store(target_ + first + begin, value_of(offset, begin, size));
+                     });
+      first += kept;
+    });
+  }
+
+ private:
+  // Calls visit(offset of the elements) for each index of the outer loops that are reduced, or of
+  // those that are not.
+  template <class Visit>
+  void for_each_outer(bool is_reduced, std::size_t loop, const Visit& visit,
+                      std::int64_t offset = 0) {
+    if (loop + 2 == loops_.size()) return visit(offset);
+    std::int64_t stride = rows_ * columns_;
+    for (std::size_t i = loop + 1; i + 2 < loops_.size(); ++i) stride *= loops_[i].size;
+    const std::int64_t count = loops_[loop].is_reduced == is_reduced ? loops_[loop].size : 1;
+    for (std::int64_t i = 0; i < count; ++i) {
+      for_each_outer(is_reduced, loop + 1, visit, offset + i * stride);
+    }
+  }
+
+  // Reduces to the elements [begin, begin + size) of the innermost loop that stays.
+  tl::Tensor value_of(std::int64_t offset, std::int64_t begin, std::int64_t size) {
+    const Shape shape = reduces_rows_ ? Shape{1, size} : Shape{size, 1};
+    tl::Tensor value = tl_.full(shape, reduction_.initial, DType::f32);
+    for_each_outer(
+        true, 0,
+        [&](std::int64_t inner) {
+          for_each_block(reduces_rows_ ? rows_ : columns_, reduces_rows_ ? height_ : width_,
+                         [&](std::int64_t at, std::int64_t length) {
+                           value = joined(value, inner,
+                                          reduces_rows_ ? MatrixBlock{at, begin, length, size}
+                                                        : MatrixBlock{begin, at, size, length});
+                         });
+        },
+        offset);
+    if (reduction_.result != nullptr) value = reduction_.result(tl_, value, count_);
+    return tl_.cast(value, source_.data.dtype());
+  }
+
+  tl::Tensor joined(const tl::Tensor& value, std::int64_t offset, const MatrixBlock& block) {
+    const tl::Tensor loaded = tl_.load(source_.data + offset + block.row * columns_ + block.column,
+                                       {block.height, block.width}, source_.data.dtype(), columns_);
+    return reduction_.joined(
+        tl_, value, reduction_.of_block(tl_, tl_.cast(loaded, DType::f32), reduces_rows_ ? 0 : 1));
+  }
+
+  tl::Context& tl_;
+  const Reduction& reduction_;
+  const LocalPart source_;
+  const tl::Pointer target_;
+  const std::vector<Loop> loops_;
+  const std::int64_t rows_;
+  const std::int64_t columns_;
+  const bool reduces_rows_;
+  const std::int64_t width_;   // most of a block
+  const std::int64_t height_;  // most of a block
+  double count_ = 1;           // elements that one result has
+};
+
+Level level_of_result(const Tensor& x, const Reduction& reduction, const Level& level,
+                      DimensionSet dimensions, DimensionSet dropped) {
+  if (level.is_replicate()) return level;
+  if (level.is_partial()) {
+    if (!reduction.is_linear) check_is_whole(reduction.name, x);
+    return level;
+  }
+  if (contains(dimensions, level.dimension)) {
+    if (reduction.is_linear) return kPartial;
+    check_is_uncut(reduction.name, x, level.dimension);
+  }
+  std::size_t dimension = level.dimension;
+  for (std::size_t d = 0; d < level.dimension; ++d) dimension -= contains(dropped, d) ? 1 : 0;
+  return cut(dimension);
+}
+
+Shape shape_of_result(const Shape& shape, DimensionSet dimensions, DimensionSet dropped) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    if (!contains(dropped, d)) sizes.push_back(contains(dimensions, d) ? 1 : shape[d]);
+  }
+  return Shape(sizes);
+}
+
+}  // namespace
+
+Tensor reduced(const Tensor& x, const Reduction& reduction, DimensionSet dimensions,
+               DimensionSet dropped) {
+  const auto placement = by_level(placement_of(x), [&](Level level) -> std::optional<Level> {
+    return level_of_result(x, reduction, level, dimensions, dropped);
+  });
+  Tensor result = make_like(x, reduction.name, shape_of_result(x.shape(), dimensions, dropped),
+                            x.dtype(), *placement);
+  launch(reduction.name, {result}, {x}, [x, result, reduction, dimensions](tl::Context& tl) {
+    PartReduction(tl, x, result, reduction, dimensions).run();
+  });
+  return result;
+}
+
+Tensor sum_to(const Shape& shape, const Tensor& gradient) {
+  const Shape& from = gradient.shape();
+  if (from == shape) return gradient;
+  const std::size_t missing = from.rank() - shape.rank();
+  DimensionSet dimensions = 0;
+  DimensionSet dropped = 0;
+  for (std::size_t d = 0; d < from.rank(); ++d) {
+    if (d < missing) dropped |= 1U << d;
+    if (d < missing || shape[d - missing] != from[d]) dimensions |= 1U << d;
+  }
+  Reduction sum = kSum;
+  sum.name = "sum_of_rows";
+  return reduced(gradient, sum, dimensions, dropped);
+}
+
+Tensor sum_of_rows(const Tensor& x) {
+  return sum_to({x.shape()[x.shape().rank() - 1]}, x);
+}
+
+}  // namespace kernbench::ops
