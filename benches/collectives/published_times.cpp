@@ -70,7 +70,7 @@ class PublishedFile {
     std::vector<PublishedTime> times;
   };
 
-  void fail(const TextMark& mark, const std::string& text) { errors_.add(mark, "KB-Y047", text); }
+  void fail(const TextMark& mark, const std::string& text) { errors_.add(mark, "KB-Y048", text); }
 
   void read_head(const std::vector<Field>& fields) {
     if (fields.front().text != "bytes" || fields.size() < 2) {

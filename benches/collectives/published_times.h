@@ -24,7 +24,7 @@ struct PublishedTime {
   Time time{0};
 };
 
-// In the order of the columns, then of the lines.  Throws ConfigError KB-Y047, with `file`, line
+// In the order of the columns, then of the lines.  Throws ConfigError KB-Y048, with `file`, line
 // and column, if the text has another form.
 std::vector<PublishedTime> parse_published_times(std::string_view text, const std::string& file);
 

@@ -65,6 +65,7 @@ class SwitchSum final : public IpcqReceiver, public ReceiveIssuer {
   void accepted(const IpcqMessage&, bool, bool) override {}
   void wake_from_post() override {}
   void completed(const Command&) override {}
+  Waits& waits() override { return waits_; }
 
   void post(std::size_t member, Time issued);
   void add_up();
@@ -80,6 +81,7 @@ class SwitchSum final : public IpcqReceiver, public ReceiveIssuer {
   std::vector<Lane> lanes_;
   std::deque<IpcqMessage> being_summed_;
   const Operation none_;
+  Waits waits_;  // stay 0: it issues no commands
 };
 
 }  // namespace kernbench::sim

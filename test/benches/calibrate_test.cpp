@@ -31,12 +31,12 @@ TEST_CASE("what is wrong in a file is told with its place", "[calibrate][errors]
   const auto error = [](const char* text) {
     return error_of<ConfigError>([&] { parse_published_times(text, "t.csv"); });
   };
-  CHECK_THAT(error("size,all_reduce_us\n"), Contains("t.csv:1:1: [KB-Y047]"));
-  CHECK_THAT(error("bytes,all_reduce\n1,2\n"), Contains("t.csv:1:7: [KB-Y047]"));
-  CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1x\n"), Contains("t.csv:2:6: [KB-Y047]"));
-  CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1,7\n"), Contains("t.csv:2:1: [KB-Y047]"));
-  CHECK_THAT(error("bytes,all_reduce_us\n-4,13.1\n"), Contains("t.csv:2:1: [KB-Y047]"));
-  CHECK_THAT(error("# nothing\n"), Contains("[KB-Y047]"));
+  CHECK_THAT(error("size,all_reduce_us\n"), Contains("t.csv:1:1: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce\n1,2\n"), Contains("t.csv:1:7: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1x\n"), Contains("t.csv:2:6: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1,7\n"), Contains("t.csv:2:1: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us\n-4,13.1\n"), Contains("t.csv:2:1: [KB-Y048]"));
+  CHECK_THAT(error("# nothing\n"), Contains("[KB-Y048]"));
 }
 
 const std::string kFolder = KERNBENCH_ROOT "/topologies/h100_8/";

@@ -22,6 +22,7 @@
 #include "runtime/fiber/cancelled.h"
 #include "runtime/functional/functional.h"
 #include "runtime/guards/uncaught_errors.h"
+#include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/error.h"
