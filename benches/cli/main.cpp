@@ -1,4 +1,5 @@
 #include "benches/cli/program.h"
+#include "benches/collectives/calibrate.h"
 #include "benches/collectives/collectives.h"
 #include "benches/collectives/overlap.h"
 #include "benches/evaluation/milestones.h"
@@ -9,8 +10,8 @@
 int main(int argc, char** argv) {
   using namespace kernbench::benches;
   for (const auto bench :
-       {ccl_allreduce_bench, collectives_bench, gemm_bench, ipcq_bench, milestone_1h_ccl,
-        milestone_1h_gemm, overlap_bench, tp_mlp_bench, tp_transformer_bench}) {
+       {calibrate_bench, ccl_allreduce_bench, collectives_bench, gemm_bench, ipcq_bench,
+        milestone_1h_ccl, milestone_1h_gemm, overlap_bench, tp_mlp_bench, tp_transformer_bench}) {
     register_bench(bench());
   }
   return kernbench::benches::main(argc, argv);

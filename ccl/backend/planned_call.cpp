@@ -54,7 +54,8 @@ const CollectiveCall& PlannedCall::request(int member) const {
 
 void PlannedCall::prepare() {
   find_cubes();
-  uses_slots_ = settings_.slot_bytes > 0;
+  // Queues of ccl.yaml do not join all members.
+  uses_slots_ = settings_.slot_bytes > 0 && settings_.algorithm->network == Network::any;
   find_grain();
   if (!uses_slots_ || fits_into_slots()) return;
   uses_slots_ = false;

@@ -277,6 +277,10 @@ void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<
   run_.waits()[sim::WaitCause::scratch] += run_.clock() - began;
 }
 
+void Context::spend(Time time) {
+  run_.spend(time);
+}
+
 void Context::drain() {
   while (run_.outstanding() > 0) {
     run_.wake_when_outstanding(0);

@@ -15,7 +15,14 @@ namespace {
 
 constexpr Bytes kCreditBytes = 16;
 
+// A PE's memory or port, or the switch.
+Endpoint end_at(Endpoint::Kind kind, const PeLocation& at) {
+  if (at == kSwitchLocation) return {Endpoint::Kind::network, {}};
+  return {kind, at};
+}
+
 Endpoint buffer_of(const IpcqChannel::Ends& ends, BufferKind kind) {
+  if (ends.to == kSwitchLocation) return {Endpoint::Kind::network, {}};
   switch (kind) {
     case BufferKind::tcm:
       return {Endpoint::Kind::tcm, ends.to};
@@ -39,13 +46,16 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
     : engine_(engine),
       ends_(ends),
       params_(params),
-      data_path_(
-          &fabric.path({Endpoint::Kind::tcm, ends.from}, buffer_of(ends, params.buffer_kind))),
-      pop_path_(&fabric.path(buffer_of(ends, params.buffer_kind), {Endpoint::Kind::tcm, ends.to})),
-      copy_path_(&fabric.path({Endpoint::Kind::tcm, ends.from}, {Endpoint::Kind::tcm, ends.to})),
-      credit_time_(
-          fabric.path({Endpoint::Kind::pe_cpu, ends.to}, {Endpoint::Kind::pe_cpu, ends.from})
-              .time_of(kCreditBytes)),
+      data_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
+                              buffer_of(ends, params.buffer_kind))),
+      pop_path_(
+          &fabric.path(buffer_of(ends, params.buffer_kind), end_at(Endpoint::Kind::tcm, ends.to))),
+      copy_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
+                              end_at(Endpoint::Kind::tcm, ends.to))),
+      credit_time_(fabric
+                       .path(end_at(Endpoint::Kind::pe_cpu, ends.to),
+                             end_at(Endpoint::Kind::pe_cpu, ends.from))
+                       .time_of(kCreditBytes)),
       tail_(params.first_number),
       credits_(params.depth),
       returns_(static_cast<std::size_t>(params.depth)),

@@ -27,15 +27,13 @@ KernelRun::~KernelRun() {
   pe_.services().end_kernel();
 }
 
-// The PE_CPU spends the time to issue one more command.
-void KernelRun::spend_issue() {
-  const Time issue = pe_.services().topology.pe.cpu_issue;
-  cpu_clock_ = clock() + issue;
-  pe_.count_cpu(issue);
+void KernelRun::spend(Time time) {
+  cpu_clock_ = clock() + time;
+  pe_.count_cpu(time);
 }
 
 Command& KernelRun::issue_next() {
-  spend_issue();
+  spend(pe_.services().topology.pe.cpu_issue);
   Command& command = pe_.services().commands.make();
   command.issuer = this;
   command.issued = cpu_clock_;
@@ -213,7 +211,7 @@ void KernelRun::copy_to(IpcqChannel& channel, const Tile& tile) {
 
 KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dtype,
                                                  std::int64_t count) {
-  spend_issue();
+  spend(pe_.services().topology.pe.cpu_issue);
   ++open_receives_;
   const Tile tile = pe_.services().tiles.make(dtype, count, &account());
   receive_scratch_ += tile->bytes;

@@ -94,6 +94,9 @@ class KernelRun final : public ReceiveIssuer {
   // Withdraws all open receives: the kernel will not wait for them.
   void withdraw_receives();
 
+  // The PE_CPU is busy without a command.
+  void spend(Time time);
+
   // The PE_CPU's own time, which wait_until() advances to `time`.
   Time clock();
   // `cause` is what made it that time, for the log of causes.
@@ -142,7 +145,6 @@ class KernelRun final : public ReceiveIssuer {
   };
 
   Bytes& account() { return pe_.scratch_of(operation_.is_collective); }
-  void spend_issue();
   CauseLog::Id cause_of_clock() const;
   Command& issue_next();
   void submit(Command& command);

@@ -77,7 +77,8 @@ class PeScheduler {
   void start(Command& command, const work::CopyTo& copy);
   void start(Command& command, const work::Receive& receive);
   void transferred(Command& command);
-  void submit_dma(Channel channel, Command& command, const Path& path, Time extra);
+  void submit_message(Command& command, const IpcqChannel& channel, const Path& path);
+  void submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes, Time extra);
   void occupy(FifoServer& unit, Command& command, Time duration);
   CauseLog::Id cause_of_service(Time start, Time end, Cause why) const;
   Time translation_time(const work::HbmAccess& access) const;
