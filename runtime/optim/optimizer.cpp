@@ -6,7 +6,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "runtime/autograd/grad_mode.h"
 #include "runtime/optim/fused_update.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
