@@ -51,6 +51,7 @@ Bench::Context Bench::make_context() {
 Bench::Context Bench::make_context(const Topology& topology, RuntimeOptions options) {
   run_.throw_if_interrupted();
   run_.console.open();
+  if (run_.is_point() && options.evaluation_threads == 0) options.evaluation_threads = 1;
   return run_.contexts.make(topology, std::move(options));
 }
 
@@ -63,11 +64,12 @@ void Bench::submit_sentinel() {
 
 void Bench::add_row(Row row, bool ok) {
   run_.add_rows({&row, 1}, ok);
+  run_.contexts.mark(fmt::format("row {}", run_.rows().size()));
   run_.throw_if_interrupted();
 }
 
 const std::filesystem::path& Bench::output_folder(std::string_view otherwise) {
-  if (run_.output_folder.empty()) run_.output_folder = otherwise;
+  if (run_.output_folder.empty() && !run_.is_point()) run_.output_folder = otherwise;
   return run_.output_folder;
 }
 
@@ -83,6 +85,19 @@ void Bench::print(std::string_view text) {
 
 void Bench::note(std::string_view what, std::string_view text) {
   run_.console.print(note_line(what, text));
+}
+
+SettingInfo algorithm_setting() {
+  return {"algorithm", "",
+          "of all_reduce, or several with '+': all_gather:ring, GROUP:tree_allreduce, "
+          "all_gather@GROUP:ring; else ccl.yaml's",
+          SettingType::name};
+}
+
+ccl::Config choose_algorithm(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  if (!settings.is_set("algorithm")) return bench.ccl();
+  return bench.ccl().with_algorithm(settings.text("algorithm"));
 }
 
 void check_rank_is_sip(const Bench& bench) {

@@ -93,6 +93,10 @@ class Bench {
   BenchRun& run_;
 };
 
+// The setting `algorithm`, and the function of BenchInfo::configure that applies it.
+SettingInfo algorithm_setting();
+ccl::Config choose_algorithm(const Bench& bench);
+
 // For a bench whose ranks are SIPs.  Throws ConfigError KB-Y043 if its ccl() makes PEs the ranks.
 void check_rank_is_sip(const Bench& bench);
 

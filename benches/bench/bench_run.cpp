@@ -17,15 +17,23 @@ BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its
     : request(std::move(its_request)),
       settings(std::move(its_settings)),
       console(its_console),
-      contexts(request.trace, request.shuffle_ties),
+      contexts(request.recording, request.shuffle_ties),
       output_folder(request.output_folder) {}
+
+BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console,
+                   ContextSet& whole)
+    : request(std::move(its_request)),
+      settings(std::move(its_settings)),
+      console(its_console),
+      contexts(whole),
+      is_point_(true) {}
 
 void BenchRun::configure(const BenchInfo& info) {
   if (info.configure != nullptr) request.ccl = info.configure(Bench(*this));
 }
 
 bool BenchRun::leads() const {
-  return request.team == nullptr || request.team->leads();
+  return !is_point_ && (request.team == nullptr || request.team->leads());
 }
 
 std::uint64_t BenchRun::inputs_hash() const {
@@ -120,16 +128,19 @@ std::optional<std::string> BenchRun::unused_algorithm() const {
   if (!request.ccl.names_algorithm()) return std::nullopt;
   const std::vector<AlgorithmRun> runs = statistics().algorithms;
   if (std::ranges::any_of(runs, &AlgorithmRun::is_configured)) return std::nullopt;
+  const std::string& choice = request.ccl.choice_text();
   std::string instead;
   for (const AlgorithmRun& run : runs) {
     instead +=
         fmt::format("{}{} by {}", instead.empty() ? "" : ", ", run.collective, run.algorithm);
   }
   return fmt::format(
-      "the algorithm '{}' that {} names ran no collective of this run: {}; it is for "
-      "all_reduce: leave it out, or run a bench that has one",
-      request.ccl.algorithm_name(), settings.is_set("algorithm") ? "--set algorithm=" : "--ccl",
-      instead.empty() ? "there was none" : "what ran was " + instead);
+      "the algorithm '{}' that {} names ran no collective of this run: {}; {}", choice,
+      settings.is_set("algorithm") ? "--set algorithm=" : "--ccl",
+      instead.empty() ? "there was none" : "what ran was " + instead,
+      choice.find(':') == std::string::npos
+          ? "it is for all_reduce: leave it out, or run a bench that has one"
+          : "before the colon stand a collective, or a group's description as new_group() has it");
 }
 
 std::string note_line(std::string_view what, std::string_view text) {

@@ -32,11 +32,12 @@ struct BenchRequest {
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> shuffle_ties = {};  // RuntimeOptions::shuffle_ties of all contexts
   int tie_orders = 0;                              // in which points of sweeps are simulated again
-  bool trace = false;
+  Recording recording = {};
   std::filesystem::path output_folder = {};  // --out; empty if it is not given
   int jobs = 1;                              // points of a sweep simulated at once
   std::string inputs = {};                   // the texts of all files that were read
   ProcessTeam* team = nullptr;               // shares the points of sweeps; null: none
+  bool shows_progress = true;                // of sweeps, to people
 };
 
 struct Artifact {
@@ -48,6 +49,10 @@ struct Artifact {
 class BenchRun {
  public:
   BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console);
+  // A run that is a point of another run's sweep and simulates with its contexts: it prints and
+  // writes nothing.
+  BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console,
+           ContextSet& whole);
   BenchRun(const BenchRun&) = delete;
   BenchRun& operator=(const BenchRun&) = delete;
 
@@ -61,8 +66,9 @@ class BenchRun {
   std::filesystem::path output_folder;  // of artifacts and journals; empty: they are dropped
   bool has_printed = false;
 
-  // True if this process prints and writes: only the first process of a team does.
+  // True if this run prints and writes: of a team the first process does, a point does not.
   bool leads() const;
+  bool is_point() const { return is_point_; }
 
   // A hash of everything that results depend on: this build of the program, the files it was given,
   // the seeds, the settings.  Results saved under another hash are stale.
@@ -105,6 +111,7 @@ class BenchRun {
   std::optional<std::string> unused_algorithm() const;
 
  private:
+  const bool is_point_ = false;
   mutable std::mutex results_mutex_;  // guards the next three, for finished_rows()
   std::vector<Row> rows_;
   const SweepRun* sweep_ = nullptr;

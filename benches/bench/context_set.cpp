@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/profiler/trace.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::benches {
@@ -28,8 +30,9 @@ void make_room(std::vector<Value>& values, std::size_t count) {
 
 }  // namespace
 
-ContextSet::ContextSet(ContextSet& whole, bool trace, std::optional<std::uint64_t> shuffle_ties)
-    : trace_(trace), shuffle_ties_(shuffle_ties), whole_(&whole) {
+ContextSet::ContextSet(ContextSet& whole, const Recording& recording,
+                       std::optional<std::uint64_t> shuffle_ties)
+    : recording_(recording), shuffle_ties_(shuffle_ties), whole_(&whole) {
   const std::lock_guard lock(whole.mutex_);
   whole.parts_.push_back(this);
   reason_ = whole.reason_;
@@ -42,7 +45,8 @@ ContextSet::~ContextSet() {
 }
 
 CollectedContext ContextSet::make(const Topology& topology, RuntimeOptions options) {
-  options.trace = options.trace || trace_;
+  options.trace = options.trace || recording_.trace == runtime::TraceLevel::units;
+  options.profile = options.profile || recording_.is_on();
   if (!options.shuffle_ties) options.shuffle_ties = shuffle_ties_;
   CollectedContext torch(new RuntimeContext(topology, std::move(options)), ContextCollector{this});
   const std::lock_guard lock(mutex_);
@@ -58,7 +62,8 @@ void ContextCollector::operator()(RuntimeContext* torch) const {
     const std::lock_guard lock(set->mutex_);
     std::erase(set->live_, torch);
     set->statistics_.push_back(collect_statistics(torch->engine()));
-    if (torch->options().trace) set->traced_.push_back(torch->shared_simulation());
+    if (set->recording_.trace) set->traced_.push_back(torch->shared_simulation());
+    if (set->recording_.profile) set->keep_longest(torch->shared_simulation());
   }
   delete torch;
 }
@@ -88,9 +93,18 @@ bool ContextSet::all_ended() const {
 std::vector<std::string> ContextSet::traces() const {
   std::vector<std::string> texts;
   for (const auto& simulation : traced_) {
-    texts.push_back(simulation->machine().trace()->to_json());
+    texts.push_back(runtime::trace_json(*simulation, *recording_.trace));
   }
   return texts;
+}
+
+void ContextSet::keep_longest(const std::shared_ptr<runtime::Simulation>& simulation) {
+  if (longest_ == nullptr || simulation->now() > longest_->now()) longest_ = simulation;
+}
+
+void ContextSet::mark(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  for (RuntimeContext* torch : live_) profiler::mark(*torch, name);
 }
 
 void ContextSet::append(const std::vector<EngineStatistics>& statistics) {
@@ -103,6 +117,7 @@ void ContextSet::append(const ContextSet& part) {
   KB_CHECK(part.all_ended(), "a part of the work is still under way");
   append(part.statistics_);
   const std::lock_guard lock(mutex_);
+  if (part.longest_ != nullptr) keep_longest(part.longest_);
   traced_.reserve(traced_.size() + part.traced_.size() + live_.size());
   traced_.insert(traced_.end(), part.traced_.begin(), part.traced_.end());
 }

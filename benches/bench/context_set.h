@@ -10,26 +10,38 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benches/bench/collected_context.h"
 #include "benches/bench/report.h"
+#include "runtime/profiler/trace_level.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::benches {
 
+// What all contexts of a set record.
+struct Recording {
+  std::optional<runtime::TraceLevel> trace = {};  // nullopt: no traces are written
+  bool profile = false;  // the longest simulation is kept with what explains its time
+
+  bool is_on() const { return trace || profile; }
+};
+
 class ContextSet {
  public:
-  // `trace`: all contexts record spans.  `shuffle_ties`: RuntimeOptions::shuffle_ties of them all.
-  explicit ContextSet(bool trace, std::optional<std::uint64_t> shuffle_ties = std::nullopt)
-      : trace_(trace), shuffle_ties_(shuffle_ties) {}
+  // `shuffle_ties`: RuntimeOptions::shuffle_ties of them all.
+  explicit ContextSet(const Recording& recording,
+                      std::optional<std::uint64_t> shuffle_ties = std::nullopt)
+      : recording_(recording), shuffle_ties_(shuffle_ties) {}
   // A child set for a part of `whole`'s work: interrupting `whole` interrupts it too.  REQUIRES:
   // `whole` outlives it
-  explicit ContextSet(ContextSet& whole) : ContextSet(whole, whole.trace_, whole.shuffle_ties_) {}
-  // A child set whose ties are shuffled with a seed of its own, and which records no spans.
+  explicit ContextSet(ContextSet& whole)
+      : ContextSet(whole, whole.recording_, whole.shuffle_ties_) {}
+  // A child set whose ties are shuffled with a seed of its own, and which records nothing.
   ContextSet(ContextSet& whole, std::uint64_t shuffle_ties)
-      : ContextSet(whole, false, shuffle_ties) {}
+      : ContextSet(whole, Recording{}, shuffle_ties) {}
   // REQUIRES: all_ended()
   ~ContextSet();
   ContextSet(const ContextSet&) = delete;
@@ -52,6 +64,12 @@ class ContextSet {
   // Statistics and traces of the contexts that have ended.
   std::vector<EngineStatistics> statistics() const;
   std::vector<std::string> traces() const;  // as JSON for Perfetto
+  // The simulation that took the most simulated time, the first if several are equal; nullptr if
+  // they are not profiled, or none has ended.
+  const runtime::Simulation* longest() const { return longest_.get(); }
+
+  // Marks this instant in all live contexts.
+  void mark(std::string_view name);
 
   // Adds statistics of contexts of another process, or of a part.
   void append(const std::vector<EngineStatistics>& statistics);
@@ -61,13 +79,16 @@ class ContextSet {
  private:
   friend struct ContextCollector;
 
-  ContextSet(ContextSet& whole, bool trace, std::optional<std::uint64_t> shuffle_ties);
+  ContextSet(ContextSet& whole, const Recording& recording,
+             std::optional<std::uint64_t> shuffle_ties);
+  void keep_longest(const std::shared_ptr<runtime::Simulation>& simulation);
 
-  const bool trace_;
+  const Recording recording_;
   const std::optional<std::uint64_t> shuffle_ties_;
   ContextSet* const whole_ = nullptr;
   std::vector<EngineStatistics> statistics_;  // without wall time
   std::vector<std::shared_ptr<runtime::Simulation>> traced_;
+  std::shared_ptr<runtime::Simulation> longest_;
   mutable std::mutex mutex_;  // guards the members below
   std::vector<RuntimeContext*> live_;
   std::vector<ContextSet*> parts_;

@@ -121,6 +121,7 @@ Bytes parse_bytes(std::string_view option, std::string_view text) {
   } else if (unit > 0 && text[unit] != ' ') {
     spaced.insert(unit, 1, ' ');
   }
+  if (spaced.ends_with("Ki") || spaced.ends_with("Mi") || spaced.ends_with("Gi")) spaced += 'B';
   const bool is_negative = text.starts_with('-') && text.find_first_of("0123456789") == 1;
   if (is_negative) {
     throw UsageError("KB-U012", fmt::format("{} {}: expected a size from 0 to 1 TiB, such as 65536 "

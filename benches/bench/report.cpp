@@ -39,6 +39,8 @@ double EngineStatistics::events_per_s() const {
 std::string to_json(const Report& report) {
   Json rows = Json::array();
   for (const Row& row : report.rows) rows.push_back(json_of(row));
+  Json set = Json::object();
+  for (const auto& [key, value] : report.set) set[key] = value;
   const EngineStatistics& engine = report.engine;
   const Json json = {{"kernbench", version()},
                      {"bench", report.bench},
@@ -46,6 +48,7 @@ std::string to_json(const Report& report) {
                      {"topology", report.topology},
                      {"world_size", report.world_size},
                      {"seed", report.seed},
+                     {"set", std::move(set)},
                      {"shuffle_ties", report.shuffle_ties ? Json(*report.shuffle_ties) : Json()},
                      {"rows", std::move(rows)},
                      {"artifacts", report.artifacts},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "benches/bench/row.h"
+#include "benches/bench/settings.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
 
@@ -44,6 +45,7 @@ struct Report {
   std::string topology = {};
   int world_size = 1;
   std::uint64_t seed = 0;
+  std::vector<Assignment> set = {};  // by --set, what does not vary
   std::optional<std::uint64_t> shuffle_ties = {};
   std::vector<Row> rows = {};
   std::vector<std::string> artifacts = {};

@@ -8,6 +8,7 @@
 
 #include "benches/bench/split_list.h"
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/config/yaml_scalar.h"
@@ -36,11 +37,31 @@ void check_characters(std::string_view key, std::string_view value) {
                                in_quotes(value)));
 }
 
+// A number in binary units, as in "64Ki": its digits, and the power of two of its unit.
+struct Scaled {
+  std::string_view digits;
+  int shift = 0;
+};
+
+Scaled split_unit(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, int>, 3> kUnits = {
+      {{"Ki", 10}, {"Mi", 20}, {"Gi", 30}}};
+  for (const auto& [unit, shift] : kUnits) {
+    if (text.ends_with(unit)) return {text.substr(0, text.size() - unit.size()), shift};
+  }
+  return {text, 0};
+}
+
 std::int64_t parse(std::string_view key, std::string_view text, std::int64_t min,
                    std::int64_t max) {
-  const ParsedScalar parsed = parse_integer(text, min, max);
+  const Scaled scaled = split_unit(text);
+  const std::int64_t most = max >> scaled.shift;
+  const ParsedScalar parsed =
+      scaled.shift == 0 ? parse_integer(text, min, max) : parse_integer(scaled.digits, 0, most);
   if (!parsed.code.empty()) wrong_value(key, parsed.fault);
-  return parsed.value;
+  const std::int64_t value = parsed.value << scaled.shift;
+  if (value < min) wrong_value(key, fmt::format("{} not in [{}, {}]", shown(text), min, max));
+  return value;
 }
 
 }  // namespace
@@ -52,18 +73,27 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
   return fmt::format("; there are: {}", fmt::join(names, ", "));
 }
 
+std::string_view name_of(SettingType type) {
+  constexpr std::array<std::string_view, kSettingTypes.size()> kNames = {
+      "any", "integer", "size", "flag", "name", "path", "list of integers", "list of names"};
+  return name_in(kNames, type);
+}
+
+Assignment parse_assignment(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw UsageError("KB-U010", fmt::format("--set wants key=value, not {}", in_quotes(text)));
+  }
+  Assignment assignment{text.substr(0, equals), text.substr(equals + 1)};
+  check_characters(assignment.key, assignment.value);
+  return assignment;
+}
+
 Settings::Settings(std::span<const SettingInfo> known, std::span<const std::string> assignments) {
   for (const SettingInfo& info : known) fallbacks_.emplace(info.key, info.fallback);
-  for (const std::string& assignment : assignments) {
-    const std::size_t equals = assignment.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw UsageError("KB-U010",
-                       fmt::format("--set wants key=value, not {}", in_quotes(assignment)));
-    }
-    const std::string key = assignment.substr(0, equals);
+  for (const std::string& text : assignments) {
+    const auto [key, value] = parse_assignment(text);
     if (!fallbacks_.contains(key)) unknown_key(key, known);
-    const std::string value = assignment.substr(equals + 1);
-    check_characters(key, value);
     if (!given_.emplace(key, value).second) {
       throw UsageError("KB-U010", fmt::format("--set gives {} twice", key));
     }
@@ -99,17 +129,10 @@ std::vector<std::int64_t> Settings::integers(std::string_view key, std::int64_t 
 }
 
 Bytes Settings::bytes(std::string_view key, Bytes min, Bytes max) const {
-  constexpr std::array<std::pair<std::string_view, int>, 3> kUnits = {
-      {{"Ki", 10}, {"Mi", 20}, {"Gi", 30}}};
   constexpr std::int64_t kMostDigits = 999'999'999;
-  std::string_view digits = text(key);
-  int shift = 0;
-  if (digits.ends_with("iB")) digits.remove_suffix(1);
-  for (const auto& [unit, bits] : kUnits) {
-    if (!digits.ends_with(unit)) continue;
-    digits.remove_suffix(unit.size());
-    shift = bits;
-  }
+  std::string_view plain = text(key);
+  if (plain.ends_with("iB")) plain.remove_suffix(1);
+  const auto [digits, shift] = split_unit(plain);
   const auto expected = [&](std::string_view found) {
     return fmt::format("expected bytes from {} to {}, such as 8, 64Ki or 64Mi, got {}", min, max,
                        in_quotes(found));

@@ -14,12 +14,42 @@
 
 namespace kernbench::benches {
 
+// The form of a setting's values.
+enum class SettingType : std::uint8_t {
+  any,  // not told: it may be a list
+  integer,
+  size,  // of bytes
+  flag,
+  name,
+  path,
+  integers,  // a list, separated by commas
+  names,     // likewise
+};
+
+inline constexpr std::array kSettingTypes = {
+    SettingType::any,  SettingType::integer, SettingType::size,     SettingType::flag,
+    SettingType::name, SettingType::path,    SettingType::integers, SettingType::names};
+std::string_view name_of(SettingType type);
+
 // A setting that a bench declares.
 struct SettingInfo {
   std::string key;
   std::string fallback;  // its value if --set does not give it
   std::string help;
+  SettingType type = SettingType::any;  // of other types than lists --set takes several values
 };
+
+// "key=value" of the command line.
+struct Assignment {
+  std::string key;
+  std::string value;
+
+  friend bool operator==(const Assignment&, const Assignment&) = default;
+};
+
+// Throws UsageError KB-U010 if `text` has another form, KB-U012 for a value with a line end or
+// another control character.
+Assignment parse_assignment(const std::string& text);
 
 // Values by key, read with the type that the bench wants.  A getter throws UsageError KB-U012,
 // which says what would be right.  REQUIRES: the bench has declared the key
@@ -41,7 +71,8 @@ class Settings {
   // "1024,4096": one or more, separated by commas.
   std::vector<std::int64_t> integers(std::string_view key, std::int64_t min,
                                      std::int64_t max) const;
-  // A number of bytes: "8", "64Ki", "64MiB", "1Gi".  The value is below 2^53.
+  // Integers may end in Ki, Mi or Gi.  A number of bytes: "8", "64Ki", "64MiB", "1Gi".  The value
+  // is below 2^53.
   Bytes bytes(std::string_view key, Bytes min, Bytes max) const;
   // "true" or "false"; also "1" or "0".
   bool flag(std::string_view key) const;

@@ -102,17 +102,17 @@ void SweepRun::open_journal() {
   }
   const bool has_ended = std::ranges::all_of(
       points_, [&](const Point& point) { return journal_->find(point.key) != nullptr; });
-  if (!keeps_journal_ || !has_ended || (reuses_journal_ && !run_.request.trace)) return;
+  if (!keeps_journal_ || !has_ended || (reuses_journal_ && !run_.request.recording.is_on())) return;
   journal_.reset();
   SweepJournal::forget(path, run_.inputs_hash());
   journal_.emplace(path, run_.inputs_hash());
 }
 
-// Takes finished points from the journal, except with --trace: a restored point would have no
-// trace.
+// Takes finished points from the journal, except with --trace or --explain: a restored point would
+// have recorded nothing.
 void SweepRun::restore() {
   open_journal();
-  if (run_.request.trace) return;
+  if (run_.request.recording.is_on()) return;
   for (Point& point : points_) {
     const PointOutcome* const outcome = journal_->find(point.key);
     if (outcome == nullptr) continue;
@@ -174,10 +174,10 @@ void SweepRun::lead(ProcessTeam& team) {
   tell_results(team);
 }
 
-// The next point for another process; none with --trace, since a trace covers one process.
+// The next point for another process; none with --trace or --explain, which cover one process.
 std::optional<std::size_t> SweepRun::point_for_others() {
   const std::lock_guard lock(mutex_);
-  if (run_.request.trace || run_.is_interrupted()) return std::nullopt;
+  if (run_.request.recording.is_on() || run_.is_interrupted()) return std::nullopt;
   const Point* const point = next_fresh_point();
   return point == nullptr ? std::nullopt : std::optional(index_of(*point));
 }
@@ -239,7 +239,8 @@ void SweepRun::show_progress_until_idle() {
     const SweepState now = state();
     lock.unlock();
     if (others_) ask_others();
-    if (std::chrono::steady_clock::now() - drawn >= kRedraw) {
+    const bool is_due = std::chrono::steady_clock::now() - drawn >= kRedraw;
+    if (is_due && run_.request.shows_progress && !run_.is_point()) {
       progress.show(now);
       drawn = std::chrono::steady_clock::now();
     }

@@ -21,7 +21,7 @@ constexpr std::string_view kTieSpread = "tie_spread";
 std::vector<double> times_in(const Row& row) {
   std::vector<double> times;
   for (const auto& [column, cell] : row.cells()) {
-    if (!column.ends_with("_ns")) continue;
+    if (!column.ends_with("_ns") || column.starts_with("wait_")) continue;
     if (const double* const time = std::get_if<double>(&cell)) times.push_back(*time);
   }
   return times;

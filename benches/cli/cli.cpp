@@ -29,6 +29,11 @@ void add_topology(CLI::App* app, std::string& topology) {
   add(app, "--topology", "F|NAME", topology, "A topology file, or the name of a shipped one");
 }
 
+void add_collective(CLI::App* app, std::string& collective, std::string& group) {
+  add(app, "--collective", "NAME", collective, "One that the bench `collectives` has");
+  add(app, "--group", "RANKS", group, "Such as 0,2,4; else all");
+}
+
 void add_jobs(CLI::App* app, std::string& jobs) {
   add(app, "--jobs", "N", jobs,
       "Points of a sweep to simulate at once; else one per hardware thread");
@@ -43,10 +48,23 @@ void add_json(CLI::App* app, std::string& json) {
   add(app, "--json", "F", json, "Write it as JSON to this file; - for stdout");
 }
 
+void add_explain(CLI::App* app, bool& explain) {
+  app->add_flag("--explain", explain, "Show where the simulated time went");
+}
+
 void add_list(CLI::App& app, ListArguments& arguments) {
   CLI::App* list = app.add_subcommand("list", "Show benches, algorithms and topologies");
   add_json(list, arguments.json);
   list->footer("\nExamples:\n  kernbench list\n  kernbench list --json -");
+}
+
+void add_keys(CLI::App& app, KeysArguments& arguments) {
+  CLI::App* keys = app.add_subcommand("keys", "Show the keys that --set takes");
+  add(keys, "--bench", "NAME", arguments.bench, "Keys of this bench; else of each");
+  add_topology(keys, arguments.topology);
+  add(keys, "--ccl", "F", arguments.ccl, "ccl.yaml: the algorithm and its queues");
+  add_json(keys, arguments.json);
+  keys->footer("\nExamples:\n  kernbench keys\n  kernbench keys --bench tp-mlp --topology tiny");
 }
 
 void add_run(CLI::App& app, RunArguments& arguments) {
@@ -54,7 +72,9 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   add(run, "--bench", "NAME", arguments.bench, "Its name; `kernbench list` shows all")->required();
   add_topology(run, arguments.topology);
   add(run, "--ccl", "F", arguments.ccl, "ccl.yaml: the algorithm and its queues");
-  add(run, "--set", "KEY=VALUE", arguments.settings, "Settings of the bench, one or more");
+  add(run, "--set,--vary", "KEY=VALUE", arguments.settings,
+      "Keys of the bench, the topology or ccl.yaml, one or more;\nseveral values make a grid");
+  run->add_flag("--yes", arguments.yes, "Run a grid of more than 10,000 points");
   add(run, "--seed", "N", arguments.seed, "Of whatever draws random numbers");
   add_shuffle_ties(run, arguments.shuffle_ties);
   add(run, "--tie-orders", "N", arguments.tie_orders,
@@ -64,6 +84,10 @@ void add_run(CLI::App& app, RunArguments& arguments) {
   add(run, "--json", "F", arguments.json, "Write the report to this file; - for stdout");
   add(run, "--csv", "F", arguments.csv, "Write the rows to this file; - for stdout");
   add(run, "--trace", "F", arguments.trace, "Write a trace for ui.perfetto.dev");
+  add(run, "--trace-level", "LEVEL", arguments.trace_level,
+      "What it shows: ranks, kernels too, or all units too");
+  add_explain(run, arguments.explain);
+  add(run, "--report", "F", arguments.report, "Write where the time went as an HTML page");
   add_jobs(run, arguments.jobs);
   run->footer(
       "\nExamples:\n"
@@ -71,7 +95,11 @@ void add_run(CLI::App& app, RunArguments& arguments) {
       "  kernbench run --bench ccl-allreduce --topology torus_2d_2x3 --set n_elem=1024,49152 "
       "dtype=bf16\n"
       "  kernbench run --bench ccl-allreduce --set algorithm=auto --json - | jq .rows\n"
-      "  kernbench run --bench ccl-allreduce --topology tiny --trace trace.json\n"
+      "  kernbench run --bench ccl-allreduce --topology tiny --explain --report report.html\n"
+      "  kernbench run --bench ccl-allreduce --set sip.ucie.bandwidth='64,128,256 GB/s' "
+      "system.sips.count=2,4\n"
+      "\nA value is a comma list: all combinations are run.  Keys that are lists themselves, as "
+      "n_elem,\ntake several lists between semicolons.  `kernbench keys` lists all keys.\n"
       "\nCtrl-C ends a run in order: what is finished is written, and a sweep that has an output\n"
       "folder goes on from there when the same command is given again.\n"
       "\nExit codes: 0 fine, 1 a check or a worker failed, 2 wrong command line, 3 wrong\n"
@@ -90,6 +118,7 @@ void add_bench(CLI::App& app, OperatorArguments& arguments) {
                   "Batch 1 only, and figures of the speed-up over the length");
   bench->add_flag("--profile", arguments.profile,
                   "Chrome traces of batch 1 and the largest dimension");
+  add_explain(bench, arguments.explain);
   add_topology(bench, arguments.topology);
   add(bench, "--seed", "N", arguments.seed, "Of the inputs' elements");
   add_shuffle_ties(bench, arguments.shuffle_ties);
@@ -121,13 +150,31 @@ void add_bound(CLI::App& probe, ProbeBoundArguments& arguments) {
   CLI::App* bound = probe.add_subcommand(
       "bound", "The time that no algorithm for a collective can beat on a topology");
   add_topology(bound, arguments.topology);
-  add(bound, "--collective", "NAME", arguments.collective, "all_reduce");
-  add(bound, "--bytes", "N", arguments.bytes, "Size on each rank, such as 65536 or 64KiB")
+  add_collective(bound, arguments.collective, arguments.group);
+  add(bound, "--root", "R", arguments.root, "Rank in the group, of a collective that has a root");
+  add(bound, "--bytes", "N", arguments.bytes, "Its size as `collectives` counts it: 65536, 64KiB")
       ->required();
   add_json(bound, arguments.json);
   bound->footer(
       "\nExample:\n"
       "  kernbench probe bound --topology ring_1d_6 --collective all_reduce --bytes 1MiB");
+}
+
+void add_choose(CLI::App& probe, ProbeChooseArguments& arguments) {
+  CLI::App* choose = probe.add_subcommand(
+      "choose",
+      "By which algorithm a collective of a group runs, for each size, and its time by "
+      "the model");
+  add_topology(choose, arguments.topology);
+  add(choose, "--ccl", "F", arguments.ccl, "ccl.yaml, whose rules go before the model");
+  add_collective(choose, arguments.collective, arguments.group);
+  add(choose, "--group-name", "TEXT", arguments.group_name,
+      "The group's description, by which rules name it");
+  add(choose, "--lanes", "N", arguments.lanes, "PEs of a SIP that send, else all");
+  add_json(choose, arguments.json);
+  choose->footer(
+      "\nExample:\n"
+      "  kernbench probe choose --topology torus_2d_2x3 --collective broadcast --group 0,1,3,4");
 }
 
 void add_gemm(CLI::App& probe, ProbeGemmArguments& arguments) {
@@ -232,18 +279,22 @@ Arguments parse_command_line(int argc, const char* const* argv) {
       "  kernbench probe path --from sip0.cube0.pe0 --to sip1.cube0.pe0 --bytes 64KiB\n"
       "`kernbench COMMAND --help` shows more.");
   ListArguments list;
+  KeysArguments keys;
   RunArguments run;
   OperatorArguments bench;
   ProbePathArguments path;
   ProbeBoundArguments bound;
+  ProbeChooseArguments choose;
   ProbeGemmArguments gemm;
   add_list(app, list);
+  add_keys(app, keys);
   add_run(app, run);
   add_bench(app, bench);
   CLI::App* probe = app.add_subcommand("probe", "One figure of the model");
   probe->require_subcommand(1);
   add_path(*probe, path);
   add_bound(*probe, bound);
+  add_choose(*probe, choose);
   add_gemm(*probe, gemm);
   try {
     app.parse(argc, argv);
@@ -256,9 +307,11 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   }
   check_values(app);
   if (app.got_subcommand("list")) return list;
+  if (app.got_subcommand("keys")) return keys;
   if (app.got_subcommand("run")) return run;
   if (app.got_subcommand("bench")) return bench;
   if (probe->got_subcommand("path")) return path;
+  if (probe->got_subcommand("choose")) return choose;
   if (probe->got_subcommand("gemm")) return gemm;
   return bound;
 }

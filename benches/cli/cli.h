@@ -15,19 +15,32 @@ struct ListArguments {
   friend bool operator==(const ListArguments&, const ListArguments&) = default;
 };
 
+struct KeysArguments {
+  std::string bench;  // empty: all
+  std::string topology = "default";
+  std::string ccl;
+  std::string json;
+
+  friend bool operator==(const KeysArguments&, const KeysArguments&) = default;
+};
+
 struct RunArguments {
   std::string bench;
   std::string topology = "default";
-  std::string ccl;  // empty: the shipped one
-  std::vector<std::string> settings;
+  std::string ccl;                    // empty: the shipped one
+  std::vector<std::string> settings;  // "key=value"; several values make a grid
   std::string output_folder;
   std::string json;
   std::string csv;
   std::string trace;
+  std::string trace_level = "kernels";
+  bool explain = false;
+  std::string report;
   std::string seed = "0";
   std::string shuffle_ties;  // a seed; empty: they are not shuffled
   std::string tie_orders = "0";
   std::string jobs;  // empty: the number of hardware threads
+  bool yes = false;  // to a grid of any size
 
   friend bool operator==(const RunArguments&, const RunArguments&) = default;
 };
@@ -39,6 +52,7 @@ struct OperatorArguments {
   std::string save_path = "configs";
   bool plot = false;
   bool profile = false;
+  bool explain = false;
   std::string topology = "default";
   std::string seed = "0";
   std::string shuffle_ties;  // like RunArguments::shuffle_ties
@@ -60,10 +74,24 @@ struct ProbePathArguments {
 struct ProbeBoundArguments {
   std::string topology = "default";
   std::string collective = "all_reduce";
+  std::string group;  // ranks; empty: all
+  std::string root = "0";
   std::string bytes;
   std::string json;
 
   friend bool operator==(const ProbeBoundArguments&, const ProbeBoundArguments&) = default;
+};
+
+struct ProbeChooseArguments {
+  std::string topology = "default";
+  std::string ccl;  // empty: the shipped one
+  std::string collective = "all_reduce";
+  std::string group;       // ranks; empty: all
+  std::string group_name;  // by which rules of ccl.yaml know it
+  std::string lanes;       // empty: all PEs of a SIP
+  std::string json;
+
+  friend bool operator==(const ProbeChooseArguments&, const ProbeChooseArguments&) = default;
 };
 
 // Sizes are texts, so that the probe can report what is wrong with them.
@@ -87,8 +115,9 @@ struct ShowText {
   friend bool operator==(const ShowText&, const ShowText&) = default;
 };
 
-using Arguments = std::variant<ShowText, ListArguments, RunArguments, OperatorArguments,
-                               ProbePathArguments, ProbeBoundArguments, ProbeGemmArguments>;
+using Arguments =
+    std::variant<ShowText, ListArguments, KeysArguments, RunArguments, OperatorArguments,
+                 ProbePathArguments, ProbeBoundArguments, ProbeChooseArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

@@ -9,6 +9,7 @@
 namespace kernbench::benches {
 
 int list(const ListArguments& arguments);
+int keys(const KeysArguments& arguments);
 // Runs a bench by name.  `team`: the processes that share its points; null: this process alone.
 int run(const RunArguments& arguments, ProcessTeam* team);
 // Runs a bench that need not be registered.
@@ -16,6 +17,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
 int bench(const OperatorArguments& arguments, ProcessTeam* team);
 int probe(const ProbePathArguments& arguments);
 int probe(const ProbeBoundArguments& arguments);
+int probe(const ProbeChooseArguments& arguments);
 int probe(const ProbeGemmArguments& arguments);
 
 }  // namespace kernbench::benches

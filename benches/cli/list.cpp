@@ -36,6 +36,7 @@ Json all_as_json() {
     algorithms.push_back({{"name", algorithm->name},
                           {"collective", algorithm->collective},
                           {"summary", algorithm->summary},
+                          {"groups", algorithm->shapes},
                           {"closed_form", algorithm->form}});
   }
   Json topologies = Json::array();
@@ -72,10 +73,10 @@ std::string all_as_text(const Console& console) {
   }
   text += "\nalgorithms (--set algorithm=NAME, or ccl.yaml)\n";
   for (const ccl::Algorithm* algorithm : ccl::algorithms()) {
-    text += entry(algorithm->name,
-                  algorithm->summary.empty()
-                      ? std::string(algorithm->collective)
-                      : fmt::format("{}: {}", algorithm->collective, algorithm->summary));
+    text += entry(algorithm->name, algorithm->summary.empty()
+                                       ? std::string(algorithm->collective)
+                                       : fmt::format("{} of {}: {}", algorithm->collective,
+                                                     algorithm->shapes, algorithm->summary));
   }
   text += entry(ccl::kAuto, "all_reduce: the fastest of them by the model, for each size");
   text += "\ntopologies (--topology NAME)\n";

@@ -19,6 +19,7 @@ int bench(const OperatorArguments& arguments, ProcessTeam* team) {
   wanted.settings = {
       fmt::format("dtype={}", arguments.dtype), fmt::format("save_path={}", arguments.save_path),
       fmt::format("plot={}", arguments.plot), fmt::format("profile={}", arguments.profile)};
+  wanted.explain = arguments.explain;
   wanted.seed = arguments.seed;
   wanted.shuffle_ties = arguments.shuffle_ties;
   wanted.jobs = arguments.jobs;

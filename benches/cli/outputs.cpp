@@ -33,6 +33,7 @@ Outputs::Outputs(const RunArguments& arguments) {
   if (!arguments.json.empty()) json_.emplace_back(arguments.json);
   if (!arguments.csv.empty()) csv_.emplace_back(arguments.csv);
   if (!arguments.trace.empty()) trace_.emplace(arguments.trace);
+  if (!arguments.report.empty()) page_.emplace(arguments.report);
   check_all_differ();
 }
 
@@ -41,6 +42,7 @@ std::vector<const OutputFile*> Outputs::all() const {
   for (const OutputFile& file : json_) files.push_back(&file);
   for (const OutputFile& file : csv_) files.push_back(&file);
   if (trace_) files.push_back(&*trace_);
+  if (page_) files.push_back(&*page_);
   return files;
 }
 
@@ -49,7 +51,7 @@ void Outputs::check_all_differ() const {
   std::map<fs::path, std::string> names;
   for (const OutputFile* file : all()) {
     if (file->name() == "-" && names.contains("-")) {
-      throw UsageError("KB-U001", "only one of --json, --csv and --trace may be -");
+      throw UsageError("KB-U001", "only one of --json, --csv, --trace and --report may be -");
     }
     const fs::path key = file->name() == "-" ? fs::path("-") : file->regular_file();
     if (key.empty()) continue;  // a device or a pipe takes any number of texts
@@ -57,7 +59,7 @@ void Outputs::check_all_differ() const {
     if (is_new) continue;
     throw UsageError("KB-U001",
                      fmt::format("two results are to be written to '{}'{}: give --json, "
-                                 "--csv, --trace and --out names that differ",
+                                 "--csv, --trace, --report and --out names that differ",
                                  visible(file->name()),
                                  known->second == file->name()
                                      ? ""
@@ -78,7 +80,7 @@ void Outputs::check_is_free(const OutputFile& added) const {
 bool Outputs::uses_stdout() const {
   const auto is_stdout = [](const OutputFile& file) { return file.name() == "-"; };
   return std::ranges::any_of(json_, is_stdout) || std::ranges::any_of(csv_, is_stdout) ||
-         (trace_ && is_stdout(*trace_));
+         (trace_ && is_stdout(*trace_)) || (page_ && is_stdout(*page_));
 }
 
 void Outputs::write_traces(const std::vector<std::string>& traces, Report& report) {
@@ -108,6 +110,13 @@ void Outputs::write_artifacts(const BenchRun& run, Report& report) {
   for (const std::string& name : run.dropped_artifacts()) {
     fs::remove(run.output_folder / name, ignored);
   }
+}
+
+void Outputs::write_page(const std::string& page, Report& report) {
+  if (!page_ || page.empty()) return;
+  page_->commit(page);
+  if (page_->name() != "-") report.artifacts.push_back(page_->name());
+  page_.reset();
 }
 
 std::vector<std::string> Outputs::write_report(const Report& report) {

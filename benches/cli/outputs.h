@@ -22,6 +22,9 @@ class Outputs {
   // report.  Throws UsageError KB-U001 if one of them has the name of another result.
   void write_artifacts(const BenchRun& run, Report& report);
 
+  // Writes the HTML page, if it is wanted, and enters its name in the report.
+  void write_page(const std::string& page, Report& report);
+
   // Writes JSON and CSV.  Returns the names of the files.
   std::vector<std::string> write_report(const Report& report);
 
@@ -37,6 +40,7 @@ class Outputs {
   std::vector<OutputFile> json_;
   std::vector<OutputFile> csv_;
   std::optional<OutputFile> trace_;
+  std::optional<OutputFile> page_;
 };
 
 }  // namespace kernbench::benches

@@ -1,16 +1,11 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
-#include <nlohmann/json.hpp>
 
-#include "benches/bench/console.h"
 #include "benches/bench/inputs.h"
-#include "benches/bench/output_file.h"
-#include "benches/bench/report.h"
 #include "benches/bench/settings.h"
 #include "benches/cli/commands.h"
-#include "ccl/core/lower_bound.h"
+#include "benches/cli/probe_output.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/fabric.h"
@@ -21,8 +16,6 @@
 namespace kernbench::benches {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 sim::PeLocation parse_pe(std::string_view option, const std::string& text,
                          const Topology& topology) {
@@ -67,11 +60,6 @@ Json as_json(const sim::Routing& routing, const sim::Path& path, Time time) {
           {"time_ns", to_ns(time)},
           {"bottleneck_gbs", gigabytes_per_s(path.bottleneck)},
           {"hops", hops}};
-}
-
-std::string first_line(std::string_view what, const Topology& topology) {
-  return fmt::format("# kernbench {}: {} on {} ({})\n#\n", version(), what, topology.name,
-                     describe(topology));
 }
 
 std::string as_text(const sim::Routing& routing, const sim::Path& path, Bytes bytes, Time time) {
@@ -125,14 +113,6 @@ GemmSpec parse_array(const ProbeGemmArguments& arguments, GemmSpec array) {
   return array;
 }
 
-// Writes JSON where it was asked for, and the text to stdout or, if that has the JSON, to stderr.
-void show(const std::string& json_name, const Json& json, std::string_view text) {
-  if (!json_name.empty()) OutputFile(json_name).commit(json.dump(2) + '\n');
-  Console console(json_name == "-" ? STDERR_FILENO : STDOUT_FILENO);
-  console.print(text);
-  console.finish();
-}
-
 }  // namespace
 
 int probe(const ProbePathArguments& arguments) {
@@ -150,26 +130,6 @@ int probe(const ProbePathArguments& arguments) {
        first_line(fmt::format("{} B, TCM to TCM, {} -> {}", bytes, arguments.from, arguments.to),
                   topology) +
            as_text(routing, path, bytes, time));
-  return 0;
-}
-
-int probe(const ProbeBoundArguments& arguments) {
-  const Topology topology = load_topology(arguments.topology);
-  const Bytes bytes = parse_bytes("--bytes", arguments.bytes);
-  constexpr std::array<std::string_view, 1> kCollectives = {"all_reduce"};
-  if (arguments.collective != kCollectives.front()) {
-    throw UsageError("KB-U005", fmt::format("no bound is known for the collective {}{}",
-                                            in_quotes(arguments.collective),
-                                            suggestion(arguments.collective, kCollectives)));
-  }
-  const Time bound = ccl::all_reduce_lower_bound(topology, bytes);
-  const LinkSpec& link = topology.system.sip_link;
-  std::string text = first_line(fmt::format("all_reduce of {} B per rank", bytes), topology);
-  text += fmt::format("#   links         {} directed, {} and {} each\n",
-                      ccl::directed_link_count(topology), to_string(link.bandwidth),
-                      to_string(link.latency));
-  text += fmt::format("#   lower bound   {}\n", to_string(bound));
-  show(arguments.json, Json{{"lower_bound_ns", to_ns(bound)}}, text);
   return 0;
 }
 

@@ -39,6 +39,9 @@ int dispatch(const ShowText& shown, ProcessTeam* team) {
 int dispatch(const ListArguments& arguments, ProcessTeam* team) {
   return team == nullptr || team->leads() ? list(arguments) : 0;
 }
+int dispatch(const KeysArguments& arguments, ProcessTeam* team) {
+  return team == nullptr || team->leads() ? keys(arguments) : 0;
+}
 int dispatch(const RunArguments& arguments, ProcessTeam* team) {
   return run(arguments, team);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -14,6 +15,13 @@
 #include "benches/bench/report.h"
 #include "benches/cli/commands.h"
 #include "benches/cli/outputs.h"
+#include "benches/cli/perform.h"
+#include "benches/page/page.h"
+#include "benches/variants/variant_sweep.h"
+#include "runtime/profiler/explain.h"
+#include "runtime/profiler/profile.h"
+#include "runtime/profiler/trace_level.h"
+#include "runtime/simulation/simulation.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -22,6 +30,7 @@ namespace kernbench::benches {
 namespace {
 
 constexpr int kMaxJobs = 1024;
+constexpr std::size_t kMostVariants = 10'000;
 constexpr int kMostTieOrders = 1000;
 
 // nullopt unless all of `text` is a number.
@@ -65,18 +74,29 @@ int parse_jobs(const std::string& text) {
                                           in_quotes(text), kMaxJobs));
 }
 
-BenchRequest make_request(const RunArguments& arguments, ProcessTeam* team) {
-  return {.topology = load_topology(arguments.topology),
-          .ccl = load_ccl(arguments.ccl),
-          .ccl_is_given = !arguments.ccl.empty(),
+std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
+  constexpr std::array<std::string_view, 3> kLevels = {"ranks", "kernels", "units"};  // in order
+  const auto* const level = std::ranges::find(kLevels, arguments.trace_level);
+  if (level == kLevels.end()) {
+    throw UsageError("KB-U012", fmt::format("--trace-level {}: expected ranks, kernels or units",
+                                            in_quotes(arguments.trace_level)));
+  }
+  if (arguments.trace.empty()) return std::nullopt;
+  return static_cast<runtime::TraceLevel>(level - kLevels.begin());
+}
+
+BenchRequest make_request(const RunArguments& arguments, const Work& work, ProcessTeam* team) {
+  return {.topology = work.first.topology,
+          .ccl = work.first.ccl,
+          .ccl_is_given = work.first.names_ccl,
           .seed = parse_seed("--seed", arguments.seed),
           .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
           .tie_orders = parse_tie_orders(arguments.tie_orders),
-          .trace = !arguments.trace.empty(),
+          .recording = {.trace = parse_trace(arguments),
+                        .profile = arguments.explain || !arguments.report.empty()},
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
-          .inputs = fmt::format("{}\n{}\n{}", arguments.bench, topology_text(arguments.topology),
-                                ccl_text(arguments.ccl)),
+          .inputs = work.inputs,
           .team = team};
 }
 
@@ -91,7 +111,7 @@ std::string describe_ranks(const BenchInfo& info, BenchRun& run) {
   return fmt::format("{} rank{}, one on each {}", ranks, ranks == 1 ? "" : "s", each);
 }
 
-std::string head(const BenchInfo& info, BenchRun& run) {
+std::string head(const BenchInfo& info, BenchRun& run, const Work& work) {
   const Topology& topology = run.request.topology;
   std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
   text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
@@ -101,6 +121,10 @@ std::string head(const BenchInfo& info, BenchRun& run) {
   }
   text += note_line("world size", describe_ranks(info, run));
   text += note_line("seed", fmt::format("{}", run.request.seed));
+  for (const auto& [key, value] : work.first.fixed) {
+    if (!run.settings.is_set(key)) text += note_line("set", fmt::format("{}={}", key, value));
+  }
+  for (const std::string& axis : work.axes) text += note_line("varies", axis);
   if (run.request.shuffle_ties) {
     text += note_line("ties", fmt::format("shuffled, seed {}", *run.request.shuffle_ties));
   }
@@ -140,19 +164,57 @@ std::string foot(const Report& report) {
   return text;
 }
 
+// The command that makes the same results again.
+std::string command_of(const RunArguments& arguments) {
+  std::string text =
+      fmt::format("kernbench run --bench {} --topology {}", arguments.bench, arguments.topology);
+  if (!arguments.ccl.empty()) text += " --ccl " + arguments.ccl;
+  if (arguments.seed != "0") text += " --seed " + arguments.seed;
+  if (!arguments.settings.empty()) text += " --set";
+  for (const std::string& setting : arguments.settings) text += ' ' + setting;
+  return text;
+}
+
+std::string page_of(const RunArguments& arguments, const Report& report,
+                    const runtime::Simulation& simulation) {
+  if (arguments.report.empty()) return "";
+  const EngineStatistics& engine = report.engine;
+  page::Heading heading{.title = fmt::format("kernbench: {}", report.bench), .facts = {}};
+  const auto add = [&](std::string name, std::string value) {
+    heading.facts.emplace_back(std::move(name), std::move(value));
+  };
+  add("command", command_of(arguments));
+  add("topology",
+      fmt::format("{}: {}", simulation.topology().name, describe(simulation.topology())));
+  add("simulated", fmt::format("{:.3f} us", to_ns(simulation.now()) / 1e3));
+  if (engine.system_count > 1) {
+    add("shown",
+        fmt::format("the longest of {} systems that the run simulated", engine.system_count));
+  }
+  add("fingerprint", fmt::format("{:016x}", engine.fingerprint));
+  add("kernbench", std::string(version()));
+  return page::report_page(heading, simulation);
+}
+
 // The report of what the bench has done so far.  From any thread.
-Report make_report(const BenchInfo& info, BenchRun& run, double wall_s) {
+Report make_report(const BenchInfo& info, BenchRun& run, const Work& work, double wall_s) {
   Report report{.bench = info.name,
                 .ok = run.ok(),
                 .topology = run.request.topology.name,
                 .world_size = rank_count(info, run),
                 .seed = run.request.seed,
+                .set = work.first.fixed,
                 .shuffle_ties = run.request.shuffle_ties,
                 .rows = run.finished_rows(),
                 .artifacts = {},
                 .engine = run.statistics()};
   report.engine.wall_s = wall_s;
   return report;
+}
+
+void run_grid(Bench& bench, const BenchInfo& info, std::span<const Variant> variants) {
+  const std::vector<Row> rows = run_variants(bench, "grid", info, variants);
+  bench.print("#\n" + to_narrow_table(rows));
 }
 
 bool has_done_something(const BenchRun& run) {
@@ -189,21 +251,45 @@ int run(const RunArguments& arguments, ProcessTeam* team) {
 }
 
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
-  Settings settings(info.settings, arguments.settings);
-  BenchRequest request = make_request(arguments, team);
+  const VariantMaker maker(variant_request(info, arguments));
+  if (maker.count() > kMostVariants && !arguments.yes) {
+    throw UsageError("KB-U016",
+                     fmt::format("the grid has {} points; --yes runs more than {}",
+                                 with_commas(maker.count()), with_commas(kMostVariants)));
+  }
+  const std::vector<Variant> variants = maker.all();
+  return perform(info, arguments, team,
+                 {.first = variants.front(),
+                  .inputs = maker.inputs(),
+                  .axes = maker.axes(),
+                  .run = [&](Bench& bench) {
+                    variants.size() == 1 ? info.run(bench) : run_grid(bench, info, variants);
+                  }});
+}
+
+VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments) {
+  return {.bench = &info,
+          .topologies = arguments.topology,
+          .ccl = arguments.ccl,
+          .assignments = arguments.settings};
+}
+
+int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team,
+            const Work& work) {
+  BenchRequest request = make_request(arguments, work, team);
   const bool leads = team == nullptr || team->leads();
   // Opens the outputs first, so that one that cannot be written is found before the simulation.
   Outputs outputs(leads ? arguments : RunArguments{});
   Console console =
       leads ? Console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO) : Console::silent();
-  BenchRun run(std::move(request), std::move(settings), console);
+  BenchRun run(std::move(request), work.first.settings, console);
   run.configure(info);
 
-  console.begin_with(head(info, run));  // unless it ends before it has done anything
+  console.begin_with(head(info, run, work));  // unless it ends before it has done anything
   const auto start = std::chrono::steady_clock::now();
   const auto report_now = [&] {
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-    return make_report(info, run, wall.count());
+    return make_report(info, run, work, wall.count());
   };
   InterruptWatch watch([&](ExitCode reason) { run.interrupt(reason); },  // also while it writes
                        [&](ExitCode) {
@@ -211,7 +297,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
                        });
   try {
     Bench bench(run);
-    info.run(bench);
+    work.run(bench);
     watch.run_ended();
     run.check_contract(info.name);
   } catch (...) {
@@ -224,7 +310,12 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
   Report report = report_now();
   if (!run.has_printed) console.print("#\n" + to_table(report.rows));
   outputs.write_artifacts(run, report);
+  const runtime::Simulation* const longest = run.contexts.longest();
+  if (longest != nullptr) outputs.write_page(page_of(arguments, report, *longest), report);
   console.print(foot(report));
+  if (longest != nullptr && arguments.explain) {
+    console.print("#\n" + runtime::explain(runtime::profile_of(*longest)));
+  }
   for (const std::string& name : outputs.write_report(report)) {
     console.print(note_line("wrote", name));
   }

@@ -8,6 +8,7 @@
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
+#include "benches/collectives/group_split.h"
 
 namespace kernbench::benches {
 
@@ -28,8 +29,10 @@ constexpr std::array kBothPlaces = {
     TableColumn{"busbw", "(GB/s)", 8, "in_place_busbw_gbs", 1, 2},
     TableColumn{"#wrong", "", 6, "in_place_wrong"},
     TableColumn{"bound", "(us)", 11, "lower_bound_ns", 1e-3, 3},
+    TableColumn{"hbm", "(us)", 11, "memory_bound_ns", 1e-3, 3},
     TableColumn{"factor", "", 7, "bus_factor"},
-    TableColumn{"algorithm", "", 0, "algorithm"},
+    TableColumn{"algorithm", "", -20, "algorithm"},
+    TableColumn{"longest wait", "(us)", 0, "longest_wait"},
 };
 
 constexpr std::array kOnePlace = {
@@ -45,6 +48,22 @@ constexpr std::array kOnePlace = {
     TableColumn{"form", "(us)", 11, "closed_form_ns", 1e-3, 3},
     TableColumn{"#wrong", "", 7, "wrong"},
 };
+
+// Beside those of kBothPlaces.
+constexpr std::array kBesideAlone = {
+    TableColumn{"alone", "(us)", 11, "alone_time_ns", 1e-3, 3},
+    TableColumn{"slower", "", 7, "slowdown", 1, 2},
+    TableColumn{"group", "", 18, "group"},
+};
+
+std::vector<TableColumn> columns_of(TableForm form) {
+  if (form == TableForm::one_place) return {kOnePlace.begin(), kOnePlace.end()};
+  std::vector<TableColumn> columns(kBothPlaces.begin(), kBothPlaces.end());
+  if (form == TableForm::groups_at_once) {  // the last column stays the last
+    columns.insert(columns.end() - 1, kBesideAlone.begin(), kBesideAlone.end());
+  }
+  return columns;
+}
 
 std::optional<double> in_ns(const std::optional<Time>& time) {
   return time ? std::optional(to_ns(*time)) : std::nullopt;
@@ -69,6 +88,20 @@ void set_place(Row& row, std::string_view place, const BlocksInput& blocks,
       bandwidth([](const BlocksInput& own, Time t) { return algbw_gbs(own.bytes(), t); }));
   set("busbw_gbs", bandwidth(busbw_gbs));
   set("wrong", measured ? measured->wrong : std::nullopt);
+}
+
+// The most that a PE has waited for each cause, and the largest of these: "link 0.123".
+void set_waits(Row& row, const Measurement& measured) {
+  const sim::Waits& waits = measured.waits;
+  for (const sim::WaitCause cause : sim::kWaitCauses) {
+    row.set(fmt::format("wait_{}_ns", name_of(cause)),
+            measured.algorithm ? std::optional(to_ns(waits[cause])) : std::nullopt);
+  }
+  const sim::WaitCause cause = waits.largest();
+  row.set("longest_wait",
+          waits[cause] == Time{0}
+              ? std::nullopt
+              : std::optional(fmt::format("{} {:.3f}", name_of(cause), to_ns(waits[cause]) / 1e3)));
 }
 
 }  // namespace
@@ -106,14 +139,17 @@ Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_
       .set("root", spec.has_root ? blocks.root : -1);
   set_place(row, "out_of_place", blocks, out_of_place);
   set_place(row, "in_place", blocks, in_place);
-  return row.set("bus_factor", spec.factor.of(blocks.ranks))
-      .set("lower_bound_ns", in_ns(any.lower_bound));
+  row.set("bus_factor", spec.factor.of(blocks.ranks))
+      .set("lower_bound_ns", in_ns(any.lower_bound))
+      .set("memory_bound_ns", in_ns(any.memory_bound));
+  set_waits(row, any);
+  return row;
 }
 
 Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config) {
   const BlocksInput& blocks = input.blocks;
-  return Row()
-      .set("collective", name_of(blocks.collective))
+  Row row;
+  row.set("collective", name_of(blocks.collective))
       .set("algorithm", measured.algorithm)
       .set("world_size", blocks.ranks)
       .set("buffer_kind", name_of(config.ipcq().buffer_kind))
@@ -128,17 +164,29 @@ Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::C
       .set("closed_form_ns", in_ns(measured.closed_form))
       .set("closed_form", measured.closed_form ? std::optional(measured.form) : std::nullopt)
       .set("wrong", measured.wrong);
+  set_waits(row, measured);
+  return row;
+}
+
+void add_alone(Row& row, const MeasuredInput& input, const Measurement& at_once,
+               const Measurement& alone) {
+  const std::optional<Time> time = alone.algorithm ? std::optional(alone.time) : std::nullopt;
+  const bool has_ratio = time && *time > Time{0};
+  row.set("group", members_text(input.members))
+      .set("alone_time_ns", in_ns(time))
+      .set("slowdown",
+           has_ratio ? std::optional(to_ns(at_once.time) / to_ns(*time)) : std::nullopt);
 }
 
 CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form)
     : bench_(bench),
       spec_(spec_of(collective)),
-      columns_(form == TableForm::both_places ? std::span<const TableColumn>(kBothPlaces)
-                                              : kOnePlace),
-      missing_(form == TableForm::both_places ? "N/A" : "-") {}
+      columns_(columns_of(form)),
+      is_in_one_place_(form == TableForm::one_place),
+      missing_(is_in_one_place_ ? "-" : "N/A") {}
 
 void CollectiveTable::begin() {
-  if (columns_.data() == kBothPlaces.data()) {
+  if (!is_in_one_place_) {
     bench_.print(
         fmt::format("#\n# {}\n#\n#{:>68}{:>34}\n", spec_.name, "out-of-place", "in-place"));
   } else {

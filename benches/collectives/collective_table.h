@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,12 +23,18 @@ std::string_view redop_name(const BlocksInput& blocks);
 Row to_row(const MeasuredInput& input, const std::optional<Measurement>& out_of_place,
            const std::optional<Measurement>& in_place);
 
+// Adds the group's members, its time without the other groups, and how many times longer it took
+// beside them.
+void add_alone(Row& row, const MeasuredInput& input, const Measurement& at_once,
+               const Measurement& alone);
+
 // The row of a size that was measured once, by the config's algorithm.
 Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::Config& config);
 
 enum class TableForm : std::uint8_t {
-  both_places,  // nccl-tests' columns
-  one_place,    // fewer of them, and the time of the slowest PE and of the closed form
+  both_places,     // nccl-tests' columns
+  groups_at_once,  // the same, and those of add_alone()
+  one_place,       // fewer of them, and the time of the slowest PE and of the closed form
 };
 
 // Prints the table of one collective, row by row.
@@ -47,7 +52,8 @@ class CollectiveTable {
  private:
   Bench& bench_;
   const CollectiveSpec& spec_;
-  const std::span<const TableColumn> columns_;
+  const std::vector<TableColumn> columns_;
+  const bool is_in_one_place_;
   const std::string_view missing_;  // shown for what was not measured
   std::int64_t wrong_ = 0;
   double bus_factor_ = 1;

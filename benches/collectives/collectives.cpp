@@ -12,6 +12,7 @@
 #include "benches/bench/bench.h"
 #include "benches/bench/sweep.h"
 #include "benches/collectives/collective_table.h"
+#include "benches/collectives/group_split.h"
 #include "benches/collectives/measured_collective.h"
 #include "sim_engine/base/error.h"
 
@@ -42,7 +43,8 @@ std::string_view name_of(Redop redop) {
 
 // The common input of all points, and the sizes in which they differ.
 struct Plan {
-  MeasuredInput input;  // without the collective and the count
+  MeasuredInput input;  // without the collective and the count; members are the first group's
+  std::vector<std::vector<int>> groups;  // that run at once; none: there is one
   std::vector<MeasuredCollective> collectives;
   std::vector<Bytes> sizes;
   Bytes check_end = 0;  // larger ones are timed only
@@ -89,6 +91,26 @@ std::vector<int> read_group(const Bench& bench) {
   return members;
 }
 
+std::vector<std::vector<int>> read_groups(const Bench& bench) {
+  const Settings& settings = bench.settings();
+  if (!settings.is_set("groups")) return {};
+  if (settings.is_set("group")) {
+    throw UsageError("KB-U012",
+                     "--set groups: divides all ranks, and group= chooses some; give one of them");
+  }
+  return split_ranks(settings.text("groups"), bench.topology().system.sip_count);
+}
+
+// Refuses a setting that none of the collectives has.
+void check_is_used(const Settings& settings, std::string_view key, const Plan& plan,
+                   bool CollectiveSpec::*has) {
+  if (!settings.is_set(key)) return;
+  const auto uses = [&](MeasuredCollective one) { return spec_of(one).*has; };
+  if (std::ranges::any_of(plan.collectives, uses)) return;
+  throw UsageError("KB-U012", fmt::format("--set {}: {} has none; leave it out", key,
+                                          name_of(plan.collectives.front())));
+}
+
 DPPolicy read_placement(const Bench& bench) {
   const Settings& settings = bench.settings();
   if (bench.ccl().participants() == ccl::Participants::one_pe_per_sip) {
@@ -100,7 +122,11 @@ DPPolicy read_placement(const Bench& bench) {
 Plan read_plan(const Bench& bench) {
   const Settings& settings = bench.settings();
   Plan plan;
-  plan.input.members = read_group(bench);
+  plan.collectives = read_collectives(settings);
+  check_is_used(settings, "root", plan, &CollectiveSpec::has_root);
+  check_is_used(settings, "redop", plan, &CollectiveSpec::reduces);
+  plan.groups = read_groups(bench);
+  plan.input.members = plan.groups.empty() ? read_group(bench) : plan.groups.front();
   plan.input.backend = name_of(settings.choice("backend", kBackends));
   plan.input.placement = read_placement(bench);
   plan.input.repetitions = static_cast<int>(settings.integer("iters", 1, kMostIterations));
@@ -111,7 +137,6 @@ Plan read_plan(const Bench& bench) {
   blocks.op = settings.choice("redop", kRedops).op;
   blocks.dtype = settings.choice("dtype", kDTypes);
   blocks.seed = bench.seed();
-  plan.collectives = read_collectives(settings);
   plan.sizes = read_sizes(settings);
   const Bytes check_end = settings.bytes("check_end", 0, kLargestSize);
   plan.check_end = settings.flag("check") ? check_end : 0;
@@ -124,36 +149,57 @@ std::int64_t round_to_count(const BlocksInput& blocks, Bytes size) {
   return size / size_of(blocks.dtype) / spec_of(blocks.collective).blocks_in_size(blocks.ranks);
 }
 
-Measurement measure_on(PointContext& point, const MeasuredInput& input, bool has_data) {
+using Measurements = std::vector<Measurement>;  // by group
+
+Measurements measure_on(PointContext& point, std::span<const MeasuredInput> groups, bool has_data) {
   const Bench& bench = point.bench();
   const auto torch = point.make_context(bench.topology(), {.ccl = bench.ccl(), .data = has_data});
-  return measure(*torch, input);
+  return measure_at_once(*torch, groups);
 }
 
 // Measures one form.  Repetitions are timed without values, since each would begin with the results
 // of the previous one.
-Measurement measure_place(PointContext& point, MeasuredInput input, bool in_place, bool checked) {
-  input.in_place = in_place;
-  Measurement measured = measure_on(point, input, checked && input.repetitions == 1);
-  if (checked && !measured.wrong) {
-    input.repetitions = 1;
-    measured.wrong = measure_on(point, input, true).wrong;
+Measurements measure_place(PointContext& point, std::vector<MeasuredInput> groups, bool in_place,
+                           bool checked) {
+  for (MeasuredInput& input : groups) input.in_place = in_place;
+  const bool at_once = checked && groups.front().repetitions == 1;
+  Measurements all = measure_on(point, groups, at_once);
+  if (checked && !at_once) {
+    for (MeasuredInput& input : groups) input.repetitions = 1;
+    const Measurements with_values = measure_on(point, groups, true);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].wrong = with_values[i].wrong;
   }
-  point.check(measured.wrong.value_or(0) == 0);
-  return measured;
+  for (const Measurement& measured : all) point.check(measured.wrong.value_or(0) == 0);
+  return all;
 }
 
-Row simulate(PointContext& point, const MeasuredInput& input, Bytes check_end) {
-  const bool checked = input.blocks.bytes() <= check_end;
-  const CollectiveSpec& spec = spec_of(input.blocks.collective);
-  std::optional<Measurement> out_of_place;
-  std::optional<Measurement> in_place;
-  if (spec.out_of_place) out_of_place = measure_place(point, input, false, checked);
-  if (spec.in_place) in_place = measure_place(point, input, true, checked);
-  return to_row(input, out_of_place, in_place);
+std::optional<Measurement> measurement_at(const Measurements& all, std::size_t index) {
+  return all.empty() ? std::nullopt : std::optional(all[index]);
 }
 
-// Adds the points of a collective; returns their number.
+// A row for each group.
+std::vector<Row> simulate(PointContext& point, const std::vector<MeasuredInput>& groups,
+                          Bytes check_end, bool beside_alone) {
+  const BlocksInput& blocks = groups.front().blocks;
+  const bool checked = blocks.bytes() <= check_end;
+  const CollectiveSpec& spec = spec_of(blocks.collective);
+  Measurements out_of_place;
+  Measurements in_place;
+  if (spec.out_of_place) out_of_place = measure_place(point, groups, false, checked);
+  if (spec.in_place) in_place = measure_place(point, groups, true, checked);
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const auto out = measurement_at(out_of_place, i);
+    const auto in = measurement_at(in_place, i);
+    rows.push_back(to_row(groups[i], out, in));
+    if (!beside_alone) continue;
+    const Measurement alone = measure_place(point, {groups[i]}, !spec.out_of_place, false).front();
+    add_alone(rows.back(), groups[i], out ? *out : in.value(), alone);
+  }
+  return rows;
+}
+
+// Adds the points of a collective; returns the number of their rows.
 std::size_t add_points(Sweep& sweep, const Plan& plan, MeasuredCollective collective) {
   MeasuredInput input = plan.input;
   input.blocks.collective = collective;
@@ -163,21 +209,30 @@ std::size_t add_points(Sweep& sweep, const Plan& plan, MeasuredCollective collec
     input.blocks.count = round_to_count(input.blocks, size);
     if (input.blocks.count == last_count) continue;  // empty, or the same as before
     last_count = input.blocks.count;
-    sweep.add(fmt::format("{} of {} B", name_of(collective), input.blocks.bytes()),
-              [input, check_end = plan.check_end](PointContext& point) {
-                return simulate(point, input, check_end);
-              });
-    ++added;
+    std::vector<MeasuredInput> groups(std::max<std::size_t>(plan.groups.size(), 1), input);
+    for (std::size_t i = 0; i < plan.groups.size(); ++i) groups[i].members = plan.groups[i];
+    added += groups.size();
+    sweep.add(
+        fmt::format("{} of {} B", name_of(collective), input.blocks.bytes()),
+        [groups = std::move(groups), check_end = plan.check_end, at_once = !plan.groups.empty()](
+            PointContext& point) { return simulate(point, groups, check_end, at_once); });
   }
   return added;
+}
+
+std::string what_calls(const Plan& plan) {
+  const MeasuredInput& input = plan.input;
+  if (!plan.groups.empty()) {
+    return fmt::format("{} of {} ranks each, all at once", plan.groups.size(), input.blocks.ranks);
+  }
+  return input.members.empty() ? fmt::format("all {} ranks", input.blocks.ranks)
+                               : fmt::format("ranks {}", fmt::join(input.members, ", "));
 }
 
 void note_what_runs(Bench& bench, const Plan& plan) {
   const MeasuredInput& input = plan.input;
   bench.note("backend", input.backend);
-  bench.note("group", input.members.empty()
-                          ? fmt::format("all {} ranks", input.blocks.ranks)
-                          : fmt::format("ranks {}", fmt::join(input.members, ", ")));
+  bench.note(plan.groups.empty() ? "group" : "groups", what_calls(plan));
   bench.note("tensors", fmt::format("{{1, count}} {}, {}", name_of(input.blocks.dtype),
                                     to_string(input.placement)));
 }
@@ -199,7 +254,8 @@ void run_collectives(Bench& bench) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    CollectiveTable table(bench, plan.collectives[i], TableForm::both_places);
+    CollectiveTable table(bench, plan.collectives[i],
+                          plan.groups.empty() ? TableForm::both_places : TableForm::groups_at_once);
     table.begin();
     for (const Row& row : std::span(rows).subspan(first, counts[i])) table.add(row);
     table.end();
@@ -216,8 +272,7 @@ constexpr int kMaxWorldSize = 1 << 20;
 
 ccl::Config configure(const Bench& bench) {
   const Settings& settings = bench.settings();
-  ccl::Config ccl = bench.ccl();
-  if (settings.is_set("algorithm")) ccl = ccl.with_algorithm(settings.text("algorithm"));
+  ccl::Config ccl = choose_algorithm(bench);
   if (settings.is_set("buffer_kind")) {
     ccl = ccl.with_buffer_kind(settings.choice("buffer_kind", sim::kBufferKinds));
   }
@@ -287,37 +342,45 @@ BenchInfo collectives_bench() {
           "nccl-tests' table for each collective, every element checked",
           {{"collective", "all_reduce",
             "all, or a list: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
-            "all_to_all, gather, scatter, sendrecv"},
-           {"begin", "8", "the smallest size: 8, 64Ki, 1Mi"},
-           {"end", "64Mi", "no size is larger"},
-           {"factor", "2", "from a size to the next"},
-           {"step", "", "bytes from a size to the next, instead of a factor"},
-           {"dtype", "f32", "f16, bf16 or f32"},
-           {"redop", "sum", "sum, avg, prod, min or max"},
-           {"root", "0", "rank in the group"},
-           {"iters", "1", "one after the other; the mean time is shown"},
-           {"backend", "ahbm", "ahbm, or local, which has no times"},
-           {"group", "", "a list of ranks that take part; else all"},
-           {"check", "1", "0: times only, no values"},
-           {"check_end", "4Mi", "larger sizes are timed only"},
-           {"cube", "column_wise", "over cubes a tensor lies replicate, row_wise or column_wise"},
-           {"pe", "column_wise", "over the PEs of a cube, likewise"}},
+            "all_to_all, gather, scatter, sendrecv",
+            SettingType::names},
+           {"begin", "8", "the smallest size: 8, 64Ki, 1Mi", SettingType::size},
+           {"end", "64Mi", "no size is larger", SettingType::size},
+           {"factor", "2", "from a size to the next", SettingType::integer},
+           {"step", "", "bytes from a size to the next, instead of a factor", SettingType::size},
+           {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
+           {"redop", "sum", "sum, avg, prod, min or max", SettingType::name},
+           {"root", "0", "rank in the group", SettingType::integer},
+           {"iters", "1", "one after the other; the mean time is shown", SettingType::integer},
+           {"backend", "ahbm", "ahbm, or local, which has no times", SettingType::name},
+           {"group", "", "a list of ranks that take part; else all", SettingType::integers},
+           algorithm_setting(),
+           {"groups", "", "mod:8: 8 groups at once, of every 8th rank; div:8: of 8 in a row",
+            SettingType::name},
+           {"check", "1", "0: times only, no values", SettingType::flag},
+           {"check_end", "4Mi", "larger sizes are timed only", SettingType::size},
+           {"cube", "column_wise", "over cubes a tensor lies replicate, row_wise or column_wise",
+            SettingType::name},
+           {"pe", "column_wise", "over the PEs of a cube, likewise", SettingType::name}},
           run_collectives,
-          nullptr};
+          choose_algorithm};
 }
 
 BenchInfo ccl_allreduce_bench() {
-  return {"ccl-allreduce",
-          "all_reduce over all ranks: time, bandwidth, every element checked",
-          {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's"},
-           {"dtype", "f16", "f16, bf16 or f32"},
-           {"algorithm", "", "one of those below; else ccl.yaml's"},
-           {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's"},
-           {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs"},
-           {"cube", "", "over cubes: replicate, row_wise, column_wise or partial"},
-           {"pe", "", "over the PEs of a cube, likewise"}},
-          run_ccl_allreduce,
-          configure};
+  return {
+      "ccl-allreduce",
+      "all_reduce over all ranks: time, bandwidth, every element checked",
+      {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's", SettingType::integers},
+       {"dtype", "f16", "f16, bf16 or f32", SettingType::name},
+       algorithm_setting(),
+       {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's",
+        SettingType::name},
+       {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs",
+        SettingType::integer},
+       {"cube", "", "over cubes: replicate, row_wise, column_wise or partial", SettingType::name},
+       {"pe", "", "over the PEs of a cube, likewise", SettingType::name}},
+      run_ccl_allreduce,
+      configure};
 }
 
 bool register_collectives() {

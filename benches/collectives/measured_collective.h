@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,11 @@ struct Measurement {
   std::optional<std::string> algorithm;  // nullopt: not on a device, so not timed
   std::string why;                       // auto: the other algorithms tried
   std::optional<Time> lower_bound;       // of one repetition; nullopt if there is no algorithm
+  std::optional<Time> memory_bound;      // likewise, of the busiest HBM slice
   std::optional<Time> closed_form;
   std::string form;                   // the closed form in words; a and b are alpha and beta
   std::optional<std::int64_t> wrong;  // elements; nullopt: the context has no data
+  sim::Waits waits;                   // of the last repetition: EngineView::longest_waits()
 };
 
 // The default placement for a collective of the config's algorithm: on one PE if one PE of each SIP
@@ -55,5 +58,11 @@ MeasuredInput input_for(const ccl::Config& config, const Topology& topology);
 // (CollectiveSpec); with data one repetition, as a second one would begin with the results of the
 // first
 Measurement measure(RuntimeContext& torch, const MeasuredInput& input);
+
+// The same for groups without a common member, all of which call at once; their inputs differ in
+// `members` alone.  Each group's time is its own: from its first call to its last return.
+// REQUIRES: every rank is in one of several groups
+std::vector<Measurement> measure_at_once(RuntimeContext& torch,
+                                         std::span<const MeasuredInput> inputs);
 
 }  // namespace kernbench::benches

@@ -12,6 +12,7 @@
 #include "benches/evaluation/milestones.h"
 #include "benches/figure/figure_artifacts.h"
 #include "benches/figure/topology_diagram.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
 
@@ -74,7 +75,18 @@ void print_verdict(Bench& bench, const CclEvaluation& results) {
                           wrong == 0 ? "OK" : bench.run().console.alarming("FAILED")));
 }
 
+// The evaluation names its own topologies, so another one would be ignored.
+void check_topology(const Bench& bench) {
+  const std::string& given = bench.topology().name;
+  if (given == "default") return;
+  throw UsageError("KB-U012",
+                   fmt::format("--topology {}: milestone-1h-ccl evaluates {}, and buffer kinds on "
+                               "{}; leave it out, or run `--bench ccl-allreduce` on yours",
+                               given, fmt::join(kEvaluatedTopologies, ", "), kBufferKindTopology));
+}
+
 void run_milestone_ccl(Bench& bench) {
+  check_topology(bench);
   bench.output_folder("benches/1H_milestone_output/ccl");
   bench.note("evaluates", fmt::format("{}; buffer kinds on {}; f16, a summand on every cube",
                                       fmt::join(kEvaluatedTopologies, ", "), kBufferKindTopology));
@@ -100,11 +112,12 @@ void run_milestone_ccl(Bench& bench) {
 }  // namespace
 
 BenchInfo milestone_1h_ccl() {
-  return {"milestone-1h-ccl",
-          "the evaluation of all_reduce: latency and buffer kinds, CSV and figures",
-          {{"n_elem", "", "elements per cube, a list; else those of ADR-0043"}},
-          run_milestone_ccl,
-          nullptr};
+  return {
+      "milestone-1h-ccl",
+      "the evaluation of all_reduce: latency and buffer kinds, CSV and figures",
+      {{"n_elem", "", "elements per cube, a list; else those of ADR-0043", SettingType::integers}},
+      run_milestone_ccl,
+      nullptr};
 }
 
 }  // namespace kernbench::benches

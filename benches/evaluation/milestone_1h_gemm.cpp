@@ -111,8 +111,8 @@ void run_milestone_gemm(Bench& bench) {
 BenchInfo milestone_1h_gemm() {
   return {"milestone-1h-gemm",
           "the evaluation of GEMM: measured beside theoretical, CSV and figures",
-          {{"families", "square,tall,wide,gemv,projection", "shapes, a list"},
-           {"on", "pe,cube,sip,all", "who works, a list"}},
+          {{"families", "square,tall,wide,gemv,projection", "shapes, a list", SettingType::names},
+           {"on", "pe,cube,sip,all", "who works, a list", SettingType::names}},
           run_milestone_gemm,
           nullptr};
 }

@@ -249,12 +249,13 @@ void run_ipcq(Bench& bench) {
 BenchInfo ipcq_bench() {
   return {"ipcq",
           "a stream of messages between two PEs, beside its bounds by credits and links",
-          {{"port", "global_east", "where the neighbour lies: east, global_east, ..."},
-           {"messages", "256", "how many at least, after the first"},
-           {"buffer_kind", "tcm,sram,hbm", "where the queue lies, a list"},
-           {"depth", "1,2,4,8", "slots, a list"},
-           {"slot", "4096,16384", "bytes of a slot, a list"},
-           {"wait", "", "sleep or poll; else ccl.yaml's"}},
+          {{"port", "global_east", "where the neighbour lies: east, global_east, ...",
+            SettingType::name},
+           {"messages", "256", "how many at least, after the first", SettingType::integer},
+           {"buffer_kind", "tcm,sram,hbm", "where the queue lies, a list", SettingType::names},
+           {"depth", "1,2,4,8", "slots, a list", SettingType::integers},
+           {"slot", "4096,16384", "bytes of a slot, a list", SettingType::integers},
+           {"wait", "", "sleep or poll; else ccl.yaml's", SettingType::name}},
           run_ipcq,
           nullptr};
 }

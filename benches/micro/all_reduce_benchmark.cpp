@@ -1,5 +1,6 @@
-// One all_reduce of 49,152 f16 per cube over 6 SIPs in a ring: how many events, how fast.
+// All_reduces by the default algorithm: how many events, how fast.
 //
+// all_reduce_of_6: of 49,152 f16 per cube over 6 SIPs in a ring.
 // "timing only" keeps no values; "op log" keeps what an evaluation needs; "values" also reads every
 // element of every rank, that is, evaluates.
 
@@ -54,6 +55,38 @@ BENCHMARK(all_reduce_of_6)
     ->Arg(op_log)
     ->Arg(values)
     ->Unit(benchmark::kMillisecond);
+
+// Of 1 MiB over 1,024 SIPs, without values.  Limit: a second of CPU.
+void all_reduce_of_1024(benchmark::State& state) {
+  constexpr double kLimitSeconds = 1;
+  constexpr std::int64_t kMebibyte = 262'144;  // of f32
+  RuntimeContext torch(benches::load_topology("scale_1024"), {.data = false});
+  torch.distributed.init_process_group("ahbm");
+  const int ranks = torch.distributed.get_world_size();
+  const auto run = [&] {
+    torch.multiprocessing.spawn(
+        [&](int rank) {
+          torch.ahbm.set_device(rank);
+          constexpr DPPolicy kSharded{.cube = Shard::column_wise, .pe = Shard::column_wise};
+          torch.distributed.all_reduce(
+              torch.empty({1, kMebibyte}, {.dtype = DType::f32, .dp = kSharded}));
+        },
+        {}, ranks);
+  };
+  run();  // queues and pools have grown
+  const auto sends = [&] {
+    return static_cast<double>(torch.engine().op_log().count(sim::OpKind::send));
+  };
+  const double sends_before = sends();
+  const double cpu_before = cpu_seconds();
+  for (auto _ : state) run();
+  const auto runs = static_cast<double>(state.iterations());
+  const double cpu = (cpu_seconds() - cpu_before) / runs;
+  state.counters["cpu_s"] = cpu;
+  state.counters["over_limit"] = cpu / kLimitSeconds;  // at most 1 is wanted
+  state.counters["messages"] = (sends() - sends_before) / runs;
+}
+BENCHMARK(all_reduce_of_1024)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 

@@ -49,6 +49,7 @@ MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
     const OperatorRun::Work before = run.work();
     const Time start = torch.engine().now();
     compute(*computes, provider, definition, direction);
+    torch.ahbm.synchronize();
     const OperatorRun::Work& after = run.work();
     Measured& one = measured[static_cast<std::size_t>(direction)];
     one = {.time = torch.engine().now() - start,

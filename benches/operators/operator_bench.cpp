@@ -166,6 +166,7 @@ void add_traces(Bench& bench, const Request& request, const Problem& problem) {
     for (const Direction direction : directions_of(definition)) {
       const Time start = torch.engine().now();
       compute(*provider, info, definition, direction);
+      torch.ahbm.synchronize();
       bench.add_artifact(
           fmt::format("{}traces/trace_{}_{}_N{}.json", folder_of(request, problem.dtype),
                       name_of(direction), info.name, problem.size.tokens()),
@@ -210,11 +211,13 @@ void run(Bench& bench) {
 BenchInfo bench_of(std::string_view case_name) {
   return {.name = fmt::format("operator {}", case_name),
           .summary = "an operator, checked, then timed",
-          .settings = {{"case", std::string(case_name), "the operator"},
-                       {"dtype", "bf16", "f16, bf16 and f32, separated by commas, or all"},
-                       {"save_path", "configs", "the folder of its files"},
-                       {"plot", "false", "true: batch 1, and speed-ups over the length as figures"},
-                       {"profile", "false", "true: Chrome traces"}},
+          .settings = {{"case", std::string(case_name), "the operator", SettingType::name},
+                       {"dtype", "bf16", "f16, bf16 and f32, separated by commas, or all",
+                        SettingType::names},
+                       {"save_path", "configs", "the folder of its files", SettingType::path},
+                       {"plot", "false", "true: batch 1, and speed-ups over the length as figures",
+                        SettingType::flag},
+                       {"profile", "false", "true: Chrome traces", SettingType::flag}},
           .run = run,
           .is_on_one_device = true};
 }

@@ -144,15 +144,20 @@ void add_artifacts(Bench& bench, const std::string& what, const StepRows& rows) 
 
 std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own) {
   for (const SettingInfo& setting : std::initializer_list<SettingInfo>{
-           {"tp", "1,2,4,8", "ranks that share the model, a list: a point for each"},
-           {"dtype", "f16", "f16, bf16 or f32"},
+           {"tp", "1,2,4,8", "ranks that share the model, a list: a point for each",
+            SettingType::integers},
+           {"dtype", "f16", "f16, bf16 or f32", SettingType::name},
            {"pes", "",
             "PEs of one cube of a SIP that share its part, the same number at every tp; else the "
-            "most that divide all parts"},
-           {"sequence_parallel", "false", "ranks share the tokens between the parallel layers"},
+            "most that divide all parts",
+            SettingType::integer},
+           algorithm_setting(),
+           {"sequence_parallel", "false", "ranks share the tokens between the parallel layers",
+            SettingType::flag},
            {"overlap", "true",
-            "backward's communication goes on beside the products for the weights"},
-           {"check", "true", "false: times only, no values"}}) {
+            "backward's communication goes on beside the products for the weights",
+            SettingType::flag},
+           {"check", "true", "false: times only, no values", SettingType::flag}}) {
     own.push_back(setting);
   }
   return own;

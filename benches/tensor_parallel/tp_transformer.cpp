@@ -92,13 +92,13 @@ void run_tp_transformer(Bench& bench) {
 }  // namespace
 
 BenchInfo tp_transformer_bench() {
-  return {"tp-transformer",
-          "a training step of tensor parallel blocks of GPT, every element checked",
-          with_step_settings({{"seq", "128", "tokens"},
-                              {"hidden", "256", "features of a token"},
-                              {"heads", "8", "of the attention"},
-                              {"layers", "1", "blocks, one after the other"}}),
-          run_tp_transformer, nullptr};
+  return {
+      "tp-transformer", "a training step of tensor parallel blocks of GPT, every element checked",
+      with_step_settings({{"seq", "128", "tokens", SettingType::integer},
+                          {"hidden", "256", "features of a token", SettingType::integer},
+                          {"heads", "8", "of the attention", SettingType::integer},
+                          {"layers", "1", "blocks, one after the other", SettingType::integer}}),
+      run_tp_transformer, choose_algorithm};
 }
 
 }  // namespace kernbench::benches

@@ -94,6 +94,7 @@ TrainingStep Training::step() {
   loss.backward();
   step.norm = nn::utils::clip_grad_norm_(model_.module->parameters(), options_.clip);
   optimizer_->step();
+  torch_.ahbm.synchronize();
   ++steps_;
   step.time = torch_.engine().now() - began;
   step.computing = torch_.engine().activity(0).computing - computed;

@@ -42,8 +42,10 @@ void plan_half_chains(const PlanRequest& request, Plan& plan) {
   const int last = request.shape.size - 1;
   plan.units = 2;
   plan.length = last + 1;
-  plan.window = 4;
-  plan.width = 2;
+  // Parts follow each other one by one: where both halves come by, none waits for all of the other.
+  plan.window = 1;
+  plan.interval = 1;
+  plan.width = 8;
   add_chain(request, plan, {0, 1}, last);
   add_chain(request, plan, {1, 2}, 0);
 }

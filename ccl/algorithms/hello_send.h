@@ -22,6 +22,7 @@ inline constexpr Algorithm kHelloSend{
     .summary = "everyone sends to the next in the ring: where to begin",
     .neighbours = Neighbours::ring,
     .closed_form = hello_closed_form,
-    .form = "a + n b"};
+    .form = "a + n b",
+    .shapes = "all ranks"};
 
 }  // namespace kernbench::ccl

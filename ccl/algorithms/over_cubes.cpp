@@ -48,8 +48,10 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
   plan.width = whole.width;
   plan.window = whole.window;
   plan.interval = whole.interval;
+  const bool has_result = request.kind == Plan::Kind::broadcast && member == request.root;
   for (Move& move : whole.moves) {
     move.time += depth;
+    move.stores = move.stores && !has_result;  // all cubes of a broadcast's root have copies
     if (branch.inner == kNobody) {
       plan.moves.push_back(with_cubes(std::move(move), branch, root, tree));
       continue;

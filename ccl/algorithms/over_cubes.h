@@ -1,5 +1,6 @@
-// The frame of an all_reduce over tensors that lie on several cubes (ADR-0032): reduce to the
-// centre cube, exchange among the SIPs' centre cubes by any algorithm, broadcast back.
+// The frame of a collective over tensors that lie on several cubes (ADR-0032): reduce summands to
+// the centre cube, exchange among the SIPs' centre cubes by any algorithm, broadcast the results to
+// all copies.
 //
 // Steps (w x h cubes):   2 (floor(w/2) + floor(h/2)) between cubes, or with `root: corner` in
 //                        ccl.yaml 2 (w - 1 + h - 1), plus those of the exchange

@@ -10,9 +10,11 @@
 namespace kernbench::ccl {
 
 // The first group is the default one, to which the queues of ccl.yaml belong.
-std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vector<int>& ranks) {
+std::unique_ptr<distributed::Communicator> AhbmBackend::connect(const std::vector<int>& ranks,
+                                                                std::string_view description) {
   const bool is_default = !std::exchange(has_default_, true);
-  return std::make_unique<GroupCommunicator>(torch_, launcher_, ranks, cuts_, is_default);
+  return std::make_unique<GroupCommunicator>(torch_, launcher_, ranks, std::string(description),
+                                             cuts_, is_default);
 }
 
 void AhbmBackend::close() {

@@ -24,11 +24,13 @@ class AhbmBackend : public distributed::Backend {
         cuts_(std::make_shared<CutCache>(torch.topology())) {}
 
   std::string_view name() const override { return "ahbm"; }
+  bool runs_on_streams() const override { return true; }
   int world_size() const override { return launcher_.layout().world_size(); }
   int caller_count() const override {
     return launcher_.layout().is_rank_pe() ? 1 : launcher_.layout().world_size();
   }
-  std::unique_ptr<distributed::Communicator> connect(const std::vector<int>& ranks) override;
+  std::unique_ptr<distributed::Communicator> connect(const std::vector<int>& ranks,
+                                                     std::string_view description) override;
 
   // Throws DeviceError KB-Q003 if kernels of the user's have left messages between SIPs.
   void close() override;

@@ -50,17 +50,45 @@ class LinkLoads {
   std::vector<double> loads_;
 };
 
+std::string listed(const std::vector<std::pair<Time, std::string_view>>& times) {
+  std::string text;
+  for (const auto& [time, name] : times) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, to_string(time));
+  }
+  return text;
+}
+
 }  // namespace
 
 AlgorithmChoice::AlgorithmChoice(const Topology& topology, const Config& config,
-                                 const GroupShape& shape, std::vector<int> sips)
-    : topology_(topology), config_(config), shape_(shape), sips_(std::move(sips)) {}
+                                 const GroupShape& shape, std::vector<int> sips, std::string group)
+    : topology_(topology),
+      config_(config),
+      shape_(shape),
+      sips_(std::move(sips)),
+      group_(std::move(group)) {}
 
 AlgorithmChoice AlgorithmChoice::of_all(const Topology& topology, const Config& config) {
-  if (config.world_size()) return {topology, config, shape_of_pes(*config.world_size()), {}};
+  if (config.world_size())
+    return {topology, config, shape_of_pes(*config.world_size()), {}, "default_pg"};
   std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
   std::iota(sips.begin(), sips.end(), 0);
-  return {topology, config, shape_of_sips(topology, sips), sips};
+  return {topology, config, shape_of_sips(topology, sips), sips, "default_pg"};
+}
+
+void AlgorithmChoice::check_configured() const {
+  const auto check = [&](const Rule* rule, const Algorithm& algorithm) {
+    const std::string_view why = misfit_of(algorithm, shape_);
+    if (why.empty()) return;
+    config_.refuse_algorithm(
+        rule, fmt::format("the algorithm '{}' cannot serve the group '{}' of {} ranks: {}; a rule "
+                          "with `ranks` or `group` can choose it for others alone",
+                          algorithm.name, group_, shape_.size, why));
+  };
+  for (const Rule* rule : config_.rules_of(shape_.size, group_)) {
+    if (rule->algorithm != nullptr) check(rule, *rule->algorithm);
+  }
+  if (!config_.is_auto()) check(nullptr, config_.algorithm());
 }
 
 PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
@@ -104,6 +132,7 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
   if (!is_new) return known->second;
   for (const Algorithm* algorithm : algorithms()) {
     if (!algorithm->suits_auto || !serves(*algorithm, kind)) continue;
+    if (!misfit_of(*algorithm, shape_).empty()) continue;
     known->second.push_back({algorithm, {}});
     if (algorithm->plan != nullptr) known->second.back().cost = cost_of(*algorithm, kind);
   }
@@ -149,7 +178,7 @@ int AlgorithmChoice::neighbour_of_first() const {
 }
 
 const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
-  if (const Rule* rule = config_.rule_for(kind, shape_.size, bytes)) {
+  if (const Rule* rule = config_.rule_for(kind, shape_.size, bytes, group_)) {
     return rule->algorithm != nullptr ? *rule->algorithm : best(kind, bytes, lanes);
   }
   if (kind == distributed::CollectiveKind::all_reduce && !config_.is_auto()) {
@@ -158,17 +187,31 @@ const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, Bytes
   return best(kind, bytes, lanes);
 }
 
-std::string AlgorithmChoice::describe(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
-  std::vector<std::pair<Time, std::string_view>> times;
+std::vector<AlgorithmChoice::TimedName> AlgorithmChoice::times(distributed::CollectiveKind kind,
+                                                               Bytes bytes, int lanes) {
+  std::vector<TimedName> times;
   for (const Candidate& candidate : candidates(kind)) {
     times.emplace_back(time_of(candidate, bytes, lanes), candidate.algorithm->name);
   }
-  std::ranges::stable_sort(times, {}, &std::pair<Time, std::string_view>::first);
-  std::string text;
-  for (const auto& [time, name] : times) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, to_string(time));
+  std::ranges::stable_sort(times, {}, &TimedName::first);
+  return times;
+}
+
+std::string AlgorithmChoice::describe(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
+  return listed(times(kind, bytes, lanes));
+}
+
+Chosen AlgorithmChoice::explain(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
+  const Algorithm& algorithm = choose(kind, bytes, lanes);
+  Chosen chosen{&algorithm, is_configured(kind, algorithm, bytes), std::nullopt, {}};
+  std::vector<TimedName> all = times(kind, bytes, lanes);
+  const auto own = std::ranges::find(all, algorithm.name, &TimedName::second);
+  if (own != all.end()) {
+    chosen.time = own->first;
+    all.erase(own);
   }
-  return text;
+  chosen.others = listed(all);
+  return chosen;
 }
 
 const Algorithm& default_algorithm(const Config& config) {
@@ -177,8 +220,10 @@ const Algorithm& default_algorithm(const Config& config) {
 
 bool AlgorithmChoice::is_configured(distributed::CollectiveKind kind, const Algorithm& algorithm,
                                     Bytes bytes) const {
-  if (config_.rule_for(kind, shape_.size, bytes) != nullptr) return true;
-  return kind == distributed::CollectiveKind::all_reduce &&
+  if (const Rule* rule = config_.rule_for(kind, shape_.size, bytes, group_)) {
+    return config_.is_chosen(rule);
+  }
+  return kind == distributed::CollectiveKind::all_reduce && config_.is_chosen(nullptr) &&
          (config_.is_auto() || &config_.algorithm() == &algorithm);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,16 +32,29 @@ struct Candidate {
   PlanCost cost;
 };
 
+// An algorithm that was chosen, and what the model says of it.
+struct Chosen {
+  const Algorithm* algorithm = nullptr;
+  bool is_configured = false;  // ccl.yaml names it
+  std::optional<Time> time;    // nullopt: a kernel, or a plan that `auto` does not choose
+  std::string others;          // "mesh_allreduce 14.0 us, ...", the fastest first
+};
+
 // The algorithm of an all_reduce that nothing has run yet.
 const Algorithm& default_algorithm(const Config& config);
 
 class AlgorithmChoice {
  public:
+  // `group` is the group's description, by which rules name it.
   AlgorithmChoice(const Topology& topology, const Config& config, const GroupShape& shape,
-                  std::vector<int> sips);
+                  std::vector<int> sips, std::string group);
 
   // For the group of all ranks.
   static AlgorithmChoice of_all(const Topology& topology, const Config& config);
+
+  // Throws ConfigError KB-Y047 if ccl.yaml names an algorithm for the group that its members cannot
+  // run.
+  void check_configured() const;
 
   // The algorithm for blocks of so many bytes, which lie on `lanes` PEs of each member.
   const Algorithm& choose(distributed::CollectiveKind kind, Bytes bytes, int lanes);
@@ -53,9 +67,15 @@ class AlgorithmChoice {
   const std::vector<Candidate>& candidates(distributed::CollectiveKind kind);
   // "ring_allreduce 12.1 us, mesh_allreduce 14.0 us, ...", the fastest first.
   std::string describe(distributed::CollectiveKind kind, Bytes bytes, int lanes);
+  // What choose() returns, and why.
+  Chosen explain(distributed::CollectiveKind kind, Bytes bytes, int lanes);
   Time time_of(const Candidate& candidate, Bytes bytes, int lanes) const;
 
  private:
+  using TimedName = std::pair<Time, std::string_view>;
+
+  // The fastest first.
+  std::vector<TimedName> times(distributed::CollectiveKind kind, Bytes bytes, int lanes);
   PlanCost cost_of(const Algorithm& algorithm, distributed::CollectiveKind kind) const;
   int neighbour_of_first() const;
 
@@ -63,6 +83,7 @@ class AlgorithmChoice {
   const Config config_;
   const GroupShape shape_;
   const std::vector<int> sips_;
+  const std::string group_;
   std::map<distributed::CollectiveKind, std::vector<Candidate>> candidates_;
 };
 

@@ -91,8 +91,8 @@ GroupShape shape_of(const Topology& topology, const GroupDevices& devices) {
 }  // namespace
 
 GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher& launcher,
-                                     std::vector<int> ranks, std::shared_ptr<CutCache> cuts,
-                                     bool is_default)
+                                     std::vector<int> ranks, std::string description,
+                                     std::shared_ptr<CutCache> cuts, bool is_default)
     : torch_(torch),
       launcher_(launcher),
       ranks_(std::move(ranks)),
@@ -100,7 +100,10 @@ GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher
       cuts_(std::move(cuts)),
       is_default_(is_default),
       plans_(std::make_shared<PlanCache>(shape_of(torch.topology(), devices_))),
-      choice_(torch.topology(), launcher.config(), plans_->shape(), devices_.sips) {}
+      choice_(torch.topology(), launcher.config(), plans_->shape(), devices_.sips,
+              std::move(description)) {
+  choice_.check_configured();
+}
 
 // Calls
 
@@ -140,10 +143,9 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request)
                                name_of_kind(request.kind), chosen.name, chosen.collective,
                                name_of_kind(request.kind)));
   }
-  // A kernel adds up, and knows the world's queues alone.
-  const bool is_world = is_default_ && caller_count() == launcher_.layout().world_size();
-  const bool suits = request.op == ReduceOp::sum && (is_world || has_single_driver());
-  return chosen.kernel == nullptr || suits ? chosen : choice_.best(request.kind, bytes, lanes);
+  // A kernel adds up.
+  const bool suits = chosen.kernel == nullptr || request.op == ReduceOp::sum;
+  return suits ? chosen : choice_.best(request.kind, bytes, lanes);
 }
 
 distributed::Communicator::RunsBy GroupCommunicator::runs_by(const CollectiveCall& request) {
@@ -329,11 +331,20 @@ void GroupCommunicator::check_bound(const Meeting& meeting) const {
 
 // Kernels
 
+const KernelLauncher& GroupCommunicator::kernels() {
+  const bool is_world = is_default_ && caller_count() == launcher_.layout().world_size();
+  if (is_world || has_single_driver()) return launcher_;
+  if (own_kernels_ == nullptr) {
+    own_kernels_ = std::make_unique<const KernelLauncher>(launcher_, devices_.sips);
+  }
+  return *own_kernels_;
+}
+
 void GroupCommunicator::run_kernels(const distributed::CollectiveCall& call,
                                     const Algorithm& algorithm, const Tensor& x) {
-  launcher_.check_placement(algorithm, x);
+  kernels().check_placement(algorithm, x);
   kernels_under_way_.try_emplace(call.operation, KernelsUnderWay{torch_.simulation().now()});
-  const std::int64_t open = launcher_.launch(algorithm, std::span(&x, 1), call.operation);
+  const std::int64_t open = kernels().launch(algorithm, std::span(&x, 1), call.operation);
   finish_kernels(call, algorithm, open, x.numel() * size_of(x.dtype()));
 }
 
@@ -346,7 +357,7 @@ void GroupCommunicator::finish_kernels(const distributed::CollectiveCall& call,
   if (++under_way.finished < caller_count()) return;
   const KernelsUnderWay collective = under_way;
   kernels_under_way_.erase(call.operation);
-  launcher_.check_queues(algorithm, call.operation, collective.open_messages);
+  kernels().check_queues(algorithm, call.operation, collective.open_messages);
   const Time took = torch_.simulation().now() - collective.first_start;
   const Time bound = bound_of(bytes);
   if (took >= bound) return;
@@ -359,7 +370,10 @@ void GroupCommunicator::finish_kernels(const distributed::CollectiveCall& call,
 
 // Returns the lower bound of an all_reduce over all members.
 Time GroupCommunicator::bound_of(Bytes bytes) const {
-  if (!has_single_driver()) return all_reduce_lower_bound(torch_.topology(), bytes);
+  if (!has_single_driver()) {
+    return collective_lower_bound(torch_.topology(), devices_.sips, CollectiveKind::all_reduce,
+                                  bytes, 0);
+  }
   const int ranks = static_cast<int>(devices_.pes.size());
   return pe_all_reduce_lower_bound(torch_.topology(), ranks, bytes / ranks);
 }

@@ -23,9 +23,10 @@ namespace kernbench::ccl {
 class GroupCommunicator : public distributed::Communicator {
  public:
   // `ranks` are global ranks, by group rank.  All groups share `cuts`.  If `is_default`, the
-  // group's messages use the launcher's queues.
+  // group's messages use the launcher's queues.  Throws ConfigError KB-Y047 if ccl.yaml names an
+  // algorithm for the group that its shape cannot carry.
   GroupCommunicator(RuntimeContext& torch, const KernelLauncher& launcher, std::vector<int> ranks,
-                    std::shared_ptr<CutCache> cuts, bool is_default);
+                    std::string description, std::shared_ptr<CutCache> cuts, bool is_default);
 
   // Throws CollectiveError KB-C012 if the algorithm is no all_reduce, KB-C013 if it cannot work on
   // tensors placed so, KB-C014 if a program's own kernel was faster than any can be, KB-C023 if
@@ -69,6 +70,8 @@ class GroupCommunicator : public distributed::Communicator {
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
   void check_bound(const Meeting& meeting) const;
 
+  // Those of the group's kernels, made when the first one runs.
+  const KernelLauncher& kernels();
   void run_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
                    const Tensor& x);
   void finish_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
@@ -81,6 +84,7 @@ class GroupCommunicator : public distributed::Communicator {
   const GroupDevices devices_;
   const std::shared_ptr<CutCache> cuts_;
   const bool is_default_;
+  std::unique_ptr<const KernelLauncher> own_kernels_;  // null: those of all ranks, or none ran yet
   const std::shared_ptr<PlanCache> plans_;
   AlgorithmChoice choice_;
   QueuePool slot_queues_;

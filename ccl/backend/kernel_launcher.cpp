@@ -51,6 +51,8 @@ KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
     : torch_(torch), config_(config), ipcq_(config.ipcq()), layout_(torch.topology(), config) {
   try {
     layout_.install(torch.simulation().machine(), ipcq_);
+    queues_ = layout_.most_queues();
+    check_scratch();
   } catch (const DeviceError& error) {
     torch.simulation().machine().disconnect_all();
     if (error.code() == "KB-M010") config_.refuse_queues(text_without_code(error));
@@ -59,21 +61,43 @@ KernelLauncher::KernelLauncher(RuntimeContext& torch, const Config& config)
     torch.simulation().machine().disconnect_all();
     throw;
   }
-  // A segment needs a chunk of at least one element for each participant and direction of travel.
-  if (scratch_elements(torch.topology(), ipcq_, layout_.most_queues(), DType::f32) <
-      2 * layout_.world_size()) {
-    torch.simulation().machine().disconnect_all();
-    const std::string why = fmt::format(
-        "{} queues of {} x {} B leave no room for values in a TCM of {} B; use fewer "
-        "or smaller slots, or buffer_kind sram or hbm",
-        layout_.most_queues(), ipcq_.depth, ipcq_.slot_bytes, torch.topology().pe.tcm.capacity);
-    config_.refuse_queues(why);
-    throw DeviceError("KB-M010", why);
+}
+
+KernelLauncher::KernelLauncher(const KernelLauncher& of_all, const std::vector<int>& sips)
+    : torch_(of_all.torch_),
+      config_(of_all.config_),
+      ipcq_(of_all.ipcq_),
+      layout_(torch_.topology(), config_, sips),
+      is_of_group_(true) {
+  sim::Machine& machine = torch_.simulation().machine();
+  try {
+    port_names_ = layout_.install_beside(machine, ipcq_);
+    for (const int sip : sips) {  // other groups may have queues there too
+      const auto ins = machine.pe({sip, 0, 0}).ipcq().ins();
+      const auto with_slots = std::ranges::count_if(
+          ins, [](const sim::IpcqChannel* queue) { return queue->params().slot_bytes > 0; });
+      queues_ = std::max({queues_, layout_.most_queues(), static_cast<int>(with_slots)});
+    }
+    check_scratch();
+  } catch (const DeviceError& error) {
+    if (error.code() == "KB-M010") config_.refuse_queues(text_without_code(error));
+    throw;
   }
 }
 
+// A segment needs a chunk of at least one element for each participant and direction of travel.
+void KernelLauncher::check_scratch() const {
+  const Topology& topology = torch_.topology();
+  if (scratch_elements(topology, ipcq_, queues_, DType::f32) >= 2 * layout_.world_size()) return;
+  throw DeviceError(
+      "KB-M010",
+      fmt::format("{} queues of {} x {} B leave no room for values in a TCM of {} B; use fewer "
+                  "or smaller slots, or buffer_kind sram or hbm",
+                  queues_, ipcq_.depth, ipcq_.slot_bytes, topology.pe.tcm.capacity));
+}
+
 KernelLauncher::~KernelLauncher() {
-  torch_.simulation().machine().disconnect_all();
+  if (!is_of_group_) torch_.simulation().machine().disconnect_all();
 }
 
 void KernelLauncher::check_pe_shards(const Tensor& x) const {
@@ -127,7 +151,7 @@ KernelArgs KernelLauncher::arguments(const Tensor& x, const sim::PeLocation& pe)
   args.placement = x.dp();
   args.slot_elements = std::max<std::int64_t>(ipcq_.slot_bytes / size_of(x.dtype()), 1);
   args.slots = ipcq_.depth;
-  args.scratch_elements = scratch_elements(topology, ipcq_, layout_.most_queues(), x.dtype());
+  args.scratch_elements = scratch_elements(topology, ipcq_, queues_, x.dtype());
   for (const ShardInfo& shard : x.shards()) {
     const sim::PeLocation at = location_of(shard);
     if (at == pe) args.n_elem = shard.shape.numel();
@@ -147,6 +171,8 @@ std::int64_t KernelLauncher::launch(const Algorithm& algorithm, std::span<const 
   runtime::LaunchRequest request{std::string(algorithm.name),
                                  {},
                                  [&](tl::Context& tl) {
+                                   const auto names = port_names_.find(tl.location());
+                                   if (names != port_names_.end()) tl.name_ports(names->second);
                                    algorithm.kernel(
                                        tl, arguments(tensor_on(tl.location().sip), tl.location()));
                                  },

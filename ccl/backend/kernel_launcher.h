@@ -14,9 +14,14 @@ namespace kernbench::ccl {
 
 class KernelLauncher {
  public:
-  // Makes the queues.  Throws ConfigError KB-Y041 if world_size does not fit the topology, KB-Y044
-  // or DeviceError KB-M010 if the queues do not fit their memory, or leave no scratch.
+  // Of all ranks.  Makes the queues.  Throws ConfigError KB-Y041 if world_size does not fit the
+  // topology, KB-Y044 or DeviceError KB-M010 if the queues do not fit their memory, or leave no
+  // scratch.
   KernelLauncher(RuntimeContext& torch, const Config& config);
+  // Of a group of SIPs, by group rank, beside that of all ranks: the kernels find its members in
+  // place of theirs, with queues of their own, which stay until those of all ranks go.  Throws
+  // likewise.
+  KernelLauncher(const KernelLauncher& of_all, const std::vector<int>& sips);
   ~KernelLauncher();  // removes the queues
   KernelLauncher(const KernelLauncher&) = delete;
   KernelLauncher& operator=(const KernelLauncher&) = delete;
@@ -47,10 +52,15 @@ class KernelLauncher {
   KernelArgs arguments(const Tensor& x, const sim::PeLocation& pe) const;
 
  private:
+  void check_scratch() const;
+
   RuntimeContext& torch_;
   const Config config_;
   const sim::IpcqParams ipcq_;
   const Layout layout_;
+  Layout::NamesByPe port_names_;  // of a group
+  int queues_ = 0;                // the most with slots that lead into one PE
+  bool is_of_group_ = false;
 };
 
 }  // namespace kernbench::ccl

@@ -1,6 +1,7 @@
 #include "ccl/backend/planned_call.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "ccl/algorithms/over_cubes.h"
@@ -8,6 +9,14 @@
 #include "sim_engine/base/check.h"
 
 namespace kernbench::ccl {
+
+namespace {
+
+// Each cube of a tree over cubes waits for the whole message: larger ones had better be spread over
+// the PEs.
+constexpr Bytes kDealtOverCubes = 1024;
+
+}  // namespace
 
 using distributed::Block;
 using distributed::CollectiveCall;
@@ -67,17 +76,22 @@ bool PlannedCall::fits_into_slots() {
   return true;
 }
 
-// In an all_reduce cubes reduce among themselves first, if the tensors of all members lie alike on
-// several cubes, as summands or copies.  Messages are reduced in one way, so summands must be added
-// among members too.
+// Cubes share the work of the exchange inside their SIP, if the tensors of all members lie alike on
+// several cubes: of copies one is sent, and spread over the cubes of its target; summands are added
+// up first, which only an all_reduce does.  Messages are reduced in one way, so summands must be
+// added among members too.
 void PlannedCall::find_cubes() {
   cubes_ = {sim::cube_grid(topology_), 1, false, settings_.root};
-  if (settings_.kind != CollectiveKind::all_reduce || devices_.are_pes()) return;
-  const DPPolicy& dp = requests.front().gives.front().tensor.dp();
-  const bool are_alike = std::ranges::all_of(
-      requests, [&](const CollectiveCall& other) { return other.gives.front().tensor.dp() == dp; });
+  if (devices_.are_pes()) return;
+  const DPPolicy& dp = any_block().tensor.dp();
+  const bool are_alike = std::ranges::all_of(requests, [&](const CollectiveCall& other) {
+    const auto lies_alike = [&](const Block& block) { return block.tensor.dp() == dp; };
+    return std::ranges::all_of(other.gives, lies_alike) &&
+           std::ranges::all_of(other.takes, lies_alike);
+  });
   const bool adds = request(0).op == ReduceOp::sum || request(0).op == ReduceOp::avg;
   if (is_sharded(dp.cube) || !are_alike || (dp.cube == Shard::partial && !adds)) return;
+  if (settings_.kind != CollectiveKind::all_reduce && is_partial(dp)) return;
   cubes_.count = dp.cube_holders(topology_);
   cubes_.has_sums = dp.cube == Shard::partial;
 }
@@ -110,15 +124,19 @@ void PlannedCall::find_grain() {
   }
   if (cubes_.count > 1)
     summands = std::max<std::size_t>(summands / static_cast<std::size_t>(cubes_.count), 1);
-  std::int64_t message = most_message_elements(topology_.pe.tcm.capacity, dtype, *plan, summands);
-  if (uses_slots_) {
-    message = std::clamp<std::int64_t>(
-        message, 1, std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1));
-  }
+  std::int64_t slot = std::numeric_limits<std::int64_t>::max();
+  if (uses_slots_) slot = std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1);
+  const std::int64_t message =
+      std::min(slot, most_message_elements(topology_.pe.tcm.capacity, dtype, *plan, summands));
+  // A lane that has a share of the chunks mostly has at most half of those of a time.
+  std::int64_t dealt = std::min(slot, plan->width > 1 ? 2 * message : message);
+  if (cubes_.count > 1) dealt = std::min<std::int64_t>(dealt, kDealtOverCubes / size_of(dtype));
+  const auto of_fragment = [&](std::int64_t elements) {
+    return elements * plan->units / plan->largest_chunk();
+  };
   const bool is_joined =
       std::ranges::any_of(plan->moves, [](const Move& move) { return !move.parts.empty(); });
-  grain_ = {message * plan->units / plan->largest_chunk(), plan->units, is_joined,
-            cubes_.count > 1};
+  grain_ = {of_fragment(message), of_fragment(dealt), plan->units, is_joined, cubes_.count > 1};
 }
 
 // Cuts
@@ -240,8 +258,8 @@ Programs PlannedCall::programs_of(int member) {
     LaneSteps steps = expand(*plan, [&](const Chunk& chunk) { return place_of(member, chunk); },
                              {cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody});
     for (auto& [lane, of_lane] : steps) {
-      if (of_lane.empty()) continue;
-      programs[pe_of(node, lane)] = {member, lane, plan, std::move(of_lane)};
+      if (of_lane.steps.empty()) continue;
+      programs[pe_of(node, lane)] = {member, lane, std::move(of_lane)};
     }
   }
   return programs;

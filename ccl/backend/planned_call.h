@@ -35,8 +35,7 @@ class PlanCache {
 struct Program {
   int member = 0;
   Lane lane;
-  std::shared_ptr<const Plan> plan;  // that the steps refer to
-  std::vector<Step> steps;
+  StepList steps;
 };
 using Programs = std::map<sim::PeLocation, Program>;
 

@@ -86,6 +86,10 @@ bool serves(const Algorithm& algorithm, distributed::CollectiveKind kind) {
   return false;
 }
 
+std::string_view misfit_of(const Algorithm& algorithm, const GroupShape& shape) {
+  return algorithm.misfit == nullptr ? std::string_view() : algorithm.misfit(shape);
+}
+
 bool is_of_library(const Algorithm& algorithm) {
   return std::ranges::any_of(library_algorithms(),
                              [&](const Algorithm& one) { return &one == &algorithm; });
@@ -98,7 +102,8 @@ bool register_algorithm(const Algorithm& algorithm) {
                                  algorithm.name));
   }
   const std::lock_guard lock(registry().mutex);
-  registry().algorithms.push_back(algorithm);
+  Algorithm& added = registry().algorithms.emplace_back(algorithm);
+  if (added.kernel != nullptr) added.shapes = kShapesOfKernels;
   return true;
 }
 

@@ -77,6 +77,12 @@ using AlgorithmKernel = void (*)(tl::Context&, const KernelArgs&);
 // shard is loaded and stored through them.
 using AlgorithmTime = std::optional<Time> (*)(const CollectiveCase&);
 
+// Says why the members of a group cannot run it: "needs a power of two"; empty if they can.
+using AlgorithmMisfit = std::string_view (*)(const GroupShape&);
+
+// A kernel finds the members as neighbours, whatever SIPs they are.
+inline constexpr std::string_view kShapesOfKernels = "any group of SIPs, the sum";
+
 struct Algorithm {
   std::string_view name;
   AlgorithmKernel kernel = nullptr;
@@ -91,6 +97,9 @@ struct Algorithm {
   bool suits_auto = false;
   AlgorithmTime closed_form = nullptr;  // nullptr: none is known
   std::string_view form = {};           // the closed form in words: "2 (P - 1) a + 2 (P - 1)/P n b"
+  // The groups that can run it, in words, and the same as a test; nullptr: any.
+  std::string_view shapes = "any group";
+  AlgorithmMisfit misfit = nullptr;
 };
 
 // Returns the library's algorithms.  The room above, ccl/algorithms, which has them, defines it.
@@ -112,6 +121,9 @@ inline constexpr std::array kPlannedKinds = {
     distributed::CollectiveKind::reduce_scatter, distributed::CollectiveKind::broadcast,
     distributed::CollectiveKind::reduce,         distributed::CollectiveKind::all_to_all,
     distributed::CollectiveKind::gather,         distributed::CollectiveKind::scatter};
+
+// Why a group of this shape cannot run it; empty if it can.
+std::string_view misfit_of(const Algorithm& algorithm, const GroupShape& shape);
 
 // True if it stands in the library's table, and is not a program's own.
 bool is_of_library(const Algorithm& algorithm);

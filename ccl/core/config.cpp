@@ -7,6 +7,7 @@
 #include <array>
 
 #include "ccl/core/config_rules.h"
+#include "ccl/core/config_settings.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
@@ -14,22 +15,6 @@
 #include "sim_engine/config/yaml_reader.h"
 
 namespace kernbench::ccl {
-
-// Settings as written in the file; settings that are absent are inherited.
-struct Settings {
-  std::optional<sim::BufferKind> buffer_kind;
-  std::optional<int> depth;
-  std::optional<Bytes> slot_bytes;
-  std::optional<sim::WaitPolicy> wait;
-  std::optional<Time> poll_interval;
-  std::optional<std::vector<std::int64_t>> n_elem;
-  std::optional<int> world_size;
-  std::optional<Participants> participants;
-  std::optional<Root> root;
-  std::optional<Neighbours> neighbours;
-  // The place in the file of slot, else of depth, else of buffer_kind: "ccl.yaml:5:9: [...]".
-  std::optional<TextMark> queues_mark;
-};
 
 struct AlgorithmEntry {
   std::string name;
@@ -42,11 +27,6 @@ namespace {
 constexpr std::string_view kDefaultAlgorithm = "intercube_allreduce";
 constexpr sim::IpcqParams kDefaultQueue{sim::BufferKind::tcm, 4, 16 << 10};
 constexpr std::array<std::int64_t, 4> kDefaultElements = {1024, 4096, 16'384, 49'152};
-
-constexpr int kMaxDepth = 1024;
-constexpr Bytes kMaxSlot = Bytes{1} << 30;
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
-constexpr int kMaxWorldSize = 1 << 20;
 
 // True if `defaults.algorithm` may name it: an all_reduce, or what only a bench can run.
 bool is_a_default(const Algorithm& algorithm) {
@@ -84,44 +64,6 @@ std::vector<std::string_view> algorithm_names(const std::vector<AlgorithmEntry>&
   for (const AlgorithmEntry& entry : entries) add_name(names, entry.name);
   add_name(names, kAuto);
   return names;
-}
-
-void read_wait(YamlMap& map, const Settings& inherited, Settings& settings) {
-  if (map.has("wait")) settings.wait = map.choice("wait", sim::kWaitPolicies);
-  if (!map.has("poll_interval")) return;
-  settings.poll_interval = map.time("poll_interval");
-  if ((settings.wait ? settings.wait : inherited.wait) != sim::WaitPolicy::poll) {
-    map.fail("poll_interval", "KB-Y043", "has no meaning without 'wait: poll'");
-  } else if (map.is_fine({"poll_interval"}) && settings.poll_interval <= Time{0}) {
-    map.fail("poll_interval", "KB-Y020", "must be more than 0 ns");
-  }
-}
-
-// `inherited` has the settings that hold where the map has none.
-Settings settings_of(YamlMap& map, const Settings& inherited) {
-  Settings settings;
-  if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
-  if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
-  if (map.has("slot")) settings.slot_bytes = map.bytes("slot", 4, kMaxSlot);
-  for (const std::string_view key : {"buffer_kind", "depth", "slot"}) {
-    if (const auto mark = map.mark_of(key)) settings.queues_mark = mark;
-  }
-  read_wait(map, inherited, settings);
-  if (map.has("n_elem")) settings.n_elem = map.integers("n_elem", 0, kMaxElements);
-  if (map.has("world_size")) {
-    settings.world_size = map.integer("world_size", 1, kMaxWorldSize);
-  }
-  if (map.has("participants")) settings.participants = map.choice("participants", kParticipants);
-  if (map.has("root")) settings.root = map.choice("root", kRoots);
-  if (map.has("neighbours")) settings.neighbours = map.choice("neighbours", kNeighbours);
-  const bool has_either = settings.world_size || settings.participants;
-  if (has_either && (settings.world_size || inherited.world_size) &&
-      (settings.participants || inherited.participants)) {
-    map.fail(settings.participants ? "participants" : "world_size", "KB-Y042",
-             "world_size makes every PE a rank; participants chooses among the PEs of a SIP: keep "
-             "one of them");
-  }
-  return settings;
 }
 
 // Returns the algorithm that an entry's name misspells; empty if it is a name of its own, such as
@@ -173,7 +115,10 @@ struct Config::State {
   Settings defaults = {};
   std::vector<AlgorithmEntry> entries = {};
   std::vector<Rule> rules = {};
-  bool is_overridden = false;  // with_algorithm() has chosen the algorithm
+  std::optional<TextMark> algorithm_mark = {};
+  bool is_overridden = false;      // with_algorithm() has chosen the algorithm
+  std::vector<Rule> choices = {};  // of with_algorithm(): they go before `rules`
+  std::string choice_text = {};
 
   const AlgorithmEntry* entry() const {
     const auto found = std::ranges::find(entries, algorithm, &AlgorithmEntry::name);
@@ -182,6 +127,19 @@ struct Config::State {
   bool is_known(std::string_view name) const {
     return name == kAuto || find_default(name) != nullptr ||
            std::ranges::find(entries, name, &AlgorithmEntry::name) != entries.end();
+  }
+  // Returns the first rule that fits, in the order in which rules are tried.
+  template <class Fits>
+  const Rule* find_rule(const Fits& fits) const {
+    for (const Rule& rule : choices) {
+      if (fits(rule)) return &rule;
+    }
+    for (const Rule& rule : rules) {
+      const bool is_replaced =
+          is_overridden && rule.kind == distributed::CollectiveKind::all_reduce;
+      if (!is_replaced && fits(rule)) return &rule;
+    }
+    return nullptr;
   }
   // Returns the value in force: an override, the entry's, or the default.
   template <class Value>
@@ -200,6 +158,10 @@ const std::string& Config::algorithm_name() const {
 
 bool Config::names_algorithm() const {
   return state_->names_algorithm;
+}
+
+const std::string& Config::choice_text() const {
+  return state_->choice_text.empty() ? state_->algorithm : state_->choice_text;
 }
 
 Config::operator std::shared_ptr<const distributed::BackendConfig>() const {
@@ -223,8 +185,8 @@ Config Config::load(const std::string& path) {
   return read(YamlDocument::load(path));
 }
 
-Config Config::read(const YamlDocument& document) {
-  YamlReader reader(document);
+Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
+  YamlReader reader(document, keys);
   State state;
   state.file_name = document.errors().file_name();
   {
@@ -235,7 +197,8 @@ Config Config::read(const YamlDocument& document) {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
-    if (root.has("rules")) state.rules = read_rules(reader, *document.root().find("rules"));
+    const YamlNode* const rules = document.root().find("rules");
+    if (root.has("rules") && rules != nullptr) state.rules = read_rules(reader, *rules);
     if (!root.has("defaults")) {
       read_entries();
     } else {
@@ -243,6 +206,7 @@ Config Config::read(const YamlDocument& document) {
       if (defaults.has("algorithm")) {
         state.algorithm = defaults.text("algorithm", kDefaultAlgorithm);
         state.names_algorithm = true;
+        state.algorithm_mark = defaults.mark_of("algorithm");
       }
       state.defaults = settings_of(defaults, {});
       read_entries();
@@ -272,11 +236,35 @@ std::vector<const Algorithm*> Config::candidates() const {
   return all;
 }
 
-const Rule* Config::rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes) const {
-  if (state_->is_overridden && kind == distributed::CollectiveKind::all_reduce) return nullptr;
-  const auto found = std::ranges::find_if(
-      state_->rules, [&](const Rule& rule) { return rule.fits(kind, ranks, bytes); });
-  return found == state_->rules.end() ? nullptr : &*found;
+const Rule* Config::rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes,
+                             std::string_view group) const {
+  return state_->find_rule(
+      [&](const Rule& rule) { return rule.fits(kind, bytes) && rule.fits_group(ranks, group); });
+}
+
+std::vector<const Rule*> Config::rules_of(int ranks, std::string_view group) const {
+  std::vector<const Rule*> all;
+  state_->find_rule([&](const Rule& rule) {
+    if (rule.fits_group(ranks, group)) all.push_back(&rule);
+    return false;
+  });
+  return all;
+}
+
+bool Config::is_chosen(const Rule* rule) const {
+  if (state_->choice_text.empty()) return true;
+  if (rule == nullptr) return state_->is_overridden;
+  return std::ranges::any_of(state_->choices, [&](const Rule& one) { return &one == rule; });
+}
+
+void Config::refuse_algorithm(const Rule* rule, std::string_view why) const {
+  const std::optional<TextMark> mark = rule != nullptr ? rule->mark : state_->algorithm_mark;
+  if (mark && !(rule == nullptr && state_->is_overridden)) {
+    ConfigErrors errors(state_->file_name);
+    errors.add(*mark, "KB-Y047", std::string(why));
+    errors.throw_if_any();
+  }
+  throw ConfigError("KB-Y047", std::string(why));
 }
 
 sim::IpcqParams Config::ipcq() const {
@@ -331,13 +319,24 @@ void Config::refuse_queues(std::string_view why) const {
   errors.throw_if_any();
 }
 
-Config Config::with_algorithm(std::string_view name) const {
-  if (!state_->is_known(name)) {
-    throw UsageError("KB-U003", unknown_algorithm(name, algorithm_names(state_->entries)));
-  }
+Config Config::with_algorithm(std::string_view list) const {
   return with([&](State& state) {
-    state.algorithm = name;
-    state.names_algorithm = state.is_overridden = true;
+    state.names_algorithm = true;
+    state.choice_text = list;
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::string_view one = list.substr(begin, list.find('+', begin) - begin);
+      begin += one.size() + 1;
+      if (one.find(':') != std::string_view::npos) {
+        const std::vector<Rule> rules = read_choice(one);
+        state.choices.insert(state.choices.end(), rules.begin(), rules.end());
+        continue;
+      }
+      if (!state_->is_known(one)) {
+        throw UsageError("KB-U003", unknown_algorithm(one, algorithm_names(state_->entries)));
+      }
+      state.algorithm = one;
+      state.is_overridden = true;
+    }
   });
 }
 

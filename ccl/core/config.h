@@ -45,7 +45,8 @@
 
 namespace kernbench {
 class YamlDocument;
-}
+struct YamlKey;
+}  // namespace kernbench
 
 namespace kernbench::ccl {
 
@@ -73,16 +74,24 @@ class Config : public distributed::BackendConfig {
   static Config parse(std::string_view text, const std::string& name = "ccl.yaml");
   static Config load(const std::string& path);
   static Config load(std::same_as<std::string_view> auto path) { return load(std::string(path)); }
+  // Reads a document whose keys a program may have changed (YamlDocument::change()).  `keys`, if it
+  // is given, gets every key that the file could have; then nothing is an error.
+  static Config read(const YamlDocument& document, std::vector<YamlKey>* keys = nullptr);
 
   // The settings in force.
   const std::string& algorithm_name() const;
   // True if the file's defaults, or with_algorithm(), name the algorithm.
   bool names_algorithm() const;
+  // What with_algorithm() was given; else algorithm_name().
+  const std::string& choice_text() const;
   bool is_auto() const { return algorithm_name() == kAuto; }
   const Algorithm& algorithm() const;                // REQUIRES: !is_auto()
   std::vector<const Algorithm*> candidates() const;  // auto chooses among these; else the one
-  // The rule that decides for a collective; nullptr if none does.
-  const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes) const;
+  // The rule that decides for a collective; nullptr if none does.  `group`: its description.
+  const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes,
+                       std::string_view group = {}) const;
+  // The rules that may decide for such a group, in the order in which they are tried.
+  std::vector<const Rule*> rules_of(int ranks, std::string_view group) const;
   sim::IpcqParams ipcq() const;
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP
@@ -92,12 +101,22 @@ class Config : public distributed::BackendConfig {
   // Names of entries that have a kernel of their own but are not the algorithm in force.
   std::vector<std::string> unused_entries() const;
 
+  // True if the rule, or for null the default of all_reduce, is what with_algorithm() chose;
+  // without that, what a file says.
+  bool is_chosen(const Rule* rule) const;
+
   // Refuses queues that do not fit the device: throws ConfigError KB-Y044, which points at their
   // size in the file.  Returns if their size does not come from a file.
   void refuse_queues(std::string_view why) const;
 
-  // Return a copy with one setting that overrides the file.  Throw UsageError KB-U003 if no
-  // algorithm has that name.
+  // Refuses the algorithm that a rule names, or defaults.algorithm if it is null: throws
+  // ConfigError KB-Y047, which points at it if it stands in a file.
+  [[noreturn]] void refuse_algorithm(const Rule* rule, std::string_view why) const;
+
+  // Return a copy with one setting that overrides the file.  An algorithm is named for all_reduce
+  // in every group, or by rules with '+' between them (read_choice() in ccl/core/config_rules.h):
+  // "tree_allreduce", "all_gather:ring+TENSOR_MODEL_PARALLEL_GROUP:ring_allreduce".  Throw
+  // UsageError KB-U003 if no algorithm has that name.
   Config with_algorithm(std::string_view name) const;
   Config with_buffer_kind(sim::BufferKind kind) const;
   Config with_world_size(int world_size) const;
@@ -109,7 +128,6 @@ class Config : public distributed::BackendConfig {
  private:
   struct State;
 
-  static Config read(const YamlDocument& document);
   // Returns a config with a changed copy of the state.
   template <class Change>
   Config with(const Change& change) const;

@@ -7,6 +7,8 @@
 
 #include "ccl/core/config.h"
 #include "sim_engine/base/enum_names.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::ccl {
 
@@ -24,6 +26,16 @@ std::vector<std::string_view> names_for(distributed::CollectiveKind kind) {
   return names;
 }
 
+bool can_serve(std::string_view name, distributed::CollectiveKind kind) {
+  const Algorithm* algorithm = find_algorithm(name);
+  return name == kAuto || (algorithm != nullptr && serves(*algorithm, kind));
+}
+
+std::string no_algorithm_for(std::string_view name, distributed::CollectiveKind kind) {
+  return fmt::format("{} is no algorithm for {}; there are: {}", in_quotes(name),
+                     name_of_kind(kind), fmt::join(names_for(kind), ", "));
+}
+
 Rule read_rule(YamlMap map, distributed::CollectiveKind kind) {
   Rule rule;
   rule.kind = kind;
@@ -31,12 +43,11 @@ Rule read_rule(YamlMap map, distributed::CollectiveKind kind) {
   if (map.has("above")) rule.above = map.bytes("above", 0, kMostBytes);
   if (map.has("up_to")) rule.up_to = map.bytes("up_to", 0, kMostBytes);
   if (map.has("ranks")) rule.ranks = map.integer("ranks", 1, kMostRanks);
+  if (map.has("group")) rule.group = map.text("group", "default_pg");
+  rule.mark = map.mark_of("algorithm");
   rule.algorithm = find_algorithm(name);
-  const bool fits = rule.algorithm != nullptr && serves(*rule.algorithm, kind);
-  if (!fits && name != kAuto && map.is_fine({"algorithm"})) {
-    map.fail("algorithm", "KB-Y040",
-             fmt::format("{} is no algorithm for {}; there are: {}", in_quotes(name),
-                         name_of_kind(kind), fmt::join(names_for(kind), ", ")));
+  if (!can_serve(name, kind) && map.is_fine({"algorithm"})) {
+    map.fail("algorithm", "KB-Y040", no_algorithm_for(name, kind));
   }
   if (rule.above >= rule.up_to) {
     map.fail("up_to", "KB-Y020", "must be more than 'above': no size fits the rule");
@@ -54,6 +65,30 @@ std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list) {
       if (!collectives.has(name_of_kind(kind))) continue;
       rules.push_back(read_rule(collectives.map(name_of_kind(kind)), kind));
     }
+  }
+  return rules;
+}
+
+std::vector<Rule> read_choice(std::string_view text) {
+  const std::string_view where = text.substr(0, text.rfind(':'));
+  const std::string_view name = text.substr(std::min(where.size() + 1, text.size()));
+  const std::size_t at = std::min(where.find('@'), where.size());
+  const auto named = std::ranges::find(kPlannedKinds, where.substr(0, at), name_of_kind);
+  if (named != kPlannedKinds.end() && !can_serve(name, *named)) {
+    throw UsageError("KB-U003", no_algorithm_for(name, *named));
+  }
+  std::vector<Rule> rules;
+  for (const distributed::CollectiveKind kind : kPlannedKinds) {
+    if ((named != kPlannedKinds.end() && kind != *named) || !can_serve(name, kind)) continue;
+    Rule& rule = rules.emplace_back();
+    rule.kind = kind;
+    rule.algorithm = find_algorithm(name);
+    rule.group =
+        named == kPlannedKinds.end() ? where : where.substr(std::min(at + 1, where.size()));
+  }
+  if (rules.empty()) {
+    throw UsageError("KB-U003", fmt::format("unknown algorithm {} for the group {}",
+                                            in_quotes(name), in_quotes(where)));
   }
   return rules;
 }

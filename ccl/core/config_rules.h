@@ -4,15 +4,19 @@
 //     - all_reduce: {algorithm: tree_allreduce, up_to: 4 KiB}
 //     - all_reduce: {algorithm: bidirectional_ring_allreduce, above: 64 KiB, ranks: 4}
 //     - broadcast: {algorithm: chain}
+//     - all_reduce: {algorithm: ring_allreduce, group: TENSOR_MODEL_PARALLEL_GROUP}
 //
 // The first rule that fits decides; where none does, `defaults.algorithm` does for all_reduce, and
-// the fastest by the model for all others.  A size is in bytes of what a rank gives to, or takes
-// from, each other one: of the tensor for all_reduce, of a block for all_gather.
+// the fastest by the model for all others.  A group is named by its description: group_desc of
+// new_group(), and default_pg for the default group.  A size is in bytes of what a rank gives to,
+// or takes from, each other one: of the tensor for all_reduce, of a block for all_gather.
 
 #pragma once
 
 #include <limits>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "ccl/core/algorithm.h"
@@ -26,15 +30,24 @@ struct Rule {
   Bytes above = -1;
   Bytes up_to = std::numeric_limits<Bytes>::max();
   std::optional<int> ranks;
+  std::string group = {};                       // empty: of any
+  std::optional<TextMark> mark = std::nullopt;  // where a file names the algorithm
 
-  bool fits(distributed::CollectiveKind wanted, int rank_count, Bytes bytes) const {
-    return kind == wanted && bytes > above && bytes <= up_to &&
-           ranks.value_or(rank_count) == rank_count;
+  bool fits_group(int rank_count, std::string_view description) const {
+    return ranks.value_or(rank_count) == rank_count && (group.empty() || group == description);
+  }
+  bool fits(distributed::CollectiveKind wanted, Bytes bytes) const {
+    return kind == wanted && bytes > above && bytes <= up_to;
   }
 };
 
 // Reads the list.  An algorithm that does not serve the collective, or cannot serve groups of any
 // shape, is KB-Y040.
 std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list);
+
+// The rules of "all_gather:ring", "GROUP:tree_allreduce" (all that the algorithm serves) or
+// "all_gather@GROUP:ring".  Throws UsageError KB-U003 if no algorithm has that name, or it does not
+// serve the collective.
+std::vector<Rule> read_choice(std::string_view text);
 
 }  // namespace kernbench::ccl

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "ccl/core/group_shape.h"
 #include "ccl/core/ring_order.h"
@@ -29,21 +30,46 @@ std::optional<sim::Compass> side_of(const sim::Grid& grid, int from, int to) {
   return std::nullopt;
 }
 
+std::vector<int> first_numbers(int count) {
+  std::vector<int> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
 }  // namespace
 
 Layout::Layout(const Topology& topology, const Config& config)
     : topology_(topology), participants_(config.participants()), wanted_(config.neighbours()) {
   const std::optional<int> world_size = config.world_size();
   is_rank_pe_ = world_size.has_value();
-  world_size ? lay_out_pes(*world_size) : lay_out_sips();
+  if (world_size) {
+    lay_out_pes(*world_size);
+  } else {
+    const sim::Grid sips = sim::sip_grid(topology_);
+    for (int sip = 0; sip < sips.count(); ++sip) pes_.push_back({sip, 0, 0});
+    lay_out_sips(sips, first_numbers(sips.count()));
+  }
   most_queues_ = count_queues();
 }
 
-void Layout::lay_out_sips() {
-  const sim::Grid sips = sim::sip_grid(topology_);
+Layout::Layout(const Topology& topology, const Config& config, const std::vector<int>& sips)
+    : topology_(topology), participants_(config.participants()), wanted_(config.neighbours()) {
+  for (const int sip : sips) pes_.push_back({sip, 0, 0});
+  const GroupShape shape = shape_of_sips(topology, sips);
+  std::vector<int> at_node;
+  for (const Row& row : shape.rows) {
+    for (int x = 0; x < row.size(); ++x) at_node.push_back(row.at(x));
+  }
+  const sim::Grid grid{shape.rows.front().size(), shape.columns.front().size(),
+                       sim::sip_grid(topology).wraps};
+  lay_out_sips(grid, std::move(at_node));
+  most_queues_ = count_queues();
+}
+
+void Layout::lay_out_sips(const sim::Grid& sips, std::vector<int> at_node) {
   const bool global = participants_ == Participants::shard_holders;
-  places_.resize(static_cast<std::size_t>(sips.count()));
-  for (int sip = 0; sip < sips.count(); ++sip) pes_.push_back({sip, 0, 0});
+  at_node_ = std::move(at_node);
+  places_.resize(at_node_.size());
   join_grid(sips, global, 0);
   join_ring(sips, global);
   add_tree_of_grid(sips, global);
@@ -64,6 +90,7 @@ void Layout::lay_out_pes(int count) {
                     count, topology_.name, all, per_cube, per_sip, per_cube, per_cube, per_sip,
                     per_sip, all));
   }
+  at_node_ = first_numbers(count);
   places_.resize(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     pes_.push_back({i / per_sip, i % per_sip / per_cube, i % per_cube});
@@ -75,7 +102,9 @@ void Layout::lay_out_pes(int count) {
 }
 
 int Layout::participant_of(const sim::PeLocation& pe) const {
-  if (!is_rank_pe_) return pe.sip;
+  if (!is_rank_pe_) {
+    return static_cast<int>(std::ranges::find(pes_, pe.sip, &sim::PeLocation::sip) - pes_.begin());
+  }
   return static_cast<int>(sim::pe_number(topology_, pe));
 }
 
@@ -96,15 +125,17 @@ TensorOptions Layout::placement(const TensorOptions& options) const {
 // lead to the same neighbour, over separate queues.
 void Layout::join_grid(const sim::Grid& grid, bool global, int port_index) {
   for (int node = 0; node < grid.count(); ++node) {
+    const int from = at_node_[static_cast<std::size_t>(node)];
     GridPlace& place =
-        places_[static_cast<std::size_t>(node)].grid.emplace(GridPlace{grid, node, {}});
+        places_[static_cast<std::size_t>(from)].grid.emplace(GridPlace{grid, node, {}});
     for (int i = 0; i < sim::kCompassCount; ++i) {
       const auto side = static_cast<sim::Compass>(i);
       const tl::Port out = port_towards(side, global, port_index);
       place.ports[static_cast<std::size_t>(i)] = out;
       const int neighbour = grid.neighbour(node, side);
       if (neighbour >= 0) {
-        connect(node, out, neighbour, port_towards(sim::opposite(side), global, port_index));
+        connect(from, out, at_node_[static_cast<std::size_t>(neighbour)],
+                port_towards(sim::opposite(side), global, port_index));
       }
     }
   }
@@ -116,14 +147,16 @@ void Layout::join_grid(const sim::Grid& grid, bool global, int port_index) {
 void Layout::join_ring(const sim::Grid& grid, bool global) {
   const std::vector<int> order = ring_order(grid);
   const int size = static_cast<int>(order.size());
+  const auto node_at = [&](int i) { return order[static_cast<std::size_t>(i % size)]; };
+  const auto participant_at = [&](int i) { return at_node_[static_cast<std::size_t>(node_at(i))]; };
   for (int i = 0; i < size; ++i) {
-    places_[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])].ring = {i, size, {}, {}};
+    places_[static_cast<std::size_t>(participant_at(i))].ring = {i, size, {}, {}};
   }
   for (int i = 0; size > 1 && i < size; ++i) {
-    const int from = order[static_cast<std::size_t>(i)];
-    const int to = order[static_cast<std::size_t>((i + 1) % size)];
+    const int from = participant_at(i);
+    const int to = participant_at(i + 1);
     const bool closes = i == size - 1;
-    std::optional<sim::Compass> side = side_of(grid, from, to);
+    std::optional<sim::Compass> side = side_of(grid, node_at(i), node_at(i + 1));
     if (closes && size == 2 && !grid.wraps) side.reset();
     const sim::Compass way = side.value_or(sim::Compass::east);
     const tl::Port out = port_towards(way, global, side ? 0 : 1);
@@ -140,7 +173,8 @@ void Layout::join_ring(const sim::Grid& grid, bool global) {
 void Layout::add_tree_of_grid(const sim::Grid& grid, bool global) {
   for (int node = 0; node < grid.count(); ++node) {
     const GridTreeNode tree = grid_tree_node(grid, grid.count(), node, Root::center);
-    TreePlace& place = places_[static_cast<std::size_t>(node)].tree.emplace();
+    const auto at = static_cast<std::size_t>(at_node_[static_cast<std::size_t>(node)]);
+    TreePlace& place = places_[at].tree.emplace();
     if (tree.parent) place.parent = port_towards(*tree.parent, global);
     for (const sim::Compass child : tree.children) {
       place.children.push_back(port_towards(child, global));
@@ -176,21 +210,40 @@ void Layout::join_pe_tree(int port_index) {
   }
 }
 
-// Joins neighbouring cubes: each PE to the PEs of the same number, with its first queues.
-void Layout::install_cubes(sim::Machine& machine, const sim::IpcqParams& params) const {
+// Neighbouring cubes: each PE and the PEs of the same number, with its first queues.
+template <class Visit>
+void Layout::for_each_queue_of_cubes(const Visit& visit) const {
   const sim::Grid cubes = sim::cube_grid(topology_);
-  for (int sip = 0; sip < topology_.system.sip_count; ++sip) {
+  for (const sim::PeLocation& first : pes_) {
     for (int cube = 0; cube < cubes.count(); ++cube) {
       for (int i = 0; i < sim::kCompassCount; ++i) {
         const auto side = static_cast<sim::Compass>(i);
         const int neighbour = cubes.neighbour(cube, side);
         for (int pe = 0; neighbour >= 0 && pe < topology_.pe_count(); ++pe) {
-          machine.connect({{sip, cube, pe},
-                           sim::to_direction(side),
-                           {sip, neighbour, pe},
-                           sim::to_direction(sim::opposite(side))},
-                          params);
+          visit(sim::IpcqChannel::Ends{{first.sip, cube, pe},
+                                       sim::to_direction(side),
+                                       {first.sip, neighbour, pe},
+                                       sim::to_direction(sim::opposite(side))});
         }
+      }
+    }
+  }
+}
+
+template <class Visit>
+void Layout::for_each_queue(const Visit& visit) const {
+  const bool lanes = !is_rank_pe_ && participants_ == Participants::shard_holders;
+  const int cubes = lanes ? topology_.cube_count() : 1;
+  const int pes = lanes ? topology_.pe_count() : 1;
+  if (lanes) for_each_queue_of_cubes(visit);
+  for (int cube = 0; cube < cubes; ++cube) {
+    for (int number = 0; number < pes; ++number) {
+      for (const Edge& edge : edges_) {
+        sim::PeLocation from = pe(edge.from);
+        sim::PeLocation to = pe(edge.to);
+        if (lanes) from = {from.sip, cube, number};
+        if (lanes) to = {to.sip, cube, number};
+        visit(sim::IpcqChannel::Ends{from, edge.out, to, edge.in});
       }
     }
   }
@@ -213,21 +266,24 @@ std::optional<tl::Port> Layout::port_between(const sim::PeLocation& from,
 }
 
 void Layout::install(sim::Machine& machine, const sim::IpcqParams& params) const {
-  const bool lanes = !is_rank_pe_ && participants_ == Participants::shard_holders;
-  const int cubes = lanes ? topology_.cube_count() : 1;
-  const int pes = lanes ? topology_.pe_count() : 1;
-  if (lanes) install_cubes(machine, params);
-  for (int cube = 0; cube < cubes; ++cube) {
-    for (int number = 0; number < pes; ++number) {
-      for (const Edge& edge : edges_) {
-        sim::PeLocation from = pe(edge.from);
-        sim::PeLocation to = pe(edge.to);
-        if (lanes) from = {from.sip, cube, number};
-        if (lanes) to = {to.sip, cube, number};
-        machine.connect({from, edge.out, to, edge.in}, params);
-      }
-    }
-  }
+  for_each_queue([&](const sim::IpcqChannel::Ends& ends) { machine.connect(ends, params); });
+}
+
+Layout::NamesByPe Layout::install_beside(sim::Machine& machine,
+                                         const sim::IpcqParams& params) const {
+  NamesByPe names;
+  const auto port_of = [&](const sim::PeLocation& pe, tl::Port name) {
+    if (const sim::Port* known = names[pe].find(name)) return *known;
+    const sim::Port free = machine.pe(pe).ipcq().unused_port(name.direction);
+    names[pe].add(name, free);
+    return free;
+  };
+  for_each_queue([&](sim::IpcqChannel::Ends ends) {
+    ends.out = port_of(ends.from, ends.out);
+    ends.in = port_of(ends.to, ends.in);
+    machine.connect(ends, params);
+  });
+  return names;
 }
 
 int Layout::count_queues() const {

@@ -13,6 +13,7 @@
 #include "ccl/core/place.h"
 #include "runtime/tensor/dp_policy.h"
 #include "runtime/tensor/tensor.h"
+#include "runtime/tl/port_names.h"
 #include "sim_engine/components/machine.h"
 
 namespace kernbench::ccl {
@@ -31,6 +32,11 @@ class Layout {
   // Throws ConfigError KB-Y041 if there are too few PEs, or if they do not fill whole cubes or
   // SIPs.
   Layout(const Topology& topology, const Config& config);
+
+  // rank = SIP: the participants are the members of a group, by group rank, on the grid that they
+  // are rows and columns of, or a row in the order of the ring of all SIPs.  It closes as the
+  // machine does, also where no link joins its ends.
+  Layout(const Topology& topology, const Config& config, const std::vector<int>& sips);
 
   bool is_rank_pe() const { return is_rank_pe_; }
   int world_size() const { return static_cast<int>(places_.size()); }
@@ -59,6 +65,10 @@ class Layout {
   // Makes all queues.  Throws DeviceError KB-M010 if they do not fit into their memory.
   void install(sim::Machine& machine, const sim::IpcqParams& params) const;
 
+  // The same at ports that no other queue has.  Returns the names of them that kernels are to know.
+  using NamesByPe = std::map<sim::PeLocation, tl::PortNames>;
+  NamesByPe install_beside(sim::Machine& machine, const sim::IpcqParams& params) const;
+
  private:
   // A queue from one participant to another.
   struct Edge {
@@ -68,7 +78,8 @@ class Layout {
     tl::Port in;
   };
 
-  void lay_out_sips();
+  // `at_node` has the participant at each node of the grid.
+  void lay_out_sips(const sim::Grid& sips, std::vector<int> at_node);
   void lay_out_pes(int count);
   void join_grid(const sim::Grid& grid, bool global, int port_index);
   void join_ring(const sim::Grid& grid, bool global);
@@ -79,13 +90,18 @@ class Layout {
     first_edge_.try_emplace({from, to}, edges_.size());
     edges_.push_back({from, out, to, in});
   }
-  void install_cubes(sim::Machine& machine, const sim::IpcqParams& params) const;
+  // Calls visit(ends) for every queue.
+  template <class Visit>
+  void for_each_queue(const Visit& visit) const;
+  template <class Visit>
+  void for_each_queue_of_cubes(const Visit& visit) const;
   int count_queues() const;
 
   const Topology topology_;
   const Participants participants_;
   const std::set<Neighbours> wanted_;
   bool is_rank_pe_ = false;
+  std::vector<int> at_node_;          // of the grid: the participant
   std::vector<Place> places_;         // by participant
   std::vector<sim::PeLocation> pes_;  // by participant
   std::vector<Edge> edges_;

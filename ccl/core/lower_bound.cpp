@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim_engine/base/wide.h"
+#include "sim_engine/components/routing.h"
 #include "sim_engine/topology/grid.h"
 
 namespace kernbench::ccl {
@@ -71,6 +72,20 @@ Bytes bytes_of(const std::vector<Block>& blocks, std::size_t of) {
   return block == nullptr ? 0 : block->count * size_of(block->tensor.dtype());
 }
 
+// True if member `to` needs something of member `from`.
+bool is_needed(CollectiveKind kind, std::size_t root, std::size_t from, std::size_t to) {
+  switch (kind) {
+    case CollectiveKind::broadcast:
+    case CollectiveKind::scatter:
+      return from == root;
+    case CollectiveKind::reduce:
+    case CollectiveKind::gather:
+      return to == root;
+    default:
+      return true;
+  }
+}
+
 // The bytes that member `to` must get from member `from` if no other has them; 0 if it needs none.
 class Needs {
  public:
@@ -79,16 +94,7 @@ class Needs {
   Bytes operator()(std::size_t from, std::size_t to) const {
     const CollectiveCall& request = requests_[from];
     const auto root = static_cast<std::size_t>(request.root);
-    switch (request.kind) {
-      case CollectiveKind::broadcast:
-      case CollectiveKind::scatter:
-        return from == root ? bytes_of(request.gives, to) : 0;
-      case CollectiveKind::reduce:
-      case CollectiveKind::gather:
-        return to == root ? bytes_of(request.gives, to) : 0;
-      default:
-        return bytes_of(request.gives, to);
-    }
+    return is_needed(request.kind, root, from, to) ? bytes_of(request.gives, to) : 0;
   }
 
  private:
@@ -222,11 +228,93 @@ Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
   return bound_of_members(topology, sips, kind, Needs(requests));
 }
 
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            CollectiveKind kind, Bytes block, int root) {
+  const bool are_all = static_cast<int>(sips.size()) == topology.system.sip_count;
+  if (kind == CollectiveKind::all_reduce && are_all) return all_reduce_lower_bound(topology, block);
+  return bound_of_members(topology, sips, kind, [&](std::size_t from, std::size_t to) {
+    return is_needed(kind, static_cast<std::size_t>(root), from, to) ? block : 0;
+  });
+}
+
 Time collective_lower_bound(const Topology& topology, CollectiveKind kind, Bytes block) {
-  if (kind == CollectiveKind::all_reduce) return all_reduce_lower_bound(topology, block);
   std::vector<int> sips(static_cast<std::size_t>(topology.system.sip_count));
   std::iota(sips.begin(), sips.end(), 0);
-  return bound_of_members(topology, sips, kind, [&](std::size_t, std::size_t) { return block; });
+  return collective_lower_bound(topology, sips, kind, block, 0);
+}
+
+namespace {
+
+// What the HBM slices of one member's SIP must read and write.
+class SliceTraffic {
+ public:
+  explicit SliceTraffic(const Topology& topology)
+      : topology_(topology),
+        slices_(sim::Routing::hbm_slice_count(topology)),
+        bytes_(static_cast<std::size_t>(topology.cube_count() * slices_), 0) {}
+
+  // Adds the shards of each tensor of which the blocks are all elements.
+  void add(const std::vector<Block>& blocks, bool are_written) {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const Tensor& tensor = blocks[i].tensor;
+      const auto is_of_tensor = [&](const Block& block) {
+        return block.tensor.storage() == tensor.storage();
+      };
+      std::int64_t count = 0;
+      for (const Block& block : blocks) count += is_of_tensor(block) ? block.count : 0;
+      const auto first = std::ranges::find_if(blocks, is_of_tensor);
+      const bool is_first = first == blocks.begin() + static_cast<std::ptrdiff_t>(i);
+      if (is_first && count == tensor.numel()) add(tensor, are_written);
+    }
+  }
+  Bytes most() const { return *std::ranges::max_element(bytes_); }
+
+ private:
+  void add(const Tensor& tensor, bool is_written) {
+    const DPPolicy& dp = tensor.dp();
+    const bool has_copies = dp.cube == Shard::replicate || dp.pe == Shard::replicate;
+    if (has_copies && !is_written && tensor.shards().size() > 1) return;
+    for (const ShardInfo& shard : tensor.shards()) {
+      const int slice = sim::Routing::hbm_slice_of(topology_, shard.pe);
+      bytes_[static_cast<std::size_t>(shard.cube * slices_ + slice)] +=
+          shard.shape.numel() * size_of(tensor.dtype());
+    }
+  }
+
+  const Topology& topology_;
+  const int slices_;
+  std::vector<Bytes> bytes_;  // by cube and slice
+};
+
+// The blocks that a member writes: not those that are what it gives.
+std::vector<Block> written_blocks(const CollectiveCall& request) {
+  if (!distributed::changes(request)) return {};
+  std::vector<Block> written = request.takes;
+  const bool in_place = request.kind == CollectiveKind::all_reduce ||
+                        request.kind == CollectiveKind::reduce ||
+                        request.kind == CollectiveKind::broadcast;
+  if (in_place) return written;
+  std::erase_if(written, [&](const Block& block) {
+    return std::ranges::any_of(request.gives, [&](const Block& given) {
+      return given.tensor.storage() == block.tensor.storage() && given.first == block.first;
+    });
+  });
+  return written;
+}
+
+}  // namespace
+
+Time memory_lower_bound(const Topology& topology, std::span<const CollectiveCall> requests) {
+  Bytes most = 0;
+  for (const CollectiveCall& request : requests) {
+    SliceTraffic traffic(topology);
+    const bool gives = request.kind != CollectiveKind::broadcast || request.rank == request.root;
+    if (gives) traffic.add(request.gives, false);
+    traffic.add(written_blocks(request), true);
+    most = std::max(most, traffic.most());
+  }
+  const sim::Routing routing(topology);
+  return at_least(most, 1, 1, routing.spec(routing.hbm_link({0, 0, 0})).bandwidth);
 }
 
 int directed_link_count(const Topology& topology) {

@@ -47,10 +47,19 @@ Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
                             distributed::CollectiveKind kind,
                             std::span<const distributed::CollectiveCall> requests);
 
-// The same bound for all SIPs, each of which gives blocks of `block` bytes.
+// The same bound if each member gives blocks of `block` bytes.  `root` is a member's number.
+Time collective_lower_bound(const Topology& topology, std::span<const int> sips,
+                            distributed::CollectiveKind kind, Bytes block, int root);
+
+// The same for all SIPs.
 // REQUIRES: a collective without a root
 Time collective_lower_bound(const Topology& topology, distributed::CollectiveKind kind,
                             Bytes block);
+
+// The time that the HBM slice with the most to read and write takes for it: the shards of outputs,
+// copies too, and of inputs that lie in one place.  0 where only a part of a tensor is written.
+Time memory_lower_bound(const Topology& topology,
+                        std::span<const distributed::CollectiveCall> requests);
 
 // Counts the directed links between SIPs.  Two neighbours have one each way, also where a
 // dimension of size 2 wraps around.

@@ -6,6 +6,24 @@
 
 namespace kernbench::ccl {
 
+namespace {
+
+// Small messages cost more than their bytes, so lanes do not take part in every chunk if a message
+// can carry as much as several lanes have of it.
+int class_count(const Cut& cut, const Grain& grain) {
+  const auto lanes = static_cast<int>(cut.fragments.size());
+  std::int64_t largest = 1;
+  for (const auto& [lane, fragments] : cut.fragments) {
+    if (fragments.size() > 1) return 1;
+    largest = std::max(largest, fragments.front().count());
+  }
+  int classes = lanes;
+  while (classes > 1 && (lanes % classes != 0 || largest * classes > grain.most_dealt)) --classes;
+  return std::max(classes, 1);
+}
+
+}  // namespace
+
 void append_in_parts(std::vector<Fragment>& parts, const Fragment& whole, const Grain& grain) {
   const bool is_scattered = grain.is_joined && whole.rows > 1 && whole.rows < grain.units;
   if (whole.count() <= grain.most && !is_scattered) {
@@ -48,6 +66,7 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   for (const Fragment& fragment : cut_in_fragments(layouts, count, dtype, grain.on_one_cube)) {
     append_in_parts(cut->fragments[fragment.lane], fragment, grain);
   }
+  cut->classes = class_count(*cut, grain);
   known = cut;
   return known;
 }

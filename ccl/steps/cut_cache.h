@@ -40,12 +40,16 @@ class RecentMap {
 struct Cut {
   std::vector<BlockLayout> layouts;                 // the different layouts of the blocks
   std::map<Lane, std::vector<Fragment>> fragments;  // `at` is by layout
+  // The block's units are dealt to so many classes of lanes, one after the other: a lane has the
+  // chunks of its class alone.  1: every lane has a part of every chunk.
+  int classes = 1;
 };
 
 // How finely blocks are cut.
 struct Grain {
-  std::int64_t most = 1;  // elements of a fragment
-  int units = 1;          // that it will be cut into
+  std::int64_t most = 1;        // elements of a fragment
+  std::int64_t most_dealt = 1;  // elements of which each class of lanes has a share
+  int units = 1;                // that it will be cut into
   // Values of its parts are put together again, so parts must be consecutive elements.
   bool is_joined = false;
   bool on_one_cube = false;  // cut_in_fragments()

@@ -8,6 +8,9 @@ namespace kernbench::ccl {
 
 namespace {
 
+// Steps mostly concern the shards of one of the steps just before; if not, these are listed again.
+constexpr std::size_t kRecentShards = 8;
+
 class Expansion {
  public:
   Expansion(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes)
@@ -15,17 +18,41 @@ class Expansion {
 
   LaneSteps steps() {
     for (std::size_t i = 0; i < plan_.moves.size(); ++i) add(static_cast<int>(i));
-    for (auto& [lane, steps] : steps_) {
-      std::ranges::stable_sort(steps, [](const Step& a, const Step& b) {
-        return std::tie(a.time, a.id.fragment, a.move->stage, a.move->chunk) <
-               std::tie(b.time, b.id.fragment, b.move->stage, b.move->chunk);
+    for (auto& [lane, list] : lists_) {
+      std::ranges::stable_sort(list.steps, [this](const Step& a, const Step& b) {
+        if (a.time != b.time) return a.time < b.time;
+        const Move& one = move_of(a);
+        const Move& other = move_of(b);
+        return std::tie(a.fragment, one.stage, one.chunk) <
+               std::tie(b.fragment, other.stage, other.chunk);
       });
-      count_uses(steps);
+      list_peers(list);
+      number_held(list);
     }
-    return std::move(steps_);
+    return std::move(lists_);
   }
 
  private:
+  // Which of the classes' shares of a block's units a fragment has.
+  struct Deal {
+    int index = 0;
+    int count = 1;
+  };
+  struct Whole {
+    const Fragment& fragment;
+    Deal deal;
+  };
+
+  const Move& move_of(const Step& step) const {
+    return plan_.moves[static_cast<std::size_t>(step.move)];
+  }
+
+  // The place of a unit's begin in the units that a fragment is cut into.
+  int unit_in(const Whole& whole, int unit) const {
+    const int first = whole.deal.index * plan_.units;
+    return std::clamp(unit * whole.deal.count - first, 0, plan_.units);
+  }
+
   const ChunkPlace& place_of(const Chunk& chunk) {
     const auto [known, is_new] = places_.try_emplace({chunk.giver, chunk.taker});
     if (is_new) known->second = place_of_(chunk);
@@ -36,66 +63,101 @@ class Expansion {
     const Move& move = plan_.moves[static_cast<std::size_t>(index)];
     const ChunkPlace& place = place_of(move.chunk);
     if (place.cut == nullptr) return;
-    for (const auto& [lane, fragments] : place.cut->fragments) {
-      for (std::size_t i = 0; i < fragments.size(); ++i) {
-        add(steps_[lane], move, {static_cast<int>(i), index}, place, fragments[i]);
+    const Cut& cut = *place.cut;
+    int number = 0;  // of the lane
+    for (const auto& [lane, fragments] : cut.fragments) {
+      const Deal deal{number++ * cut.classes / static_cast<int>(cut.fragments.size()), cut.classes};
+      StepList& list = lists_[lane];
+      Step step;
+      step.move = index;
+      for (step.fragment = 0; step.fragment < std::ssize(fragments); ++step.fragment) {
+        add(list, step, place, {fragments[static_cast<std::size_t>(step.fragment)], deal});
       }
     }
   }
 
-  void add(std::vector<Step>& steps, const Move& move, const HeldId& id, const ChunkPlace& place,
-           const Fragment& whole) const {
-    const Chunk& chunk = move.chunk;
-    const Fragment fragment = part_of(whole, chunk.begin, chunk.end, plan_.units);
+  void add(StepList& list, Step step, const ChunkPlace& place, const Whole& whole) const {
+    const Move& move = move_of(step);
+    const Fragment fragment = part_of(whole.fragment, unit_in(whole, move.chunk.begin),
+                                      unit_in(whole, move.chunk.end), plan_.units);
     if (fragment.count() == 0) return;
-    Step step;
-    step.move = &move;
-    step.time = id.fragment / plan_.window * interval_ + move.time;
+    step.time = step.fragment / plan_.window * interval_ + move.time;
+    step.is_complete = move.is_complete;
     step.rows = fragment.rows;
     step.columns = fragment.columns;
-    step.id = id;
     if (move.has_source) {
-      step.source = range_of(place, *place.source, place.source_layout, fragment, cubes_.source);
+      const Shards from = {&place.source->tensor, nullptr, cubes_.source};
+      step.source = range_of(list, place, from, place.source_layout, fragment);
     }
     if (move.stores && place.target != nullptr) {
-      step.target = range_of(place, *place.target, place.target_layout, fragment, cubes_.target);
+      const Shards to = {&place.target->tensor, nullptr, cubes_.target};
+      step.target = range_of(list, place, to, place.target_layout, fragment);
     }
     if (move.stores && place.target == nullptr && move.to.empty()) return;  // it has the value
-    for (const int part : move.parts) add_part(step, part, whole);
-    steps.push_back(std::move(step));
+    step.parts = static_cast<std::uint32_t>(list.parts.size());
+    for (const int part : move.parts) add_part(list, step, part, whole);
+    list.steps.push_back(step);
   }
 
-  // Adds what an earlier move holds of the step's chunk.
-  void add_part(Step& step, int move, const Fragment& whole) const {
+  // Adds what an earlier move holds of the step's chunk.  Its value is numbered later.
+  void add_part(StepList& list, Step& step, int move, const Whole& whole) const {
     const Chunk& held = plan_.moves[static_cast<std::size_t>(move)].chunk;
-    const Chunk& own = step.move->chunk;
-    const auto at = [&](int unit) { return elements_before(whole, unit, plan_.units); };
+    const Chunk& own = move_of(step).chunk;
+    const auto at = [&](int unit) {
+      return elements_before(whole.fragment, unit_in(whole, unit), plan_.units);
+    };
     const std::int64_t begin = at(std::max(held.begin, own.begin));
     const std::int64_t end = at(std::min(held.end, own.end));
-    if (begin < end) {
-      step.parts.push_back({{step.id.fragment, move}, begin - at(held.begin), end - begin});
-    }
+    if (begin >= end) return;
+    list.parts.push_back({move, begin - at(held.begin), end - begin});
+    ++step.part_count;
   }
 
-  ShardRange range_of(const ChunkPlace& place, const distributed::Block& block, int layout,
-                      const Fragment& fragment, int cube) const {
+  ShardRange range_of(StepList& list, const ChunkPlace& place, Shards shards, int layout,
+                      const Fragment& fragment) const {
     const auto index = static_cast<std::size_t>(layout);
     const FragmentAt& at = fragment.at[index];
-    const Slice* slice = place.slice;
-    if (slice == nullptr) {
-      slice = &place.cut->layouts[index].tensor->slices[static_cast<std::size_t>(at.slice)];
+    shards.slice = place.slice;
+    if (shards.slice == nullptr) {
+      shards.slice = &place.cut->layouts[index].tensor->slices[static_cast<std::size_t>(at.slice)];
     }
-    return {&block.tensor, slice, at.offset, at.pitch, cube};
+    for (std::size_t back = 1; back <= std::min(list.shards.size(), kRecentShards); ++back) {
+      const std::size_t number = list.shards.size() - back;
+      if (list.shards[number] == shards) return {static_cast<int>(number), at.offset, at.pitch};
+    }
+    list.shards.push_back(shards);
+    return {static_cast<int>(list.shards.size()) - 1, at.offset, at.pitch};
   }
 
-  static void count_uses(std::vector<Step>& steps) {
-    std::map<HeldId, int> uses;
-    for (const Step& step : steps) {
-      for (const HeldPart& part : step.parts) ++uses[part.id];
+  void list_peers(StepList& list) const {
+    std::map<int, int> known;  // by node
+    for (Step& step : list.steps) {
+      const Move& move = move_of(step);
+      step.peers = static_cast<std::uint32_t>(list.peers.size());
+      step.from_count = static_cast<std::uint16_t>(move.from.size());
+      step.to_count = static_cast<std::uint16_t>(move.to.size());
+      for (const auto* nodes : {&move.from, &move.to}) {
+        for (const int node : *nodes) {
+          const auto [found, is_new] = known.try_emplace(node, std::ssize(list.nodes));
+          if (is_new) list.nodes.push_back(node);
+          list.peers.push_back(found->second);
+        }
+      }
     }
-    if (uses.empty()) return;
-    for (Step& step : steps) {
-      if (const auto found = uses.find(step.id); found != uses.end()) step.uses = found->second;
+  }
+
+  // Numbers the values that later steps use.
+  static void number_held(StepList& list) {
+    if (list.parts.empty()) return;
+    std::map<std::pair<int, int>, Step*> makers;  // by fragment and move
+    for (Step& step : list.steps) makers[{step.fragment, step.move}] = &step;
+    for (const Step& step : list.steps) {
+      for (std::size_t i = 0; i < step.part_count; ++i) {
+        HeldPart& part = list.parts[step.parts + i];
+        Step& maker = *makers.at({step.fragment, part.value});
+        if (maker.uses++ == 0) maker.held = list.held_count++;
+        part.value = maker.held;
+      }
     }
   }
 
@@ -104,7 +166,7 @@ class Expansion {
   const CubeFilter cubes_;
   const int interval_ = plan_.interval > 0 ? plan_.interval : std::max((plan_.length + 1) / 2, 1);
   std::map<std::pair<int, int>, ChunkPlace> places_;  // by giver and taker
-  LaneSteps steps_;
+  LaneSteps lists_;
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ struct ChunkPlace {
 };
 using PlaceOf = std::function<ChunkPlace(const Chunk&)>;
 
-using LaneSteps = std::map<Lane, std::vector<Step>>;
+using LaneSteps = std::map<Lane, StepList>;
 
 // The cubes whose shards a node reads and writes; kNobody: all.
 struct CubeFilter {
@@ -32,7 +32,7 @@ struct CubeFilter {
   int target = kNobody;
 };
 
-// Returns the steps of a plan, which must outlive them.
+// Returns the steps of a plan.  Their shards refer to cuts, which must outlive them.
 LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes = {});
 
 }  // namespace kernbench::ccl

@@ -1,8 +1,7 @@
 #include "ccl/steps/step.h"
 
 #include <algorithm>
-#include <deque>
-#include <map>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,11 +20,35 @@ constexpr Bytes kShareOfScratch = 3;
 constexpr int kPostsAhead = 2;
 constexpr int kLoadsAhead = 1;
 
-// A step whose receives are posted and whose load is issued.
-struct Begun {
-  const Step* step = nullptr;
-  std::vector<tl::RecvFuture> messages;
-  std::optional<tl::Tensor> loaded;
+// A queue that allocates nothing once it has grown.
+template <class T>
+class Fifo {
+ public:
+  void push(T item) {
+    if (count_ == ring_.size()) grow();
+    at(count_++).emplace(std::move(item));
+  }
+  T pop() {
+    std::optional<T>& slot = at(0);
+    T item = std::move(*slot);
+    slot.reset();
+    ++first_;
+    --count_;
+    return item;
+  }
+
+ private:
+  std::optional<T>& at(std::size_t index) { return ring_[(first_ + index) & (ring_.size() - 1)]; }
+  void grow() {
+    std::vector<std::optional<T>> larger(std::max<std::size_t>(2 * ring_.size(), 4));
+    for (std::size_t i = 0; i < count_; ++i) larger[i] = std::move(at(i));
+    ring_ = std::move(larger);
+    first_ = 0;
+  }
+
+  std::vector<std::optional<T>> ring_;  // its size is a power of two
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
 };
 
 tl::Tensor combine(tl::Context& tl, ReduceOp op, const tl::Tensor& a, const tl::Tensor& b) {
@@ -41,18 +64,36 @@ tl::Tensor combine(tl::Context& tl, ReduceOp op, const tl::Tensor& a, const tl::
   }
 }
 
-tl::Pointer pointer_to(const ShardRange& range, int shard) {
-  const Tensor::Storage& storage = *range.tensor->storage();
-  const auto index = static_cast<std::size_t>(shard);
-  return tl::Pointer(storage.buffers()[index], storage.name) + range.offset;
-}
+// Elements of shards that a step loads or stores.
+struct Range {
+  Range(const StepList& list, const ShardRange& range)
+      : shards(list.shards[static_cast<std::size_t>(range.shards)]),
+        offset(range.offset),
+        pitch(range.pitch) {}
 
-tl::Tensor load_shard(tl::Context& tl, const Step& step, int shard) {
-  const ShardRange& range = step.source;
-  const tl::Pointer from = pointer_to(range, shard);
-  const DType dtype = range.tensor->dtype();
-  if (step.rows == 1) return tl.load(from, {step.columns}, dtype);
-  return tl.reshape(tl.load(from, {step.rows, step.columns}, dtype, range.pitch), {step.count()});
+  const Slice& slice() const { return *shards.slice; }
+  tl::Pointer at(int shard) const {
+    const Tensor::Storage& storage = *shards.tensor->storage();
+    return tl::Pointer(storage.buffers()[static_cast<std::size_t>(shard)], storage.name) + offset;
+  }
+  // Visits those shards, by their index, that the step concerns.
+  template <class Visit>
+  void visit(const std::vector<int>& all, const std::vector<Lane>& holders, Visit visit) const {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (shards.cube == kNobody || holders[i].cube == shards.cube) visit(all[i]);
+    }
+  }
+
+  const Shards& shards;
+  std::int64_t offset;
+  std::int64_t pitch;
+};
+
+tl::Tensor load_shard(tl::Context& tl, const Step& step, const Range& from, int shard) {
+  const DType dtype = from.shards.tensor->dtype();
+  if (step.rows == 1) return tl.load(from.at(shard), {step.columns}, dtype);
+  const tl::Tensor rows = tl.load(from.at(shard), {step.rows, step.columns}, dtype, from.pitch);
+  return tl.reshape(rows, {step.count()});
 }
 
 // Chooses the copy on the lane's own PE if there is one, since that is the nearest.
@@ -63,78 +104,90 @@ int nearest_copy(const tl::Context& tl, const Slice& slice) {
   return slice.copies[static_cast<std::size_t>(found - slice.holders.begin())];
 }
 
-// Visits the shards of a range, by their index and holder.
-template <class Visit>
-void for_each_shard(const ShardRange& range, const std::vector<int>& shards,
-                    const std::vector<Lane>& holders, Visit visit) {
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (range.cube == kNobody || holders[i].cube == range.cube) visit(shards[i]);
-  }
-}
-
-tl::Tensor load(tl::Context& tl, const Step& step) {
-  const Slice& slice = *step.source.slice;
-  if (slice.summands.size() == 1) return load_shard(tl, step, nearest_copy(tl, slice));
+tl::Tensor load(tl::Context& tl, const Step& step, const Range& from) {
+  const Slice& slice = from.slice();
+  if (slice.summands.size() == 1) return load_shard(tl, step, from, nearest_copy(tl, slice));
   std::optional<tl::Tensor> sum;
-  for_each_shard(step.source, slice.summands, slice.summand_holders, [&](int shard) {
-    const tl::Tensor summand = load_shard(tl, step, shard);
+  from.visit(slice.summands, slice.summand_holders, [&](int shard) {
+    const tl::Tensor summand = load_shard(tl, step, from, shard);
     sum = sum ? *sum + summand : summand;
   });
-  KB_CHECK(sum, "no summand lies on cube {}", step.source.cube);
+  KB_CHECK(sum, "no summand lies on cube {}", from.shards.cube);
   return *sum;
 }
 
-void store(tl::Context& tl, const Step& step, const tl::Tensor& value) {
-  const ShardRange& range = step.target;
-  for_each_shard(range, range.slice->copies, range.slice->holders, [&](int copy) {
-    const tl::Pointer to = pointer_to(range, copy);
+void store(tl::Context& tl, const Step& step, const Range& to, const tl::Tensor& value) {
+  to.visit(to.slice().copies, to.slice().holders, [&](int copy) {
     if (step.rows == 1) {
-      tl.store(to, value);
+      tl.store(to.at(copy), value);
     } else {
-      tl.store(to, tl.reshape(value, {step.rows, step.columns}), range.pitch);
+      tl.store(to.at(copy), tl.reshape(value, {step.rows, step.columns}), to.pitch);
     }
   });
 }
 
-// The steps of a lane: the present one, and those that have begun.
+// The ports to and from the nodes of a list, looked up when they are first used.
+class Ports {
+ public:
+  Ports(const StepList& list, const NodePorts& ports)
+      : list_(list), ports_(ports), to_(list.nodes.size()), from_(list.nodes.size()) {}
+
+  const NodePort& to(int peer) { return known(to_, ports_.to, peer); }
+  const NodePort& from(int peer) { return known(from_, ports_.from, peer); }
+
+ private:
+  using Known = std::vector<std::optional<NodePort>>;
+
+  const NodePort& known(Known& all, const std::function<NodePort(int)>& find, int peer) {
+    const auto index = static_cast<std::size_t>(peer);
+    if (!all[index]) all[index] = find(list_.nodes[index]);
+    return *all[index];
+  }
+
+  const StepList& list_;
+  const NodePorts& ports_;
+  Known to_;
+  Known from_;
+};
+
+// The receives and loads of steps that have begun, in the order of the steps.
 class StepsUnderWay {
  public:
-  StepsUnderWay(tl::Context& tl, std::span<const Step> steps, const NodePorts& ports, DType dtype)
-      : tl_(tl), steps_(steps), ports_(ports), dtype_(dtype) {}
+  StepsUnderWay(tl::Context& tl, const StepList& list, Ports& ports, DType dtype)
+      : tl_(tl), list_(list), ports_(ports), dtype_(dtype) {}
 
-  // Begins what comes next, and returns the step.
-  Begun& front(const Step& step) {
-    while (posted_ < steps_.size() && steps_[posted_].time <= step.time + kPostsAhead) post();
-    while (loaded_ < posted_ && steps_[loaded_].time <= step.time + kLoadsAhead) load_next();
-    return under_way_.front();
+  // Begins what comes next.
+  void begin_until(const Step& step) {
+    const std::vector<Step>& steps = list_.steps;
+    while (posted_ < steps.size() && steps[posted_].time <= step.time + kPostsAhead) post();
+    while (loaded_ < posted_ && steps[loaded_].time <= step.time + kLoadsAhead) load_next();
   }
-  void pop() {
-    under_way_.pop_front();
-    ++done_;
+  tl::Tensor next_message() {
+    tl::RecvFuture message = messages_.pop();
+    return tl_.wait(message);
   }
+  tl::Tensor next_load() { return loads_.pop(); }
 
  private:
   void post() {
-    const Step& step = steps_[posted_++];
-    Begun& begun = under_way_.emplace_back(Begun{&step, {}, {}});
-    for (const int node : step.move->from) {
-      begun.messages.push_back(tl_.recv_async(ports_.from(node).port, {step.count()}, dtype_));
+    const Step& step = list_.steps[posted_++];
+    for (const int peer : list_.senders(step)) {
+      messages_.push(tl_.recv_async(ports_.from(peer).port, {step.count()}, dtype_));
     }
   }
   void load_next() {
-    const std::size_t index = loaded_++;
-    const Step& step = steps_[index];
-    if (step.source.tensor != nullptr) under_way_[index - done_].loaded = load(tl_, step);
+    const Step& step = list_.steps[loaded_++];
+    if (step.source.is_there()) loads_.push(load(tl_, step, {list_, step.source}));
   }
 
   tl::Context& tl_;
-  const std::span<const Step> steps_;
-  const NodePorts& ports_;
+  const StepList& list_;
+  Ports& ports_;
   const DType dtype_;
-  std::deque<Begun> under_way_;
+  Fifo<tl::RecvFuture> messages_;
+  Fifo<tl::Tensor> loads_;
   std::size_t posted_ = 0;  // the first step whose receives are not posted
   std::size_t loaded_ = 0;
-  std::size_t done_ = 0;
 };
 
 // Divides by a power of two; multiplying with the inverse gives exactly the same.
@@ -152,19 +205,17 @@ tl::Tensor divided_after(tl::Context& tl, const AverageDivisors& divisors, tl::T
 // Values that later steps use, and how many still will.
 class HeldValues {
  public:
+  explicit HeldValues(const StepList& list) : held_(static_cast<std::size_t>(list.held_count)) {}
+
   void put(const Step& step, const tl::Tensor& value) {
-    if (step.uses > 0) held_.emplace(step.id, Held{value, step.uses});
+    if (step.uses > 0) held_[static_cast<std::size_t>(step.held)].emplace(value, step.uses);
   }
 
   tl::Tensor take(tl::Context& tl, std::span<const HeldPart> parts) {
+    if (parts.size() == 1) return take(tl, parts.front());
     std::vector<tl::Tensor> values;
-    for (const HeldPart& part : parts) {
-      const auto found = held_.find(part.id);
-      KB_CHECK(found != held_.end(), "move {} holds no value", part.id.move);
-      values.push_back(tl.narrow(found->second.value, part.begin, part.count));
-      if (--found->second.uses == 0) held_.erase(found);
-    }
-    return values.size() == 1 ? values.front() : tl.cat(values);
+    for (const HeldPart& part : parts) values.push_back(take(tl, part));
+    return tl.cat(values);
   }
 
  private:
@@ -172,25 +223,60 @@ class HeldValues {
     tl::Tensor value;
     int uses = 0;
   };
-  std::map<HeldId, Held> held_;
+
+  tl::Tensor take(tl::Context& tl, const HeldPart& part) {
+    std::optional<Held>& held = held_[static_cast<std::size_t>(part.value)];
+    KB_CHECK(held, "value {} is not held", part.value);
+    tl::Tensor value = tl.narrow(held->value, part.begin, part.count);
+    if (--held->uses == 0) held.reset();
+    return value;
+  }
+
+  std::vector<std::optional<Held>> held_;
 };
 
-tl::Tensor value_of(tl::Context& tl, Begun& begun, HeldValues& held, const Reduction& reduction) {
-  const AverageDivisors divisors =
-      reduction.op == ReduceOp::avg ? AverageDivisors::of(reduction.dtype, reduction.member_count)
-                                    : AverageDivisors{};
-  std::optional<tl::Tensor> value;
-  const auto take_in = [&](const tl::Tensor& next) {
-    value = value ? combine(tl, reduction.op, *value, next) : next;
-  };
-  for (tl::RecvFuture& message : begun.messages) take_in(tl.wait(message));
-  if (begun.loaded) {
-    take_in(divided_before(divisors, *std::exchange(begun.loaded, std::nullopt)));
+// Computes the value of one step after the other.
+class Values {
+ public:
+  Values(tl::Context& tl, const StepList& list, StepsUnderWay& under_way,
+         const Reduction& reduction)
+      : tl_(tl), list_(list), under_way_(under_way), op_(reduction.op), held_(list) {
+    if (op_ == ReduceOp::avg) {
+      divisors_ = AverageDivisors::of(reduction.dtype, reduction.member_count);
+    }
   }
-  if (!begun.step->parts.empty()) take_in(held.take(tl, begun.step->parts));
-  KB_CHECK(value, "a step without a value");
-  return begun.step->move->is_complete ? divided_after(tl, divisors, *value) : *value;
-}
+
+  tl::Tensor value_of(const Step& step) {
+    under_way_.begin_until(step);
+    return step.is_complete ? divided_after(tl_, divisors_, sum_of(step)) : sum_of(step);
+  }
+  void hold(const Step& step, const tl::Tensor& value) { held_.put(step, value); }
+
+ private:
+  static bool has_own(const Step& step) { return step.source.is_there() || step.part_count > 0; }
+
+  tl::Tensor own_value(const Step& step) {
+    if (step.part_count > 0) return held_.take(tl_, list_.parts_of(step));
+    KB_CHECK(step.source.is_there(), "a step without a value");
+    return divided_before(divisors_, under_way_.next_load());
+  }
+  tl::Tensor sum_of(const Step& step) {
+    if (step.from_count == 0) return own_value(step);
+    tl::Tensor value = under_way_.next_message();
+    for (int i = 1; i < step.from_count; ++i) {
+      value = combine(tl_, op_, value, under_way_.next_message());
+    }
+    if (has_own(step)) value = combine(tl_, op_, value, own_value(step));
+    return value;
+  }
+
+  tl::Context& tl_;
+  const StepList& list_;
+  StepsUnderWay& under_way_;
+  const ReduceOp op_;
+  AverageDivisors divisors_;
+  HeldValues held_;
+};
 
 void send(tl::Context& tl, const NodePort& to, const tl::Tensor& value) {
   to.has_slots ? tl.send(to.port, value) : tl.send(to.port, value, tl::copy_to);
@@ -210,16 +296,16 @@ std::int64_t most_message_elements(Bytes tcm, DType dtype, const Plan& plan, std
 // Later steps begin first, so that their messages and loads arrive while this one waits.  All of
 // the next times have posted their receives before this step sends: no sender waits for ever,
 // whatever the depth of the queues.
-void run_steps(tl::Context& tl, std::span<const Step> steps, const NodePorts& ports,
+void run_steps(tl::Context& tl, const StepList& list, const NodePorts& node_ports,
                const Reduction& reduction) {
-  StepsUnderWay under_way(tl, steps, ports, reduction.dtype);
-  HeldValues held;
-  for (const Step& step : steps) {
-    const tl::Tensor value = value_of(tl, under_way.front(step), held, reduction);
-    under_way.pop();
-    for (const int node : step.move->to) send(tl, ports.to(node), value);
-    if (step.target.tensor != nullptr) store(tl, step, value);
-    held.put(step, value);
+  Ports ports(list, node_ports);
+  StepsUnderWay under_way(tl, list, ports, reduction.dtype);
+  Values values(tl, list, under_way, reduction);
+  for (const Step& step : list.steps) {
+    const tl::Tensor value = values.value_of(step);
+    for (const int peer : list.receivers(step)) send(tl, ports.to(peer), value);
+    if (step.target.is_there()) store(tl, step, {list, step.target}, value);
+    values.hold(step, value);
   }
 }
 

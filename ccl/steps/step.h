@@ -19,44 +19,76 @@
 
 namespace kernbench::ccl {
 
-// Elements in the shards of a slice.
-struct ShardRange {
-  const Tensor* tensor = nullptr;  // null: the step has none
+// Shards that steps load from or store to.
+struct Shards {
+  const Tensor* tensor = nullptr;
   const Slice* slice = nullptr;
+  int cube = kNobody;  // only the shards of this cube; kNobody: of all
+
+  friend bool operator==(const Shards&, const Shards&) = default;
+};
+
+// Elements in each of some shards.
+struct ShardRange {
+  int shards = kNobody;  // StepList::shards; kNobody: the step has none
   std::int64_t offset = 0;
   std::int64_t pitch = 0;
-  int cube = kNobody;  // only the shards of this cube; kNobody: of all
+
+  bool is_there() const { return shards != kNobody; }
 };
 
-// A value that an earlier step has left for later ones.
-struct HeldId {
-  int fragment = 0;
-  int move = 0;
-
-  friend auto operator<=>(const HeldId&, const HeldId&) = default;
-};
+// Elements of a value that an earlier step has left for later ones.
 struct HeldPart {
-  HeldId id;
+  int value = 0;
   std::int64_t begin = 0;
   std::int64_t count = 0;
 };
 
 // A move of a plan with one fragment of a chunk.  Its value is the reduction of the messages and
 // its own value, which lies at `source` or is held, in this order.  For an average, the elements at
-// `source` are first divided by AverageDivisors::before, and the value, if the move is complete, by
+// `source` are first divided by AverageDivisors::before, and the value, if it is complete, by
 // AverageDivisors::after.
+//
+// A kernel passes over its steps once, while all other kernels do so, too: so a step is small, and
+// its lists lie in the order of the steps.
 struct Step {
-  const Move* move = nullptr;
   int time = 0;  // steps of equal time belong together
+  int move = 0;  // of the plan
+  int fragment = 0;
+  int held = kNobody;       // the number of the value, if later steps use it
+  int uses = 0;             // how many will
+  std::uint32_t peers = 0;  // StepList::peers: those that it receives from, then those it sends to
+  std::uint32_t parts = 0;  // StepList::parts
+  std::uint16_t part_count = 0;
+  std::uint16_t from_count = 0;
+  std::uint16_t to_count = 0;
+  bool is_complete = false;  // the value is the reduction over all members
   std::int64_t rows = 1;
   std::int64_t columns = 0;
   ShardRange source;  // the sum, if there are several summands
-  std::vector<HeldPart> parts;
   ShardRange target;  // all copies
-  HeldId id;
-  int uses = 0;  // how many later steps use the value
 
   std::int64_t count() const { return rows * columns; }
+};
+
+// The steps of a lane, in the order in which it takes them.
+struct StepList {
+  std::vector<Step> steps;
+  std::vector<int> nodes;  // of the plan, with which it exchanges messages
+  std::vector<int> peers;  // of the steps, by index in `nodes`
+  std::vector<HeldPart> parts;
+  std::vector<Shards> shards;
+  int held_count = 0;  // values that steps leave for later ones
+
+  std::span<const int> senders(const Step& step) const {
+    return std::span(peers).subspan(step.peers, step.from_count);
+  }
+  std::span<const int> receivers(const Step& step) const {
+    return std::span(peers).subspan(step.peers + step.from_count, step.to_count);
+  }
+  std::span<const HeldPart> parts_of(const Step& step) const {
+    return std::span(parts).subspan(step.parts, step.part_count);
+  }
 };
 
 // A lane's ports to and from each node of a plan.
@@ -81,7 +113,7 @@ struct Reduction {
 std::int64_t most_message_elements(Bytes tcm, DType dtype, const Plan& plan, std::size_t summands);
 
 // The kernel of every collective.
-void run_steps(tl::Context& tl, std::span<const Step> steps, const NodePorts& ports,
+void run_steps(tl::Context& tl, const StepList& list, const NodePorts& ports,
                const Reduction& reduction);
 
 }  // namespace kernbench::ccl

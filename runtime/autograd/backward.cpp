@@ -14,6 +14,7 @@
 #include "runtime/autograd/node.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -212,6 +213,8 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
                                "enabled, from one that requires_grad_()",
                                name()));
   }
+  // What was launched before may write what the operators have saved.
+  runtime::synchronize(*checked().simulation);
   const NoGradGuard no_grad(*checked().simulation);
   Tensor first = first_gradient(*this, gradient);
   const auto& meta = checked().autograd;

@@ -62,12 +62,18 @@ class Backend {
   virtual int caller_count() const { return world_size(); }
   bool has_single_driver() const { return caller_count() == 1 && world_size() > 1; }
 
-  // Makes the communicator of a group with these members, global ranks by group rank.  It is
+  // True if collectives run on devices, so that streams can order them; else each blocks its
+  // caller, whether launches are queued or not (ADR-0190).
+  virtual bool runs_on_streams() const { return false; }
+
+  // Makes the communicator of a group with these members, global ranks by group rank, and this
+  // description (NewGroupOptions::group_desc; "default_pg" is that of the default group).  It is
   // called for the default group first, with all of its ranks, and for another group when that
   // first runs something.  A group of one whose output is already its input runs nothing;
   // otherwise its communicator copies, or makes partial tensors replicated.
   // May throw CollectiveError if the backend has no such groups.
-  virtual std::unique_ptr<Communicator> connect(const std::vector<int>& ranks) = 0;
+  virtual std::unique_ptr<Communicator> connect(const std::vector<int>& ranks,
+                                                std::string_view description) = 0;
 
   // Called before the default group is destroyed.  May throw an error about how it was used.
   virtual void close() {}

@@ -2,9 +2,29 @@
 
 #include <fmt/format.h>
 
+#include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
 
 namespace kernbench::distributed {
+
+namespace {
+
+runtime::RunSpan span_of(const runtime::FlightEvent& event, int rank, int device) {
+  using Kind = runtime::RunSpan::Kind;
+  return {.kind = event.sequence >= 0 ? Kind::collective : Kind::message,
+          .rank = rank,
+          .device = device,
+          .name = std::string(event.function),
+          .where = runtime::call_site(event.location),
+          .issued = event.issued,
+          .start = event.issued,
+          .bytes = event.has_tensor ? event.shape.numel() * size_of(event.dtype) : 0,
+          .group = event.group,
+          .sequence = event.sequence,
+          .peer = event.peer};
+}
+
+}  // namespace
 
 CallRecord::CallRecord(runtime::Simulation& simulation, const runtime::FlightEvent& event,
                        Describe describe)
@@ -13,10 +33,19 @@ CallRecord::CallRecord(runtime::Simulation& simulation, const runtime::FlightEve
   id_ = simulation.flight_recorder().issue(rank_, event_);
   simulation.local().last_call.set(event_.function.data(), event_.location.file_name(),
                                    event_.location.line(), event_.sequence);
+  if (runtime::RunLog* const run_log = simulation.run_log()) {
+    span_ = run_log->add(span_of(event_, rank_, simulation.local().device));
+  }
   log(describe, "issued");
 }
 
+runtime::RunSpan* CallRecord::span() const {
+  runtime::RunLog* const run_log = simulation_->run_log();
+  return run_log == nullptr ? nullptr : &run_log->at(span_);
+}
+
 void CallRecord::started(Describe describe) const {
+  if (runtime::RunSpan* const logged = span()) logged->start = simulation_->now();
   simulation_->flight_recorder().start(rank_, id_, simulation_->now());
   log(describe, "started");
 }
@@ -27,10 +56,16 @@ void CallRecord::runs_by(const Communicator::RunsBy& by) const {
                                .algorithm = by.algorithm,
                                .is_configured = by.is_configured});
   simulation_->flight_recorder().runs_by(rank_, id_, by.algorithm);
+  if (runtime::RunSpan* const logged = span()) logged->algorithm = by.algorithm;
+}
+
+void CallRecord::is_flow(std::uint64_t number) const {
+  if (runtime::RunSpan* const logged = span()) logged->flow = number;
 }
 
 void CallRecord::completed(Describe describe) const {
   simulation_->flight_recorder().complete(rank_, id_, simulation_->now());
+  if (runtime::RunSpan* const logged = span()) logged->end = simulation_->now();
   log(describe, "completed");
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/distributed/backend.h"
 #include "runtime/fiber/function_ref.h"
 #include "runtime/guards/flight_recorder.h"
+#include "runtime/simulation/run_log.h"
 
 namespace kernbench::runtime {
 class Simulation;
@@ -32,15 +33,19 @@ class CallRecord {
   // Without a description nothing is logged.
   void started(Describe describe = {}) const;
   void runs_by(const Communicator::RunsBy& by) const;
+  // The number of the message, equal on both sides.
+  void is_flow(std::uint64_t number) const;
   void completed(Describe describe = {}) const;
 
  private:
   void log(Describe describe, std::string_view what) const;
+  runtime::RunSpan* span() const;  // null: the run is not profiled
 
   runtime::Simulation* simulation_ = nullptr;
   runtime::FlightEvent event_ = {};
   int rank_ = 0;
   runtime::FlightRecorder::Id id_ = 0;
+  runtime::RunLog::Id span_ = runtime::RunLog::kNone;
 };
 
 }  // namespace kernbench::distributed

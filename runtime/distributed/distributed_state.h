@@ -110,8 +110,10 @@ struct DistributedContext::State {
   CallRecord arrive(CollectiveCall& call);
   Work issue(CollectiveCall call);
   struct Issued;
+  bool is_queued(const CollectiveCall& call) const;
+  void wait_for_stream(const CollectiveCall& call) const;
   void run(const Issued& issued) const;
-  Work run_beside(Issued issued);
+  Work run_beside(Issued issued, bool queued);
   bool changes_nothing(const CollectiveCall& call) const;
   Objects exchange(CollectiveCall& call, std::any own);
 
@@ -128,6 +130,9 @@ struct DistributedContext::State {
                                          std::string description,
                                          std::shared_ptr<runtime::Timeline> stream);
   void start(const std::shared_ptr<Work::State>& work, std::function<void()> body) const;
+  void ended(const std::shared_ptr<Work::State>& work, const runtime::FiberResult& result) const;
+  std::function<void()> on_stream(const std::shared_ptr<Work::State>& work, int device,
+                                  std::function<void()> body) const;
   void wait_for_works();
   void know_all_done(int rank);
   // The failure of a work that nobody has waited for: it may be why others wait for ever.

@@ -144,7 +144,9 @@ std::vector<int> DistributedContext::State::checked_ranks(std::span<const int> g
 }
 
 std::shared_ptr<Communicator> DistributedContext::State::communicator_of(Group& group) const {
-  if (group.communicator == nullptr) group.communicator = backend->connect(group.ranks);
+  if (group.communicator == nullptr) {
+    group.communicator = backend->connect(group.ranks, group.description);
+  }
   return group.communicator;
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/distributed/fingerprint.h"
 #include "runtime/distributed/in_collective.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::distributed {
@@ -29,6 +30,10 @@ std::vector<Tensor> tensors_of(const std::vector<Block>& blocks) {
     }
   }
   return tensors;
+}
+
+int device_of(const CollectiveCall& call) {
+  return (call.takes.empty() ? call.gives : call.takes).front().tensor.device();
 }
 
 void check_one_device(const CollectiveCall& call) {
@@ -179,6 +184,8 @@ struct DistributedContext::State::Issued {
 
 // A rank's collectives of one group run one after the other, as on a stream of their own.
 Work DistributedContext::State::issue(CollectiveCall call) {
+  const bool queued = is_queued(call);
+  queued ? runtime::issue(*simulation) : wait_for_stream(call);
   check_one_device(call);
   check_are_apart(call.event.function, output_list_of(call.kind), call.takes);
   note_tensor(call);
@@ -191,13 +198,17 @@ Work DistributedContext::State::issue(CollectiveCall call) {
                 .group = group.shared_from_this(),
                 .communicator = communicator_of(group),
                 .previous = group.last_work(rank)};
-  if (issued.call.event.is_async) return run_beside(std::move(issued));
+  if (issued.call.event.is_async) return run_beside(std::move(issued), queued);
+  if (queued && !changes_nothing(issued.call)) {
+    run_beside(std::move(issued), queued).wait();  // holds up the stream
+    return {};
+  }
   run(issued);
   group.timeline(rank)->know(issued_count);  // run() waited for the calls before it
   return {};
 }
 
-Work DistributedContext::State::run_beside(Issued issued) {
+Work DistributedContext::State::run_beside(Issued issued, bool queued) {
   const CollectiveCall& call = issued.call;
   const std::shared_ptr<Work::State> work = make_work(
       issued.record, *call.group, describe_in_group(call), call.group->timeline(call.rank));
@@ -212,9 +223,30 @@ Work DistributedContext::State::run_beside(Issued issued) {
     run(issued);
     work->finish(nullptr);
   } else {
-    start(work, [this, issued = std::move(issued)] { run(issued); });
+    const int device = queued ? device_of(call) : 0;
+    std::function<void()> body = [this, issued = std::move(issued)] { run(issued); };
+    if (queued) body = on_stream(work, device, std::move(body));
+    start(work, std::move(body));
   }
   return Work(work, std::move(written));
+}
+
+// A collective that makes a partial tensor replicated blocks its rank, since the rank reads how the
+// tensor lies; so does a barrier, and a driver that calls for several devices.
+bool DistributedContext::State::is_queued(const CollectiveCall& call) const {
+  return simulation->queues_launches() && backend->runs_on_streams() &&
+         !backend->has_single_driver() && call.kind != CollectiveKind::barrier &&
+         std::ranges::none_of(call.takes, [](const Block& block) {
+           return runtime::is_sum(*block.tensor.storage());
+         });
+}
+
+// What blocks the host follows what the host has launched before.
+void DistributedContext::State::wait_for_stream(const CollectiveCall& call) const {
+  if (!simulation->queues_launches()) return;
+  const bool has_tensor = !call.gives.empty() || !call.takes.empty();
+  const int device = has_tensor ? device_of(call) : local().device;
+  runtime::synchronize(*simulation, runtime::current_stream(*simulation, device));
 }
 
 void DistributedContext::State::run(const Issued& issued) const {
@@ -223,7 +255,9 @@ void DistributedContext::State::run(const Issued& issued) const {
   FiberLocal& own = local();
   const InCollective in(own, call);
   if (const auto& previous = issued.previous) {
-    previous->wait([&] { return fmt::format("{} before it", previous->description); });
+    const auto wait = own.is_on_device ? &Work::State::wait_on_device : &Work::State::wait;
+    const auto what = [&] { return fmt::format("{} before it", previous->description); };
+    ((*previous).*wait)(what);
   }
   const runtime::CollectiveUnderWay on_device(simulation->activity(), own.device);
   issued.record.started(describe);

@@ -10,6 +10,7 @@
 
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/stream/rank_streams.h"
 
 namespace kernbench::distributed {
 
@@ -142,6 +143,7 @@ void DistributedContext::State::destroy(const ProcessGroup& group) {
   }
   const bool ranks_run = started_ranks && static_cast<int>(returned_ranks.size()) < *started_ranks;
   if (!by_rank && ranks_run) misuse("destroy_process_group while ranks run: join() them first");
+  runtime::synchronize(*simulation);
   wait_for_works();  // they use what is destroyed below
   if (by_rank) destroy_own_groups();
   leave_default_group();

@@ -147,7 +147,8 @@ int LocalBackend::world_size() const {
   return simulation_.topology().system.sip_count;
 }
 
-std::unique_ptr<Communicator> LocalBackend::connect(const std::vector<int>& ranks) {
+std::unique_ptr<Communicator> LocalBackend::connect(const std::vector<int>& ranks,
+                                                    std::string_view /*description*/) {
   return std::make_unique<LocalCommunicator>(simulation_, static_cast<int>(ranks.size()));
 }
 

@@ -17,7 +17,8 @@ class LocalBackend : public Backend {
 
   std::string_view name() const override { return "local"; }
   int world_size() const override;
-  std::unique_ptr<Communicator> connect(const std::vector<int>& ranks) override;
+  std::unique_ptr<Communicator> connect(const std::vector<int>& ranks,
+                                        std::string_view description) override;
 
  private:
   runtime::Simulation& simulation_;

@@ -8,6 +8,7 @@
 #include "runtime/distributed/aliasing.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/misuse.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::distributed {
@@ -92,7 +93,10 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
   Group* const group = group_of_caller(wanted.function, wanted.group);
   if (group == nullptr) return {};
   const bool has_tensor = objects == nullptr;
-  if (has_tensor) check_tensor(wanted.function, x);
+  if (has_tensor) {
+    check_tensor(wanted.function, x);
+    runtime::synchronize(*simulation, runtime::current_stream(*simulation, x.device()));
+  }
   Message message = message_of(*group, wanted);
   check_peer_can_call(message);
   if (has_tensor) {
@@ -123,7 +127,12 @@ void DistributedContext::State::deliver(Group& group, const Message& later,
                                         const Message& earlier) {
   const Message& send = later.is_send ? later : earlier;
   const Message& receive = later.is_send ? earlier : later;
-  for (const Message* side : {&send, &receive}) side->work->record.started();
+  runtime::RunLog* const run_log = simulation->run_log();
+  const std::uint64_t flow = run_log == nullptr ? 0 : run_log->next_flow();
+  for (const Message* side : {&send, &receive}) {
+    side->work->record.started();
+    side->work->record.is_flow(flow);
+  }
   if (later.objects != nullptr) {
     *receive.objects = *send.objects;
     receive.work->source_rank = send.own;
@@ -179,7 +188,7 @@ void DistributedContext::send(const Tensor& x, int dst, const SendOptions& optio
 
 void DistributedContext::send(const Tensor& x, const SendOptions& options, Location location) {
   const Work work = state_->post(sending("send", options, location), x);
-  if (work) work.wait();
+  if (work) work.wait_on_host();
 }
 
 int DistributedContext::recv(const Tensor& x, std::optional<int> src, const RecvOptions& options,
@@ -192,7 +201,7 @@ int DistributedContext::recv(const Tensor& x, std::optional<int> src, const Recv
 int DistributedContext::recv(const Tensor& x, const RecvOptions& options, Location location) {
   const Work work = state_->post(receiving("recv", options, location), x);
   if (!work) return -1;
-  work.wait();
+  work.wait_on_host();
   return work.source_rank();
 }
 

@@ -9,6 +9,8 @@
 #include "runtime/distributed/group.h"
 #include "runtime/distributed/work_state.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
+#include "runtime/stream/stream_races.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -77,30 +79,25 @@ void Work::State::wait(runtime::DescribeWait describe) {
   if (!is_done) done.wait(simulation, describe);
 }
 
-// Nothing else happens during one turn of a fiber, so a second look in that turn would find the
-// same: the next due event is run before it.  The same holds once a rank has looked at many works
-// and waited for nothing else, since it may issue a new work for each look.
-void Work::State::poll() {
-  constexpr int kFreeLooks = 1'000;
-  constexpr int kMostStalls = 20'000;
-  runtime::FiberLocal::Polls& polls = simulation.local().polls;
-  if (polls.at != simulation.now()) polls = {.at = simulation.now()};
-  const bool has_looked =
-      polled_turn == simulation.fibers().turn() && polled_at == simulation.now();
-  if (++polls.looks > kFreeLooks || has_looked) {
-    simulation.yield();
-    polls.stalls = polls.at == simulation.now() ? polls.stalls + 1 : 0;
-    polls.at = simulation.now();
+void Work::State::wait_on_device(runtime::DescribeWait describe) {
+  is_on_stream() ? marker->wait(simulation, describe) : wait(describe);
+}
+
+void Work::State::order_stream() {
+  is_waited_for = true;
+  runtime::StreamQueue& stream = runtime::current_stream(simulation, device);
+  stream.follow(description, marker, follows);
+  know();
+  auto& races = simulation.attachments().get<runtime::StreamRaces>();
+  if (!races.is_watching()) return;
+  const auto what = std::make_shared<const std::string>(description);
+  for (const auto& [tensor, writes] : uses) {
+    for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {
+      races.access(simulation.machine().memory(), buffer.region,
+                   {stream.position(), what, {buffer.first, buffer.element_count}, writes},
+                   tensor.name(), description);
+    }
   }
-  polled_at = simulation.now();
-  polled_turn = simulation.fibers().turn();
-  if (is_done) polls = {.at = polled_at};
-  if (polls.stalls < kMostStalls) return;
-  polls.stalls = 0;
-  throw DeadlockError(
-      "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "
-                             "and nothing completes it meanwhile; call wait()",
-                             record.rank(), kMostStalls, to_string(simulation.now()), description));
 }
 
 bool Work::State::is_settled() const {
@@ -117,13 +114,26 @@ Work::State& Work::checked() const {
 }
 
 bool Work::wait(std::optional<std::chrono::milliseconds>) const {
+  State& state = checked_for_wait();
+  if (!state.is_on_stream() || state.is_done) return wait_on_host();
+  state.order_stream();
+  return true;
+}
+
+Work::State& Work::checked_for_wait() const {
   State& state = checked();
-  runtime::FiberLocal& local = state.simulation.local();
+  const runtime::FiberLocal& local = state.simulation.local();
   if (local.kind == runtime::FiberLocal::Kind::rank && local.rank != state.record.rank()) {
     throw CollectiveError("KB-C010",
                           fmt::format("rank {} waits for the Work of rank {}: {}", local.rank,
                                       state.record.rank(), state.description));
   }
+  return state;
+}
+
+bool Work::wait_on_host() const {
+  State& state = checked_for_wait();
+  runtime::FiberLocal& local = state.simulation.local();
   state.is_waited_for = true;
   struct Waiting {
     const runtime::Activity*& work;
@@ -132,12 +142,17 @@ bool Work::wait(std::optional<std::chrono::milliseconds>) const {
   local.work = &state;
   state.wait([&] { return state.describe_wait(); });
   state.know();
+  if (state.is_on_stream()) runtime::host_knows(state.simulation, state.follows);
   if (state.failure != nullptr) std::rethrow_exception(state.failure);
   return !state.is_aborted;
 }
 
 bool Work::is_completed() const {
-  if (!checked().is_done) state_->poll();
+  if (!checked().is_done) {
+    state_->looks.look(
+        state_->simulation, [this] { return state_->is_done; },
+        [this] { return state_->description; });
+  }
   if (state_->failure == nullptr) state_->is_waited_for |= state_->is_done;
   if (state_->is_done) state_->know();
   return state_->is_done;

@@ -22,6 +22,8 @@ namespace kernbench::distributed {
 // c10d's WorkResult.
 enum class WorkResult : std::uint8_t { success, timeout, comm_error, unknown };
 
+class DistributedContext;
+
 // A handle; copies refer to the same work.  It belongs to the rank that issued it.
 class Work {
  public:
@@ -33,11 +35,12 @@ class Work {
   bool defined() const { return state_ != nullptr; }
   explicit operator bool() const { return defined(); }
 
-  // Blocks until the work is done; returns false if its run ended before, as after c10d's abort().
-  // Works may be waited for in any order, any number of times.  Throws what the work failed with;
-  // CollectiveError KB-C010 on a rank that did not issue it, KB-R002 for None.
-  // The timeout is accepted but not needed: a work that can never be done is reported as a
-  // deadlock.
+  // Blocks until the work is done.  If launches are queued (ADR-0190), a collective on devices only
+  // holds up the caller's current stream: what is launched from now on follows it, and the host
+  // goes on.  Returns false if its run ended before, as after c10d's abort(). Works may be waited
+  // for in any order, any number of times.  Throws what the work failed with; CollectiveError
+  // KB-C010 on a rank that did not issue it, KB-R002 for None. The timeout is accepted but not
+  // needed: a work that can never be done is reported as a deadlock.
   bool wait(std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
   void synchronize() const { wait(); }
 
@@ -55,7 +58,12 @@ class Work {
   Time get_duration() const;                  // simulated, from its issue to its end
 
  private:
+  friend class DistributedContext;
+
   State& checked() const;
+  State& checked_for_wait() const;
+  // Blocks the host until the work is done, also where wait() would hold up the stream alone.
+  bool wait_on_host() const;
 
   std::shared_ptr<State> state_;
   std::vector<Tensor> written_;  // kept by handles only, not by the runtime

@@ -12,6 +12,8 @@
 #include "runtime/distributed/call_record.h"
 #include "runtime/distributed/work.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/stream/marker.h"
+#include "runtime/stream/stream_clock.h"
 #include "runtime/tensor/data_under_way.h"
 
 namespace kernbench::distributed {
@@ -43,16 +45,20 @@ struct Work::State final : runtime::Activity {
   void finish(std::exception_ptr how);
   // Ends the use of all tensors: the work is done, or the run is over.
   void release();
-  // Records a poll that finds the work not done; may let simulated time advance.
-  void poll();
   std::string describe() const override { return description; }
   std::vector<int> missing_ranks() const override;
   // Describes for reports what the waiting rank waits for.
   std::string describe_wait() const;
   // Returns the rank at the other end of a message; -1 if it may be any rank, and for a collective.
   int peer() const { return record.event().peer; }
-  // Blocks the current fiber, or drives the engine, until the work is done.
+  // Blocks the current fiber, or drives the engine, until the work is done: until the host knows
+  // it, or, of a work on a stream, until the device has.
   void wait(runtime::DescribeWait describe);
+  void wait_on_device(runtime::DescribeWait describe);
+  // True if the caller's streams can wait for it instead of the host.
+  bool is_on_stream() const { return marker != nullptr; }
+  // What the caller launches from now on follows the work; its failure becomes the stream's.
+  void order_stream();
 
   const std::shared_ptr<runtime::Simulation> owner;  // a handle may outlive its context
   runtime::Simulation& simulation;
@@ -66,14 +72,16 @@ struct Work::State final : runtime::Activity {
   };
   std::vector<Use> uses;  // host reads of these tensors wait until the work is done
   int source_rank = -1;
-  Time polled_at{0};              // time of the last poll that found it not done
-  std::uint64_t polled_turn = 0;  // scheduler turn of that poll
+  runtime::Looks looks;
   Time ended{0};
   bool is_done = false;
   bool is_aborted = false;     // ended because the run ended first
   bool is_waited_for = false;  // or its end was seen by a poll or a host read
   std::exception_ptr failure;
   runtime::Event done;
+  std::shared_ptr<runtime::Marker> marker;  // its end on the device; null: it is on no stream
+  int device = 0;                           // of a work on a stream, as is the next
+  runtime::StreamClock follows;
 };
 
 }  // namespace kernbench::distributed

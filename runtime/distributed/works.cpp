@@ -8,6 +8,7 @@
 #include <set>
 
 #include "runtime/distributed/distributed_state.h"
+#include "runtime/stream/rank_streams.h"
 
 namespace kernbench::distributed {
 
@@ -54,13 +55,50 @@ void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
   fiber_local->kind = FiberLocal::Kind::work;
   fiber_local->rank = local().rank;
   fiber_local->device = local().device;
+  fiber_local->is_on_device = work->is_on_stream();
   simulation->fibers().spawn(
       runtime::FiberName(runtime::write_name), std::move(body), fiber_local.get(),
-      [work, fiber_local](runtime::Fiber&, const runtime::FiberResult& result) {
-        work->is_aborted = result.how != runtime::FiberResult::How::threw &&
-                           result.how != runtime::FiberResult::How::returned;
-        work->finish(result.how == runtime::FiberResult::How::threw ? result.exception : nullptr);
+      [this, work, fiber_local](runtime::Fiber&, const runtime::FiberResult& result) {
+        ended(work, result);
       });
+}
+
+// The device is done with the work, or it is over for another reason.
+void DistributedContext::State::ended(const std::shared_ptr<Work::State>& work,
+                                      const runtime::FiberResult& result) const {
+  const bool has_returned = result.how == runtime::FiberResult::How::returned;
+  if (work->is_on_stream() && has_returned) {
+    work->marker->when_known([work] { work->finish(nullptr); });
+    return runtime::Marker::pass(work->marker, *simulation,
+                                 simulation->machine().launcher().host_leg(work->device));
+  }
+  if (work->is_on_stream()) {
+    runtime::Marker::pass(work->marker, *simulation, Time{0}, result.exception);
+  }
+  work->is_aborted = !has_returned && result.how != runtime::FiberResult::How::threw;
+  work->finish(result.exception);
+}
+
+// Makes a work part of the caller's current stream: it follows what was launched there before.  The
+// host learns of its end later than the device.
+std::function<void()> DistributedContext::State::on_stream(const std::shared_ptr<Work::State>& work,
+                                                           int device,
+                                                           std::function<void()> body) const {
+  const runtime::StreamQueue& stream = runtime::current_stream(*simulation, device);
+  work->device = device;
+  work->marker = std::make_shared<runtime::Marker>();
+  work->follows = stream.position().upto();
+  runtime::note_beside_streams(*simulation, work->marker);
+  const Time arrives = simulation->now() + simulation->machine().launcher().host_leg(device);
+  return [this, work, arrives, before = stream.last(), body = std::move(body)] {
+    const auto describe = [&] { return work->description; };
+    if (before != nullptr) before->wait(*simulation, describe);
+    if (before != nullptr && before->failure() != nullptr) {
+      std::rethrow_exception(before->failure());
+    }
+    simulation->sleep(arrives - simulation->now(), describe);
+    body();
+  };
 }
 
 // Waits for all works of the caller, whether they succeed or fail.
@@ -80,6 +118,7 @@ void DistributedContext::State::know_all_done(int rank) {
 void DistributedContext::State::rank_ends() {
   constexpr int kMostWarnings = 5;
   const int rank = local().rank;
+  runtime::synchronize(*simulation);
   int left = 0;
   for (auto& all = works[rank].all; !all.empty();) {
     const std::shared_ptr<Work::State> work = std::move(all.back());
@@ -102,6 +141,7 @@ void DistributedContext::State::rank_ends() {
 }
 
 std::exception_ptr DistributedContext::State::unnoticed_failure() const {
+  if (const auto failure = runtime::unnoticed_queued_failure(*simulation)) return failure;
   for (const auto& [rank, own] : works) {
     for (const std::shared_ptr<Work::State>& work : own.all) {
       if (work->failure != nullptr && !work->is_waited_for) return work->failure;

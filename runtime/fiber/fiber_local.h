@@ -34,6 +34,10 @@ struct FiberLocal {
   int rank = 0;    // 0 for an unbound fiber and the main stack (single driver)
   int device = 0;  // the SIP on which tensors are made
 
+  // True if it acts for a device, which runs what a rank has queued: its launches need not come
+  // from the host.  A `work` fiber's.
+  bool is_on_device = false;
+
   bool is_grad_enabled = true;  // true if operators record what backward() needs
 
   // The fields below are a kernel's.

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "runtime/launch/queue_residue.h"
+#include "runtime/launch/queued_launch.h"
 #include "runtime/simulation/call_site.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
@@ -55,6 +57,8 @@ class KernelLaunch {
     std::size_t first = 0;  // index of its first kernel
     std::size_t count = 0;
     sim::Launcher::Launch* under_way = nullptr;
+    std::size_t began = 0;  // number of its kernels that have begun
+    RunLog::Id span = RunLog::kNone;
 
     void start(std::uint64_t index) { launch->start(first + index); }
     void done(std::uint64_t);
@@ -62,6 +66,10 @@ class KernelLaunch {
 
   void launch_on_sips();
   void kernel_finished(const Kernel& kernel);
+  OnSip& sip_of(const Kernel& kernel);
+  void log_launch(OnSip& sip);
+  void log_begin(const Kernel& kernel);
+  void log_end(const Kernel& kernel);
   sim::ProcessingElement& pe_of(const Kernel& kernel) {
     return simulation_.machine().pe(kernel.local.pe);
   }
@@ -117,21 +125,64 @@ void KernelLaunch::launch_on_sips() {
     ++sips_.back().count;
   }
   sips_under_way_ = sips_.size();
+  sim::Launcher& launcher = simulation_.machine().launcher();
+  const auto launch =
+      simulation_.local().is_on_device ? &sim::Launcher::launch_at_io_cpu : &sim::Launcher::launch;
   for (OnSip& sip : sips_) {
-    sip.under_way = &simulation_.machine().launcher().launch(
-        std::span(request_.pes).subspan(sip.first, sip.count),
-        sim::Engine::call<&OnSip::start>(&sip), sim::Engine::call<&OnSip::done>(&sip));
+    log_launch(sip);
+    sip.under_way = &(launcher.*launch)(std::span(request_.pes).subspan(sip.first, sip.count),
+                                        sim::Engine::call<&OnSip::start>(&sip),
+                                        sim::Engine::call<&OnSip::done>(&sip));
   }
 }
 
 void KernelLaunch::OnSip::done(std::uint64_t) {
+  if (RunLog* const log = launch->simulation_.run_log()) {
+    log->at(span).returned = launch->simulation_.now();
+  }
   if (--launch->sips_under_way_ == 0) launch->done_.signal();
 }
 
+KernelLaunch::OnSip& KernelLaunch::sip_of(const Kernel& kernel) {
+  return *std::ranges::find(sips_, kernel.local.pe.sip,
+                            [&](const OnSip& on_sip) { return request_.pes[on_sip.first].sip; });
+}
+
+void KernelLaunch::log_launch(OnSip& sip) {
+  RunLog* const log = simulation_.run_log();
+  if (log == nullptr) return;
+  const Time now = simulation_.now();
+  sip.span = log->add(
+      {.kind = request_.is_collective ? RunSpan::Kind::collective_kernel : RunSpan::Kind::kernel,
+       .rank = request_.pes[sip.first].sip,
+       .device = request_.pes[sip.first].sip,
+       .name = request_.name,
+       .where = request_.where,
+       .issued = now,
+       .start = now,
+       .pe_count = static_cast<int>(sip.count)});
+}
+
+// A kernel of the launch begins on a PE.
+void KernelLaunch::log_begin(const Kernel& kernel) {
+  OnSip& sip = sip_of(kernel);
+  RunSpan& span = simulation_.run_log()->at(sip.span);
+  span.last_start = simulation_.now();
+  if (sip.began++ == 0) span.start = span.last_start;
+}
+
+void KernelLaunch::log_end(const Kernel& kernel) {
+  RunSpan& span = simulation_.run_log()->at(sip_of(kernel).span);
+  span.end = simulation_.now();
+  if (!kernel.tl) return;
+  const auto& traffic = kernel.tl->run().traffic();
+  span.bytes += traffic.loaded + traffic.stored;
+  span.operations += traffic.operations;
+}
+
 void KernelLaunch::kernel_finished(const Kernel& kernel) {
-  OnSip& sip = *std::ranges::find(sips_, kernel.local.pe.sip, [&](const OnSip& on_sip) {
-    return request_.pes[on_sip.first].sip;
-  });
+  if (simulation_.run_log() != nullptr) log_end(kernel);
+  const OnSip& sip = sip_of(kernel);
   simulation_.machine().launcher().kernel_finished(*sip.under_way, kernel.index - sip.first);
 }
 
@@ -160,6 +211,7 @@ void KernelLaunch::leave_pe(const Kernel& kernel) {
 void KernelLaunch::begin(std::uint64_t index) {
   Kernel& kernel = kernels_[index];
   pe_of(kernel).kernel_began();
+  if (simulation_.run_log() != nullptr) log_begin(kernel);
   if (!request_.is_collective) simulation_.activity().kernel_began(kernel.local.pe.sip);
   if (failure_ != nullptr) return settle(kernel);
   kernel.fiber = &simulation_.fibers().spawn(
@@ -175,6 +227,7 @@ void KernelLaunch::body(Kernel& kernel) {
                     static_cast<int>(kernel.index), static_cast<int>(kernels_.size()),
                     sim::Operation{request_.operation, request_.is_collective});
   if (!request_.guard.empty()) kernel.tl->guard_stores(request_.guard);
+  if (request_.watch != nullptr) kernel.tl->watch_accesses(*request_.watch);
   simulation_.log(LogTopic::fiber, [] { return "begins"; });
   request_.body(*kernel.tl);
   kernel.tl->end();
@@ -194,7 +247,7 @@ void KernelLaunch::finished(const Kernel& kernel, Time started) {
   const Time now = simulation_.now();
   const sim::KernelRun& run = kernel.tl->run();
   simulation_.add_result({request_.operation, pe, started, now, run.traffic().loaded,
-                          run.traffic().stored, run.composite_window()});
+                          run.traffic().stored, run.composite_window(), run.waits()});
   balance_ += kernel.tl->message_balance();
   leave_pe(kernel);
   kernel_finished(kernel);
@@ -285,43 +338,6 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request) {
   if (const std::exception_ptr failure = launch->run()) std::rethrow_exception(failure);
   simulation.release(launch.get());
   return launch->message_balance().between_sips;
-}
-
-std::string describe(const LaunchName& launch) {
-  const std::string text = fmt::format("kernel '{}'", launch.name);
-  return launch.location ? fmt::format("{} at {}", text, call_site(*launch.location)) : text;
-}
-
-void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body) {
-  Simulation& simulation = *first.storage()->simulation;
-  if (simulation.local().kind == FiberLocal::Kind::kernel) {
-    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
-  }
-  for (const Tensor& tensor : uses) {
-    check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
-  }
-  LaunchRequest request{visible(launch.name), {}, std::move(body), {}, simulation.next_operation()};
-  request.guard = guard_of(uses, [&] {
-    return launch.location ? fmt::format("wait for its Work before the launch at {}",
-                                         call_site(*launch.location))
-                           : std::string("wait for its Work first");
-  });
-  request.uses = std::move(uses);
-  simulation.begin(request.operation);
-  for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
-    if (buffer.element_count > 0) request.pes.push_back(buffer.home);
-  }
-  if (request.pes.empty()) return;  // nobody holds an element
-  run_kernel(simulation, std::move(request));
-}
-
-tl::Pointer shard_pointer(const Tensor& tensor, const sim::PeLocation& pe) {
-  const Tensor::Storage& storage = *tensor.storage();
-  for (const sim::DeviceBuffer& buffer : storage.buffers()) {
-    if (buffer.home == pe) return {buffer, storage.name};
-  }
-  return {};
 }
 
 }  // namespace kernbench::runtime

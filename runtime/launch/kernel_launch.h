@@ -14,6 +14,7 @@
 #include "runtime/launch/launch_name.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/tensor.h"
+#include "runtime/tl/access_watch.h"
 #include "runtime/tl/store_guard.h"
 #include "runtime/tl/tl.h"
 
@@ -28,10 +29,16 @@ struct LaunchRequest {
   // A collective's messages are its own: no other operation receives them.  It runs beside the
   // user's kernels.
   bool is_collective = false;
-  tl::StoreGuard guard = {};  // what the kernels must not write
+  tl::StoreGuard guard = {};         // what the kernels must not write
+  tl::AccessWatch* watch = nullptr;  // sees what the kernels touch; outlives the launch
+  std::string where = {};            // the line that launches it: "ddp.cpp:41"; empty: not known
 };
 
-// Waits until the host knows that every PE has finished.  An exception of a kernel is thrown here,
+// Whether a kernel's body, and what it refers to, may outlive the call that launches it.
+enum class Body : std::uint8_t { borrows, owns };
+
+// Waits until the host knows that every PE has finished; on a fiber that acts for a device, until
+// the IO_CPU knows.  An exception of a kernel is thrown here,
 // as DeviceError KB-K001 unless it is an Error already; the launch's other kernels are then
 // unwound, and messages that they have sent each other are dropped.  Throws DeviceError KB-Q003 if
 // the kernels have left messages in queues inside a SIP.
@@ -40,12 +47,15 @@ struct LaunchRequest {
 // are left.
 std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
 
-// Runs a user's kernel on every PE that holds an element of `first`, as run_kernel() does.
+// Runs a user's kernel on every PE that holds an element of `first`, as run_kernel() does.  If
+// launches are queued (ADR-0190), it returns when the launch is issued to the caller's current
+// stream of the device; a kernel that borrows, or runs on several devices, waits for that stream,
+// and runs while the caller waits.
 // Throws CollectiveError KB-R012 inside a kernel, KB-G003 if an operation under way will write one
 // of `uses`, or reads one that the kernel stores into (runtime/tensor/data_under_way.h).
 // REQUIRES: `first` and `uses` are on a device of one context
 void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body);
+                    std::function<void(tl::Context&)> body, Body lifetime = Body::borrows);
 
 // Returns a pointer to a PE's shard of a tensor, for kernels whose launch has it among its `uses`;
 // null if the PE holds none.  Other kernels use RuntimeContext::pointer_to().

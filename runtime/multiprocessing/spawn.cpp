@@ -16,6 +16,7 @@
 #include "runtime/multiprocessing/host_room.h"
 #include "runtime/multiprocessing/rank_failure.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/check.h"
 
 namespace kernbench::multiprocessing {
@@ -344,6 +345,7 @@ ProcessContext Multiprocessing::start(int nprocs, std::function<void(int)> body)
   }
   if (nprocs < 1) throw CollectiveError("KB-R010", fmt::format("spawn: nprocs is {}", nprocs));
   check_has_room(nprocs);
+  runtime::synchronize(simulation_);  // ranks may use what the driver has launched
   distributed_.state_->ranks_start(nprocs);
   simulation_.attachments().forget_ranks();  // of a run that failed and was not joined
   const auto world = std::make_shared<World>(simulation_, distributed_, nprocs, std::move(body));

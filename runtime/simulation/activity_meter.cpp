@@ -19,9 +19,18 @@ ActivityMeter::Device& ActivityMeter::counted(int device) {
   return state;
 }
 
+void ActivityMeter::keep_intervals() {
+  if (keeps_intervals_) return;
+  keeps_intervals_ = true;
+  for (Device& state : devices_) {
+    if (state.kernels > 0) state.computing.begin(engine_.now());
+  }
+}
+
 void ActivityMeter::abandon() {
   for (int device = 0; device < static_cast<int>(devices_.size()); ++device) {
     Device& state = counted(device);
+    if (state.kernels > 0 && keeps_intervals_) state.computing.end(engine_.now());
     state.kernels = 0;
     state.collectives = 0;
   }

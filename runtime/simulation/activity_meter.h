@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/simulation/device_activity.h"
+#include "runtime/simulation/intervals.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/core/engine.h"
 
@@ -23,13 +24,27 @@ class ActivityMeter {
   ActivityMeter(const sim::Engine& engine, int device_count)
       : engine_(engine), devices_(static_cast<std::size_t>(device_count)) {}
 
-  void kernel_began(int device) { ++counted(device).kernels; }
-  void kernel_ended(int device) { --counted(device).kernels; }
+  // From now on computing() has what happens.
+  void keep_intervals();
+
+  void kernel_began(int device) {
+    Device& state = counted(device);
+    if (state.kernels++ == 0 && keeps_intervals_) state.computing.begin(engine_.now());
+  }
+  void kernel_ended(int device) {
+    Device& state = counted(device);
+    if (--state.kernels == 0 && keeps_intervals_) state.computing.end(engine_.now());
+  }
   void collective_began(int device) { ++counted(device).collectives; }
   void collective_ended(int device) { --counted(device).collectives; }
 
   // The device's activity since the simulation began.
   DeviceActivity of(int device) const;
+
+  // When kernels of the program ran on the device, since keep_intervals().
+  const Intervals& computing(int device) const {
+    return devices_[static_cast<std::size_t>(device)].computing;
+  }
 
   // Ends all counts, since the kernels and collectives under way have been dropped.
   void abandon();
@@ -40,12 +55,14 @@ class ActivityMeter {
     Time since{0};
     int kernels = 0;  // number under way
     int collectives = 0;
+    Intervals computing;
   };
 
   // Returns the device's sums, brought up to now.
   Device& counted(int device);
 
   const sim::Engine& engine_;
+  bool keeps_intervals_ = false;
   std::vector<Device> devices_;
 };
 

@@ -59,6 +59,12 @@ class PerRank : public Attachment {
     return caller.kind == FiberLocal::Kind::unbound ? driver_ : ranks_[caller.rank];
   }
   void forget_ranks() override { ranks_.clear(); }
+  // Calls `visit` for each T that there is: the driver's, then those of ranks.
+  template <class Visit>
+  void for_each(Visit visit) {
+    visit(driver_);
+    for (auto& [rank, own] : ranks_) visit(own);
+  }
 
  private:
   T driver_{};

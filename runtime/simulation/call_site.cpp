@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <string_view>
-
 namespace kernbench::runtime {
 
 std::string call_site(const std::source_location& location) {
-  const std::string_view path(location.file_name());
-  return fmt::format("{}:{}", path.substr(path.find_last_of('/') + 1), location.line());
+  return call_site(location.file_name(), location.line());
+}
+
+std::string call_site(std::string_view file, std::uint32_t line) {
+  return fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), line);
 }
 
 }  // namespace kernbench::runtime

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "sim_engine/base/units.h"
+#include "sim_engine/components/waits.h"
 #include "sim_engine/topology/pe_location.h"
 
 namespace kernbench::runtime {
@@ -16,6 +17,7 @@ struct KernelResult {
   Bytes loaded = 0;          // from HBM
   Bytes stored = 0;          // to HBM
   Time composite_window{0};  // from the first composite's start to the last one's end
+  sim::Waits waits;          // of the kernel and its commands
 };
 
 }  // namespace kernbench::runtime

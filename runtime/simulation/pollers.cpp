@@ -1,9 +1,12 @@
 #include "runtime/simulation/pollers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
 #include "runtime/simulation/simulation.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::runtime {
 
@@ -40,6 +43,32 @@ void Pollers::wake() {
   });
   for (const Poller& poller : woken) poller.may_look->signal();
   if (!waiting_.empty()) schedule(engine.next_time() - now);
+}
+
+// Nothing else happens during one turn of a fiber, so a second look in that turn would find the
+// same: the next due event is run before it.  The same holds once a rank has looked at many things
+// and waited for nothing else, since it may issue a new operation for each look.
+void Looks::look(Simulation& simulation, FunctionRef<bool()> is_done, DescribeWait what) {
+  constexpr int kFreeLooks = 1'000;
+  constexpr int kMostStalls = 20'000;
+  FiberLocal& local = simulation.local();
+  FiberLocal::Polls& polls = local.polls;
+  if (polls.at != simulation.now()) polls = {.at = simulation.now()};
+  const bool has_looked = turn_ == simulation.fibers().turn() && at_ == simulation.now();
+  if (++polls.looks > kFreeLooks || has_looked) {
+    simulation.yield();
+    polls.stalls = polls.at == simulation.now() ? polls.stalls + 1 : 0;
+    polls.at = simulation.now();
+  }
+  at_ = simulation.now();
+  turn_ = simulation.fibers().turn();
+  if (is_done()) polls = {.at = at_};
+  if (polls.stalls < kMostStalls) return;
+  polls.stalls = 0;
+  throw DeadlockError(
+      "KB-D002", fmt::format("no progress: rank {} asked {} times at t={} whether {} is completed, "
+                             "and nothing completes it meanwhile; call wait()",
+                             local.rank, kMostStalls, to_string(simulation.now()), what()));
 }
 
 }  // namespace kernbench::runtime

@@ -2,8 +2,11 @@
 
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "runtime/fiber/fiber.h"
+#include "runtime/fiber/function_ref.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::runtime {
@@ -37,6 +40,20 @@ class Pollers {
   Simulation& simulation_;
   std::vector<Poller> waiting_;  // in the order of their calls
   bool is_scheduled_ = false;    // true if wake() is scheduled
+};
+
+// A rank's looks whether one thing is done.  Asking takes no simulated time, but a rank that asks
+// again and has waited for nothing since lets time advance to the next event, so that a polling
+// loop ends.
+class Looks {
+ public:
+  // Records a look that finds it not done; may let simulated time advance.  Throws DeadlockError
+  // KB-D002 if the rank asks for ever.
+  void look(Simulation& simulation, FunctionRef<bool()> is_done, DescribeWait what);
+
+ private:
+  Time at_{0};              // time of the last look that found it not done
+  std::uint64_t turn_ = 0;  // scheduler turn of that look
 };
 
 }  // namespace kernbench::runtime

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/simulation/call_site.h"
 #include "runtime/simulation/deadlock_report.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -43,6 +44,7 @@ Simulation::Simulation(const Topology& topology, const sim::MachineOptions& opti
       executor_(machine_.memory(), evaluation_threads),
       command_budget_(limits.commands),
       watchdog_(fibers_, limits) {
+  if (options.profile) keep_run_log();
   watchdog_.start();  // from now on the process's watch handles signals
 }
 
@@ -76,15 +78,20 @@ std::string Simulation::name_of_caller() const {
 
 void Simulation::wait(Completion& completion, DescribeWait describe) {
   check_thread();
-  Fiber* fiber = fibers_.current();
-  if (fiber == nullptr) {
+  const std::optional<RunLog::Id> logged = log_wait(completion, describe);
+  if (Fiber* const fiber = fibers_.current()) {
+    wait_on_fiber(*fiber, completion, describe);
+  } else {
     drive(completion);
-    return;
   }
+  if (logged) run_log_->at(*logged).end = now();
+}
+
+void Simulation::wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWait describe) {
   if (!completion.done_) {
     log(LogTopic::fiber, [&] { return fmt::format("waits for {}", describe()); });
   }
-  completion.waiter_ = fiber;
+  completion.waiter_ = &fiber;
   try {
     while (!completion.done_) fibers_.park(describe);
   } catch (...) {
@@ -92,6 +99,35 @@ void Simulation::wait(Completion& completion, DescribeWait describe) {
     throw;
   }
   completion.waiter_ = nullptr;
+}
+
+// Logs the wait of a rank's program, or of the driver's if there are no ranks.  Works and kernels
+// have spans of their own.
+std::optional<RunLog::Id> Simulation::log_wait(const Completion& completion,
+                                               DescribeWait describe) {
+  if (run_log_ == nullptr || completion.done_) return std::nullopt;
+  const FiberLocal& caller = local();
+  if (caller.kind != FiberLocal::Kind::rank && caller.kind != FiberLocal::Kind::unbound) {
+    return std::nullopt;
+  }
+  RunSpan span{.kind = RunSpan::Kind::wait,
+               .rank = caller.kind == FiberLocal::Kind::rank ? caller.rank : -1,
+               .device = caller.device,
+               .name = describe()};
+  if (const char* const file = caller.last_call.file) {
+    span.where = call_site(file, caller.last_call.line);
+  }
+  span.issued = span.start = now();
+  return run_log_->add(std::move(span));
+}
+
+void Simulation::sleep(Time time, DescribeWait describe) {
+  if (time <= Time{0}) return;
+  const auto over = std::make_shared<Completion>(*this);
+  keep(over);  // the event refers to it even when the caller is unwound
+  machine_.engine().schedule<&Completion::signal>(time, over.get());
+  wait(*over, describe);
+  release(over.get());
 }
 
 bool Simulation::yield() {
@@ -143,6 +179,11 @@ std::vector<float> Simulation::read(const sim::Value& value) {
   return elements;
 }
 
+void Simulation::keep_run_log() {
+  if (run_log_ == nullptr) run_log_ = std::make_unique<RunLog>();
+  activity_.keep_intervals();
+}
+
 void Simulation::begin(std::uint64_t operation) {
   // Each rank reports a collective; only the first report clears the results.
   if (operation <= last_begun_) return;
@@ -163,6 +204,7 @@ void Simulation::release(const void* work) {
 }
 
 void Simulation::abandon() {
+  ++abandoned_runs_;
   fibers_.cancel_all();
   activity_.abandon();
   machine_.abandon_work_under_way();

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "runtime/simulation/attachments.h"
 #include "runtime/simulation/kernel_result.h"
 #include "runtime/simulation/pollers.h"
+#include "runtime/simulation/run_log.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/machine.h"
 #include "sim_engine/values/data_executor.h"
@@ -89,6 +91,13 @@ class Simulation {
   // failure that fail() was given.
   void wait(Completion& completion, DescribeWait describe);
 
+  // Lets simulated time pass for the caller.  Throws what wait() throws.
+  void sleep(Time time, DescribeWait describe);
+
+  // True if a launch returns to its rank when it is issued (ADR-0190); set before any runs.
+  bool queues_launches() const { return queues_launches_; }
+  void set_queues_launches(bool queues) { queues_launches_ = queues; }
+
   // Runs what is due next and lets time advance to it, as a rank that polls does (Pollers).
   // Returns false if no event is left, or in a kernel, where polling is not allowed.
   bool yield();
@@ -129,6 +138,11 @@ class Simulation {
   // at most twice as many; last_results() has all of the operation that began last.
   static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
   void add_result(const KernelResult& result);
+  // From now on the run is profiled.
+  void keep_run_log();
+  // Null unless the run is profiled.
+  RunLog* run_log() { return run_log_.get(); }
+  const RunLog* run_log() const { return run_log_.get(); }
   // The algorithms that collectives have used so far, in the order of their first calls.
   const std::vector<AlgorithmUse>& algorithms_used() const { return algorithms_used_; }
   void note_algorithm(const AlgorithmUse& call);
@@ -143,6 +157,8 @@ class Simulation {
 
   // Ends a run that has failed: unwinds every fiber and drops all operations under way.
   void abandon();
+  // How many runs have ended so.
+  std::uint64_t abandoned_runs() const { return abandoned_runs_; }
 
  private:
   friend class Completion;
@@ -150,12 +166,15 @@ class Simulation {
   std::string name_of_caller() const;
   void check_thread() const;
   void drive(Completion& completion);
+  void wait_on_fiber(Fiber& fiber, Completion& completion, DescribeWait describe);
+  std::optional<RunLog::Id> log_wait(const Completion& completion, DescribeWait describe);
   [[noreturn]] void throw_failure();
 
   const Log log_;
   FlightRecorder flight_recorder_;
   sim::Machine machine_;
   ActivityMeter activity_;
+  std::unique_ptr<RunLog> run_log_;
   FiberScheduler fibers_;
   const ProcessGuard process_guard_{fibers_, flight_recorder_};
   sim::DataExecutor executor_;
@@ -167,6 +186,8 @@ class Simulation {
   std::atomic<bool> stop_ = false;
   std::atomic<pthread_t> driver_{};  // the thread that drives the engine; 0: none does
   std::atomic<ExitCode> interrupted_ = ExitCode::ok;  // the reason; ok: it is not interrupted
+  bool queues_launches_ = false;
+  std::uint64_t abandoned_runs_ = 0;
   std::exception_ptr failure_;
   std::uint64_t last_operation_ = 0;  // the highest number given out
   std::uint64_t last_begun_ = 0;      // the highest number that began

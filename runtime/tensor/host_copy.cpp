@@ -7,6 +7,8 @@
 
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/host_read.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -77,6 +79,15 @@ void HostCopy::landed(std::uint64_t index) {
   if (--under_way_ == 0) done_.signal();
 }
 
+// The host writes in the order of the current stream, and waits.
+void wait_for_launches(const Tensor& target) {
+  Simulation& simulation = *target.storage()->simulation;
+  synchronize(simulation, current_stream(simulation, target.device()));
+  wait_until_unused(*target.storage(), [&] {
+    return fmt::format("the launches before, to copy_ into tensor '{}'", target.name());
+  });
+}
+
 }  // namespace
 
 void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::string_view function,
@@ -90,6 +101,7 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
   }
   check_may_touch(target, Touch::writes,
                   [&] { return fmt::format("{} at {}", function, call_site(location)); });
+  if (simulation.queues_launches()) wait_for_launches(target);
   const auto copy = std::make_shared<HostCopy>(target, std::move(writes));
   // Transfers under way refer to the copy even when the caller is unwound.
   simulation.keep(copy);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -34,6 +35,22 @@ bool is_in_use(const Tensor::Storage& storage) {
 
 }  // namespace
 
+// Another operation may use the tensor by the time this fiber runs again, so it looks again.
+void wait_until_unused(Tensor::Storage& storage, DescribeWait what) {
+  TensorMemory& memory = *storage.memory;
+  while (is_in_use(storage)) {
+    Completion unused(*storage.simulation);
+    memory.readers.push_back({&unused, &storage});
+    try {
+      storage.simulation->wait(unused, what);
+    } catch (...) {
+      std::erase_if(memory.readers, [&](const auto& reader) { return reader.woken == &unused; });
+      throw;
+    }
+  }
+  throw_queued_failure(*storage.simulation);
+}
+
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
   if (storage.is_host()) return;
   const FiberLocal& local = storage.simulation->local();
@@ -41,21 +58,10 @@ void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
     throw CollectiveError("KB-R012", fmt::format("{} of tensor '{}' inside kernel '{}'",
                                                  name_of(entry_point), storage.name, local.kernel));
   }
-  TensorMemory& memory = *storage.memory;
-  // Another operation may use the tensor by the time this fiber runs again, so it looks again.
-  while (is_in_use(storage)) {
-    Completion unused(*storage.simulation);
-    memory.readers.push_back({&unused, &storage});
-    try {
-      storage.simulation->wait(unused, [&] {
-        return fmt::format("what tensor '{}' depends on, to read it by {}", storage.name,
-                           name_of(entry_point));
-      });
-    } catch (...) {
-      std::erase_if(memory.readers, [&](const auto& reader) { return reader.woken == &unused; });
-      throw;
-    }
-  }
+  wait_until_unused(storage, [&] {
+    return fmt::format("what tensor '{}' depends on, to read it by {}", storage.name,
+                       name_of(entry_point));
+  });
   know_all_done(storage);
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/fiber/fiber.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::runtime {
@@ -36,6 +37,10 @@ std::string_view name_of(HostRead entry_point);
 // Waits, as `entry_point`, until no launch, copy or collective that uses the tensor is under way.
 // Throws CollectiveError KB-R012 inside a kernel.
 void begin_host_read(Tensor::Storage& storage, HostRead entry_point);
+
+// Waits until no launch, copy or collective that uses the tensor is under way, then throws what one
+// that was queued has failed with.  `what` is for reports.
+void wait_until_unused(Tensor::Storage& storage, DescribeWait what);
 
 // Returns all elements, row by row, without changing the tensor.
 std::vector<float> read_elements(const Tensor& tensor, HostRead entry_point);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/visible_text.h"
@@ -24,6 +25,7 @@ void Tensor::Storage::end_use() {
 namespace runtime {
 
 TensorMemory::~TensorMemory() {
+  if (RunLog* const log = simulation->run_log()) log->tensor_freed(logged, simulation->now());
   for (const sim::DeviceBuffer& buffer : buffers) {
     simulation->machine().memory().destroy_region(buffer.region);
     if (place_of != nullptr) continue;
@@ -60,9 +62,23 @@ bool is_sum(const Tensor::Storage& storage) {
   return is_partial(storage.dp);
 }
 
-std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
-                                                     int device, const Shape& shape,
-                                                     const TensorOptions& options) {
+namespace {
+
+void log_memory(const Tensor::Storage& storage) {
+  RunLog* const log = storage.simulation->run_log();
+  if (log == nullptr) return;
+  Bytes bytes = 0;
+  for (const sim::DeviceBuffer& buffer : storage.memory->buffers) {
+    bytes += buffer.element_count * size_of(buffer.dtype);
+  }
+  storage.memory->logged = log->add(RunTensor{.device = storage.device,
+                                              .name = storage.name,
+                                              .bytes = bytes,
+                                              .made = storage.simulation->now()});
+}
+
+std::shared_ptr<Tensor::Storage> allocate(std::shared_ptr<Simulation> simulation, int device,
+                                          const Shape& shape, const TensorOptions& options) {
   if (!is_enumerator(options.dtype, kDTypes.size())) {
     throw DeviceError("KB-M014",
                       fmt::format("tensor '{}' of dtype {}: there is none of that number; "
@@ -93,7 +109,24 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
          options.dtype,
          count});
   }
+  log_memory(*storage);
   return storage;
+}
+
+}  // namespace
+
+// Launches that are queued keep memory that the host has given up; it is free when they are done.
+std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
+                                                     int device, const Shape& shape,
+                                                     const TensorOptions& options) {
+  if (!simulation->queues_launches()) return allocate(simulation, device, shape, options);
+  try {
+    return allocate(simulation, device, shape, options);
+  } catch (const DeviceError& error) {
+    if (error.code() != "KB-M010") throw;
+  }
+  synchronize(*simulation);
+  return allocate(simulation, device, shape, options);
 }
 
 namespace {

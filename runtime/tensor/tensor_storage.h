@@ -49,6 +49,7 @@ struct TensorMemory final : tl::AccessRule {
   };
   std::vector<Reader> readers;
   int uses = 0;  // summed over all tensors in this memory
+  RunLog::Id logged = RunLog::kNone;
   AccessesUnderWay accesses;
 };
 

@@ -58,7 +58,8 @@ void Context::check_sizes(const CompositeGemm& gemm) const {
 sim::MatrixAt Context::matrix_at(std::string_view operand, const Pointer& pointer,
                                  const Shape& shape, DType dtype, std::int64_t pitch) const {
   const std::int64_t distance = pitch == 0 ? shape[1] : pitch;
-  rows_at(fmt::format("tl.composite ({})", operand), pointer, shape, dtype, distance);
+  const std::string operation = fmt::format("tl.composite ({})", operand);
+  show(operation, pointer, rows_at(operation, pointer, shape, dtype, distance), false);
   return {pointer.buffer_, pointer.offset(), distance};
 }
 

@@ -64,6 +64,14 @@ std::optional<Shape> shape_of(Operands operands) {
   return shape;
 }
 
+// True for what most operations have: two tensors of one shape and type.
+bool are_alike(Operands operands) {
+  if (operands.size() != 2) return false;
+  const Tensor* const a = operands[0].tensor();
+  const Tensor* const b = operands[1].tensor();
+  return a != nullptr && b != nullptr && a->dtype() == b->dtype() && a->shape() == b->shape();
+}
+
 bool are_numbers(Operands operands) {
   return std::ranges::all_of(operands, [](const Operand& x) { return x.tensor() == nullptr; });
 }
@@ -96,6 +104,11 @@ Tensor Context::elementwise(sim::MathOp op, std::string_view name,
   const Operands operands(list.begin(), list.size());
   for (const Operand& operand : operands) {
     if (operand.tensor() != nullptr) check_own(name, *operand.tensor());
+  }
+  if (are_alike(operands)) {
+    const Tensor& a = *operands[0].tensor();
+    make_room(name, a.tile_->bytes);
+    return {*this, a.shape_, run_.math(op, a.tile_, operands[1].tensor()->tile_), name};
   }
   if (are_numbers(operands)) throw do_not_fit(where(name), operands, "one must be a tensor");
   // A mask may have another type than the values it chooses from.

@@ -5,6 +5,7 @@
 
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/fiber/fiber_scheduler.h"
+#include "runtime/tl/port_names.h"
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/components/kernel_run.h"
@@ -64,20 +65,34 @@ DeviceError no_neighbour(const std::string& where, Port port, const std::vector<
 
 }  // namespace
 
+Port Context::port_of_pe(Port port) const {
+  const Port* other = port_names_ == nullptr ? nullptr : port_names_->find(port);
+  return other == nullptr ? port : *other;
+}
+
+std::vector<Port> Context::known(const std::vector<Port>& of_pe) const {
+  if (port_names_ == nullptr) return of_pe;
+  std::vector<Port> names;
+  for (const Port port : of_pe) {
+    if (const Port* name = port_names_->find_name(port)) names.push_back(*name);
+  }
+  return names;
+}
+
 sim::IpcqChannel& Context::out(Port port) const {
   const sim::PeIpcq& ipcq = run_.pe().ipcq();
-  if (sim::IpcqChannel* channel = ipcq.out(port)) return *channel;
-  std::vector<Port> known;
-  for (const sim::IpcqChannel* other : ipcq.outs()) known.push_back(other->ends().out);
-  throw no_neighbour(where("tl.send"), port, known);
+  if (sim::IpcqChannel* channel = ipcq.out(port_of_pe(port))) return *channel;
+  std::vector<Port> ports;
+  for (const sim::IpcqChannel* other : ipcq.outs()) ports.push_back(other->ends().out);
+  throw no_neighbour(where("tl.send"), port, known(ports));
 }
 
 sim::IpcqChannel& Context::in(Port port) const {
   const sim::PeIpcq& ipcq = run_.pe().ipcq();
-  if (sim::IpcqChannel* channel = ipcq.in(port)) return *channel;
-  std::vector<Port> known;
-  for (const sim::IpcqChannel* other : ipcq.ins()) known.push_back(other->ends().in);
-  throw no_neighbour(where("tl.recv"), port, known);
+  if (sim::IpcqChannel* channel = ipcq.in(port_of_pe(port))) return *channel;
+  std::vector<Port> ports;
+  for (const sim::IpcqChannel* other : ipcq.ins()) ports.push_back(other->ends().in);
+  throw no_neighbour(where("tl.recv"), port, known(ports));
 }
 
 // Sending
@@ -104,6 +119,7 @@ void Context::send(Port port, const Tensor& value) {
     });
   }
   run_.wait_until(channel.params().noticed(began, *channel.next_credit()));
+  run_.waits()[sim::WaitCause::credit] += run_.clock() - began;
   run_.send(channel, value.tile_);
 }
 
@@ -118,6 +134,7 @@ void Context::send(Port port, const Tensor& value, CopyTo) {
     fibers_.park([&] { return fmt::format("a posted receive of {}", channel.name()); });
   }
   run_.wait_until(channel.params().noticed(began, *channel.next_post()));
+  run_.waits()[sim::WaitCause::receive] += run_.clock() - began;
   run_.copy_to(channel, value.tile_);
 }
 
@@ -139,8 +156,9 @@ Tensor Context::wait(RecvFuture& future) {
                                       : "the future is of another kernel or PE"));
   }
   const sim::IpcqChannel& channel = *future.receive_.channel;
+  const Time began = run_.clock();
   while (sim::KernelRun::post_of(future.receive_).state == sim::IpcqPost::State::open) {
-    const QueueWait wait(local_, channel.ends().from, run_.clock());
+    const QueueWait wait(local_, channel.ends().from, began);
     sim::KernelRun::post_of(future.receive_).wakes = true;
     fibers_.park([&] {
       return fmt::format("a message of {} ({} B; empty)", channel.name(),
@@ -149,6 +167,7 @@ Tensor Context::wait(RecvFuture& future) {
   }
   future.kernel_ = 0;
   const auto refused = run_.close_receive(future.receive_);
+  run_.waits()[sim::WaitCause::message] += run_.clock() - began;
   if (refused) refuse(channel, *refused, future.receive_.tile);
   return {*this, future.shape_, std::move(future.receive_.tile), "tl.recv"};
 }

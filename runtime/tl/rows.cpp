@@ -24,6 +24,7 @@ sim::ElementRange Context::rows_at(std::string_view operation, const Pointer& po
 
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype, std::int64_t pitch) {
   const sim::ElementRange rows = rows_at("tl.load", source, shape, dtype, pitch);
+  show("tl.load", source, rows, false);
   make_room("tl.load", shape.numel() * size_of(dtype));
   return {*this, shape, run_.load(source.buffer_, rows), "tl.load"};
 }

@@ -9,6 +9,7 @@
 #include "runtime/fiber/function_ref.h"
 #include "runtime/guards/command_budget.h"
 #include "runtime/tl/access_rule.h"
+#include "runtime/tl/access_watch.h"
 #include "runtime/tl/launch_arguments.h"
 #include "runtime/tl/store_guard.h"
 #include "sim_engine/base/enum_names.h"
@@ -135,6 +136,7 @@ void Context::check_access(std::string_view operation, const Pointer& pointer, E
 
 Tensor Context::load(const Pointer& source, const Shape& shape, DType dtype) {
   check_access("tl.load", source, shape.numel(), dtype);
+  show("tl.load", source, {source.offset(), shape.numel()}, false);
   make_room("tl.load", shape.numel() * size_of(dtype));
   return {*this, shape, run_.load(source.buffer_, source.offset(), shape.numel()), "tl.load"};
 }
@@ -175,10 +177,19 @@ void Context::ask_rule(std::string_view operation, const Pointer& pointer,
 void Context::check_store(std::string_view operation, const Pointer& target,
                           const sim::ElementRange& elements) const {
   ask_rule(operation, target, elements, true);
+  show(operation, target, elements, true);
   if (guard_ == nullptr) return;
   const std::string* const user = guard_->user_of(target.buffer_.region, elements);
   if (user == nullptr) return;
   throw CollectiveError("KB-G003", fmt::format("{} writes {}", where(operation), *user));
+}
+
+void Context::show(std::string_view operation, const Pointer& pointer,
+                   const sim::ElementRange& elements, bool is_written) const {
+  if (watch_ == nullptr) [[likely]]
+    return;
+  watch_->access(pointer.buffer_.region, elements, is_written, *pointer.tensor_name_,
+                 where(operation));
 }
 
 // Views
@@ -240,6 +251,7 @@ void Context::make_room_for_command(std::string_view operation) {
 
 void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<Bytes()> scratch) {
   sim::ProcessingElement& pe = run_.pe();
+  const Time began = run_.clock();
   for (Bytes bytes = scratch(); run_.free_scratch() < bytes; bytes = scratch()) {
     const bool is_alone = pe.kernel_count() <= 1;
     // Scratch that other kernels hold becomes free at some time.
@@ -262,6 +274,7 @@ void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<
       fibers_.park(describe);
     }
   }
+  run_.waits()[sim::WaitCause::scratch] += run_.clock() - began;
 }
 
 void Context::drain() {

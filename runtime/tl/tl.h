@@ -15,8 +15,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/tl/operand.h"
+#include "runtime/tl/pointer.h"
 #include "runtime/tl/recv_future.h"
 #include "runtime/tl/tensor.h"
 #include "sim_engine/base/dtype.h"
@@ -51,8 +53,9 @@ class ProcessingElement;
 
 namespace kernbench::tl {
 
-class AccessRule;
+class AccessWatch;
 class LaunchArguments;
+class PortNames;
 class StoreGuard;
 
 using kernbench::Shape;
@@ -62,45 +65,6 @@ using sim::Port;
 // A tag for tl.send(port, value, tl::copy_to).
 struct CopyTo {};
 inline constexpr CopyTo copy_to;
-
-// A pointer to an element of a shard in HBM.
-class Pointer {
- public:
-  Pointer() = default;
-  Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name)
-      : buffer_(buffer), offset_(buffer.first), tensor_name_(&tensor_name) {}
-  // For a tensor that is perhaps no argument of the launch, and so unchecked: each access asks
-  // `rule`.
-  Pointer(const sim::DeviceBuffer& buffer, const std::string& tensor_name, const AccessRule& rule)
-      : Pointer(buffer, tensor_name) {
-    rule_ = &rule;
-  }
-  // For a tensor of a launch that has no part on the PE.  REQUIRES: both arguments outlive it
-  Pointer(const std::string& tensor_name, const LaunchArguments& launched)
-      : tensor_name_(&tensor_name), absent_from_(&launched) {}
-
-  DType dtype() const { return buffer_.dtype; }
-
-  // Returns a pointer `elements` further on.  It may point anywhere; load() and store() check it.
-  Pointer operator+(std::int64_t elements) const {
-    Pointer moved = *this;
-    moved.offset_ += elements;
-    return moved;
-  }
-
- private:
-  friend class Context;
-
-  // The offset as a 64-bit number.  REQUIRES: check_access() has passed
-  std::int64_t offset() const { return static_cast<std::int64_t>(offset_); }
-
-  sim::DeviceBuffer buffer_;
-  // The offset in the buffer's region; Wide, since a wrapped one would be another element.
-  Wide offset_ = 0;
-  const std::string* tensor_name_ = nullptr;
-  const LaunchArguments* absent_from_ = nullptr;
-  const AccessRule* rule_ = nullptr;  // lives as long as the buffer's region
-};
 
 struct ReduceOptions {
   bool keep_dims = false;  // the axis stays, with size 1
@@ -165,8 +129,12 @@ class Context {
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return location_; }
 
-  // From now on stores to elements that `guard` protects are refused.  It must outlive the kernel.
+  // Stores to what `guard` protects are refused; `watch` sees each access.  Both must outlive it.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
+  void watch_accesses(AccessWatch& watch) { watch_ = &watch; }
+
+  // From now on these are the kernel's names of neighbours.  They must outlive the kernel.
+  void name_ports(const PortNames& names) { port_names_ = &names; }
 
   // Copies shape.numel() consecutive elements from HBM into scratch.  KB-M020 out of bounds,
   // KB-M010 scratch exhausted, KB-K021 if `dtype` is not the tensor's.
@@ -363,6 +331,9 @@ class Context {
   Bytes held_scratch() const;
   sim::IpcqChannel& out(Port port) const;
   sim::IpcqChannel& in(Port port) const;
+  Port port_of_pe(Port port) const;
+  // The names of a PE's ports as the kernel knows them; none of those that it does not know.
+  std::vector<Port> known(const std::vector<Port>& of_pe) const;
   void check_receives_are_closed() const;
   [[noreturn]] void refuse(const sim::IpcqChannel& channel, const sim::IpcqMessage& message,
                            const sim::Tile& expected) const;
@@ -373,7 +344,8 @@ class Context {
                 const sim::ElementRange& elements, bool is_written) const;
   void check_store(std::string_view operation, const Pointer& target,
                    const sim::ElementRange& elements) const;
-
+  void show(std::string_view operation, const Pointer& pointer, const sim::ElementRange& elements,
+            bool is_written) const;
   static constexpr int kMostUnderWay = 1024;
   int most_under_way_ = kMostUnderWay;
 
@@ -387,7 +359,9 @@ class Context {
   const int program_id_;
   const int program_count_;
   const StoreGuard* guard_ = nullptr;  // null: every store is allowed
-  std::int64_t commands_ = 0;          // issued
+  AccessWatch* watch_ = nullptr;
+  const PortNames* port_names_ = nullptr;  // null: those of the PE
+  std::int64_t commands_ = 0;              // issued
   HandleList handles_;
 };
 

@@ -2,6 +2,11 @@
 
 #pragma once
 
+#include <memory>
+#include <optional>
+
+#include "runtime/stream/stream.h"
+
 namespace kernbench {
 
 namespace runtime {
@@ -11,7 +16,8 @@ class Simulation;
 // torch.ahbm, modelled on torch.cuda: the device (SIP) of each rank.
 class AhbmNamespace {
  public:
-  explicit AhbmNamespace(runtime::Simulation& simulation) : simulation_(simulation) {}
+  explicit AhbmNamespace(std::shared_ptr<runtime::Simulation> simulation)
+      : simulation_(std::move(simulation)) {}
 
   // Throws CollectiveError KB-R003 if there is no such device.
   void set_device(int device);
@@ -20,8 +26,25 @@ class AhbmNamespace {
   int current_device() const;
   int device_count() const;
 
+  // Makes a stream of the device, or of the current one.  Throws KB-R003 if there is no such
+  // device.
+  ahbm::Stream Stream(std::optional<int> device = std::nullopt) const;
+  ahbm::Event Event(const ahbm::EventOptions& options = {}) const;
+  ahbm::Stream current_stream(std::optional<int> device = std::nullopt) const;
+  ahbm::Stream default_stream(std::optional<int> device = std::nullopt) const;
+  void set_stream(const ahbm::Stream& stream) const;
+  // `const auto guard = torch.ahbm.stream(s);` makes s the current stream in its scope.
+  static ahbm::StreamContext stream(const ahbm::Stream& stream) {
+    return ahbm::StreamContext(stream);
+  }
+  // Blocks the host until all that the caller has issued to the device, or to the current one, is
+  // done: kernels and collectives.  Throws what one of them has failed with.
+  void synchronize(std::optional<int> device = std::nullopt) const;
+
  private:
-  runtime::Simulation& simulation_;
+  int checked(std::optional<int> device) const;
+
+  std::shared_ptr<runtime::Simulation> simulation_;
 };
 
 // torch.accelerator: PyTorch's device-neutral names for torch.ahbm.
@@ -32,6 +55,11 @@ class AcceleratorNamespace {
   void set_device_index(int device) { ahbm_.set_device(device); }
   int current_device_index() const { return ahbm_.current_device(); }
   int device_count() const { return ahbm_.device_count(); }
+  ahbm::Stream current_stream(std::optional<int> device = std::nullopt) const {
+    return ahbm_.current_stream(device);
+  }
+  void set_stream(const ahbm::Stream& stream) const { ahbm_.set_stream(stream); }
+  void synchronize(std::optional<int> device = std::nullopt) const { ahbm_.synchronize(device); }
 
  private:
   AhbmNamespace& ahbm_;

@@ -5,68 +5,125 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <limits>
 
 #include "runtime/launch/kernel_launch.h"
+#include "runtime/profiler/explain.h"
+#include "runtime/profiler/trace.h"
+#include "runtime/profiler/written_file.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 
 namespace kernbench {
 
-void AhbmNamespace::set_device(int device) {
-  if (device < 0 || device >= device_count()) {
+int AhbmNamespace::checked(std::optional<int> device) const {
+  if (!device) return current_device();
+  if (*device < 0 || *device >= device_count()) {
     throw CollectiveError("KB-R003",
                           fmt::format("invalid device ordinal {}: there are devices 0 to "
                                       "{}",
-                                      device, device_count() - 1));
+                                      *device, device_count() - 1));
   }
-  simulation_.local().device = device;
+  return *device;
+}
+
+void AhbmNamespace::set_device(int device) {
+  simulation_->local().device = checked(device);
 }
 
 int AhbmNamespace::current_device() const {
-  return simulation_.local().device;
+  return simulation_->local().device;
 }
 
 int AhbmNamespace::device_count() const {
-  return simulation_.machine().topology().system.sip_count;
+  return simulation_->machine().topology().system.sip_count;
+}
+
+ahbm::Stream AhbmNamespace::Stream(std::optional<int> device) const {
+  return {simulation_, runtime::make_stream(*simulation_, checked(device))};
+}
+
+ahbm::Event AhbmNamespace::Event(const ahbm::EventOptions& options) const {
+  return ahbm::Event(simulation_, options);
+}
+
+ahbm::Stream AhbmNamespace::current_stream(std::optional<int> device) const {
+  return {simulation_, runtime::shared_current_stream(*simulation_, checked(device))};
+}
+
+ahbm::Stream AhbmNamespace::default_stream(std::optional<int> device) const {
+  return {simulation_, runtime::default_stream(*simulation_, checked(device))};
+}
+
+void AhbmNamespace::set_stream(const ahbm::Stream& stream) const {
+  stream.make_current();
+}
+
+void AhbmNamespace::synchronize(std::optional<int> device) const {
+  runtime::synchronize(*simulation_, checked(device));
 }
 
 Time EngineView::now() const {
   return simulation_->now();
 }
 
+const runtime::Simulation& EngineView::settled() const {
+  runtime::synchronize(*simulation_);
+  return *simulation_;
+}
+
 runtime::DeviceActivity EngineView::activity(int device) const {
-  return simulation_->activity().of(device);
+  return settled().activity().of(device);
 }
 
 const std::vector<runtime::AlgorithmUse>& EngineView::algorithms_used() const {
-  return simulation_->algorithms_used();
+  return settled().algorithms_used();
 }
 
 sim::UnitUse EngineView::busiest_unit() const {
-  return simulation_->machine().busiest_unit();
+  return settled().machine().busiest_unit();
 }
 
 const std::vector<runtime::KernelResult>& EngineView::results() const {
-  return simulation_->results();
+  return settled().results();
 }
 
 const std::vector<runtime::KernelResult>& EngineView::last_results() const {
-  return simulation_->last_results();
+  return settled().last_results();
+}
+
+runtime::Profile EngineView::profile() const {
+  return runtime::profile_of(*simulation_);
+}
+
+std::string EngineView::explain() const {
+  return runtime::explain(profile());
+}
+
+void EngineView::write_trace(const std::string& path, runtime::TraceLevel level) const {
+  if (simulation_->run_log() == nullptr && simulation_->machine().trace() == nullptr) {
+    throw CollectiveError("KB-R030",
+                          "write_trace: the run records nothing; set RuntimeOptions::profile, or "
+                          "make a profiler::profile before what the trace is to show");
+  }
+  runtime::write_file(path, runtime::trace_json(*simulation_, level));
 }
 
 const sim::CommandLog& EngineView::op_log() const {
-  return simulation_->machine().op_log();
+  return settled().machine().op_log();
 }
 
 std::uint64_t EngineView::event_count() const {
-  return simulation_->machine().engine().event_count();
+  return settled().machine().engine().event_count();
 }
 
 std::uint64_t EngineView::fingerprint() const {
-  return simulation_->machine().engine().fingerprint();
+  return settled().machine().engine().fingerprint();
 }
 
 Time EngineView::critical_pe_exec() const {
@@ -97,6 +154,20 @@ Bytes EngineView::hbm_bytes_stored() const {
   return bytes;
 }
 
+sim::Waits EngineView::longest_waits() const {
+  sim::Waits longest;
+  for (const runtime::KernelResult& result : last_results()) {
+    for (const sim::WaitCause cause : sim::kWaitCauses) {
+      longest[cause] = std::max(longest[cause], result.waits[cause]);
+    }
+  }
+  return longest;
+}
+
+sim::Waits EngineView::waits(const sim::PeLocation& pe) const {
+  return simulation_->machine().pe(pe).waits();
+}
+
 namespace {
 
 RuntimeOptions checked(RuntimeOptions options) {
@@ -113,18 +184,26 @@ RuntimeOptions checked(RuntimeOptions options) {
   return options;
 }
 
+// As CUDA_LAUNCH_BLOCKING, except that launches block where it is not set.
+bool environment_blocks() {
+  const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
+  return value == nullptr || std::string_view(value) != "0";
+}
+
 }  // namespace
 
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
           topology,
-          sim::MachineOptions{options_.data, options_.trace, options_.op_log_limit,
-                              options_.shuffle_ties},
+          sim::MachineOptions{options_.data, options_.trace, options_.profile || options_.trace,
+                              options_.op_log_limit, options_.shuffle_ties},
           options_.evaluation_threads,
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,
-                             options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {}
+                             options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {
+  simulation_->set_queues_launches(!options_.launch_blocking.value_or(environment_blocks()));
+}
 
 namespace {
 
@@ -139,6 +218,19 @@ namespace {
   end_process(static_cast<int>(ExitCode::collective_misuse));
 }
 
+// What the driver has queued runs to its end.  If it fails, nobody is left whom that could be
+// thrown to: the process ends with the error's exit code.
+void end_what_is_queued(runtime::Simulation& simulation) {
+  try {
+    runtime::synchronize(simulation);
+  } catch (const Error& error) {
+    std::fflush(stdout);
+    fmt::print(stderr, "kernbench: error: {}\n  nobody waited for it before the context ended\n",
+               error.what());
+    end_process(static_cast<int>(error.exit_code()));
+  }
+}
+
 }  // namespace
 
 // Tensors may outlive the context; fibers may not.
@@ -147,6 +239,7 @@ RuntimeContext::~RuntimeContext() {
     die_of_destruction_inside(*fiber);
   }
   multiprocessing.report_unfinished();
+  if (std::uncaught_exceptions() == 0) end_what_is_queued(*simulation_);
   simulation_->abandon();
   multiprocessing.context_ends();
   simulation_->attachments().clear();  // they may refer to groups
@@ -246,12 +339,17 @@ tl::Pointer runtime::kernel_argument(const Tensor& tensor, const sim::PeLocation
   return {tensor.storage()->name, launched};
 }
 
+bool RuntimeContext::queues_launches() const {
+  return simulation_->queues_launches();
+}
+
 void RuntimeContext::launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
                                        std::vector<Tensor> uses,
-                                       std::function<void(tl::Context&)> body) {
+                                       std::function<void(tl::Context&)> body, bool body_owns) {
   for (const Tensor& tensor : uses)
     check_on_device(tensor, fmt::format("launch of '{}'", name.name));
-  runtime::run_on_holders(name, first, std::move(uses), std::move(body));
+  runtime::run_on_holders(name, first, std::move(uses), std::move(body),
+                          body_owns ? runtime::Body::owns : runtime::Body::borrows);
 }
 
 }  // namespace kernbench

@@ -11,6 +11,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,8 @@
 #include "runtime/launch/launch_name.h"
 #include "runtime/launch/launched_tensors.h"
 #include "runtime/multiprocessing/spawn.h"
+#include "runtime/profiler/profile.h"
+#include "runtime/profiler/trace_level.h"
 #include "runtime/simulation/algorithm_use.h"
 #include "runtime/simulation/device_activity.h"
 #include "runtime/simulation/kernel_result.h"
@@ -29,6 +33,7 @@
 #include "sim_engine/base/duration.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/waits.h"
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/trace/command_log.h"
 
@@ -45,8 +50,10 @@ class Simulation;
 struct RuntimeOptions {
   // ccl.yaml, as ccl::Config; null: the built-in defaults.
   std::shared_ptr<const distributed::BackendConfig> ccl = nullptr;
-  bool data = true;    // compute values too; without it runs are faster and give only times
-  bool trace = false;  // record spans for Perfetto
+  bool data = true;  // compute values too; without it runs are faster and give only times
+  // Record what explains the time: calls, kernels and waits by name, and their causes.
+  bool profile = false;
+  bool trace = false;  // record what every unit does, too, for traces of TraceLevel::units
   // The number of operations that the op log keeps, the latest ones (40 bytes each), so that long
   // runs do not fill the host's memory; 0: all.
   std::size_t op_log_limit = std::size_t{1} << 20;
@@ -67,16 +74,22 @@ struct RuntimeOptions {
   // ever.  The default is for ever too, since a rank is the host's program and may compute for as
   // long as it likes; in a testing::World, which nobody watches, it is 60 s.
   std::optional<std::chrono::milliseconds> rank_time_limit = std::nullopt;
+  // False: a launch returns to its rank when it is issued, and a collective on devices does, as on
+  // every device that PyTorch drives (ADR-0190).  Without a value the environment's
+  // KERNBENCH_LAUNCH_BLOCKING=0 says so; else they return when they are done.
+  std::optional<bool> launch_blocking = std::nullopt;
   // A seed: what happens at the same simulated instant then happens in any legal order, drawn at
   // random, to find times that depend on it.  Equal seeds draw equally; no value depends on it.
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;
 };
 
-// The results of a run: torch.engine().
+// The results of a run: torch.engine().  All but the time first wait for what the caller has
+// queued, as torch.ahbm.synchronize() does for each device.
 class EngineView {
  public:
-  explicit EngineView(const runtime::Simulation& simulation) : simulation_(&simulation) {}
+  explicit EngineView(runtime::Simulation& simulation) : simulation_(&simulation) {}
 
+  // The simulated time at which the caller is.
   double now_ns() const { return to_ns(now()); }
   Time now() const;
 
@@ -94,6 +107,13 @@ class EngineView {
   // or collective, summed over PEs.
   Bytes hbm_bytes_loaded() const;
   Bytes hbm_bytes_stored() const;
+
+  // What the kernels of the same launch or collective and their commands have waited for, by cause:
+  // for each cause, on the PE that has waited longest for it.  last_results() has every PE's.
+  sim::Waits longest_waits() const;
+  // What all kernels that have ended on a PE, and their commands, have waited for.  REQUIRES: there
+  // is such a PE
+  sim::Waits waits(const sim::PeLocation& pe) const;
 
   // Since the beginning: how long kernels ran on a device, how long collectives of its rank, and
   // how long both.  Subtract two of them to measure an interval.
@@ -117,11 +137,22 @@ class EngineView {
   const sim::CommandLog& op_log() const;
   std::uint64_t event_count() const;
 
+  // Where the time went.  Without RuntimeOptions::profile it has no operations and no waits.
+  runtime::Profile profile() const;
+  // The profile as text, at most 40 lines.
+  std::string explain() const;
+  // Writes a trace for ui.perfetto.dev, with what the run has recorded up to `level`.  Throws
+  // CollectiveError KB-R030 if it records nothing, IoError KB-I010 if the file cannot be written.
+  void write_trace(const std::string& path,
+                   runtime::TraceLevel level = runtime::TraceLevel::units) const;
+
   // The fingerprint of the run; it is the same for equal runs, in every build.
   std::uint64_t fingerprint() const;
 
  private:
-  const runtime::Simulation* simulation_;
+  const runtime::Simulation& settled() const;
+
+  runtime::Simulation* simulation_;
 };
 
 // One simulated system and the host program's view of it.  A context must not be shared between
@@ -193,7 +224,11 @@ class RuntimeContext {
   static Tensor from_eigen(const Matrix& matrix);
 
   // Runs kernel(tl, arguments...) on every PE that holds a part of the first tensor, and waits
-  // until all have finished.  An argument that is a Tensor, or derived from it (a layer's
+  // until all have finished.  If launches are queued (RuntimeOptions::launch_blocking), and the
+  // kernel and its arguments own what they use (a function or a lambda without captures; tensors
+  // and numbers), it waits only until the launch is issued to the current stream; what a kernel
+  // throws is then thrown at the next host read, synchronize() or blocking call, or at the worker's
+  // end.  An argument that is a Tensor, or derived from it (a layer's
   // parameter), arrives as tl::Pointer to that PE's shard; any other argument arrives unchanged.
   // Throws what a kernel throws: an Error unchanged, else DeviceError KB-K001.  Throws
   // CollectiveError KB-G003 if an operation that was issued and not waited for will write one of
@@ -223,14 +258,16 @@ class RuntimeContext {
   // Throws KB-M015.
   static void check_count(std::size_t elements, const Shape& shape);
   void launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
-                         std::vector<Tensor> uses, std::function<void(tl::Context&)> body);
+                         std::vector<Tensor> uses, std::function<void(tl::Context&)> body,
+                         bool body_owns);
+  bool queues_launches() const;
 
   const RuntimeOptions options_;
   const std::shared_ptr<runtime::Simulation> simulation_;
   mutable std::uint64_t tensor_count_ = 0;  // for names
 
  public:
-  AhbmNamespace ahbm{*simulation_};
+  AhbmNamespace ahbm{simulation_};
   AcceleratorNamespace accelerator{ahbm};
   distributed::DistributedContext distributed{*this, simulation_, options_.ccl};
   multiprocessing::Multiprocessing multiprocessing{*simulation_, distributed};
@@ -266,6 +303,17 @@ template <class Value>
 requires(!std::derived_from<Value, Tensor>) void collect_tensor(std::vector<Tensor>&,
                                                                 const Value&) {}
 
+// True if a copy of it can be used after the call that it was an argument of.
+template <class Argument>
+inline constexpr bool owns_its_data =
+    std::derived_from<Argument, Tensor> || std::is_arithmetic_v<Argument> ||
+    std::is_enum_v<Argument> || std::is_function_v<Argument> || std::is_empty_v<Argument> ||
+    std::is_function_v<std::remove_pointer_t<Argument>>;
+
+// Copies an argument of launch(): of what is derived from a tensor, the tensor.
+template <class Argument>
+using CopyOf = std::conditional_t<std::derived_from<Argument, Tensor>, Tensor, Argument>;
+
 }  // namespace runtime
 
 template <class Kernel, class... Arguments>
@@ -274,9 +322,28 @@ void RuntimeContext::launch(const runtime::LaunchName& name, const Kernel& kerne
   runtime::LaunchedTensors launched;
   (runtime::collect_tensor(launched.tensors, arguments), ...);
   static_assert((std::derived_from<Arguments, Tensor> || ...), "launch() needs a tensor");
-  launch_on_holders(name, launched.tensors.front(), launched.tensors, [&](tl::Context& tl) {
-    kernel(tl, runtime::kernel_argument(arguments, tl.location(), launched)...);
-  });
+  if constexpr ((runtime::owns_its_data<Kernel> && ... && runtime::owns_its_data<Arguments>)) {
+    if (queues_launches()) {
+      const auto copied = std::make_shared<const runtime::LaunchedTensors>(launched);
+      return launch_on_holders(
+          name, launched.tensors.front(), launched.tensors,
+          [copied, code = std::decay_t<const Kernel>(kernel),
+           copies = std::tuple<runtime::CopyOf<Arguments>...>(arguments...)](tl::Context& tl) {
+            std::apply(
+                [&](const auto&... own) {
+                  code(tl, runtime::kernel_argument(own, tl.location(), *copied)...);
+                },
+                copies);
+          },
+          true);
+    }
+  }
+  launch_on_holders(
+      name, launched.tensors.front(), launched.tensors,
+      [&](tl::Context& tl) {
+        kernel(tl, runtime::kernel_argument(arguments, tl.location(), launched)...);
+      },
+      false);
 }
 
 }  // namespace kernbench

@@ -15,6 +15,7 @@
 #include "sim_engine/components/device_buffer.h"
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
+#include "sim_engine/components/waits.h"
 #include "sim_engine/core/event_queue.h"
 #include "sim_engine/values/access_tracker.h"
 #include "sim_engine/values/element_range.h"
@@ -30,6 +31,8 @@ class CommandIssuer {
  public:
   // The command has taken effect, its result is ready, and it holds no tile any more.
   virtual void completed(const Command& command) = 0;
+  // Where its commands' waits are added up.
+  virtual Waits& waits() = 0;
 
  protected:
   ~CommandIssuer() = default;
@@ -51,6 +54,7 @@ struct Store : HbmAccess {};
 struct Math {
   std::int64_t cycles = 0;
   std::string_view operation;  // for a trace
+  std::int64_t elements = 0;   // of the result
 };
 struct Gemm {
   GemmSize size;
@@ -86,8 +90,9 @@ struct Command {
   Time issued{0};   // when the PE_CPU had issued it
   Time started{0};  // when it reached its unit
   std::array<Tile, kMostOperands> operands;
-  Tile result;    // ready when the command is done; without elements if it makes no value
+  Tile result;    // ready when the command is done; null for a send, whose end nobody awaits
   Tile departed;  // ready when the command has reached its unit; null if nobody asks
+  Command* next_send = nullptr;  // of the same queue, if it waits for this one to depart
   Bytes bytes = 0;
 };
 
@@ -114,6 +119,7 @@ class CommandPool {
     free_.clear();
     for (Command& command : commands_) {
       command.missing_operands = 0;
+      command.next_send = nullptr;
       let_go_of_tiles(command);
       give_back(command);
     }

@@ -61,11 +61,12 @@ class EpilogueOps {
 }  // namespace
 
 Composite::Composite(PeScheduler& scheduler, Command& command, const CompositePlan& plan,
-                     Tile scratch, std::uint64_t kernel)
+                     Tile scratch, std::uint64_t kernel, Waits& waits)
     : scheduler_(scheduler),
       command_(command),
       plan_(plan),
       kernel_(kernel),
+      waits_(waits),
       counts_(tile_counts(plan.size, plan.tile)),
       scratch_(std::move(scratch)),
       step_count_(counts_.m * counts_.n * counts_.k) {}

@@ -25,9 +25,9 @@ namespace kernbench::sim {
 class Composite final : private CommandIssuer {
  public:
   // `scratch` holds the working set until the composite ends.  `command` is finished then.  Its
-  // accesses are those of `kernel`.
+  // accesses are those of `kernel`, and so are the waits of its parts.
   Composite(PeScheduler& scheduler, Command& command, const CompositePlan& plan, Tile scratch,
-            std::uint64_t kernel);
+            std::uint64_t kernel, Waits& waits);
   Composite(const Composite&) = delete;
   Composite& operator=(const Composite&) = delete;
 
@@ -57,11 +57,13 @@ class Composite final : private CommandIssuer {
   Tile run_epilogue(const Step& step, const Tile& sum);
   Command& make_command();
   void completed(const Command& part) override;
+  Waits& waits() override { return waits_; }
 
   PeScheduler& scheduler_;
   Command& command_;
   const CompositePlan plan_;
   const std::uint64_t kernel_;
+  Waits& waits_;
   const GemmSize counts_;  // of tiles
   Tile scratch_;
   std::array<AccessId, 4> accesses_;  // under way: to a, b, c and the bias, if there is one

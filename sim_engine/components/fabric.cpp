@@ -69,10 +69,8 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
   }
 }
 
-// Adds the visit of the next hop's link, behind those that will be there earlier.
-Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
-  if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
-  Visit& visit = *std::exchange(free_visit_, free_visit_->next);
+// The visit of the next hop's link.
+void Fabric::fill(Visit& visit, Transfer& transfer, const Link& link) {
   visit.arrival = transfer.arrivals[transfer.hop].head;
   visit.busy = transfer_time(transfer.bytes, link.spec.bandwidth);
   visit.bytes = transfer.bytes;
@@ -81,6 +79,13 @@ Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
   visit.hop = transfer.hop & 0xffff;
   visit.is_booked = false;
   visit.counts = transfer.path->is_of_kernels;
+}
+
+// Adds the visit of the next hop's link, behind those that will be there earlier.
+Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
+  if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
+  Visit& visit = *std::exchange(free_visit_, free_visit_->next);
+  fill(visit, transfer, link);
   visit.next = nullptr;
   visit.previous = link.last;
   while (visit.previous != nullptr && precedes(visit, *visit.previous)) {
@@ -99,13 +104,12 @@ void Fabric::go_on(Transfer& transfer) {
   for (std::size_t hop = transfer.hop; hop < hops; ++hop) {
     __builtin_prefetch(&links_[transfer.path->hops[hop]]);  // all misses at once
   }
+  for (std::size_t hop = transfer.hop; hop < hops; ++hop) {
+    __builtin_prefetch(links_[transfer.path->hops[hop]].first);  // whom the loop below meets there
+  }
   while (transfer.hop < hops) {
     Link& link = transfer.link(links_);
-    while (link.first != nullptr && link.first->arrival < now) {
-      serve(link, *link.first);
-      drop(link, *link.first);
-    }
-    Visit& visit = announce(transfer, link);
+    Visit& visit = replace_past(transfer, link);
     if (!can_book(link, visit)) {
       transfer.pending =
           engine_.schedule(visit.arrival - now, Engine::call<&Fabric::enter_link>(this, transfer));
@@ -117,6 +121,21 @@ void Fabric::go_on(Transfer& transfer) {
   }
   transfer.pending = engine_.schedule(transfer.arrivals[hops].tail - now,
                                       Engine::call<&Fabric::deliver>(this, transfer));
+}
+
+// Serves what has arrived, and adds the visit of the next hop's link: mostly in the place of the
+// only one that was there.
+Fabric::Visit& Fabric::replace_past(Transfer& transfer, Link& link) {
+  const Time now = engine_.now();
+  while (link.first != nullptr && link.first->arrival < now) {
+    serve(link, *link.first);
+    if (link.first == link.last) {
+      fill(*link.first, transfer, link);
+      return *link.first;
+    }
+    drop(link, *link.first);
+  }
+  return announce(transfer, link);
 }
 
 // True if the link will be free for the visit between those that are known to be before and after
@@ -197,7 +216,20 @@ void Fabric::undo(Visit& visit) {
 void Fabric::deliver(Transfer& transfer) {
   const Event delivered = transfer.delivered;
   transfer.next_free = std::exchange(free_transfer_, &transfer);
+  delivered_ = &transfer;
   delivered.function(delivered.object, delivered.argument);
+}
+
+// A head waits where it leaves a link later than its arrival and the latency ask for.
+Fabric::Waiting Fabric::waiting_of_delivered() const {
+  const Path& path = *delivered_->path;
+  const std::vector<Arrival>& arrivals = delivered_->arrivals;
+  const Time all = arrivals[path.hops.size()].head - arrivals[0].head - path.latency;
+  if (path.hbm_hop < 0 || all == Time{0}) return {all, Time{0}};
+  const auto hop = static_cast<std::size_t>(path.hbm_hop);
+  const Time latency = links_[path.hops[hop]].spec.latency;
+  const Time hbm = arrivals[hop + 1].head - arrivals[hop].head - latency;
+  return {all - hbm, hbm};
 }
 
 void Fabric::serve(Link& link, const Visit& visit) {
@@ -253,19 +285,6 @@ std::uint64_t Fabric::draw_of(const Visit& visit) const {
 void Fabric::record(LinkId link, Time start, Time busy, Bytes bytes) {
   const auto track = trace_->track(routing_.sip_of(link), routing_.name(link));
   trace_->span(track, trace_->label(fmt::format("{} B", bytes)), start, start + busy);
-}
-
-UnitUse Fabric::busiest_link() const {
-  LinkId busiest = 0;
-  Time longest{0};
-  for (LinkId link = 0; link < routing_.link_count(); ++link) {
-    const Time busy = as_of_now(links_[link]).server.busy(engine_.now());
-    if (busy <= longest) continue;
-    busiest = link;
-    longest = busy;
-  }
-  if (longest == Time{0}) return {};
-  return {routing_.name(busiest), longest, Time{0}};
 }
 
 void Fabric::reset() {

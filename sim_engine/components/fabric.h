@@ -48,12 +48,20 @@ class Fabric {
   // REQUIRES: bytes >= 0; path outlives the transfer
   void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0});
 
+  // How long the head of the transfer that is being delivered has waited for links, and for the
+  // port of HBM.
+  // REQUIRES: its `delivered` is being called; its path has hops
+  struct Waiting {
+    Time link{0};
+    Time hbm{0};
+  };
+  Waiting waiting_of_delivered() const;
+
   // Bytes that have entered a link so far.
   Bytes carried(LinkId link) const { return as_of_now(links_[link]).carried; }
 
-  // The link that has been busy with kernels' data for longest so far, named by Routing::name();
-  // the first if several are equal.  Its kernel_time is not set.
-  UnitUse busiest_link() const;
+  // How long a link has been busy with kernels' data so far.
+  Time busy(LinkId link) const { return as_of_now(links_[link]).server.busy(engine_.now()); }
 
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).
   void reset();
@@ -108,7 +116,9 @@ class Fabric {
   };
 
   Transfer& take_transfer();
+  static void fill(Visit& visit, Transfer& transfer, const Link& link);
   Visit& announce(Transfer& transfer, Link& link);
+  Visit& replace_past(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
   bool can_book(const Link& link, const Visit& visit) const;
   static void pass(Transfer& transfer, const Visit& visit, Time latency);
@@ -131,7 +141,8 @@ class Fabric {
   std::vector<Link> links_;
   std::deque<Transfer> transfers_;  // addresses stay
   Transfer* free_transfer_ = nullptr;
-  std::size_t longest_way_ = 0;  // hops of the longest path, and one
+  const Transfer* delivered_ = nullptr;  // the one delivered last, still as it was
+  std::size_t longest_way_ = 0;          // hops of the longest path, and one
   std::uint64_t next_number_ = 0;
   std::deque<Visit> visits_;
   Visit* free_visit_ = nullptr;

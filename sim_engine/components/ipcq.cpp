@@ -196,7 +196,7 @@ void IpcqChannel::reset() {
   tail_ = params_.first_number;
   posts_.reset(params_.first_number);
   on_credit_ = on_post_ = {};
-  last_departure_ = {};
+  last_send_ = nullptr;
 }
 
 }  // namespace kernbench::sim

@@ -95,9 +95,8 @@ class IpcqChannel {
 
   void forget_sender() { on_credit_ = on_post_ = {}; }
 
-  // The departure of the send issued last, null once it has departed: sends of a queue depart in
-  // order.
-  Tile& last_departure() { return last_departure_; }
+  // The send that was issued last, null once it has departed: sends of a queue depart in order.
+  Command*& last_send() { return last_send_; }
 
   // The message is complete in its slot.  If a receive is posted for it, it is handed over.
   // REQUIRES: a credit was taken for it; it is not larger than a slot
@@ -168,7 +167,7 @@ class IpcqChannel {
   IpcqReceiver* receiver_ = nullptr;
   Event on_credit_;
   Event on_post_;
-  Tile last_departure_;
+  Command* last_send_ = nullptr;
 };
 
 }  // namespace kernbench::sim

@@ -40,6 +40,7 @@ void IpcqPosts::close(std::uint32_t number) {
   KB_CHECK(post != nullptr && post->state != IpcqPost::State::closed, "post {}", number);
   post->state = IpcqPost::State::closed;
   post->tile = {};
+  post->refused.reset();
   forget_closed();
 }
 

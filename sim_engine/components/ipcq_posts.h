@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -38,12 +39,12 @@ struct IpcqPost {
     closed,     // done; its place may be used again
   };
   State state = State::open;
-  bool wakes = false;               // the kernel waits for it
-  ReceiveIssuer* issuer = nullptr;  // the kernel that posted it, unless discarded
-  Tile tile;                        // where the message goes, while it is open
-  Time issued{0};                   // when the PE_CPU had issued it
-  Time seen{0};                     // when PE_IPCQ noticed its message
-  IpcqMessage refused;              // the refused message, without its value
+  bool wakes = false;                          // the kernel waits for it
+  ReceiveIssuer* issuer = nullptr;             // the kernel that posted it, unless discarded
+  Tile tile;                                   // where the message goes, while it is open
+  Time issued{0};                              // when the PE_CPU had issued it
+  Time seen{0};                                // when PE_IPCQ noticed its message
+  std::unique_ptr<const IpcqMessage> refused;  // the refused message, without its value
 };
 
 class IpcqPosts {

@@ -20,6 +20,7 @@ KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, const Operation& 
 
 KernelRun::~KernelRun() {
   withdraw_receives();
+  pe_.waits() += waits_;
   pe_.services().end_kernel();
 }
 
@@ -120,7 +121,7 @@ Tile KernelRun::submit_math(Command& command, const Value& value, const work::Ma
       pe_.services().tiles.make(value.dtype(), value.element_count(), &pe_.scratch_in_use());
   result->value = value;
   command.result = result;
-  command.work = math;
+  command.work = work::Math{math.cycles, math.operation, value.element_count()};
   submit(command);
   return result;
 }
@@ -164,7 +165,7 @@ void KernelRun::composite(const CompositePlan& plan) {
   const Tile done = make_signal();
   Tile scratch = services.tiles.make_scratch(working_set(plan), &pe_.scratch_in_use());
   composites_.push_back(
-      std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_));
+      std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_, waits_));
   Composite& composite = *composites_.back();
   command.work = work::Composite{&composite.plan(), Engine::call<&Composite::start>(&composite)};
   command.result = done;
@@ -181,9 +182,10 @@ void KernelRun::issue_send(IpcqChannel& channel, std::uint32_t number, const Til
   Command& command = issue_next();
   command.operands[0] = tile;
   // The send waits for the departure of the queue's previous send: a queue's sends depart in order.
-  command.departed = make_signal();
-  command.operands[1] = std::exchange(channel.last_departure(), command.departed);
-  command.result = make_signal();
+  if (Command* const before = std::exchange(channel.last_send(), &command)) {
+    before->next_send = &command;
+    ++command.missing_operands;
+  }
   command.bytes = tile->bytes;
   command.work = Kind{{{&channel, pe_.services().next_arrow++}, number, operation_}};
   submit(command);
@@ -211,7 +213,7 @@ std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive
   const bool was_refused = post.state == IpcqPost::State::refused;
   KB_CHECK(was_refused || post.state == IpcqPost::State::arrived, "the message has not come");
   std::optional<IpcqMessage> refused;
-  if (was_refused) refused = post.refused;
+  if (was_refused) refused = *post.refused;
   wait_until(post.seen);
   receive.channel->close_post(receive.number);
   --open_receives_;
@@ -298,6 +300,10 @@ void KernelRun::completed(const Command& command) {
     pe_.services().memory_order.forget(accesses_, true, store->noted);
   } else if (const auto* composite = std::get_if<work::Composite>(&command.work)) {
     end(*composite, command.started);
+  } else if (const auto* gemm = std::get_if<work::Gemm>(&command.work)) {
+    traffic_.operations += 2 * gemm->size.m * gemm->size.n * gemm->size.k;
+  } else if (const auto* math = std::get_if<work::Math>(&command.work)) {
+    traffic_.operations += math->elements;
   }
   --outstanding_;
   pe_.scratch_may_be_free();
@@ -311,6 +317,8 @@ void KernelRun::end(const work::Composite& composite, Time started) {
   composite_window_.add(started, pe_.services().engine.now());
   traffic_.loaded += loaded_bytes(*composite.plan);
   traffic_.stored += stored_bytes(*composite.plan);
+  const GemmSize& size = composite.plan->size;
+  traffic_.operations += 2 * size.m * size.n * size.k;
   const std::vector<MemoryUse> uses = uses_of(*composite.plan);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     pe_.services().memory_order.forget(accesses_, uses[i].writes, composite.noted.at(i));

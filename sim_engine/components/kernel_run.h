@@ -98,15 +98,21 @@ class KernelRun final : public ReceiveIssuer {
   Time clock();
   void wait_until(Time time) { cpu_clock_ = std::max(cpu_clock_, time); }
 
-  // Bytes that the kernel's loads and stores have moved so far.
+  // Bytes that the kernel's loads and stores have moved so far, and the operations of PE_GEMM and
+  // PE_MATH: two for each product and sum of a GEMM, one for each element of another result.
   struct Traffic {
     Bytes loaded = 0;
     Bytes stored = 0;
+    std::int64_t operations = 0;
   };
   const Traffic& traffic() const { return traffic_; }
   // The time from the first composite's dispatch to the end of the last one; 0 without composites.
   Time composite_window() const { return composite_window_.end - composite_window_.begin; }
   int composites_under_way() const { return static_cast<int>(composites_.size()); }
+
+  // What the kernel and its commands have waited for so far.
+  Waits& waits() override { return waits_; }
+  const Waits& waits() const { return waits_; }
 
   // Waiting.  Each arranges one call of `wake`.
   void wake_at_clock();                   // REQUIRES: cpu_clock() > now
@@ -158,6 +164,7 @@ class KernelRun final : public ReceiveIssuer {
   std::vector<std::unique_ptr<Composite>> composites_;  // under way
   Traffic traffic_;
   Window composite_window_;
+  Waits waits_;
 };
 
 }  // namespace kernbench::sim

@@ -33,6 +33,7 @@ class Launcher::Launch {
   std::vector<PeState> pes;
   std::vector<CubeState> cubes;
   std::size_t running_cubes = 0;
+  bool is_from_host = true;
 };
 
 // Groups the PEs by cube: the last PE of each cube lets its M_CPU report.
@@ -63,8 +64,8 @@ Launcher::Launcher(Engine& engine, Fabric& fabric, const Topology& topology)
 
 Launcher::~Launcher() = default;
 
-Launcher::Launch& Launcher::launch(std::span<const PeLocation> pes, const Event& start,
-                                   const Event& done) {
+Launcher::Launch& Launcher::take(std::span<const PeLocation> pes, const Event& start,
+                                 const Event& done) {
   KB_CHECK(!pes.empty(), "a launch on no PE");
   if (free_.empty()) {
     launches_.push_back(std::make_unique<Launch>());
@@ -75,10 +76,30 @@ Launcher::Launch& Launcher::launch(std::span<const PeLocation> pes, const Event&
   launch.assign(pes);
   launch.start = start;
   launch.done = done;
+  return launch;
+}
+
+Launcher::Launch& Launcher::launch(std::span<const PeLocation> pes, const Event& start,
+                                   const Event& done) {
+  Launch& launch = take(pes, start, done);
+  launch.is_from_host = true;
   const Path& path = fabric_.path({Endpoint::Kind::host, {launch.sip, 0, 0}},
                                   {Endpoint::Kind::io_cpu, {launch.sip, 0, 0}});
   fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_io_cpu>(this, launch));
   return launch;
+}
+
+Launcher::Launch& Launcher::launch_at_io_cpu(std::span<const PeLocation> pes, const Event& start,
+                                             const Event& done) {
+  Launch& launch = take(pes, start, done);
+  launch.is_from_host = false;
+  at_io_cpu(launch);
+  return launch;
+}
+
+Time Launcher::host_leg(int sip) {
+  return fabric_.path({Endpoint::Kind::host, {sip, 0, 0}}, {Endpoint::Kind::io_cpu, {sip, 0, 0}})
+      .time_of(kMessageBytes);
 }
 
 // The IO_CPU passes a launch on, cube by cube.  The message then finds its own way.
@@ -140,10 +161,12 @@ void Launcher::pe_reported(CubeState& cube) {
 
 void Launcher::cube_reported(Launch& launch) {
   if (--launch.running_cubes > 0) return;
+  free_.push_back(&launch);
+  const Event done = launch.done;
+  if (!launch.is_from_host) return done.function(done.object, done.argument);
   const Path& path = fabric_.path({Endpoint::Kind::io_cpu, {launch.sip, 0, 0}},
                                   {Endpoint::Kind::host, {launch.sip, 0, 0}});
-  fabric_.send(path, kMessageBytes, launch.done);
-  free_.push_back(&launch);
+  fabric_.send(path, kMessageBytes, done);
 }
 
 void Launcher::reset() {

@@ -4,7 +4,8 @@
 //          M_CPU (`dispatch` per PE, one after the other) -> the PE's NoC port.  When the last PE
 //          of a cube has finished its M_CPU tells the IO_CPU, and when the last cube has, the host
 //          is told.
-// Timing:  launch and completion messages are 64 bytes and travel like all others.
+// Timing:  launch and completion messages are 64 bytes and travel like all others.  The host's leg
+//          of a launch that was queued is no message: it has come before, and takes host_leg().
 
 #pragma once
 
@@ -32,6 +33,12 @@ class Launcher {
   // reported.
   // REQUIRES: pes is not empty, of one SIP, and ordered by cube
   Launch& launch(std::span<const PeLocation> pes, const Event& start, const Event& done);
+  // As above, for a launch that waits at the IO_CPU already: it begins there now, and `done` is
+  // called when the IO_CPU knows that all have finished.
+  Launch& launch_at_io_cpu(std::span<const PeLocation> pes, const Event& start, const Event& done);
+
+  // The time of a message between the host and a SIP's IO_CPU, without contention.
+  Time host_leg(int sip);
 
   // The kernel on pes[index] of a launch has ended now.  Call it once per index.
   void kernel_finished(Launch& launch, std::size_t index);
@@ -43,6 +50,7 @@ class Launcher {
   struct CubeState;
   struct PeState;
 
+  Launch& take(std::span<const PeLocation> pes, const Event& start, const Event& done);
   void at_io_cpu(Launch& launch);
   void leave_io_cpu(CubeState& cube);
   void at_m_cpu(CubeState& cube);

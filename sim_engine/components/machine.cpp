@@ -53,16 +53,44 @@ ProcessingElement& Machine::pe(const PeLocation& at) {
   return pes_[static_cast<std::size_t>(number)];
 }
 
-UnitUse Machine::busiest_unit() const {
-  UnitUse busiest = fabric_.busiest_link();
-  for (const ProcessingElement& pe : pes_) {
-    const auto [unit, busy] = pe.busiest_unit();
-    if (busy <= busiest.busy) continue;
-    busiest.unit = fmt::format("{}.{}", to_string(pe.location()), unit);
-    busiest.busy = busy;
+template <class Visit>
+void Machine::visit_units(const Visit& visit) const {
+  const Routing& routing = fabric_.routing();
+  for (LinkId link = 0; link < routing.link_count(); ++link) {
+    visit(routing.class_of(link), fabric_.busy(link), [&] { return routing.name(link); });
   }
+  for (const ProcessingElement& pe : pes_) {
+    for (const PeUnitUse& use : pe.unit_uses()) {
+      visit(use.unit_class, use.busy,
+            [&] { return fmt::format("{}.{}", to_string(pe.location()), use.name); });
+    }
+  }
+}
+
+UnitUse Machine::busiest_unit() const {
+  UnitUse busiest;
+  visit_units([&](UnitClass, Time busy, const auto& name) {
+    if (busy > busiest.busy) busiest = {name(), busy, Time{0}};
+  });
   busiest.kernel_time = services_.kernel_time(engine_.now());
   return busiest;
+}
+
+std::array<UnitClassUse, kUnitClassCount> Machine::unit_classes() const {
+  std::array<UnitClassUse, kUnitClassCount> classes;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    classes[i].unit_class = static_cast<UnitClass>(i);
+    classes[i].busiest.kernel_time = services_.kernel_time(engine_.now());
+  }
+  visit_units([&](UnitClass unit_class, Time busy, const auto& name) {
+    UnitClassUse& use = classes[static_cast<std::size_t>(unit_class)];
+    ++use.count;
+    use.total += busy;
+    if (busy <= use.busiest.busy) return;
+    use.busiest.busy = busy;
+    use.busiest.unit = name();
+  });
+  return classes;
 }
 
 IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& params) {

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <list>
@@ -29,6 +30,7 @@ namespace kernbench::sim {
 struct MachineOptions {
   bool data = true;              // keep what is needed to evaluate values
   bool trace = false;            // record spans
+  bool profile = false;          // record what explains the time (ADR-0203)
   std::size_t op_log_limit = 0;  // the op log keeps this many of the latest records; 0: all
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;  // the seed of Engine::shuffle_ties()
 };
@@ -43,22 +45,29 @@ class Machine {
   Engine& engine() { return engine_; }
   const Engine& engine() const { return engine_; }
   Fabric& fabric() { return fabric_; }
+  const Fabric& fabric() const { return fabric_; }
   MemoryStore& memory() { return memory_; }
   AccessTracker& accesses() { return accesses_; }
   CommandLog& op_log() { return op_log_; }
   const CommandLog& op_log() const { return op_log_; }
   Launcher& launcher() { return launcher_; }
   TraceRecorder* trace() { return trace_.get(); }  // null unless asked for
+  const TraceRecorder* trace() const { return trace_.get(); }
 
   HbmAllocator& hbm(int sip) { return hbm_[static_cast<std::size_t>(sip)]; }
 
   ProcessingElement& pe(const PeLocation& at);
+  const ProcessingElement& pe(const PeLocation& at) const {
+    return const_cast<Machine*>(this)->pe(at);
+  }
 
   // The unit that has served kernels for longest so far, and how long any kernel ran.  Host copies
   // and launches do not count.  Units are links, ports of memories, and the units of PEs
-  // (ProcessingElement::busiest_unit()); if several are equal, the first in this order, PEs by
-  // their number.
+  // (ProcessingElement::unit_uses()); if several are equal, the first in this order, PEs by their
+  // number.
   UnitUse busiest_unit() const;
+  // All units by their classes, in the order of UnitClass.
+  std::array<UnitClassUse, kUnitClassCount> unit_classes() const;
 
   // Makes a queue and enters it in both PEs' tables.  Its slots occupy the memory that they lie in
   // until disconnect_all().  Throws DeviceError KB-M010 if they do not fit.
@@ -81,6 +90,9 @@ class Machine {
 
  private:
   void leave_tables(const IpcqChannel& channel);
+  // Calls visit(class, busy, name) for each unit, where name() makes its name.
+  template <class Visit>
+  void visit_units(const Visit& visit) const;
 
   const Topology topology_;
   Engine engine_;

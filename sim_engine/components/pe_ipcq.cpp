@@ -53,7 +53,7 @@ bool PeIpcq::accept(const IpcqChannel& channel, IpcqPost& post, const Tile& tile
   if (message.dtype != tile->dtype || message.bytes != tile->bytes ||
       !share_messages(message.operation, post.issuer->operation())) {
     message.value = {};
-    post.refused = message;
+    post.refused = std::make_unique<IpcqMessage>(std::move(message));
     post.state = IpcqPost::State::refused;
     return false;
   }

@@ -1,6 +1,7 @@
 #include "sim_engine/components/pe_scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/command_record.h"
@@ -35,7 +36,11 @@ void PeScheduler::wait_for(Command& command, const Tile& operand) {
   if (!operand || operand->ready) return;
   for (const Tile& part : operand->parts) wait_for(command, part);
   if (!operand->parts.empty()) return;
-  operand->waiters.push_back(&command);
+  if (operand->first_waiter == nullptr) {
+    operand->first_waiter = &command;
+  } else {
+    operand->later_waiters.push_back(&command);
+  }
   ++command.missing_operands;
 }
 
@@ -48,10 +53,15 @@ void PeScheduler::operands_ready(Command& command) {
 
 void PeScheduler::make_ready(const Tile& tile) {
   tile->ready = true;
-  for (Command* waiter : tile->waiters) {
-    if (--waiter->missing_operands == 0) operands_ready(*waiter);
-  }
-  tile->waiters.clear();
+  Command* const first = std::exchange(tile->first_waiter, nullptr);
+  if (first == nullptr) return;
+  operand_ready(*first);
+  for (Command* waiter : tile->later_waiters) operand_ready(*waiter);
+  tile->later_waiters.clear();
+}
+
+void PeScheduler::operand_ready(Command& command) {
+  if (--command.missing_operands == 0) operands_ready(command);
 }
 
 void PeScheduler::dispatch(Command& command) {
@@ -91,18 +101,30 @@ void PeScheduler::start(Command& command, const work::Receive& receive) {
 }
 
 // A send has reached its unit: the next send of its queue may follow.
-void PeScheduler::depart(const Command& command, IpcqChannel& channel) {
-  Tile& last = channel.last_departure();
-  if (last == command.departed) last = {};
-  make_ready(command.departed);
+void PeScheduler::depart(Command& command, IpcqChannel& channel) {
+  if (channel.last_send() == &command) channel.last_send() = nullptr;
+  Command* const next = std::exchange(command.next_send, nullptr);
+  if (next != nullptr) operand_ready(*next);
 }
 
 void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Time extra) {
   const Time now = services_.engine.now();
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
-  services_.fabric.send(path, command.bytes, Engine::call<&PeScheduler::finish>(this, command),
-                        start + setup + extra - now);
+  if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
+  const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
+                                      : Engine::call<&PeScheduler::transferred>(this, command);
+  services_.fabric.send(path, command.bytes, end, start + setup + extra - now);
+}
+
+void PeScheduler::transferred(Command& command) {
+  const auto [link, hbm] = services_.fabric.waiting_of_delivered();
+  if (link + hbm > Time{0}) {
+    Waits& waits = command.issuer->waits();
+    waits[WaitCause::link] += link;
+    waits[WaitCause::hbm] += hbm;
+  }
+  finish(command);
 }
 
 // Rows lie in ascending order: a page that two of them share is translated once.
@@ -175,6 +197,7 @@ void PeScheduler::start(Command&, const work::Composite& composite) {
 void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
   const Time now = services_.engine.now();
   command.started = unit.reserve(now, duration);
+  if (command.started > now) command.issuer->waits()[WaitCause::unit] += command.started - now;
   services_.engine.schedule<&PeScheduler::finish>(command.started + duration - now, this, command);
 }
 
@@ -183,7 +206,7 @@ void PeScheduler::occupy(FifoServer& unit, Command& command, Time duration) {
 void PeScheduler::finish(Command& command) {
   take_effect(command);
   record(command);
-  make_ready(command.result);
+  if (command.result) make_ready(command.result);
   CommandPool::let_go_of_tiles(command);
   command.issuer->completed(command);
   services_.commands.give_back(command);
@@ -222,15 +245,13 @@ void PeScheduler::record(const Command& command) {
   if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
 }
 
-std::pair<std::string_view, Time> PeScheduler::busiest_unit() const {
+std::array<PeUnitUse, 5> PeScheduler::unit_uses() const {
   const Time now = services_.engine.now();
-  const std::array<std::pair<std::string_view, Time>, 5> units = {
-      {{"load", dma_[kLoad].busy(now)},
-       {"store", dma_[kStore].busy(now)},
-       {"communication", dma_[kCommunication].busy(now)},
-       {"math", math_.busy(now)},
-       {"gemm", gemm_.busy(now)}}};
-  return *std::ranges::max_element(units, {}, &std::pair<std::string_view, Time>::second);
+  return {{{UnitClass::dma, "load", dma_[kLoad].busy(now)},
+           {UnitClass::dma, "store", dma_[kStore].busy(now)},
+           {UnitClass::dma, "communication", dma_[kCommunication].busy(now)},
+           {UnitClass::math, "math", math_.busy(now)},
+           {UnitClass::gemm, "gemm", gemm_.busy(now)}}};
 }
 
 void PeScheduler::reset() {

@@ -14,12 +14,11 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <utility>
 
 #include "sim_engine/components/command.h"
 #include "sim_engine/components/fifo_server.h"
 #include "sim_engine/components/pe_services.h"
+#include "sim_engine/components/unit_use.h"
 
 namespace kernbench::sim {
 
@@ -43,9 +42,9 @@ class PeScheduler {
   // the tile ready.
   void finish_receive_in_place(const Command& command);
 
-  // The unit that has been busy for longest, and for how long: load, store, communication (the
-  // DMA's channels, while they set up), math or gemm; the first if several are equal.
-  std::pair<std::string_view, Time> busiest_unit() const;
+  // How long each unit has been busy: load, store, communication (the DMA's channels, while they
+  // set up), math, gemm.
+  std::array<PeUnitUse, 5> unit_uses() const;
 
   // Drops reservations, after a run that failed.
   void reset();
@@ -54,10 +53,11 @@ class PeScheduler {
   enum Channel : std::size_t { kLoad, kStore, kCommunication, kChannelCount };
 
   void wait_for(Command& command, const Tile& operand);
+  void operand_ready(Command& command);
   void operands_ready(Command& command);
   void make_ready(const Tile& tile);
   void dispatch(Command& command);
-  void depart(const Command& command, IpcqChannel& channel);
+  void depart(Command& command, IpcqChannel& channel);
 
   void start(Command& command, work::Load& load);
   void start(Command& command, work::Store& store);
@@ -67,6 +67,7 @@ class PeScheduler {
   void start(Command& command, const work::Send& send);
   void start(Command& command, const work::CopyTo& copy);
   void start(Command& command, const work::Receive& receive);
+  void transferred(Command& command);
   void submit_dma(Channel channel, Command& command, const Path& path, Time extra);
   void occupy(FifoServer& unit, Command& command, Time duration);
   Time translation_time(const work::HbmAccess& access) const;

@@ -41,11 +41,12 @@ void ProcessingElement::wake_scratch_waiters() {
   }
 }
 
-std::pair<std::string_view, Time> ProcessingElement::busiest_unit() const {
-  const std::pair<std::string_view, Time> others = scheduler_.busiest_unit();
+std::array<PeUnitUse, 6> ProcessingElement::unit_uses() const {
+  std::array<PeUnitUse, 6> uses;
   const Time cpu = std::min(cpu_busy_, services_.engine.now());  // it runs ahead of simulated time
-  if (cpu == Time{0} && others.second == Time{0}) return {};
-  return cpu >= others.second ? std::pair{std::string_view("cpu"), cpu} : others;
+  uses[0] = {UnitClass::cpu, "cpu", cpu};
+  std::ranges::copy(scheduler_.unit_uses(), uses.begin() + 1);
+  return uses;
 }
 
 void ProcessingElement::reset() {

@@ -6,9 +6,8 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "sim_engine/components/pe_ipcq.h"
@@ -60,10 +59,13 @@ class ProcessingElement {
   // Adds time that the PE_CPU spends on issuing commands.
   void count_cpu(Time busy) { cpu_busy_ += busy; }
 
-  // The unit of this PE that has been busy for longest, and for how long: cpu, load, store,
-  // communication (the DMA's channels, while they set up), math or gemm; the first if several are
-  // equal.
-  std::pair<std::string_view, Time> busiest_unit() const;
+  // What kernels that have ended, and their commands, have waited for.
+  Waits& waits() { return waits_; }
+  const Waits& waits() const { return waits_; }
+
+  // How long each unit of this PE has been busy: cpu, load, store, communication (the DMA's
+  // channels, while they set up), math, gemm.
+  std::array<PeUnitUse, 6> unit_uses() const;
 
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
   // tiles.
@@ -80,6 +82,7 @@ class ProcessingElement {
   std::vector<Event> claims_;  // kernels that wait for their turn
   int kernel_count_ = 0;
   std::vector<Event> scratch_waiters_;
+  Waits waits_;
   Bytes queue_bytes_ = 0;
   Bytes scratch_in_use_ = 0;
 };

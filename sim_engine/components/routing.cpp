@@ -38,9 +38,25 @@ const LinkSpec& Routing::spec(LinkId link) const {
   const LinkId in_cube = (in_sip - kCubes) % per_cube_;
   if (in_cube < kSram) return topology_.sip.ucie;
   if (in_cube < kHbm) return sram_;
-  if (in_cube < kHbm + hbm_slices_) return hbm_;
+  if (is_hbm(link)) return hbm_;
   const LinkId in_pe = (in_cube - kHbm - hbm_slices_) % kPerPe;
   return in_pe < kTcmRead ? topology_.cube.noc : tcm_;
+}
+
+bool Routing::is_hbm(LinkId link) const {
+  return class_of(link) == UnitClass::hbm;
+}
+
+UnitClass Routing::class_of(LinkId link) const {
+  const LinkId in_sip = link % per_sip_;
+  if (in_sip < kSipOut) return UnitClass::host;
+  if (in_sip < kCubes) return UnitClass::link;
+  const LinkId in_cube = (in_sip - kCubes) % per_cube_;
+  if (in_cube < kSram) return UnitClass::ucie;
+  if (in_cube < kHbm) return UnitClass::sram;
+  if (in_cube < kHbm + hbm_slices_) return UnitClass::hbm;
+  const LinkId in_pe = (in_cube - kHbm - hbm_slices_) % kPerPe;
+  return in_pe < kTcmRead ? UnitClass::noc : UnitClass::tcm;
 }
 
 std::string Routing::name(LinkId link) const {
@@ -179,7 +195,9 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
     const LinkSpec& link = spec(id);
     path.latency += link.latency;
     path.bottleneck = std::min(path.bottleneck, link.bandwidth);
-    if (link.latency > Time{0} || !link.bandwidth.is_unlimited()) path.hops.push_back(id);
+    if (link.latency == Time{0} && link.bandwidth.is_unlimited()) continue;
+    if (is_hbm(id)) path.hbm_hop = static_cast<int>(path.hops.size());
+    path.hops.push_back(id);
   }
   return path;
 }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "sim_engine/components/unit_use.h"
 #include "sim_engine/topology/grid.h"
 #include "sim_engine/topology/location.h"
 
@@ -29,6 +30,7 @@ struct Path {
   std::vector<LinkId> hops;    // the links that can cost time; the others are passed at once
   Time latency{0};             // sum over the links
   Bandwidth bottleneck;        // the slowest link's
+  int hbm_hop = -1;            // the port of HBM among the hops; -1: none
   bool is_of_kernels = false;  // from or to a TCM, where only kernels' commands lead
 
   // The time of a message without contention: every link's latency, plus the bytes over the slowest
@@ -47,6 +49,8 @@ class Routing {
 
   // "sip0.link.east", "sip0.cube3.ucie.north", "sip0.cube3.pe5.tcm.read", ...
   std::string name(LinkId link) const;
+
+  UnitClass class_of(LinkId link) const;
 
   int sip_of(LinkId link) const { return static_cast<int>(link / per_sip_); }
 
@@ -67,6 +71,8 @@ class Routing {
   // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
+  // The port of that slice.
+  LinkId hbm_link(const PeLocation& at) const;
 
  private:
   enum SipLink : LinkId { kHostDown, kHostUp, kSipOut, kCubes = kSipOut + kCompassCount };
@@ -81,7 +87,7 @@ class Routing {
     return cube_link(at.sip, at.cube,
                      kHbm + hbm_slices_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
   }
-  LinkId hbm_link(const PeLocation& at) const;
+  bool is_hbm(LinkId link) const;
 
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;
   void enter(const Endpoint& to, std::vector<LinkId>& links) const;

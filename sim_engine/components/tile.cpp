@@ -67,7 +67,8 @@ void Tile::give_back(TileReferences* node) {
 void TilePool::give_back(TileNode* node) {
   if (node->charged > 0) *node->scratch_in_use -= node->charged;
   node->value = {};
-  node->waiters.clear();
+  node->first_waiter = nullptr;
+  node->later_waiters.clear();
   node->parts.clear();
   free_.push_back(node);
 }

@@ -23,8 +23,9 @@ struct TileNode : TileReferences {
   Bytes charged = 0;                // scratch that is given back with the tile
   Bytes* scratch_in_use = nullptr;  // the account that it is given back to
   bool ready = false;               // its command has finished
-  std::vector<Command*> waiters;    // commands that need it
-  std::vector<Tile> parts;          // of a view: the tiles it refers to; it is ready when they are
+  Command* first_waiter = nullptr;  // commands that need it, in order: mostly one
+  std::vector<Command*> later_waiters;
+  std::vector<Tile> parts;  // of a view: the tiles it refers to; it is ready when they are
 };
 
 // Recycles nodes, so that nothing is allocated once enough exist.

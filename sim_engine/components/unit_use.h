@@ -1,9 +1,12 @@
 // How long a unit was busy with kernels: a PE's CPU, a DMA channel, an array, a link, a memory's
-// port.
+// port; and the units of a kind together.
 
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "sim_engine/base/units.h"
 
@@ -19,6 +22,36 @@ struct UnitUse {
   double share() const {
     if (kernel_time == Time{0}) return 0;
     return static_cast<double>(busy.count()) / static_cast<double>(kernel_time.count());
+  }
+};
+
+// The kinds of units: links to the host, between SIPs, between cubes, of a cube's network; ports of
+// SRAM, HBM and TCM; a PE's CPU, its DMA channels, its arrays.
+enum class UnitClass : std::uint8_t { host, link, ucie, noc, sram, hbm, tcm, cpu, dma, gemm, math };
+
+inline constexpr std::size_t kUnitClassCount = 11;
+
+// "host", "link", "ucie", ...
+std::string_view name_of(UnitClass unit_class);
+
+// A unit of a PE: how long it has been busy.
+struct PeUnitUse {
+  UnitClass unit_class = UnitClass::cpu;
+  std::string_view name;  // "cpu", "load", "gemm", ...; a literal
+  Time busy{0};
+};
+
+// All units of a class.
+struct UnitClassUse {
+  UnitClass unit_class = UnitClass::host;
+  std::int64_t count = 0;  // units that the machine has
+  Time total{0};           // sum of their busy times
+  UnitUse busiest;         // the first if several are equal
+
+  // The mean utilization of the units.
+  double mean_share() const {
+    const auto possible = static_cast<double>(count * busiest.kernel_time.count());
+    return possible == 0 ? 0 : static_cast<double>(total.count()) / possible;
   }
 };
 

@@ -35,8 +35,10 @@ void ConfigErrors::throw_if_any() const {
   if (count_ == 0) return;
   std::string text;
   for (const Entry& entry : first_) {
-    text += fmt::format("{}{}:{}:{}: [{}] {}", text.empty() ? "" : "\n", visible(file_name_),
-                        entry.mark.line, entry.mark.column, entry.code, entry.text);
+    const std::string place =
+        entry.mark == kNowhere ? "" : fmt::format(":{}:{}", entry.mark.line, entry.mark.column);
+    text += fmt::format("{}{}{}: [{}] {}", text.empty() ? "" : "\n", visible(file_name_), place,
+                        entry.code, entry.text);
   }
   const std::size_t unlisted = static_cast<std::size_t>(count_) - first_.size();
   if (unlisted > 0) text += fmt::format("\nand {} more", unlisted);

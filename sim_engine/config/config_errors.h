@@ -16,6 +16,9 @@ struct TextMark {
   friend auto operator<=>(TextMark, TextMark) = default;
 };
 
+// Of what a program has added to a text.
+inline constexpr TextMark kNowhere{0, 0};
+
 class ConfigErrors {
  public:
   explicit ConfigErrors(std::string file_name) : file_name_(std::move(file_name)) {}
@@ -30,7 +33,8 @@ class ConfigErrors {
   const std::string& file_name() const { return file_name_; }
 
   // Throws one ConfigError if there are errors.  Its text has a line "file:line:column: [code]
-  // text" for each of the first 20 in file order, then "and N more"; its code() is the first one's.
+  // text", or "file: [code] text" at kNowhere, for each of the first 20 in file order, then "and N
+  // more"; its code() is the first one's.
   void throw_if_any() const;
 
  private:

@@ -228,6 +228,50 @@ YamlDocument YamlDocument::parse(std::string_view text, const std::string& file_
   return YamlDocument(builder.take_nodes(), std::move(errors));
 }
 
+// A key that the file does not have is added, and so are the maps around it.
+YamlNode& YamlDocument::at_path(std::string_view path) {
+  YamlNode* at = &nodes_.front();
+  while (!path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    const std::string_view key = path.substr(0, dot);
+    path.remove_prefix(std::min(dot + 1, path.size()));
+    if (const YamlNode* const child = at->find(key)) {
+      at = &nodes_[child->id];
+      continue;
+    }
+    at->kind = YamlNode::Kind::map;
+    at = &add_child(*at);
+    at->key = key;
+  }
+  return *at;
+}
+
+YamlNode& YamlDocument::add_child(YamlNode& parent) {
+  YamlNode& node = nodes_.emplace_back();
+  node.id = nodes_.size() - 1;
+  node.parent = &parent;
+  node.mark = node.key_mark = kNowhere;
+  node.position = parent.children.size();
+  parent.children.push_back(&node);
+  return node;
+}
+
+void YamlDocument::change(const YamlChange& change) {
+  YamlNode& node = at_path(change.path);
+  node.kind = change.is_list ? YamlNode::Kind::list : YamlNode::Kind::plain;
+  node.mark = kNowhere;
+  node.children.clear();
+  if (!change.is_list) {
+    node.text = change.items.front();
+    return;
+  }
+  for (const std::string& item : change.items) {
+    YamlNode& child = add_child(node);
+    child.kind = YamlNode::Kind::plain;
+    child.text = item;
+  }
+}
+
 YamlDocument YamlDocument::load(const std::filesystem::path& path) {
   return parse(read_input_file(path, kMaxSize), path.string());
 }

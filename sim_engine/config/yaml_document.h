@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim_engine/config/config_errors.h"
+#include "sim_engine/config/yaml_key.h"
 
 namespace kernbench {
 
@@ -54,6 +55,10 @@ class YamlDocument {
   // Parses a file; throws ConfigError KB-I001 if it cannot be read.
   static YamlDocument load(const std::filesystem::path& path);
 
+  // Gives a key another value.  Its place in the file is then unknown: errors name its path alone.
+  // Call it before a YamlReader is made.
+  void change(const YamlChange& change);
+
   const YamlNode& root() const { return nodes_.front(); }
   std::size_t node_count() const { return nodes_.size(); }
 
@@ -64,6 +69,9 @@ class YamlDocument {
  private:
   YamlDocument(std::deque<YamlNode> nodes, ConfigErrors errors)
       : nodes_(std::move(nodes)), errors_(std::move(errors)) {}
+
+  YamlNode& at_path(std::string_view path);
+  YamlNode& add_child(YamlNode& parent);
 
   std::deque<YamlNode> nodes_;  // a deque: nodes point at each other
   ConfigErrors errors_;

@@ -33,14 +33,21 @@ std::string place_of(const YamlNode& map) {
   return path.empty() ? "" : " in " + path;
 }
 
+// "NW,NE": a scalar, or the scalars of a list.
+std::string value_of(const YamlNode& node) {
+  std::string text = node.text;
+  for (const YamlNode* item : node.children) text += (text.empty() ? "" : ",") + item->text;
+  return text;
+}
+
 std::string one_of(std::span<const std::string_view> names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace
 
-YamlReader::YamlReader(const YamlDocument& document)
-    : errors_(document.errors()), failed_(document.node_count(), false) {
+YamlReader::YamlReader(const YamlDocument& document, std::vector<YamlKey>* keys)
+    : errors_(document.errors()), failed_(document.node_count(), false), keys_(keys) {
   mark_incomplete(document.root());
 }
 
@@ -166,8 +173,28 @@ YamlMap::Asked& YamlMap::note(std::string_view key) {
   return found != asked_.end() ? *found : asked_.emplace_back(key, "", false);
 }
 
+std::string YamlMap::path() const {
+  if (node_ != nullptr) return path_of(*node_);
+  const std::string above = parent_ == nullptr ? "" : parent_->path();
+  return above.empty() ? std::string(key_) : fmt::format("{}.{}", above, key_);
+}
+
+void YamlMap::record(std::string_view key, std::string_view type, std::string_view allowed,
+                     std::string_view unit) {
+  if (reader_.keys_ == nullptr) return;
+  const std::string above = path();
+  const YamlNode* const node = node_ == nullptr ? nullptr : node_->find(key);
+  reader_.keys_->push_back(
+      {.path = above.empty() ? std::string(key) : above + '.' + std::string(key),
+       .type = std::string(type),
+       .unit = std::string(unit),
+       .allowed = std::string(allowed),
+       .value = node == nullptr ? "" : value_of(*node)});
+}
+
 bool YamlMap::has(std::string_view key) {
   note(key);
+  if (reader_.keys_ != nullptr) return true;
   return node_ != nullptr && node_->find(key) != nullptr;
 }
 
@@ -184,33 +211,40 @@ YamlMap YamlMap::map(std::string_view key) {
 
 std::int64_t YamlMap::integer_of(std::string_view key, std::int64_t min, std::int64_t max) {
   const auto example = fmt::format("{}", std::clamp<std::int64_t>(4, min, max));
+  if (min < max) record(key, "integer", fmt::format("{} to {}", min, max));
   const YamlNode* node = ask(key, example);
   return node == nullptr ? min : reader_.integer(*node, min, max);
 }
 
 std::vector<std::int64_t> YamlMap::integers(std::string_view key, std::int64_t min,
                                             std::int64_t max) {
+  record(key, "list", fmt::format("integers from {} to {}", min, max));
   const YamlNode* node = ask(key, fmt::format("{}", std::clamp<std::int64_t>(4, min, max)));
   return node == nullptr ? std::vector<std::int64_t>{} : reader_.integers(*node, min, max);
 }
 
 std::int64_t YamlMap::quantity(std::string_view key, const Quantity& quantity) {
+  record(key, quantity.name.substr(2), quantity.may_be_unlimited ? "or unlimited" : "",
+         quantity.example.substr(quantity.example.find(' ') + 1));
   const YamlNode* node = ask(key, quantity.example);
   return node == nullptr ? quantity.min : reader_.quantity(*node, quantity);
 }
 
 std::string YamlMap::text(std::string_view key, std::string_view example) {
+  record(key, "text", "");
   const YamlNode* node = ask(key, example);
   return node == nullptr ? "" : reader_.text(*node, example);
 }
 
 std::size_t YamlMap::choice_of(std::string_view key, std::span<const std::string_view> names) {
+  record(key, "name", one_of(names));
   const YamlNode* node = ask(key, names.front());
   return node == nullptr ? 0 : reader_.choice(*node, names);
 }
 
 std::vector<std::string> YamlMap::choices(std::string_view key,
                                           std::span<const std::string_view> names) {
+  record(key, "list", one_of(names));
   const YamlNode* node = ask(key, fmt::format("[{}]", one_of(names)));
   if (node == nullptr) return {};
   return reader_.choices(*node, names);

@@ -34,7 +34,9 @@ class YamlMap;
 // (out of range, no such name) is KB-Y020.
 class YamlReader {
  public:
-  explicit YamlReader(const YamlDocument& document);
+  // `keys`, if it is given, gets every key that the file could have, in the order in which they are
+  // asked for.  Then has() says yes to all keys, and nothing is an error.
+  explicit YamlReader(const YamlDocument& document, std::vector<YamlKey>* keys = nullptr);
   YamlReader(const YamlReader&) = delete;
   YamlReader& operator=(const YamlReader&) = delete;
 
@@ -56,7 +58,9 @@ class YamlReader {
   // False if an error was found at `node` or inside it.
   bool is_fine(const YamlNode& node) const { return !failed_[node.id]; }
 
-  void finish() const { errors_.throw_if_any(); }
+  void finish() const {
+    if (keys_ == nullptr) errors_.throw_if_any();
+  }
 
  private:
   friend class YamlMap;
@@ -68,6 +72,7 @@ class YamlReader {
 
   ConfigErrors errors_;
   std::vector<bool> failed_;  // by node id
+  std::vector<YamlKey>* keys_;
 };
 
 // Getters for the values of a map by key.  A key is required unless has() was asked first and said
@@ -140,6 +145,9 @@ class YamlMap {
   std::int64_t integer_of(std::string_view key, std::int64_t min, std::int64_t max);
   std::int64_t quantity(std::string_view key, const Quantity& quantity);
   std::size_t choice_of(std::string_view key, std::span<const std::string_view> names);
+  std::string path() const;
+  void record(std::string_view key, std::string_view type, std::string_view allowed,
+              std::string_view unit = {});
   std::string example() const;
   void report_keys();
   void report_unknown(const YamlNode& child, std::vector<std::string_view>& missing);

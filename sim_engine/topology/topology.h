@@ -117,6 +117,7 @@ struct Topology {
     // two neighbours are joined by one pair of directed links, never by two.
     LinkSpec sip_link;
     LinkSpec host_link;  // from the host to each SIP
+    Time host_issue{0};  // the host's own time for a launch that it queues (ADR-0190)
 
     friend bool operator==(const System&, const System&) = default;
   } system;

@@ -12,6 +12,7 @@
 #include "sim_engine/config/yaml_reader.h"
 #include "sim_engine/topology/shipped_topologies.h"
 #include "sim_engine/topology/topology.h"
+#include "sim_engine/topology/topology_keys.h"
 
 namespace kernbench {
 
@@ -28,8 +29,12 @@ Bytes capacity_of(YamlMap& memory) {
   return memory.bytes("capacity", 1, kTebibyte);
 }
 
-LinkSpec link_of(YamlMap link) {
+LinkSpec link_in(YamlMap& link) {
   return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
+}
+
+LinkSpec link_of(YamlMap link) {
+  return link_in(link);
 }
 
 // Grids and rings are connected by construction, so these are the only errors that a topology file
@@ -62,7 +67,9 @@ Topology::System sips_of(YamlMap sips) {
 Topology::System system_of(YamlMap system) {
   Topology::System result = sips_of(system.map("sips"));
   result.sip_link = link_of(system.map("sip_link"));
-  result.host_link = link_of(system.map("host_link"));
+  YamlMap host_link = system.map("host_link");
+  result.host_link = link_in(host_link);
+  if (host_link.has("issue")) result.host_issue = host_link.time("issue");
   return result;
 }
 
@@ -179,8 +186,9 @@ Topology topology_of(YamlMap file, std::string name) {
   return topology;
 }
 
-Topology read(const YamlDocument& document, const std::filesystem::path& path) {
-  YamlReader reader(document);
+Topology read(const YamlDocument& document, const std::filesystem::path& path,
+              std::vector<YamlKey>* keys = nullptr) {
+  YamlReader reader(document, keys);
   Topology topology = topology_of(reader.map(document.root()), path.stem().string());
   reader.finish();
   return topology;
@@ -213,6 +221,19 @@ Topology Topology::load(const std::string& path) {
 
 Topology Topology::parse(std::string_view text, const std::string& name) {
   return read(YamlDocument::parse(text, name), name);
+}
+
+Topology changed_topology(std::string_view text, const std::string& name,
+                          std::span<const YamlChange> changes) {
+  YamlDocument document = YamlDocument::parse(text, name);
+  for (const YamlChange& change : changes) document.change(change);
+  return read(document, name);
+}
+
+std::vector<YamlKey> topology_keys(std::string_view text, const std::string& name) {
+  std::vector<YamlKey> keys;
+  read(YamlDocument::parse(text, name), name, &keys);
+  return keys;
 }
 
 }  // namespace kernbench

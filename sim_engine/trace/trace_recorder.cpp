@@ -6,41 +6,9 @@
 #include <iterator>
 #include <set>
 
+#include "sim_engine/trace/trace_json.h"
+
 namespace kernbench::sim {
-
-namespace {
-
-// Exact microseconds: picoseconds are six decimals.
-void append_us(std::string& out, Time time) {
-  fmt::format_to(std::back_inserter(out), "{}.{:06}", time.count() / 1'000'000,
-                 time.count() % 1'000'000);
-}
-
-// `text` as the inside of a JSON string.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-void append_metadata(std::string& out, std::string_view what, int sip, std::uint32_t track,
-                     std::string_view name) {
-  fmt::format_to(std::back_inserter(out),
-                 R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}},)"
-                 "\n",
-                 what, sip, track, escaped(name));
-}
-
-}  // namespace
 
 TraceRecorder::Track TraceRecorder::track(int sip, std::string_view name) {
   const auto [place, added] = tracks_.try_emplace(std::pair{sip, std::string(name)},
@@ -77,34 +45,40 @@ void TraceRecorder::cut(Time now) {
 }
 
 std::string TraceRecorder::to_json(Time from) const {
-  std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+  std::string events;
+  append_events(events, from);
+  return trace_document(std::move(events));
+}
+
+void TraceRecorder::append_events(std::string& out, Time from, int first_process) const {
   const std::set<int> sips(sip_of_track_.begin(), sip_of_track_.end());
-  for (const int sip : sips)
-    append_metadata(out, "process_name", sip, 0, fmt::format("sip{}", sip));
+  for (const int sip : sips) {
+    append_trace_name(out, "process_name", first_process + sip, 0, fmt::format("sip{}", sip));
+  }
   for (const auto& [key, track] : tracks_) {
-    append_metadata(out, "thread_name", key.first, track + 1, key.second);
+    append_trace_name(out, "thread_name", first_process + key.first, track + 1, key.second);
   }
   for (const Span& span : spans_) {
-    if (span.start < from) continue;
-    const int sip = sip_of_track_[span.track];
-    fmt::format_to(std::back_inserter(out), R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)",
-                   escaped(label_texts_[span.label]), sip, span.track + 1);
-    append_us(out, span.start);
-    out += ",\"dur\":";
-    append_us(out, span.end - span.start);
-    out += "},\n";
-    if (span.arrow.end == TraceArrow::End::none) continue;
-    const bool begins = span.arrow.end == TraceArrow::End::begins;
-    fmt::format_to(
-        std::back_inserter(out),
-        R"({{"ph":"{}","bp":"e","cat":"ipcq","name":"message","id":{},"pid":{},"tid":{},"ts":)",
-        begins ? 's' : 'f', span.arrow.id, sip, span.track + 1);
-    append_us(out, span.start);
-    out += "},\n";
+    if (span.start >= from) append_event(out, span, first_process);
   }
-  if (out.ends_with(",\n")) out.erase(out.size() - 2);
-  out += "\n]}\n";
-  return out;
+}
+
+void TraceRecorder::append_event(std::string& out, const Span& span, int first_process) const {
+  const int process = first_process + sip_of_track_[span.track];
+  fmt::format_to(std::back_inserter(out), R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":)",
+                 json_escaped(label_texts_[span.label]), process, span.track + 1);
+  append_us(out, span.start);
+  out += ",\"dur\":";
+  append_us(out, span.end - span.start);
+  out += "},\n";
+  if (span.arrow.end == TraceArrow::End::none) return;
+  const bool begins = span.arrow.end == TraceArrow::End::begins;
+  fmt::format_to(
+      std::back_inserter(out),
+      R"({{"ph":"{}","bp":"e","cat":"ipcq","name":"message","id":{},"pid":{},"tid":{},"ts":)",
+      begins ? 's' : 'f', span.arrow.id, process, span.track + 1);
+  append_us(out, span.start);
+  out += "},\n";
 }
 
 }  // namespace kernbench::sim

@@ -53,6 +53,8 @@ class TraceRecorder {
   // The spans that start at `from` or later, in the Chrome trace event format (JSON), with times in
   // microseconds.
   std::string to_json(Time from = Time{0}) const;
+  // Appends the same events for a document; SIP n is process first_process + n.
+  void append_events(std::string& out, Time from, int first_process = 0) const;
 
  private:
   struct Span {
@@ -62,6 +64,8 @@ class TraceRecorder {
     Time end;
     TraceArrow arrow;
   };
+
+  void append_event(std::string& out, const Span& span, int first_process) const;
 
   std::map<std::pair<int, std::string>, Track> tracks_;
   std::vector<int> sip_of_track_;

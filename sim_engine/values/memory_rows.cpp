@@ -1,8 +1,5 @@
 // Loads and stores of rows: rectangles of matrices.
 
-#include <algorithm>
-#include <iterator>
-
 #include "sim_engine/base/check.h"
 #include "sim_engine/values/memory_store.h"
 
@@ -23,8 +20,8 @@ Value MemoryStore::load(RegionId id, const ElementRange& elements) {
   check_rows(elements, from.element_count);
   if (elements.is_contiguous()) return load(id, elements.begin, elements.count());
   if (!needs_node(elements.count())) return {from.dtype, elements.count()};
-  const std::size_t index = from.find(elements.begin);
-  if (from.end_of(index) < elements.end()) {  // the rows lie in several values
+  const IntervalMap::Place place = from.values.find(elements.begin);
+  if (from.values.end_of(place) < elements.end()) {  // the rows lie in several values
     for (std::int64_t i = 0; i < elements.rows; ++i) {
       add_pieces(from, elements.row(i).begin, elements.row(i).end());
     }
@@ -32,7 +29,7 @@ Value MemoryStore::load(RegionId id, const ElementRange& elements) {
     pieces_.clear();
     return loaded;
   }
-  const Interval& interval = from.intervals[index];
+  const IntervalMap::Interval& interval = from.values.at(place);
   const NodeRange base = base_of(*interval.value.node());
   if (base.node->kind == ValueKind::constant) {
     return constant(from.dtype, elements.count(), base.node->scalar);
@@ -57,30 +54,10 @@ void MemoryStore::store(RegionId id, const ElementRange& elements, const Value& 
            name_of(into.dtype));
   check_own(value);
   ++into.write_count;
-  // Intervals between the rows stay.  All rows are inserted at once, since every insertion moves
-  // the intervals behind it.
-  const std::size_t first = into.split(elements.begin);
-  const std::size_t last = into.split(elements.end());
-  std::vector<Interval> merged;
-  std::size_t old = first;
   for (std::int64_t i = 0; i < elements.rows; ++i) {
-    merged.push_back({elements.row(i).begin, i * elements.columns, value});
-    if (i + 1 == elements.rows) break;
-    const std::int64_t gap = elements.row(i).end();
-    const std::int64_t gap_end = elements.row(i + 1).begin;
-    while (into.end_of(old) <= gap) ++old;
-    for (std::size_t at = old; at < last && into.intervals[at].begin < gap_end; ++at) {
-      const Interval& kept = into.intervals[at];
-      const std::int64_t begin = std::max(kept.begin, gap);
-      if (begin < gap_end)
-        merged.push_back({begin, kept.offset + (begin - kept.begin), kept.value});
-    }
+    const ElementRange row = elements.row(i);
+    into.values.put(row.begin, row.end(), i * elements.columns, value);
   }
-  const auto at = into.intervals.begin();
-  const auto erased = into.intervals.erase(at + static_cast<std::ptrdiff_t>(first),
-                                           at + static_cast<std::ptrdiff_t>(last));
-  into.intervals.insert(erased, std::make_move_iterator(merged.begin()),
-                        std::make_move_iterator(merged.end()));
 }
 
 }  // namespace kernbench::sim

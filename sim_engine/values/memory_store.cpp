@@ -32,25 +32,6 @@ void check_range(std::int64_t begin, std::int64_t count, std::int64_t size) {
 
 MemoryStore::MemoryStore(bool data) : data_(data) {}
 
-std::int64_t MemoryStore::Region::end_of(std::size_t interval) const {
-  return interval + 1 < intervals.size() ? intervals[interval + 1].begin : element_count;
-}
-
-std::size_t MemoryStore::Region::find(std::int64_t position) const {
-  const auto after = std::ranges::upper_bound(intervals, position, {}, &Interval::begin);
-  return static_cast<std::size_t>(after - intervals.begin()) - 1;
-}
-
-std::size_t MemoryStore::Region::split(std::int64_t position) {
-  if (position == element_count) return intervals.size();
-  const std::size_t index = find(position);
-  const Interval whole = intervals[index];
-  if (whole.begin == position) return index;
-  const auto after = intervals.begin() + static_cast<std::ptrdiff_t>(index) + 1;
-  intervals.insert(after, {position, whole.offset + (position - whole.begin), whole.value});
-  return index + 1;
-}
-
 void MemoryStore::check_live(RegionId id) const {
   KB_CHECK(id.index < regions_.size(), "there is no region {}", id.index);
   const Region& found = regions_[id.index];
@@ -71,7 +52,7 @@ RegionId MemoryStore::create_region(DType dtype, std::int64_t element_count) {
   created.element_count = element_count;
   constexpr float kNeverWritten = std::numeric_limits<float>::quiet_NaN();
   if (needs_node(element_count)) {
-    created.intervals.push_back({0, 0, constant(dtype, element_count, kNeverWritten)});
+    created.values.fill(element_count, constant(dtype, element_count, kNeverWritten));
   }
   return {index, created.generation};
 }
@@ -80,7 +61,7 @@ void MemoryStore::destroy_region(RegionId id) {
   Region& destroyed = region(id);
   destroyed.live = false;
   ++destroyed.generation;
-  destroyed.intervals.clear();
+  destroyed.values.clear();
   free_regions_.push_back(id.index);
 }
 
@@ -268,10 +249,10 @@ Value MemoryStore::concat(std::span<const Value> values) {
 
 // Adds the pieces of values that lie at [begin, end) of a region.
 void MemoryStore::add_pieces(const Region& from, std::int64_t begin, std::int64_t end) {
-  std::size_t index = from.find(begin);
-  for (std::int64_t position = begin; position < end; ++index) {
-    const Interval& interval = from.intervals[index];
-    const std::int64_t stop = std::min(end, from.end_of(index));
+  IntervalMap::Place place = from.values.find(begin);
+  for (std::int64_t position = begin; position < end; place = from.values.after(place)) {
+    const IntervalMap::Interval& interval = from.values.at(place);
+    const std::int64_t stop = std::min(end, from.values.end_of(place));
     add_piece(interval.value, interval.offset + (position - interval.begin), stop - position);
     position = stop;
   }
@@ -281,11 +262,11 @@ Value MemoryStore::load(RegionId id, std::int64_t begin, std::int64_t count) {
   const Region& from = region(id);
   check_range(begin, count, from.element_count);
   if (!needs_node(count)) return {from.dtype, count};
-  const std::size_t index = from.find(begin);
+  const IntervalMap::Place place = from.values.find(begin);
   // A value is at least as long as its interval, so one of `count` elements is exactly what is
   // asked.
-  if (const Interval& first = from.intervals[index];
-      first.value.element_count() == count && from.end_of(index) == begin + count) {
+  if (const IntervalMap::Interval& first = from.values.at(place);
+      first.value.element_count() == count && from.values.end_of(place) == begin + count) {
     return first.value;
   }
   add_pieces(from, begin, begin + count);
@@ -303,11 +284,7 @@ void MemoryStore::store(RegionId id, std::int64_t begin, const Value& value) {
   check_own(value);
   if (count > 0) ++into.write_count;
   if (!needs_node(count)) return;
-  const std::size_t first = into.split(begin);
-  const std::size_t last = into.split(begin + count);
-  into.intervals[first] = {begin, 0, value};
-  const auto at = into.intervals.begin() + static_cast<std::ptrdiff_t>(first);
-  into.intervals.erase(at + 1, at + static_cast<std::ptrdiff_t>(last - first));
+  into.values.put(begin, begin + count, 0, value);
 }
 
 }  // namespace kernbench::sim

@@ -17,6 +17,7 @@
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/values/element_range.h"
+#include "sim_engine/values/interval_map.h"
 #include "sim_engine/values/region_id.h"
 #include "sim_engine/values/value.h"
 
@@ -99,26 +100,13 @@ class MemoryStore {
   Bytes live_bytes() const { return pool_->live_bytes(); }
 
  private:
-  // Elements from `begin` to the next interval's begin (or the region's end) are those of `value`
-  // from `offset` on.
-  struct Interval {
-    std::int64_t begin = 0;
-    std::int64_t offset = 0;
-    Value value;
-  };
   struct Region {
     DType dtype = DType::f32;
     bool live = false;
     std::uint32_t generation = 0;
     std::int64_t element_count = 0;
     std::uint64_t write_count = 0;
-    std::vector<Interval> intervals;  // sorted; they cover the region; empty without data
-
-    std::int64_t end_of(std::size_t interval) const;
-    // The interval that `position` lies in.
-    std::size_t find(std::int64_t position) const;
-    // The interval that begins at `position`, after splitting one if need be.
-    std::size_t split(std::int64_t position);
+    IntervalMap values;  // without data none
   };
   struct ClosePool {
     void operator()(ValuePool* pool) const { pool->close(); }

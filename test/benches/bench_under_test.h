@@ -23,7 +23,10 @@ class BenchUnderTest {
   BenchUnderTest& operator=(const BenchUnderTest&) = delete;
 
   static benches::BenchRequest request_of(int jobs) {
-    return {.topology = benches::load_topology("tiny"), .ccl = {}, .trace = true, .jobs = jobs};
+    return {.topology = benches::load_topology("tiny"),
+            .ccl = {},
+            .recording = {.trace = runtime::TraceLevel::units},
+            .jobs = jobs};
   }
 
   // Everything that the program would write for machines.

@@ -60,7 +60,8 @@ TEST_CASE("a wrong command line is told with what would be right", "[cli][errors
       {{"run", "--bench", "ccl-allreduce", "--json", "-", "--csv", "-"},
        "[KB-U001] only one of --json, --csv and --trace may be -\n"},
       {small_run({"--set", "n_elm=4"}),
-       "[KB-U011] --set: no setting is named 'n_elm'; did you mean 'n_elem'?\n"},
+       "[KB-U011] --set: no key is named 'n_elm'; did you mean 'n_elem' of the bench "
+       "ccl-allreduce?\n"},
       {small_run({"--seed", "-1"}),
        "[KB-U012] --seed '-1': expected an integer from 0 to 2^64 - 1\n"},
       {small_run({"--seed", "1x"}),

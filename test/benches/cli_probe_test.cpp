@@ -103,6 +103,61 @@ TEST_CASE("probe bound is the lower bound of TIMING.md", "[cli][probe]") {
   CHECK(bound("ring_1d_6", "0") == 0);
 }
 
+TEST_CASE("probe bound takes every collective, a group and a root", "[cli][probe]") {
+  const auto bound = [](const std::string& collective, const std::string& bytes,
+                        const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"probe",        "bound",    "--topology", "ring_1d_6",
+                                          "--collective", collective, "--bytes",    bytes,
+                                          "--json",       "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return probe(arguments)["lower_bound_ns"].get<double>();
+  };
+  // Blocks of 64 kB: 5 come in over two links; a root's 64 kB go out, or come in, over two.
+  for (const char* collective : {"all_gather", "reduce_scatter"}) {
+    CHECK(bound(collective, "384000") == 300 + 2500);
+  }
+  for (const char* collective : {"broadcast", "reduce"}) {
+    CHECK(bound(collective, "64000") == 3 * 300);
+    CHECK(bound(collective, "640000") == 300 + 5000);
+  }
+  // 3 + 3 blocks leave each half of 3 for every member of the other, over two links.
+  CHECK(bound("all_to_all", "384000") == 300 + 9 * 1000 / 2);
+  CHECK(bound("gather", "384000") == 300 + 2500);
+  CHECK(bound("scatter", "384000", {"--root", "3"}) == 300 + 2500);
+  CHECK(bound("all_gather", "192000", {"--group", "0,1,2"}) == 300 + 1000);
+  CHECK(bound("broadcast", "64", {"--group", "0,1,2", "--root", "0"}) == 600);
+  CHECK(bound("broadcast", "64", {"--group", "0,1,2", "--root", "1"}) == 300.5);
+}
+
+TEST_CASE("probe choose shows what collectives run by, for every size", "[cli][probe]") {
+  const auto choose = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"probe", "choose", "--json", "-"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return probe(arguments);
+  };
+  const Json rows = choose({"--topology", "ring_1d_6", "--collective", "broadcast"});
+  REQUIRE(rows.size() == 25);  // 4 B to 64 MiB
+  CHECK(rows[0]["bytes"] == 4);
+  CHECK(rows[0]["algorithm"] == "chain");
+  CHECK(rows[0]["is_configured"] == false);
+  CHECK(rows[24]["bytes"] == 1 << 26);
+  CHECK(rows[24]["algorithm"] == "half_chains");
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    CHECK(rows[i]["model_ns"].get<double>() >= rows[i - 1]["model_ns"].get<double>());
+  }
+  const TemporaryFolder folder;
+  const std::string ccl = folder.write(
+      "ccl.yaml", "rules: [{broadcast: {algorithm: chain, above: 1 KiB, group: EXPERTS}}]\n");
+  const Json named = choose({"--topology", "ring_1d_6", "--collective", "broadcast", "--group",
+                             "0,1,2", "--group-name", "EXPERTS", "--ccl", ccl});
+  CHECK(named[8]["is_configured"] == false);
+  CHECK(named[9]["is_configured"] == true);
+  CHECK(named[9]["algorithm"] == "chain");
+  const ProgramResult people = run_program({"probe", "choose", "--topology", "torus_2d_2x3"});
+  CHECK_THAT(people.out, Contains("all_reduce over all 6 ranks") &&
+                             Contains("intercube_allreduce") && Contains("tree_allreduce 1"));
+}
+
 TEST_CASE("probe gemm is the table of TIMING.md", "[cli][probe][gemm]") {
   struct Case {
     const char* dataflow;

@@ -17,9 +17,9 @@ namespace {
 
 Json trace_of(const std::string& topology) {
   const TemporaryFolder folder;
-  const ProgramResult result =
-      run_program({"run", "--bench", "ccl-allreduce", "--topology", topology, "--set",
-                   "n_elem=1,1000", "--trace", folder.path("t.json"), "--json", "-"});
+  const ProgramResult result = run_program(
+      {"run", "--bench", "ccl-allreduce", "--topology", topology, "--set", "n_elem=1,1000",
+       "--trace", folder.path("t.json"), "--trace-level", "units", "--json", "-"});
   REQUIRE(result.exit_code == 0);
   CHECK(Json::parse(result.out)["artifacts"] == Json::array({folder.path("t.json")}));
   return Json::parse(folder.read("t.json"))["traceEvents"];

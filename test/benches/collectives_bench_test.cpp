@@ -62,7 +62,17 @@ TEST_CASE("a row of collectives has these columns, in this order", "[cli][collec
                                            "in_place_busbw_gbs",
                                            "in_place_wrong",
                                            "bus_factor",
-                                           "lower_bound_ns"};
+                                           "lower_bound_ns",
+                                           "memory_bound_ns",
+                                           "wait_message_ns",
+                                           "wait_credit_ns",
+                                           "wait_receive_ns",
+                                           "wait_scratch_ns",
+                                           "wait_dma_ns",
+                                           "wait_link_ns",
+                                           "wait_hbm_ns",
+                                           "wait_unit_ns",
+                                           "longest_wait"};
   std::vector<std::string> found;
   for (const auto& [name, value] : row.items()) found.push_back(name);
   CHECK(found == wanted);
@@ -160,16 +170,60 @@ TEST_CASE("the table of collectives is nccl-tests'", "[cli][collectives]") {
   const std::string not_there = "         N/A      N/A      N/A    N/A";
   const std::string there = "         N/A      N/A      N/A      0";
   CHECK_THAT(result.out, Contains("out-of-place") && Contains("in-place"));
-  CHECK_THAT(result.out, Contains("#        size       count  type  redop  root        time    "
-                                  "algbw    busbw #wrong        time    algbw    busbw #wrong "
-                                  "      bound  factor  algorithm\n"));
-  CHECK_THAT(result.out, Contains("           48          12   f32   none     0" + not_there +
-                                  there + "         N/A       1  N/A\n"));
-  CHECK_THAT(result.out, Contains("           48           2   f32   none    -1" + there +
-                                  not_there + "         N/A  0.8333  N/A\n"));
+  CHECK_THAT(result.out,
+             Contains("#        size       count  type  redop  root        time    "
+                      "algbw    busbw #wrong        time    algbw    busbw #wrong "
+                      "      bound         hbm  factor  algorithm             longest wait\n"));
+  CHECK_THAT(result.out,
+             Contains("           48          12   f32   none     0" + not_there + there +
+                      "         N/A         N/A       1  N/A                   N/A\n"));
+  CHECK_THAT(result.out,
+             Contains("           48           2   f32   none    -1" + there + not_there +
+                      "         N/A         N/A  0.8333  N/A                   N/A\n"));
   CHECK_THAT(result.out, Contains("# Out of bounds values : 0 OK\n"
                                   "# Avg bus bandwidth    : N/A  (busbw = algbw * 1)\n"));
   CHECK_THAT(result.out, Contains("(busbw = algbw * (P-1)/P = algbw * 0.8333)\n"));
+}
+
+TEST_CASE("groups run at once, each with a row, beside its time alone", "[cli][collectives]") {
+  const std::vector<std::string> settings = {"collective=all_gather", "begin=192Ki", "end=192Ki"};
+  const auto rows_with = [&](const std::string& groups) {
+    std::vector<std::string> more = settings;
+    more.push_back(groups);
+    return rows_of(more);
+  };
+  // Halves of a ring share no link.
+  const Json halves = rows_with("groups=div:3");
+  REQUIRE(halves.size() == 2);
+  CHECK(halves[0]["group"] == "0, 1, 2");
+  CHECK(halves[1]["group"] == "3, 4, 5");
+  for (const Json& row : halves) {
+    CHECK(row["world_size"] == 3);
+    CHECK(row["out_of_place_wrong"] == 0);
+    CHECK(row["slowdown"] == 1);
+    CHECK(row["alone_time_ns"] == row["out_of_place_time_ns"]);
+  }
+  // Every second rank: both groups send over all links.
+  const Json crossed = rows_with("groups=mod:2");
+  REQUIRE(crossed.size() == 2);
+  CHECK(crossed[0]["group"] == "0, 2, 4");
+  for (const Json& row : crossed) {
+    CHECK(row["in_place_wrong"] == 0);
+    CHECK(row["slowdown"].get<double>() > 1.1);
+    CHECK(row["slowdown"].get<double>() ==
+          Approx(row["out_of_place_time_ns"].get<double>() / row["alone_time_ns"].get<double>()));
+  }
+  // A group alone takes what the bench says of it without the others.
+  std::vector<std::string> alone = settings;
+  alone.push_back("group=0,2,4");
+  CHECK(crossed[0]["alone_time_ns"] == rows_of(alone)[0]["out_of_place_time_ns"]);
+}
+
+TEST_CASE("--set algorithm= serves one collective of the bench", "[cli][collectives]") {
+  const Json rows = rows_of({"collective=all_gather,broadcast", "begin=960", "end=960",
+                             "algorithm=all_gather:ring+broadcast:half_chains"});
+  CHECK(rows[0]["algorithm"] == "ring");
+  CHECK(rows[1]["algorithm"] == "half_chains");
 }
 
 TEST_CASE("a wrong algorithm ends collectives with exit code 1", "[cli][collectives][errors]") {
@@ -191,8 +245,15 @@ TEST_CASE("collectives refuses what cannot be", "[cli][collectives][errors]") {
       {{"begin=8", "end=4"}, 2, "--set end: expected bytes from 8 to"},
       {{"factor=1"}, 2, "--set factor: 1 not in [2,"},
       {{"factor=2", "step=8"}, 2, "sizes grow by a step or by a factor; give one of them"},
-      {{"root=6"}, 2, "--set root: 6 not in [0, 5]"},
-      {{"group=1,2", "root=2"}, 2, "--set root: 2 not in [0, 1]"},
+      {{"collective=reduce", "root=6"}, 2, "--set root: 6 not in [0, 5]"},
+      {{"collective=reduce", "group=1,2", "root=2"}, 2, "--set root: 2 not in [0, 1]"},
+      {{"root=2"}, 2, "--set root: all_reduce has none; leave it out"},
+      {{"collective=all_gather,broadcast", "redop=max"}, 2, "--set redop: all_gather has none"},
+      {{"groups=mod:4"}, 2, "groups=mod:4: 6 ranks do not divide into groups of equal size"},
+      {{"groups=mod:7"}, 2, "--set groups=mod:7: expected mod:N, ranks that are equal modulo N"},
+      {{"groups=2"}, 2, "--set groups=2: expected mod:N"},
+      {{"groups=mod:2", "group=0,1"}, 2, "--set groups: divides all ranks, and group= chooses"},
+      {{"algorithm=ring"}, 2, "[KB-U003]"},
       {{"group=1,6"}, 2, "--set group: 6 not in [0, 5]"},
       {{"group=1,1"}, 2, "[KB-U012] --set group=1,1: '1' is given twice"},
       {{"redop=product"},

@@ -73,6 +73,7 @@ TEST_CASE("sizes are bytes or have a unit", "[inputs]") {
   CHECK(parse_bytes("--bytes", "0") == 0);
   CHECK(parse_bytes("--bytes", "65536") == 65536);
   CHECK(parse_bytes("--bytes", "64KiB") == 65536);
+  CHECK(parse_bytes("--bytes", "64Ki") == 65536);
   CHECK(parse_bytes("--bytes", "64 KiB") == 65536);
   CHECK(parse_bytes("--bytes", "1.5MiB") == 1572864);
   CHECK(parse_bytes("--bytes", "2MB") == 2'000'000);

@@ -44,7 +44,7 @@ class IdleBackend : public distributed::Backend, public distributed::Communicato
   explicit IdleBackend(int world_size) : world_size_(world_size) {}
   std::string_view name() const override { return "test_idle"; }
   int world_size() const override { return world_size_; }
-  std::unique_ptr<Communicator> connect(const std::vector<int>&) override {
+  std::unique_ptr<Communicator> connect(const std::vector<int>&, std::string_view) override {
     return std::make_unique<IdleBackend>(world_size_);
   }
   void run(const distributed::CollectiveCall&) override {}

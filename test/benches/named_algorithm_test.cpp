@@ -65,6 +65,27 @@ TEST_CASE("an algorithm that is named and runs, or is not named, is fine", "[cli
   }
 }
 
+TEST_CASE("an algorithm may be named for one group, and a group that is not there is told",
+          "[cli][algorithm]") {
+  const TemporaryFolder folder;
+  const auto run_with = [&](const std::string& algorithm) {
+    return run_bench("tp-mlp", with(kSmallMlp, {"algorithm=" + algorithm}));
+  };
+  const ProgramResult named = run_with("TENSOR_MODEL_PARALLEL_GROUP:tree_allreduce");
+  CHECK(named.exit_code == 0);
+  CHECK_THAT(named.out, Contains("tree_allreduce\n"));
+  const std::string rules = folder.write(
+      "rules.yaml",
+      "rules: [{all_reduce: {algorithm: ring_allreduce, group: TENSOR_MODEL_PARALLEL_GROUP}}]\n");
+  CHECK_THAT(run_bench("tp-mlp", with(kSmallMlp, {"--ccl", rules})).out,
+             Contains("ring_allreduce\n"));
+  const ProgramResult misspelt = run_with("TENSOR_PARALLEL_GROUP:tree_allreduce");
+  CHECK(misspelt.exit_code == 3);
+  CHECK_THAT(misspelt.err, Contains("[KB-Y046]") &&
+                               Contains("what ran was all_reduce by intercube_allreduce") &&
+                               Contains("a group's description as new_group() has it"));
+}
+
 TEST_CASE("rows of collectives name their algorithm", "[cli][algorithm]") {
   for (const std::string bench : {"tp-mlp", "tp-transformer"}) {
     std::vector<std::string> settings = {"--set", "tp=2", "tokens=8", "hidden=16", "--json", "-"};

@@ -108,7 +108,7 @@ struct Outcome {
 
 Outcome run_sweep(ProcessTeam* team, const Deed& deed, const std::string& inputs = "files") {
   BenchRequest request = BenchUnderTest::request_of(1);
-  request.trace = false;
+  request.recording = {};
   request.inputs = inputs;
   request.team = team;
   BenchUnderTest test(request);
@@ -229,7 +229,7 @@ TEST_CASE("the points of a process that leaves are done by the first", "[sweep][
     outcome = run_sweep(&team, [&](int, int) { has_points.wait(); });
   });
   BenchRequest request = BenchUnderTest::request_of(1);
-  request.trace = false;
+  request.recording = {};
   request.inputs = "files";
   const BenchUnderTest test(request);
   member.send(fmt::format("w2 {:016x} first", test.run.inputs_hash()));

@@ -52,7 +52,7 @@ struct Run {
 
 BenchRequest request_in(const TemporaryFolder& folder) {
   BenchRequest request = BenchUnderTest::request_of(1);
-  request.trace = false;
+  request.recording = {};
   request.output_folder = folder.path("out");
   request.inputs = "topology and ccl.yaml";
   return request;
@@ -102,7 +102,7 @@ TEST_CASE("with a trace all points are simulated", "[sweep][journal]") {
   const TemporaryFolder folder;
   BenchRequest request = request_in(folder);
   const Run first(request, 5);
-  request.trace = true;
+  request.recording.trace = runtime::TraceLevel::units;
   const Run second(request);
   CHECK(second.simulated.size() == kPoints);
   CHECK(second.test.run.contexts.traces().size() == kPoints);

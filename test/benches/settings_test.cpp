@@ -97,6 +97,13 @@ TEST_CASE("a value is one line of text, so that no two settings have the same te
   CHECK(settings({"label=µ \xff"}).text("label") == "µ \xff");
 }
 
+TEST_CASE("an integer may have a binary unit", "[settings]") {
+  CHECK(settings({"n_elem=64Ki,1Mi,3"}).integers("n_elem", 0, 1 << 20) ==
+        std::vector<std::int64_t>{65'536, 1 << 20, 3});
+  CHECK(error_of([] { settings({"n_elem=2Mi"}).integers("n_elem", 0, 1 << 20); }) ==
+        "[KB-U012] --set n_elem: 2 not in [0, 1]");
+}
+
 TEST_CASE("a list of as many values as a command line has room for is read at once", "[settings]") {
   std::vector<std::int64_t> sizes(24'000);
   std::iota(sizes.begin(), sizes.end(), 0);

@@ -93,6 +93,44 @@ TEST_CASE("what auto chose among is told, the fastest first", "[ccl][auto]") {
                        std::string(choice.choose(CollectiveKind::all_reduce, 1024, 1).name)));
 }
 
+void plan_nothing(const ccl::PlanRequest&, ccl::Plan&) {}
+
+std::string_view misfit_of_odd(const ccl::GroupShape& shape) {
+  return shape.size % 2 == 0 ? "" : "it needs an even number of ranks";
+}
+
+[[maybe_unused]] const bool kEvenIsRegistered =
+    ccl::register_algorithm({.name = "test_even",
+                             .plan = plan_nothing,
+                             .collective = "all_gather",
+                             .suits_auto = false,
+                             .shapes = "an even number of ranks",
+                             .misfit = misfit_of_odd});
+
+TEST_CASE("an algorithm that a group's shape cannot carry is refused where the file names it",
+          "[ccl][choice][errors]") {
+  const Topology ring = shipped("ring_1d_6");
+  const auto check = [&](const ccl::Config& config, std::vector<int> sips) {
+    ccl::AlgorithmChoice(ring, config, ccl::shape_of_sips(ring, sips), sips, "EXPERTS")
+        .check_configured();
+  };
+  const auto config = ccl::Config::parse("rules:\n  - all_gather: {algorithm: test_even}\n");
+  CHECK_NOTHROW(check(config, {0, 1, 4, 5}));
+  CHECK_THAT(error_of<ConfigError>([&] {
+               check(config, {0, 1, 4});
+             }),
+             Catch::Contains("ccl.yaml:2:29: [KB-Y047] the algorithm 'test_even' cannot serve the "
+                             "group 'EXPERTS' of 3 ranks: it needs an even number of ranks; a rule "
+                             "with `ranks` or `group` can choose it for others alone"));
+  CHECK_NOTHROW(check(ccl::Config::parse("rules: [{all_gather: {algorithm: test_even, ranks: 4}}]"),
+                      {0, 1, 4}));
+  CHECK_NOTHROW(check(ccl::Config::parse("rules: [{all_gather: {algorithm: test_even, group: X}}]"),
+                      {0, 1, 4}));
+  CHECK_THAT(
+      error_of<ConfigError>([&] { check(ccl::Config().with_algorithm("EXPERTS:test_even"), {1}); }),
+      Catch::StartsWith("[KB-Y047] the algorithm 'test_even'"));
+}
+
 TEST_CASE("an algorithm that is no all_reduce is refused by all_reduce", "[ccl][auto][errors]") {
   ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology(),

@@ -49,6 +49,36 @@ TEST_CASE("collectives of a whole ring", "[ccl][bound]") {
   CHECK(pair.of(CollectiveKind::all_reduce, 1, 1) == kAlpha + kBlock / 2);
 }
 
+TEST_CASE("the busiest HBM slice reads what a member gives, and writes every copy of what it takes",
+          "[ccl][bound]") {
+  Topology topology = link_topology(SipTopology::ring_1d, 2);
+  topology.cube.pe_per_corner = 2;
+  topology.cube.hbm.channels = 2;
+  topology.cube.hbm.bandwidth = Bandwidth{1'000'000'000};  // of a slice: 1 ns per byte
+  RuntimeContext torch(topology);
+  const auto bound = [&](CollectiveKind kind, const Tensor& gives, const Tensor& takes) {
+    std::vector<CollectiveCall> calls(2);
+    for (int rank = 0; rank < 2; ++rank) {
+      auto& call = calls[static_cast<std::size_t>(rank)];
+      call = {.kind = kind,
+              .gives = {distributed::whole(gives)},
+              .takes = {distributed::whole(takes)},
+              .root = 0,
+              .rank = rank};
+    }
+    return ccl::memory_lower_bound(topology, calls);
+  };
+  const auto made = [&](Shard pe) { return torch.zeros({1, 64}, {.dp = {.pe = pe}}); };
+  const Tensor cut = made(Shard::column_wise);
+  const Tensor copied = made(Shard::replicate);
+  constexpr Time kAll{256'000};  // 64 f32
+  CHECK(bound(CollectiveKind::all_reduce, cut, cut) == kAll / 2 * 2);
+  CHECK(bound(CollectiveKind::all_reduce, copied, copied) == kAll);
+  CHECK(bound(CollectiveKind::broadcast, copied, copied) == kAll);
+  CHECK(bound(CollectiveKind::broadcast, cut, cut) == kAll / 2);
+  CHECK(bound(CollectiveKind::reduce, cut, cut) == kAll / 2 * 2);
+}
+
 TEST_CASE("collectives of some SIPs of a ring", "[ccl][bound]") {
   Bounds group({0, 1, 2, 3});
   // SIP 1 takes three blocks through its two links, the first from next door; 0 and 3 are far.

@@ -133,6 +133,41 @@ rules:
         nullptr);
 }
 
+TEST_CASE("rules choose by the group's description", "[ccl][config][rules]") {
+  using distributed::CollectiveKind;
+  const Config config = Config::parse(R"(
+rules:
+  - all_gather: {algorithm: ring, group: EXPERTS}
+  - all_gather: {algorithm: torus, group: default_pg}
+)");
+  const auto chosen = [](const Config& of, CollectiveKind kind,
+                         std::string_view group) -> std::string_view {
+    const ccl::Rule* rule = of.rule_for(kind, 4, 4096, group);
+    return rule == nullptr ? "none" : rule->algorithm->name;
+  };
+  CHECK(chosen(config, CollectiveKind::all_gather, "EXPERTS") == "ring");
+  CHECK(chosen(config, CollectiveKind::all_gather, "default_pg") == "torus");
+  CHECK(chosen(config, CollectiveKind::all_gather, "OTHERS") == "none");
+  const Config named = config.with_algorithm(
+      "EXPERTS:tree_allreduce,all_gather@EXPERTS:torus,broadcast:half_chains");
+  CHECK(chosen(named, CollectiveKind::all_reduce, "EXPERTS") == "tree_allreduce");
+  CHECK(chosen(named, CollectiveKind::all_reduce, "OTHERS") == "none");
+  CHECK(chosen(named, CollectiveKind::all_gather, "EXPERTS") == "torus");
+  CHECK(chosen(named, CollectiveKind::broadcast, "OTHERS") == "half_chains");
+  CHECK(named.algorithm_name() == "intercube_allreduce");
+}
+
+TEST_CASE("a list of algorithms names ones that there are", "[ccl][config][rules][errors]") {
+  const auto error_with = [](std::string_view list) {
+    return error_of<UsageError>([&] { Config().with_algorithm(list); });
+  };
+  CHECK_THAT(error_with("all_gather:rign"),
+             Catch::Contains("[KB-U003] 'rign' is no algorithm for all_gather; there are: torus"));
+  CHECK_THAT(error_with("EXPERTS:rign"),
+             Catch::Contains("[KB-U003] unknown algorithm 'rign' for the group 'EXPERTS'"));
+  CHECK_THAT(error_with("tree_allreduce,rign"), Catch::Contains("[KB-U003]"));
+}
+
 TEST_CASE("a rule for an algorithm that does not serve the collective is refused",
           "[ccl][config][rules][errors]") {
   const std::string text = config_error_of([] {

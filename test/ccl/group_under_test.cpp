@@ -99,8 +99,9 @@ const std::vector<DPPolicy>& placements() {
 
 std::vector<std::string> run_group(const Topology& topology, const std::vector<int>& ranks,
                                    const std::function<std::string(const Member&)>& program,
-                                   const RuntimeOptions& options) {
-  RuntimeContext torch(topology, options);
+                                   RuntimeOptions options) {
+  options.profile = true;
+  RuntimeContext torch(topology, std::move(options));
   torch.distributed.init_process_group("ahbm");
   const int world_size = torch.distributed.get_world_size();
   std::vector<int> all(static_cast<std::size_t>(world_size));
@@ -119,6 +120,10 @@ std::vector<std::string> run_group(const Topology& topology, const std::vector<i
       },
       {}, world_size);
   torch.distributed.destroy_process_group();
+  for (const runtime::RankTime& time : torch.engine().profile().ranks) {
+    if (time.total() == torch.engine().now()) continue;
+    wrong.push_back(fmt::format("rank {}: its classes of time do not add up", time.rank));
+  }
   return wrong;
 }
 

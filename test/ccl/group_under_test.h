@@ -43,6 +43,6 @@ struct Member {
 // group), and returns what it said was wrong.
 std::vector<std::string> run_group(const Topology& topology, const std::vector<int>& ranks,
                                    const std::function<std::string(const Member&)>& program,
-                                   const RuntimeOptions& options = {});
+                                   RuntimeOptions options = {});
 
 }  // namespace kernbench::test

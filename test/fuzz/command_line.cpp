@@ -30,6 +30,15 @@ Words words_for(const ListArguments& list) {
   return words;
 }
 
+Words words_for(const KeysArguments& keys) {
+  Words words = {"keys"};
+  add(words, "--bench", keys.bench);
+  add(words, "--topology", keys.topology);
+  add(words, "--ccl", keys.ccl);
+  add(words, "--json", keys.json);
+  return words;
+}
+
 Words words_for(const RunArguments& run) {
   Words words = {"run"};
   add(words, "--bench", run.bench);
@@ -40,8 +49,11 @@ Words words_for(const RunArguments& run) {
   add(words, "--json", run.json);
   add(words, "--csv", run.csv);
   add(words, "--trace", run.trace);
+  add(words, "--trace-level", run.trace_level);
+  add(words, "--report", run.report);
   add(words, "--seed", run.seed);
   add(words, "--jobs", run.jobs);
+  if (run.yes) words.emplace_back("--yes");
   return words;
 }
 
@@ -72,8 +84,22 @@ Words words_for(const ProbeBoundArguments& bound) {
   Words words = {"probe", "bound"};
   add(words, "--topology", bound.topology);
   add(words, "--collective", bound.collective);
+  add(words, "--group", bound.group);
+  add(words, "--root", bound.root);
   add(words, "--bytes", bound.bytes);
   add(words, "--json", bound.json);
+  return words;
+}
+
+Words words_for(const ProbeChooseArguments& choose) {
+  Words words = {"probe", "choose"};
+  add(words, "--topology", choose.topology);
+  add(words, "--ccl", choose.ccl);
+  add(words, "--collective", choose.collective);
+  add(words, "--group", choose.group);
+  add(words, "--group-name", choose.group_name);
+  add(words, "--lanes", choose.lanes);
+  add(words, "--json", choose.json);
   return words;
 }
 
@@ -125,14 +151,15 @@ void check(std::string_view input) {
 }  // namespace
 
 Parser parser() {
-  return {.name = "command_line",
-          .check = check,
-          .refusal = ExitCode::usage,
-          .words =
-              "run list bench probe path bound gemm --bench --topology --ccl --set --out "
-              "--json --csv --trace --seed --jobs --case --dtype --save-path --plot --profile "
-              "--from --to --bytes --collective --m --n --k --rows --columns --dataflow --help "
-              "--help-all --version -V -h -- - = [] [a,b] {} %% @file \"a\" 'b' ' \" \\"};
+  return {
+      .name = "command_line",
+      .check = check,
+      .refusal = ExitCode::usage,
+      .words =
+          "run list keys bench probe path bound gemm --bench --topology --ccl --set --out "
+          "--json --csv --trace --seed --jobs --yes --case --dtype --save-path --plot --profile "
+          "--from --to --bytes --collective --m --n --k --rows --columns --dataflow --help "
+          "--help-all --version -V -h -- - = [] [a,b] {} %% @file \"a\" 'b' ' \" \\"};
 }
 
 }  // namespace kernbench::fuzz::command_line

@@ -36,9 +36,10 @@ std::string text_of(const Topology::System& system) {
       "system:\n"
       "  sips: {{count: {}, topology: {}{}}}\n"
       "  sip_link: {}\n"
-      "  host_link: {}\n",
+      "  host_link: {{bandwidth: {}, latency: {}, issue: {}}}\n",
       system.sip_count, name_of(system.topology), grid, text_of(system.sip_link),
-      text_of(system.host_link));
+      text_of(system.host_link.bandwidth), text_of(system.host_link.latency),
+      text_of(system.host_issue));
 }
 
 std::string text_of(const Topology::Sip& sip) {

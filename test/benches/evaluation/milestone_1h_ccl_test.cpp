@@ -29,6 +29,15 @@ TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and abo
   CHECK_FALSE(std::filesystem::exists(folder.path("o/latency.journal")));
 }
 
+TEST_CASE("milestone-1h-ccl refuses a topology, since it names its own",
+          "[evaluation][cli][errors]") {
+  const ProgramResult result =
+      run_program({"run", "--bench", "milestone-1h-ccl", "--topology", "tiny"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("[KB-U012] --topology tiny: milestone-1h-ccl evaluates "
+                                         "ring_1d_6, torus_2d_2x3, mesh_2d_no_wrap_2x3"));
+}
+
 TEST_CASE("gnuplot draws the same again from the files of a chart", "[evaluation][cli]") {
   const TemporaryFolder folder;
   const auto run = [&](const std::string& bench_folder, const ProgramOptions& options) {

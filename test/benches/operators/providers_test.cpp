@@ -32,7 +32,7 @@ Topology small_topology(std::string_view name) {
 std::vector<Row> check(const OperatorCase& operator_case, const Problem& problem,
                        const Topology& topology = small_topology("tiny")) {
   BenchUnderTest dut({.topology = topology, .ccl = {}});
-  ContextSet contexts(false);
+  ContextSet contexts(benches::Recording{});
   PointContext point(dut.bench, contexts);
   return check_providers(point, operator_case, problem);
 }

@@ -25,7 +25,7 @@ const Problem kF32{{1, 16, 40}, DType::f32, 0};
 
 std::vector<Row> check(const OperatorCase& operator_case, const Problem& problem = kF32) {
   BenchUnderTest dut({.topology = benches::load_topology("tiny"), .ccl = {}});
-  ContextSet contexts(false);
+  ContextSet contexts(benches::Recording{});
   PointContext point(dut.bench, contexts);
   return check_providers(point, operator_case, problem);
 }

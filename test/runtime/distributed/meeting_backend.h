@@ -19,7 +19,8 @@ class MeetingBackend : public distributed::Backend {
 
   std::string_view name() const override { return "meeting"; }
   int world_size() const override { return simulation_.topology().system.sip_count; }
-  std::unique_ptr<distributed::Communicator> connect(const std::vector<int>& ranks) override {
+  std::unique_ptr<distributed::Communicator> connect(const std::vector<int>& ranks,
+                                                     std::string_view) override {
     return std::make_unique<Meetings>(simulation_, static_cast<int>(ranks.size()));
   }
 

@@ -27,7 +27,7 @@ TEST_CASE("every value of a topology file arrives in its place", "[topology]") {
 system:
   sips: {count: 6, w: 3, h: 2, topology: mesh_2d_no_wrap}
   sip_link:  {bandwidth: 1 GB/s, latency: 1 ns}
-  host_link: {bandwidth: 2 GB/s, latency: 2 ns}
+  host_link: {bandwidth: 2 GB/s, latency: 2 ns, issue: 40 ns}
 sip:
   cube_mesh: {w: 5, h: 4}
   ucie: {bandwidth: 3 GB/s, latency: 3 ns}
@@ -64,6 +64,7 @@ pe:
   CHECK(topology.system.sip_link.latency == ns(1));
   CHECK(topology.system.host_link.bandwidth == gb(2));
   CHECK(topology.system.host_link.latency == ns(2));
+  CHECK(topology.system.host_issue == ns(40));
   CHECK(topology.sip.cubes_w == 5);
   CHECK(topology.sip.cubes_h == 4);
   CHECK(topology.sip.ucie.bandwidth == gb(3));

@@ -1,0 +1,129 @@
+// probe bound and probe choose: what a collective of a group cannot beat, and what it runs by.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "benches/bench/inputs.h"
+#include "benches/bench/settings.h"
+#include "benches/bench/split_list.h"
+#include "benches/cli/commands.h"
+#include "benches/cli/probe_output.h"
+#include "benches/collectives/measured_collective.h"
+#include "ccl/backend/choice.h"
+#include "ccl/core/lower_bound.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
+#include "sim_engine/config/yaml_scalar.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr Bytes kSmallest = 4;
+constexpr Bytes kLargest = Bytes{64} << 20;
+
+int parse_number(std::string_view option, std::string_view text, int max) {
+  const ParsedScalar parsed = parse_integer(text, 0, max);
+  if (!parsed.code.empty()) {
+    throw UsageError("KB-U012", fmt::format("{} {}: {}", option, in_quotes(text), parsed.fault));
+  }
+  return static_cast<int>(parsed.value);
+}
+
+std::vector<int> parse_group(const std::string& text, const Topology& topology) {
+  std::vector<int> ranks;
+  if (text.empty()) {
+    ranks.resize(static_cast<std::size_t>(topology.system.sip_count));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
+  for (const std::string_view rank : split_list("--group " + text, text)) {
+    ranks.push_back(parse_number("--group", rank, topology.system.sip_count - 1));
+  }
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+MeasuredCollective parse_collective(const std::string& text) {
+  std::vector<std::string_view> names;
+  for (const MeasuredCollective one : kMeasuredCollectives) {
+    if (one == MeasuredCollective::sendrecv) continue;  // messages, which one algorithm brings
+    names.push_back(name_of(one));
+    if (names.back() == text) return one;
+  }
+  throw UsageError("KB-U005", fmt::format("no bound is known for the collective {}{}",
+                                          in_quotes(text), suggestion(text, names)));
+}
+
+std::string group_text(const std::vector<int>& ranks, const Topology& topology) {
+  if (static_cast<int>(ranks.size()) == topology.system.sip_count) {
+    return fmt::format("all {} ranks", ranks.size());
+  }
+  return fmt::format("ranks {}", fmt::join(ranks, ", "));
+}
+
+// What a member gives to, or takes from, each other one, if the whole has this size.
+Bytes block_of(MeasuredCollective collective, Bytes size, std::size_t ranks) {
+  return size / spec_of(collective).blocks_in_size(static_cast<int>(ranks));
+}
+
+}  // namespace
+
+int probe(const ProbeBoundArguments& arguments) {
+  const Topology topology = load_topology(arguments.topology);
+  const MeasuredCollective collective = parse_collective(arguments.collective);
+  const std::vector<int> group = parse_group(arguments.group, topology);
+  const Bytes bytes = parse_bytes("--bytes", arguments.bytes);
+  const int root = parse_number("--root", arguments.root, static_cast<int>(group.size()) - 1);
+  const Time bound = ccl::collective_lower_bound(topology, group, kind_of(collective),
+                                                 block_of(collective, bytes, group.size()), root);
+  const LinkSpec& link = topology.system.sip_link;
+  std::string text = first_line(
+      fmt::format("{} of {} B over {}", name_of(collective), bytes, group_text(group, topology)),
+      topology);
+  text += fmt::format("#   links         {} directed, {} and {} each\n",
+                      ccl::directed_link_count(topology), to_string(link.bandwidth),
+                      to_string(link.latency));
+  text += fmt::format("#   lower bound   {}\n", to_string(bound));
+  show(arguments.json, Json{{"lower_bound_ns", to_ns(bound)}}, text);
+  return 0;
+}
+
+int probe(const ProbeChooseArguments& arguments) {
+  const Topology topology = load_topology(arguments.topology);
+  const ccl::Config ccl = load_ccl(arguments.ccl);
+  const MeasuredCollective collective = parse_collective(arguments.collective);
+  const std::vector<int> group = parse_group(arguments.group, topology);
+  const int lanes =
+      arguments.lanes.empty()
+          ? pes_of_sip(topology)
+          : std::max(parse_number("--lanes", arguments.lanes, pes_of_sip(topology)), 1);
+  ccl::AlgorithmChoice choice(topology, ccl, ccl::shape_of_sips(topology, group), group,
+                              static_cast<int>(group.size()) == topology.system.sip_count
+                                  ? "default_pg"
+                                  : arguments.group_name);
+  choice.check_configured();
+  std::string text = first_line(
+      fmt::format("{} over {}", name_of(collective), group_text(group, topology)), topology);
+  text += fmt::format("#   lanes         at most {} PEs of each SIP send\n#\n", lanes);
+  text += fmt::format("#{:>10}  {:<28}  {:>11}  {}\n", "size (B)", "algorithm", "model",
+                      "the others, the fastest first");
+  Json rows = Json::array();
+  for (Bytes size = kSmallest; size <= kLargest; size *= 2) {
+    const Bytes block = std::max<Bytes>(block_of(collective, size, group.size()), 1);
+    const ccl::Chosen chosen = choice.explain(kind_of(collective), block, lanes);
+    rows.push_back({{"bytes", size},
+                    {"algorithm", chosen.algorithm->name},
+                    {"is_configured", chosen.is_configured},
+                    {"model_ns", chosen.time ? Json(to_ns(*chosen.time)) : Json()}});
+    text += fmt::format("{:>11}  {:<28}  {:>11}  {}\n", size, chosen.algorithm->name,
+                        chosen.time ? to_string(*chosen.time) : "-", chosen.others);
+  }
+  show(arguments.json, rows, text);
+  return 0;
+}
+
+}  // namespace kernbench::benches

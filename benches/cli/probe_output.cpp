@@ -1,0 +1,25 @@
+#include "benches/cli/probe_output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "benches/bench/console.h"
+#include "benches/bench/inputs.h"
+#include "benches/bench/output_file.h"
+#include "benches/bench/report.h"
+
+namespace kernbench::benches {
+
+std::string first_line(std::string_view what, const Topology& topology) {
+  return fmt::format("# kernbench {}: {} on {} ({})\n#\n", version(), what, topology.name,
+                     describe(topology));
+}
+
+void show(const std::string& json_name, const Json& json, std::string_view text) {
+  if (!json_name.empty()) OutputFile(json_name).commit(json.dump(2) + '\n');
+  Console console(json_name == "-" ? STDERR_FILENO : STDOUT_FILENO);
+  console.print(text);
+  console.finish();
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,20 @@
+// The page's charts of kernels and of memory.
+
+#pragma once
+
+#include <string>
+
+#include "runtime/profiler/profile.h"
+#include "runtime/simulation/run_log.h"
+#include "sim_engine/topology/topology.h"
+
+namespace kernbench::benches::page {
+
+// A point for each kernel: what one of its PEs computes per second over the operations per byte of
+// HBM, under what a PE's array and its share of the HBM allow.  Empty if no kernel has both.
+std::string roofline(const runtime::Profile& profile, const Topology& topology);
+
+// The HBM that tensors hold on each device over time, and the tensors at the highest point.
+std::string memory(const runtime::RunLog& log, Time end);
+
+}  // namespace kernbench::benches::page

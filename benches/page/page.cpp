@@ -1,0 +1,177 @@
+#include "benches/page/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "benches/figure/svg.h"
+#include "benches/page/charts.h"
+#include "benches/page/drawing.h"
+#include "benches/page/heat_map.h"
+#include "benches/page/style_sheet.h"
+#include "benches/page/timeline.h"
+#include "runtime/profiler/profile.h"
+#include "runtime/simulation/simulation.h"
+
+namespace kernbench::benches::page {
+
+namespace {
+
+using figure::escaped;
+using runtime::OperationRow;
+using runtime::Profile;
+using runtime::RankTime;
+
+constexpr std::size_t kMostRanks = 64;
+constexpr std::size_t kMostRows = 40;
+
+std::string us(Time time) {
+  return fmt::format("{:.3f}", to_ns(time) / 1e3);
+}
+
+double percent(Time part, Time whole) {
+  if (whole == Time{0}) return 0;
+  return 100 * static_cast<double>(part.count()) / static_cast<double>(whole.count());
+}
+
+std::string head_of(const Heading& heading) {
+  std::string facts;
+  for (const auto& [name, value] : heading.facts) {
+    facts += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escaped(name), escaped(value));
+  }
+  return fmt::format("<h1>{}</h1>\n<dl>\n{}</dl>\n", escaped(heading.title), facts);
+}
+
+// The key of colours, each a class of the style sheet.
+std::string key(std::initializer_list<std::pair<std::string_view, std::string_view>> colours) {
+  std::string text = "<p class=key>";
+  for (const auto& [style, name] : colours) {
+    text += fmt::format("<span><i class={}></i>{}</span>", style, name);
+  }
+  return text + "</p>\n";
+}
+
+std::string rank_bars(const Profile& profile) {
+  constexpr double kLeft = 60;
+  constexpr double kWidth = 920;
+  const std::size_t count = std::min(kMostRanks, profile.ranks.size());
+  Drawing drawing(1000, 18 * static_cast<double>(count), "What each rank's device did");
+  double y = 0;
+  for (std::size_t i = 0; i < count; ++i, y += 18) {
+    const RankTime& rank = profile.ranks[i];
+    drawing.text({0, y + 13}, fmt::format("rank {}", rank.rank));
+    double x = kLeft;
+    const auto part = [&](Time time, std::string_view style, std::string_view what) {
+      const double share = percent(time, profile.duration());
+      if (share == 0) return;
+      drawing.box({x, y + 2, kWidth * share / 100, 14}, style,
+                  fmt::format("rank {}: {} {:.1f} %, {} us", rank.rank, what, share, us(time)));
+      x += kWidth * share / 100;
+    };
+    part(rank.compute_only, "kernel", "compute only");
+    part(rank.both, "both", "both");
+    part(rank.exposed, "collective", "exposed communication");
+    part(rank.idle, "idle", "idle");
+  }
+  return std::move(drawing).finish();
+}
+
+std::string rank_table(const Profile& profile) {
+  std::string rows =
+      "<table><tr><th>rank<th class=n>compute only<th class=n>both<th class=n>exposed "
+      "communication<th class=n>idle</tr>\n";
+  for (std::size_t i = 0; i < std::min(kMostRanks, profile.ranks.size()); ++i) {
+    const RankTime& rank = profile.ranks[i];
+    rows += fmt::format("<tr><td>{}", rank.rank);
+    for (const Time time : {rank.compute_only, rank.both, rank.exposed, rank.idle}) {
+      rows += fmt::format("<td class=n>{:.1f} %", percent(time, profile.duration()));
+    }
+    rows += "</tr>\n";
+  }
+  return rows + "</table>\n";
+}
+
+std::string operation_table(const Profile& profile) {
+  std::string rows =
+      "<table><tr><th>name<th>line<th>group<th>algorithm<th class=n>calls<th class=n>bytes<th "
+      "class=n>total us<th class=n>exposed us<th class=n>longest us</tr>\n";
+  for (std::size_t i = 0; i < std::min(kMostRows, profile.operations.size()); ++i) {
+    const OperationRow& row = profile.operations[i];
+    rows += fmt::format(
+        "<tr><td>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
+        "class=n>{}</tr>\n",
+        escaped(row.name), escaped(row.where), row.group < 0 ? "" : fmt::to_string(row.group),
+        escaped(row.algorithm), row.count, row.bytes, us(row.total),
+        row.kind == "kernel" ? "" : us(row.exposed), us(row.longest));
+  }
+  return rows + "</table>\n";
+}
+
+std::string unit_table(const Profile& profile) {
+  std::string rows =
+      "<table><tr><th>class<th class=n>units<th class=n>mean<th class=n>most<th>busiest</tr>\n";
+  for (const sim::UnitClassUse& use : profile.units) {
+    if (use.total == Time{0}) continue;
+    rows +=
+        fmt::format("<tr><td>{}<td class=n>{}<td class=n>{:.1f} %<td class=n>{:.1f} %<td>{}</tr>\n",
+                    name_of(use.unit_class), use.count, 100 * use.mean_share(),
+                    100 * use.busiest.share(), use.busiest.unit);
+  }
+  return rows + "</table>\n";
+}
+
+std::string wait_table(const Profile& profile) {
+  std::string rows =
+      "<table><tr><th>what<th>line<th class=n>waits<th class=n>total us<th class=n>most of one "
+      "rank, us</tr>\n";
+  for (std::size_t i = 0; i < std::min(kMostRows, profile.waits.size()); ++i) {
+    const runtime::WaitRow& row = profile.waits[i];
+    rows += fmt::format("<tr><td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}</tr>\n",
+                        escaped(row.what), escaped(row.where), row.count, us(row.total),
+                        us(row.longest));
+  }
+  return rows + "</table>\n";
+}
+
+std::string sections_of(const Profile& profile, const runtime::Simulation& simulation) {
+  const runtime::RunLog& log = *simulation.run_log();
+  std::string text = section("What each rank did", "At every moment one of four.",
+                             key({{"kernel", "compute only"},
+                                  {"both", "both"},
+                                  {"collective", "exposed communication"},
+                                  {"idle", "idle"}}) +
+                                 rank_bars(profile) + rank_table(profile));
+  text += section("When", "",
+                  key({{"kernel", "kernel"},
+                       {"collective", "collective"},
+                       {"message", "message"},
+                       {"wait", "the program waits"}}) +
+                      timeline(log, profile.to));
+  text += section("Kernels, collectives and messages", "", operation_table(profile));
+  text += section("Links", "Busy with kernels' data, of the time in which kernels ran.",
+                  heat_map(simulation.machine()));
+  text +=
+      section("Units", "Busy with kernels, of the time in which kernels ran.", unit_table(profile));
+  if (const std::string chart = roofline(profile, simulation.topology()); !chart.empty()) {
+    text += section("Roofline", "A point for each kernel.", chart);
+  }
+  text += section("What ranks waited for", "", wait_table(profile));
+  if (const std::string chart = memory(log, profile.to); !chart.empty()) {
+    text += section("HBM that tensors hold", "", chart);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string report_page(const Heading& heading, const runtime::Simulation& simulation) {
+  const Profile profile = runtime::profile_of(simulation);
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
+      "content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>\n{}</style>\n"
+      "<body>\n{}{}</body>\n</html>\n",
+      escaped(heading.title), style_sheet(), head_of(heading), sections_of(profile, simulation));
+}
+
+}  // namespace kernbench::benches::page

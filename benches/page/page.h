@@ -1,0 +1,25 @@
+// The report of a run as one page: it opens from disk, needs no network and no scripts, and follows
+// the reader's light or dark theme (ADR-0206).
+
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kernbench::runtime {
+class Simulation;
+}
+
+namespace kernbench::benches::page {
+
+// What the page says of the run besides what the simulation knows.
+struct Heading {
+  std::string title;                                       // "ccl-allreduce"
+  std::vector<std::pair<std::string, std::string>> facts;  // pairs (name, value): command, topology
+};
+
+// The page of a simulation that was profiled; under 500 KB, however long the run.
+std::string report_page(const Heading& heading, const runtime::Simulation& simulation);
+
+}  // namespace kernbench::benches::page

@@ -1,0 +1,118 @@
+#include "benches/page/timeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "benches/page/drawing.h"
+
+namespace kernbench::benches::page {
+
+namespace {
+
+using Kind = runtime::RunSpan::Kind;
+
+constexpr int kMostDrawnRanks = 16;
+constexpr std::size_t kMostBars = 1200;  // of the chart, so that the page stays small
+constexpr double kLeft = 130;
+constexpr double kWidth = 870;
+constexpr double kRow = 15;
+
+struct Bar {
+  Time start{0};
+  Time end{0};
+  Kind kind = Kind::kernel;
+  std::string tip;
+  std::size_t count = 1;  // of calls
+};
+using Lane = std::vector<Bar>;
+using LaneKey = std::pair<int, std::string>;  // rank and name
+
+bool is_drawn(const runtime::RunSpan& span) {
+  return span.rank >= 0 && span.rank < kMostDrawnRanks && span.kind != Kind::collective_kernel &&
+         span.kind != Kind::mark && span.kind != Kind::scope;
+}
+
+std::string lane_of(const runtime::RunSpan& span) {
+  if (span.kind == Kind::kernel) return "kernels";
+  if (span.kind == Kind::message) return "messages";
+  if (span.kind == Kind::wait) return "waits";
+  return fmt::format("group {}", span.group);
+}
+
+std::string tip_of(const runtime::RunSpan& span, Time end) {
+  std::string tip = fmt::format("{}, {:.3f} us", span.name, to_ns(end - span.start) / 1e3);
+  if (!span.algorithm.empty()) tip += ", " + span.algorithm;
+  if (span.bytes > 0) tip += fmt::format(", {} B", span.bytes);
+  return span.where.empty() ? tip : tip + ", " + span.where;
+}
+
+std::map<LaneKey, Lane> lanes_of(const runtime::RunLog& log, Time end) {
+  std::map<LaneKey, Lane> lanes;
+  for (const runtime::RunSpan& span : log.spans()) {
+    const Time until = std::min(span.end, end);
+    if (!is_drawn(span) || until <= span.start) continue;
+    lanes[{span.rank, lane_of(span)}].push_back(
+        {span.start, until, span.kind, tip_of(span, until)});
+  }
+  for (auto& [key, lane] : lanes) std::ranges::stable_sort(lane, {}, &Bar::start);
+  return lanes;
+}
+
+// Joins bars that are shorter than `least`, and closer to each other than that.
+Lane joined(const Lane& lane, Time least) {
+  Lane result;
+  for (const Bar& bar : lane) {
+    Bar* const last = result.empty() ? nullptr : &result.back();
+    const bool is_short = bar.end - bar.start < least;
+    if (last != nullptr && is_short && bar.start - last->end < least &&
+        (last->count > 1 || last->end - last->start < least)) {
+      last->end = std::max(last->end, bar.end);
+      last->tip = fmt::format("{} calls", ++last->count);
+    } else {
+      result.push_back(bar);
+    }
+  }
+  return result;
+}
+
+void join_all(std::map<LaneKey, Lane>& lanes, Time end) {
+  const auto bar_count = [&] {
+    std::size_t count = 0;
+    for (const auto& [key, lane] : lanes) count += lane.size();
+    return count;
+  };
+  for (Time least = end / 2000 + Time{1}; bar_count() > kMostBars && least < end; least *= 2) {
+    for (auto& [key, lane] : lanes) lane = joined(lane, least);
+  }
+}
+
+}  // namespace
+
+std::string timeline(const runtime::RunLog& log, Time end) {
+  std::map<LaneKey, Lane> lanes = lanes_of(log, end);
+  if (lanes.empty()) return "<p>No rank has called anything.</p>\n";
+  join_all(lanes, end);
+  const auto x_of = [&](Time time) {
+    return kLeft + kWidth * static_cast<double>(time.count()) / static_cast<double>(end.count());
+  };
+  Drawing drawing(kLeft + kWidth, 20 + kRow * static_cast<double>(lanes.size()),
+                  "What each rank did over time");
+  drawing.text({kLeft, 12}, "0");
+  drawing.text({kLeft + kWidth, 12}, fmt::format("{:.3f} us", to_ns(end) / 1e3), "t e");
+  double y = 18;
+  for (const auto& [key, lane] : lanes) {
+    drawing.text({0, y + 11}, fmt::format("rank {} {}", key.first, key.second));
+    for (const Bar& bar : lane) {
+      const Box box{x_of(bar.start), y + 2, x_of(bar.end) - x_of(bar.start), kRow - 4};
+      drawing.box(box, name_of(bar.kind), bar.tip);
+    }
+    y += kRow;
+  }
+  return std::move(drawing).finish();
+}
+
+}  // namespace kernbench::benches::page

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "runtime/simulation/run_log.h"
+
+namespace kernbench::benches::page {
+
+// A Gantt chart: for each rank its kernels, its collectives by group, its messages and the waits of
+// its program.  Of many ranks the first are shown; calls that are too short to be seen are drawn
+// together.
+std::string timeline(const runtime::RunLog& log, Time end);
+
+}  // namespace kernbench::benches::page

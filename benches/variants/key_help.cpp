@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <span>
+
+#include "benches/variants/keys.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+struct Help {
+  std::string_view path;
+  std::string_view text;
+};
+
+constexpr Help kTopology[] = {
+    {"system.sips.count", "devices"},
+    {"system.sips.topology", "how they are joined"},
+    {"system.sips.w", "columns of the grid of SIPs"},
+    {"system.sips.h", "rows of the grid of SIPs"},
+    {"system.sip_link.bandwidth", "between neighbouring SIPs, each way"},
+    {"system.sip_link.latency", "between neighbouring SIPs"},
+    {"system.host_link.bandwidth", "from the host to each SIP, each way"},
+    {"system.host_link.latency", "from the host to each SIP"},
+    {"sip.cube_mesh.w", "columns of the mesh of cubes"},
+    {"sip.cube_mesh.h", "rows of the mesh of cubes"},
+    {"sip.ucie.bandwidth", "between neighbouring cubes, each way"},
+    {"sip.ucie.latency", "between neighbouring cubes"},
+    {"sip.io_chiplet.edge", "the edge of the mesh at which the IO chiplet lies"},
+    {"sip.io_chiplet.dispatch", "to pass a launch on to a cube"},
+    {"cube.pe_layout.corners", "of a cube, where PEs lie"},
+    {"cube.pe_layout.pe_per_corner", "PEs in each of these corners"},
+    {"cube.noc.bandwidth", "of a PE's port to the cube's network, each way"},
+    {"cube.noc.latency", "through the cube's network"},
+    {"cube.m_cpu.dispatch", "to pass a launch on to a PE"},
+    {"cube.sram.capacity", "of a cube"},
+    {"cube.sram.bandwidth", "of a cube"},
+    {"cube.sram.latency", "of an access"},
+    {"cube.hbm.channels", "of a cube"},
+    {"cube.hbm.bandwidth", "of one channel"},
+    {"cube.hbm.latency", "of an access"},
+    {"cube.hbm.capacity", "of a cube"},
+    {"pe.cpu.issue", "of PE_CPU, to issue a command"},
+    {"pe.scheduler.dispatch", "of PE_SCHEDULER, from operands that are ready to the unit"},
+    {"pe.dma.setup", "of PE_DMA, for a descriptor"},
+    {"pe.mmu.latency", "of PE_MMU, to translate an address"},
+    {"pe.mmu.page", "the size of its pages"},
+    {"pe.math.lanes", "of PE_MATH: elements at a time"},
+    {"pe.math.clock", "of PE_MATH"},
+    {"pe.math.cycles.add", "for an element: addition, subtraction, negation, absolute value"},
+    {"pe.math.cycles.mul", "for an element: product"},
+    {"pe.math.cycles.fma", "for an element: a * b + c"},
+    {"pe.math.cycles.div", "for an element: quotient"},
+    {"pe.math.cycles.compare", "for an element: comparison, maximum, minimum"},
+    {"pe.math.cycles.move", "for an element: selection, conversion, transpose"},
+    {"pe.math.cycles.exp", "for an element: exp"},
+    {"pe.math.cycles.log", "for an element: log"},
+    {"pe.math.cycles.sqrt", "for an element: sqrt"},
+    {"pe.math.cycles.rsqrt", "for an element: 1 / sqrt"},
+    {"pe.math.cycles.sigmoid", "for an element: sigmoid"},
+    {"pe.gemm.rows", "of the array"},
+    {"pe.gemm.columns", "of the array"},
+    {"pe.gemm.dataflow", "what stays in the array"},
+    {"pe.gemm.clock", "of the array"},
+    {"pe.tcm.capacity", "of a PE"},
+    {"pe.tcm.bandwidth", "of each of its two ports"},
+    {"pe.tcm.latency", "of an access"},
+    {"pe.ipcq.latency", "of PE_IPCQ, to push or pop"},
+};
+
+// Of defaults, and of an algorithm's entry.
+constexpr Help kCcl[] = {
+    {"algorithm", "of all_reduce: one of `kernbench list`, or auto"},
+    {"kernel", "the algorithm that an entry of ccl.yaml runs"},
+    {"buffer_kind", "where queues lie"},
+    {"depth", "slots of a queue"},
+    {"slot", "what one slot holds"},
+    {"wait", "of a PE, for a message or a credit"},
+    {"poll_interval", "beside wait=poll"},
+    {"n_elem", "what benches of collectives sweep"},
+    {"world_size", "ranks are PEs, of the first so many; else a rank is a SIP"},
+    {"participants", "of a SIP"},
+    {"root", "of the tree over cubes"},
+    {"neighbours", "how PEs that are ranks are joined; else as the algorithm wants it"},
+};
+
+}  // namespace
+
+std::string_view help_of(KeyOwner owner, std::string_view path) {
+  const bool is_ccl = owner == KeyOwner::ccl;
+  if (is_ccl) path = path.substr(path.rfind('.') + 1);
+  const std::span<const Help> all = is_ccl ? std::span<const Help>(kCcl) : kTopology;
+  const auto found = std::ranges::find(all, path, &Help::path);
+  return found == all.end() ? std::string_view() : found->text;
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,56 @@
+// The keys that --set takes: those of the bench, of the topology file and of ccl.yaml.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/bench/bench.h"
+
+namespace kernbench::benches {
+
+enum class KeyOwner : std::uint8_t { bench, topology, ccl };
+
+struct Key {
+  std::string name;  // "sip.ucie.bandwidth"; of ccl.yaml's defaults without "defaults."
+  KeyOwner owner = KeyOwner::bench;
+  std::string file;  // "the bench tp-mlp", "the topology default", "ccl.yaml"
+  std::string path;  // in its file
+  std::string type;
+  std::string unit;  // of a quantity: "GB/s"; else empty
+  std::string allowed;
+  std::string value;  // in force if --set does not give it; empty: the help says what happens
+  std::string help;
+
+  // Of a quantity, or of a setting, --set takes several values between commas; a list has commas of
+  // its own, and several lists are separated by semicolons.
+  bool is_list() const;
+};
+
+// The files that a run reads, and its bench.
+struct KeySources {
+  const BenchInfo* bench = nullptr;  // null: no bench's keys
+  std::string topology = "default";
+  std::string ccl = {};
+};
+
+class Keys {
+ public:
+  // Throws like load_topology() and load_ccl().
+  explicit Keys(const KeySources& sources);
+
+  const std::vector<Key>& all() const { return keys_; }
+  // A key of the bench comes before one of ccl.yaml with the same name.  Throws UsageError KB-U011,
+  // which names the nearest key and its file.
+  const Key& find(std::string_view name) const;
+
+ private:
+  std::vector<Key> keys_;
+};
+
+// What a key of a topology file or of ccl.yaml means; empty if there is no such key.
+std::string_view help_of(KeyOwner owner, std::string_view path);
+
+}  // namespace kernbench::benches

@@ -1,0 +1,161 @@
+#include "benches/variants/variant_sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "benches/bench/bench_run.h"
+#include "benches/bench/cell.h"
+#include "benches/bench/sweep.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr std::size_t kMostColumns = 120;
+
+std::string text_of(const Cell& cell) {
+  Row row;
+  row.set_cell("x", cell);
+  const std::string csv = to_csv({&row, 1});
+  const std::string line = csv.substr(csv.find('\n') + 1);
+  return line.substr(0, line.size() - 2);
+}
+
+// A whole number as a number, so that programs can compute with it.
+Cell cell_of(std::string_view text) {
+  const std::string key = "value";
+  const SettingInfo info{key, std::string(text), ""};
+  try {
+    return Settings({&info, 1}).integer(key, 0, std::numeric_limits<std::int64_t>::max());
+  } catch (const UsageError&) {
+    return std::string(text);
+  }
+}
+
+// The row behind the cells of what varies.  Where the bench has a cell of the same name, its own
+// tells the element of a list that the row is of; another text is what ran, as `algorithm` beside
+// algorithm=auto.
+Row with_cells(const std::vector<VariedCell>& varied, const Row& row) {
+  Row result;
+  for (const auto& [key, value, is_list] : varied) {
+    if (!is_list || row.find(key) == nullptr) result.set_cell(key, cell_of(value));
+  }
+  for (const auto& [column, cell] : row.cells()) {
+    const Cell* const own = result.find(column);
+    if (own == nullptr) {
+      result.set_cell(column, cell);
+    } else if (text_of(*own) != text_of(cell)) {
+      result.set_cell("ran_" + column, cell);
+    }
+  }
+  return result;
+}
+
+std::vector<Row> simulate(PointContext& point, const BenchInfo& info, const Variant& variant) {
+  const BenchRequest& whole = point.bench().run().request;
+  Console silent = Console::silent();
+  BenchRun run({.topology = variant.topology,
+                .ccl = variant.ccl,
+                .ccl_is_given = variant.names_ccl,
+                .seed = whole.seed,
+                .recording = whole.recording},
+               variant.settings, silent, point.contexts());
+  run.configure(info);
+  Bench bench(run);
+  info.run(bench);
+  if (const auto unused = run.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
+  point.check(run.ok());
+  point.contexts().append(run.contexts);
+  std::vector<Row> rows;
+  for (const Row& row : run.rows()) rows.push_back(with_cells(variant.varied, row));
+  return rows;
+}
+
+std::vector<std::string> columns_of(std::span<const Row> rows) {
+  std::vector<std::string> columns;
+  for (const Row& row : rows) {
+    for (const auto& [column, cell] : row.cells()) {
+      if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
+    }
+  }
+  return columns;
+}
+
+// A number of at most six digits, for people.
+Cell shortened(const Cell& cell) {
+  const double* const number = std::get_if<double>(&cell);
+  if (number == nullptr) return cell;
+  const std::string text = fmt::format("{:.6g}", *number);
+  return text.size() < text_of(cell).size() ? Cell(text) : cell;
+}
+
+// The text that all rows have in a column.
+std::optional<std::string> common_text(std::span<const Row> rows, const std::string& column) {
+  std::optional<std::string> common;
+  for (const Row& row : rows) {
+    const Cell* const cell = row.find(column);
+    const std::string text = cell == nullptr ? "" : text_of(*cell);
+    if (common && *common != text) return std::nullopt;
+    common = text;
+  }
+  return common;
+}
+
+std::size_t width_of(std::span<const Row> rows, const std::string& column) {
+  std::size_t widest = column.size();
+  for (const Row& row : rows) {
+    if (const Cell* const cell = row.find(column)) {
+      widest = std::max(widest, text_of(shortened(*cell)).size());
+    }
+  }
+  return widest + 2;
+}
+
+}  // namespace
+
+std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchInfo& info,
+                              std::span<const Variant> variants) {
+  Sweep sweep(bench, std::move(sweep_name));
+  for (const Variant& variant : variants) {
+    sweep.add(variant.name,
+              [&info, &variant](PointContext& point) { return simulate(point, info, variant); });
+  }
+  return sweep.run();
+}
+
+std::string to_narrow_table(std::span<const Row> rows) {
+  if (rows.size() < 2) return to_table(rows);
+  std::string common;
+  std::vector<std::string> shown;
+  std::vector<std::string> left_out;
+  std::size_t width = 1;
+  for (const std::string& column : columns_of(rows)) {
+    if (const auto text = common_text(rows, column)) {
+      if (!text->empty())
+        common += fmt::format("{}{} {}", common.empty() ? "" : ", ", column, *text);
+      continue;
+    }
+    const std::size_t wanted = width_of(rows, column);
+    const bool has_room = width + wanted <= kMostColumns;
+    width += has_room ? wanted : 0;
+    (has_room ? shown : left_out).push_back(column);
+  }
+  std::vector<Row> narrow;
+  for (const Row& row : rows) {
+    Row& line = narrow.emplace_back();
+    for (const std::string& column : shown) {
+      if (const Cell* const cell = row.find(column)) line.set_cell(column, shortened(*cell));
+    }
+  }
+  std::string text;
+  if (!common.empty()) text += fmt::format("# in all rows: {}\n", common);
+  text += to_table(narrow);
+  if (left_out.empty()) return text;
+  return text + fmt::format("# {} more columns are in --json and --csv\n", left_out.size());
+}
+
+}  // namespace kernbench::benches

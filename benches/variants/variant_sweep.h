@@ -1,0 +1,24 @@
+// Runs variants of a bench, each as a point of a sweep.
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/bench/bench.h"
+#include "benches/variants/variants.h"
+
+namespace kernbench::benches {
+
+// Returns the rows of all variants, which it adds to the bench's report.  A row begins with the
+// cells of what varies.  A variant prints and writes nothing.  Names of variants must differ.
+std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchInfo& info,
+                              std::span<const Variant> variants);
+
+// The rows as a table at most 120 columns wide: cells that are the same in all rows stand before
+// it, and columns that have no room are left out.
+std::string to_narrow_table(std::span<const Row> rows);
+
+}  // namespace kernbench::benches

@@ -1,0 +1,90 @@
+// Variants of a run: the combinations of the values that --set gives to keys.
+//
+//   --set sip.ucie.bandwidth='64,128 GB/s' algorithm=ring_allreduce,tree_allreduce
+//
+// are four of them.  Each has a topology, a ccl.yaml and settings of its own, all of them checked
+// before anything is simulated.
+
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "benches/bench/bench.h"
+#include "benches/variants/keys.h"
+
+namespace kernbench::benches {
+
+// A key and one value of it.  A null key is the topology itself.
+struct Choice {
+  const Key* key = nullptr;
+  std::string value;
+};
+
+// A cell of a variant's rows that tells what varies.
+struct VariedCell {
+  std::string key;
+  std::string value;
+  bool is_list = false;
+};
+
+struct Variant {
+  std::string name;  // of what varies: "sip.ucie.bandwidth=64 GB/s depth=4"
+  std::vector<VariedCell> varied = {};
+  std::vector<Assignment> fixed = {};  // what --set gives and does not vary
+  Topology topology;
+  ccl::Config ccl;
+  bool names_ccl = false;  // --ccl or a key of ccl.yaml is given
+  Settings settings;
+};
+
+// What the command line gives.
+struct VariantRequest {
+  const BenchInfo* bench = nullptr;
+  std::string topologies = "default";  // one, or several between commas
+  std::string ccl = {};
+  std::vector<std::string> assignments = {};
+};
+
+// Makes variants of the runs of a bench.
+class VariantMaker {
+ public:
+  // Throws what the files' readers throw, and Keys::find().
+  explicit VariantMaker(const VariantRequest& request);
+
+  const Keys& keys() const { return keys_; }
+  // The number of combinations, which may be too many to be made.
+  std::size_t count() const;
+  // All of them, the last key's values following each other.
+  std::vector<Variant> all() const;
+  // The first combination, with further values for keys of the topology.
+  Variant first(std::span<const Choice> more = {}) const;
+
+  // The texts of all files, and of all values that do not vary.
+  std::string inputs() const;
+  // "sip.ucie.bandwidth: 64 GB/s, 128 GB/s"; a line for each key that varies.
+  std::vector<std::string> axes() const;
+
+ private:
+  struct Axis {
+    const Key* key = nullptr;  // null: the topology
+    std::vector<std::string> values;
+  };
+
+  void add(const Assignment& assignment);
+  Variant make(std::span<const Choice> choices) const;
+  Topology topology_of(const std::string& name, const std::vector<Choice>& changes) const;
+  ccl::Config ccl_of(const std::vector<Choice>& changes) const;
+  std::vector<Choice> choices_at(std::size_t index) const;
+
+  const VariantRequest request_;
+  std::vector<std::string> topologies_;
+  const Keys keys_;
+  std::vector<Axis> axes_;
+};
+
+}  // namespace kernbench::benches

@@ -1,0 +1,50 @@
+#include "ccl/core/config_settings.h"
+
+namespace kernbench::ccl {
+
+namespace {
+
+constexpr int kMaxDepth = 1024;
+constexpr Bytes kMaxSlot = Bytes{1} << 30;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
+
+void read_wait(YamlMap& map, const Settings& inherited, Settings& settings) {
+  if (map.has("wait")) settings.wait = map.choice("wait", sim::kWaitPolicies);
+  if (!map.has("poll_interval")) return;
+  settings.poll_interval = map.time("poll_interval");
+  if ((settings.wait ? settings.wait : inherited.wait) != sim::WaitPolicy::poll) {
+    map.fail("poll_interval", "KB-Y043", "has no meaning without 'wait: poll'");
+  } else if (map.is_fine({"poll_interval"}) && settings.poll_interval <= Time{0}) {
+    map.fail("poll_interval", "KB-Y020", "must be more than 0 ns");
+  }
+}
+
+}  // namespace
+
+Settings settings_of(YamlMap& map, const Settings& inherited) {
+  Settings settings;
+  if (map.has("buffer_kind")) settings.buffer_kind = map.choice("buffer_kind", sim::kBufferKinds);
+  if (map.has("depth")) settings.depth = map.integer("depth", 1, kMaxDepth);
+  if (map.has("slot")) settings.slot_bytes = map.bytes("slot", 4, kMaxSlot);
+  for (const std::string_view key : {"buffer_kind", "depth", "slot"}) {
+    if (const auto mark = map.mark_of(key)) settings.queues_mark = mark;
+  }
+  read_wait(map, inherited, settings);
+  if (map.has("n_elem")) settings.n_elem = map.integers("n_elem", 0, kMaxElements);
+  if (map.has("world_size")) {
+    settings.world_size = map.integer("world_size", 1, kMaxWorldSize);
+  }
+  if (map.has("participants")) settings.participants = map.choice("participants", kParticipants);
+  if (map.has("root")) settings.root = map.choice("root", kRoots);
+  if (map.has("neighbours")) settings.neighbours = map.choice("neighbours", kNeighbours);
+  const bool has_either = settings.world_size || settings.participants;
+  if (has_either && (settings.world_size || inherited.world_size) &&
+      (settings.participants || inherited.participants)) {
+    map.fail(settings.participants ? "participants" : "world_size", "KB-Y042",
+             "world_size makes every PE a rank; participants chooses among the PEs of a SIP: keep "
+             "one of them");
+  }
+  return settings;
+}
+
+}  // namespace kernbench::ccl

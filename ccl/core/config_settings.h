@@ -1,0 +1,34 @@
+// The settings of ccl.yaml's defaults, and of an algorithm's entry.
+
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ccl/core/config.h"
+#include "sim_engine/config/yaml_reader.h"
+
+namespace kernbench::ccl {
+
+inline constexpr int kMaxWorldSize = 1 << 20;
+
+// Settings as written in the file; settings that are absent are inherited.
+struct Settings {
+  std::optional<sim::BufferKind> buffer_kind;
+  std::optional<int> depth;
+  std::optional<Bytes> slot_bytes;
+  std::optional<sim::WaitPolicy> wait;
+  std::optional<Time> poll_interval;
+  std::optional<std::vector<std::int64_t>> n_elem;
+  std::optional<int> world_size;
+  std::optional<Participants> participants;
+  std::optional<Root> root;
+  std::optional<Neighbours> neighbours;
+  // The place in the file of slot, else of depth, else of buffer_kind: "ccl.yaml:5:9: [...]".
+  std::optional<TextMark> queues_mark;
+};
+
+// `inherited` has the settings that hold where the map has none.
+Settings settings_of(YamlMap& map, const Settings& inherited);
+
+}  // namespace kernbench::ccl

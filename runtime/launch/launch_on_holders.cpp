@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/launch/kernel_launch.h"
+#include "runtime/launch/queued_launch.h"
+#include "runtime/simulation/call_site.h"
+#include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/data_under_way.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::runtime {
+
+std::string describe(const LaunchName& launch) {
+  const std::string text = fmt::format("kernel '{}'", launch.name);
+  return launch.location ? fmt::format("{} at {}", text, call_site(*launch.location)) : text;
+}
+
+namespace {
+
+bool is_on_one_device(const std::vector<sim::PeLocation>& pes) {
+  return pes.front().sip == pes.back().sip;
+}
+
+LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
+                          std::function<void(tl::Context&)> body) {
+  LaunchRequest request{visible(launch.name), {}, std::move(body), {}};
+  request.guard = guard_of(uses, [&] {
+    return launch.location ? fmt::format("wait for its Work before the launch at {}",
+                                         call_site(*launch.location))
+                           : std::string("wait for its Work first");
+  });
+  request.uses = std::move(uses);
+  if (launch.location) request.where = call_site(*launch.location);
+  for (const sim::DeviceBuffer& buffer : first.storage()->buffers()) {
+    if (buffer.element_count > 0) request.pes.push_back(buffer.home);
+  }
+  return request;
+}
+
+}  // namespace
+
+void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
+                    std::function<void(tl::Context&)> body, Body lifetime) {
+  Simulation& simulation = *first.storage()->simulation;
+  if (simulation.local().kind == FiberLocal::Kind::kernel) {
+    throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
+  }
+  const bool may_queue = simulation.queues_launches() && lifetime == Body::owns;
+  if (may_queue) issue(simulation);
+  for (const Tensor& tensor : uses) {
+    check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
+  }
+  LaunchRequest request = request_for(launch, first, std::move(uses), std::move(body));
+  request.operation = simulation.next_operation();
+  simulation.begin(request.operation);
+  if (request.pes.empty()) return;  // nobody holds an element
+  if (may_queue && is_on_one_device(request.pes)) {
+    return queue_kernel(simulation, describe(launch), std::move(request));
+  }
+  if (simulation.queues_launches()) wait_for_streams(simulation, request);
+  run_kernel(simulation, std::move(request));
+}
+
+tl::Pointer shard_pointer(const Tensor& tensor, const sim::PeLocation& pe) {
+  const Tensor::Storage& storage = *tensor.storage();
+  for (const sim::DeviceBuffer& buffer : storage.buffers()) {
+    if (buffer.home == pe) return {buffer, storage.name};
+  }
+  return {};
+}
+
+}  // namespace kernbench::runtime

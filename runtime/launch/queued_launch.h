@@ -1,0 +1,19 @@
+// Launches that a rank issues to a stream and does not wait for (ADR-0190).
+
+#pragma once
+
+#include <string>
+
+#include "runtime/launch/kernel_launch.h"
+
+namespace kernbench::runtime {
+
+// Issues a launch to the caller's current stream of its device.  What a kernel throws is thrown
+// when the caller waits for the stream, with `what` at the end of its text: "kernel 'add' at
+// ddp.cpp:41".
+void queue_kernel(Simulation& simulation, std::string what, LaunchRequest request);
+
+// Blocks the caller until the current streams of the launch's devices are done.
+void wait_for_streams(Simulation& simulation, const LaunchRequest& request);
+
+}  // namespace kernbench::runtime

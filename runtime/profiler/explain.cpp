@@ -1,0 +1,173 @@
+#include "runtime/profiler/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace kernbench::runtime {
+
+namespace {
+
+constexpr std::size_t kMostRanks = 5;
+constexpr std::size_t kMostOperations = 8;
+constexpr std::size_t kMostWaits = 4;
+
+double percent(Time part, Time whole) {
+  return whole == Time{0}
+             ? 0
+             : 100 * static_cast<double>(part.count()) / static_cast<double>(whole.count());
+}
+
+double us(Time time) {
+  return to_ns(time) / 1e3;
+}
+
+// A text of at most `width` characters.
+std::string cut(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+}
+
+std::string rank_line(const RankTime& rank, Time whole) {
+  return fmt::format("{:>6} {:>13.1f} % {:>6.1f} % {:>15.1f} % {:>6.1f} %\n", rank.rank,
+                     percent(rank.compute_only, whole), percent(rank.both, whole),
+                     percent(rank.exposed, whole), percent(rank.idle, whole));
+}
+
+// Of many ranks, those that stand out: with most and least of what they compute and wait for.
+std::vector<RankTime> telling_ranks(const std::vector<RankTime>& ranks) {
+  if (ranks.size() <= kMostRanks) return ranks;
+  std::set<int> chosen = {ranks.front().rank};
+  const auto choose = [&](auto time) {
+    const auto [least, most] = std::ranges::minmax_element(ranks, {}, time);
+    chosen.insert({least->rank, most->rank});
+  };
+  choose([](const RankTime& rank) { return rank.compute_only + rank.both; });
+  choose(&RankTime::idle);
+  std::vector<RankTime> result;
+  for (const RankTime& rank : ranks) {
+    if (chosen.contains(rank.rank)) result.push_back(rank);
+  }
+  return result;
+}
+
+std::string ranks_text(const Profile& profile) {
+  std::string text = fmt::format("{:>6} {:>15} {:>8} {:>17} {:>8}", "rank", "compute only", "both",
+                                 "exposed commun.", "idle");
+  const std::vector<RankTime> shown = telling_ranks(profile.ranks);
+  if (shown.size() < profile.ranks.size()) {
+    text += fmt::format("   (of {} ranks)", profile.ranks.size());
+  }
+  text += '\n';
+  for (const RankTime& rank : shown) text += rank_line(rank, profile.duration());
+  return text;
+}
+
+std::string name_of_row(const OperationRow& row) {
+  std::string name = row.name;
+  if (row.group > 0) name += fmt::format(", group {}", row.group);
+  if (!row.algorithm.empty()) name += fmt::format(" ({})", row.algorithm);
+  return name;
+}
+
+// "4.2 MB"
+std::string bytes_text(Bytes bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
+  auto number = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; number >= 1000 && unit + 1 < kUnits.size(); ++unit) number /= 1000;
+  return fmt::format("{:.{}f} {}", number, unit == 0 ? 0 : 1, kUnits.at(unit));
+}
+
+constexpr std::string_view kOperationLine = "{:<40} {:<20} {:>6} {:>9} {:>11} {:>11} {:>6}\n";
+
+std::string operation_line(const OperationRow& row, Time all) {
+  return fmt::format(kOperationLine, cut(name_of_row(row), 40), cut(row.where, 20), row.count,
+                     bytes_text(row.bytes), fmt::format("{:.3f}", us(row.total)),
+                     row.kind == "kernel" ? "" : fmt::format("{:.3f}", us(row.exposed)),
+                     fmt::format("{:.1f}", percent(row.total, all)));
+}
+
+Time total_of(const std::vector<OperationRow>& rows) {
+  Time sum{0};
+  for (const OperationRow& row : rows) sum += row.total;
+  return sum;
+}
+
+std::vector<OperationRow> sorted(std::vector<OperationRow> rows, SortBy by) {
+  const auto descend = [&](auto field) {
+    std::ranges::stable_sort(rows, std::ranges::greater{}, field);
+  };
+  switch (by) {
+    case SortBy::total:
+      descend(&OperationRow::total);
+      break;
+    case SortBy::exposed:
+      descend(&OperationRow::exposed);
+      break;
+    case SortBy::count:
+      descend(&OperationRow::count);
+      break;
+    case SortBy::bytes:
+      descend(&OperationRow::bytes);
+      break;
+  }
+  return rows;
+}
+
+std::string units_text(const Profile& profile) {
+  std::string text;
+  for (const sim::UnitClassUse& use : profile.units) {
+    if (use.total == Time{0}) continue;
+    text += fmt::format("{:<5} mean {:>5.1f} %, most {:>5.1f} %: {}\n", name_of(use.unit_class),
+                        100 * use.mean_share(), 100 * use.busiest.share(), use.busiest.unit);
+  }
+  return text.empty() ? text : "units, of the time in which kernels ran\n" + text;
+}
+
+std::string launches_text(const Profile& profile) {
+  const LaunchTime& time = profile.launches;
+  if (time.total() == Time{0}) return "";
+  return fmt::format(
+      "launches of rank {}: {:.3f} us = launch {:.3f} + skew {:.3f} + kernel {:.3f} + return "
+      "{:.3f}\n",
+      profile.launch_rank, us(time.total()), us(time.launch), us(time.skew), us(time.kernel),
+      us(time.back));
+}
+
+std::string waits_text(const Profile& profile) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostWaits, profile.waits.size()); ++i) {
+    const WaitRow& row = profile.waits[i];
+    text += fmt::format("{:<60} {:<20} {:>5} {:>11.3f} us\n", cut(row.what, 60), cut(row.where, 20),
+                        row.count, us(row.total));
+  }
+  return text.empty() ? text : "ranks waited for\n" + text;
+}
+
+}  // namespace
+
+std::string table(const Profile& profile, SortBy sort_by, std::size_t row_limit) {
+  const Time all = total_of(profile.operations);
+  std::string text =
+      fmt::format(kOperationLine, "name", "line", "calls", "bytes", "total us", "exposed us", "%");
+  const std::vector<OperationRow> rows = sorted(profile.operations, sort_by);
+  for (std::size_t i = 0; i < std::min(row_limit, rows.size()); ++i) {
+    text += operation_line(rows[i], all);
+  }
+  if (rows.size() > row_limit) text += fmt::format("and {} more\n", rows.size() - row_limit);
+  return text;
+}
+
+std::string explain(const Profile& profile) {
+  std::string text = fmt::format("where {:.3f} us went\n", us(profile.duration()));
+  text += ranks_text(profile);
+  text += table(profile, SortBy::total, kMostOperations);
+  return text + units_text(profile) + launches_text(profile) + waits_text(profile);
+}
+
+}  // namespace kernbench::runtime

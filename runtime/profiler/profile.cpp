@@ -1,0 +1,163 @@
+#include "runtime/profiler/profile.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "runtime/simulation/simulation.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/time_format.h"
+
+namespace kernbench::runtime {
+
+namespace {
+
+using Kind = RunSpan::Kind;
+
+// The part of a span that lies in the profile's window.
+struct Part {
+  Time start;
+  Time end;
+  Time length() const { return std::max(end - start, Time{0}); }
+};
+
+Part part_of(const RunSpan& span, const Profile& profile) {
+  return {std::max(span.start, profile.from), std::min(span.end, profile.to)};
+}
+
+RankTime time_of(int device, const DeviceActivity& activity, Time duration) {
+  RankTime time{.rank = device,
+                .compute_only = activity.computing - activity.overlapped,
+                .both = activity.overlapped,
+                .exposed = activity.exposed(),
+                .idle = duration - activity.busy()};
+  const bool adds_up = time.total() == duration;
+  const Time least = std::min({time.compute_only, time.both, time.exposed, time.idle});
+  KB_CHECK(adds_up && least >= Time{0}, "device {}: {}, {}, {} and {} of {}", device,
+           time.compute_only, time.both, time.exposed, time.idle, duration);
+  return time;
+}
+
+bool is_operation(Kind kind) {
+  return kind == Kind::kernel || kind == Kind::collective || kind == Kind::message;
+}
+
+std::vector<OperationRow> operations_of(const Simulation& simulation, const RunLog& log,
+                                        const Profile& profile) {
+  std::map<std::tuple<Kind, std::string, std::string, int, std::string>, OperationRow> rows;
+  for (const RunSpan& span : log.spans()) {
+    const Part part = part_of(span, profile);
+    if (!is_operation(span.kind) || span.end < profile.from || part.end < part.start) continue;
+    OperationRow& row = rows[{span.kind, span.name, span.where, span.group, span.algorithm}];
+    row.name = span.name;
+    row.kind = name_of(span.kind);
+    row.where = span.where;
+    row.group = span.group;
+    row.algorithm = span.algorithm;
+    ++row.count;
+    row.bytes += span.bytes;
+    row.total += part.length();
+    row.longest = std::max(row.longest, part.length());
+    row.operations += span.operations;
+    row.pe_count = std::max(row.pe_count, span.pe_count);
+    if (span.kind == Kind::kernel) continue;
+    const Intervals& computing = simulation.activity().computing(span.device);
+    row.exposed += part.length() - computing.covered(part.start, part.end);
+  }
+  std::vector<OperationRow> sorted;
+  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
+  std::ranges::stable_sort(sorted, std::ranges::greater{}, &OperationRow::total);
+  return sorted;
+}
+
+// Without the device, so that ranks that wait for the same share a row: "kernel 'add' on 2 PEs".
+std::string on_any_device(const std::string& what) {
+  const std::size_t at = what.rfind(" of sip");
+  if (at == std::string::npos) return what;
+  const std::size_t end =
+      what.find_first_not_of("0123456789", at + std::string_view(" of sip").size());
+  return end == std::string::npos ? what.substr(0, at) : what;
+}
+
+std::vector<WaitRow> waits_of(const RunLog& log, const Profile& profile) {
+  std::map<std::pair<std::string, std::string>, std::map<int, Time>> by_rank;
+  std::map<std::pair<std::string, std::string>, std::int64_t> counts;
+  for (const RunSpan& span : log.spans()) {
+    const Time length = part_of(span, profile).length();
+    if (span.kind != Kind::wait || span.rank < 0 || length == Time{0}) continue;
+    const std::pair key(on_any_device(span.name), span.where);
+    by_rank[key][span.rank] += length;
+    ++counts[key];
+  }
+  std::vector<WaitRow> rows;
+  for (const auto& [key, ranks] : by_rank) {
+    WaitRow row{.what = key.first, .where = key.second, .count = counts[key]};
+    for (const auto& [rank, time] : ranks) {
+      row.total += time;
+      row.longest = std::max(row.longest, time);
+    }
+    rows.push_back(std::move(row));
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater{}, &WaitRow::total);
+  return rows;
+}
+
+LaunchTime time_of_launch(const RunSpan& span) {
+  return {.launch = span.start - span.issued,
+          .skew = span.last_start - span.start,
+          .kernel = span.end - span.last_start,
+          .back = span.returned - span.end};
+}
+
+// Only launches that have begun and ended in the window count.
+std::map<int, LaunchTime> launches_of(const RunLog& log, const Profile& profile) {
+  std::map<int, LaunchTime> by_device;
+  for (const RunSpan& span : log.spans()) {
+    if (span.kind != Kind::kernel || span.returned == Time{0}) continue;
+    if (span.issued < profile.from || span.returned > profile.to) continue;
+    const LaunchTime one = time_of_launch(span);
+    LaunchTime& sum = by_device[span.rank];
+    sum.launch += one.launch;
+    sum.skew += one.skew;
+    sum.kernel += one.kernel;
+    sum.back += one.back;
+  }
+  return by_device;
+}
+
+}  // namespace
+
+ProfileStart profile_start(const Simulation& simulation) {
+  ProfileStart start{simulation.now(), {}};
+  for (int device = 0; device < simulation.topology().system.sip_count; ++device) {
+    start.activity.push_back(simulation.activity().of(device));
+  }
+  return start;
+}
+
+Profile profile_of(const Simulation& simulation, const ProfileStart& start) {
+  Profile profile;
+  profile.from = start.at;
+  profile.to = simulation.now();
+  for (int device = 0; device < simulation.topology().system.sip_count; ++device) {
+    DeviceActivity activity = simulation.activity().of(device);
+    if (!start.activity.empty()) {
+      activity = activity - start.activity[static_cast<std::size_t>(device)];
+    }
+    profile.ranks.push_back(time_of(device, activity, profile.duration()));
+  }
+  profile.units = simulation.machine().unit_classes();
+  const RunLog* const log = simulation.run_log();
+  if (log == nullptr) return profile;
+  profile.operations = operations_of(simulation, *log, profile);
+  profile.waits = waits_of(*log, profile);
+  for (const auto& [device, time] : launches_of(*log, profile)) {
+    if (time.total() <= profile.launches.total()) continue;
+    profile.launches = time;
+    profile.launch_rank = device;
+  }
+  return profile;
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,89 @@
+// Where the time of a run went, as numbers: what each rank did at every moment, which operations
+// took it, which units were busy.  explain.h writes it as text (ADR-0203).
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/simulation/device_activity.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/components/unit_use.h"
+
+namespace kernbench::runtime {
+
+class Simulation;
+
+// What the device of one rank did.  The four times add up to the duration: at every moment it is in
+// exactly one of these classes.
+struct RankTime {
+  int rank = 0;          // the device, where ranks are no devices
+  Time compute_only{0};  // a kernel of the program ran, and no communication was under way
+  Time both{0};          // both at once: communication that is hidden
+  Time exposed{0};       // a collective or message was under way, and no kernel ran
+  Time idle{0};          // neither
+  Time total() const { return compute_only + both + exposed + idle; }
+};
+
+// All calls of one kind, by what the user's program calls them.
+struct OperationRow {
+  std::string name = {};       // "add", "all_reduce"
+  std::string kind = {};       // "kernel", "collective", "message"
+  std::string where = {};      // "ddp.cpp:41"; empty: called by an operator
+  int group = -1;              // of a collective or message: the number of its group
+  std::string algorithm = {};  // of a collective
+  std::int64_t count = 0;
+  Bytes bytes = 0;              // kernels: from and to HBM; calls: of the ranks' tensors
+  Time total{0};                // summed over calls
+  Time exposed{0};              // of a collective or message: in which no kernel ran on the device
+  Time longest{0};              // of one call
+  std::int64_t operations = 0;  // of a kernel: arithmetic ones
+  int pe_count = 0;             // of a kernel: the most PEs that it ran on
+};
+
+// The time of launches, summed over those of one rank.
+struct LaunchTime {
+  Time launch{0};  // from the call until the first PE begins
+  Time skew{0};    // until the last PE begins
+  Time kernel{0};  // until the last PE has ended
+  Time back{0};    // until the host knows
+  Time total() const { return launch + skew + kernel + back; }
+};
+
+// What the programs of ranks have waited for.
+struct WaitRow {
+  std::string what = {};  // "kernel 'add' on 2 PEs of sip0"
+  std::string where = {};
+  std::int64_t count = 0;
+  Time total{0};    // summed over ranks
+  Time longest{0};  // of one rank, summed over its waits
+};
+
+struct Profile {
+  Time from{0};
+  Time to{0};
+  std::vector<RankTime> ranks;
+  std::vector<OperationRow> operations;  // the longest total first
+  std::vector<WaitRow> waits;            // likewise
+  LaunchTime launches;                   // of the program's kernels, on the device where most
+  int launch_rank = 0;                   // that device
+  // Of the whole run; not of a window that begins later.
+  std::array<sim::UnitClassUse, sim::kUnitClassCount> units;
+
+  Time duration() const { return to - from; }
+};
+
+// The state of a run at one moment, from which a profile may begin.
+struct ProfileStart {
+  Time at{0};
+  std::vector<DeviceActivity> activity;  // by device; empty: none yet
+};
+ProfileStart profile_start(const Simulation& simulation);
+
+// The profile of the run from `start` until now.
+// REQUIRES: the simulation keeps a run log; without one there are no operations and no waits
+Profile profile_of(const Simulation& simulation, const ProfileStart& start = {});
+
+}  // namespace kernbench::runtime

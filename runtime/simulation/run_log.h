@@ -1,0 +1,99 @@
+// What ranks and devices have done, by the names that the user's program gives it: calls, kernels,
+// waits, scopes and marks.  Tables, traces and reports are made of it (ADR-0203).
+//
+// It is kept only if RuntimeOptions::profile or trace asks for it: an entry for each call, not for
+// each command of a kernel.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "sim_engine/base/units.h"
+
+namespace kernbench::runtime {
+
+struct RunSpan {
+  enum class Kind : std::uint8_t {
+    kernel,             // a launch on one device, from its first PE's start to its last PE's end
+    collective_kernel,  // the same, of a collective or of a message
+    collective,         // a rank's call: from when its earlier calls are done to its end
+    message,            // a rank's send or receive, from when both sides have called
+    wait,               // a rank's program waits
+    scope,              // profiler::record_function
+    mark                // an instant of the program: a bench's row, a step
+  };
+
+  Kind kind = Kind::mark;
+  int rank = 0;  // -1: the driver, outside of ranks; of kernels: the device
+  int device = 0;
+  std::string name = {};   // "add", "all_reduce", "forward"; of a wait: what it waits for
+  std::string where = {};  // "ddp.cpp:41", the line of the call; empty: not known
+  Time issued{0};          // when it was called
+  Time start{0};
+  Time end = Time::max();  // max(): it is not over
+  Bytes bytes = 0;         // kernels: from and to HBM; calls: of the rank's tensor
+
+  // The fields below are those of a collective or message.
+  int group = -1;              // its number; -1: none
+  std::int64_t sequence = -1;  // a collective's number in its group
+  int peer = -1;               // of a message: the other global rank
+  std::string algorithm = {};
+  std::uint64_t flow = 0;  // equal on both sides of a message; 0: none
+
+  // The fields below are those of kernels.
+  Time last_start{0};  // when its last PE began
+  Time returned{0};    // when the host knew that it was over
+  int pe_count = 0;
+  std::int64_t operations = 0;  // arithmetic ones (KernelRun::Traffic)
+};
+
+// A tensor's place in HBM.
+struct RunTensor {
+  int device = 0;
+  std::string name;
+  Bytes bytes = 0;
+  Time made{0};
+  Time freed = Time::max();  // max(): not yet
+};
+
+std::string_view name_of(RunSpan::Kind kind);
+
+class RunLog {
+ public:
+  using Id = std::size_t;
+  static constexpr Id kNone = static_cast<Id>(-1);  // of what began before the log did
+
+  // Adds a span whose later fields are still to come.
+  Id add(RunSpan span) {
+    spans_.push_back(std::move(span));
+    return spans_.size() - 1;
+  }
+  // What is written to the span of kNone is ignored.
+  RunSpan& at(Id id) { return id == kNone ? ignored_ : spans_[id]; }
+
+  Id add(RunTensor tensor) {
+    tensors_.push_back(std::move(tensor));
+    return tensors_.size() - 1;
+  }
+  void tensor_freed(Id id, Time now) {
+    if (id != kNone) tensors_[id].freed = now;
+  }
+  const std::deque<RunTensor>& tensors() const { return tensors_; }  // in the order of creation
+
+  // Numbers the messages, from 1 on.
+  std::uint64_t next_flow() { return ++last_flow_; }
+
+  const std::deque<RunSpan>& spans() const { return spans_; }  // in the order of their beginning
+
+ private:
+  std::deque<RunSpan> spans_;
+  std::deque<RunTensor> tensors_;
+  RunSpan ignored_;
+  std::uint64_t last_flow_ = 0;
+};
+
+}  // namespace kernbench::runtime

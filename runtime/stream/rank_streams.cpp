@@ -1,0 +1,174 @@
+#include "runtime/stream/rank_streams.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/stream/stream_races.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::runtime {
+
+namespace {
+
+struct OnDevice {
+  std::vector<std::shared_ptr<StreamQueue>> all;  // the first is the default one
+  std::shared_ptr<StreamQueue> current;
+};
+
+struct RankStreams {
+  std::map<int, OnDevice> devices;
+  std::deque<std::shared_ptr<Marker>> beside;
+  StreamClock host_knows;
+};
+
+struct AllStreams : PerRank<RankStreams> {
+  int count = 0;
+};
+
+AllStreams& streams_of_all(Simulation& simulation) {
+  return simulation.attachments().get<AllStreams>();
+}
+
+RankStreams& streams_of_caller(Simulation& simulation) {
+  return streams_of_all(simulation).of(simulation.local());
+}
+
+OnDevice& on_device(Simulation& simulation, int device) {
+  const FiberLocal& caller = simulation.local();
+  if (caller.kind == FiberLocal::Kind::kernel) {
+    throw CollectiveError("KB-R012",
+                          fmt::format("torch.ahbm's streams inside kernel '{}'", caller.kernel));
+  }
+  OnDevice& own = streams_of_caller(simulation).devices[device];
+  if (own.all.empty()) {
+    own.current = std::make_shared<StreamQueue>(simulation, simulation.local().rank, device,
+                                                streams_of_all(simulation).count++);
+    own.all.push_back(own.current);
+  }
+  return own;
+}
+
+void wait_for(Simulation& simulation, StreamQueue& stream) {
+  if (stream.is_idle()) return;
+  const StreamPosition position = stream.position();
+  stream.last()->wait_until_known(simulation, [&] { return stream.description(); });
+  streams_of_caller(simulation).host_knows.add(position.upto());
+}
+
+// The host's knowledge comes before all that it issues from now on.
+void tell_streams(RankStreams& own) {
+  for (auto& [device, streams] : own.devices) {
+    for (const auto& stream : streams.all) stream->host_knows(own.host_knows);
+  }
+}
+
+// A kernel has no streams, and what acts for a rank must not wait for it.
+bool may_have_queued(Simulation& simulation) {
+  if (!simulation.queues_launches()) return false;
+  const FiberLocal::Kind kind = simulation.local().kind;
+  return kind == FiberLocal::Kind::rank || kind == FiberLocal::Kind::unbound;
+}
+
+// Waits for what `wanted` is true for.
+template <class Wanted>
+void wait_for_all(Simulation& simulation, Wanted wanted) {
+  RankStreams& own = streams_of_caller(simulation);
+  for (auto& [device, streams] : own.devices) {
+    if (!wanted(device)) continue;
+    for (const auto& stream : std::vector(streams.all)) wait_for(simulation, *stream);
+  }
+  for (const auto& marker : std::deque(own.beside)) {
+    marker->wait_until_known(simulation, [] { return std::string("a queued collective"); });
+  }
+  own.beside.clear();
+  tell_streams(own);
+  throw_queued_failure(simulation);
+}
+
+}  // namespace
+
+const std::shared_ptr<StreamQueue>& shared_current_stream(Simulation& simulation, int device) {
+  return on_device(simulation, device).current;
+}
+
+StreamQueue& current_stream(Simulation& simulation, int device) {
+  return *on_device(simulation, device).current;
+}
+
+const std::shared_ptr<StreamQueue>& default_stream(Simulation& simulation, int device) {
+  return on_device(simulation, device).all.front();
+}
+
+std::shared_ptr<StreamQueue> make_stream(Simulation& simulation, int device) {
+  OnDevice& own = on_device(simulation, device);
+  simulation.attachments().get<StreamRaces>().watch();
+  own.all.push_back(std::make_shared<StreamQueue>(simulation, simulation.local().rank, device,
+                                                  streams_of_all(simulation).count++));
+  own.all.back()->host_knows(streams_of_caller(simulation).host_knows);
+  return own.all.back();
+}
+
+void set_current_stream(Simulation& simulation, std::shared_ptr<StreamQueue> stream) {
+  on_device(simulation, stream->device()).current = std::move(stream);
+}
+
+void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker) {
+  auto& beside = streams_of_caller(simulation).beside;
+  while (!beside.empty() && beside.front()->is_known()) beside.pop_front();
+  beside.push_back(std::move(marker));
+}
+
+void synchronize(Simulation& simulation, StreamQueue& stream) {
+  if (!may_have_queued(simulation)) return;
+  wait_for(simulation, stream);
+  tell_streams(streams_of_caller(simulation));
+  throw_queued_failure(simulation);
+}
+
+void synchronize(Simulation& simulation, int device) {
+  if (!may_have_queued(simulation)) return;
+  wait_for_all(simulation, [&](int of) { return of == device; });
+}
+
+void synchronize(Simulation& simulation) {
+  if (!may_have_queued(simulation)) return;
+  wait_for_all(simulation, [](int) { return true; });
+}
+
+void host_knows(Simulation& simulation, const StreamClock& done) {
+  RankStreams& own = streams_of_caller(simulation);
+  own.host_knows.add(done);
+  tell_streams(own);
+}
+
+void throw_queued_failure(Simulation& simulation) {
+  if (!may_have_queued(simulation)) return;
+  std::exception_ptr first;
+  for (auto& [device, streams] : streams_of_caller(simulation).devices) {
+    for (const auto& stream : streams.all) {
+      const std::exception_ptr failure = stream->take_failure();
+      if (first == nullptr) first = failure;
+    }
+  }
+  if (first != nullptr) std::rethrow_exception(first);
+}
+
+std::exception_ptr unnoticed_queued_failure(Simulation& simulation) {
+  std::exception_ptr first;
+  streams_of_all(simulation).for_each([&](const RankStreams& own) {
+    for (const auto& [device, streams] : own.devices) {
+      for (const auto& stream : streams.all) {
+        if (first == nullptr) first = stream->failure();
+      }
+    }
+  });
+  return first;
+}
+
+void issue(Simulation& simulation) {
+  simulation.sleep(simulation.topology().system.host_issue,
+                   [] { return std::string("the issue of a launch"); });
+}
+
+}  // namespace kernbench::runtime

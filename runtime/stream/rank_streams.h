@@ -1,0 +1,43 @@
+// The streams of the caller, a rank or the single driver.  Each device has one that is current;
+// the first is the default stream.
+
+#pragma once
+
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/stream/stream_queue.h"
+
+namespace kernbench::runtime {
+
+// The caller's current stream of a device.
+StreamQueue& current_stream(Simulation& simulation, int device);
+const std::shared_ptr<StreamQueue>& shared_current_stream(Simulation& simulation, int device);
+const std::shared_ptr<StreamQueue>& default_stream(Simulation& simulation, int device);
+std::shared_ptr<StreamQueue> make_stream(Simulation& simulation, int device);
+void set_current_stream(Simulation& simulation, std::shared_ptr<StreamQueue> stream);
+
+// Notes an operation of the caller's that runs beside its streams, for synchronize().
+void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker);
+
+// Block the caller until it knows that what it has issued is done: to a stream, to a device, at
+// all.  Then throw what an operation has failed with; later operations of its stream were dropped.
+// Return at once where nothing was queued.
+void synchronize(Simulation& simulation, StreamQueue& stream);
+void synchronize(Simulation& simulation, int device);
+void synchronize(Simulation& simulation);
+// What the caller knows to be done comes before all that it issues from now on.
+void host_knows(Simulation& simulation, const StreamClock& done);
+// Throws the failure of an operation that the caller knows of.
+void throw_queued_failure(Simulation& simulation);
+
+// The failure of a queued operation that no rank has noticed: it may be why others wait for ever.
+std::exception_ptr unnoticed_queued_failure(Simulation& simulation);
+
+// Takes the host's time for a launch or a collective that it queues.
+void issue(Simulation& simulation);
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,92 @@
+#include "runtime/stream/stream_queue.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/fiber/cancelled.h"
+
+namespace kernbench::runtime {
+
+StreamQueue::StreamQueue(Simulation& simulation, int rank, int device, int number)
+    : simulation_(simulation),
+      device_(device),
+      number_(number),
+      description_(fmt::format("stream {} of device {}", number, device)) {
+  local_.kind = FiberLocal::Kind::work;
+  local_.rank = rank;
+  local_.device = device;
+  local_.is_on_device = true;
+}
+
+StreamPosition StreamQueue::position() const {
+  return {number_, count_, std::make_shared<const StreamClock>(before_)};
+}
+
+bool StreamQueue::is_idle() const {
+  return last_ == nullptr || last_->is_known() || abandoned_runs_ != simulation_.abandoned_runs();
+}
+
+std::exception_ptr StreamQueue::take_failure() {
+  forget_abandoned_run();
+  return std::exchange(failure_, nullptr);
+}
+
+// Nothing of a run that was abandoned ends any more.
+void StreamQueue::forget_abandoned_run() {
+  if (std::exchange(abandoned_runs_, simulation_.abandoned_runs()) == abandoned_runs_) return;
+  last_ = nullptr;
+  failure_ = nullptr;
+}
+
+std::shared_ptr<Marker> StreamQueue::enqueue(std::string what, std::function<void()> body) {
+  forget_abandoned_run();
+  ++count_;
+  last_ = std::make_shared<Marker>();
+  const Time arrives = simulation_.now() + simulation_.machine().launcher().host_leg(device_);
+  waiting_.push_back({std::move(what), arrives, std::move(body), last_});
+  if (!std::exchange(is_running_, true)) {
+    simulation_.fibers().spawn(
+        FiberName(write_name), [this] { run(); }, &local_,
+        [self = shared_from_this()](Fiber&, const FiberResult&) {
+          self->waiting_.clear();  // it is not empty only if the run is over
+          self->is_running_ = false;
+        });
+  }
+  return last_;
+}
+
+void StreamQueue::follow(std::string what, std::shared_ptr<Marker> marker,
+                         const StreamClock& before) {
+  before_.add(before);
+  const auto body = [this, what, marker = std::move(marker)] {
+    marker->wait(simulation_, [&] { return what; });
+    if (marker->failure() != nullptr) std::rethrow_exception(marker->failure());
+  };
+  enqueue(what, body);
+}
+
+void StreamQueue::run() {
+  while (!waiting_.empty()) {
+    Operation operation = std::move(waiting_.front());
+    waiting_.pop_front();
+    perform(operation);
+    operation.marker->when_known([body = std::move(operation.body)] {});
+    Marker::pass(operation.marker, simulation_, simulation_.machine().launcher().host_leg(device_),
+                 failure_);
+  }
+}
+
+void StreamQueue::perform(Operation& operation) {
+  if (failure_ != nullptr) return;
+  try {
+    simulation_.sleep(operation.arrives - simulation_.now(), [&] { return operation.what; });
+    operation.body();
+  } catch (const Cancelled&) {
+    throw;
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+}  // namespace kernbench::runtime

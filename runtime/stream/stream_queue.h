@@ -1,0 +1,80 @@
+// A stream: what a rank has issued to a device, which runs it in order while the rank goes on
+// (ADR-0190).
+//
+// Timing:  an operation is at the device when a message has come from the host
+// (Launcher::host_leg),
+//          and begins when the one before it has ended.  The host knows of its end after the same
+//          time.
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "runtime/stream/marker.h"
+#include "runtime/stream/stream_clock.h"
+
+namespace kernbench::runtime {
+
+class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
+ public:
+  // `number` is unique in the simulation.
+  StreamQueue(Simulation& simulation, int rank, int device, int number);
+  StreamQueue(const StreamQueue&) = delete;
+  StreamQueue& operator=(const StreamQueue&) = delete;
+
+  int device() const { return device_; }
+  int number() const { return number_; }
+
+  // Issues an operation: `body` runs on a fiber, when what was enqueued before has ended.  It is
+  // destroyed when the host knows of its end.  If it throws, later operations are dropped until
+  // take_failure().  `what` is for reports: "kernel 'add' at ddp.cpp:41".
+  std::shared_ptr<Marker> enqueue(std::string what, std::function<void()> body);
+  // What is enqueued from now on begins after the marker, and fails if it has.  `before` is what
+  // the marker's operation follows.
+  void follow(std::string what, std::shared_ptr<Marker> marker, const StreamClock& before);
+
+  // The last operation, null if there was none; and its place in the order of all.
+  const std::shared_ptr<Marker>& last() const { return last_; }
+  StreamPosition position() const;
+  // True if the host knows that everything has ended.
+  bool is_idle() const;
+
+  const std::exception_ptr& failure() const { return failure_; }
+  std::exception_ptr take_failure();
+  const std::string& description() const { return description_; }
+
+  // What the host knows to be done comes before all that is enqueued from now on.
+  void host_knows(const StreamClock& done) { before_.add(done); }
+
+ private:
+  struct Operation {
+    std::string what;
+    Time arrives{0};
+    std::function<void()> body;
+    std::shared_ptr<Marker> marker;
+  };
+
+  void forget_abandoned_run();
+  void run();
+  void perform(Operation& operation);
+
+  Simulation& simulation_;
+  const int device_;
+  const int number_;
+  const std::string description_;
+  FiberLocal local_;
+  std::deque<Operation> waiting_;
+  bool is_running_ = false;
+  std::shared_ptr<Marker> last_;
+  std::uint64_t count_ = 0;
+  StreamClock before_;
+  std::exception_ptr failure_;
+  std::uint64_t abandoned_runs_ = 0;  // of the simulation, when the last operation was enqueued
+};
+
+}  // namespace kernbench::runtime

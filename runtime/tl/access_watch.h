@@ -1,0 +1,26 @@
+// Sees what a kernel loads and stores.
+
+#pragma once
+
+#include <string>
+
+#include "sim_engine/values/region_id.h"
+
+namespace kernbench::sim {
+struct ElementRange;
+}  // namespace kernbench::sim
+
+namespace kernbench::tl {
+
+class AccessWatch {
+ public:
+  // The kernel is about to touch these elements of a tensor.  `where` is "tl.store in kernel 'k' on
+  // sip0.cube0.pe0".  What it throws ends the kernel.
+  virtual void access(sim::RegionId region, const sim::ElementRange& elements, bool is_written,
+                      const std::string& tensor, const std::string& where) = 0;
+
+ protected:
+  ~AccessWatch() = default;
+};
+
+}  // namespace kernbench::tl

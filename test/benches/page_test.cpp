@@ -1,0 +1,86 @@
+// The report of a run as a page: what --report writes.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test::page_test {
+namespace {
+
+std::string page_of(const std::vector<std::string>& arguments) {
+  const TemporaryFolder folder;
+  std::vector<std::string> words = {"run"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.insert(words.end(), {"--report", folder.path("r.html")});
+  const ProgramResult result = run_program(words);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.out.find(folder.path("r.html")) != std::string::npos);
+  return folder.read("r.html");
+}
+
+std::size_t count_of(const std::string& text, std::string_view word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+bool has(const std::string& text, std::string_view word) {
+  return text.find(word) != std::string::npos;
+}
+
+TEST_CASE("a report names its run and has all its sections", "[cli][page]") {
+  const std::string page = page_of({"--bench", "tp-transformer", "--set", "tp=2"});
+  for (const char* words :
+       {"kernbench run --bench tp-transformer --topology default --set tp=2", "fingerprint",
+        "What each rank did", "<h2>When", "all_reduce", "matmul", "sip0.link.east", "<h2>Units",
+        "<h2>Roofline", "What ranks waited for", "HBM that tensors hold"}) {
+    CAPTURE(words);
+    CHECK(has(page, words));
+  }
+}
+
+TEST_CASE("a report loads nothing and runs nothing", "[cli][page]") {
+  const std::string page = page_of({"--bench", "ccl-allreduce", "--topology", "tiny"});
+  for (const char* word : {"<script", "http:", "https:", "url(", "@import", "<link", "<img"}) {
+    CAPTURE(word);
+    CHECK(!has(page, word));
+  }
+  for (const char* element : {"svg", "table", "section", "div", "style"}) {
+    CAPTURE(element);
+    CHECK(count_of(page, "<" + std::string(element)) ==
+          count_of(page, "</" + std::string(element)));
+  }
+}
+
+TEST_CASE("a report is small, however long the run", "[cli][page]") {
+  CHECK(page_of({"--bench", "ccl-allreduce"}).size() < 500'000);
+  CHECK(page_of({"--bench", "ccl-allreduce", "--topology", "ring_1d_6"}).size() < 500'000);
+  CHECK(page_of({"--bench", "tp-transformer"}).size() < 500'000);
+}
+
+TEST_CASE("a browser opens a report and draws it", "[cli][page]") {
+  if (std::system("command -v chromium >/dev/null 2>&1") != 0) {
+    WARN("chromium is not installed: not tried");
+    return;
+  }
+  const TemporaryFolder folder;
+  REQUIRE(run_program({"run", "--bench", "ccl-allreduce", "--topology", "tiny", "--report",
+                       folder.path("r.html")})
+              .exit_code == 0);
+  const std::string command =
+      "timeout 60 chromium --headless --no-sandbox --disable-gpu --user-data-dir=" +
+      folder.path("profile") + " --dump-dom file://" + folder.path("r.html") + " > " +
+      folder.path("dom") + " 2> " + folder.path("errors");
+  CHECK(std::system(command.c_str()) == 0);
+  const std::string dom = folder.read("dom");
+  CHECK(has(dom, "What each rank did"));
+  CHECK(!has(dom, "parsererror"));
+  CHECK(!has(folder.read("errors"), "CONSOLE"));
+}
+
+}  // namespace
+}  // namespace kernbench::test::page_test

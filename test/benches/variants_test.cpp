@@ -1,0 +1,239 @@
+// Grids: --set with several values, for keys of the bench, the topology and ccl.yaml.
+
+#include "benches/variants/variants.h"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "benches/bench/cell.h"
+#include "benches/bench/sweep.h"
+#include "benches/variants/keys.h"
+#include "benches/variants/variant_sweep.h"
+#include "sim_engine/base/error.h"
+#include "test/benches/bench_under_test.h"
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test::variants_test {
+
+using namespace benches;
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+namespace {
+
+Words allreduce(const Words& more, const std::string& topology = "tiny") {
+  Words words = {"run", "--bench", "ccl-allreduce", "--topology", topology, "--json", "-"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Json report_of(const Words& words) {
+  const ProgramResult result = run_program(words);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return Json::parse(result.out);
+}
+
+// The report without what differs from run to run.
+Json results_of(const Words& words) {
+  Json report = report_of(words);
+  report["engine"].erase("wall_s");
+  report["engine"].erase("events_per_s");
+  return report;
+}
+
+std::string error_of(const Words& words) {
+  const ProgramResult result = run_program(words);
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+  const std::string start = "kernbench: error: ";
+  REQUIRE(result.err.starts_with(start));
+  return result.err.substr(start.size(), result.err.size() - start.size() - 1);
+}
+
+Json column(const Json& rows, const std::string& name) {
+  Json cells = Json::array();
+  for (const Json& row : rows) cells.push_back(row.at(name));
+  return cells;
+}
+
+}  // namespace
+
+TEST_CASE("several values make a grid, the last key's following each other", "[variants]") {
+  const Json rows = report_of(allreduce({"--set", "sip.ucie.bandwidth=64,128 GB/s", "--vary",
+                                         "system.sips.count=2,3", "n_elem=64;32,96"}))["rows"];
+  CHECK(column(rows, "sip.ucie.bandwidth") ==
+        Json({"64 GB/s", "64 GB/s", "64 GB/s", "64 GB/s", "64 GB/s", "64 GB/s", "128 GB/s",
+              "128 GB/s", "128 GB/s", "128 GB/s", "128 GB/s", "128 GB/s"}));
+  CHECK(column(rows, "system.sips.count") == Json({2, 2, 2, 3, 3, 3, 2, 2, 2, 3, 3, 3}));
+  CHECK(column(rows, "n_elem") == Json({64, 32, 96, 64, 32, 96, 64, 32, 96, 64, 32, 96}));
+  CHECK(column(rows, "world_size") == column(rows, "system.sips.count"));
+  CHECK(column(rows, "wrong") == Json(std::vector<int>(12, 0)));
+}
+
+TEST_CASE("a point of a grid is the run with its values", "[variants]") {
+  const Json rows = report_of(allreduce(
+      {"--set", "depth=2,8", "algorithm=ring_allreduce,tree_allreduce", "n_elem=4096"}))["rows"];
+  REQUIRE(rows.size() == 4);
+  for (const Json& row : rows) {
+    const Json alone = report_of(
+        allreduce({"--set", fmt::format("depth={}", row["depth"].get<int>()),
+                   "algorithm=" + row["algorithm"].get<std::string>(), "n_elem=4096"}))["rows"][0];
+    CHECK(row["time_ns"] == alone["time_ns"]);
+    CHECK(row["crit_ns"] == alone["crit_ns"]);
+  }
+  CHECK(rows[0]["time_ns"] != rows[1]["time_ns"]);
+}
+
+TEST_CASE("a key of the topology has the effect of a file with that value", "[variants]") {
+  const TemporaryFolder folder;
+  const std::string text = read_file(KERNBENCH_ROOT "/topologies/default.yaml");
+  const std::string file = folder.write(
+      "default.yaml", replaced(text, "ucie: {bandwidth: 512 GB/s", "ucie: {bandwidth: 1024 GB/s"));
+  Json set =
+      results_of(allreduce({"--set", "sip.ucie.bandwidth=1024 GB/s", "n_elem=49152"}, "default"));
+  CHECK(set["set"] == Json({{"sip.ucie.bandwidth", "1024 GB/s"}, {"n_elem", "49152"}}));
+  set["set"].erase("sip.ucie.bandwidth");
+  CHECK(set == results_of(allreduce({"--set", "n_elem=49152"}, file)));
+}
+
+TEST_CASE("topologies vary too, and jobs do not change results", "[variants]") {
+  const Words words = {"run",    "--bench",  "gemm",  "--topology", "tiny,default",
+                       "--set",  "m=1Ki,64", "n=64",  "k=64",       "pe.gemm.clock=1,2 GHz",
+                       "--json", "-",        "--jobs"};
+  Words one = words;
+  one.emplace_back("1");
+  Words four = words;
+  four.emplace_back("4");
+  const Json results = results_of(one);
+  CHECK(results["rows"].size() == 8);
+  CHECK(column(results["rows"], "topology")[0] == "tiny");
+  CHECK(column(results["rows"], "topology")[4] == "default");
+  CHECK(column(results["rows"], "m") == Json({1024, 1024, 64, 64, 1024, 1024, 64, 64}));
+  CHECK(results == results_of(four));
+}
+
+TEST_CASE("a wrong key or value is told before anything runs", "[variants][errors]") {
+  CHECK(error_of(allreduce({"--set", "sip.ucie.bandwith=64 GB/s"})) ==
+        "[KB-U011] --set: no key is named 'sip.ucie.bandwith'; did you mean 'sip.ucie.bandwidth' "
+        "of the topology tiny?");
+  CHECK(error_of(allreduce({"--set", "poll_intervall=1 ns"})) ==
+        "[KB-U011] --set: no key is named 'poll_intervall'; did you mean 'poll_interval' of "
+        "ccl.yaml?");
+  CHECK(error_of(allreduce({"--set", "colour=red"})) ==
+        "[KB-U011] --set: no key is named 'colour'; `kernbench keys` lists all");
+  CHECK(error_of(allreduce({"--set", "sip.ucie.bandwidth=64,128"})) ==
+        "[KB-U012] --set: tiny.yaml: [KB-Y011] sip.ucie.bandwidth: '64' needs a unit; there are: "
+        "B/s, KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s");
+  CHECK(error_of(allreduce({"--set", "depth=0"})) ==
+        "[KB-U012] --set: ccl.yaml: [KB-Y020] defaults.depth: 0 not in [1, 1024]");
+  CHECK(error_of(allreduce({"--set", "depth=4,4"})) ==
+        "[KB-U012] --set depth=4,4: '4' is given twice");
+  CHECK(error_of(allreduce({"--set", "depth=4,,8"})) ==
+        "[KB-U012] --set depth=4,,8: there is no value beside a ','");
+  CHECK(error_of(allreduce({"--set", "depth=4", "depth=8"})) ==
+        "[KB-U010] --set gives depth twice");
+}
+
+TEST_CASE("a grid of more than 10,000 points asks for --yes", "[variants][errors]") {
+  std::string many = "n_elem=1";
+  for (int i = 2; i <= 101; ++i) many += fmt::format(";{}", i);
+  std::string depths = "depth=1";
+  for (int i = 2; i <= 100; ++i) depths += fmt::format(",{}", i);
+  CHECK(error_of(allreduce({"--set", many, depths})) ==
+        "[KB-U016] the grid has 10,100 points; --yes runs more than 10,000");
+}
+
+TEST_CASE("an interrupted grid goes on where it was", "[variants][journal]") {
+  static std::set<std::string> simulated;
+  static BenchRun* interrupted = nullptr;
+  const BenchInfo info{"copies", "", {{"count", "1", "", SettingType::integer}}, [](Bench& bench) {
+                         const std::string& count = bench.settings().text("count");
+                         if (interrupted != nullptr && count == "3") interrupted->interrupt();
+                         bench.submit_sentinel();
+                         simulated.insert(count);
+                         bench.add_row(Row().set("bytes", 4));
+                       }};
+  const TemporaryFolder folder;
+  const VariantMaker maker(
+      {.bench = &info, .topologies = "tiny", .assignments = {"count=1,2,3,4"}});
+  const std::vector<Variant> variants = maker.all();
+  const auto run = [&](bool interrupts) {
+    BenchRequest request = BenchUnderTest::request_of(1);
+    request.recording = {};
+    request.output_folder = folder.path("out");
+    request.inputs = maker.inputs();
+    BenchUnderTest test(request);
+    interrupted = interrupts ? &test.run : nullptr;
+    simulated.clear();
+    run_variants(test.bench, "grid", info, variants);
+    return test.results();
+  };
+  CHECK_THROWS_WITH(run(true), Contains("2 of 4 points of grid are finished"));
+  const std::string resumed = run(false);
+  CHECK(simulated == std::set<std::string>{"3", "4"});
+  std::filesystem::remove_all(folder.path("out"));
+  CHECK(run(false) == resumed);
+  CHECK(simulated.size() == 4);
+}
+
+TEST_CASE("every key has a help", "[variants][keys]") {
+  for (const std::string topology : {"default", "tiny", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"}) {
+    const Keys keys({.topology = topology});
+    for (const Key& key : keys.all()) {
+      CAPTURE(key.path);
+      CHECK_FALSE(key.help.empty());
+      CHECK(keys.find(key.name).path == key.path);
+    }
+  }
+}
+
+TEST_CASE("keys lists type, unit, value and help", "[variants][keys]") {
+  const Json keys = report_of({"keys", "--bench", "ccl-allreduce", "--json", "-"})["keys"];
+  const auto of = [&](const std::string& name) {
+    for (const Json& key : keys) {
+      if (key["key"] == name) return key;
+    }
+    return Json();
+  };
+  CHECK(of("sip.ucie.bandwidth") == Json({{"key", "sip.ucie.bandwidth"},
+                                          {"of", "the topology default"},
+                                          {"type", "bandwidth"},
+                                          {"unit", "GB/s"},
+                                          {"allowed", "or unlimited"},
+                                          {"value", "512 GB/s"},
+                                          {"help", "between neighbouring cubes, each way"}}));
+  CHECK(of("cube.pe_layout.corners")["value"] == "NW,NE,SW,SE");
+  CHECK(of("system.sips.w")["value"] == "");
+  CHECK(of("depth") == Json({{"key", "depth"},
+                             {"of", "ccl.yaml"},
+                             {"type", "integer"},
+                             {"unit", ""},
+                             {"allowed", "1 to 1024"},
+                             {"value", "4"},
+                             {"help", "slots of a queue"}}));
+  CHECK(of("n_elem")["of"] == "the bench ccl-allreduce");
+}
+
+TEST_CASE("the narrow table has at most 120 columns", "[variants]") {
+  std::vector<Row> rows;
+  for (int i = 0; i < 2; ++i) {
+    Row& row = rows.emplace_back();
+    row.set("same", "yes").set("x", i).set("third", (1.0 + i) / 3);
+    for (int c = 0; c < 20; ++c) row.set(fmt::format("column{}", c), 10'000'000 + i);
+  }
+  const std::string text = to_narrow_table(rows);
+  CHECK(text.starts_with("# in all rows: same yes\n#  x     third   column0"));
+  CHECK_THAT(text, Contains("\n   0  0.333333  10000000"));
+  CHECK_THAT(text, Contains("# 10 more columns are in --json and --csv\n"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 120);
+}
+
+}  // namespace kernbench::test::variants_test

@@ -1,0 +1,283 @@
+// Where the time of programs went whose answer is known.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "ccl/backend/ahbm_backend.h"
+#include "runtime/torch/profiler.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test::profile_test {
+namespace {
+
+using Json = nlohmann::json;
+using runtime::OperationRow;
+using runtime::RankTime;
+using runtime::TraceLevel;
+
+constexpr Time kAlpha{500'000};
+
+void multiply(tl::Context& tl, tl::Pointer, std::int64_t n) {
+  const tl::Tensor a = tl.zeros({n, n}, DType::f32);
+  tl.dot(a, a);
+}
+
+Topology ring_with_array(int p) {
+  Topology topology = link_topology(SipTopology::ring_1d, p);
+  topology.pe.gemm = {.rows = 16, .columns = 16, .clock = Frequency{1'000'000'000}};
+  return topology;
+}
+
+// Runs a program on `p` ranks of a ring, each with a tensor of 4096 elements.
+using Program = std::function<void(RuntimeContext& torch, int rank, const Tensor& x)>;
+void run_on_ring(RuntimeContext& torch, int p, const Program& program) {
+  ccl::register_ahbm_backend();
+  torch.distributed.init_process_group("ahbm");
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        program(torch, rank, torch.zeros({4096}, {.dp = DPPolicy::on_one_pe()}));
+      },
+      {}, p);
+  torch.distributed.destroy_process_group();
+}
+
+const OperationRow& row_of(const runtime::Profile& profile, std::string_view name) {
+  const auto row = std::ranges::find(profile.operations, name, &OperationRow::name);
+  REQUIRE(row != profile.operations.end());
+  return *row;
+}
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_CASE("one slow rank: it computes, and the others' all_reduce is exposed for as long",
+          "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(4), {.profile = true});
+  run_on_ring(torch, 4, [](RuntimeContext& own, int rank, const Tensor& x) {
+    if (rank == 2) own.launch("multiply", multiply, x, std::int64_t{512});
+    own.distributed.all_reduce(x);
+  });
+  const runtime::Profile profile = torch.engine().profile();
+  const OperationRow& slow = row_of(profile, "multiply");
+  CHECK(slow.count == 1);
+  CHECK(slow.kind == "kernel");
+  CHECK(slow.where.starts_with("profile_test.cpp:"));
+  for (const RankTime& rank : profile.ranks) {
+    CHECK(rank.total() == profile.duration());
+    CHECK(rank.compute_only == (rank.rank == 2 ? slow.total : Time{0}));
+    CHECK(rank.both == Time{0});
+    CHECK(rank.exposed == profile.duration() - rank.compute_only);
+  }
+  const OperationRow& sum = row_of(profile, "all_reduce");
+  CHECK(sum.count == 4);
+  CHECK(sum.bytes == 4 * 4096 * 4);
+  CHECK(sum.group == 0);
+  CHECK(sum.total == 4 * profile.duration() - slow.total);
+  CHECK(sum.exposed == sum.total);
+  CHECK(sum.longest == profile.duration());
+}
+
+TEST_CASE("what a kernel hides of a collective is no exposed time", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(4), {.profile = true});
+  run_on_ring(torch, 4, [](RuntimeContext& own, int, const Tensor& x) {
+    const Tensor y = own.zeros({1}, {.dp = DPPolicy::on_one_pe()});
+    const distributed::Work work = own.distributed.all_reduce(x, {.async_op = true});
+    own.launch("multiply", multiply, y, std::int64_t{64});
+    work.wait();
+  });
+  const runtime::Profile profile = torch.engine().profile();
+  const Time multiplied = row_of(profile, "multiply").longest;
+  const OperationRow& sum = row_of(profile, "all_reduce");
+  REQUIRE(multiplied < profile.duration());
+  CHECK(sum.total == 4 * profile.duration());
+  CHECK(sum.exposed == 4 * (profile.duration() - multiplied));
+  for (const RankTime& rank : profile.ranks) {
+    CHECK(rank.both == multiplied);
+    CHECK(rank.exposed == profile.duration() - multiplied);
+    CHECK(rank.compute_only + rank.idle == Time{0});
+  }
+}
+
+TEST_CASE("a launch's time is launch, skew, kernel and return", "[ccl][profile]") {
+  Topology topology = round_topology();
+  topology.sip.io_cpu_dispatch = Time{7'000};
+  topology.cube.m_cpu_dispatch = Time{3'000};
+  RuntimeContext torch(topology, {.profile = true});
+  const Tensor x = torch.zeros({2}, {.dp = {.pe = Shard::row_wise}});
+  torch.launch(
+      "nothing", [](tl::Context&, tl::Pointer) {}, x);
+  const runtime::LaunchTime time = torch.engine().profile().launches;
+  CHECK(time.total() == torch.engine().now());
+  CHECK(time.skew == Time{3'000});  // the M_CPU starts the second PE so much later
+  CHECK(time.kernel == Time{0});
+  CHECK(time.launch >= topology.system.host_link.latency + Time{10'000});
+  CHECK(time.back >= topology.system.host_link.latency);
+}
+
+TEST_CASE("units are told by class, with the busiest of each", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(4));
+  run_on_ring(torch, 4, [](RuntimeContext& own, int rank, const Tensor& x) {
+    if (rank == 1) own.launch("multiply", multiply, x, std::int64_t{64});
+    if (rank == 0) own.distributed.send(x, 1);
+    if (rank == 1) own.distributed.recv(x, 0);
+  });
+  const runtime::Profile profile = torch.engine().profile();
+  const auto use_of = [&](sim::UnitClass unit_class) {
+    return profile.units.at(static_cast<std::size_t>(unit_class));
+  };
+  const sim::UnitClassUse gemm = use_of(sim::UnitClass::gemm);
+  CHECK(gemm.count == 4);
+  CHECK(gemm.total == gemm.busiest.busy);
+  CHECK(gemm.busiest.unit == "sip1.cube0.pe0.gemm");
+  const sim::UnitClassUse link = use_of(sim::UnitClass::link);
+  CHECK(link.count == 4 * 4);
+  CHECK(link.busiest.unit == "sip0.link.east");
+  CHECK(link.busiest.busy == Time{4096 * 4 * 20});
+  CHECK(torch.engine().busiest_unit().busy ==
+        std::ranges::max_element(profile.units, {}, [](const auto& use) {
+          return use.busiest.busy;
+        })->busiest.busy);
+}
+
+TEST_CASE("an explanation is one screen, however many ranks and kernels there are",
+          "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(12), {.profile = true});
+  run_on_ring(torch, 12, [](RuntimeContext& own, int rank, const Tensor& x) {
+    for (int i = 0; i <= rank; ++i) {
+      own.launch("kernel" + std::to_string(i), multiply, x, std::int64_t{16});
+    }
+    own.distributed.all_reduce(x);
+  });
+  const std::string text = torch.engine().explain();
+  CHECK(std::ranges::count(text, '\n') <= 40);
+  CHECK(text.find("all_reduce") != std::string::npos);
+}
+
+TEST_CASE("a profile of a part of the run has what happened in it", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(2));
+  const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
+  torch.launch("before", multiply, x, std::int64_t{64});
+  const Time begin = torch.engine().now();
+  const profiler::profile prof(torch);
+  {
+    const profiler::record_function scope(torch, "forward");
+    torch.launch("inside", multiply, x, std::int64_t{64});
+  }
+  const profiler::Profile profile = prof.result();
+  CHECK(profile.from == begin);
+  CHECK(profile.duration() == begin);  // it did the same again
+  REQUIRE(prof.key_averages().rows().size() == 1);
+  CHECK(prof.key_averages().rows().front().name == "inside");
+  CHECK(profile.ranks[0].compute_only == row_of(profile, "inside").total);
+  CHECK(prof.key_averages().table().find("inside") != std::string::npos);
+}
+
+// The trace of a program with a scope, a mark, a kernel, a collective and a message.
+Json trace_at(TraceLevel level) {
+  RuntimeContext torch(ring_with_array(2), {.trace = true});
+  run_on_ring(torch, 2, [](RuntimeContext& own, int rank, const Tensor& x) {
+    {
+      const profiler::record_function scope(own, "forward");
+      own.launch("multiply", multiply, x, std::int64_t{64});
+    }
+    profiler::mark(own, "step 1");
+    own.distributed.all_reduce(x);
+    if (rank == 0) own.distributed.send(x, 1);
+    if (rank == 1) own.distributed.recv(x, 0);
+  });
+  const std::string path = std::filesystem::temp_directory_path() / "profile_test_trace.json";
+  torch.engine().write_trace(path, level);
+  Json events = Json::parse(contents_of(path))["traceEvents"];
+  std::filesystem::remove(path);
+  return events;
+}
+
+const Json& event_of(const Json& events, std::string_view name, int process) {
+  const auto found = std::ranges::find_if(events, [&](const Json& event) {
+    return event["name"] == name && event["pid"] == process && event["ph"] != "M";
+  });
+  REQUIRE(found != events.end());
+  return *found;
+}
+
+TEST_CASE("a trace shows what the user wrote, by rank", "[ccl][profile][trace]") {
+  const Json events = trace_at(TraceLevel::kernels);
+  std::map<std::pair<int, int>, std::string> tracks;
+  for (const Json& event : events) {
+    if (event["name"] == "thread_name")
+      tracks[{event["pid"], event["tid"]}] = event["args"]["name"];
+  }
+  for (const int rank : {1, 2}) {  // processes of ranks 0 and 1
+    const auto track_of = [&](std::string_view name) {
+      const Json& event = event_of(events, name, rank);
+      return tracks.at({event["pid"], event["tid"]});
+    };
+    CHECK(track_of("forward") == "program");
+    CHECK(track_of("step 1") == "program");
+    CHECK(track_of("multiply") == "kernels");
+    CHECK(track_of("all_reduce") == "group 0");
+    CHECK(track_of(rank == 1 ? "send" : "recv") == "messages");
+  }
+  const Json& sum = event_of(events, "all_reduce", 1)["args"];
+  CHECK(sum["bytes"] == 4096 * 4);
+  CHECK(sum["group"] == 0);
+  CHECK(sum["sequence"] == 0);
+  CHECK(sum["line"].get<std::string>().starts_with("profile_test.cpp:"));
+  CHECK(event_of(events, "send", 1)["args"]["peer"] == 1);
+  CHECK(event_of(events, "multiply", 1)["args"]["PEs"] == 1);
+}
+
+TEST_CASE("the levels of a trace: ranks, then kernels, then units", "[ccl][profile][trace]") {
+  const auto names_at = [](TraceLevel level) {
+    std::set<std::string> names;
+    for (const Json& event : trace_at(level)) names.insert(event["name"]);
+    return names;
+  };
+  const std::set<std::string> ranks = names_at(TraceLevel::ranks);
+  const std::set<std::string> kernels = names_at(TraceLevel::kernels);
+  const std::set<std::string> units = names_at(TraceLevel::units);
+  CHECK(ranks.contains("all_reduce"));
+  CHECK(!ranks.contains("multiply"));
+  CHECK(kernels.contains("multiply"));
+  const auto has_products = [](const std::set<std::string>& names) {
+    return std::ranges::any_of(names, [](const auto& name) { return name.starts_with("gemm ["); });
+  };
+  CHECK(!has_products(kernels));
+  CHECK(has_products(units));
+}
+
+TEST_CASE("a message's arrow goes from inside its send to inside its receive",
+          "[ccl][profile][trace]") {
+  std::map<std::string, Json> ends;
+  for (const Json& event : trace_at(TraceLevel::kernels)) {
+    if (event["name"] == "message") ends[event["ph"]] = event;
+  }
+  REQUIRE(ends.size() == 2);
+  CHECK(ends["s"]["pid"] == 1);
+  CHECK(ends["f"]["pid"] == 2);
+  CHECK(ends["s"]["id"] == ends["f"]["id"]);
+  CHECK(ends["f"]["ts"].get<double>() - ends["s"]["ts"].get<double>() >= to_ns(kAlpha) / 1e3);
+}
+
+TEST_CASE("a run that records nothing writes no trace", "[ccl][profile][trace][misuse]") {
+  RuntimeContext torch(ring_with_array(2));
+  CHECK_THROWS_MATCHES(torch.engine().write_trace("/nowhere/t.json"), CollectiveError,
+                       Says("KB-R030", "RuntimeOptions::profile"));
+  const profiler::profile prof(torch);
+  CHECK_THROWS_MATCHES(prof.export_chrome_trace("/nowhere/t.json"), IoError, Says("KB-I010"));
+}
+
+}  // namespace
+}  // namespace kernbench::test::profile_test

@@ -1,0 +1,165 @@
+// Collectives on streams: order, overlap and errors (ADR-0190).
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "ccl/backend/ahbm_registration.h"
+#include "runtime/torch/runtime_context.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test::queued_collectives_test {
+namespace {
+
+using Floats = std::vector<float>;
+
+void add_one(tl::Context& tl, tl::Pointer x) {
+  tl.store(x, tl.load(x, {4}, x.dtype()) + 1.0);
+}
+void beyond(tl::Context& tl, tl::Pointer x) {
+  tl.load(x, {5}, x.dtype());
+}
+// Takes n adds of 4 elements.
+void works(tl::Context& tl, tl::Pointer x, std::int64_t n) {
+  tl::Tensor value = tl.load(x, {4}, x.dtype());
+  for (std::int64_t i = 0; i < n; ++i) value = value + 0.0;
+  tl.store(x, value);
+}
+
+// Runs a worker on 4 ranks, each on its device, and returns when it was over.
+template <class Worker>
+Time run(bool blocking, Worker worker) {
+  ccl::register_ahbm_backend();
+  Topology topology = round_topology(SipTopology::ring_1d, 4, 1, 2, 1);
+  topology.pe.math_lanes = 1;
+  RuntimeContext torch(topology, {.launch_blocking = blocking});
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        torch.distributed.init_process_group("ahbm");
+        worker(torch, rank);
+      },
+      {}, 4);
+  return torch.engine().now();
+}
+
+const TensorOptions kOnOnePe{.dp = DPPolicy::on_one_pe()};
+
+TEST_CASE("a collective follows what was launched before, and the stream follows it",
+          "[ccl][stream]") {
+  std::map<bool, Time> ended;
+  for (const bool blocking : {true, false}) {
+    ended[blocking] = run(blocking, [&](RuntimeContext& torch, int rank) {
+      const Tensor x = torch.full({4}, rank, kOnOnePe);
+      const Time begin = torch.engine().now();
+      torch.launch("add_one", add_one, x);
+      torch.distributed.all_reduce(x);
+      torch.launch("add_one", add_one, x);
+      if (!blocking) CHECK(torch.engine().now() == begin);
+      CHECK(x.to_vector() == Floats(4, 0 + 1 + 2 + 3 + 4 + 1));
+    });
+  }
+  CHECK(ended[false] < ended[true]);
+}
+
+TEST_CASE("wait() of a Work orders the stream and not the host", "[ccl][stream]") {
+  run(false, [](RuntimeContext& torch, int rank) {
+    const Tensor x = torch.full({4}, rank, kOnOnePe);
+    const Tensor y = torch.full({4}, 1, kOnOnePe);
+    const Time begin = torch.engine().now();
+    const distributed::Work work = torch.distributed.all_reduce(x, {}, {.async_op = true});
+    torch.launch("add_one", add_one, y);
+    CHECK_THAT(error_of<CollectiveError>([&] { torch.launch("add_one", add_one, x); }),
+               Says("KB-G003", "all_reduce"));
+    CHECK(work.wait());
+    torch.launch("add_one", add_one, x);
+    CHECK(torch.engine().now() == begin);
+    CHECK_FALSE(work.is_completed());
+    CHECK(y.to_vector() == Floats(4, 2));
+    CHECK(x.to_vector() == Floats(4, 0 + 1 + 2 + 3 + 1));
+    CHECK(work.is_completed());
+  });
+}
+
+TEST_CASE("a collective overlaps the kernels that are launched beside it", "[ccl][stream]") {
+  const auto time_of = [](bool has_kernel, bool has_collective) {
+    return run(false, [&](RuntimeContext& torch, int) {
+      const Tensor x = torch.ones({4096}, kOnOnePe);
+      const Tensor y = torch.ones({4}, kOnOnePe);
+      distributed::Work work;
+      if (has_collective) work = torch.distributed.all_reduce(x, {}, {.async_op = true});
+      if (has_kernel) torch.launch("works", works, y, 2'000);
+      if (work) work.wait();
+    });
+  };
+  const Time both = time_of(true, true);
+  CHECK(both < time_of(true, false) + time_of(false, true));
+  CHECK(both >= std::max(time_of(true, false), time_of(false, true)));
+}
+
+TEST_CASE("synchronize() waits for collectives; barrier, send and recv block the host",
+          "[ccl][stream]") {
+  run(false, [](RuntimeContext& torch, int rank) {
+    const Tensor x = torch.full({4}, rank, kOnOnePe);
+    const distributed::Work work = torch.distributed.all_reduce(x, {}, {.async_op = true});
+    torch.ahbm.synchronize();
+    CHECK(work.is_completed());
+    work.wait();
+    torch.launch("add_one", add_one, x);
+    torch.distributed.barrier();
+    CHECK(torch.ahbm.current_stream().query());
+    torch.launch("add_one", add_one, x);
+    if (rank == 0) torch.distributed.send(x, 1);
+    const Tensor y = torch.zeros({4}, kOnOnePe);
+    if (rank == 1) {
+      CHECK(torch.distributed.recv(y, 0) == 0);
+      CHECK(y.to_vector() == Floats(4, 6 + 2));
+    }
+  });
+}
+
+TEST_CASE("a sum over a device's own PEs blocks its rank, which reads how the tensor lies",
+          "[ccl][stream]") {
+  run(false, [](RuntimeContext& torch, int) {
+    const Tensor x = torch.full({4}, 1, {.dp = {.cube = Shard::partial, .num_pes = 1}});
+    torch.distributed.all_reduce(x);
+    CHECK(x.dp().cube == Shard::replicate);
+    CHECK(x.to_vector() == Floats(4, 4));
+  });
+}
+
+TEST_CASE("a kernel that fails before a collective is the error of all", "[ccl][stream]") {
+  const auto spawn = [] {
+    run(false, [](RuntimeContext& torch, int rank) {
+      const Tensor x = torch.full({4}, rank, kOnOnePe);
+      if (rank == 2) torch.launch("beyond", beyond, x);
+      torch.distributed.all_reduce(x);
+      x.to_vector();
+    });
+  };
+  CHECK_THAT(error_of<SpawnException>(spawn), Says("KB-R001", "rank 2", "KB-M020", "'beyond'"));
+}
+
+TEST_CASE("a collective races with another stream as a kernel does", "[ccl][stream]") {
+  const auto spawn = [](bool ordered) {
+    return [ordered] {
+      run(false, [ordered](RuntimeContext& torch, int rank) {
+        const Tensor x = torch.full({4}, rank, kOnOnePe);
+        const ahbm::Stream s = torch.ahbm.Stream();
+        torch.distributed.all_reduce(x);
+        if (ordered) s.wait_stream(torch.ahbm.current_stream());
+        const auto guard = torch.ahbm.stream(s);
+        torch.launch("add_one", add_one, x);
+        const Floats values = x.to_vector();
+        CHECK(values == Floats(4, 7));
+      });
+    };
+  };
+  CHECK(error_of<Error>(spawn(true)) == "no error");
+  CHECK_THAT(error_of<Error>(spawn(false)), Says("KB-M031", "all_reduce", "'add_one'"));
+}
+
+}  // namespace
+}  // namespace kernbench::test::queued_collectives_test

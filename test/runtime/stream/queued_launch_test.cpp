@@ -1,0 +1,184 @@
+// Launches that return to the rank when they are issued: order, times, values and errors
+// (ADR-0190).
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "runtime/distributed/local_registration.h"
+#include "runtime/torch/runtime_context.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test::queued_launch_test {
+namespace {
+
+using Floats = std::vector<float>;
+
+const RuntimeOptions kQueued{.launch_blocking = false};
+// A message between the host and the IO_CPU, and between that and a PE (round_topology()).
+constexpr Time kHostLeg{200'000 + 6'400};
+constexpr Time kDeviceLeg{5'000 + 640 + 2'000 + 3'200};
+
+// 2 SIPs of 2 cubes of 2 PEs.
+Topology topology_with_issue(Time issue = Time{0}) {
+  Topology topology = round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
+  topology.system.host_issue = issue;
+  return topology;
+}
+
+void nothing(tl::Context&, tl::Pointer) {}
+void add_one(tl::Context& tl, tl::Pointer x) {
+  tl.store(x, tl.load(x, {4}, x.dtype()) + 1.0);
+}
+void twice(tl::Context& tl, tl::Pointer x) {
+  tl.store(x, tl.load(x, {4}, x.dtype()) * 2.0);
+}
+void beyond(tl::Context& tl, tl::Pointer x) {
+  tl.load(x, {5}, x.dtype());
+}
+
+TEST_CASE("a queued launch takes the host's issue; the host waits where it synchronizes",
+          "[stream][timing]") {
+  RuntimeContext torch(topology_with_issue(Time{7'000}), kQueued);
+  const Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
+  torch.launch("k", nothing, x);
+  CHECK(torch.engine().now() == Time{7'000});
+  torch.launch("k", nothing, x);
+  CHECK(torch.engine().now() == Time{14'000});
+  torch.ahbm.synchronize();
+  // The first one's way to the PE and back to the IO_CPU, the second one's, and to the host.
+  CHECK(torch.engine().now() == Time{7'000} + kHostLeg + 4 * kDeviceLeg + kHostLeg);
+  REQUIRE(torch.engine().results().size() == 2);
+  CHECK(torch.engine().results()[1].start - torch.engine().results()[0].end == 2 * kDeviceLeg);
+}
+
+TEST_CASE("a launch that is issued after the last one has ended waits for its own message",
+          "[stream][timing]") {
+  RuntimeContext torch(topology_with_issue(Time{1'000'000}), kQueued);
+  const Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
+  torch.launch("k", nothing, x);
+  torch.launch("k", nothing, x);
+  torch.ahbm.synchronize();
+  CHECK(torch.engine().now() == Time{2'000'000} + 2 * (kHostLeg + kDeviceLeg));
+}
+
+TEST_CASE("kernels of a stream run in order, and a host read waits for them", "[stream]") {
+  RuntimeContext torch(topology_with_issue(), kQueued);
+  const Tensor x = torch.zeros({4});
+  torch.launch("add_one", add_one, x);
+  torch.launch("twice", twice, x);
+  torch.launch("add_one", add_one, x);
+  CHECK(torch.engine().now() == Time{0});
+  CHECK(x.to_vector() == Floats(4, 3));
+  CHECK(torch.engine().now() > Time{0});
+}
+
+TEST_CASE("copy_ follows what was launched before, and the engine's figures wait", "[stream]") {
+  RuntimeContext torch(topology_with_issue(), kQueued);
+  Tensor x = torch.zeros({4});
+  torch.launch("add_one", add_one, x);
+  x.copy_(RuntimeContext::tensor({1, 2, 3, 4}, {4}));
+  torch.launch("twice", twice, x);
+  CHECK(torch.engine().last_results().size() == 4);
+  CHECK(x.to_vector() == Floats{2, 4, 6, 8});
+}
+
+TEST_CASE("a kernel with captures blocks, in the order of the stream", "[stream]") {
+  RuntimeContext torch(topology_with_issue(), kQueued);
+  const Tensor x = torch.zeros({4});
+  torch.launch("add_one", add_one, x);
+  int runs = 0;
+  torch.launch(
+      "counts",
+      [&](tl::Context& tl, tl::Pointer target) {
+        ++runs;
+        twice(tl, target);
+      },
+      x);
+  CHECK(runs == 4);
+  CHECK(x.to_vector() == Floats(4, 2));
+}
+
+TEST_CASE("a queued launch keeps its tensors, also when the device is full", "[stream]") {
+  Topology topology = topology_with_issue();
+  topology.cube.hbm.capacity = 8 * (1 << 20);  // 4 MiB for each PE's own slice
+  RuntimeContext torch(topology, kQueued);
+  const TensorOptions large{.dp = DPPolicy::on_one_pe()};
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = torch.ones({3 * (1 << 18)}, large);
+    torch.launch("add_one", add_one, x);
+    if (i == 3) CHECK(x.at({3}) == 2);
+  }
+}
+
+TEST_CASE("a queued kernel's error comes at the next wait, with the launch's line", "[stream]") {
+  RuntimeContext torch(topology_with_issue(), kQueued);
+  const Tensor x = torch.zeros({4}, {.name = "x"});
+  const auto fails = [&] {
+    torch.launch("beyond", beyond, x);
+    torch.launch("add_one", add_one, x);  // is dropped
+  };
+  fails();
+  CHECK_THAT(error_of<DeviceError>([&] { torch.ahbm.synchronize(); }),
+             Says("KB-M020", "tl.load", "launched as kernel 'beyond' at queued_launch_test.cpp:"));
+  CHECK(x.to_vector() == Floats(4, 0));
+  torch.launch("add_one", add_one, x);  // the stream works again
+  CHECK(x.to_vector() == Floats(4, 1));
+  fails();
+  CHECK_THAT(error_of<DeviceError>([&] { x.to_vector(); }), Says("KB-M020", "'beyond'"));
+  fails();
+  CHECK_THAT(error_of<DeviceError>([&] { x.at({0}); }), Says("KB-M020", "'beyond'"));
+  fails();
+  CHECK_THAT(error_of<DeviceError>([&] { torch.engine().fingerprint(); }), Says("KB-M020"));
+  fails();
+  CHECK_THAT(error_of<DeviceError>([&] { torch.ahbm.current_stream().synchronize(); }),
+             Says("KB-M020"));
+}
+
+TEST_CASE("a worker's end waits for what it has launched, and throws its errors", "[stream]") {
+  RuntimeContext torch(topology_with_issue(), kQueued);
+  const Tensor x = torch.zeros({4});
+  torch.multiprocessing.spawn([&](int) { torch.launch("add_one", add_one, x); }, {}, 1);
+  CHECK(torch.engine().results().size() == 4);
+  CHECK(torch.engine().now() > kHostLeg);
+  const auto spawn = [&] {
+    torch.multiprocessing.spawn([&](int) { torch.launch("beyond", beyond, x); }, {}, 1);
+  };
+  CHECK_THAT(error_of<SpawnException>(spawn), Says("KB-R001", "rank 0", "KB-M020", "'beyond'"));
+  CHECK(x.to_vector() == Floats(4, 1));
+}
+
+TEST_CASE("ranks start when what the driver has launched is done", "[stream]") {
+  RuntimeContext torch(topology_with_issue(), kQueued);
+  const Tensor x = torch.zeros({4});
+  torch.launch("add_one", add_one, x);
+  torch.multiprocessing.spawn([&](int) { CHECK(x.to_vector() == Floats(4, 1)); }, {}, 1);
+}
+
+TEST_CASE("after a run that failed, the driver's streams work", "[stream]") {
+  RuntimeContext torch(topology_with_issue(), kQueued);
+  const Tensor x = torch.zeros({4});
+  distributed::register_local_backend();
+  torch.distributed.init_process_group("local");
+  CHECK_THROWS_AS(torch.multiprocessing.spawn(
+                      [&](int rank) {
+                        torch.launch("add_one", add_one, x);
+                        if (rank == 0) throw std::runtime_error("boom");
+                        torch.distributed.barrier();
+                      },
+                      {}, 2),
+                  SpawnException);
+  torch.launch("twice", twice, x);
+  CHECK_NOTHROW(torch.ahbm.synchronize());
+}
+
+TEST_CASE("by default a launch returns when it is done", "[stream]") {
+  RuntimeContext torch(topology_with_issue(Time{7'000}));
+  const Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
+  torch.launch("k", nothing, x);
+  CHECK(torch.engine().now() == 2 * (kHostLeg + kDeviceLeg));
+}
+
+}  // namespace
+}  // namespace kernbench::test::queued_launch_test
