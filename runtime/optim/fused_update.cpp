@@ -17,9 +17,13 @@ void check(std::string_view name, const Update& update) {
                          "holders: all_reduce it first");
 }
 
+// A kernel runs on the PEs that hold elements of its first tensor, so all must have elements there.
 bool share_kernel(const Update& a, const Update& b) {
+  const auto has_elements = [](const ShardInfo& shard) { return shard.shape.numel() > 0; };
   return a.parameter.dtype() == b.parameter.dtype() &&
-         ops::placement_of(a.parameter).has_holders_of(ops::placement_of(b.parameter));
+         ops::placement_of(a.parameter).has_holders_of(ops::placement_of(b.parameter)) &&
+         std::ranges::equal(a.parameter.shards(), b.parameter.shards(), {}, has_elements,
+                            has_elements);
 }
 
 tl::Tensor load(tl::Context& tl, const tl::Pointer& data, std::int64_t size) {
@@ -56,8 +60,6 @@ void launch(std::string_view name, std::vector<Update> updates, UpdateFunction f
     written.insert(written.end(), update.state.begin(), update.state.end());
     read.push_back(update.gradient);
   }
-  // It runs where the front has elements, which a small parameter need not have everywhere.
-  std::ranges::iter_swap(written.begin(), std::ranges::max_element(written, {}, &Tensor::numel));
   ops::launch(name, written, read, [updates = std::move(updates), function](tl::Context& tl) {
     for (const Update& update : updates) update_part(tl, update, function);
   });

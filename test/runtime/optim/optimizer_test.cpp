@@ -138,6 +138,20 @@ TEST_CASE("one kernel updates all parameters of a type and of the same holders",
   CHECK(dut.torch.engine().results().size() == before + 2);  // a kernel on each of two PEs
 }
 
+TEST_CASE("parameters are updated on all PEs that have a part of them", "[optim]") {
+  OperatorsUnderTest dut;
+  // The first has elements on one PE of six, the second on three, the third on all.
+  const Tensor a = dut.tensor({1, 1}, {1}, on_all(kRow, kColumn)).requires_grad_();
+  const Tensor b = dut.tensor({3, 1}, {1, 2, 3}, on_all(kRow, kColumn)).requires_grad_();
+  const Tensor c = dut.tensor({3, 4}, Floats(12, 4), on_all(kRow, kColumn)).requires_grad_();
+  for (const Tensor& parameter : {a, b, c}) (parameter * 2).backward(parameter.detach());
+  optim::SGD sgd({a, b, c}, 0.25);
+  sgd.step();
+  CHECK(a.item() == 0.5F);
+  CHECK(b.to_vector() == Floats{0.5F, 1, 1.5F});
+  CHECK(c.to_vector() == Floats(12, 2));
+}
+
 TEST_CASE("parameters keep their types, and what has no gradient stays", "[optim]") {
   OperatorsUnderTest dut;
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
