@@ -198,8 +198,9 @@ Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
-    if (root.has("protocols")) {
-      state.protocols = read_protocols(reader, *document.root().find("protocols"));
+    const YamlNode* const protocols = document.root().find("protocols");
+    if (root.has("protocols") && protocols != nullptr) {
+      state.protocols = read_protocols(reader, *protocols);
     }
     const YamlNode* const rules = document.root().find("rules");
     if (root.has("rules") && rules != nullptr) {

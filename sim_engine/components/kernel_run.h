@@ -100,7 +100,7 @@ class KernelRun final : public ReceiveIssuer {
   // The PE_CPU's own time, which wait_until() advances to `time`.
   Time clock();
   // `cause` is what made it that time, for the log of causes.
-  void wait_until(Time time, CauseLog::Id cause) {
+  void wait_until(Time time, CauseLog::Id cause = CauseLog::Id::begin) {
     if (time <= cpu_clock_) return;
     cpu_clock_ = time;
     clock_cause_ = cause;
