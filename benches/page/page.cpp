@@ -9,6 +9,7 @@
 #include "benches/page/charts.h"
 #include "benches/page/drawing.h"
 #include "benches/page/heat_map.h"
+#include "benches/page/path_strip.h"
 #include "benches/page/style_sheet.h"
 #include "benches/page/timeline.h"
 #include "runtime/profiler/profile.h"
@@ -148,6 +149,10 @@ std::string sections_of(const Profile& profile, const runtime::Simulation& simul
                        {"message", "message"},
                        {"wait", "the program waits"}}) +
                       timeline(log, profile.to));
+  if (const std::string strip = path_strip(profile); !strip.empty()) {
+    text += section("Critical path", "What the run waited for, over all ranks, from begin to end.",
+                    strip);
+  }
   text += section("Kernels, collectives and messages", "", operation_table(profile));
   text += section("Links", "Busy with kernels' data, of the time in which kernels ran.",
                   heat_map(simulation.machine()));

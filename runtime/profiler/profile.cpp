@@ -5,6 +5,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "runtime/profiler/critical_path.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/time_format.h"
@@ -103,6 +104,30 @@ std::vector<WaitRow> waits_of(const RunLog& log, const Profile& profile) {
   return rows;
 }
 
+Time sum_of(const sim::Waits& waits) {
+  Time sum{0};
+  for (const sim::WaitCause cause : sim::kWaitCauses) sum += waits[cause];
+  return sum;
+}
+
+PeWaits pe_waits_of(const sim::Machine& machine) {
+  const Topology& topology = machine.topology();
+  PeWaits result;
+  sim::PeLocation at;
+  for (at.sip = 0; at.sip < topology.system.sip_count; ++at.sip) {
+    for (at.cube = 0; at.cube < topology.cube_count(); ++at.cube) {
+      for (at.pe = 0; at.pe < topology.pe_count(); ++at.pe) {
+        const sim::Waits& own = machine.pe(at).waits();
+        result.all += own;
+        if (sum_of(own) <= sum_of(result.most)) continue;
+        result.most = own;
+        result.pe = to_string(at);
+      }
+    }
+  }
+  return result;
+}
+
 LaunchTime time_of_launch(const RunSpan& span) {
   return {.launch = span.start - span.issued,
           .skew = span.last_start - span.start,
@@ -148,6 +173,8 @@ Profile profile_of(const Simulation& simulation, const ProfileStart& start) {
     profile.ranks.push_back(time_of(device, activity, profile.duration()));
   }
   profile.units = simulation.machine().unit_classes();
+  profile.pe_waits = pe_waits_of(simulation.machine());
+  profile.path = critical_path_of(simulation, profile);
   const RunLog* const log = simulation.run_log();
   if (log == nullptr) return profile;
   profile.operations = operations_of(simulation, *log, profile);

@@ -11,6 +11,8 @@
 #include "runtime/simulation/device_activity.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/waits.h"
+#include "sim_engine/core/cause_log.h"
 
 namespace kernbench::runtime {
 
@@ -61,6 +63,32 @@ struct WaitRow {
   Time longest{0};  // of one rank, summed over its waits
 };
 
+// What the critical path waits for at one place.
+struct PathRow {
+  sim::Cause cause = sim::Cause::other;
+  std::string place = {};  // "sip0.link.east", "sip0.cube0.pe3"; empty: it has none
+  std::int64_t count = 0;  // of edges
+  Time total{0};
+};
+
+// The longest chain of causes through the profile's time: its edges follow each other, and their
+// lengths add up to the duration (ADR-0204).  No edges: causes were not recorded.
+struct CriticalPath {
+  std::vector<sim::CauseLog::Edge> edges;
+  std::array<Time, sim::kCauseCount> by_cause{};
+  std::vector<PathRow> rows;  // the longest total first
+
+  Time of(sim::Cause cause) const { return by_cause.at(static_cast<std::size_t>(cause)); }
+};
+
+// What kernels, and their commands, have waited for: all PEs together, and the PE that has waited
+// most.
+struct PeWaits {
+  sim::Waits all;
+  sim::Waits most;
+  std::string pe = {};  // "sip0.cube0.pe3"; empty: none has waited
+};
+
 struct Profile {
   Time from{0};
   Time to{0};
@@ -69,6 +97,8 @@ struct Profile {
   std::vector<WaitRow> waits;            // likewise
   LaunchTime launches;                   // of the program's kernels, on the device where most
   int launch_rank = 0;                   // that device
+  CriticalPath path;
+  PeWaits pe_waits;  // of the whole run, as units
   // Of the whole run; not of a window that begins later.
   std::array<sim::UnitClassUse, sim::kUnitClassCount> units;
 

@@ -24,7 +24,7 @@ void Pollers::wait() {
 
 void Pollers::schedule(Time delay) {
   is_scheduled_ = true;
-  simulation_.machine().engine().schedule<&Pollers::wake>(delay, this);
+  simulation_.machine().engine().schedule<&Pollers::wake>(delay, this, 0, sim::Cause::poll);
 }
 
 // Runs after all other events of this instant, so that a poller sees everything that happened in

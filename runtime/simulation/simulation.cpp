@@ -125,7 +125,7 @@ void Simulation::sleep(Time time, DescribeWait describe) {
   if (time <= Time{0}) return;
   const auto over = std::make_shared<Completion>(*this);
   keep(over);  // the event refers to it even when the caller is unwound
-  machine_.engine().schedule<&Completion::signal>(time, over.get());
+  machine_.engine().schedule<&Completion::signal>(time, over.get(), 0, sim::Cause::launch);
   wait(*over, describe);
   release(over.get());
 }
@@ -182,6 +182,7 @@ std::vector<float> Simulation::read(const sim::Value& value) {
 void Simulation::keep_run_log() {
   if (run_log_ == nullptr) run_log_ = std::make_unique<RunLog>();
   activity_.keep_intervals();
+  machine_.engine().record_causes();
 }
 
 void Simulation::begin(std::uint64_t operation) {

@@ -11,7 +11,8 @@ void Marker::pass(const std::shared_ptr<Marker>& marker, Simulation& simulation,
   marker->at_ = simulation.now();
   marker->failure_ = std::move(failure);
   simulation.keep(marker);  // for the event
-  simulation.machine().engine().schedule<&Marker::become_known>(notice, marker.get());
+  simulation.machine().engine().schedule<&Marker::become_known>(notice, marker.get(), 0,
+                                                                sim::Cause::launch);
   marker->passed_.notify_all();
 }
 

@@ -118,7 +118,8 @@ void Context::send(Port port, const Tensor& value) {
                          channel.params().depth, channel.params().depth);
     });
   }
-  run_.wait_until(channel.params().noticed(began, *channel.next_credit()));
+  const Time noticed = channel.params().noticed(began, *channel.next_credit());
+  run_.wait_until(noticed, channel.cause_of_credit(noticed));
   run_.waits()[sim::WaitCause::credit] += run_.clock() - began;
   run_.send(channel, value.tile_);
 }
@@ -133,7 +134,8 @@ void Context::send(Port port, const Tensor& value, CopyTo) {
     channel.wake_on_post(run_.wake());
     fibers_.park([&] { return fmt::format("a posted receive of {}", channel.name()); });
   }
-  run_.wait_until(channel.params().noticed(began, *channel.next_post()));
+  const Time noticed = channel.params().noticed(began, *channel.next_post());
+  run_.wait_until(noticed, channel.cause_of_post(noticed));
   run_.waits()[sim::WaitCause::receive] += run_.clock() - began;
   run_.copy_to(channel, value.tile_);
 }

@@ -13,6 +13,8 @@
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/profiler/explain.h"
 #include "runtime/profiler/profile.h"

@@ -16,6 +16,7 @@
 #include "sim_engine/components/operation.h"
 #include "sim_engine/components/tile.h"
 #include "sim_engine/components/waits.h"
+#include "sim_engine/core/cause_log.h"
 #include "sim_engine/core/event_queue.h"
 #include "sim_engine/values/access_tracker.h"
 #include "sim_engine/values/element_range.h"
@@ -87,13 +88,15 @@ struct Command {
   Work work;
   CommandIssuer* issuer = nullptr;
   int missing_operands = 0;
-  Time issued{0};   // when the PE_CPU had issued it
-  Time started{0};  // when it reached its unit
+  Time issued{0};        // when the PE_CPU had issued it
+  CauseLog::Id cause{};  // of that moment, if it lies ahead
+  Time started{0};       // when it reached its unit
   std::array<Tile, kMostOperands> operands;
   Tile result;    // ready when the command is done; null for a send, whose end nobody awaits
   Tile departed;  // ready when the command has reached its unit; null if nobody asks
   Command* next_send = nullptr;  // of the same queue, if it waits for this one to depart
   Bytes bytes = 0;
+  bool is_of_collective = false;
 };
 
 // Recycles commands, so that nothing is allocated once enough exist.
@@ -103,6 +106,7 @@ class CommandPool {
     if (free_.empty()) free_.push_back(&commands_.emplace_back());
     Command& command = *free_.back();
     free_.pop_back();
+    command.is_of_collective = false;
     return command;
   }
   // REQUIRES: it holds no tile

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -79,6 +80,9 @@ class IpcqChannel {
   // The time from which the sender has a credit: in the past if it has one now, in the future if
   // one is flying back.  nullopt if all slots are in use.
   std::optional<Time> next_credit() const;
+  // What the sender noticed the next credit, or the next post, after, for the log of causes.
+  CauseLog::Id cause_of_credit(Time noticed) const;
+  CauseLog::Id cause_of_post(Time noticed) const;
   // Takes a credit that has arrived by `clock`, the sender's own time, for the next message.
   // Returns the message's number.  Throws DeviceError KB-Q001 if there is no credit.
   std::uint32_t take_credit(Time clock);
@@ -99,7 +103,8 @@ class IpcqChannel {
   Command*& last_send() { return last_send_; }
 
   // The message is complete in its slot.  If a receive is posted for it, it is handed over.
-  // REQUIRES: a credit was taken for it; it is not larger than a slot
+  // Messages become visible in their order: one that has overtaken others waits for them. REQUIRES:
+  // a credit was taken for it; it is not larger than a slot
   void deliver(std::uint32_t number, IpcqMessage message);
 
   // The message is complete where its post wants it.  REQUIRES: take_post() gave its number
@@ -111,7 +116,8 @@ class IpcqChannel {
   void set_receiver(IpcqReceiver& receiver) { receiver_ = &receiver; }
   // Posts a receive for the next message that no earlier post takes; that message may have arrived
   // already.  Returns the post's number.  REQUIRES: a receiver is set
-  std::uint32_t post(ReceiveIssuer& issuer, const Tile& tile, Time issued);
+  // `cause` is that of `issued`, for the log of causes.
+  std::uint32_t post(ReceiveIssuer& issuer, const Tile& tile, Time issued, CauseLog::Id cause = {});
   // REQUIRES: the post was made, and is not closed
   IpcqPost& posted(std::uint32_t number) { return *posts_.find(number); }
   void close_post(std::uint32_t number) { posts_.close(number); }
@@ -135,8 +141,12 @@ class IpcqChannel {
   void reset();
 
  private:
+  CauseLog::Id cause_of_return(CauseLog::Id cause, Time there, Time noticed) const;
   const IpcqMessage& slot(std::uint32_t number) const { return slots_[number & slot_mask_]; }
   IpcqMessage& slot(std::uint32_t number) { return slots_[number & slot_mask_]; }
+  void show(std::uint32_t number, IpcqMessage message);
+  void show_in_place(std::uint32_t number, IpcqMessage message);
+  void show_early();
   void hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage message);
   int returned_count(Time clock) const;
   void collect_credits(Time clock);
@@ -159,10 +169,17 @@ class IpcqChannel {
   int credits_in_flight_ = 0;
   std::size_t first_return_ = 0;
   std::vector<Time> returns_;
+  std::vector<CauseLog::Id> release_causes_;  // likewise, of their release; if causes are recorded
   // Message n lies in slot n modulo a power of two, so that the counters may wrap around.
   // There are none before a message has to wait for its post.
   std::vector<IpcqMessage> slots_;
   const std::uint32_t slot_mask_;
+  struct Early {
+    IpcqMessage message;
+    bool in_place = false;
+  };
+  std::uint32_t next_to_show_;            // the number of the next message to become visible
+  std::map<std::uint32_t, Early> early_;  // that have overtaken it; mostly none
   IpcqPosts posts_;
   IpcqReceiver* receiver_ = nullptr;
   Event on_credit_;

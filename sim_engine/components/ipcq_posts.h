@@ -44,6 +44,7 @@ struct IpcqPost {
   Tile tile;                                   // where the message goes, while it is open
   Time issued{0};                              // when the PE_CPU had issued it
   Time seen{0};                                // when PE_IPCQ noticed its message
+  CauseLog::Id cause{};                        // of `seen`, and before that of `issued`
   std::unique_ptr<const IpcqMessage> refused;  // the refused message, without its value
 };
 

@@ -16,6 +16,9 @@ KernelRun::KernelRun(ProcessingElement& pe, const Event& wake, const Operation& 
       started_(pe.services().engine.now()),
       cpu_clock_(started_) {
   pe.services().begin_kernel();
+  if (const CauseLog* const causes = pe.services().engine.causes()) {
+    clock_cause_ = causes->current();
+  }
 }
 
 KernelRun::~KernelRun() {
@@ -24,19 +27,27 @@ KernelRun::~KernelRun() {
   pe_.services().end_kernel();
 }
 
-// The PE_CPU spends the time to issue one more command.
-void KernelRun::spend_issue() {
-  const Time issue = pe_.services().topology.pe.cpu_issue;
-  cpu_clock_ = clock() + issue;
-  pe_.count_cpu(issue);
+void KernelRun::spend(Time time) {
+  cpu_clock_ = clock() + time;
+  pe_.count_cpu(time);
 }
 
 Command& KernelRun::issue_next() {
-  spend_issue();
+  spend(pe_.services().topology.pe.cpu_issue);
   Command& command = pe_.services().commands.make();
   command.issuer = this;
   command.issued = cpu_clock_;
+  command.cause = cause_of_clock();
+  command.is_of_collective = operation_.is_collective;
   return command;
+}
+
+// What the PE_CPU's time comes of: the issue of commands, after what it had waited for.
+CauseLog::Id KernelRun::cause_of_clock() const {
+  CauseLog* const causes = pe_.services().engine.causes();
+  if (causes == nullptr) [[likely]]
+    return {};
+  return causes->add(clock_cause_, cpu_clock_, Cause::issue, pe_.scheduler().number());
 }
 
 void KernelRun::submit(Command& command) {
@@ -56,7 +67,7 @@ Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   PeServices& services = pe_.services();
   const std::int64_t count = elements.count();
   Command& command = issue_next();
-  const Tile result = services.tiles.make(buffer.dtype, count, &pe_.scratch_in_use());
+  const Tile result = services.tiles.make(buffer.dtype, count, &account());
   result->value = services.memory.declare(buffer.dtype, count);
   command.result = result;
   command.bytes = result->bytes;
@@ -117,8 +128,7 @@ Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count
 }
 
 Tile KernelRun::submit_math(Command& command, const Value& value, const work::Math& math) {
-  const Tile result =
-      pe_.services().tiles.make(value.dtype(), value.element_count(), &pe_.scratch_in_use());
+  const Tile result = pe_.services().tiles.make(value.dtype(), value.element_count(), &account());
   result->value = value;
   command.result = result;
   command.work = work::Math{math.cycles, math.operation, value.element_count()};
@@ -129,7 +139,7 @@ Tile KernelRun::submit_math(Command& command, const Value& value, const work::Ma
 Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
                      DType dtype) {
   PeServices& services = pe_.services();
-  Bytes* const scratch = &pe_.scratch_in_use();
+  Bytes* const scratch = &account();
   const std::int64_t count = size.m * size.n;
   Command& command = issue_next();
   const Tile result = accumulator
@@ -163,7 +173,7 @@ void KernelRun::composite(const CompositePlan& plan) {
 
   Command& command = issue_next();
   const Tile done = make_signal();
-  Tile scratch = services.tiles.make_scratch(working_set(plan), &pe_.scratch_in_use());
+  Tile scratch = services.tiles.make_scratch(working_set(plan), &account());
   composites_.push_back(
       std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_, waits_));
   Composite& composite = *composites_.back();
@@ -201,11 +211,11 @@ void KernelRun::copy_to(IpcqChannel& channel, const Tile& tile) {
 
 KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dtype,
                                                  std::int64_t count) {
-  spend_issue();
+  spend(pe_.services().topology.pe.cpu_issue);
   ++open_receives_;
-  const Tile tile = pe_.services().tiles.make(dtype, count, &pe_.scratch_in_use());
+  const Tile tile = pe_.services().tiles.make(dtype, count, &account());
   receive_scratch_ += tile->bytes;
-  return {&channel, channel.post(*this, tile, cpu_clock_), tile};
+  return {&channel, channel.post(*this, tile, cpu_clock_, cause_of_clock()), tile};
 }
 
 std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive) {
@@ -214,7 +224,7 @@ std::optional<IpcqMessage> KernelRun::close_receive(const PostedReceive& receive
   KB_CHECK(was_refused || post.state == IpcqPost::State::arrived, "the message has not come");
   std::optional<IpcqMessage> refused;
   if (was_refused) refused = *post.refused;
-  wait_until(post.seen);
+  wait_until(post.seen, post.cause);
   receive.channel->close_post(receive.number);
   --open_receives_;
   receive_scratch_ -= receive.tile->bytes;
@@ -260,20 +270,22 @@ Tile KernelRun::broadcast(const Tile& tile, const AxisForm& form) {
 
 // A tile without a value: only its readiness counts.
 Tile KernelRun::make_signal() {
-  return pe_.services().tiles.make(DType::f32, 0, &pe_.scratch_in_use());
+  return pe_.services().tiles.make(DType::f32, 0, &account());
 }
 
 // Waiting.
 
 Time KernelRun::clock() {
-  cpu_clock_ = std::max(cpu_clock_, pe_.services().engine.now());
+  const Engine& engine = pe_.services().engine;
+  const CauseLog* const causes = engine.causes();
+  wait_until(engine.now(), causes == nullptr ? CauseLog::Id{} : causes->current());
   return cpu_clock_;
 }
 
 void KernelRun::wake_at_clock() {
   Engine& engine = pe_.services().engine;
   KB_CHECK(cpu_clock_ > engine.now(), "the PE_CPU is not ahead");
-  engine.schedule(cpu_clock_ - engine.now(), wake_);
+  engine.schedule_after(cause_of_clock(), cpu_clock_ - engine.now(), wake_);
 }
 
 void KernelRun::wake_when_outstanding(int count) {

@@ -108,7 +108,7 @@ void Launcher::at_io_cpu(Launch& launch) {
   for (CubeState& cube : launch.cubes) {
     const Time dispatch = topology_.sip.io_cpu_dispatch;
     const Time sent = io_cpu.reserve(engine_.now(), dispatch) + dispatch;
-    engine_.schedule<&Launcher::leave_io_cpu>(sent - engine_.now(), this, cube);
+    engine_.schedule<&Launcher::leave_io_cpu>(sent - engine_.now(), this, cube, Cause::launch);
   }
 }
 
@@ -126,8 +126,8 @@ void Launcher::at_m_cpu(CubeState& cube) {
   for (std::size_t i = 0; i < cube.count; ++i) {
     const Time dispatch = topology_.cube.m_cpu_dispatch;
     const Time sent = m_cpu.reserve(engine_.now(), dispatch) + dispatch;
-    engine_.schedule<&Launcher::leave_m_cpu>(sent - engine_.now(), this,
-                                             launch.pes[cube.first + i]);
+    engine_.schedule<&Launcher::leave_m_cpu>(sent - engine_.now(), this, launch.pes[cube.first + i],
+                                             Cause::launch);
   }
 }
 

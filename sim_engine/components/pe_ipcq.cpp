@@ -13,6 +13,7 @@ void PeIpcq::enter(Table& table, Port port, IpcqChannel* channel) {
   auto& channels = table[static_cast<std::size_t>(port.direction)];
   const auto index = static_cast<std::size_t>(port.index);
   if (index >= channels.size()) channels.resize(index + 1);
+  queue_count_ += (channel != nullptr ? 1 : 0) - (channels[index] != nullptr ? 1 : 0);
   channels[index] = channel;
   if (out(port) == nullptr && in(port) == nullptr) {
     holes_[port.direction].insert(port.index);
@@ -46,10 +47,24 @@ std::vector<IpcqChannel*> PeIpcq::all_of(const Table& table) {
   return all;
 }
 
+namespace {
+
+// A message has come for the post, whose `issued` or the message was last.
+void note_cause(IpcqPost& post, Engine& engine, std::uint32_t pe) {
+  CauseLog* const causes = engine.causes();
+  if (causes == nullptr) return;
+  const CauseLog::Id last = post.issued >= engine.now() ? post.cause : causes->current();
+  post.cause = causes->add(last, post.seen, Cause::poll, pe);
+}
+
+}  // namespace
+
 // True if the message is what its post expects; the post's tile then receives the value.
 bool PeIpcq::accept(const IpcqChannel& channel, IpcqPost& post, const Tile& tile,
                     IpcqMessage& message, bool in_slot) {
-  post.seen = channel.params().noticed(post.issued, scheduler_.services().engine.now());
+  Engine& engine = scheduler_.services().engine;
+  post.seen = channel.params().noticed(post.issued, engine.now());
+  note_cause(post, engine, scheduler_.number());
   if (message.dtype != tile->dtype || message.bytes != tile->bytes ||
       !share_messages(message.operation, post.issuer->operation())) {
     message.value = {};
@@ -93,6 +108,7 @@ void PeIpcq::take_out(IpcqChannel& channel, IpcqPost& post, const Tile& tile, st
   command.work = work::Receive{{&channel, arrow}};
   command.issuer = post.issuer;
   command.issued = post.seen;
+  command.cause = post.cause;
   command.result = tile;
   command.bytes = tile->bytes;
   scheduler_.issue(command);

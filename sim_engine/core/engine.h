@@ -8,10 +8,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <type_traits>
 
 #include "sim_engine/base/units.h"
+#include "sim_engine/core/cause_log.h"
 #include "sim_engine/core/event_queue.h"
 
 namespace kernbench::sim {
@@ -24,9 +26,30 @@ class Engine {
 
   Time now() const { return queue_.now(); }
 
-  // Runs `event` at now() + delay.
+  // Runs `event` at now() + delay.  `why` says what passes until then, and where, for the log of
+  // causes.
   // REQUIRES: delay >= 0
-  EventHandle schedule(Time delay, const Event& event) { return queue_.push(now() + delay, event); }
+  EventHandle schedule(Time delay, const Event& event, Cause why = Cause::other,
+                       std::uint32_t place = 0) {
+    if (causes_ == nullptr) [[likely]]
+      return queue_.push(now() + delay, event);
+    return schedule_after(causes_->add(causes_->current(), now() + delay, why, place), delay,
+                          event);
+  }
+  // As schedule(), where it is known what the event happens after.
+  EventHandle schedule_after(CauseLog::Id cause, Time delay, const Event& event) {
+    if (causes_ != nullptr) cause = causes_->add(cause, now() + delay, Cause::other);
+    return queue_.push(now() + delay, event, static_cast<std::uint32_t>(cause));
+  }
+
+  // From now on causes are recorded.
+  void record_causes() {
+    if (causes_ == nullptr) causes_ = std::make_unique<CauseLog>(now());
+  }
+  // Null unless they are.
+  CauseLog* causes() { return causes_.get(); }
+  const CauseLog* causes() const { return causes_.get(); }
+
   // From now on events of equal time run in any legal order, drawn at random: see
   // EventQueue::shuffle_ties().  Whatever the model itself decides by order asks tie_seed().
   void shuffle_ties(std::uint64_t seed) {
@@ -67,13 +90,13 @@ class Engine {
 
   // Runs call<Method>(object, argument) at now() + delay.
   template <auto Method, class Object>
-  void schedule(Time delay, Object* object, std::uint64_t argument = 0) {
-    schedule(delay, call<Method>(object, argument));
+  void schedule(Time delay, Object* object, std::uint64_t argument = 0, Cause why = Cause::other) {
+    schedule(delay, call<Method>(object, argument), why);
   }
   template <auto Method, class Object, class Argument>
   requires std::is_class_v<Argument>
-  void schedule(Time delay, Object* object, Argument& argument) {
-    schedule(delay, call<Method>(object, argument));
+  void schedule(Time delay, Object* object, Argument& argument, Cause why = Cause::other) {
+    schedule(delay, call<Method>(object, argument), why);
   }
 
   // Runs the earliest event.  Returns false if there is none.
@@ -110,6 +133,7 @@ class Engine {
   }
 
   EventQueue queue_;
+  std::unique_ptr<CauseLog> causes_;
   std::optional<std::uint64_t> tie_seed_;
   std::uint64_t event_count_ = 0;
   std::uint64_t fingerprint_ = 0xcbf29ce484222325;
@@ -118,6 +142,9 @@ class Engine {
 inline bool Engine::step() {
   if (queue_.empty()) return false;
   const Event event = queue_.pop();
+  if (causes_ != nullptr) [[unlikely]]
+    causes_->set_current(
+        causes_->add(static_cast<CauseLog::Id>(queue_.popped_cause()), now(), Cause::other));
   ++event_count_;
   event.function(event.object, event.argument);
   return true;

@@ -50,8 +50,8 @@ class EventQueue {
   // The time of the next event, or earlier if one was cancelled.  REQUIRES: !empty()
   Time next_time() const;
 
-  // REQUIRES: time >= now()
-  EventHandle push(Time time, const Event& event);
+  // `cause` is given back when the event is popped.  REQUIRES: time >= now()
+  EventHandle push(Time time, const Event& event, std::uint32_t cause = 0);
 
   // Drops a pending event: it never happens, and now() does not stop at its time for it.
   // REQUIRES: it is pending
@@ -63,6 +63,8 @@ class EventQueue {
   // Removes the earliest event, of equal times the first pushed, and moves now() to its time.
   // REQUIRES: !empty()
   Event pop();
+  // The cause of the event that was popped last.
+  std::uint32_t popped_cause() const { return popped_cause_; }
 
   // From now on pop() takes any of the earliest events, drawn at random.  Such an order is as legal
   // as that of insertion, for what an event pushes still comes after it.  Equal seeds draw equally.
@@ -79,6 +81,7 @@ class EventQueue {
   struct Node {
     Event event;
     std::uint32_t next = kNone;  // in its bin, or the next free one
+    std::uint32_t cause = 0;
     std::int64_t time = 0;
     std::uint32_t last = kNone;      // in the bin
     std::uint32_t next_bin = kNone;  // in the slot
@@ -128,6 +131,7 @@ class EventQueue {
 
   std::int64_t now_ = 0;
   std::size_t size_ = 0;
+  std::uint32_t popped_cause_ = 0;
   List current_;  // events of the bins being emptied, all at now_
   List lane_;     // events pushed for now_ while it is now
   std::vector<Node> nodes_;
@@ -154,11 +158,12 @@ inline std::uint32_t EventQueue::make_node(const Event& event) {
   return index;
 }
 
-inline EventHandle EventQueue::push(Time time, const Event& event) {
+inline EventHandle EventQueue::push(Time time, const Event& event, std::uint32_t cause) {
   const std::int64_t at = time.count();
   if (at < now_) [[unlikely]]
     refuse(at);
   const std::uint32_t node = make_node(event);
+  nodes_[node].cause = cause;
   ++size_;
   if (at == now_) {
     append(lane_, node);
@@ -190,6 +195,7 @@ inline Event EventQueue::pop() {
     if (node.event.function == &cancelled) [[unlikely]]
       continue;
     --size_;
+    popped_cause_ = node.cause;
     return node.event;
   }
 }

@@ -1,0 +1,36 @@
+#include "sim_engine/core/cause_log.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sim_engine/base/check.h"
+
+namespace kernbench::sim {
+
+std::string_view name_of(Cause cause) {
+  constexpr std::array<std::string_view, kCauseCount> kNames = {
+      "launch",       "issue",      "unit busy", "compute", "dma",  "queue",
+      "link latency", "link bytes", "HBM",       "credit",  "poll", "other"};
+  return kNames.at(static_cast<std::size_t>(cause));
+}
+
+std::vector<CauseLog::Edge> CauseLog::critical_path(Time now) const {
+  std::vector<Edge> path;
+  const Time end = moments_[static_cast<std::size_t>(current_)].at;
+  KB_CHECK(end == now, "the last event is known at {} ps, but it is {} ps", end.count(),
+           now.count());
+  for (Id id = current_; id != Id::begin;) {
+    const Moment& moment = moments_[static_cast<std::size_t>(id)];
+    const Time start = moments_[static_cast<std::size_t>(moment.cause)].at;
+    if (!path.empty() && path.back().why == moment.why() && path.back().place == moment.place()) {
+      path.back().start = start;
+    } else {
+      path.push_back({moment.why(), moment.place(), start, moment.at});
+    }
+    id = moment.cause;
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+}  // namespace kernbench::sim
