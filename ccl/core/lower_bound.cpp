@@ -246,8 +246,9 @@ class SliceTraffic {
  private:
   void add(const Tensor& tensor, bool is_written) {
     const DPPolicy& dp = tensor.dp();
-    const bool has_copies = dp.cube == Shard::replicate || dp.pe == Shard::replicate;
-    if (has_copies && !is_written && tensor.shards().size() > 1) return;
+    const bool has_copies = (dp.cube == Shard::replicate && dp.cube_holders(topology_) > 1) ||
+                            (dp.pe == Shard::replicate && dp.pe_holders(topology_) > 1);
+    if (has_copies && !is_written) return;
     for (const ShardInfo& shard : tensor.shards()) {
       const int slice = sim::Routing::hbm_slice_of(topology_, shard.pe);
       bytes_[static_cast<std::size_t>(shard.cube * slices_ + slice)] +=
