@@ -29,7 +29,7 @@ constexpr std::size_t kMostBoxes = 64;
 constexpr std::size_t kMostNamed = 10;
 
 struct LinkUse {
-  std::string name;
+  std::string name = {};
   double share = 0;
   Bytes carried = 0;
 };
@@ -140,8 +140,10 @@ std::string grid_of_links(const sim::Grid& grid, const LinkUses& uses, UnitClass
   for (int index = 0; index < grid.count(); ++index) {
     for (int i = 0; i < sim::kCompassCount; ++i) {
       const auto direction = static_cast<Compass>(i);
-      const LinkUse* const link = uses.find(unit_class, name_of_link(index, direction));
-      if (link != nullptr) drawing.draw_link(index, direction, *link);
+      if (grid.neighbour(index, direction) < 0) continue;
+      const LinkUse idle{name_of_link(index, direction)};
+      const LinkUse* const used = uses.find(unit_class, idle.name);
+      drawing.draw_link(index, direction, used == nullptr ? idle : *used);
     }
   }
   return std::move(drawing).finish(noun);
