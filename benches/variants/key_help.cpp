@@ -21,6 +21,7 @@ constexpr Help kTopology[] = {
     {"system.sip_link.latency", "between neighbouring SIPs"},
     {"system.host_link.bandwidth", "from the host to each SIP, each way"},
     {"system.host_link.latency", "from the host to each SIP"},
+    {"system.host_link.issue", "the host's own time for a launch that it queues"},
     {"sip.cube_mesh.w", "columns of the mesh of cubes"},
     {"sip.cube_mesh.h", "rows of the mesh of cubes"},
     {"sip.ucie.bandwidth", "between neighbouring cubes, each way"},

@@ -314,7 +314,10 @@ Time memory_lower_bound(const Topology& topology, std::span<const CollectiveCall
     most = std::max(most, traffic.most());
   }
   const sim::Routing routing(topology);
-  return at_least(most, 1, 1, routing.spec(routing.hbm_link({0, 0, 0})).bandwidth);
+  const sim::PeLocation pe{0, 0, 0};
+  const sim::Path path =
+      routing.route({sim::Endpoint::Kind::hbm, pe}, {sim::Endpoint::Kind::tcm, pe});
+  return at_least(most, 1, 1, routing.spec(path.links.front()).bandwidth);
 }
 
 int directed_link_count(const Topology& topology) {

@@ -71,8 +71,6 @@ class Routing {
   // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
-  // The port of that slice.
-  LinkId hbm_link(const PeLocation& at) const;
 
  private:
   enum SipLink : LinkId { kHostDown, kHostUp, kSipOut, kCubes = kSipOut + kCompassCount };
@@ -87,6 +85,7 @@ class Routing {
     return cube_link(at.sip, at.cube,
                      kHbm + hbm_slices_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
   }
+  LinkId hbm_link(const PeLocation& at) const;
   bool is_hbm(LinkId link) const;
 
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;

@@ -58,7 +58,7 @@ TEST_CASE("a wrong command line is told with what would be right", "[cli][errors
        "[KB-U004] no topology is named 'rin_1d_6', and there is no such file; did you mean "
        "'ring_1d_6'?\n"},
       {{"run", "--bench", "ccl-allreduce", "--json", "-", "--csv", "-"},
-       "[KB-U001] only one of --json, --csv and --trace may be -\n"},
+       "[KB-U001] only one of --json, --csv, --trace and --report may be -\n"},
       {small_run({"--set", "n_elm=4"}),
        "[KB-U011] --set: no key is named 'n_elm'; did you mean 'n_elem' of the bench "
        "ccl-allreduce?\n"},
@@ -129,7 +129,7 @@ TEST_CASE("results that would take each other's place are refused at once", "[cl
   CHECK(same.exit_code == 2);
   CHECK(same.out.empty());
   CHECK(same.err == "kernbench: error: [KB-U001] two results are to be written to '" + file +
-                        "': give --json, --csv, --trace and --out names that differ\n");
+                        "': give --json, --csv, --trace, --report and --out names that differ\n");
   const std::string report = folder.path("out/report.json");
   const ProgramResult in_folder = run_program(small_run(
       {"--out", folder.path("out"), "--csv", folder.path("out/../out/") + "report.json"}));

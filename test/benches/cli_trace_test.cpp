@@ -51,7 +51,8 @@ bool nest(std::vector<Span> spans) {
 
 }  // namespace
 
-TEST_CASE("a trace has a process for each SIP and a named track for each unit", "[cli][trace]") {
+TEST_CASE("a trace has a process for each rank and SIP, and a named track for each unit",
+          "[cli][trace]") {
   std::set<std::string> processes;
   std::set<std::pair<int, int>> named;
   std::set<std::pair<int, int>> used;
@@ -64,7 +65,7 @@ TEST_CASE("a trace has a process for each SIP and a named track for each unit", 
     CHECK(named.insert(track).second);
     tracks.insert(event["args"]["name"]);
   }
-  CHECK(processes == std::set<std::string>{"sip0", "sip1"});
+  CHECK(processes == std::set<std::string>{"driver", "rank 0", "rank 1", "sip0", "sip1"});
   CHECK(std::ranges::includes(named, used));
   for (const char* unit :
        {"cube0.pe0.cpu", "cube0.pe0.load", "cube0.pe0.store", "cube1.pe0.math"}) {

@@ -232,7 +232,7 @@ TEST_CASE("a wrong algorithm ends collectives with exit code 1", "[cli][collecti
   const ProgramResult result =
       run_bench({"begin=1Ki", "end=1Ki"}, {"--ccl", ccl}, {.program = OWN_BENCHES_PROGRAM});
   CHECK(result.exit_code == 1);
-  CHECK_THAT(result.out, Contains("own_values_twice\n") && Contains(" FAILED\n"));
+  CHECK_THAT(result.out, Contains("own_values_twice ") && Contains(" FAILED\n"));
   CHECK_THAT(result.out, !Contains("Out of bounds values : 0"));
 }
 

@@ -149,7 +149,7 @@ rules:
   CHECK(chosen(config, CollectiveKind::all_gather, "default_pg") == "torus");
   CHECK(chosen(config, CollectiveKind::all_gather, "OTHERS") == "none");
   const Config named = config.with_algorithm(
-      "EXPERTS:tree_allreduce,all_gather@EXPERTS:torus,broadcast:half_chains");
+      "EXPERTS:tree_allreduce+all_gather@EXPERTS:torus+broadcast:half_chains");
   CHECK(chosen(named, CollectiveKind::all_reduce, "EXPERTS") == "tree_allreduce");
   CHECK(chosen(named, CollectiveKind::all_reduce, "OTHERS") == "none");
   CHECK(chosen(named, CollectiveKind::all_gather, "EXPERTS") == "torus");
