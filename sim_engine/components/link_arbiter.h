@@ -40,8 +40,8 @@ class LinkArbiter {
     Time end{0};   // once it has begun
   };
 
-  // A packet occupies the link for `packet`.
-  explicit LinkArbiter(Time packet) : packet_(packet) {}
+  // A packet occupies the link for `packet`, at least a picosecond.
+  explicit LinkArbiter(Time packet) : packet_(packet > Time{0} ? packet : Time{1}) {}
 
   // The link has been at this transfer, and no other, since `start`.  REQUIRES: nothing is under
   // way
