@@ -17,8 +17,14 @@ constexpr Help kTopology[] = {
     {"system.sips.topology", "how they are joined"},
     {"system.sips.w", "columns of the grid of SIPs"},
     {"system.sips.h", "rows of the grid of SIPs"},
+    {"system.sips.d", "layers of the grid of SIPs"},
     {"system.sip_link.bandwidth", "between neighbouring SIPs, each way"},
     {"system.sip_link.latency", "between neighbouring SIPs"},
+    {"system.sip_link.count", "links to each neighbour, or to the switch, which share messages"},
+    {"system.switch.latency", "through the switch"},
+    {"system.switch.bandwidth", "of all that passes the switch; less than its links': oversubscribed"},
+    {"system.switch.sums.bandwidth", "of the sums that the switch makes, for each SIP"},
+    {"system.switch.sums.latency", "of a sum in the switch"},
     {"system.host_link.bandwidth", "from the host to each SIP, each way"},
     {"system.host_link.latency", "from the host to each SIP"},
     {"system.host_link.issue", "the host's own time for a launch that it queues"},
@@ -27,6 +33,8 @@ constexpr Help kTopology[] = {
     {"sip.ucie.bandwidth", "between neighbouring cubes, each way"},
     {"sip.ucie.latency", "between neighbouring cubes"},
     {"sip.io_chiplet.edge", "the edge of the mesh at which the IO chiplet lies"},
+    {"sip.io_chiplet.latency", "between the links of a SIP and its cubes; 0: they are cubes' own"},
+    {"sip.io_chiplet.bandwidth", "between the IO chiplet and the cubes, each way"},
     {"sip.io_chiplet.dispatch", "to pass a launch on to a cube"},
     {"cube.pe_layout.corners", "of a cube, where PEs lie"},
     {"cube.pe_layout.pe_per_corner", "PEs in each of these corners"},
@@ -66,6 +74,8 @@ constexpr Help kTopology[] = {
     {"pe.tcm.bandwidth", "of each of its two ports"},
     {"pe.tcm.latency", "of an access"},
     {"pe.ipcq.latency", "of PE_IPCQ, to push or pop"},
+    {"communication.packet", "between which short transfers and communication go ahead; 0: never"},
+    {"communication.scratch", "of a PE, which users' kernels leave to collectives"},
 };
 
 // Of defaults, and of an algorithm's entry.

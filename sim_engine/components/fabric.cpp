@@ -174,8 +174,9 @@ bool Fabric::can_book(const Link& link, const Visit& visit) const {
   if (const Visit* const before = visit.previous) {
     if (!before->is_booked || before->start + before->busy > start) return false;
   }
-  const Visit* const after = visit.next;
-  return after == nullptr || !after->is_booked || after->start >= start + visit.busy;
+  const Visit* after = visit.next;  // one that is not booked may give its place up
+  while (after != nullptr && !after->is_booked) after = after->next;
+  return after == nullptr || after->start >= start + visit.busy;
 }
 
 // The link of the transfer's hop serves it from the visit's start on.

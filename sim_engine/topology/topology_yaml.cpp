@@ -203,7 +203,7 @@ Topology::Communication communication_of(YamlMap& file, const TcmSpec& tcm) {
   result.packet = own.bytes("packet", 0, kTebibyte);
   result.scratch = own.bytes("scratch", 0, kTebibyte);
   if (result.scratch >= tcm.capacity && result.scratch > 0 && file.is_fine({"pe"})) {
-    own.fail("scratch", "KB-Y038",
+    own.fail("scratch", "KB-Y049",
              fmt::format("{} B of a TCM of {} B leave nothing to users' kernels", result.scratch,
                          tcm.capacity));
   }

@@ -22,12 +22,12 @@ TEST_CASE("list --json holds the same for machines", "[cli][list]") {
   const ProgramResult result = run_program({"list", "--json", "-"});
   REQUIRE(result.exit_code == 0);
   const Json list = Json::parse(result.out);
-  CHECK(list["benches"][0]["name"] == "ccl-allreduce");
-  CHECK(list["benches"][0]["settings"][1] ==
+  CHECK(list["benches"][1]["name"] == "ccl-allreduce");
+  CHECK(list["benches"][1]["settings"][1] ==
         Json::parse(R"({"key": "dtype", "default": "f16", "help": "f16, bf16 or f32"})"));
   CHECK(list["algorithms"][0]["collective"] == "all_reduce");
   CHECK(list["algorithms"][0]["groups"] == "any group");
-  CHECK(list["topologies"].size() == 9);
+  CHECK(list["topologies"].size() == 10);
   for (const Json& topology : list["topologies"]) {
     CHECK(topology["summary"].get<std::string>().ends_with('.'));
   }

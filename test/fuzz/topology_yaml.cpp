@@ -29,17 +29,26 @@ std::string text_of(const LinkSpec& link) {
                      text_of(link.latency));
 }
 
+std::string text_of(const SwitchSpec& spec) {
+  const std::string sums = spec.sums ? ", sums: " + text_of(*spec.sums) : std::string();
+  return fmt::format("  switch: {{latency: {}, bandwidth: {}{}}}\n", text_of(spec.core.latency),
+                     text_of(spec.core.bandwidth), sums);
+}
+
 std::string text_of(const Topology::System& system) {
-  const bool is_ring = system.topology == SipTopology::ring_1d;
-  const std::string grid = is_ring ? "" : fmt::format(", w: {}, h: {}", system.w, system.h);
-  return fmt::format(
+  std::string grid = has_rows(system.topology) ? fmt::format(", w: {}, h: {}", system.w, system.h)
+                                               : std::string();
+  if (system.topology == SipTopology::torus_3d) grid += fmt::format(", d: {}", system.d);
+  std::string text = fmt::format(
       "system:\n"
       "  sips: {{count: {}, topology: {}{}}}\n"
-      "  sip_link: {}\n"
+      "  sip_link: {{bandwidth: {}, latency: {}, count: {}}}\n"
       "  host_link: {{bandwidth: {}, latency: {}, issue: {}}}\n",
-      system.sip_count, name_of(system.topology), grid, text_of(system.sip_link),
-      text_of(system.host_link.bandwidth), text_of(system.host_link.latency),
-      text_of(system.host_issue));
+      system.sip_count, name_of(system.topology), grid, text_of(system.sip_link.bandwidth),
+      text_of(system.sip_link.latency), system.links_per_pair, text_of(system.host_link.bandwidth),
+      text_of(system.host_link.latency), text_of(system.host_issue));
+  if (system.topology == SipTopology::switched) text += text_of(system.network_switch);
+  return text;
 }
 
 std::string text_of(const Topology::Sip& sip) {
@@ -47,9 +56,9 @@ std::string text_of(const Topology::Sip& sip) {
       "sip:\n"
       "  cube_mesh: {{w: {}, h: {}}}\n"
       "  ucie: {}\n"
-      "  io_chiplet: {{edge: {}, dispatch: {}}}\n",
+      "  io_chiplet: {{edge: {}, dispatch: {}, bandwidth: {}, latency: {}}}\n",
       sip.cubes_w, sip.cubes_h, text_of(sip.ucie), name_of(sip.io_edge),
-      text_of(sip.io_cpu_dispatch));
+      text_of(sip.io_cpu_dispatch), text_of(sip.io_hop.bandwidth), text_of(sip.io_hop.latency));
 }
 
 std::string text_of(const Topology::Cube& cube) {

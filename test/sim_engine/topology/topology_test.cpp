@@ -186,7 +186,7 @@ TEST_CASE("rules between values", "[topology]") {
   CHECK(topology_error_of(with("cube.hbm.channels", "1")) == "no error");
   CHECK(topology_error_of(with("cube.hbm.channels", "24")) == "no error");
   CHECK_THAT(topology_error_of(with("communication.scratch", "2 MiB")),
-             Says("KB-Y038", "communication.scratch", "2097152 B of a TCM of 2097152 B"));
+             Says("KB-Y049", "communication.scratch", "2097152 B of a TCM of 2097152 B"));
   CHECK_THAT(error_at("pe.mmu.page", "3 MiB"), Says("KB-Y020", "pe.mmu.page", "2 MiB"));
   CHECK_THAT(error_at("cube.pe_layout.corners[1]", "NW"), Says("KB-Y020", "corners[1]", "'NW'"));
   CHECK_THAT(error_at("cube.pe_layout.corners[1]", "SEE"),
