@@ -79,7 +79,7 @@ Tensor slice(const Tensor& x, std::size_t dim, std::int64_t begin, std::int64_t 
   const std::int64_t columns_before = dim + 1 == sizes.size() ? begin : 0;
   const Tensor result = ops::make_like(x, "slice", Shape(sizes), x.dtype(), placement);
   if (result.numel() == 0) return result;
-  ops::launch("slice", {result}, {x}, [&](tl::Context& tl) {
+  ops::launch("slice", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart target = ops::local_part(result, tl);
     const LocalPart source = ops::local_part(x, tl);
     const Corner to = corner_of(target);

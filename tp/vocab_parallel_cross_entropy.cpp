@@ -80,7 +80,7 @@ tl::Tensor sum_of_row(tl::Context& tl, const tl::Tensor& x) {
 
 Tensor largest_logits(const Tensor& logits, const Tensor& target) {
   Tensor largest = make_for_each_row(target, "largest_logit");
-  ops::launch("vocab_parallel_max", {largest}, {logits}, [&](tl::Context& tl) {
+  ops::launch("vocab_parallel_max", {largest}, {logits}, [=](tl::Context& tl) {
     const RowsOnPe part(tl, logits);
     part.for_each_block([&](const Rows& rows) {
       part.store_each(largest, rows, tl.max(part.load(rows), 1, {.keep_dims = true}));
@@ -99,7 +99,7 @@ Sums sums_of_rows(const Tensor& logits, const Tensor& target, const Tensor& larg
   const Sums sums{make_for_each_row(target, "predicted_logit"),
                   make_for_each_row(target, "sum_of_exponentials")};
   ops::launch("vocab_parallel_sums", {sums.picked, sums.exponentials}, {logits, target, largest},
-              [&](tl::Context& tl) {
+              [=](tl::Context& tl) {
                 const RowsOnPe part(tl, logits);
                 part.for_each_block([&](const Rows& rows) {
                   const tl::Tensor x = part.load(rows) - part.load_each(largest, rows);
@@ -124,7 +124,7 @@ Tensor gradient_of_logits(const Tensor& logits, const Tensor& target, const Tens
       logits, "vocab_parallel_cross_entropy_backward", logits.shape(), logits.dtype(),
       ops::gradient_placement(ops::placement_of(dy), ops::placement_of(logits)));
   ops::launch("vocab_parallel_cross_entropy_backward", {gradient},
-              {logits, target, largest, exponentials, dy}, [&](tl::Context& tl) {
+              {logits, target, largest, exponentials, dy}, [=](tl::Context& tl) {
                 const RowsOnPe part(tl, logits);
                 const LocalPart to = ops::local_part(gradient, tl);
                 part.for_each_block([&](const Rows& rows) {

@@ -32,6 +32,12 @@ std::string_view words(SipTopology topology) {
       return "in a ring";
     case SipTopology::torus_2d:
       return "torus";
+    case SipTopology::torus_3d:
+      return "torus";
+    case SipTopology::full_mesh:
+      return "joined each to each";
+    case SipTopology::switched:
+      return "at a switch";
     case SipTopology::mesh_2d_no_wrap:
       break;
   }
@@ -40,7 +46,11 @@ std::string_view words(SipTopology topology) {
 
 std::string describe_sips(const Topology::System& system) {
   if (system.sip_count == 1) return "1 SIP";
-  if (system.topology == SipTopology::ring_1d) {
+  if (system.topology == SipTopology::torus_3d) {
+    return fmt::format("{} SIPs in a {} x {} x {} torus", system.sip_count, system.w, system.h,
+                       system.d);
+  }
+  if (!has_rows(system.topology)) {
     return fmt::format("{} SIPs {}", system.sip_count, words(system.topology));
   }
   return fmt::format("{} SIPs in a {} x {} {}", system.sip_count, system.w, system.h,
@@ -104,7 +114,7 @@ int pes_of_sip(const Topology& topology) {
 Topology in_ring(Topology topology, int sip_count) {
   topology.system.topology = SipTopology::ring_1d;
   topology.system.sip_count = topology.system.w = sip_count;
-  topology.system.h = 1;
+  topology.system.h = topology.system.d = 1;
   return topology;
 }
 

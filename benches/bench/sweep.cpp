@@ -374,6 +374,8 @@ void SweepRun::throw_interrupted() {
   if (journal_ && journal_->failure() == 0 && finished > 0) {
     text += fmt::format("\n  they are kept in '{}': the same command goes on from there",
                         journal_->path().string());
+  } else if (!journal_ && run_.leads() && finished > 0) {
+    text += "\n  with --out DIR a run keeps them, and the same command goes on from there";
   }
   throw Error("KB-S001", run_.contexts.reason(), text);
 }

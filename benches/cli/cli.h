@@ -40,7 +40,10 @@ struct RunArguments {
   std::string shuffle_ties;  // a seed; empty: they are not shuffled
   std::string tie_orders = "0";
   std::string jobs;  // empty: the number of hardware threads
+  std::string plot;  // "x=COLUMN,y=COLUMN,by=COLUMN", or empty
   bool yes = false;  // to a grid of any size
+  bool quiet = false;
+  bool verbose = false;
 
   friend bool operator==(const RunArguments&, const RunArguments&) = default;
 };
@@ -52,13 +55,25 @@ struct OperatorArguments {
   std::string save_path = "configs";
   bool plot = false;
   bool profile = false;
-  bool explain = false;
-  std::string topology = "default";
-  std::string seed = "0";
-  std::string shuffle_ties;  // like RunArguments::shuffle_ties
-  std::string jobs;          // likewise
+  RunArguments run;  // without the bench and the plot
 
   friend bool operator==(const OperatorArguments&, const OperatorArguments&) = default;
+};
+
+struct WhatIfArguments {
+  RunArguments run;
+  std::string metric;  // empty: the first time of the rows
+
+  friend bool operator==(const WhatIfArguments&, const WhatIfArguments&) = default;
+};
+
+struct CompareArguments {
+  std::vector<std::string> reports;  // two, or none: `run` has two variants
+  RunArguments run;
+  std::string metric;
+  std::string fail_if;
+
+  friend bool operator==(const CompareArguments&, const CompareArguments&) = default;
 };
 
 struct ProbePathArguments {
@@ -108,7 +123,7 @@ struct ProbeGemmArguments {
   friend bool operator==(const ProbeGemmArguments&, const ProbeGemmArguments&) = default;
 };
 
-// --help and --version.
+// --help, --version and what completes a command line.
 struct ShowText {
   std::string text;
 
@@ -116,8 +131,9 @@ struct ShowText {
 };
 
 using Arguments =
-    std::variant<ShowText, ListArguments, KeysArguments, RunArguments, OperatorArguments,
-                 ProbePathArguments, ProbeBoundArguments, ProbeChooseArguments, ProbeGemmArguments>;
+    std::variant<ShowText, ListArguments, KeysArguments, RunArguments, WhatIfArguments,
+                 CompareArguments, OperatorArguments, ProbePathArguments, ProbeBoundArguments,
+                 ProbeChooseArguments, ProbeGemmArguments>;
 
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);

@@ -14,6 +14,8 @@ int keys(const KeysArguments& arguments);
 int run(const RunArguments& arguments, ProcessTeam* team);
 // Runs a bench that need not be registered.
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team);
+int whatif(const WhatIfArguments& arguments, ProcessTeam* team);
+int compare(const CompareArguments& arguments, ProcessTeam* team);
 int bench(const OperatorArguments& arguments, ProcessTeam* team);
 int probe(const ProbePathArguments& arguments);
 int probe(const ProbeBoundArguments& arguments);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
 #include "benches/cli/commands.h"
 #include "benches/operators/operator_bench.h"
 #include "benches/operators/operator_cases.h"
@@ -13,16 +17,18 @@ int bench(const OperatorArguments& arguments, ProcessTeam* team) {
   const std::string_view name = operators::operator_cases().find(arguments.operator_case)->name();
   operators::parse_dtypes("--dtype", arguments.dtype);
   const BenchInfo info = operators::bench_of(name);
-  RunArguments wanted;
+  RunArguments wanted = arguments.run;
   wanted.bench = info.name;
-  wanted.topology = arguments.topology;
-  wanted.settings = {
-      fmt::format("dtype={}", arguments.dtype), fmt::format("save_path={}", arguments.save_path),
-      fmt::format("plot={}", arguments.plot), fmt::format("profile={}", arguments.profile)};
-  wanted.explain = arguments.explain;
-  wanted.seed = arguments.seed;
-  wanted.shuffle_ties = arguments.shuffle_ties;
-  wanted.jobs = arguments.jobs;
+  for (const auto& [key, value] : std::initializer_list<std::pair<std::string_view, std::string>>{
+           {"dtype", arguments.dtype},
+           {"save_path", arguments.save_path},
+           {"plot", arguments.plot ? "true" : "false"},
+           {"profile", arguments.profile ? "true" : "false"}}) {
+    const std::string option = fmt::format("{}=", key);
+    const bool is_set = std::ranges::any_of(
+        wanted.settings, [&](const std::string& given) { return given.starts_with(option); });
+    if (!is_set) wanted.settings.push_back(option + value);
+  }
   return run(info, wanted, team);
 }
 

@@ -95,6 +95,10 @@ int probe(const ProbeBoundArguments& arguments) {
 int probe(const ProbeChooseArguments& arguments) {
   const Topology topology = load_topology(arguments.topology);
   const ccl::Config ccl = load_ccl(arguments.ccl);
+  if (ccl.world_size()) {
+    throw ConfigError("KB-Y043",
+                      "world_size in the file of --ccl: groups are of SIPs; take it out");
+  }
   const MeasuredCollective collective = parse_collective(arguments.collective);
   const std::vector<int> group = parse_group(arguments.group, topology);
   const int lanes =

@@ -45,6 +45,12 @@ int dispatch(const KeysArguments& arguments, ProcessTeam* team) {
 int dispatch(const RunArguments& arguments, ProcessTeam* team) {
   return run(arguments, team);
 }
+int dispatch(const WhatIfArguments& arguments, ProcessTeam* team) {
+  return whatif(arguments, team);
+}
+int dispatch(const CompareArguments& arguments, ProcessTeam* team) {
+  return compare(arguments, team);
+}
 int dispatch(const OperatorArguments& arguments, ProcessTeam* team) {
   return bench(arguments, team);
 }

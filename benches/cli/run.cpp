@@ -16,7 +16,9 @@
 #include "benches/cli/commands.h"
 #include "benches/cli/outputs.h"
 #include "benches/cli/perform.h"
+#include "benches/figure/figure_artifacts.h"
 #include "benches/page/page.h"
+#include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
 #include "runtime/profiler/explain.h"
 #include "runtime/profiler/profile.h"
@@ -97,7 +99,8 @@ BenchRequest make_request(const RunArguments& arguments, const Work& work, Proce
           .output_folder = arguments.output_folder,
           .jobs = parse_jobs(arguments.jobs),
           .inputs = work.inputs,
-          .team = team};
+          .team = team,
+          .shows_progress = !arguments.quiet};
 }
 
 int rank_count(const BenchInfo& info, BenchRun& run) {
@@ -217,6 +220,39 @@ void run_grid(Bench& bench, const BenchInfo& info, std::span<const Variant> vari
   bench.print("#\n" + to_narrow_table(rows));
 }
 
+void check_plot(const RunArguments& arguments) {
+  parse_plot(arguments.plot);
+  if (!arguments.output_folder.empty()) return;
+  throw UsageError("KB-U018", "--plot: give --out DIR, the folder of its files");
+}
+
+void add_plot(Bench& bench, const std::string& text) {
+  RowPlot plot = plot_of(bench.run().rows(), parse_plot(text), text, "plot.csv");
+  plot.chart.subtitle = bench.topology().name;
+  bench.add_artifact(plot.chart.csv, to_csv(plot.points));
+  figure::FigureArtifacts(bench).add("plot", plot.chart);
+}
+
+// What each system has done.
+std::string systems_table(const BenchRun& run) {
+  std::vector<Row> rows;
+  for (const EngineStatistics& system : run.contexts.statistics()) {
+    std::string algorithms;
+    for (const AlgorithmRun& ran : system.algorithms) {
+      algorithms +=
+          fmt::format("{}{}:{}", algorithms.empty() ? "" : " ", ran.collective, ran.algorithm);
+    }
+    rows.push_back(Row()
+                       .set("system", rows.size() + 1)
+                       .set("simulated_us", to_ns(system.simulated) / 1e3)
+                       .set("events", system.events)
+                       .set("busiest", system.busiest.unit)
+                       .set("share", fmt::format("{:.3f}", system.busiest.share()))
+                       .set("algorithms", algorithms));
+  }
+  return "#\n" + to_table(rows);
+}
+
 bool has_done_something(const BenchRun& run) {
   return run.is_interrupted() || run.statistics().events > 0 || !run.rows().empty() ||
          !run.artifacts().empty();
@@ -251,6 +287,7 @@ int run(const RunArguments& arguments, ProcessTeam* team) {
 }
 
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
+  if (!arguments.plot.empty()) check_plot(arguments);
   const VariantMaker maker(variant_request(info, arguments));
   if (maker.count() > kMostVariants && !arguments.yes) {
     throw UsageError("KB-U016",
@@ -280,8 +317,9 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   const bool leads = team == nullptr || team->leads();
   // Opens the outputs first, so that one that cannot be written is found before the simulation.
   Outputs outputs(leads ? arguments : RunArguments{});
-  Console console =
-      leads ? Console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO) : Console::silent();
+  Console console = leads && !arguments.quiet
+                        ? Console(outputs.uses_stdout() ? STDERR_FILENO : STDOUT_FILENO)
+                        : Console::silent();
   BenchRun run(std::move(request), work.first.settings, console);
   run.configure(info);
 
@@ -298,6 +336,7 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   try {
     Bench bench(run);
     work.run(bench);
+    if (!arguments.plot.empty()) add_plot(bench, arguments.plot);
     watch.run_ended();
     run.check_contract(info.name);
   } catch (...) {
@@ -310,6 +349,7 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   Report report = report_now();
   if (!run.has_printed) console.print("#\n" + to_table(report.rows));
   outputs.write_artifacts(run, report);
+  if (arguments.verbose) console.print(systems_table(run));
   const runtime::Simulation* const longest = run.contexts.longest();
   if (longest != nullptr) outputs.write_page(page_of(arguments, report, *longest), report);
   console.print(foot(report));

@@ -138,32 +138,81 @@ void GridDrawing::draw(SvgWriter& svg, const GridStyle& style) const {
   }
 }
 
-void draw_ring(SvgWriter& svg, int count, const Box& area, const GridStyle& style) {
-  KB_CHECK(count > 2 && count <= kMostInRing, "a ring of {}", count);
-  constexpr double kBoxWidth = 64;
-  constexpr double kBoxHeight = 34;
-  const double rx = (area.w - kBoxWidth) / 2;
-  const double ry = (area.h - kBoxHeight) / 2;
-  const Position centre = area.centre();
-  const double step = 2 * std::numbers::pi / count;
-  const auto at = [&](double angle) {
-    return Position{centre.x + rx * std::sin(angle), centre.y - ry * std::cos(angle)};
-  };
+namespace {
+
+// Boxes around an ellipse.
+class Round {
+ public:
+  Round(int count, const Box& area)
+      : count_(count),
+        rx_((area.w - kWidth) / 2),
+        ry_((area.h - kHeight) / 2),
+        centre_(area.centre()),
+        step_(2 * std::numbers::pi / count) {
+    KB_CHECK(count > 2 && count <= kMostInRing, "a ring of {}", count);
+  }
+
+  Position at(int i) const { return on_ellipse(i * step_); }
+
   // A cubic curve along an arc: its control points lie on the tangents at both ends.
-  const double tangent = 4.0 / 3 * std::tan(step / 4);
-  const auto control = [&](double angle, double length) {
-    const Position end = at(angle);
-    return Position{end.x + length * rx * std::cos(angle), end.y + length * ry * std::sin(angle)};
-  };
-  for (int i = 0; i < count; ++i) {
-    svg.curve(at(i * step), control(i * step, tangent), control((i + 1) * step, -tangent),
-              at((i + 1) * step), style.link);
+  void draw_arc(SvgWriter& svg, int i, const Stroke& stroke) const {
+    const double tangent = 4.0 / 3 * std::tan(step_ / 4);
+    svg.curve(at(i), control(i * step_, tangent), control((i + 1) * step_, -tangent), at(i + 1),
+              stroke);
   }
-  for (int i = 0; i < count; ++i) {
-    const Position middle = at(i * step);
-    draw_unit(svg, {middle.x - kBoxWidth / 2, middle.y - kBoxHeight / 2, kBoxWidth, kBoxHeight}, i,
-              count, style);
+
+  void draw_boxes(SvgWriter& svg, const GridStyle& style) const {
+    for (int i = 0; i < count_; ++i) draw_unit(svg, box_around(at(i)), i, count_, style);
   }
+
+  static Box box_around(const Position& middle) {
+    return {middle.x - kWidth / 2, middle.y - kHeight / 2, kWidth, kHeight};
+  }
+
+ private:
+  static constexpr double kWidth = 64;
+  static constexpr double kHeight = 34;
+
+  Position on_ellipse(double angle) const {
+    return {centre_.x + rx_ * std::sin(angle), centre_.y - ry_ * std::cos(angle)};
+  }
+  Position control(double angle, double length) const {
+    const Position end = on_ellipse(angle);
+    return {end.x + length * rx_ * std::cos(angle), end.y + length * ry_ * std::sin(angle)};
+  }
+
+  const int count_;
+  const double rx_;
+  const double ry_;
+  const Position centre_;
+  const double step_;
+};
+
+}  // namespace
+
+void draw_ring(SvgWriter& svg, int count, const Box& area, const GridStyle& style) {
+  const Round round(count, area);
+  for (int i = 0; i < count; ++i) round.draw_arc(svg, i, style.link);
+  round.draw_boxes(svg, style);
+}
+
+void draw_full_mesh(SvgWriter& svg, int count, const Box& area, const GridStyle& style) {
+  const Round round(count, area);
+  for (int i = 0; i < count; ++i) {
+    for (int other = 0; other < i; ++other) svg.line(round.at(i), round.at(other), style.link);
+  }
+  round.draw_boxes(svg, style);
+}
+
+void draw_star(SvgWriter& svg, int count, const Box& area, const GridStyle& style,
+               std::string_view hub) {
+  const Round round(count, area);
+  for (int i = 0; i < count; ++i) svg.line(round.at(i), area.centre(), style.link);
+  const Box middle = Round::box_around(area.centre());
+  svg.rectangle(middle, style.fill, {.colour = style.border, .width = kThin}, 3);
+  svg.text({middle.centre().x, baseline(middle.centre().y, kSmallSize)}, hub,
+           {.size = kSmallSize, .anchor = Anchor::middle});
+  round.draw_boxes(svg, style);
 }
 
 void draw_unit(SvgWriter& svg, const Box& box, int index, int count, const GridStyle& style) {

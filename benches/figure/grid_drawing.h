@@ -76,6 +76,12 @@ class GridDrawing {
 inline constexpr int kMostInRing = 12;
 void draw_ring(SvgWriter& svg, int count, const Box& area, const GridStyle& style);
 
+// The same boxes, each joined to each.
+void draw_full_mesh(SvgWriter& svg, int count, const Box& area, const GridStyle& style);
+// The same boxes, each joined to one in the middle.
+void draw_star(SvgWriter& svg, int count, const Box& area, const GridStyle& style,
+               std::string_view hub);
+
 // Draws one box with its name, in the longest form for which all of `count` equal boxes have room.
 // The first box has a thick border.
 void draw_unit(SvgWriter& svg, const Box& box, int index, int count, const GridStyle& style);

@@ -19,18 +19,42 @@ std::string plural(int count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+// "64 GB/s, 300 ns"; "4 x 64 GB/s, 300 ns"
+std::string text_of_sip_link(const Topology::System& system) {
+  const std::string one = text_of(system.sip_link);
+  return system.links_per_pair == 1 ? one : fmt::format("{} × {}", system.links_per_pair, one);
+}
+
+// What the drawing of the SIPs does not show.
+std::string text_of_network(const Topology::System& system) {
+  if (system.topology == SipTopology::torus_3d) {
+    return fmt::format("; {} such planes, joined up and down", system.d);
+  }
+  if (system.topology == SipTopology::full_mesh) return "; each SIP to each";
+  if (system.topology != SipTopology::switched) return {};
+  const SwitchSpec& network_switch = system.network_switch;
+  std::string text = "; switch " + text_of(network_switch.core);
+  if (network_switch.sums) text += ", sums " + text_of(*network_switch.sums);
+  return text;
+}
+
 void draw_system(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const Topology::System& system = topology.system;
   const GridStyle style{"SIP", kSipFill, kSipColour, kSipLink};
   const Box area = panel.inside(1);
-  const bool is_ring = system.topology == SipTopology::ring_1d;
-  if (is_ring && system.sip_count > 2 && system.sip_count <= kMostInRing) {
-    draw_ring(svg, system.sip_count, {area.x + 20, area.y, area.w - 40, area.h}, style);
-  } else {
+  const Box round{area.x + 20, area.y, area.w - 40, area.h};
+  if (has_rows(system.topology) || system.sip_count < 3 || system.sip_count > kMostInRing) {
     const bool wraps = system.topology != SipTopology::mesh_2d_no_wrap;
     GridDrawing(system.w, system.h, wraps, area).draw(svg, style);
+  } else if (system.topology == SipTopology::switched) {
+    draw_star(svg, system.sip_count, round, style, "switch");
+  } else if (system.topology == SipTopology::full_mesh) {
+    draw_full_mesh(svg, system.sip_count, round, style);
+  } else {
+    draw_ring(svg, system.sip_count, round, style);
   }
-  panel.draw_key(svg, 0, kSipLink, "SIP link, each way: " + text_of(system.sip_link));
+  panel.draw_key(svg, 0, kSipLink,
+                 "SIP link, each way: " + text_of_sip_link(system) + text_of_network(system));
 }
 
 // The areas of the IO chiplet and of the cubes.
@@ -120,7 +144,7 @@ void draw_sip(SvgWriter& svg, const Panel& panel, const Topology& topology) {
            "IO chiplet with IO_CPU",
            {.size = kSmallSize, .anchor = Anchor::middle, .turn = is_side ? -90.0 : 0.0});
   panel.draw_key(svg, 0, kUcieLink, "UCIe, each way: " + text_of(topology.sip.ucie));
-  panel.draw_key(svg, 1, kSipLink, "to other SIPs: " + text_of(topology.system.sip_link));
+  panel.draw_key(svg, 1, kSipLink, "to other SIPs: " + text_of_sip_link(topology.system));
   panel.draw_key(svg, 2, kHostLink, "to the host: " + text_of(topology.system.host_link));
 }
 

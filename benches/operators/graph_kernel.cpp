@@ -300,9 +300,11 @@ void launch_graph_kernel(OperatorRun& run, std::string_view name, const KernelSp
   }
   const Definition& definition = run.definition();
   const ScratchNeeds needs = scratch_needs(definition, kernel);
-  run.launch_on_pes(name, std::move(uses), [&](tl::Context& tl, const TokenShare& share) {
-    OnPe(tl, share, definition, kernel, places, needs).run();
-  });
+  run.launch_on_pes(
+      name, std::move(uses),
+      [&definition, &kernel, places, needs](tl::Context& tl, const TokenShare& share) {
+        OnPe(tl, share, definition, kernel, places, needs).run();
+      });
 }
 
 }  // namespace kernbench::benches::operators

@@ -50,9 +50,10 @@ MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
     const Time start = torch.engine().now();
     compute(*computes, provider, definition, direction);
     torch.ahbm.synchronize();
+    const Time took = torch.engine().now() - start;
     const OperatorRun::Work& after = run.work();
     Measured& one = measured[static_cast<std::size_t>(direction)];
-    one = {.time = torch.engine().now() - start,
+    one = {.time = took,
            .in_kernels = after.in_kernels - before.in_kernels,
            .roofline = roofline_of(torch.topology(), run, direction),
            .kernels = after.kernels - before.kernels,

@@ -32,14 +32,46 @@ constexpr std::int64_t kMostTracedTokens = 8192;  // beyond, a viewer has no use
 // What was asked for.
 struct Request {
   const OperatorCase& operator_case;
+  std::vector<ProblemSize> sizes;  // to time
   std::vector<DType> dtypes;
   bool plot = false;
   bool profile = false;
 };
 
+constexpr std::int64_t kMostSide = std::int64_t{1} << 24;
+
+// The case's sizes; or all combinations of those that --set gives, each of which replaces the
+// case's.
+std::vector<ProblemSize> read_sizes(const Settings& settings, const OperatorCase& operator_case,
+                                    bool plot) {
+  const std::vector<ProblemSize> own = timed_sizes(operator_case, plot);
+  const auto values = [&](std::string_view key, std::int64_t ProblemSize::*member) {
+    if (settings.is_set(key)) return settings.integers(key, 1, kMostSide);
+    std::vector<std::int64_t> all;
+    for (const ProblemSize& size : own) {
+      if (std::ranges::find(all, size.*member) == all.end()) all.push_back(size.*member);
+    }
+    return all;
+  };
+  if (!settings.is_set("batch_size") && !settings.is_set("seq_len") && !settings.is_set("dim")) {
+    return own;
+  }
+  std::vector<ProblemSize> sizes;
+  for (const std::int64_t dim : values("dim", &ProblemSize::dim)) {
+    for (const std::int64_t batch : values("batch_size", &ProblemSize::batch)) {
+      for (const std::int64_t seq : values("seq_len", &ProblemSize::seq)) {
+        sizes.push_back({batch, seq, dim});
+      }
+    }
+  }
+  return sizes;
+}
+
 Request request_of(const Bench& bench) {
   const Settings& settings = bench.settings();
-  return {.operator_case = *operator_cases().find(settings.text("case")),
+  const OperatorCase& operator_case = *operator_cases().find(settings.text("case"));
+  return {.operator_case = operator_case,
+          .sizes = read_sizes(settings, operator_case, settings.flag("plot")),
           .dtypes = parse_dtypes("--set dtype", settings.text("dtype")),
           .plot = settings.flag("plot"),
           .profile = settings.flag("profile")};
@@ -122,7 +154,7 @@ using RowsByDirection = std::map<Direction, std::vector<Row>>;
 // Rows of all sizes.
 RowsByDirection time_all(Bench& bench, const Request& request, DType dtype) {
   Sweep sweep(bench, sweep_name(request, dtype, "perf"));
-  const auto sizes = timed_sizes(request.operator_case, request.plot);
+  const std::vector<ProblemSize>& sizes = request.sizes;
   for (const ProblemSize& size : sizes) {
     const Problem problem{size, dtype, bench.seed()};
     sweep.add(describe(problem), [&request, problem](PointContext& point) {
@@ -189,6 +221,11 @@ void profile(Bench& bench, const Request& request, DType dtype) {
 void run(Bench& bench) {
   const Request request = request_of(bench);
   check_case(request.operator_case, request.dtypes, bench.seed(), request.plot);
+  for (const DType dtype : request.dtypes) {
+    for (const ProblemSize& size : request.sizes) {
+      define(request.operator_case, {size, dtype, bench.seed()});
+    }
+  }
   const std::filesystem::path& folder = bench.output_folder(bench.settings().text("save_path"));
   for (const DType dtype : request.dtypes) {
     if (bench.run().leads()) create_output_folder(folder / folder_of(request, dtype));
@@ -214,6 +251,10 @@ BenchInfo bench_of(std::string_view case_name) {
           .settings = {{"case", std::string(case_name), "the operator", SettingType::name},
                        {"dtype", "bf16", "f16, bf16 and f32, separated by commas, or all",
                         SettingType::names},
+                       {"batch_size", "", "sizes to time, a list; else the case's",
+                        SettingType::integers},
+                       {"seq_len", "", "likewise", SettingType::integers},
+                       {"dim", "", "likewise", SettingType::integers},
                        {"save_path", "configs", "the folder of its files", SettingType::path},
                        {"plot", "false", "true: batch 1, and speed-ups over the length as figures",
                         SettingType::flag},

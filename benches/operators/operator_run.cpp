@@ -6,8 +6,9 @@
 
 #include "benches/bench/settings.h"
 #include "benches/operators/input_elements.h"
-#include "runtime/launch/kernel_launch.h"
+#include "runtime/launch/queued_launch.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -55,7 +56,7 @@ void fill(const Tensor& tensor, const InputSpec& spec, const ElementSource& sour
       spec.elements.empty() ? source.rows(0, tensor.shape()[0]) : spec.elements, tensor.shape()));
 }
 
-Time makespan(const std::vector<runtime::KernelResult>& results) {
+Time makespan(std::span<const runtime::KernelResult> results) {
   const auto first = std::ranges::min_element(results, {}, &runtime::KernelResult::start);
   const auto last = std::ranges::max_element(results, {}, &runtime::KernelResult::end);
   return last->end - first->start;
@@ -188,23 +189,44 @@ const Tensor& OperatorRun::result(Direction direction, std::size_t index) const 
 
 void OperatorRun::launch_on_pes(std::string_view name, std::vector<Tensor> uses, const Body& body) {
   runtime::Simulation& simulation = torch_.simulation();
+  if (simulation.queues_launches()) runtime::issue(simulation);
   runtime::LaunchRequest request{.name = std::string(name),
                                  .pes = pes_,
                                  .body =
-                                     [&](tl::Context& tl) {
+                                     [this, body](tl::Context& tl) {
                                        const auto pe = static_cast<std::size_t>(tl.program_id());
                                        body(tl, shares_[pe]);
                                      },
                                  .uses = std::move(uses),
                                  .operation = simulation.next_operation()};
   simulation.begin(request.operation);
+  OperatorRun& whole = whole_ == nullptr ? *this : *whole_;
+  ++whole.work_.kernels;
+  if (simulation.queues_launches()) {
+    whole.queued_.insert(request.operation);
+    const std::string what = fmt::format("kernel '{}'", name);
+    return runtime::queue_kernel(simulation, what, std::move(request), nullptr);
+  }
   runtime::run_kernel(simulation, std::move(request));
-  const EngineView engine = torch_.engine();
-  Work& work = whole_ == nullptr ? work_ : whole_->work_;
-  ++work.kernels;
-  work.in_kernels += makespan(engine.last_results());
-  work.loaded += engine.hbm_bytes_loaded();
-  work.stored += engine.hbm_bytes_stored();
+  whole.add_work(torch_.engine().last_results());
+}
+
+void OperatorRun::add_work(std::span<const runtime::KernelResult> of_kernel) {
+  work_.in_kernels += makespan(of_kernel);
+  for (const runtime::KernelResult& result : of_kernel) {
+    work_.loaded += result.loaded;
+    work_.stored += result.stored;
+  }
+}
+
+const OperatorRun::Work& OperatorRun::work() {
+  std::map<std::uint64_t, std::vector<runtime::KernelResult>> results;
+  for (const runtime::KernelResult& result : torch_.engine().results()) {
+    if (queued_.contains(result.operation)) results[result.operation].push_back(result);
+  }
+  for (const auto& [operation, of_kernel] : results) add_work(of_kernel);
+  queued_.clear();
+  return work_;
 }
 
 void compute(Provider& provider, const ProviderInfo& info, const Definition& definition,

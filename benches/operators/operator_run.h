@@ -5,7 +5,10 @@
 
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,14 +50,20 @@ class OperatorRun {
   void place_gradient(std::string_view input, const Tensor& tensor);
 
   // Runs kernel(tl, share, arguments...) on every PE that has tokens, and waits until all have
-  // finished.  A Tensor arrives as tl::Pointer to that PE's shard; anything else as it is.
+  // finished, or, if launches are queued, until that is issued (ADR-0191): this run and what
+  // arguments refer to must then live until a synchronize().  A Tensor arrives as tl::Pointer to
+  // that PE's shard; anything else as it is.
   template <class Kernel, class... Arguments>
   void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments) {
     runtime::LaunchedTensors launched;
     (runtime::collect_tensor(launched.tensors, arguments), ...);
-    launch_on_pes(name, launched.tensors, [&](tl::Context& tl, const TokenShare& share) {
-      kernel(tl, share, runtime::kernel_argument(arguments, tl.location(), launched)...);
-    });
+    const std::vector<Tensor> uses = launched.tensors;
+    launch_on_pes(name, uses,
+                  [code = std::decay_t<const Kernel>(kernel), launched, arguments...](
+                      tl::Context& tl, const TokenShare& share) {
+                    code(tl, share,
+                         runtime::kernel_argument(arguments, tl.location(), launched)...);
+                  });
   }
   using Body = std::function<void(tl::Context&, const TokenShare&)>;
   void launch_on_pes(std::string_view name, std::vector<Tensor> uses, const Body& body);
@@ -67,14 +76,14 @@ class OperatorRun {
   // By number in the graph: inputs, then gradients of outputs.
   const Tensor& graph_input(int number) const { return inputs_[static_cast<std::size_t>(number)]; }
 
-  // The work of all launches so far.
+  // The work of all launches so far, for which it waits.
   struct Work {
     int kernels = 0;
     Time in_kernels{0};  // from the first PE's start to the last one's end, of all kernels
     Bytes loaded = 0;
     Bytes stored = 0;
   };
-  const Work& work() const { return work_; }
+  const Work& work();
   // The shares of the PEs that have tokens.
   const std::vector<TokenShare>& shares() const { return shares_; }
   const std::vector<sim::PeLocation>& pes() const { return pes_; }
@@ -92,7 +101,10 @@ class OperatorRun {
   std::vector<Tensor> gradients_;  // by input; undefined if there is none
   std::map<std::string, Tensor, std::less<>> saved_;
   OperatorRun* whole_ = nullptr;
+  void add_work(std::span<const runtime::KernelResult> of_kernel);
+
   Work work_;
+  std::set<std::uint64_t> queued_;  // operations whose work is not added yet
 };
 
 // Runs provider.forward() or backward().  Its errors are extended by the provider, the direction

@@ -35,35 +35,85 @@ std::size_t index_of_fused(std::span<const ProviderInfo> providers) {
   return static_cast<std::size_t>(one - providers.begin());
 }
 
+constexpr int kWideColumn = 14;
+constexpr int kNarrowColumn = 10;
+constexpr int kNarrowShare = 6;
+constexpr int kFixedColumns = 43;
+constexpr int kMostCharacters = 120;
+
+// "CF" of "Compiled Fused".
+std::string initials(const ProviderInfo& provider) {
+  std::string letters;
+  char before = ' ';
+  for (const char c : provider.title) {
+    if (before == ' ') letters += c;
+    before = c;
+  }
+  return letters;
+}
+
+// The table's columns of each provider.  Where the table would be too wide, times have less room
+// and shares stand under initials.
+struct ProviderColumns {
+  explicit ProviderColumns(std::span<const ProviderInfo> providers)
+      : is_narrow(kFixedColumns + 2 * (kWideColumn + 1) * static_cast<int>(providers.size()) >
+                  kMostCharacters) {}
+
+  int time(const ProviderInfo& provider) const {
+    return is_narrow ? std::max(kNarrowColumn, static_cast<int>(provider.title.size()))
+                     : kWideColumn;
+  }
+  int share() const { return is_narrow ? kNarrowShare : kWideColumn; }
+  std::string share_title(const ProviderInfo& provider) const {
+    return is_narrow ? initials(provider) : provider.title;
+  }
+
+  bool is_narrow;
+};
+
 // Columns of the terminal's table are at least as wide as their head.
 std::string head(std::span<const ProviderInfo> providers) {
+  const ProviderColumns columns(providers);
   std::string names = fmt::format("# {:>6} {:>6} {:>6}", "dim", "batch", "seq");
   std::string units = fmt::format("# {:>6} {:>6} {:>6}", "", "", "");
   for (const ProviderInfo& provider : providers) {
-    names += fmt::format(" {:>14}", provider.title);
-    units += fmt::format(" {:>14}", "(us)");
+    names += fmt::format(" {:>{}}", provider.title, columns.time(provider));
+    units += fmt::format(" {:>{}}", "(us)", columns.time(provider));
   }
   names += fmt::format(" {:>8} {:>10}", "SpeedUp", "roofline");
   units += fmt::format(" {:>8} {:>10}", "", "(us)");
   for (const ProviderInfo& provider : providers) {
-    names += fmt::format(" {:>14}", provider.title);
-    units += fmt::format(" {:>14}", "(% of it)");
+    names += fmt::format(" {:>{}}", columns.share_title(provider), columns.share());
+    units += fmt::format(" {:>{}}", columns.is_narrow ? "(%)" : "(% of it)", columns.share());
   }
   return names + '\n' + units + '\n';
 }
 
 std::string line_of(const Row& row, std::span<const ProviderInfo> providers) {
+  const ProviderColumns columns(providers);
   std::string line = fmt::format("  {:>6} {:>6} {:>6}", number_in(row, "dim"),
                                  number_in(row, "batch_size"), number_in(row, "seq_len"));
   for (const ProviderInfo& provider : providers) {
-    line += fmt::format(" {:>14.3f}", number_in(row, time_column(provider)));
+    line +=
+        fmt::format(" {:>{}.3f}", number_in(row, time_column(provider)), columns.time(provider));
   }
   line += fmt::format(" {:>8} {:>10.3f}", or_dash(number_or_null(row, "SpeedUp"), 2),
                       number_in(row, "Roofline (us)"));
   for (const ProviderInfo& provider : providers) {
-    line += fmt::format(" {:>14}", or_dash(number_or_null(row, share_column(provider)), 1));
+    line += fmt::format(" {:>{}}", or_dash(number_or_null(row, share_column(provider)), 1),
+                        columns.share());
   }
   return line + '\n';
+}
+
+// Says what the initials over the shares mean.
+std::string note_on_initials(std::span<const ProviderInfo> providers) {
+  if (!ProviderColumns(providers).is_narrow) return {};
+  std::string text;
+  for (const ProviderInfo& provider : providers) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", initials(provider), provider.title);
+  }
+  return fmt::format("# (%): of the roofline; {}\n", text);
 }
 
 // "Compiled 2.00, Fused -"; empty if there is nobody but the first.
@@ -178,6 +228,7 @@ std::string perf_table(std::string_view title, std::span<const Row> rows,
                        std::span<const ProviderInfo> providers) {
   std::string text = fmt::format("#\n# {}\n", title) + head(providers);
   for (const Row& row : rows) text += line_of(row, providers);
+  text += note_on_initials(providers);
   text += fmt::format("# SpeedUp: {} / {}\n", providers.front().title,
                       providers[index_of_fused(providers)].title);
   if (providers.size() > 1) {

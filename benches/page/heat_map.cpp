@@ -113,6 +113,14 @@ void GridOfLinks::draw_link(int index, Compass direction, const LinkUse& link) {
       drawing_.heat_line({at.x + middle + kLane, at.y}, {at.x + middle + kLane, at.y - length},
                          link.share, tip);
       break;
+    case Compass::up:  // to the next layer, which lies behind
+      drawing_.heat_line({at.x + kSide, at.y}, {at.x + kSide + length / 2, at.y - length / 2},
+                         link.share, tip);
+      break;
+    case Compass::down:
+      drawing_.heat_line({at.x, at.y + kSide}, {at.x - length / 2, at.y + kSide + length / 2},
+                         link.share, tip);
+      break;
   }
 }
 

@@ -58,7 +58,7 @@ void add_bound(StepResult& result, const Topology& topology, const RankStep& slo
   Time forward{0};
   Time backward{0};
   for (const runtime::FlightEvent& event : slowest.collectives) {
-    (event.issued < slowest.forward_ended ? forward : backward) += ccl::collective_lower_bound(
+    (event.issued < slowest.forward_issued ? forward : backward) += ccl::collective_lower_bound(
         topology, kind_of(collective_of(event.function)), block_of(event));
   }
   if (result.peak_tflops) {
@@ -78,6 +78,8 @@ Row step_row(const StepResult& result) {
   Row row;
   row.set("table", "step")
       .set("tp", result.world_size)
+      .set("world_size", result.world_size)
+      .set("system", result.system)
       .set("pes", result.pes)
       .set("sip_pes", result.sip_pes)
       .set("forward_ns", to_ns(result.forward))
@@ -113,6 +115,8 @@ Row collective_row(const StepResult& result, const CollectiveUse& use) {
   return Row()
       .set("table", "collective")
       .set("tp", result.world_size)
+      .set("world_size", result.world_size)
+      .set("system", result.system)
       .set("collective", use.function)
       .set("algorithm", use.algorithm)
       .set("size_bytes", use.size)
@@ -131,6 +135,7 @@ StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
                      double forward_flops, int pes) {
   const RankStep& slowest = *std::ranges::max_element(ranks, {}, &RankStep::step);
   StepResult result{.world_size = static_cast<int>(ranks.size()),
+                    .system = describe(topology),
                     .pes = pes,
                     .sip_pes = pes_of_sip(topology),
                     .forward = slowest.forward(),

@@ -26,6 +26,7 @@ struct CollectiveUse {
 // The result of the slowest rank.
 struct StepResult {
   int world_size = 1;
+  std::string system = {};  // "4 SIPs in a ring, 4 x 4 cubes of 8 PEs each"
   int pes = 1;      // PEs of each device that share the rank's part
   int sip_pes = 1;  // PEs that a device has
   Time forward{0};
@@ -50,11 +51,12 @@ StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
                      double forward_flops, int pes);
 
 // A row "step", then one for each of its collectives.
-//   step        table, tp, pes, sip_pes, forward_ns, backward_ns, step_ns, compute_ns,
-//               communication_ns, exposed_ns, idle_ns, flops, tflops_per_sip, utilization_of_pes,
-//               bound_ns, wrong, unequal, checked, worst_error, error, error_bound
-//   collective  table, tp, collective, algorithm, size_bytes, count, time_ns, busbw_gbs (null at tp
-//   1)
+//   step        table, tp, world_size, system, pes, sip_pes, forward_ns, backward_ns, step_ns,
+//               compute_ns, communication_ns, exposed_ns, idle_ns, flops, tflops_per_sip,
+//               utilization_of_pes, bound_ns, wrong, unequal, checked, worst_error, error,
+//               error_bound
+//   collective  table, tp, world_size, system, collective, algorithm, size_bytes, count, time_ns,
+//               busbw_gbs (null at tp 1)
 // utilization_of_pes is the share of the peak of the arrays of `pes` PEs, of `sip_pes` that a SIP
 // has.
 std::vector<Row> to_rows(const StepResult& result);

@@ -1,5 +1,7 @@
 #include "benches/tensor_parallel/training_step.h"
 
+#include <cmath>
+
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 #include "tp/parallel_state.h"
@@ -40,18 +42,32 @@ class RankOfStep {
 
     torch_.distributed.barrier();
     step.began = torch_.engine().now();
+    const ahbm::Event begin = timed_event();
     const runtime::DeviceActivity before = torch_.engine().activity(rank_);
     step.y = model.forward(step.x);
-    step.forward_ended = torch_.engine().now();
+    step.forward_issued = torch_.engine().now();
+    const ahbm::Event forward_end = timed_event();
     step.y.backward(gradient);
     tp::allreduce_sequence_parallel_gradients(torch_, step.parameters);
-    step.ended = torch_.engine().now();
+    const ahbm::Event end = timed_event();
+    end.synchronize();
+    step.forward_ended = step.began + elapsed(begin, forward_end);
+    step.ended = step.began + elapsed(begin, end);
     step.activity = torch_.engine().activity(rank_) - before;
     step.collectives = collectives_since(step.began);
     return step;
   }
 
  private:
+  // Records an event, since what is launched may end after the call that launches it.
+  ahbm::Event timed_event() const {
+    const ahbm::Event event = torch_.ahbm.Event({.enable_timing = true});
+    event.record();
+    return event;
+  }
+  static Time elapsed(const ahbm::Event& begin, const ahbm::Event& end) {
+    return Time{std::llround(begin.elapsed_time(end) * 1e9)};
+  }
   Tensor tokens(const std::string& name) const {
     const Part part = part_of_tokens(input_, rank_, world_size_);
     return torch_.empty({part.rows, part.columns},

@@ -32,7 +32,8 @@ using BuildModel = std::function<RankModel(RuntimeContext& torch)>;
 
 // The result of a step on one rank.  The tensors belong to the context.
 struct RankStep {
-  Time began{0};  // the same on all ranks
+  Time began{0};           // the same on all ranks
+  Time forward_issued{0};  // by the host, which may be before it has ended
   Time forward_ended{0};
   Time ended{0};
   runtime::DeviceActivity activity;               // during the step

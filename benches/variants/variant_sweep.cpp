@@ -9,6 +9,7 @@
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/sweep.h"
+#include "benches/variants/cell_text.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {
@@ -16,14 +17,6 @@ namespace kernbench::benches {
 namespace {
 
 constexpr std::size_t kMostColumns = 120;
-
-std::string text_of(const Cell& cell) {
-  Row row;
-  row.set_cell("x", cell);
-  const std::string csv = to_csv({&row, 1});
-  const std::string line = csv.substr(csv.find('\n') + 1);
-  return line.substr(0, line.size() - 2);
-}
 
 // A whole number as a number, so that programs can compute with it.
 Cell cell_of(std::string_view text) {
@@ -125,6 +118,18 @@ std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchI
               [&info, &variant](PointContext& point) { return simulate(point, info, variant); });
   }
   return sweep.run();
+}
+
+RowsOfTwo split_rows(std::span<const Row> rows, const Variant& first) {
+  RowsOfTwo split;
+  const VariedCell& varied = first.varied.front();
+  const std::string own = text_of(cell_of(varied.value));
+  for (const Row& row : rows) {
+    const Cell* const cell = row.find(varied.key);
+    const bool is_first = cell != nullptr && text_of(*cell) == own;
+    (is_first ? split.first : split.second).push_back(row);
+  }
+  return split;
 }
 
 std::string to_narrow_table(std::span<const Row> rows) {

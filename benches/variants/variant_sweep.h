@@ -17,6 +17,13 @@ namespace kernbench::benches {
 std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchInfo& info,
                               std::span<const Variant> variants);
 
+// The rows of two variants, without the cells of what varies that all rows of the two have.
+struct RowsOfTwo {
+  std::vector<Row> first;
+  std::vector<Row> second;
+};
+RowsOfTwo split_rows(std::span<const Row> rows, const Variant& first);
+
 // The rows as a table at most 120 columns wide: cells that are the same in all rows stand before
 // it, and columns that have no room are left out.
 std::string to_narrow_table(std::span<const Row> rows);

@@ -45,7 +45,7 @@ void plan_half_chains(const PlanRequest& request, Plan& plan) {
   // Parts follow each other one by one: where both halves come by, none waits for all of the other.
   plan.window = 1;
   plan.interval = 1;
-  plan.width = 8;
+  plan.width = 8;  // more than there are: short messages fill the way round sooner
   add_chain(request, plan, {0, 1}, last);
   add_chain(request, plan, {1, 2}, 0);
 }

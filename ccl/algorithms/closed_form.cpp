@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ccl/algorithms/direct.h"
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/ring.h"
 #include "ccl/algorithms/tree.h"
@@ -41,7 +42,7 @@ class UniformCase {
  public:
   // Returns nullopt where the model does not hold: no elements; waiting PEs that poll; parts on
   // several PEs of a SIP; with rank = PE, ranks beyond one cube, ranks that share a memory port,
-  // or queues outside TCM.
+  // or queues outside TCM; protocols.
   static std::optional<UniformCase> of(const CollectiveCase& collective);
 
   bool is_rank_pe() const { return layout_.is_rank_pe(); }
@@ -99,6 +100,7 @@ std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
   const auto& [topology, placement, n_elem, dtype, config] = collective;
   Layout layout(topology, config);
   if (n_elem == 0 || config.ipcq().wait == sim::WaitPolicy::poll) return std::nullopt;
+  if (config.protocol_for(n_elem * size_of(dtype)) != nullptr) return std::nullopt;
   if (layout.is_rank_pe()) {
     const bool own_memory = topology.cube.hbm.bandwidth.is_unlimited() ||
                             sim::Routing::hbm_slice_count(topology) == topology.pe_count();
@@ -125,7 +127,7 @@ std::optional<Time> UniformCase::message(AlgorithmPlan algorithm) const {
   const std::int64_t chunk = collective_.n_elem / plan.units * largest;
   const std::int64_t most = std::min<std::int64_t>(
       ipcq_.slot_bytes / size_of(collective_.dtype),
-      most_message_elements(collective_.topology.pe.tcm.capacity, collective_.dtype, plan, 1));
+      most_message_elements(collective_.topology, collective_.dtype, plan, 1));
   if (!are_equal || collective_.n_elem % plan.units != 0 || chunk > most) return std::nullopt;
   return way_.of(chunk * size_of(collective_.dtype));
 }
@@ -218,6 +220,33 @@ std::optional<Time> tree_closed_form(const CollectiveCase& collective) {
   const auto time = in_steps(*uniform, 2 * rounds, plan_tree);
   if (!time) return std::nullopt;
   return *time - (is_full ? Time{0} : 2 * uniform->way().alpha);
+}
+
+// In a full mesh all messages of a step are under way at once; through a switch a SIP's follow each
+// other.
+std::optional<Time> direct_closed_form(const CollectiveCase& collective) {
+  const auto uniform = UniformCase::of(collective);
+  if (!uniform || uniform->is_rank_pe() || !uniform->shape().joins_all) return std::nullopt;
+  if (uniform->cube_count() > 1) return uniform->over_cubes();
+  if (uniform->size() == 1) return Time{0};
+  const auto message = uniform->message(plan_direct);
+  if (!message) return std::nullopt;
+  const bool through_switch = collective.topology.system.topology == SipTopology::switched;
+  const Time step = *message * (through_switch ? uniform->size() - 1 : 1);
+  const Time news = uniform->way().alpha + uniform->way().of(kCreditBytes);  // of the receives
+  return news + 2 * (uniform->way().alpha + step);
+}
+
+// One message there, the sum, and one back.
+std::optional<Time> switch_closed_form(const CollectiveCase& collective) {
+  const auto uniform = UniformCase::of(collective);
+  const auto& sums = collective.topology.system.network_switch.sums;
+  if (!uniform || uniform->is_rank_pe() || !sums || uniform->cube_count() > 1) return std::nullopt;
+  if (uniform->size() == 1) return Time{0};
+  const auto message = uniform->message(plan_through_switch);
+  if (!message) return std::nullopt;
+  const Time alpha = uniform->way().alpha - collective.topology.system.network_switch.core.latency;
+  return alpha + 2 * *message + sums->latency + transfer_time(uniform->bytes(), sums->bandwidth);
 }
 
 std::optional<Time> hello_closed_form(const CollectiveCase& collective) {

@@ -4,6 +4,7 @@
 
 #include "ccl/algorithms/chain.h"
 #include "ccl/algorithms/closed_form.h"
+#include "ccl/algorithms/direct.h"
 #include "ccl/algorithms/disjoint_trees.h"
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/hello_send.h"
@@ -58,6 +59,22 @@ inline constexpr std::array kLibrary = {
               .closed_form = tree_closed_form,
               .form = "2 h (a + n b); rank = PE: 2 log2(P) (a + n b)"},
     kHelloSend,
+    Algorithm{.name = "direct_allreduce",
+              .plan = plan_direct,
+              .summary = "reduce-scatter and all-gather straight to each SIP and from it",
+              .reduces_in_sip = true,
+              .suits_auto = true,
+              .network = Network::joins_all,
+              .closed_form = direct_closed_form,
+              .form = "full_mesh 3 a + 2 n/P b, switch 3 a + 2 (P - 1)/P n b"},
+    Algorithm{.name = "switch_allreduce",
+              .plan = plan_through_switch,
+              .summary = "the switch between SIPs adds up, and sends the sums to all",
+              .reduces_in_sip = true,
+              .suits_auto = true,
+              .network = Network::adds_up,
+              .closed_form = switch_closed_form,
+              .form = "2 a + 2 n b + n s, with s per byte that the switch adds up"},
     Algorithm{.name = "torus",
               .plan = plan_grid,
               .collective = "all_gather, reduce_scatter",
@@ -68,6 +85,12 @@ inline constexpr std::array kLibrary = {
               .collective = "all_gather, reduce_scatter",
               .summary = "one way round a ring",
               .suits_auto = true},
+    Algorithm{.name = "direct",
+              .plan = plan_direct,
+              .collective = "all_gather, reduce_scatter",
+              .summary = "straight from each giver to each taker",
+              .suits_auto = true,
+              .network = Network::joins_all},
     Algorithm{.name = "chain",
               .plan = plan_chain,
               .collective = "broadcast, reduce",

@@ -22,7 +22,9 @@ Branch branch_of_cube(const CubeTree& tree, int member, int cube) {
 // there too.
 Move with_cubes(Move move, const Branch& branch, int root, const CubeTree& tree) {
   for (auto* nodes : {&move.from, &move.to}) {
-    for (int& member : *nodes) member = member * tree.count + root;
+    for (int& member : *nodes) {
+      if (member != kSwitch) member = member * tree.count + root;
+    }
   }
   if (move.has_source && tree.has_sums) {
     move.from.insert(move.from.begin(), branch.outer.begin(), branch.outer.end());
@@ -56,8 +58,10 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
       plan.moves.push_back(with_cubes(std::move(move), branch, root, tree));
       continue;
     }
-    if (move.has_source && tree.has_sums) plan.reduce(move.chunk, branch, move.time);
-    if (move.stores) plan.broadcast(move.chunk, branch, move.time);
+    if (move.has_source && tree.has_sums) {
+      plan.reduce(move.chunk, branch, move.time).stage = move.stage;
+    }
+    if (move.stores) plan.broadcast(move.chunk, branch, move.time).stage = move.stage;
   }
 }
 

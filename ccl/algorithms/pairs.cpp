@@ -4,42 +4,78 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Blocks that travel `distance` positions ahead, as one member sees them.
+// 0, 1, -1, 2, -2, ...: all distances in a dimension of `size`, the nearest first.
+std::vector<int> distances(int size) {
+  std::vector<int> all = {0};
+  for (int distance = 1; 2 * distance <= size; ++distance) {
+    all.push_back(distance);
+    if (2 * distance < size) all.push_back(size - distance);
+  }
+  return all;
+}
+
+// Blocks that travel the same way from all members, as one member sees them.
 class Pairs {
  public:
   Pairs(const PlanRequest& request, Plan& plan)
       : request_(request),
         plan_(plan),
-        ring_(request.shape.ring),
-        self_(ring_.position_of(request.self)) {}
+        shape_(request.shape),
+        is_torus_(is_a_torus(shape_)),
+        width_(is_torus_ ? shape_.rows.front().size() : shape_.size),
+        position_(is_torus_ ? shape_.column_of(request.self)
+                            : shape_.ring.position_of(request.self)),
+        row_(is_torus_ ? shape_.row_of(request.self) : 0) {}
 
   // Alternately ahead and back, so that both directions are busy.
   void add_all() {
     keep_own();
     int time = 0;
-    for (int distance = 1; 2 * distance <= ring_.size(); ++distance) {
-      const bool is_tie = 2 * distance == ring_.size();
-      if (is_tie && has_ties()) {
-        send_ahead(distance, time++, {0, 1});
-        send_back_in_two(distance, time++);
-        break;
+    for (const int down : distances(shape_.size / width_)) {
+      for (const int ahead : distances(width_)) {
+        if (ahead == 0 && down == 0) continue;
+        if (2 * ahead == width_ && has_ties()) {
+          send(time++, {0, 1}, {{0, 0}, {ahead, 0}});
+          // One position back, from where the rest is shorter that way.
+          send(time++, {1, 2}, {{0, 0}, {-1, 0}, {-ahead, 0}});
+        } else {
+          send(time++, {0, 2}, {{0, 0}, {ahead, down}});
+        }
       }
-      send_ahead(distance, time++, {0, 2});
-      if (!is_tie) send_ahead(ring_.size() - distance, time++, {0, 2});
     }
   }
 
  private:
+  // Positions ahead in a row, and rows down.
+  struct Offset {
+    int ahead = 0;
+    int down = 0;
+  };
+
+  // On a torus all members are alike: they send along the same links at a time.  On other grids
+  // the ring through all members is as good.
+  static bool is_a_torus(const GroupShape& shape) {
+    const auto closes = [](const Row& row) { return row.wraps() || row.size() == 2; };
+    return !shape.is_of_pes && closes(shape.rows.front()) && closes(shape.columns.front());
+  }
+
   // True if members are all nodes of a ring, on which messages to the opposite side go ahead.
   bool has_ties() const {
-    const GroupShape& shape = request_.shape;
-    return request_.kind == Plan::Kind::all_to_all && shape.rows.size() == 1 && ring_.wraps() &&
-           shape.size == shape.node_count && !shape.is_of_pes;
+    return request_.kind == Plan::Kind::all_to_all && shape_.rows.size() == 1 &&
+           shape_.ring.wraps() && shape_.size == shape_.node_count && !shape_.is_of_pes;
   }
 
   bool is_sent(int giver, int taker) const {
     if (request_.kind == Plan::Kind::gather) return taker == request_.root;
     return request_.kind != Plan::Kind::scatter || giver == request_.root;
+  }
+
+  // The member so far from this one.
+  int member(const Offset& way) const {
+    if (!is_torus_) return shape_.ring.at(position_ + way.ahead);
+    const int height = shape_.size / width_;
+    const int row = (row_ + way.down + height) % height;
+    return shape_.rows[static_cast<std::size_t>(row)].at(position_ + way.ahead);
   }
 
   Move& add(int time, const Chunk& chunk) {
@@ -55,31 +91,35 @@ class Pairs {
     move.has_source = move.stores = true;
   }
 
-  // This member's part in the way of a block along `way`, positions after the giver's.
-  void travel(int time, Chunk chunk, const std::vector<int>& way) {
-    for (std::size_t stop = 0; stop < way.size(); ++stop) {
-      const int giver = self_ - way[stop];  // whose block comes by here
-      chunk.giver = ring_.at(giver);
-      chunk.taker = ring_.at(giver + way.back());
+  // This member's part in the way of a block, whose stops lie so far from its giver.
+  void send(int time, Chunk chunk, const std::vector<Offset>& stops) {
+    for (std::size_t stop = 0; stop < stops.size(); ++stop) {
+      // The member where the block, which comes by here at this stop, is at another one.
+      const auto at = [&](std::size_t other) {
+        return member(
+            {stops[other].ahead - stops[stop].ahead, stops[other].down - stops[stop].down});
+      };
+      chunk.giver = at(0);
+      chunk.taker = at(stops.size() - 1);
       if (!is_sent(chunk.giver, chunk.taker)) continue;
       Move& move = add(time + static_cast<int>(stop), chunk);
       move.has_source = stop == 0;
-      if (stop > 0) move.from = {ring_.at(giver + way[stop - 1])};
-      move.stores = stop + 1 == way.size();
-      if (!move.stores) move.to = {ring_.at(giver + way[stop + 1])};
+      if (stop > 0) {
+        move.from = {at(stop - 1)};
+        move.stage = 1;  // all send before they wait for what is sent to them
+      }
+      move.stores = stop + 1 == stops.size();
+      if (!move.stores) move.to = {at(stop + 1)};
     }
   }
 
-  void send_ahead(int distance, int time, const Chunk& units) {
-    travel(time, units, {0, distance});
-  }
-  // One position back, from where the rest is shorter that way.
-  void send_back_in_two(int distance, int time) { travel(time, {1, 2}, {0, -1, -distance}); }
-
   const PlanRequest& request_;
   Plan& plan_;
-  const Row& ring_;
-  const int self_;
+  const GroupShape& shape_;
+  const bool is_torus_;
+  const int width_;     // of the grid, or of all in one row
+  const int position_;  // in the row
+  const int row_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "ccl/steps/step.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/components/routing.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
 
@@ -24,29 +25,33 @@ double share_of(const Move& move, const Plan& plan) {
 // The links between SIPs, and the shares that they carry.
 class LinkLoads {
  public:
-  LinkLoads(const sim::Grid& grid, const std::vector<int>& sips)
-      : grid_(grid),
+  LinkLoads(const Topology& topology, const std::vector<int>& sips)
+      : network_(topology),
         sips_(sips),
-        loads_(static_cast<std::size_t>(grid.count()) * sim::kCompassCount) {}
+        parallel_(topology.system.links_per_pair),
+        loads_(static_cast<std::size_t>(topology.system.sip_count * network_.links_per_sip())) {}
 
-  // Returns the number of links.
+  // Returns the number of hops.
   int add(int from, int to, double share) {
-    int hops = 0;
-    int at = sips_[static_cast<std::size_t>(from)];
-    while (at != sips_[static_cast<std::size_t>(to)]) {
-      const sim::Compass step = grid_.first_step(at, sips_[static_cast<std::size_t>(to)]);
-      loads_[static_cast<std::size_t>(at) * sim::kCompassCount + static_cast<std::size_t>(step)] +=
-          share;
-      at = grid_.neighbour(at, step);
-      ++hops;
-    }
-    return hops;
+    const int here = sips_[static_cast<std::size_t>(from)];
+    const int there = sips_[static_cast<std::size_t>(to)];
+    for (const sim::SipNetwork::Link& link : network_.way(here, there)) add(link, share);
+    return network_.hops(here, there);
   }
-  double most() const { return *std::ranges::max_element(loads_); }
+  // To or from the unit of a switch that adds up.
+  void add_at_switch(int member, int link, double share) {
+    add({sips_[static_cast<std::size_t>(member)], link}, share);
+  }
+  double most() const { return *std::ranges::max_element(loads_) / parallel_; }
 
  private:
-  const sim::Grid grid_;
+  void add(const sim::SipNetwork::Link& link, double share) {
+    loads_[static_cast<std::size_t>(link.sip * network_.links_per_sip() + link.number)] += share;
+  }
+
+  const sim::SipNetwork network_;
   const std::vector<int>& sips_;
+  const int parallel_;
   std::vector<double> loads_;
 };
 
@@ -97,7 +102,7 @@ PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
   std::vector<double> by_time;
   std::vector<int> hops;
   std::vector<double> sent(static_cast<std::size_t>(shape_.size), 0);
-  LinkLoads links(sim::sip_grid(topology_), sips_);
+  LinkLoads links(topology_, sips_);
   for (int self = 0; self < std::min(shape_.size, kMostMembers); ++self) {
     Plan plan(kind, self);
     algorithm.plan({shape_, kind, 0, self, {}}, plan);
@@ -106,15 +111,19 @@ PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
     cost.fragment = static_cast<double>(plan.units) / plan.largest_chunk();
     cost.window = plan.window;
     cost.interval = plan.interval > 0 ? plan.interval : std::max((plan.length + 1) / 2, 1);
-    cost.message =
-        std::min(config_.ipcq().slot_bytes,
-                 most_message_elements(topology_.pe.tcm.capacity, DType::f16, plan, 1) * 2);
+    cost.message = std::min(config_.ipcq().slot_bytes,
+                            most_message_elements(topology_, DType::f16, plan, 1) * 2);
     for (const Move& move : plan.moves) {
       const auto time = static_cast<std::size_t>(move.time);
       for (const int to : move.to) {
         sent[static_cast<std::size_t>(self)] += share_of(move, plan);
-        const int way = shape_.is_of_pes ? 1 : links.add(self, to, share_of(move, plan));
-        hops[time] = std::max(hops[time], way);
+        const double share = share_of(move, plan);
+        if (to == kSwitch) links.add_at_switch(self, sim::SipNetwork::kToSwitch, share);
+        const bool is_one_hop = shape_.is_of_pes || to == kSwitch;
+        hops[time] = std::max(hops[time], is_one_hop ? 1 : links.add(self, to, share));
+      }
+      if (std::ranges::find(move.from, kSwitch) != move.from.end()) {
+        links.add_at_switch(self, sim::SipNetwork::kFromSwitch, share_of(move, plan));
       }
       if (move.to.empty()) continue;
       double& most = by_time[time];
@@ -132,6 +141,8 @@ const std::vector<Candidate>& AlgorithmChoice::candidates(distributed::Collectiv
   if (!is_new) return known->second;
   for (const Algorithm* algorithm : algorithms()) {
     if (!algorithm->suits_auto || !serves(*algorithm, kind)) continue;
+    const bool is_made_for_more = algorithm->network != Network::any && shape_.is_of_pes;
+    if (is_made_for_more || !provides(topology_, algorithm->network)) continue;
     if (!misfit_of(*algorithm, shape_).empty()) continue;
     known->second.push_back({algorithm, {}});
     if (algorithm->plan != nullptr) known->second.back().cost = cost_of(*algorithm, kind);
@@ -152,14 +163,19 @@ Time AlgorithmChoice::time_of(const Candidate& candidate, Bytes bytes, int lanes
   const sim::Path path = sim::Routing(topology_).route({sim::Endpoint::Kind::tcm, {0, 0, 0}},
                                                        {sim::Endpoint::Kind::tcm, to});
   // A command of a send and one that takes its message out of the queue.
-  const Time step = path.latency + 2 * (pe.scheduler_dispatch + pe.dma_setup + pe.ipcq_latency) +
+  const Protocol* const protocol = config_.protocol_for(bytes);
+  const Time added = protocol == nullptr ? Time{0} : protocol->latency;
+  const double on_the_wire =
+      protocol == nullptr ? 1 : double{sim::IpcqParams::kWhole} / protocol->efficiency;
+  const Time step = added + path.latency +
+                    2 * (pe.scheduler_dispatch + pe.dma_setup + pe.ipcq_latency) +
                     2 * pe.tcm.latency + 3 * pe.cpu_issue;
   if (path.bottleneck.is_unlimited()) return cost.steps * step;
   // Messages of other lanes fill the time in which one is under way.
   const double first = std::min(static_cast<double>(bytes) / lanes,
                                 static_cast<double>(cost.message) * cost.fragment);
-  const double carried =
-      std::max(cost.fill, cost.load) * first + cost.load * (static_cast<double>(bytes) - first);
+  const double carried = on_the_wire * (std::max(cost.fill, cost.load) * first +
+                                        cost.load * (static_cast<double>(bytes) - first));
   // With few lanes links may wait for the next window.
   const double windows =
       std::max(static_cast<double>(bytes) / lanes /
@@ -174,6 +190,7 @@ Time AlgorithmChoice::time_of(const Candidate& candidate, Bytes bytes, int lanes
 
 int AlgorithmChoice::neighbour_of_first() const {
   const sim::Grid grid = sim::sip_grid(topology_);
+  if (grid.w == 1 && grid.h == 1) return grid.neighbour(0, sim::Compass::down);
   return grid.neighbour(0, grid.w > 1 ? sim::Compass::east : sim::Compass::south);
 }
 

@@ -70,6 +70,11 @@ class AlgorithmChoice {
   // What choose() returns, and why.
   Chosen explain(distributed::CollectiveKind kind, Bytes bytes, int lanes);
   Time time_of(const Candidate& candidate, Bytes bytes, int lanes) const;
+  // The protocol of the messages of a collective, whose blocks have so many bytes, and all that a
+  // rank gives or takes `size`; nullptr if there is none.
+  const Protocol* protocol_for(distributed::CollectiveKind kind, Bytes bytes, Bytes size) const {
+    return config_.protocol_for(size, config_.rule_for(kind, shape_.size, bytes, group_));
+  }
 
  private:
   using TimedName = std::pair<Time, std::string_view>;

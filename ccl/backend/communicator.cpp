@@ -7,6 +7,7 @@
 
 #include "ccl/algorithms/pairs.h"
 #include "ccl/backend/request_checks.h"
+#include "ccl/core/config_rules.h"
 #include "ccl/core/lower_bound.h"
 #include "runtime/launch/kernel_launch.h"
 #include "runtime/simulation/simulation.h"
@@ -26,6 +27,8 @@ struct GroupCommunicator::Meeting {
   int finished = 0;
   runtime::Event all_are_there = {};
   std::shared_ptr<LaneQueues> queues = nullptr;
+  std::vector<int> sips = {};  // by member
+  const Protocol* protocol = nullptr;
   Time began{0};  // when all had called
   Time bound{0};  // lower bound of its time
   std::int64_t open_messages = 0;
@@ -63,6 +66,16 @@ int lane_count(const Tensor& x) {
 const Block* block_of(const CollectiveCall& request) {
   const std::vector<Block>& blocks = request.gives.empty() ? request.takes : request.gives;
   return blocks.empty() ? nullptr : &blocks.front();
+}
+
+// All that a rank gives, or takes if that is more.
+Bytes size_of_call(const CollectiveCall& call) {
+  const auto size = [](const std::vector<Block>& blocks) {
+    Bytes bytes = 0;
+    for (const Block& block : blocks) bytes += block.count * size_of(block.tensor.dtype());
+    return bytes;
+  };
+  return std::max(size(call.gives), size(call.takes));
 }
 
 Tensor barrier_token(RuntimeContext& torch, int device) {
@@ -143,6 +156,12 @@ const Algorithm& GroupCommunicator::algorithm_for(const CollectiveCall& request)
                                name_of_kind(request.kind), chosen.name, chosen.collective,
                                name_of_kind(request.kind)));
   }
+  if (chosen.network == Network::adds_up && !provides(torch_.topology(), chosen.network)) {
+    throw CollectiveError(
+        "KB-C024", fmt::format("{}: '{}' needs a switch between the SIPs that adds up: in the "
+                               "topology file, 'topology: switch' and 'switch: {{sums: ...}}'",
+                               name_of_kind(request.kind), chosen.name));
+  }
   // A kernel adds up.
   const bool suits = chosen.kernel == nullptr || request.op == ReduceOp::sum;
   return suits ? chosen : choice_.best(request.kind, bytes, lanes);
@@ -206,13 +225,15 @@ void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
   requests.front().gives = {source};
   requests.back().takes = {target};
   for (const CollectiveCall& request : requests) check_blocks(request);
-  prepare(*meeting, ends.sips, message_queues_);
+  const Bytes bytes = source.count * size_of(source.tensor.dtype());
+  meeting->protocol = launcher_.config().protocol_for(bytes);
+  prepare(*meeting, ends.sips, message_queues_[meeting->protocol]);
   const auto launch = std::make_shared<Launch>(Launch{meeting, {}, {source.tensor, target.tensor}});
   for (int member = 0; member <= taker; ++member) {
     launch->programs.merge(meeting->call.programs_of(member));
   }
   KB_CHECK(this->launch(launch, operation) == 0, "a message has left messages");
-  message_queues_.push_back(meeting->queues);
+  message_queues_[meeting->protocol].push_back(meeting->queues);
   mark_replicated({target});
   check_bound(*meeting);
 }
@@ -225,18 +246,21 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
   std::shared_ptr<Meeting>& entry = meetings_[call.operation];
   if (entry == nullptr) {
     const ccl::Config& config = launcher_.config();
-    entry =
-        std::make_shared<Meeting>(Meeting{{torch_.topology(),
-                                           cuts_,
-                                           plans_,
-                                           devices_,
-                                           {&algorithm, call.kind, config.root(),
-                                            is_default_ ? config.ipcq().slot_bytes : Bytes{0}}}});
+    const Protocol* const protocol =
+        choice_.protocol_for(call.kind, bytes_of(call), size_of_call(call));
+    const bool has_slots = is_default_ && protocol == nullptr;
+    entry = std::make_shared<Meeting>(Meeting{
+        {torch_.topology(),
+         cuts_,
+         plans_,
+         devices_,
+         {&algorithm, call.kind, config.root(), has_slots ? config.ipcq().slot_bytes : Bytes{0}}}});
+    entry->protocol = protocol;
   }
   const std::shared_ptr<Meeting> meeting = entry;
   meeting->call.requests[static_cast<std::size_t>(call.rank)] = call;
   if (++meeting->arrived == caller_count()) {
-    prepare(*meeting, devices_.sips, idle_queues_);
+    prepare(*meeting, devices_.sips, idle_queues_[meeting->protocol]);
     meeting->all_are_there.notify_all();
     return meeting;
   }
@@ -255,6 +279,7 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
 void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
                                 QueuePool& own_queues) {
   meeting.began = torch_.simulation().now();
+  meeting.sips = sips;
   const std::vector<CollectiveCall>& requests = meeting.call.requests;
   if (has_single_driver()) {
     const Tensor& x = requests.front().gives.front().tensor;
@@ -267,7 +292,8 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
   QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own_queues;
   if (idle.empty()) {
     meeting.queues = std::make_shared<LaneQueues>(
-        torch_.shared_simulation(), meeting.call.uses_slots() ? &launcher_.layout() : nullptr);
+        torch_.shared_simulation(), meeting.call.uses_slots() ? &launcher_.layout() : nullptr,
+        meeting.protocol == nullptr ? sim::IpcqParams{} : meeting.protocol->params());
   } else {
     meeting.queues = std::move(idle.back());
     idle.pop_back();
@@ -294,18 +320,10 @@ std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
     const sim::PeLocation at = tl.location();
     const Meeting& of = *launch->meeting;
     const Program& program = launch->programs.at(at);
-    const auto port = [&](const sim::IpcqChannel& queue, tl::Port end) {
-      return NodePort{end, queue.params().slot_bytes > 0};
-    };
-    const NodePorts ports{
-        [&](int node) {
-          const auto& queue = of.queues->queue(at, of.call.pe_of(node, program.lane));
-          return port(queue, queue.ends().out);
-        },
-        [&](int node) {
-          const auto& queue = of.queues->queue(of.call.pe_of(node, program.lane), at);
-          return port(queue, queue.ends().in);
-        }};
+    const NodePorts ports = of.queues->ports(
+        at, [&](int node) { return of.call.pe_of(node, program.lane); }, of.sips,
+        of.call.reduction().op);
+    if (of.protocol != nullptr) tl.spend(of.protocol->start);
     run_steps(tl, program.steps, ports, of.call.reduction());
   };
   return runtime::run_kernel(torch_.simulation(), std::move(request));
@@ -318,7 +336,8 @@ void GroupCommunicator::finish(Meeting& meeting, std::uint64_t operation,
   if (++meeting.finished < caller_count()) return;
   KB_CHECK(meeting.open_messages == 0, "{} has left {} messages", meeting.name(),
            meeting.open_messages);
-  (meeting.call.uses_slots() ? slot_queues_ : idle_queues_).push_back(meeting.queues);
+  (meeting.call.uses_slots() ? slot_queues_ : idle_queues_[meeting.protocol])
+      .push_back(meeting.queues);
   check_bound(meeting);
   meetings_.erase(operation);
 }

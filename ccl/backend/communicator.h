@@ -88,8 +88,8 @@ class GroupCommunicator : public distributed::Communicator {
   const std::shared_ptr<PlanCache> plans_;
   AlgorithmChoice choice_;
   QueuePool slot_queues_;
-  QueuePool idle_queues_;
-  QueuePool message_queues_;
+  std::map<const Protocol*, QueuePool> idle_queues_;     // by protocol; looked up, never listed
+  std::map<const Protocol*, QueuePool> message_queues_;  // likewise
   std::map<std::pair<int, int>, std::shared_ptr<PlanCache>> message_plans_;  // by SIPs
   std::map<std::uint64_t, std::shared_ptr<Meeting>> meetings_;               // by operation
   std::map<std::uint64_t, KernelsUnderWay> kernels_under_way_;               // likewise

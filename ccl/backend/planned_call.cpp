@@ -12,8 +12,9 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Each cube of a tree over cubes waits for the whole message: larger ones had better be spread over
-// the PEs.
+// Messages that are no larger cost more for their number than for their bytes.  Each cube of a tree
+// over cubes waits for the whole message.
+constexpr Bytes kDealt = 4096;
 constexpr Bytes kDealtOverCubes = 1024;
 
 }  // namespace
@@ -54,7 +55,8 @@ const CollectiveCall& PlannedCall::request(int member) const {
 
 void PlannedCall::prepare() {
   find_cubes();
-  uses_slots_ = settings_.slot_bytes > 0;
+  // Queues of ccl.yaml do not join all members.
+  uses_slots_ = settings_.slot_bytes > 0 && settings_.algorithm->network == Network::any;
   find_grain();
   if (!uses_slots_ || fits_into_slots()) return;
   uses_slots_ = false;
@@ -127,10 +129,10 @@ void PlannedCall::find_grain() {
   std::int64_t slot = std::numeric_limits<std::int64_t>::max();
   if (uses_slots_) slot = std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1);
   const std::int64_t message =
-      std::min(slot, most_message_elements(topology_.pe.tcm.capacity, dtype, *plan, summands));
+      std::min(slot, most_message_elements(topology_, dtype, *plan, summands));
   // A lane that has a share of the chunks mostly has at most half of those of a time.
   std::int64_t dealt = std::min(slot, plan->width > 1 ? 2 * message : message);
-  if (cubes_.count > 1) dealt = std::min<std::int64_t>(dealt, kDealtOverCubes / size_of(dtype));
+  dealt = std::min(dealt, (cubes_.count > 1 ? kDealtOverCubes : kDealt) / size_of(dtype));
   const auto of_fragment = [&](std::int64_t elements) {
     return elements * plan->units / plan->largest_chunk();
   };

@@ -10,6 +10,7 @@
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/topology/ipcq_params.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
 
@@ -66,6 +67,12 @@ const Algorithm* find_algorithm(std::string_view name) {
   const auto all = algorithms();
   const auto found = std::ranges::find(all, name, &Algorithm::name);
   return found == all.end() ? nullptr : *found;
+}
+
+bool provides(const Topology& topology, Network network) {
+  if (network == Network::any) return true;
+  if (network == Network::joins_all) return sim::SipNetwork(topology).joins_all();
+  return topology.system.network_switch.sums.has_value();
 }
 
 std::string_view name_of_kind(distributed::CollectiveKind kind) {

@@ -77,6 +77,15 @@ using AlgorithmKernel = void (*)(tl::Context&, const KernelArgs&);
 // shard is loaded and stored through them.
 using AlgorithmTime = std::optional<Time> (*)(const CollectiveCase&);
 
+// What an algorithm is made for: auto takes it on no lesser network of SIPs.
+enum class Network : std::uint8_t {
+  any,
+  joins_all,  // any two are neighbours: a switch or a full mesh
+  adds_up,    // a switch that adds up messages; the algorithm runs on no other
+};
+
+// True if the SIPs of a topology are joined so.
+bool provides(const Topology& topology, Network network);
 // Says why the members of a group cannot run it: "needs a power of two"; empty if they can.
 using AlgorithmMisfit = std::string_view (*)(const GroupShape&);
 
@@ -95,6 +104,7 @@ struct Algorithm {
   // True if `auto` may choose it.  A kernel must then be correct for every tensor that
   // KernelLauncher::check_placement() accepts, of any size, however participants are joined.
   bool suits_auto = false;
+  Network network = Network::any;
   AlgorithmTime closed_form = nullptr;  // nullptr: none is known
   std::string_view form = {};           // the closed form in words: "2 (P - 1) a + 2 (P - 1)/P n b"
   // The groups that can run it, in words, and the same as a test; nullptr: any.

@@ -115,6 +115,7 @@ struct Config::State {
   Settings defaults = {};
   std::vector<AlgorithmEntry> entries = {};
   std::vector<Rule> rules = {};
+  std::vector<Protocol> protocols = {};
   std::optional<TextMark> algorithm_mark = {};
   bool is_overridden = false;      // with_algorithm() has chosen the algorithm
   std::vector<Rule> choices = {};  // of with_algorithm(): they go before `rules`
@@ -197,8 +198,14 @@ Config Config::read(const YamlDocument& document, std::vector<YamlKey>* keys) {
       if (!root.has("algorithms")) return;
       state.entries = entries_of(root.map("algorithms"), state.defaults, state.algorithm);
     };
+    const YamlNode* const protocols = document.root().find("protocols");
+    if (root.has("protocols") && protocols != nullptr) {
+      state.protocols = read_protocols(reader, *protocols);
+    }
     const YamlNode* const rules = document.root().find("rules");
-    if (root.has("rules") && rules != nullptr) state.rules = read_rules(reader, *rules);
+    if (root.has("rules") && rules != nullptr) {
+      state.rules = read_rules(reader, *rules, state.protocols);
+    }
     if (!root.has("defaults")) {
       read_entries();
     } else {
@@ -231,7 +238,8 @@ std::vector<const Algorithm*> Config::candidates() const {
   if (!is_auto()) return {&algorithm()};
   std::vector<const Algorithm*> all = algorithms();
   std::erase_if(all, [](const Algorithm* one) {
-    return !one->suits_auto || !serves(*one, distributed::CollectiveKind::all_reduce);
+    return !one->suits_auto || one->network != Network::any ||
+           !serves(*one, distributed::CollectiveKind::all_reduce);
   });
   return all;
 }
@@ -265,6 +273,14 @@ void Config::refuse_algorithm(const Rule* rule, std::string_view why) const {
     errors.throw_if_any();
   }
   throw ConfigError("KB-Y047", std::string(why));
+}
+
+const Protocol* Config::protocol_for(Bytes size, const Rule* rule) const {
+  const bool is_named = rule != nullptr && !rule->protocol.empty();
+  const auto found = std::ranges::find_if(state_->protocols, [&](const Protocol& protocol) {
+    return is_named ? protocol.name == rule->protocol : size <= protocol.up_to;
+  });
+  return found == state_->protocols.end() ? nullptr : &*found;
 }
 
 sim::IpcqParams Config::ipcq() const {

@@ -12,6 +12,8 @@
 //     my_ring_of_pes: {kernel: ring_allreduce, world_size: 8}
 //   rules:                      # ccl/core/config_rules.h
 //     - all_reduce: {algorithm: tree_allreduce, up_to: 4 KiB}
+//   protocols:                  # likewise
+//     - LL: {up_to: 64 KiB, latency: 600 ns, efficiency: 50 %}
 //
 // Every key may be left out; an algorithm's entry overrides the defaults.  The further keys are:
 //
@@ -62,6 +64,7 @@ std::string_view name_of(Root root);
 // The name that selects the fastest algorithm.
 inline constexpr std::string_view kAuto = "auto";
 
+struct Protocol;
 struct Rule;
 
 class Config : public distributed::BackendConfig {
@@ -85,13 +88,17 @@ class Config : public distributed::BackendConfig {
   // What with_algorithm() was given; else algorithm_name().
   const std::string& choice_text() const;
   bool is_auto() const { return algorithm_name() == kAuto; }
-  const Algorithm& algorithm() const;                // REQUIRES: !is_auto()
-  std::vector<const Algorithm*> candidates() const;  // auto chooses among these; else the one
+  const Algorithm& algorithm() const;  // REQUIRES: !is_auto()
+  // auto chooses among these on every network; else the one.
+  std::vector<const Algorithm*> candidates() const;
   // The rule that decides for a collective; nullptr if none does.  `group`: its description.
   const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes,
                        std::string_view group = {}) const;
   // The rules that may decide for such a group, in the order in which they are tried.
   std::vector<const Rule*> rules_of(int ranks, std::string_view group) const;
+  // The protocol of the messages of a collective of this size; nullptr if there is none.  `rule` is
+  // the one that decides for it, if any.
+  const Protocol* protocol_for(Bytes size, const Rule* rule = nullptr) const;
   sim::IpcqParams ipcq() const;
   std::vector<std::int64_t> n_elem() const;
   std::optional<int> world_size() const;  // set with rank = PE; else a rank is a SIP

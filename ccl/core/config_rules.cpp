@@ -36,7 +36,7 @@ std::string no_algorithm_for(std::string_view name, distributed::CollectiveKind 
                      name_of_kind(kind), fmt::join(names_for(kind), ", "));
 }
 
-Rule read_rule(YamlMap map, distributed::CollectiveKind kind) {
+Rule read_rule(YamlMap map, distributed::CollectiveKind kind, std::span<const Protocol> protocols) {
   Rule rule;
   rule.kind = kind;
   const std::string name = map.text("algorithm", names_for(kind).front());
@@ -49,21 +49,54 @@ Rule read_rule(YamlMap map, distributed::CollectiveKind kind) {
   if (!can_serve(name, kind) && map.is_fine({"algorithm"})) {
     map.fail("algorithm", "KB-Y040", no_algorithm_for(name, kind));
   }
+  if (map.has("protocol")) rule.protocol = map.text("protocol", "LL");
+  if (map.is_fine({"protocol"}) &&
+      std::ranges::find(protocols, rule.protocol, &Protocol::name) == protocols.end()) {
+    map.fail("protocol", "KB-Y040", fmt::format("'protocols' has no {}", in_quotes(rule.protocol)));
+  }
   if (rule.above >= rule.up_to) {
     map.fail("up_to", "KB-Y020", "must be more than 'above': no size fits the rule");
   }
   return rule;
 }
 
+Protocol read_protocol(const YamlNode& node, YamlMap map) {
+  Protocol protocol;
+  protocol.name = node.key;
+  if (map.has("up_to")) protocol.up_to = map.bytes("up_to", 0, kMostBytes);
+  if (map.has("start")) protocol.start = map.time("start");
+  protocol.latency = map.time("latency");
+  if (map.has("efficiency")) protocol.efficiency = map.thousandths("efficiency");
+  return protocol;
+}
+
 }  // namespace
 
-std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list) {
+std::vector<Protocol> read_protocols(YamlReader& reader, const YamlNode& list) {
+  std::vector<Protocol> protocols;
+  for (const YamlNode* entry : reader.list(list, "[{LL: {up_to: 64 KiB, latency: 600 ns}}]")) {
+    YamlMap named = reader.map(*entry);
+    for (const YamlNode* node : named.entries()) {
+      const Bytes before = protocols.empty() ? -1 : protocols.back().up_to;
+      protocols.push_back(read_protocol(*node, named.map(*node)));
+      if (reader.is_fine(*node) && protocols.back().up_to <= before) {
+        reader.fail_at(*node, "KB-Y045",
+                       "no size is left for it: 'up_to' must ascend, and the last alone may have "
+                       "none");
+      }
+    }
+  }
+  return protocols;
+}
+
+std::vector<Rule> read_rules(YamlReader& reader, const YamlNode& list,
+                             std::span<const Protocol> protocols) {
   std::vector<Rule> rules;
   for (const YamlNode* node : reader.list(list, "[{all_reduce: {algorithm: tree_allreduce}}]")) {
     YamlMap collectives = reader.map(*node);
     for (const distributed::CollectiveKind kind : kPlannedKinds) {
       if (!collectives.has(name_of_kind(kind))) continue;
-      rules.push_back(read_rule(collectives.map(name_of_kind(kind)), kind));
+      rules.push_back(read_rule(collectives.map(name_of_kind(kind)), kind, protocols));
     }
   }
   return rules;

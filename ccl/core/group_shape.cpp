@@ -6,6 +6,7 @@
 
 #include "ccl/core/ring_order.h"
 #include "ccl/core/spanning_tree.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
 
@@ -55,6 +56,48 @@ bool is_rectangle(const GroupShape& shape) {
   return is_full(shape.rows, shape.columns.size()) && is_full(shape.columns, shape.rows.size());
 }
 
+void add_binomial_tree(GroupShape& shape) {
+  for (int member = 0; member < shape.size; ++member) {
+    const BinomialTreeNode place = binomial_tree_node(shape.size, member);
+    Branch& branch = shape.tree.emplace_back();
+    for (int at = member; at != 0; at &= at - 1) ++branch.distance;
+    branch.inner = place.parent.value_or(kNobody);
+    branch.outer = place.children;
+  }
+}
+
+// Any order of members is a ring.
+GroupShape shape_of_all_joined(const Topology& topology, int size) {
+  GroupShape shape;
+  shape.size = size;
+  shape.node_count = topology.system.sip_count;
+  shape.joins_all = shape.closes = true;
+  shape.nodes.resize(static_cast<std::size_t>(size));
+  std::iota(shape.nodes.begin(), shape.nodes.end(), 0);
+  shape.ring = {shape.nodes, true};
+  make_one_row(shape);
+  add_binomial_tree(shape);
+  return shape;
+}
+
+// The rows and columns of SIPs; of three dimensions, columns follow the ring through two of them.
+void add_lines(GroupShape& shape, const sim::Grid& grid, const std::vector<int>& sips) {
+  const FlatGrid flat = flattened(grid);
+  std::vector<int> row_of_line(flat.lines.size());
+  for (std::size_t y = 0; y < flat.lines.size(); ++y) {
+    row_of_line[static_cast<std::size_t>(flat.lines[y])] = static_cast<int>(y);
+  }
+  std::vector<int> xs;
+  std::vector<int> ys;
+  for (const int sip : sips) {
+    xs.push_back(grid.x_of(sip));
+    ys.push_back(grid.d == 1 ? grid.y_of(sip)
+                             : row_of_line[static_cast<std::size_t>(sip / grid.w)]);
+  }
+  shape.rows = lines_of(shape, xs, ys, flat.grid.w, grid.wraps);
+  shape.columns = lines_of(shape, ys, xs, flat.grid.h, grid.wraps);
+}
+
 void add_tree_over_grid(GroupShape& shape) {
   const Row& row = shape.rows.front();
   const Row& column = shape.columns.front();
@@ -71,16 +114,6 @@ void add_tree_over_grid(GroupShape& shape) {
     for (const sim::Compass child : place.children) {
       branch.outer.push_back(member_at(grid.neighbour(node, child)));
     }
-  }
-}
-
-void add_binomial_tree(GroupShape& shape) {
-  for (int member = 0; member < shape.size; ++member) {
-    const BinomialTreeNode place = binomial_tree_node(shape.size, member);
-    Branch& branch = shape.tree.emplace_back();
-    for (int at = member; at != 0; at &= at - 1) ++branch.distance;
-    branch.inner = place.parent.value_or(kNobody);
-    branch.outer = place.children;
   }
 }
 
@@ -132,7 +165,9 @@ int GroupShape::row_of(int member) const {
 }
 
 GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips) {
-  const sim::Grid grid = sim::sip_grid(topology);
+  const sim::SipNetwork network(topology);
+  if (network.joins_all()) return shape_of_all_joined(topology, static_cast<int>(sips.size()));
+  const sim::Grid& grid = network.grid();
   GroupShape shape;
   shape.size = static_cast<int>(sips.size());
   const std::vector<int> order = ring_order(grid);
@@ -153,14 +188,7 @@ GroupShape shape_of_sips(const Topology& topology, const std::vector<int>& sips)
                      is_forward(shape.nodes.back(), shape.nodes.front(), shape.node_count);
   shape.ring = {std::move(ring), wraps};
 
-  std::vector<int> xs;
-  std::vector<int> ys;
-  for (const int sip : sips) {
-    xs.push_back(grid.x_of(sip));
-    ys.push_back(grid.y_of(sip));
-  }
-  shape.rows = lines_of(shape, xs, ys, grid.w, grid.wraps);
-  shape.columns = lines_of(shape, ys, xs, grid.h, grid.wraps);
+  add_lines(shape, grid, sips);
   if (!is_rectangle(shape)) make_one_row(shape);
   add_tree_over_grid(shape);
   return shape;

@@ -13,6 +13,8 @@
 namespace kernbench::ccl {
 
 inline constexpr int kNobody = -1;
+// The unit of the switch between SIPs that adds up messages of all members, as a node of a plan.
+inline constexpr int kSwitch = -2;
 
 // One member's place in a tree over members.
 struct Branch {
@@ -62,6 +64,7 @@ struct GroupShape {
   std::vector<Row> rows;
   std::vector<Row> columns;
   std::vector<Branch> tree;  // by member: the tree that reaches all in the fewest steps
+  bool joins_all = false;    // any two members are neighbours: a switch or a full mesh
   bool is_of_pes = false;
 
   int column_of(int member) const;

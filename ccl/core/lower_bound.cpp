@@ -1,48 +1,22 @@
 #include "ccl/core/lower_bound.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <vector>
 
 #include "sim_engine/base/wide.h"
 #include "sim_engine/components/routing.h"
-#include "sim_engine/topology/grid.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::ccl {
 
 namespace {
 
-// Counts a SIP's neighbours; in a dimension of size 2 both directions lead to the same one.
-int degree(const sim::Grid& sips, int sip) {
-  int count = 0;
-  for (int i = 0; i < sim::kCompassCount; ++i) {
-    const auto direction = static_cast<sim::Compass>(i);
-    const int neighbour = sips.neighbour(sip, direction);
-    if (neighbour < 0) continue;
-    const bool again = neighbour == sips.neighbour(sip, opposite(direction));
-    count += !again || i % 2 == 0;
-  }
-  return count;
-}
-
-int least_degree(const sim::Grid& sips) {
+int least_degree(const sim::SipNetwork& sips) {
   int least = std::numeric_limits<int>::max();
-  for (int sip = 0; sip < sips.count(); ++sip) least = std::min(least, degree(sips, sip));
+  for (int sip = 0; sip < sips.grid().count(); ++sip) least = std::min(least, sips.degree(sip));
   return least;
-}
-
-// Returns the number of links, each way, across a straight cut of one dimension; a ring is cut
-// twice.
-int cut_width(int size, int other, bool wraps) {
-  if (size < 2) return std::numeric_limits<int>::max();
-  return other * (wraps && size > 2 ? 2 : 1);
-}
-
-int diameter(const sim::Grid& sips) {
-  if (sips.wraps) return sips.w / 2 + sips.h / 2;
-  return (sips.w - 1) + (sips.h - 1);
 }
 
 // Returns bytes * numerator / denominator at a bandwidth, rounded down: a bound must not be too
@@ -51,16 +25,6 @@ Time at_least(Bytes bytes, std::int64_t numerator, std::int64_t denominator, Ban
   if (bandwidth.is_unlimited()) return Time{0};
   return Time{static_cast<std::int64_t>(static_cast<Wide>(bytes) * 1'000'000'000'000 * numerator /
                                         denominator / bandwidth.per_second)};
-}
-
-// Returns the number of links between two SIPs.
-int distance(const sim::Grid& sips, int from, int to) {
-  const auto along = [&](int a, int b, int size) {
-    const int way = std::abs(a - b);
-    return sips.wraps ? std::min(way, size - way) : way;
-  };
-  return along(sips.x_of(from), sips.x_of(to), sips.w) +
-         along(sips.y_of(from), sips.y_of(to), sips.h);
 }
 
 using distributed::Block;
@@ -114,10 +78,10 @@ bool receives_once(CollectiveKind kind) {
 // The bytes that one member must send, or receive, with the distances to its peers.
 struct Traffic {
   Bytes bytes = 0;
-  int nearest = std::numeric_limits<int>::max();
-  int farthest = 0;
+  Time nearest = Time::max();
+  Time farthest{0};
 
-  void add(Bytes more, int way, bool once) {
+  void add(Bytes more, Time way, bool once) {
     if (more == 0) return;
     bytes = once ? std::max(bytes, more) : bytes + more;
     nearest = std::min(nearest, way);
@@ -130,25 +94,33 @@ struct Traffic {
 class BlockTraffic {
  public:
   BlockTraffic(const Topology& topology, std::span<const int> sips)
-      : topology_(topology), grid_(sim::sip_grid(topology)), sips_(sips) {}
+      : topology_(topology), network_(topology), grid_(network_.grid()), sips_(sips) {}
 
   template <class BytesOf>
   Time bound(const BytesOf& needs) const {
     const LinkSpec& link = topology_.system.sip_link;
     Bytes hop_bytes = 0;
     for_each_block(needs, [&](int from, int to, Bytes bytes) {
-      hop_bytes += bytes * distance(grid_, from, to);
+      hop_bytes += bytes * network_.hops(from, to);
     });
     if (hop_bytes == 0) return Time{0};
-    Time busy = at_least(hop_bytes, 1, directed_link_count(topology_), link.bandwidth);
-    busy =
-        std::max(busy, across(needs, grid_.w, grid_.h, [&](int sip) { return grid_.x_of(sip); }));
-    busy =
-        std::max(busy, across(needs, grid_.h, grid_.w, [&](int sip) { return grid_.y_of(sip); }));
-    return link.latency + busy;
+    Time busy = at_least(hop_bytes, 1, network_.link_count(), link.bandwidth);
+    if (network_.has_switch()) {
+      busy =
+          std::max(busy, at_least(hop_bytes, 1, 1, topology_.system.network_switch.core.bandwidth));
+    }
+    if (!network_.joins_all()) busy = std::max(busy, across_grid(needs));
+    return network_.to_neighbour() + busy;
   }
 
  private:
+  template <class BytesOf>
+  Time across_grid(const BytesOf& needs) const {
+    return std::max({across(needs, grid_.w, [&](int sip) { return grid_.x_of(sip); }),
+                     across(needs, grid_.h, [&](int sip) { return grid_.y_of(sip); }),
+                     across(needs, grid_.d, [&](int sip) { return grid_.z_of(sip); })});
+  }
+
   template <class BytesOf, class Visit>
   void for_each_block(const BytesOf& needs, Visit visit) const {
     for (std::size_t from = 0; from < sips_.size(); ++from) {
@@ -161,8 +133,9 @@ class BlockTraffic {
   // Returns the longest time that the bytes leaving coordinates [begin, end) of a dimension need on
   // the links at both ends, over all such ranges.
   template <class BytesOf, class Coordinate>
-  Time across(const BytesOf& needs, int size, int other, Coordinate coordinate) const {
+  Time across(const BytesOf& needs, int size, Coordinate coordinate) const {
     Time busy{0};
+    const int links = grid_.count() / size * topology_.system.links_per_pair;  // at one end
     const bool is_ring = grid_.wraps && size > 2;
     for (int begin = 0; begin < size; ++begin) {
       for (int end = begin + 1; end <= size; ++end) {
@@ -176,13 +149,14 @@ class BlockTraffic {
           if (is_inside(from) && !is_inside(to)) leaving += bytes;
         });
         busy = std::max(busy,
-                        at_least(leaving, 1, sides * other, topology_.system.sip_link.bandwidth));
+                        at_least(leaving, 1, sides * links, topology_.system.sip_link.bandwidth));
       }
     }
     return busy;
   }
 
   const Topology& topology_;
+  const sim::SipNetwork network_;
   const sim::Grid grid_;
   const std::span<const int> sips_;
 };
@@ -194,7 +168,7 @@ constexpr std::size_t kMostTrafficMembers = 64;
 template <class BytesOf>
 Time bound_of_members(const Topology& topology, std::span<const int> sips, CollectiveKind kind,
                       const BytesOf& needs) {
-  const sim::Grid grid = sim::sip_grid(topology);
+  const sim::SipNetwork network(topology);
   const LinkSpec& link = topology.system.sip_link;
   Time bound{0};
   for (std::size_t own = 0; own < sips.size(); ++own) {
@@ -202,15 +176,15 @@ Time bound_of_members(const Topology& topology, std::span<const int> sips, Colle
     Traffic in;
     for (std::size_t other = 0; other < sips.size(); ++other) {
       if (other == own) continue;
-      const int way = distance(grid, sips[own], sips[other]);
+      const Time way = network.latency(sips[own], sips[other]);
       out.add(needs(own, other), way, sends_once(kind));
       in.add(needs(other, own), way, receives_once(kind));
     }
     for (const Traffic& traffic : {out, in}) {
       if (traffic.bytes == 0) continue;
-      bound = std::max({bound, link.latency * traffic.farthest,
-                        link.latency * traffic.nearest +
-                            at_least(traffic.bytes, 1, degree(grid, sips[own]), link.bandwidth)});
+      bound = std::max({bound, traffic.farthest,
+                        traffic.nearest +
+                            at_least(traffic.bytes, 1, network.degree(sips[own]), link.bandwidth)});
     }
   }
   if (kind != CollectiveKind::all_to_all || sips.size() > kMostTrafficMembers) return bound;
@@ -321,24 +295,22 @@ Time memory_lower_bound(const Topology& topology, std::span<const CollectiveCall
 }
 
 int directed_link_count(const Topology& topology) {
-  const sim::Grid sips = sim::sip_grid(topology);
-  int count = 0;
-  for (int sip = 0; sip < sips.count(); ++sip) count += degree(sips, sip);
-  return count;
+  return sim::SipNetwork(topology).link_count();
 }
 
 Time all_reduce_lower_bound(const Topology& topology, Bytes bytes) {
-  const sim::Grid sips = sim::sip_grid(topology);
-  if (sips.count() < 2 || bytes == 0) return Time{0};
-  const LinkSpec& link = topology.system.sip_link;
-  const int cut =
-      std::min(cut_width(sips.w, sips.h, sips.wraps), cut_width(sips.h, sips.w, sips.wraps));
-  const Time busy = std::max({
-      at_least(bytes, 2 * (sips.count() - 1), directed_link_count(topology), link.bandwidth),
-      at_least(bytes, 1, least_degree(sips), link.bandwidth),
-      at_least(bytes, 1, cut, link.bandwidth),
-  });
-  return std::max(link.latency + busy, link.latency * diameter(sips));
+  const sim::SipNetwork sips(topology);
+  const int count = topology.system.sip_count;
+  if (count < 2 || bytes == 0) return Time{0};
+  const Bandwidth link = topology.system.sip_link.bandwidth;
+  const SwitchSpec& network_switch = topology.system.network_switch;
+  Time busy = std::max(at_least(bytes, 1, least_degree(sips), link),
+                       at_least(bytes, 1, sips.cut_width(), link));
+  if (!network_switch.sums) {
+    busy = std::max({busy, at_least(bytes, 2 * (count - 1), sips.link_count(), link),
+                     at_least(bytes, 2 * (count - 1), 1, network_switch.core.bandwidth)});
+  }
+  return std::max(sips.to_neighbour() + busy, sips.diameter());
 }
 
 Time pe_all_reduce_lower_bound(const Topology& topology, int world_size, Bytes bytes) {

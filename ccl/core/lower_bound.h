@@ -10,10 +10,10 @@
 
 namespace kernbench::ccl {
 
-// The bound of an all-reduce of `bytes` per SIP over the links between SIPs, without reduction in
-// the network.  Links are busy for at least the largest of these: every byte needs 2 (P - 1) link
-// transfers, spread over all D directed links; the SIP with the fewest links must send all its
-// bytes; the narrowest cut between two halves of the grid must let every byte through each way.
+// The bound of an all-reduce of `bytes` per SIP over the links between SIPs.  Links are busy for at
+// least the largest of these: every byte needs 2 (P - 1) link transfers, spread over all D directed
+// links, and of a switch through its core, unless it adds up itself; the SIP with the fewest links
+// must send all its bytes; the narrowest cut must let every byte through each way.
 // The last byte arrives one latency later, and information must travel the diameter.  0 for one
 // SIP, or for no bytes.
 Time all_reduce_lower_bound(const Topology& topology, Bytes bytes);

@@ -53,7 +53,22 @@ std::vector<int> transposed(const sim::Grid& grid, Order order) {
 
 }  // namespace
 
+FlatGrid flattened(const sim::Grid& grid) {
+  return {{grid.w, grid.h * grid.d, grid.wraps}, ring_order({grid.h, grid.d, grid.wraps})};
+}
+
+int FlatGrid::node(const sim::Grid& whole, int x, int y) const {
+  const int yz = lines[static_cast<std::size_t>(y)];
+  return whole.index_of(x, yz % whole.h, yz / whole.h);
+}
+
 std::vector<int> ring_order(const sim::Grid& grid) {
+  if (grid.d > 1) {
+    const FlatGrid flat = flattened(grid);
+    std::vector<int> order = ring_order(flat.grid);
+    for (int& node : order) node = flat.node(grid, flat.grid.x_of(node), flat.grid.y_of(node));
+    return order;
+  }
   if (grid.w < 2 || grid.h < 2) return snake(grid, 0);
   if (grid.h % 2 == 0) return cycle_of_even_height(grid);
   if (grid.w % 2 == 0) return transposed(grid, cycle_of_even_height);

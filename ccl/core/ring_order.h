@@ -14,6 +14,15 @@ namespace kernbench::ccl {
 // a neighbour of the first.
 std::vector<int> ring_order(const sim::Grid& grid);
 
+// A grid of three dimensions as one of two: its columns follow the ring through y and z.
+struct FlatGrid {
+  sim::Grid grid;
+  std::vector<int> lines;  // by y of the flat grid: z * h + y
+
+  int node(const sim::Grid& whole, int x, int y) const;
+};
+FlatGrid flattened(const sim::Grid& grid);
+
 bool are_neighbours(const sim::Grid& grid, int a, int b);
 
 }  // namespace kernbench::ccl

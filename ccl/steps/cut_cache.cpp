@@ -9,7 +9,8 @@ namespace kernbench::ccl {
 namespace {
 
 // Small messages cost more than their bytes, so lanes do not take part in every chunk if a message
-// can carry as much as several lanes have of it.
+// can carry as much as several lanes have of it.  If all lanes have much of it, links are busy, and
+// many messages keep them so.
 int class_count(const Cut& cut, const Grain& grain) {
   const auto lanes = static_cast<int>(cut.fragments.size());
   std::int64_t largest = 1;
@@ -17,6 +18,7 @@ int class_count(const Cut& cut, const Grain& grain) {
     if (fragments.size() > 1) return 1;
     largest = std::max(largest, fragments.front().count());
   }
+  if (largest * lanes > 2 * grain.most_dealt) return 1;
   int classes = lanes;
   while (classes > 1 && (lanes % classes != 0 || largest * classes > grain.most_dealt)) --classes;
   return std::max(classes, 1);

@@ -96,13 +96,13 @@ SavedTensor::SavedTensor(const Tensor& tensor) {
   if (!tensor.defined()) return;
   runtime::check_on_device(tensor, "a tensor saved for backward");
   tensor_ = tensor.requires_grad() && tensor.is_leaf() ? tensor : tensor.detach();
-  version_ = runtime::version_of(*tensor.storage());
+  version_ = tensor.storage()->simulation->last_write();
 }
 
 const Tensor& SavedTensor::get() const {
   if (!tensor_.defined()) return tensor_;
   runtime::check_may_touch(tensor_, runtime::Touch::reads, [] { return std::string("backward"); });
-  if (runtime::version_of(*tensor_.storage()) == version_) return tensor_;
+  if (!runtime::is_written_after(*tensor_.storage(), version_)) return tensor_;
   throw CollectiveError(
       "KB-A005",
       fmt::format("one of the variables needed for gradient computation has been modified by an "
@@ -112,8 +112,7 @@ const Tensor& SavedTensor::get() const {
 }
 
 bool is_shared(const Tensor& tensor) {
-  const std::shared_ptr<Tensor::Storage>& storage = tensor.storage();
-  return storage.use_count() > 1 || storage->memory.use_count() > 1;
+  return runtime::has_other_users(tensor);
 }
 
 Tensor writable(const Tensor& tensor) {

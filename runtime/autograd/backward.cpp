@@ -14,7 +14,6 @@
 #include "runtime/autograd/node.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
-#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -144,9 +143,9 @@ std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const 
   const auto& storage = gradient.storage();
   // A Backward must not write into a gradient that others use; the version shows if it did.
   const bool is_shared = autograd::is_shared(gradient);
-  const std::uint64_t version = runtime::version_of(*storage);
+  const std::uint64_t version = storage->simulation->last_write();
   std::vector<Tensor> gradients = node.backward(gradient);
-  if (is_shared && runtime::version_of(*storage) != version) {
+  if (is_shared && runtime::is_written_after(*storage, version)) {
     throw CollectiveError("KB-A007",
                           fmt::format("the backward of {} wrote into the gradient of its result, "
                                       "which others use too; write into "
@@ -213,8 +212,6 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
                                "enabled, from one that requires_grad_()",
                                name()));
   }
-  // What was launched before may write what the operators have saved.
-  runtime::synchronize(*checked().simulation);
   const NoGradGuard no_grad(*checked().simulation);
   Tensor first = first_gradient(*this, gradient);
   const auto& meta = checked().autograd;

@@ -25,6 +25,12 @@ void Work::State::keep(const Tensor& tensor, bool writes) {
   uses.push_back({tensor, writes});
 }
 
+void Work::State::note_writes(std::uint64_t write) const {
+  for (const auto& [tensor, writes] : uses) {
+    if (writes) tensor.storage()->memory->note_write(write);
+  }
+}
+
 bool Work::State::will_write(const Tensor& tensor) const {
   return std::ranges::any_of(uses, [&](const Use& use) {
     return use.writes && runtime::share_elements(*use.tensor.storage(), *tensor.storage());

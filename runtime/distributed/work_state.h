@@ -34,6 +34,8 @@ struct Work::State final : runtime::Activity {
 
   // Keeps a tensor in use until the work is done.  `writes`: the work will write it.
   void keep(const Tensor& tensor, bool writes);
+  // Tells the tensors that it writes the number of this write.
+  void note_writes(std::uint64_t write) const;
   // True if nobody has to be told about the work any more: the host knows that it is done, and how
   // it ended.
   bool is_settled() const;

@@ -56,6 +56,8 @@ void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
   fiber_local->rank = local().rank;
   fiber_local->device = local().device;
   fiber_local->is_on_device = work->is_on_stream();
+  fiber_local->write = simulation->next_write();
+  work->note_writes(fiber_local->write);
   simulation->fibers().spawn(
       runtime::FiberName(runtime::write_name), std::move(body), fiber_local.get(),
       [this, work, fiber_local](runtime::Fiber&, const runtime::FiberResult& result) {
@@ -68,7 +70,9 @@ void DistributedContext::State::ended(const std::shared_ptr<Work::State>& work,
                                       const runtime::FiberResult& result) const {
   const bool has_returned = result.how == runtime::FiberResult::How::returned;
   if (work->is_on_stream() && has_returned) {
-    work->marker->when_known([work] { work->finish(nullptr); });
+    work->marker->when_known([of = std::weak_ptr(work)] {
+      if (const auto ended = of.lock()) ended->finish(nullptr);
+    });
     return runtime::Marker::pass(work->marker, *simulation,
                                  simulation->machine().launcher().host_leg(work->device));
   }

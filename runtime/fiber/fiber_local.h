@@ -37,6 +37,7 @@ struct FiberLocal {
   // True if it acts for a device, which runs what a rank has queued: its launches need not come
   // from the host.  A `work` fiber's.
   bool is_on_device = false;
+  std::uint64_t write = 0;  // Simulation::next_write() at its issue; 0: its launches take their own
 
   bool is_grad_enabled = true;  // true if operators record what backward() needs
 

@@ -33,23 +33,23 @@ Tensor log_softmax_of_rows(const Tensor& x) {
   ops::check_has_whole_rows("log_softmax", x);
   const DType dtype = x.dtype();
   Tensor y = ops::map_rows("log_softmax", ops::placement_of(x), {x},
-                           [dtype](tl::Context& tl, Blocks of, const RowBlock&) {
+                           ops::Owning([dtype](tl::Context& tl, Blocks of, const RowBlock&) {
                              tl::Tensor s = tl.cast(of[0], DType::f32);
                              s = s - tl.max(s, 1, {.keep_dims = true});
                              const tl::Tensor sum = tl.sum(tl.exp(s), 1, {.keep_dims = true});
                              return tl.cast(s - tl.log(sum), dtype);
-                           });
+                           }));
   if (!needs_grad(x)) return y;
   const auto gradient = [y = SavedTensor(y), dtype](const Tensor& dy) {
     const auto placement =
         ops::elementwise_placement("log_softmax_backward", dy, y.get(), ops::Linearity::each);
-    return std::vector{ops::map_rows("log_softmax_backward", placement, {dy, y.get()},
-                                     [dtype](tl::Context& tl, Blocks of, const RowBlock&) {
-                                       const tl::Tensor g = tl.cast(of[0], DType::f32);
-                                       const tl::Tensor p = tl.exp(tl.cast(of[1], DType::f32));
-                                       return tl.cast(g - p * tl.sum(g, 1, {.keep_dims = true}),
-                                                      dtype);
-                                     })};
+    return std::vector{
+        ops::map_rows("log_softmax_backward", placement, {dy, y.get()},
+                      ops::Owning([dtype](tl::Context& tl, Blocks of, const RowBlock&) {
+                        const tl::Tensor g = tl.cast(of[0], DType::f32);
+                        const tl::Tensor p = tl.exp(tl.cast(of[1], DType::f32));
+                        return tl.cast(g - p * tl.sum(g, 1, {.keep_dims = true}), dtype);
+                      }))};
   };
   return autograd::record("log_softmax", y, {x}, gradient);
 }

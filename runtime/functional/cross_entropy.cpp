@@ -63,7 +63,7 @@ tl::Tensor losses_of(tl::Context& tl, const Classes& classes, double smoothing) 
 Tensor losses(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
   Tensor result =
       ops::make_like(logits, kName, targets.shape(), DType::f32, ops::placement_of(targets));
-  const auto body = [&](tl::Context& tl) {
+  const auto body = [=](tl::Context& tl) {
     const LocalPart source = ops::local_part(logits, tl);
     const LocalPart of_targets = ops::local_part(targets, tl);
     const LocalPart target = ops::local_part(result, tl);
@@ -90,7 +90,7 @@ Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const T
   return ops::map_rows(
       "cross_entropy_backward", placement,
       {logits, reshape(targets, column), reshape(gradients, column)},
-      [&](tl::Context& tl, Blocks of, const RowBlock&) {
+      [=](tl::Context& tl, Blocks of, const RowBlock&) {
         const Classes classes = Classes::of(tl, of[0], of[1], options.ignore_index);
         tl::Tensor slope = tl.softmax(classes.x) - classes.is_target * (1 - smoothing);
         if (smoothing != 0) slope = slope - of_each;

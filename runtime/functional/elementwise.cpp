@@ -273,9 +273,10 @@ Tensor clone(const Tensor& x) {
 namespace {
 
 Tensor converted(const Tensor& x, DType dtype) {
-  return ops::map_to(
-      "to", x.shape(), dtype, ops::placement_of(x), {x},
-      [dtype](tl::Context& tl, std::span<const tl::Tensor> of) { return tl.cast(of[0], dtype); });
+  return ops::map_to("to", x.shape(), dtype, ops::placement_of(x), {x},
+                     ops::Owning([dtype](tl::Context& tl, std::span<const tl::Tensor> of) {
+                       return tl.cast(of[0], dtype);
+                     }));
 }
 
 }  // namespace

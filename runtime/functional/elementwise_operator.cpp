@@ -25,18 +25,19 @@ std::vector<tl::Tensor> blocks_for(tl::Context& tl, Computes computes, Blocks bl
 }
 
 ops::BlockFunction forward_of(const ElementwiseOperator& op, const Numbers& numbers, DType dtype) {
-  return [&op, numbers, dtype](tl::Context& tl, Blocks blocks) {
+  // Operators are constants.
+  return ops::Owning([&op, numbers, dtype](tl::Context& tl, Blocks blocks) {
     const std::vector<tl::Tensor> own = blocks_for(tl, op.computes, blocks);
     Elements elements{.tl = tl, .numbers = numbers};
     for (std::size_t i = 0; i < own.size(); ++i) elements.operands[i] = &own[i];
     return tl.cast(op.forward(elements), dtype);
-  };
+  });
 }
 
 // What a derivative computes from the blocks of dy and of those tensors that it needs, in the order
 // of the bits.
 ops::BlockFunction gradient_of(const Derivative& derivative, const Numbers& numbers, DType dtype) {
-  return [&derivative, numbers, dtype](tl::Context& tl, Blocks blocks) {
+  return ops::Owning([&derivative, numbers, dtype](tl::Context& tl, Blocks blocks) {
     const std::vector<tl::Tensor> own = blocks_for(tl, derivative.computes, blocks);
     Elements elements{.tl = tl, .gradient = own.data(), .numbers = numbers};
     std::size_t next = 1;
@@ -45,7 +46,7 @@ ops::BlockFunction gradient_of(const Derivative& derivative, const Numbers& numb
     }
     if ((derivative.needs & needs::kResult) != 0) elements.result = &own[next];
     return tl.cast(derivative.of(elements), dtype);
-  };
+  });
 }
 
 // The Backward of an operator.

@@ -81,7 +81,7 @@ sim::GemmSize choose_tile(tl::Context& tl, const Parts& parts, const sim::GemmSi
 
 void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
              std::int64_t first_index) {
-  ops::launch("embedding", {rows}, {indices, table}, [&](tl::Context& tl) {
+  ops::launch("embedding", {rows}, {indices, table}, [=](tl::Context& tl) {
     const Parts parts = parts_of(tl, indices, table, rows, first_index);
     const sim::GemmSize size{parts.index_count(), parts.table.columns, parts.table.rows};
     multiply(
@@ -102,7 +102,7 @@ void look_up(const Tensor& rows, const Tensor& indices, const Tensor& table,
 // Adds to each row of the table the gradients of the results that were looked up there.
 void add_up(const Tensor& gradient, const Tensor& indices, const Tensor& dy,
             std::int64_t first_index) {
-  ops::launch("embedding_backward", {gradient}, {indices, dy}, [&](tl::Context& tl) {
+  ops::launch("embedding_backward", {gradient}, {indices, dy}, [=](tl::Context& tl) {
     const Parts parts = parts_of(tl, indices, gradient, dy, first_index);
     const sim::GemmSize size{parts.table.rows, parts.table.columns, parts.index_count()};
     multiply(

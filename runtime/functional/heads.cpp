@@ -69,7 +69,7 @@ Tensor with_split_heads(const Tensor& x, std::int64_t heads) {
   const Shape shape{heads, x.shape()[0], x.shape()[1] / heads};
   Tensor result = ops::make_like(x, "split_heads", shape, x.dtype(), moved(x, 1, 0, "split_heads"));
   check_heads("split_heads", x, x, result);
-  ops::launch("split_heads", {result}, {x}, [&](tl::Context& tl) {
+  ops::launch("split_heads", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart source = ops::local_part(x, tl);
     const LocalPart target = ops::local_part(result, tl);
     for_each_head_block(tl, form_of(target),
@@ -86,7 +86,7 @@ Tensor with_merged_heads(const Tensor& x) {
   const Shape shape{x.shape()[1], x.shape()[0] * x.shape()[2]};
   Tensor result = ops::make_like(x, "merge_heads", shape, x.dtype(), moved(x, 0, 1, "merge_heads"));
   check_heads("merge_heads", x, result, x);
-  ops::launch("merge_heads", {result}, {x}, [&](tl::Context& tl) {
+  ops::launch("merge_heads", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart source = ops::local_part(x, tl);
     const LocalPart target = ops::local_part(result, tl);
     for_each_head_block(

@@ -112,13 +112,14 @@ class GemmOnPe {
 }  // namespace
 
 void gemm_into(const Tensor& c, const GemmOperands& operands) {
-  std::optional<sim::GemmSize> tile;  // the first PE's, for all: its part is no smaller than others
+  // The first PE's, for all: its part is no smaller than others.
+  const auto tile = std::make_shared<std::optional<sim::GemmSize>>();
   std::vector<Tensor> uses = {operands.a, operands.b};
   if (operands.bias.defined()) uses.push_back(operands.bias);
-  launch(operands.name(), {c}, uses, [&](tl::Context& tl) {
+  launch(operands.name(), {c}, uses, [=](tl::Context& tl) {
     GemmOnPe gemm(tl, c, operands);
-    if (!tile) tile = gemm.choose_tile();
-    gemm.run(*tile);
+    if (!*tile) *tile = gemm.choose_tile();
+    gemm.run(**tile);
   });
 }
 

@@ -51,7 +51,7 @@ Tensor forward(const Norm& norm, const Tensor& x, const Tensor& weight, const Te
   if (weight.defined()) operands.push_back(weight);
   if (bias.defined()) operands.push_back(bias);
   return ops::map_rows(norm.name, ops::placement_of(x), operands,
-                       [&](tl::Context& tl, Blocks of, const RowBlock&) {
+                       [=](tl::Context& tl, Blocks of, const RowBlock&) {
                          tl::Tensor y = Normalized::of(tl, of[0], norm).rows;
                          if (weight.defined()) y = y * in_f32(tl, of[1]);
                          if (bias.defined()) y = y + in_f32(tl, of[of.size() - 1]);
@@ -66,7 +66,7 @@ Tensor gradient_of_x(const Norm& norm, const Tensor& dy, const Tensor& x, const 
   if (weight.defined()) operands.push_back(weight);
   return ops::map_rows(fmt::format("{}_backward", norm.name),
                        ops::elementwise_placement(norm.name, dy, x, ops::Linearity::each), operands,
-                       [&](tl::Context& tl, Blocks of, const RowBlock&) {
+                       [=](tl::Context& tl, Blocks of, const RowBlock&) {
                          tl::Tensor g = in_f32(tl, of[0]);
                          if (weight.defined()) g = g * in_f32(tl, of[2]);
                          const Normalized normalized = Normalized::of(tl, of[1], norm);
@@ -91,7 +91,7 @@ ParameterGradients gradients_of_parameters(const Norm& norm, const Tensor& dy, c
   ParameterGradients result;
   result.weight = ops::make_like(x, "weight.grad", {n}, x.dtype(), *placement);
   result.bias = ops::make_like(x, "bias.grad", {n}, x.dtype(), *placement);
-  const auto body = [&](tl::Context& tl) {
+  const auto body = [=](tl::Context& tl) {
     const ops::LocalPart of_dy = ops::local_part(dy, tl);
     const ops::LocalPart of_x = ops::local_part(x, tl);
     tl::Tensor of_weight = tl.zeros({1, n}, DType::f32);

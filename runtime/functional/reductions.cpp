@@ -100,17 +100,17 @@ Tensor gradient_of(const ReductionOperator& op, const Tensor& dy, const Tensor& 
   std::vector<Tensor> operands{dy};
   if ((needed & needs::kA) != 0) operands.push_back(x);
   if ((needed & needs::kResult) != 0) operands.push_back(y);
-  const auto function = [&op, count, dtype = dy.dtype()](tl::Context& tl,
-                                                         std::span<const tl::Tensor> blocks) {
-    std::vector<tl::Tensor> own(blocks.begin(), blocks.end());
-    if (op.derivative.computes == Computes::in_f32) {
-      for (tl::Tensor& block : own) block = tl.cast(block, DType::f32);
-    }
-    Elements elements{.tl = tl, .gradient = own.data(), .numbers = {count}};
-    if (own.size() > 1) elements.operands[0] = &own[1];
-    if (own.size() > 2) elements.result = &own[2];
-    return tl.cast(op.derivative.of(elements), dtype);
-  };
+  const auto function = ops::Owning(
+      [&op, count, dtype = dy.dtype()](tl::Context& tl, std::span<const tl::Tensor> blocks) {
+        std::vector<tl::Tensor> own(blocks.begin(), blocks.end());
+        if (op.derivative.computes == Computes::in_f32) {
+          for (tl::Tensor& block : own) block = tl.cast(block, DType::f32);
+        }
+        Elements elements{.tl = tl, .gradient = own.data(), .numbers = {count}};
+        if (own.size() > 1) elements.operands[0] = &own[1];
+        if (own.size() > 2) elements.result = &own[2];
+        return tl.cast(op.derivative.of(elements), dtype);
+      });
   return ops::map_to("expand", shape, dy.dtype(),
                      ops::gradient_placement(ops::placement_of(dy), of_x), operands, function);
 }

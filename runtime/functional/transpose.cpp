@@ -97,7 +97,7 @@ Tensor transposed(const Tensor& x, std::size_t first, std::size_t second) {
         return level.dimension == second ? ops::cut(first) : level;
       });
   Tensor result = ops::make_like(x, "transpose", Shape(sizes), x.dtype(), *placement);
-  ops::launch("transpose", {result}, {x}, [&](tl::Context& tl) {
+  ops::launch("transpose", {result}, {x}, [=](tl::Context& tl) {
     const LocalPart source = ops::local_part(x, tl);
     transpose_part(tl, form_of(source.shape, first, second), source, ops::local_part(result, tl));
   });

@@ -10,6 +10,7 @@
 
 #include "runtime/launch/queue_residue.h"
 #include "runtime/launch/queued_launch.h"
+#include "runtime/launch/write_notes.h"
 #include "runtime/simulation/call_site.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/data_under_way.h"
@@ -97,6 +98,9 @@ class KernelLaunch {
 };
 
 std::exception_ptr KernelLaunch::run() {
+  if (request_.write == 0) request_.write = simulation_.local().write;
+  if (request_.write == 0) request_.write = simulation_.next_write();
+  const WriteNotes writes(request_.uses, request_.write);
   simulation_.command_budget().refill();
   simulation_.watchdog().start();
   if (!request_.is_collective) simulation_.local().last_call.set("launch");
@@ -108,6 +112,7 @@ std::exception_ptr KernelLaunch::run() {
     return fmt::format("kernel '{}' on {} PEs of {}", request_.name, request_.pes.size(), sips);
   });
   failure_ == nullptr ? check_queues() : drop_messages();
+  writes.end();
   end_uses();
   log(failure_ == nullptr ? "ends" : "has failed");
   return failure_;

@@ -29,6 +29,7 @@ struct LaunchRequest {
   // A collective's messages are its own: no other operation receives them.  It runs beside the
   // user's kernels.
   bool is_collective = false;
+  std::uint64_t write = 0;           // Simulation::next_write(); 0: it takes one when it runs
   tl::StoreGuard guard = {};         // what the kernels must not write
   tl::AccessWatch* watch = nullptr;  // sees what the kernels touch; outlives the launch
   std::string where = {};            // the line that launches it: "ddp.cpp:41"; empty: not known
@@ -36,6 +37,12 @@ struct LaunchRequest {
 
 // Whether a kernel's body, and what it refers to, may outlive the call that launches it.
 enum class Body : std::uint8_t { borrows, owns };
+
+struct HolderOptions {
+  Body lifetime = Body::borrows;
+  // The tensors that the kernel writes; null: whichever of those that it uses.
+  const std::vector<Tensor>* results = nullptr;
+};
 
 // Waits until the host knows that every PE has finished; on a fiber that acts for a device, until
 // the IO_CPU knows.  An exception of a kernel is thrown here,
@@ -55,7 +62,8 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
 // of `uses`, or reads one that the kernel stores into (runtime/tensor/data_under_way.h).
 // REQUIRES: `first` and `uses` are on a device of one context
 void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body, Body lifetime = Body::borrows);
+                    std::function<void(tl::Context&)> body,
+                    const HolderOptions& options = {});
 
 // Returns a pointer to a PE's shard of a tensor, for kernels whose launch has it among its `uses`;
 // null if the PE holds none.  Other kernels use RuntimeContext::pointer_to().

@@ -42,12 +42,12 @@ LaunchRequest request_for(const LaunchName& launch, const Tensor& first, std::ve
 }  // namespace
 
 void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body, Body lifetime) {
+                    std::function<void(tl::Context&)> body, const HolderOptions& options) {
   Simulation& simulation = *first.storage()->simulation;
   if (simulation.local().kind == FiberLocal::Kind::kernel) {
     throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
   }
-  const bool may_queue = simulation.queues_launches() && lifetime == Body::owns;
+  const bool may_queue = simulation.queues_launches() && options.lifetime == Body::owns;
   if (may_queue) issue(simulation);
   for (const Tensor& tensor : uses) {
     check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
@@ -57,7 +57,7 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
   simulation.begin(request.operation);
   if (request.pes.empty()) return;  // nobody holds an element
   if (may_queue && is_on_one_device(request.pes)) {
-    return queue_kernel(simulation, describe(launch), std::move(request));
+    return queue_kernel(simulation, describe(launch), std::move(request), options.results);
   }
   if (simulation.queues_launches()) wait_for_streams(simulation, request);
   run_kernel(simulation, std::move(request));

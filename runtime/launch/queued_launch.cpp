@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "runtime/launch/write_notes.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/stream/stream_races.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -36,28 +39,87 @@ class RaceWatch final : public tl::AccessWatch {
 };
 
 // A launch between its issue and the moment at which the host knows of its end.
-struct QueuedLaunch {
-  QueuedLaunch(Simulation& of, std::string its_what, LaunchRequest its_request)
-      : simulation(of),
-        what(std::move(its_what)),
-        uses(its_request.uses),
-        request(std::move(its_request)) {
-    for (const Tensor& tensor : uses) tensor.storage()->begin_use();
-  }
-  ~QueuedLaunch() {
-    for (const Tensor& tensor : uses) tensor.storage()->end_use();
-  }
+class QueuedLaunch {
+ public:
+  QueuedLaunch(Simulation& simulation, std::string what, LaunchRequest request, bool has_results);
+  ~QueuedLaunch();
   QueuedLaunch(const QueuedLaunch&) = delete;
   QueuedLaunch& operator=(const QueuedLaunch&) = delete;
 
+  const std::string& what() const { return what_; }
+  std::uint64_t write() const { return request_.write; }
+  void watch(StreamPosition by);
   void run();
 
-  Simulation& simulation;
-  const std::string what;
-  const std::vector<Tensor> uses;
-  LaunchRequest request;
-  std::unique_ptr<RaceWatch> watch;  // null: nobody has a second stream
+ private:
+  struct Handles {
+    Tensor::Storage* storage;
+    int count;  // in uses_ and body_
+  };
+  void count_handles();
+
+  Simulation& simulation_;
+  const std::string what_;
+  const std::vector<Tensor> uses_;
+  const std::function<void(tl::Context&)> body_;
+  const bool is_undecided_;
+  LaunchRequest request_;
+  std::vector<Handles> handles_;
+  std::optional<RaceWatch> watch_;  // nullopt: nobody has a second stream
 };
+
+QueuedLaunch::QueuedLaunch(Simulation& simulation, std::string what, LaunchRequest request,
+                           bool has_results)
+    : simulation_(simulation),
+      what_(std::move(what)),
+      uses_(std::exchange(request.uses, {})),
+      body_(std::exchange(request.body, nullptr)),
+      is_undecided_(!has_results),
+      request_(std::move(request)) {
+  request_.uses = {};
+  request_.body = [this](tl::Context& tl) { body_(tl); };
+  request_.write = simulation.next_write();
+  count_handles();
+  for (const Tensor& tensor : uses_) {
+    tensor.storage()->begin_use();
+    tensor.storage()->memory->undecided += is_undecided_;
+  }
+}
+
+QueuedLaunch::~QueuedLaunch() {
+  for (const auto& [storage, count] : handles_) storage->queued_handles -= count;
+  for (const Tensor& tensor : uses_) {
+    tensor.storage()->memory->undecided -= is_undecided_;
+    tensor.storage()->end_use();
+  }
+}
+
+// The handles of a body cannot be seen, but a copy of the body makes as many again.
+void QueuedLaunch::count_handles() {
+  for (const Tensor& tensor : uses_) {
+    Tensor::Storage* const storage = tensor.storage().get();
+    const auto known = std::ranges::find(handles_, storage, &Handles::storage);
+    if (known == handles_.end()) handles_.push_back({storage, 0});
+  }
+  const auto use_count = [](const Handles& of) {
+    return static_cast<int>(of.storage->weak_from_this().use_count());
+  };
+  for (Handles& of : handles_) of.count = -use_count(of);
+  {
+    const auto copy = body_;
+    for (Handles& of : handles_) of.count += use_count(of);
+  }
+  for (Handles& of : handles_) {
+    of.count += static_cast<int>(std::ranges::count_if(
+        uses_, [&](const Tensor& tensor) { return tensor.storage().get() == of.storage; }));
+    of.storage->queued_handles += of.count;
+  }
+}
+
+void QueuedLaunch::watch(StreamPosition by) {
+  watch_.emplace(simulation_, std::move(by), what_);
+  request_.watch = &*watch_;
+}
 
 template <class Kind, class... More>
 [[noreturn]] void throw_with(const Kind& error, const std::string& what, More... more) {
@@ -67,27 +129,32 @@ template <class Kind, class... More>
 }
 
 void QueuedLaunch::run() {
+  const WriteNotes writes(uses_, request_.write);
   try {
-    run_kernel(simulation, std::move(request));
+    run_kernel(simulation_, std::move(request_));
+    writes.end();
   } catch (const DeviceError& error) {
-    throw_with(error, what);
+    throw_with(error, what_);
   } catch (const CollectiveError& error) {
-    throw_with(error, what);
+    throw_with(error, what_);
   } catch (const DeadlockError& error) {
-    throw_with(error, what, error.exit_code());
+    throw_with(error, what_, error.exit_code());
   }
 }
 
 }  // namespace
 
-void queue_kernel(Simulation& simulation, std::string what, LaunchRequest request) {
+void queue_kernel(Simulation& simulation, std::string what, LaunchRequest request,
+                  const std::vector<Tensor>* results) {
   StreamQueue& stream = current_stream(simulation, request.pes.front().sip);
   simulation.local().last_call.set("launch");
-  const auto launch = std::make_shared<QueuedLaunch>(simulation, what, std::move(request));
-  stream.enqueue(std::move(what), [launch] { launch->run(); });
-  if (!simulation.attachments().get<StreamRaces>().is_watching()) return;
-  launch->watch = std::make_unique<RaceWatch>(simulation, stream.position(), launch->what);
-  launch->request.watch = launch->watch.get();
+  const auto launch = std::make_shared<QueuedLaunch>(simulation, std::move(what),
+                                                     std::move(request), results != nullptr);
+  if (results != nullptr) {
+    for (const Tensor& result : *results) result.storage()->memory->note_write(launch->write());
+  }
+  stream.enqueue(launch->what(), [launch] { launch->run(); });
+  if (simulation.attachments().get<StreamRaces>().is_watching()) launch->watch(stream.position());
 }
 
 void wait_for_streams(Simulation& simulation, const LaunchRequest& request) {

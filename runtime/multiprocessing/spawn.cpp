@@ -295,14 +295,15 @@ bool World::join() {
     if (failure_ == nullptr) failure_ = std::current_exception();
   }
   simulation_.watchdog().forget_ranks(*this);
+  const std::exception_ptr cause =
+      failure_ == nullptr ? nullptr : distributed_.state_->unnoticed_failure();
   simulation_.attachments().forget_ranks();
   if (failure_ == nullptr) {
     simulation_.release(this);
     return true;
   }
-  // A deadlock may be the consequence of a failure that nobody has looked at.
-  const std::exception_ptr cause = distributed_.state_->unnoticed_failure();
   distributed_.state_->run_abandoned();
+  // A deadlock may be the consequence of a failure that nobody has looked at.
   if (cause != nullptr && is_deadlock(failure_)) failure_ = cause;
   simulation_.flight_recorder().failed(runtime::describe_failure(failure_, {}).code,
                                        simulation_.now());

@@ -28,33 +28,49 @@ Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, 
                                    {.dtype = dtype, .dp = *dp, .name = std::string(name)}));
 }
 
-void launch(std::string_view name, const std::vector<Tensor>& results,
-            const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body) {
+namespace {
+
+void launch_as(runtime::Body lifetime, std::string_view name, const std::vector<Tensor>& results,
+               const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body) {
   std::vector<Tensor> uses = results;
   uses.insert(uses.end(), operands.begin(), operands.end());
   for (const Tensor& tensor : uses) check_lies_together(name, tensor);
   runtime::run_on_holders(runtime::LaunchName::of_operator(name), results.front(), std::move(uses),
-                          [body = std::move(body)](tl::Context& tl) {
-                            tl.limit_commands_under_way(kCommandsAhead);
-                            body(tl);
-                          });
+                          std::move(body), {lifetime, &results});
+}
+
+runtime::Body lifetime_of(const KernelBody& body) {
+  return body.owns() ? runtime::Body::owns : runtime::Body::borrows;
+}
+
+}  // namespace
+
+void launch(std::string_view name, const std::vector<Tensor>& results,
+            const std::vector<Tensor>& operands, KernelBody body) {
+  launch_as(lifetime_of(body), name, results, operands, [body](tl::Context& tl) {
+    tl.limit_commands_under_way(kCommandsAhead);
+    body(tl);
+  });
 }
 
 void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
-                    const std::vector<Tensor>& operands, std::int64_t columns,
-                    std::function<void(tl::Context&)> body) {
-  try {
-    launch(name, results, operands, std::move(body));
-  } catch (const DeviceError& error) {
-    if (error.code() != "KB-M010") throw;
-    throw DeviceError(
-        "KB-M010",
-        fmt::format(
-            "{}: a row of {} elements is needed whole in scratch, in f32 and several times; "
-            "share columns among ranks (of logits: a vocabulary parallel loss), make rows "
-            "shorter, or use a topology with a larger pe.tcm.capacity\n  {}",
-            name, columns, error.what()));
-  }
+                    const std::vector<Tensor>& operands, std::int64_t columns, KernelBody body) {
+  const auto explained = [body, columns, name = std::string(name)](tl::Context& tl) {
+    tl.limit_commands_under_way(kCommandsAhead);
+    try {
+      body(tl);
+    } catch (const DeviceError& error) {
+      if (error.code() != "KB-M010") throw;
+      throw DeviceError(
+          "KB-M010",
+          fmt::format(
+              "{}: a row of {} elements is needed whole in scratch, in f32 and several times; "
+              "share columns among ranks (of logits: a vocabulary parallel loss), make rows "
+              "shorter, or use a topology with a larger pe.tcm.capacity\n  {}",
+              name, columns, error.what()));
+    }
+  };
+  launch_as(lifetime_of(body), name, results, operands, explained);
 }
 
 LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <string_view>
 #include <vector>
 
+#include "runtime/ops/kernel_function.h"
 #include "runtime/ops/placement.h"
 #include "runtime/tl/tl.h"
 
@@ -18,16 +18,18 @@ namespace kernbench::ops {
 Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
                  const Placement& placement);
 
-// Runs `body` on every PE that holds a part of `results.front()`, and waits.
+// Runs `body` on every PE that holds a part of `results.front()`, and waits, or, if launches are
+// queued and the body owns what it uses, only issues it.  The body writes the results alone.
 // REQUIRES: `results` is not empty; all tensors are on the same holders
+using KernelBody = KernelFunction<void(tl::Context&)>;
 void launch(std::string_view name, const std::vector<Tensor>& results,
-            const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body);
+            const std::vector<Tensor>& operands, KernelBody body);
 
 // Launches a kernel that keeps whole rows of `columns` elements in scratch.  If they do not fit,
 // it throws DeviceError KB-M010 with a remedy.
 void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
                     const std::vector<Tensor>& operands, std::int64_t columns,
-                    std::function<void(tl::Context&)> body);
+                    KernelBody body);
 
 // A PE's part of a tensor, seen as a matrix: all dimensions but the last form its rows.
 struct LocalPart {

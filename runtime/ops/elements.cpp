@@ -120,13 +120,19 @@ void map_rows_of_part(tl::Context& tl, const Tensor& result, const std::vector<T
   });
 }
 
+// A body that calls `function` owns what that owns.
+template <class Function>
+KernelBody if_owns(const Function& function, const std::function<void(tl::Context&)>& body) {
+  if (!function.owns()) return body;
+  return Owning([=](tl::Context& tl) { body(tl); });
+}
+
 }  // namespace
 
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function) {
-  launch(name, {result}, operands, [result, operands, function](tl::Context& tl) {
-    map_part(tl, result, operands, function);
-  });
+  const auto body = [=](tl::Context& tl) { map_part(tl, result, operands, function); };
+  launch(name, {result}, operands, if_owns(function, body));
 }
 
 Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
@@ -145,9 +151,8 @@ Tensor map(std::string_view name, const Placement& placement, const std::vector<
 void map_rows_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
                    const RowFunction& function) {
   const std::int64_t columns = result.shape()[result.shape().rank() - 1];
-  launch_on_rows(name, {result}, operands, columns, [result, operands, function](tl::Context& tl) {
-    map_rows_of_part(tl, result, operands, function);
-  });
+  const auto body = [=](tl::Context& tl) { map_rows_of_part(tl, result, operands, function); };
+  launch_on_rows(name, {result}, operands, columns, if_owns(function, body));
 }
 
 Tensor map_rows(std::string_view name, const Placement& placement,

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -15,7 +14,8 @@ namespace kernbench::ops {
 
 // Computes a block of the result, in its type, from the operands' blocks, in theirs.  The blocks
 // have two dimensions, of size 1 where the operand repeats; so may the result's block.
-using BlockFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands)>;
+using BlockFunction =
+    KernelFunction<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands)>;
 
 // result = function(operands...).  Operands broadcast to the result's shape, and lie as
 // elementwise_placement() says.  The result may be an operand that does not repeat.
@@ -42,8 +42,8 @@ struct RowBlock {
 };
 // Computes whole rows.  An operand's block is [count, columns], or [1, columns] of a vector along
 // the columns, or [count, 1] of a tensor whose last dimension is 1.
-using RowFunction = std::function<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands,
-                                             const RowBlock& rows)>;
+using RowFunction = KernelFunction<tl::Tensor(tl::Context&, std::span<const tl::Tensor> operands,
+                                              const RowBlock& rows)>;
 
 // As map_into() and map(), but with whole rows, of one matrix at a time.  An operand may also have
 // a last dimension of 1: one element per row.

@@ -56,7 +56,7 @@ Shape with_size(const Shape& shape, std::size_t dimension, std::int64_t size) {
 Tensor narrowed(const Tensor& x, std::size_t dimension, std::int64_t start, std::int64_t length) {
   Tensor result =
       make_like(x, "narrow", with_size(x.shape(), dimension, length), x.dtype(), placement_of(x));
-  launch("narrow", {result}, {x}, [&](tl::Context& tl) {
+  launch("narrow", {result}, {x}, [=](tl::Context& tl) {
     const Rows target = rows_of(result, dimension, tl);
     copy_columns(tl, rows_of(x, dimension, tl), start * target.inner, target, 0, target.width);
   });
@@ -69,7 +69,7 @@ Tensor assembled(std::string_view name, const Shape& shape, std::size_t dimensio
   Tensor result = make_like(first, name, shape, first.dtype(), placement_of(first));
   std::vector<Tensor> operands;
   for (const Piece& piece : pieces) operands.push_back(piece.tensor);
-  launch(name, {result}, operands, [&](tl::Context& tl) {
+  launch(name, {result}, operands, [=](tl::Context& tl) {
     const Rows target = rows_of(result, dimension, tl);
     std::int64_t end = 0;
     for (const Piece& piece : pieces) {

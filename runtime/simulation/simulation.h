@@ -134,6 +134,10 @@ class Simulation {
   std::uint64_t next_operation() { return ++last_operation_; }
   void begin(std::uint64_t operation);
 
+  // Numbers what writes tensors, in the order of issue: a launch that is queued runs later.
+  std::uint64_t next_write() { return ++last_write_; }
+  std::uint64_t last_write() const { return last_write_; }
+
   // Results of kernels, in the order of their ends.  At least the last kLeastResults are kept, and
   // at most twice as many; last_results() has all of the operation that began last.
   static constexpr std::size_t kLeastResults = std::size_t{1} << 16;
@@ -189,6 +193,7 @@ class Simulation {
   bool queues_launches_ = false;
   std::uint64_t abandoned_runs_ = 0;
   std::exception_ptr failure_;
+  std::uint64_t last_write_ = 0;
   std::uint64_t last_operation_ = 0;  // the highest number given out
   std::uint64_t last_begun_ = 0;      // the highest number that began
   std::vector<AlgorithmUse> algorithms_used_;

@@ -102,6 +102,7 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
   check_may_touch(target, Touch::writes,
                   [&] { return fmt::format("{} at {}", function, call_site(location)); });
   if (simulation.queues_launches()) wait_for_launches(target);
+  target.storage()->memory->note_write(simulation.next_write());
   const auto copy = std::make_shared<HostCopy>(target, std::move(writes));
   // Transfers under way refer to the copy even when the caller is unwound.
   simulation.keep(copy);

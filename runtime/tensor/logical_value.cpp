@@ -74,6 +74,7 @@ sim::Value load_block(const Tensor::Storage& storage, std::int64_t first, std::i
 }
 
 void store_block(Tensor::Storage& storage, std::int64_t first, const sim::Value& value) {
+  storage.memory->note_write(storage.simulation->next_write());
   if (is_sum(storage)) replicate_sum(storage);
   sim::MemoryStore& memory = memory_of(storage);
   std::vector<Run> runs;

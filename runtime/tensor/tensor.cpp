@@ -230,6 +230,7 @@ void runtime::copy_elements(const Tensor& into, const Tensor& source,
 }
 
 void runtime::set_elements(Tensor::Storage& storage, const std::vector<float>& elements) {
+  begin_host_write(storage);
   sim::MemoryStore& memory = storage.simulation->machine().memory();
   std::map<Place, sim::Value> parts;  // shared by copies
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/host_read.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/visible_text.h"
@@ -208,16 +209,41 @@ void mark_replicated(const Tensor::Storage& storage) {
   for (Tensor::Storage* tensor : storage.memory->tensors) tensor->dp = summed(tensor->dp);
 }
 
-std::uint64_t version_of(const Tensor::Storage& storage) {
-  const sim::MemoryStore& memory = storage.simulation->machine().memory();
+std::uint64_t TensorMemory::write_count() const {
+  const sim::MemoryStore& memory = simulation->machine().memory();
   std::uint64_t writes = 0;
-  for (const sim::DeviceBuffer& buffer : storage.buffers()) {
-    writes += memory.write_count(buffer.region);
-  }
+  for (const sim::DeviceBuffer& buffer : buffers) writes += memory.write_count(buffer.region);
   return writes;
 }
 
+bool is_written_after(Tensor::Storage& storage, std::uint64_t write) {
+  if (storage.memory->undecided > 0) {
+    wait_until_unused(storage, [&] { return fmt::format("what may write '{}'", storage.name); });
+  }
+  return storage.memory->last_write > write;
+}
+
+bool has_other_users(const Tensor& tensor) {
+  const auto handles = [](const Tensor::Storage& of) {
+    return of.weak_from_this().use_count() - of.queued_handles;
+  };
+  const Tensor::Storage& storage = *tensor.storage();
+  const auto& tensors = storage.memory->tensors;
+  return handles(storage) > 1 || storage.memory.use_count() > std::ssize(tensors) ||
+         std::ranges::any_of(tensors, [&](const Tensor::Storage* other) {
+           return other != &storage && handles(*other) > 0;
+         });
+}
+
+void begin_host_write(Tensor::Storage& storage) {
+  if (storage.memory->uses > 0 && storage.simulation->queues_launches()) {
+    wait_until_unused(storage, [&] { return fmt::format("the launches on '{}'", storage.name); });
+  }
+  storage.memory->note_write(storage.simulation->next_write());
+}
+
 void fill(Tensor::Storage& storage, float value) {
+  begin_host_write(storage);
   sim::MemoryStore& memory = storage.simulation->machine().memory();
   for (std::size_t i = 0; i < storage.buffers().size(); ++i) {
     const sim::DeviceBuffer& buffer = storage.buffers()[i];

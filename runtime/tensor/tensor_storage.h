@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <span>
@@ -49,13 +51,21 @@ struct TensorMemory final : tl::AccessRule {
   };
   std::vector<Reader> readers;
   int uses = 0;  // summed over all tensors in this memory
+
+  // Simulation::next_write() of the last operation in the order of issue that writes it, as far as
+  // that is known; queued launches that may write it, which is known when they are done.
+  std::uint64_t last_write = 0;
+  int undecided = 0;
+  void note_write(std::uint64_t write) { last_write = std::max(last_write, write); }
+  std::uint64_t write_count() const;  // stores so far
+
   RunLog::Id logged = RunLog::kNone;
   AccessesUnderWay accesses;
 };
 
 }  // namespace runtime
 
-struct Tensor::Storage {
+struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   Shape shape;
   DType dtype = DType::f32;
   std::string name;
@@ -71,6 +81,7 @@ struct Tensor::Storage {
   std::vector<ShardInfo> shards;
   std::shared_ptr<runtime::TensorMemory> memory;
   int uses = 0;                              // by launches, copies and collectives under way
+  int queued_handles = 0;                    // held by queued launches alone
   std::vector<sim::DeviceBuffer> part;       // of a row: its buffers, one per shard
   std::list<Storage*>::iterator in_memory;   // position in memory->tensors
   std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient
@@ -144,9 +155,13 @@ bool holds_summand_zero(const Tensor::Storage& storage, std::size_t shard);
 // on.
 void mark_replicated(const Tensor::Storage& storage);
 
-// Returns the number of writes to its memory, which identifies the version that a tensor and its
-// views have.
-std::uint64_t version_of(const Tensor::Storage& storage);
+// True if an operation writes the tensor's memory that was issued after `write`, a
+// Simulation::last_write().  Waits for queued launches of which that is not known.
+bool is_written_after(Tensor::Storage& storage, std::uint64_t write);
+
+// True if somebody else has a handle to the tensor or to another tensor in its memory.  Queued
+// launches do not count: what is issued later follows them.
+bool has_other_users(const Tensor& tensor);
 
 // Throws DeviceError unless the tensor lies on a device: KB-M001 undefined, KB-M019 on the host.
 // `user` names the operation that uses it.
@@ -154,6 +169,9 @@ void check_on_device(const Tensor& tensor, std::string_view user);
 // As above, and throws KB-M013 for a tensor of another simulation.
 void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user);
 
+// The host is about to write the tensor, outside simulated time: waits for queued launches that use
+// it.
+void begin_host_write(Tensor::Storage& storage);
 // Sets every element to `value`, outside simulated time.
 void fill(Tensor::Storage& storage, float value);
 // Sets the elements, row by row, outside simulated time.  A partial tensor has them as its value.

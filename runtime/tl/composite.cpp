@@ -101,7 +101,7 @@ void Context::choose_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted)
     run_.wake_when_outstanding(run_.outstanding() - 1);
     fibers_.park([] { return std::string("the composites before"); });
   }
-  const Bytes capacity = run_.pe().scratch_capacity();
+  const Bytes capacity = run_.scratch_capacity();
   const Bytes scratch = run_.outstanding() == 0 ? run_.free_scratch() : capacity - held_scratch();
   const GemmSpec& array = run_.pe().services().topology.pe.gemm;
   const auto size_of_fold = [](std::int64_t given, std::int64_t side, std::int64_t size) {
@@ -125,7 +125,7 @@ void Context::set_tile(sim::CompositePlan& plan, const sim::GemmSize& wanted) {
   } else {
     choose_tile(plan, wanted);
   }
-  const Bytes capacity = run_.pe().scratch_capacity();
+  const Bytes capacity = run_.scratch_capacity();
   if (working_set(plan) > capacity) {
     throw DeviceError(
         "KB-K035",

@@ -256,13 +256,13 @@ void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<
     const bool is_alone = pe.kernel_count() <= 1;
     // Scratch that other kernels hold becomes free at some time.
     const bool can_become_free =
-        run_.outstanding() > 0 || (!is_alone && held_scratch() + bytes <= pe.scratch_capacity());
+        run_.outstanding() > 0 || (!is_alone && held_scratch() + bytes <= run_.scratch_capacity());
     if (!can_become_free) {
       throw DeviceError(
           "KB-M010",
           fmt::format("out of TCM: {} requested {} B, {} B of {} B are free; values are held "
                       "until their last handle is gone, the largest now:{}",
-                      where(operation), bytes, run_.free_scratch(), run_.pe().scratch_capacity(),
+                      where(operation), bytes, run_.free_scratch(), run_.scratch_capacity(),
                       scratch_holders()));
     }
     const auto describe = [&] { return fmt::format("{} B of scratch memory", bytes); };
@@ -275,6 +275,10 @@ void Context::wait_for_scratch(std::string_view operation, runtime::FunctionRef<
     }
   }
   run_.waits()[sim::WaitCause::scratch] += run_.clock() - began;
+}
+
+void Context::spend(Time time) {
+  run_.spend(time);
 }
 
 void Context::drain() {

@@ -129,6 +129,9 @@ class Context {
   std::int64_t cdiv(std::int64_t a, std::int64_t b) const;  // tl::cdiv()
   const sim::PeLocation& location() const { return location_; }
 
+  // Keeps the PE_CPU busy for so long, with no command.
+  void spend(Time time);
+
   // Stores to what `guard` protects are refused; `watch` sees each access.  Both must outlive it.
   void guard_stores(const StoreGuard& guard) { guard_ = &guard; }
   void watch_accesses(AccessWatch& watch) { watch_ = &watch; }

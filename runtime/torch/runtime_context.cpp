@@ -349,7 +349,7 @@ void RuntimeContext::launch_on_holders(const runtime::LaunchName& name, const Te
   for (const Tensor& tensor : uses)
     check_on_device(tensor, fmt::format("launch of '{}'", name.name));
   runtime::run_on_holders(name, first, std::move(uses), std::move(body),
-                          body_owns ? runtime::Body::owns : runtime::Body::borrows);
+                          {.lifetime = body_owns ? runtime::Body::owns : runtime::Body::borrows});
 }
 
 }  // namespace kernbench

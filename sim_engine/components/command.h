@@ -96,6 +96,7 @@ struct Command {
   Tile departed;  // ready when the command has reached its unit; null if nobody asks
   Command* next_send = nullptr;  // of the same queue, if it waits for this one to depart
   Bytes bytes = 0;
+  bool is_of_collective = false;
 };
 
 // Recycles commands, so that nothing is allocated once enough exist.
@@ -105,6 +106,7 @@ class CommandPool {
     if (free_.empty()) free_.push_back(&commands_.emplace_back());
     Command& command = *free_.back();
     free_.pop_back();
+    command.is_of_collective = false;
     return command;
   }
   // REQUIRES: it holds no tile

@@ -20,10 +20,12 @@ Fabric::Fabric(Engine& engine, const Topology& topology, TraceRecorder* trace)
     : engine_(engine),
       routing_(topology),
       trace_(trace),
+      packet_(topology.communication.packet),
       steps_(trace != nullptr),
       links_(routing_.link_count()) {
   for (LinkId link = 0; link < routing_.link_count(); ++link)
     links_[link].spec = routing_.spec(link);
+  if (packet_ > 0) meetings_.resize(links_.size());
 }
 
 const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
@@ -47,7 +49,7 @@ Fabric::Transfer& Fabric::take_transfer() {
 }
 
 void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time delay,
-                  std::optional<CauseLog::Id> cause) {
+                  Priority priority, std::optional<CauseLog::Id> cause) {
   KB_CHECK(bytes >= 0, "{} bytes", bytes);
   const CauseLog* const causes = engine_.causes();
   const CauseLog::Id known =
@@ -63,6 +65,7 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
   transfer.number = next_number_++ & kNumbers;
   transfer.bytes = bytes;
   transfer.sent = now;
+  transfer.priority = bytes <= packet_ ? Priority::express : priority;
   transfer.hop = 0;
   transfer.delivered = delivered;
   transfer.arrivals[0] = {now + delay, now + delay};
@@ -84,6 +87,7 @@ void Fabric::fill(Visit& visit, Transfer& transfer, const Link& link) {
   visit.hop = transfer.hop & 0xffff;
   visit.is_booked = false;
   visit.counts = transfer.path->is_of_kernels;
+  visit.priority = transfer.priority;
 }
 
 // Adds the visit of the next hop's link, behind those that will be there earlier.
@@ -150,11 +154,11 @@ Fabric::Visit& Fabric::replace_past(Transfer& transfer, Link& link) {
   const Time now = engine_.now();
   while (link.first != nullptr && link.first->arrival < now) {
     serve(link, *link.first);
-    if (link.first == link.last) {
+    if (packet_ == 0 && link.first == link.last) {
       fill(*link.first, transfer, link);
       return *link.first;
     }
-    drop(link, *link.first);
+    retire(link, *link.first);
   }
   return announce(transfer, link);
 }
@@ -166,6 +170,7 @@ bool Fabric::can_book(const Link& link, const Visit& visit) const {
   if (steps_) return false;
   if (visit.hop > 0 && visit.arrival == visit.transfer->arrivals[visit.hop - 1].head) return false;
   const Time start = link.server.next_start(visit.arrival);
+  if (packet_ > 0 && start > visit.arrival) return false;
   if (const Visit* const before = visit.previous) {
     if (!before->is_booked || before->start + before->busy > start) return false;
   }
@@ -187,9 +192,14 @@ void Fabric::enter_link(Transfer& transfer) {
   Visit& visit = *link.first;
   visit.start = link.server.next_start(visit.arrival);
   serve(link, visit);
+  if (packet_ > 0 && (visit.start > visit.arrival || is_waited_for(id))) {
+    unlink(link, visit);
+    make_way(link);
+    return wait(id, visit);
+  }
   if (trace_ != nullptr && visit.busy > Time{0}) record(id, visit.start, visit.busy, visit.bytes);
   pass(transfer, visit, link.spec.latency);
-  drop(link, visit);
+  retire(link, visit);
   make_way(link);
   go_on(transfer);
 }
@@ -200,7 +210,7 @@ void Fabric::let_pass(Link& link, const Transfer& transfer) {
     Visit& before = *link.first;
     if (before.is_booked) {
       serve(link, before);
-      drop(link, before);
+      retire(link, before);
     } else {  // its event is due now, too
       engine_.cancel(before.transfer->pending);
       enter_link(*before.transfer);
@@ -258,10 +268,22 @@ void Fabric::serve(Link& link, const Visit& visit) {
   link.carried += visit.bytes;
 }
 
-void Fabric::drop(Link& link, Visit& visit) {
+void Fabric::unlink(Link& link, Visit& visit) {
   (visit.previous == nullptr ? link.first : visit.previous->next) = visit.next;
   (visit.next == nullptr ? link.last : visit.next->previous) = visit.previous;
-  visit.next = std::exchange(free_visit_, &visit);
+}
+
+void Fabric::drop(Link& link, Visit& visit) {
+  unlink(link, visit);
+  put_back(visit);
+}
+
+// The link is at this visit now, or has been.
+void Fabric::retire(Link& link, Visit& visit) {
+  unlink(link, visit);
+  if (packet_ == 0) return put_back(visit);
+  if (link.serving != nullptr) put_back(*link.serving);
+  link.serving = &visit;
 }
 
 // The link without visits to come, but with what has arrived by now.
@@ -270,7 +292,7 @@ Fabric::Link Fabric::as_of_now(const Link& link) const {
   for (const Visit* visit = link.first; visit != nullptr; visit = visit->next) {
     if (visit->is_booked && visit->arrival <= engine_.now()) serve(result, *visit);
   }
-  result.first = result.last = nullptr;
+  result.first = result.last = result.serving = nullptr;
   return result;
 }
 
@@ -313,6 +335,7 @@ void Fabric::reset() {
     link = as_of_now(link);
     link.server.release(engine_.now());
   }
+  for (auto& meeting : meetings_) meeting.reset();
   transfers_.clear();
   free_transfer_ = nullptr;
   visits_.clear();

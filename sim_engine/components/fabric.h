@@ -3,7 +3,9 @@
 // Models:      cut-through.  The head takes each link's latency; the body occupies each directed
 //              link for bytes / bandwidth, first come first served, from the moment the head
 //              enters it.
-// Not modeled: buffers that fill up, packets of a message that interleave with another's.
+//              Where the topology has packets, those of a higher priority go ahead between two
+//              packets of a transfer (link_arbiter.h).
+// Not modeled: buffers that fill up.
 // Timing:      link i begins at s_i = max(head arrives, link free), is busy for b_i = bytes / bw_i;
 //              the head reaches link i+1 at s_i + latency_i; the tail leaves link i at
 //              e_i = max(s_i + b_i, e_(i-1) + latency_(i-1)).  Delivered at e_n + latency_n.
@@ -24,9 +26,11 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim_engine/components/fifo_server.h"
+#include "sim_engine/components/link_arbiter.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/components/unit_use.h"
 #include "sim_engine/core/engine.h"
@@ -45,11 +49,11 @@ class Fabric {
   const Path& path(const Endpoint& from, const Endpoint& to);
 
   // Sends `bytes` along `path` from now + delay on.  `delivered` is called when the last byte has
-  // landed.
+  // landed.  Transfers that are not longer than a packet are express, whatever `priority` is.
   // With `cause`, that is what now + delay comes of, for the log of causes; else the present event.
   // REQUIRES: bytes >= 0; path outlives the transfer
   void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0},
-            std::optional<CauseLog::Id> cause = std::nullopt);
+            Priority priority = Priority::bulk, std::optional<CauseLog::Id> cause = std::nullopt);
 
   // How long the head of the transfer that is being delivered has waited for links, and for the
   // port of HBM.
@@ -90,6 +94,7 @@ class Fabric {
     std::uint64_t hop : 16 = 0;
     bool is_booked : 1 = false;
     bool counts : 1 = false;  // as kernels' use of the link
+    Priority priority : 2 = Priority::bulk;
   };
   struct alignas(64) Link {
     FifoServer server;  // without what is booked
@@ -97,6 +102,7 @@ class Fabric {
     Visit* first = nullptr;  // visits, in the order of their arrival
     Visit* last = nullptr;
     Bytes carried = 0;
+    Visit* serving = nullptr;  // the one served last, where others may go ahead of it
   };
   static_assert(sizeof(Visit) == 64 && sizeof(Link) == 64);
   // When the head, and the last byte, reach a link.
@@ -109,6 +115,7 @@ class Fabric {
     std::uint64_t number = 0;  // in the order of send()
     Bytes bytes = 0;
     Time sent{0};
+    Priority priority = Priority::bulk;
     std::uint32_t hop = 0;  // the first that is not booked
     EventHandle pending{};  // its entering of `hop`, or its delivery
     CauseLog::Id cause{};   // of its sending
@@ -117,6 +124,12 @@ class Fabric {
     Transfer* next_free = nullptr;
 
     Link& link(std::vector<Link>& links) const { return links[path->hops[hop]]; }
+  };
+
+  // A link that several transfers want at once.
+  struct Meeting {
+    LinkArbiter arbiter;
+    std::optional<EventHandle> decision;
   };
 
   Transfer& take_transfer();
@@ -132,6 +145,16 @@ class Fabric {
   void make_way(Link& link);
   void undo(Visit& visit);
   void deliver(Transfer& transfer);
+  // Of busy links, where there are packets.
+  void wait(LinkId id, Visit& visit);
+  void decide(std::uint64_t id);
+  void due(std::uint64_t id);
+  bool is_waited_for(LinkId link) const;
+  void begin_waiting(LinkId id, Visit& visit, const Meeting& meeting);
+  void prolong(const Visit& visit, Time end);
+  void retire(Link& link, Visit& visit);
+  void unlink(Link& link, Visit& visit);
+  void put_back(Visit& visit) { visit.next = std::exchange(free_visit_, &visit); }
   static void serve(Link& link, const Visit& visit);
   Link as_of_now(const Link& link) const;
   void drop(Link& link, Visit& visit);
@@ -142,9 +165,11 @@ class Fabric {
   Engine& engine_;
   const Routing routing_;
   TraceRecorder* const trace_;
+  const Bytes packet_;  // 0: a transfer keeps a link until it has passed
   bool steps_;
   std::vector<Link> links_;
-  std::deque<Transfer> transfers_;  // addresses stay
+  std::vector<std::unique_ptr<Meeting>> meetings_;  // by link; null where none has been
+  std::deque<Transfer> transfers_;                  // addresses stay
   Transfer* free_transfer_ = nullptr;
   const Transfer* delivered_ = nullptr;  // the one delivered last, still as it was
   std::size_t longest_way_ = 0;          // hops of the longest path, and one

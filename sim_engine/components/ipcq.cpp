@@ -15,7 +15,14 @@ namespace {
 
 constexpr Bytes kCreditBytes = 16;
 
+// A PE's memory or port, or the switch.
+Endpoint end_at(Endpoint::Kind kind, const PeLocation& at) {
+  if (at == kSwitchLocation) return {Endpoint::Kind::network, {}};
+  return {kind, at};
+}
+
 Endpoint buffer_of(const IpcqChannel::Ends& ends, BufferKind kind) {
+  if (ends.to == kSwitchLocation) return {Endpoint::Kind::network, {}};
   switch (kind) {
     case BufferKind::tcm:
       return {Endpoint::Kind::tcm, ends.to};
@@ -39,17 +46,21 @@ IpcqChannel::IpcqChannel(Engine& engine, Fabric& fabric, const Ends& ends, const
     : engine_(engine),
       ends_(ends),
       params_(params),
-      data_path_(
-          &fabric.path({Endpoint::Kind::tcm, ends.from}, buffer_of(ends, params.buffer_kind))),
-      pop_path_(&fabric.path(buffer_of(ends, params.buffer_kind), {Endpoint::Kind::tcm, ends.to})),
-      copy_path_(&fabric.path({Endpoint::Kind::tcm, ends.from}, {Endpoint::Kind::tcm, ends.to})),
-      credit_time_(
-          fabric.path({Endpoint::Kind::pe_cpu, ends.to}, {Endpoint::Kind::pe_cpu, ends.from})
-              .time_of(kCreditBytes)),
+      data_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
+                              buffer_of(ends, params.buffer_kind))),
+      pop_path_(
+          &fabric.path(buffer_of(ends, params.buffer_kind), end_at(Endpoint::Kind::tcm, ends.to))),
+      copy_path_(&fabric.path(end_at(Endpoint::Kind::tcm, ends.from),
+                              end_at(Endpoint::Kind::tcm, ends.to))),
+      credit_time_(fabric
+                       .path(end_at(Endpoint::Kind::pe_cpu, ends.to),
+                             end_at(Endpoint::Kind::pe_cpu, ends.from))
+                       .time_of(kCreditBytes)),
       tail_(params.first_number),
       credits_(params.depth),
       returns_(static_cast<std::size_t>(params.depth)),
       slot_mask_(std::bit_ceil(static_cast<std::uint32_t>(params.depth)) - 1),
+      next_to_show_(params.first_number),
       posts_(params.first_number) {
   KB_CHECK(params.depth > 0, "a queue of {} slots", params.depth);
   KB_CHECK(params.poll_interval > Time{0}, "a look every {} ps", params.poll_interval.count());
@@ -114,6 +125,36 @@ std::uint32_t IpcqChannel::take_post() {
 void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
   KB_CHECK(message.bytes <= params_.slot_bytes, "{} B in a slot of {} B", message.bytes,
            params_.slot_bytes);
+  if (number != next_to_show_) {
+    early_.emplace(number, Early{std::move(message), false});
+    return;
+  }
+  show(number, std::move(message));
+  show_early();
+}
+
+void IpcqChannel::deliver_in_place(std::uint32_t number, IpcqMessage message) {
+  if (number != next_to_show_) {
+    early_.emplace(number, Early{std::move(message), true});
+    return;
+  }
+  show_in_place(number, std::move(message));
+  show_early();
+}
+
+void IpcqChannel::show_early() {
+  while (!early_.empty()) {
+    const auto next = early_.find(next_to_show_);
+    if (next == early_.end()) return;
+    Early early = std::move(next->second);
+    early_.erase(next);
+    early.in_place ? show_in_place(next_to_show_, std::move(early.message))
+                   : show(next_to_show_, std::move(early.message));
+  }
+}
+
+void IpcqChannel::show(std::uint32_t number, IpcqMessage message) {
+  ++next_to_show_;
   --on_the_way_;
   if (IpcqPost* post = posts_.find(number)) return hand_over(number, *post, std::move(message));
   KB_CHECK(number == posts_.next() + static_cast<std::uint32_t>(message_count_),
@@ -124,7 +165,8 @@ void IpcqChannel::deliver(std::uint32_t number, IpcqMessage message) {
   check_invariant();
 }
 
-void IpcqChannel::deliver_in_place(std::uint32_t number, IpcqMessage message) {
+void IpcqChannel::show_in_place(std::uint32_t number, IpcqMessage message) {
+  ++next_to_show_;
   IpcqPost& post = *posts_.find(number);
   if (post.state == IpcqPost::State::discarded) return posts_.close(number);
   receiver_->receive_in_place(*this, post, std::move(message));
@@ -219,7 +261,8 @@ void IpcqChannel::reset() {
   on_the_way_ = being_emptied_ = credits_in_flight_ = message_count_ = 0;
   std::ranges::fill(slots_, IpcqMessage{});
   first_return_ = 0;
-  tail_ = params_.first_number;
+  tail_ = next_to_show_ = params_.first_number;
+  early_.clear();
   posts_.reset(params_.first_number);
   on_credit_ = on_post_ = {};
   last_send_ = nullptr;

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -102,7 +103,8 @@ class IpcqChannel {
   Command*& last_send() { return last_send_; }
 
   // The message is complete in its slot.  If a receive is posted for it, it is handed over.
-  // REQUIRES: a credit was taken for it; it is not larger than a slot
+  // Messages become visible in their order: one that has overtaken others waits for them. REQUIRES:
+  // a credit was taken for it; it is not larger than a slot
   void deliver(std::uint32_t number, IpcqMessage message);
 
   // The message is complete where its post wants it.  REQUIRES: take_post() gave its number
@@ -142,6 +144,9 @@ class IpcqChannel {
   CauseLog::Id cause_of_return(CauseLog::Id cause, Time there, Time noticed) const;
   const IpcqMessage& slot(std::uint32_t number) const { return slots_[number & slot_mask_]; }
   IpcqMessage& slot(std::uint32_t number) { return slots_[number & slot_mask_]; }
+  void show(std::uint32_t number, IpcqMessage message);
+  void show_in_place(std::uint32_t number, IpcqMessage message);
+  void show_early();
   void hand_over(std::uint32_t number, IpcqPost& post, IpcqMessage message);
   int returned_count(Time clock) const;
   void collect_credits(Time clock);
@@ -169,6 +174,12 @@ class IpcqChannel {
   // There are none before a message has to wait for its post.
   std::vector<IpcqMessage> slots_;
   const std::uint32_t slot_mask_;
+  struct Early {
+    IpcqMessage message;
+    bool in_place = false;
+  };
+  std::uint32_t next_to_show_;            // the number of the next message to become visible
+  std::map<std::uint32_t, Early> early_;  // that have overtaken it; mostly none
   IpcqPosts posts_;
   IpcqReceiver* receiver_ = nullptr;
   Event on_credit_;

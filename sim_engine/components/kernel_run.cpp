@@ -27,19 +27,18 @@ KernelRun::~KernelRun() {
   pe_.services().end_kernel();
 }
 
-// The PE_CPU spends the time to issue one more command.
-void KernelRun::spend_issue() {
-  const Time issue = pe_.services().topology.pe.cpu_issue;
-  cpu_clock_ = clock() + issue;
-  pe_.count_cpu(issue);
+void KernelRun::spend(Time time) {
+  cpu_clock_ = clock() + time;
+  pe_.count_cpu(time);
 }
 
 Command& KernelRun::issue_next() {
-  spend_issue();
+  spend(pe_.services().topology.pe.cpu_issue);
   Command& command = pe_.services().commands.make();
   command.issuer = this;
   command.issued = cpu_clock_;
   command.cause = cause_of_clock();
+  command.is_of_collective = operation_.is_collective;
   return command;
 }
 
@@ -68,7 +67,7 @@ Tile KernelRun::load(const DeviceBuffer& buffer, const ElementRange& elements) {
   PeServices& services = pe_.services();
   const std::int64_t count = elements.count();
   Command& command = issue_next();
-  const Tile result = services.tiles.make(buffer.dtype, count, &pe_.scratch_in_use());
+  const Tile result = services.tiles.make(buffer.dtype, count, &account());
   result->value = services.memory.declare(buffer.dtype, count);
   command.result = result;
   command.bytes = result->bytes;
@@ -129,8 +128,7 @@ Tile KernelRun::ramp(DType dtype, std::int64_t start, std::int64_t element_count
 }
 
 Tile KernelRun::submit_math(Command& command, const Value& value, const work::Math& math) {
-  const Tile result =
-      pe_.services().tiles.make(value.dtype(), value.element_count(), &pe_.scratch_in_use());
+  const Tile result = pe_.services().tiles.make(value.dtype(), value.element_count(), &account());
   result->value = value;
   command.result = result;
   command.work = work::Math{math.cycles, math.operation, value.element_count()};
@@ -141,7 +139,7 @@ Tile KernelRun::submit_math(Command& command, const Value& value, const work::Ma
 Tile KernelRun::gemm(const GemmSize& size, const Tile& a, const Tile& b, const Tile& accumulator,
                      DType dtype) {
   PeServices& services = pe_.services();
-  Bytes* const scratch = &pe_.scratch_in_use();
+  Bytes* const scratch = &account();
   const std::int64_t count = size.m * size.n;
   Command& command = issue_next();
   const Tile result = accumulator
@@ -175,7 +173,7 @@ void KernelRun::composite(const CompositePlan& plan) {
 
   Command& command = issue_next();
   const Tile done = make_signal();
-  Tile scratch = services.tiles.make_scratch(working_set(plan), &pe_.scratch_in_use());
+  Tile scratch = services.tiles.make_scratch(working_set(plan), &account());
   composites_.push_back(
       std::make_unique<Composite>(pe_.scheduler(), command, plan, std::move(scratch), id_, waits_));
   Composite& composite = *composites_.back();
@@ -213,9 +211,9 @@ void KernelRun::copy_to(IpcqChannel& channel, const Tile& tile) {
 
 KernelRun::PostedReceive KernelRun::post_receive(IpcqChannel& channel, DType dtype,
                                                  std::int64_t count) {
-  spend_issue();
+  spend(pe_.services().topology.pe.cpu_issue);
   ++open_receives_;
-  const Tile tile = pe_.services().tiles.make(dtype, count, &pe_.scratch_in_use());
+  const Tile tile = pe_.services().tiles.make(dtype, count, &account());
   receive_scratch_ += tile->bytes;
   return {&channel, channel.post(*this, tile, cpu_clock_, cause_of_clock()), tile};
 }
@@ -272,7 +270,7 @@ Tile KernelRun::broadcast(const Tile& tile, const AxisForm& form) {
 
 // A tile without a value: only its readiness counts.
 Tile KernelRun::make_signal() {
-  return pe_.services().tiles.make(DType::f32, 0, &pe_.scratch_in_use());
+  return pe_.services().tiles.make(DType::f32, 0, &account());
 }
 
 // Waiting.

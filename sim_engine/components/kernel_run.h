@@ -94,10 +94,13 @@ class KernelRun final : public ReceiveIssuer {
   // Withdraws all open receives: the kernel will not wait for them.
   void withdraw_receives();
 
+  // The PE_CPU is busy without a command.
+  void spend(Time time);
+
   // The PE_CPU's own time, which wait_until() advances to `time`.
   Time clock();
   // `cause` is what made it that time, for the log of causes.
-  void wait_until(Time time, CauseLog::Id cause) {
+  void wait_until(Time time, CauseLog::Id cause = CauseLog::Id::begin) {
     if (time <= cpu_clock_) return;
     cpu_clock_ = time;
     clock_cause_ = cause;
@@ -125,8 +128,10 @@ class KernelRun final : public ReceiveIssuer {
   void wake_at_next_end();                // of a command; REQUIRES: outstanding() > 0
   const Event& wake() const { return wake_; }
 
-  // Bytes of scratch that are free at this point of the program.
-  Bytes free_scratch() const { return pe_.scratch_capacity() - pe_.scratch_in_use(); }
+  // The scratch that kernels like this one may fill, and bytes of it that are free at this point of
+  // the program: users' kernels leave some to collectives (ProcessingElement).
+  Bytes scratch_capacity() const { return pe_.scratch_capacity(operation_.is_collective); }
+  Bytes free_scratch() const { return pe_.free_scratch(operation_.is_collective); }
 
  private:
   struct Window {
@@ -139,7 +144,7 @@ class KernelRun final : public ReceiveIssuer {
     }
   };
 
-  void spend_issue();
+  Bytes& account() { return pe_.scratch_of(operation_.is_collective); }
   CauseLog::Id cause_of_clock() const;
   Command& issue_next();
   void submit(Command& command);

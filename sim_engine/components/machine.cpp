@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -121,11 +122,40 @@ IpcqChannel& Machine::connect(const IpcqChannel::Ends& ends, const IpcqParams& p
   KB_CHECK(params.depth > 0 && params.slot_bytes >= 0, "{} slots of {} B", params.depth,
            params.slot_bytes);
   queue_memory_.take(receiver, params);
+  return add_channel(ends, params);
+}
+
+// A switch has no tables.
+IpcqChannel& Machine::add_channel(const IpcqChannel::Ends& ends, const IpcqParams& params) {
   IpcqChannel& channel = channels_.emplace_back(engine_, fabric_, ends, params);
   places_.emplace(&channel, std::prev(channels_.end()));
-  pe(ends.from).ipcq().connect_out(ends.out, &channel);
-  receiver.ipcq().connect_in(ends.in, &channel);
+  if (ends.from != kSwitchLocation) pe(ends.from).ipcq().connect_out(ends.out, &channel);
+  if (ends.to != kSwitchLocation) pe(ends.to).ipcq().connect_in(ends.in, &channel);
   return channel;
+}
+
+SwitchSum& Machine::connect_switch_sum(std::span<const PeLocation> members,
+                                       const IpcqParams& params) {
+  KB_CHECK(topology_.system.network_switch.sums, "topology '{}' has no switch that adds up",
+           topology_.name);
+  std::vector<SwitchSum::Member> queues;
+  for (const PeLocation& at : members) {
+    const Port port = pe(at).ipcq().unused_port(Direction::global_up);
+    queues.push_back({&add_channel({at, port, kSwitchLocation, {}}, params),
+                      &add_channel({kSwitchLocation, {}, at, port}, params)});
+  }
+  return switch_sums_.emplace_back(services_, std::move(queues));
+}
+
+void Machine::disconnect(SwitchSum& sum) {
+  const auto found =
+      std::ranges::find_if(switch_sums_, [&](const SwitchSum& other) { return &other == &sum; });
+  if (found == switch_sums_.end()) return;
+  for (const auto& [to, from] : sum.members()) {
+    disconnect(*to);
+    disconnect(*from);
+  }
+  switch_sums_.erase(found);
 }
 
 void Machine::disconnect_all() {
@@ -135,6 +165,7 @@ void Machine::disconnect_all() {
   if (engine_.is_idle()) disconnected_.clear();
   disconnected_.splice(disconnected_.end(), channels_);
   places_.clear();
+  switch_sums_.clear();
 }
 
 void Machine::disconnect(IpcqChannel& channel) {
@@ -148,8 +179,9 @@ void Machine::disconnect(IpcqChannel& channel) {
 }
 
 void Machine::leave_tables(const IpcqChannel& channel) {
-  pe(channel.ends().from).ipcq().connect_out(channel.ends().out, nullptr);
-  pe(channel.ends().to).ipcq().connect_in(channel.ends().in, nullptr);
+  const auto& [from, out, to, in] = channel.ends();
+  if (from != kSwitchLocation) pe(from).ipcq().connect_out(out, nullptr);
+  if (to != kSwitchLocation) pe(to).ipcq().connect_in(in, nullptr);
 }
 
 void Machine::abandon_work_under_way() {
@@ -162,6 +194,7 @@ void Machine::abandon_work_under_way() {
   services_.memory_order.clear();
   for (ProcessingElement& pe : pes_) pe.reset();
   for (IpcqChannel& channel : channels_) channel.reset();
+  for (SwitchSum& sum : switch_sums_) sum.reset();
   disconnected_.clear();
 }
 

@@ -19,6 +19,7 @@
 #include "sim_engine/components/launcher.h"
 #include "sim_engine/components/processing_element.h"
 #include "sim_engine/components/queue_memory.h"
+#include "sim_engine/components/switch_sum.h"
 #include "sim_engine/core/engine.h"
 #include "sim_engine/trace/command_log.h"
 #include "sim_engine/trace/trace_recorder.h"
@@ -83,6 +84,12 @@ class Machine {
   // that uses it runs
   void disconnect(IpcqChannel& channel);
 
+  // Joins PEs, one of each SIP, to a new unit of the switch that adds up.
+  // REQUIRES: the topology's switch can add up
+  SwitchSum& connect_switch_sum(std::span<const PeLocation> members, const IpcqParams& params);
+  // Takes it and its queues away, if disconnect_all() has not.  REQUIRES: as for a queue
+  void disconnect(SwitchSum& sum);
+
   std::list<IpcqChannel>& channels() { return channels_; }
   const std::list<IpcqChannel>& channels() const { return channels_; }
 
@@ -93,6 +100,7 @@ class Machine {
 
  private:
   void leave_tables(const IpcqChannel& channel);
+  IpcqChannel& add_channel(const IpcqChannel::Ends& ends, const IpcqParams& params);
   // Calls visit(class, busy, name) for each unit, where name() makes its name.
   template <class Visit>
   void visit_units(const Visit& visit) const;
@@ -112,6 +120,7 @@ class Machine {
   std::list<IpcqChannel> channels_;
   std::unordered_map<const IpcqChannel*, std::list<IpcqChannel>::iterator> places_;  // in channels_
   std::list<IpcqChannel> disconnected_;  // kept until nothing can refer to them
+  std::list<SwitchSum> switch_sums_;
 };
 
 }  // namespace kernbench::sim

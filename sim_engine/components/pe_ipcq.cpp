@@ -13,6 +13,7 @@ void PeIpcq::enter(Table& table, Port port, IpcqChannel* channel) {
   auto& channels = table[static_cast<std::size_t>(port.direction)];
   const auto index = static_cast<std::size_t>(port.index);
   if (index >= channels.size()) channels.resize(index + 1);
+  queue_count_ += (channel != nullptr ? 1 : 0) - (channels[index] != nullptr ? 1 : 0);
   channels[index] = channel;
   if (out(port) == nullptr && in(port) == nullptr) {
     holes_[port.direction].insert(port.index);

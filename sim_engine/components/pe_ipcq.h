@@ -31,6 +31,9 @@ class PeIpcq final : public IpcqReceiver {
   // The first port of a direction at which no queue ends or begins.
   Port unused_port(Direction direction) const;
 
+  // How many queues begin or end here.
+  int queue_count() const { return queue_count_; }
+
   // All queues that begin (outs) or end (ins) here, by direction and index.
   std::vector<IpcqChannel*> outs() const { return all_of(out_); }
   std::vector<IpcqChannel*> ins() const { return all_of(in_); }
@@ -57,6 +60,7 @@ class PeIpcq final : public IpcqReceiver {
   void take_out(IpcqChannel& channel, IpcqPost& post, const Tile& tile, std::uint32_t arrow);
 
   PeScheduler& scheduler_;
+  int queue_count_ = 0;
   Table out_;
   Table in_;
   std::map<Direction, std::set<int>> holes_;  // unused indices below end(); mostly none

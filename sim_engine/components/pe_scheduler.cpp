@@ -80,28 +80,28 @@ void PeScheduler::start(Command& command, work::Load& load) {
   begin_access(load, Access::read);
   services_.memory.bind(command.result->value,
                         services_.memory.load(load.buffer.region, load.elements));
-  submit_dma(kLoad, command, load_path(load.buffer.home), translation_time(load));
+  submit_dma(command.is_of_collective ? kCollectiveLoad : kLoad, command,
+             load_path(load.buffer.home), command.bytes, translation_time(load));
 }
 
 void PeScheduler::start(Command& command, work::Store& store) {
   begin_access(store, Access::write);
-  submit_dma(kStore, command, store_path(store.buffer.home), translation_time(store));
+  submit_dma(command.is_of_collective ? kCollectiveStore : kStore, command,
+             store_path(store.buffer.home), command.bytes, translation_time(store));
 }
 
 void PeScheduler::start(Command& command, const work::Send& send) {
   depart(command, *send.channel);
-  submit_dma(kCommunication, command, send.channel->data_path(),
-             services_.topology.pe.ipcq_latency);
+  submit_message(command, *send.channel, send.channel->data_path());
 }
 
 void PeScheduler::start(Command& command, const work::CopyTo& copy) {
   depart(command, *copy.channel);
-  submit_dma(kCommunication, command, copy.channel->copy_path(),
-             services_.topology.pe.ipcq_latency);
+  submit_message(command, *copy.channel, copy.channel->copy_path());
 }
 
 void PeScheduler::start(Command& command, const work::Receive& receive) {
-  submit_dma(kCommunication, command, receive.channel->pop_path(),
+  submit_dma(kCommunication, command, receive.channel->pop_path(), command.bytes,
              services_.topology.pe.ipcq_latency);
 }
 
@@ -112,14 +112,23 @@ void PeScheduler::depart(Command& command, IpcqChannel& channel) {
   if (next != nullptr) operand_ready(*next);
 }
 
-void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Time extra) {
+void PeScheduler::submit_message(Command& command, const IpcqChannel& channel, const Path& path) {
+  const IpcqParams& params = channel.params();
+  submit_dma(kCommunication, command, path, params.on_the_wire(command.bytes),
+             services_.topology.pe.ipcq_latency + params.message_latency);
+}
+
+void PeScheduler::submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes,
+                             Time extra) {
   const Time now = services_.engine.now();
   const Time setup = services_.topology.pe.dma_setup;
   const Time start = dma_[channel].reserve(now, setup);
   if (start > now) command.issuer->waits()[WaitCause::dma] += start - now;
   const Event end = path.hops.empty() ? Engine::call<&PeScheduler::finish>(this, command)
                                       : Engine::call<&PeScheduler::transferred>(this, command);
-  services_.fabric.send(path, command.bytes, end, start + setup + extra - now,
+  const bool is_users = channel == kLoad || channel == kStore;
+  services_.fabric.send(path, bytes, end, start + setup + extra - now,
+                        is_users ? Priority::bulk : Priority::communication,
                         cause_of_service(start, start + setup + extra, Cause::dma));
 }
 
@@ -262,11 +271,13 @@ void PeScheduler::record(const Command& command) {
   if (services_.trace != nullptr) trace(*services_.trace, command, op, location_);
 }
 
-std::array<PeUnitUse, 5> PeScheduler::unit_uses() const {
+std::array<PeUnitUse, 7> PeScheduler::unit_uses() const {
   const Time now = services_.engine.now();
   return {{{UnitClass::dma, "load", dma_[kLoad].busy(now)},
            {UnitClass::dma, "store", dma_[kStore].busy(now)},
            {UnitClass::dma, "communication", dma_[kCommunication].busy(now)},
+           {UnitClass::dma, "collective load", dma_[kCollectiveLoad].busy(now)},
+           {UnitClass::dma, "collective store", dma_[kCollectiveStore].busy(now)},
            {UnitClass::math, "math", math_.busy(now)},
            {UnitClass::gemm, "gemm", gemm_.busy(now)}}};
 }

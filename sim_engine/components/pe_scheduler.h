@@ -1,12 +1,13 @@
 // PE_SCHEDULER and the units that commands run on.
 //
 // Models:      PE_SCHEDULER hands a command to its unit a time `dispatch` after it has been issued
-//              and its operands are ready.  PE_DMA has three channels (load, store, communication),
-//              each in order, `setup` per descriptor; the data then travel the fabric, so that
-//              several are under way.  A descriptor may move rows that lie a pitch apart; it takes
-//              as long as for the same number of contiguous bytes.  PE_MMU adds its latency per
-//              page that a load or store touches.  PE_MATH and PE_GEMM do one operation at a time
-//              each (math_timing.h, gemm_array.h).  PE_IPCQ adds its latency to each push and pop.
+//              and its operands are ready.  PE_DMA has five channels (load, store, communication,
+//              and loads and stores of collectives), each in order, `setup` per descriptor; the
+//              data then travel the fabric, so that several are under way.  A descriptor may move
+//              rows that lie a pitch apart; it takes as long as for the same number of contiguous
+//              bytes.  PE_MMU adds its latency per page that a load or store touches.  PE_MATH and
+//              PE_GEMM do one operation at a time each (math_timing.h, gemm_array.h).  PE_IPCQ adds
+//              its latency to each push and pop.
 // Not modeled: a limit on commands in flight, descriptor fetch, TLB misses, bank conflicts.
 
 #pragma once
@@ -43,15 +44,22 @@ class PeScheduler {
   // the tile ready.
   void finish_receive_in_place(const Command& command);
 
-  // How long each unit has been busy: load, store, communication (the DMA's channels, while they
-  // set up), math, gemm.
-  std::array<PeUnitUse, 5> unit_uses() const;
+  // How long each unit has been busy: load, store, communication, collective load, collective
+  // store (the DMA's channels, while they set up), math, gemm.
+  std::array<PeUnitUse, 7> unit_uses() const;
 
   // Drops reservations, after a run that failed.
   void reset();
 
  private:
-  enum Channel : std::size_t { kLoad, kStore, kCommunication, kChannelCount };
+  enum Channel : std::size_t {
+    kLoad,
+    kStore,
+    kCommunication,
+    kCollectiveLoad,
+    kCollectiveStore,
+    kChannelCount
+  };
 
   void wait_for(Command& command, const Tile& operand);
   void operand_ready(Command& command);
@@ -69,7 +77,8 @@ class PeScheduler {
   void start(Command& command, const work::CopyTo& copy);
   void start(Command& command, const work::Receive& receive);
   void transferred(Command& command);
-  void submit_dma(Channel channel, Command& command, const Path& path, Time extra);
+  void submit_message(Command& command, const IpcqChannel& channel, const Path& path);
+  void submit_dma(Channel channel, Command& command, const Path& path, Bytes bytes, Time extra);
   void occupy(FifoServer& unit, Command& command, Time duration);
   CauseLog::Id cause_of_service(Time start, Time end, Cause why) const;
   Time translation_time(const work::HbmAccess& access) const;

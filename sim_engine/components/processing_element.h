@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -29,10 +30,18 @@ class ProcessingElement {
   const PeIpcq& ipcq() const { return ipcq_; }
 
   // The TCM as scratch: its capacity without what queues hold for good, and the bytes that values
-  // hold now.
+  // hold now.  Of a PE that queues lead to or from, users' kernels leave
+  // Topology::Communication::scratch to collectives, which may take all that is free (ADR-0178).
   Bytes scratch_capacity() const { return services_.topology.pe.tcm.capacity - queue_bytes_; }
-  Bytes& scratch_in_use() { return scratch_in_use_; }
-  Bytes scratch_in_use() const { return scratch_in_use_; }
+  Bytes scratch_capacity(bool for_collective) const {
+    return scratch_capacity() - (for_collective ? 0 : reserved_scratch());
+  }
+  Bytes scratch_in_use() const { return users_scratch_ + collectives_scratch_; }
+  Bytes& scratch_of(bool collective) { return collective ? collectives_scratch_ : users_scratch_; }
+  Bytes free_scratch(bool for_collective) const {
+    const Bytes free = scratch_capacity() - scratch_in_use();
+    return for_collective ? free : std::min(free, scratch_capacity(false) - users_scratch_);
+  }
   void set_queue_bytes(Bytes bytes) { queue_bytes_ = bytes; }
 
   // A PE runs one kernel of a user's at a time, in the order in which they reach it: `begin` is
@@ -63,9 +72,8 @@ class ProcessingElement {
   Waits& waits() { return waits_; }
   const Waits& waits() const { return waits_; }
 
-  // How long each unit of this PE has been busy: cpu, load, store, communication (the DMA's
-  // channels, while they set up), math, gemm.
-  std::array<PeUnitUse, 6> unit_uses() const;
+  // How long each unit of this PE has been busy: cpu, and those of PeScheduler::unit_uses().
+  std::array<PeUnitUse, 8> unit_uses() const;
 
   // Drops reservations, claims and waiters, after a run that failed.  Scratch comes back with the
   // tiles.
@@ -73,6 +81,10 @@ class ProcessingElement {
 
  private:
   void wake_scratch_waiters();
+  Bytes reserved_scratch() const {
+    if (ipcq_.queue_count() == 0) return 0;
+    return std::min(services_.topology.communication.scratch, scratch_capacity());
+  }
 
   PeServices& services_;
   PeScheduler scheduler_;
@@ -84,7 +96,8 @@ class ProcessingElement {
   std::vector<Event> scratch_waiters_;
   Waits waits_;
   Bytes queue_bytes_ = 0;
-  Bytes scratch_in_use_ = 0;
+  Bytes users_scratch_ = 0;
+  Bytes collectives_scratch_ = 0;
 };
 
 }  // namespace kernbench::sim

@@ -8,6 +8,14 @@
 
 namespace kernbench::sim {
 
+namespace {
+
+bool costs_time(const LinkSpec& link) {
+  return link.latency > Time{0} || !link.bandwidth.is_unlimited();
+}
+
+}  // namespace
+
 int Routing::hbm_slice_count(const Topology& topology) {
   return std::min(topology.cube.hbm.channels, topology.pe_count());
 }
@@ -19,23 +27,30 @@ int Routing::hbm_slice_of(const Topology& topology, int pe) {
 Routing::Routing(const Topology& topology)
     : topology_(topology),
       cubes_(cube_grid(topology)),
-      sips_(sip_grid(topology)),
+      sips_(topology),
       hbm_slices_(static_cast<LinkId>(hbm_slice_count(topology))),
       per_cube_(kHbm + hbm_slices_ + static_cast<LinkId>(topology.pe_count()) * kPerPe),
-      per_sip_(kCubes + static_cast<LinkId>(topology.cube_count()) * per_cube_),
+      cubes_at_(kSipOut +
+                static_cast<LinkId>(sips_.links_per_sip() * topology.system.links_per_pair)),
+      per_sip_(cubes_at_ + static_cast<LinkId>(topology.cube_count()) * per_cube_),
       hbm_{topology.cube.hbm.bandwidth, topology.cube.hbm.latency},
       sram_{topology.cube.sram.bandwidth, topology.cube.sram.latency},
-      tcm_{topology.pe.tcm.bandwidth, topology.pe.tcm.latency} {
+      tcm_{topology.pe.tcm.bandwidth, topology.pe.tcm.latency},
+      sums_(topology.system.network_switch.sums.value_or(LinkSpec{})) {
   if (!hbm_.bandwidth.is_unlimited()) {
     hbm_.bandwidth.per_second *= topology.cube.hbm.channels / static_cast<int>(hbm_slices_);
   }
 }
 
 const LinkSpec& Routing::spec(LinkId link) const {
+  if (link >= core_link()) {
+    return link - core_link() == kCore ? topology_.system.network_switch.core : sums_;
+  }
   const LinkId in_sip = link % per_sip_;
-  if (in_sip < kSipOut) return topology_.system.host_link;
-  if (in_sip < kCubes) return topology_.system.sip_link;
-  const LinkId in_cube = (in_sip - kCubes) % per_cube_;
+  if (in_sip < kIoOut) return topology_.system.host_link;
+  if (in_sip < kSipOut) return topology_.sip.io_hop;
+  if (in_sip < cubes_at_) return topology_.system.sip_link;
+  const LinkId in_cube = (in_sip - cubes_at_) % per_cube_;
   if (in_cube < kSram) return topology_.sip.ucie;
   if (in_cube < kHbm) return sram_;
   if (is_hbm(link)) return hbm_;
@@ -48,10 +63,11 @@ bool Routing::is_hbm(LinkId link) const {
 }
 
 UnitClass Routing::class_of(LinkId link) const {
+  if (link >= core_link()) return UnitClass::link;
   const LinkId in_sip = link % per_sip_;
-  if (in_sip < kSipOut) return UnitClass::host;
-  if (in_sip < kCubes) return UnitClass::link;
-  const LinkId in_cube = (in_sip - kCubes) % per_cube_;
+  if (in_sip < kIoOut) return UnitClass::host;
+  if (in_sip < cubes_at_) return UnitClass::link;
+  const LinkId in_cube = (in_sip - cubes_at_) % per_cube_;
   if (in_cube < kSram) return UnitClass::ucie;
   if (in_cube < kHbm) return UnitClass::sram;
   if (in_cube < kHbm + hbm_slices_) return UnitClass::hbm;
@@ -62,14 +78,20 @@ UnitClass Routing::class_of(LinkId link) const {
 std::string Routing::name(LinkId link) const {
   constexpr std::array<std::string_view, kPerPe> kPeLinks = {"noc.out", "noc.in", "tcm.read",
                                                              "tcm.write"};
+  if (link >= core_link()) return link - core_link() == kCore ? "switch.core" : "switch.sums";
+  constexpr std::array<std::string_view, kSipOut> kSipLinks = {".host.down", ".host.up", ".io.out",
+                                                               ".io.in"};
   const LinkId in_sip = link % per_sip_;
   const std::string sip = fmt::format("sip{}", sip_of(link));
-  if (in_sip < kSipOut) return sip + (in_sip == kHostDown ? ".host.down" : ".host.up");
-  if (in_sip < kCubes) {
-    return fmt::format("{}.link.{}", sip, name_of(static_cast<Compass>(in_sip - kSipOut)));
+  if (in_sip < kSipOut) return fmt::format("{}{}", sip, kSipLinks.at(in_sip));
+  if (in_sip < cubes_at_) {
+    const int parallel = topology_.system.links_per_pair;
+    const int number = static_cast<int>(in_sip - kSipOut);
+    const std::string name = fmt::format("{}.link.{}", sip, sips_.name_of_link(number / parallel));
+    return parallel == 1 ? name : fmt::format("{}[{}]", name, number % parallel);
   }
-  const std::string cube = fmt::format("{}.cube{}", sip, (in_sip - kCubes) / per_cube_);
-  const LinkId in_cube = (in_sip - kCubes) % per_cube_;
+  const std::string cube = fmt::format("{}.cube{}", sip, (in_sip - cubes_at_) / per_cube_);
+  const LinkId in_cube = (in_sip - cubes_at_) % per_cube_;
   if (in_cube < kToIo) {
     return fmt::format("{}.ucie.{}", cube, name_of(static_cast<Compass>(in_cube)));
   }
@@ -105,6 +127,7 @@ void Routing::leave(const Endpoint& from, std::vector<LinkId>& links) const {
       break;
     case Endpoint::Kind::io_cpu:
     case Endpoint::Kind::m_cpu:
+    case Endpoint::Kind::network:
       break;
   }
 }
@@ -129,6 +152,7 @@ void Routing::enter(const Endpoint& to, std::vector<LinkId>& links) const {
       break;
     case Endpoint::Kind::io_cpu:
     case Endpoint::Kind::m_cpu:
+    case Endpoint::Kind::network:
       break;
   }
 }
@@ -141,12 +165,49 @@ void Routing::cross_cubes(int sip, int from, int to, std::vector<LinkId>& links)
   }
 }
 
-void Routing::cross_sips(int from, int to, std::vector<LinkId>& links) const {
-  while (from != to) {
-    const Compass step = sips_.first_step(from, to);
-    links.push_back(sip_link(from, kSipOut + static_cast<LinkId>(step)));
-    from = sips_.neighbour(from, step);
+void Routing::pass(LinkId link, std::vector<LinkId>& links) const {
+  if (costs_time(spec(link))) links.push_back(link);
+}
+
+LinkId Routing::parallel_link(const SipNetwork::Link& link, const PeLocation& pe) const {
+  const int parallel = topology_.system.links_per_pair;
+  const int lane = (pe.cube * topology_.pe_count() + pe.pe) % parallel;
+  return sip_link(link.sip, kSipOut + static_cast<LinkId>(link.number * parallel + lane));
+}
+
+// A message that passes through a SIP goes over its IO chiplet.
+void Routing::cross_sips(const Endpoint& from, const Endpoint& to,
+                         std::vector<LinkId>& links) const {
+  const bool is_from_network = from.kind == Endpoint::Kind::network;
+  const PeLocation& pe = is_from_network ? to.at : from.at;
+  if (is_from_network || to.kind == Endpoint::Kind::network) {
+    const int number = is_from_network ? SipNetwork::kFromSwitch : SipNetwork::kToSwitch;
+    links.push_back(parallel_link({pe.sip, number}, pe));
+    return;
   }
+  for (const SipNetwork::Link& link : sips_.way(from.at.sip, to.at.sip)) {
+    if (sips_.has_switch() && link.number == SipNetwork::kFromSwitch) {
+      pass(core_link() + kCore, links);
+    } else if (link.sip != from.at.sip) {
+      pass(sip_link(link.sip, kIoOut), links);
+    }
+    links.push_back(parallel_link(link, pe));
+  }
+}
+
+// From the endpoint's cube to the IO chiplet and over it.
+void Routing::leave_sip(const Endpoint& from, std::vector<LinkId>& links) const {
+  const int gate = io_cube(from.at.cube);
+  cross_cubes(from.at.sip, from.at.cube, gate, links);
+  links.push_back(cube_link(from.at.sip, gate, kToIo));
+  pass(sip_link(from.at.sip, kIoOut), links);
+}
+
+void Routing::enter_sip(const Endpoint& to, std::vector<LinkId>& links) const {
+  const int gate = io_cube(to.at.cube);
+  pass(sip_link(to.at.sip, kIoIn), links);
+  links.push_back(cube_link(to.at.sip, gate, kFromIo));
+  cross_cubes(to.at.sip, gate, to.at.cube, links);
 }
 
 // The cube on the IO chiplet's edge through which `cube` reaches the chiplet, in a straight line.
@@ -174,26 +235,21 @@ bool is_memory(Endpoint::Kind kind) {
 
 Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   const auto at_io = [](const Endpoint& end) {
-    return end.kind == Endpoint::Kind::host || end.kind == Endpoint::Kind::io_cpu;
+    return end.kind == Endpoint::Kind::host || end.kind == Endpoint::Kind::io_cpu ||
+           end.kind == Endpoint::Kind::network;
   };
   Path path;
   path.is_of_launch = !is_memory(from.kind) && !is_memory(to.kind);
   path.is_of_kernels = from.kind == Endpoint::Kind::tcm || to.kind == Endpoint::Kind::tcm;
   leave(from, path.links);
-  if (from.at.sip == to.at.sip && !at_io(from) && !at_io(to)) {
+  if (from.kind == Endpoint::Kind::network && to.kind == Endpoint::Kind::network) {
+    path.links.push_back(core_link() + kSums);
+  } else if (from.at.sip == to.at.sip && !at_io(from) && !at_io(to)) {
     cross_cubes(from.at.sip, from.at.cube, to.at.cube, path.links);
   } else {
-    if (!at_io(from)) {
-      const int gate = io_cube(from.at.cube);
-      cross_cubes(from.at.sip, from.at.cube, gate, path.links);
-      path.links.push_back(cube_link(from.at.sip, gate, kToIo));
-    }
-    cross_sips(from.at.sip, to.at.sip, path.links);
-    if (!at_io(to)) {
-      const int gate = io_cube(to.at.cube);
-      path.links.push_back(cube_link(to.at.sip, gate, kFromIo));
-      cross_cubes(to.at.sip, gate, to.at.cube, path.links);
-    }
+    if (!at_io(from)) leave_sip(from, path.links);
+    cross_sips(from, to, path.links);
+    if (!at_io(to)) enter_sip(to, path.links);
   }
   enter(to, path.links);
   // A transfer within one TCM does not use the network.
@@ -206,7 +262,7 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
     if (class_of(id) == UnitClass::hbm) path.hbm_latency += link.latency;
     if (link.bandwidth < path.bottleneck || id == path.links.front()) path.slowest = id;
     path.bottleneck = std::min(path.bottleneck, link.bandwidth);
-    if (link.latency == Time{0} && link.bandwidth.is_unlimited()) continue;
+    if (!costs_time(link)) continue;
     if (is_hbm(id)) path.hbm_hop = static_cast<int>(path.hops.size());
     path.hops.push_back(id);
   }

@@ -5,8 +5,9 @@
 // memory that it leaves and of the one that it enters like any other hop.
 //
 // Modelled:     a cube's network as a crossbar with one port per PE and direction; UCIe between
-//               neighbouring cubes, x before y; the IO chiplet on one edge of the cubes; links
-//               between SIPs in dimension order.
+//               neighbouring cubes, x before y; the IO chiplet on one edge of the cubes, over which
+//               a message takes a hop to the cubes and one away from them; links between SIPs, in
+//               dimension order on a grid, straight in a full mesh, and through a switch.
 // Not modelled: buffers that fill up (no back-pressure into the network), adaptive routing.
 // Deadlock:     dimension order on grids without wrap-around has no cycle; rings have, but as
 //               nothing holds one link while it waits for the next, none can lock.
@@ -20,6 +21,7 @@
 #include "sim_engine/components/unit_use.h"
 #include "sim_engine/topology/grid.h"
 #include "sim_engine/topology/location.h"
+#include "sim_engine/topology/sip_network.h"
 
 namespace kernbench::sim {
 
@@ -46,7 +48,7 @@ class Routing {
  public:
   explicit Routing(const Topology& topology);
 
-  LinkId link_count() const { return static_cast<LinkId>(topology_.system.sip_count) * per_sip_; }
+  LinkId link_count() const { return core_link() + kSwitchLinks; }
 
   // Latency and bandwidth of a link.
   const LinkSpec& spec(LinkId link) const;
@@ -56,7 +58,10 @@ class Routing {
 
   UnitClass class_of(LinkId link) const;
 
-  int sip_of(LinkId link) const { return static_cast<int>(link / per_sip_); }
+  // The SIP that a link belongs to.  The switch's are shown beside those of SIP 0.
+  int sip_of(LinkId link) const {
+    return link >= core_link() ? 0 : static_cast<int>(link / per_sip_);
+  }
 
   // The way a message takes.
   // REQUIRES: both endpoints exist
@@ -77,13 +82,16 @@ class Routing {
   static int hbm_slice_of(const Topology& topology, int pe);
 
  private:
-  enum SipLink : LinkId { kHostDown, kHostUp, kSipOut, kCubes = kSipOut + kCompassCount };
-  enum CubeLink : LinkId { kUcieOut, kToIo = kCompassCount, kFromIo, kSram, kHbm };
+  enum SipLink : LinkId { kHostDown, kHostUp, kIoOut, kIoIn, kSipOut };
+  enum CubeLink : LinkId { kUcieOut, kToIo = kCubeSides, kFromIo, kSram, kHbm };
   enum PeLink : LinkId { kNocOut, kNocIn, kTcmRead, kTcmWrite, kPerPe };
 
+  enum SwitchLink : LinkId { kCore, kSums, kSwitchLinks };  // behind those of all SIPs
+
+  LinkId core_link() const { return static_cast<LinkId>(topology_.system.sip_count) * per_sip_; }
   LinkId sip_link(int sip, LinkId kind) const { return static_cast<LinkId>(sip) * per_sip_ + kind; }
   LinkId cube_link(int sip, int cube, LinkId kind) const {
-    return sip_link(sip, kCubes + static_cast<LinkId>(cube) * per_cube_ + kind);
+    return sip_link(sip, cubes_at_ + static_cast<LinkId>(cube) * per_cube_ + kind);
   }
   LinkId pe_link(const PeLocation& at, LinkId kind) const {
     return cube_link(at.sip, at.cube,
@@ -95,18 +103,25 @@ class Routing {
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;
   void enter(const Endpoint& to, std::vector<LinkId>& links) const;
   void cross_cubes(int sip, int from, int to, std::vector<LinkId>& links) const;
-  void cross_sips(int from, int to, std::vector<LinkId>& links) const;
+  void cross_sips(const Endpoint& from, const Endpoint& to, std::vector<LinkId>& links) const;
+  void leave_sip(const Endpoint& from, std::vector<LinkId>& links) const;
+  void enter_sip(const Endpoint& to, std::vector<LinkId>& links) const;
+  // Adds a link that need not be modelled, if it costs time.
+  void pass(LinkId link, std::vector<LinkId>& links) const;
+  LinkId parallel_link(const SipNetwork::Link& link, const PeLocation& pe) const;
   int io_cube(int cube) const;
 
   const Topology topology_;
   const Grid cubes_;
-  const Grid sips_;
+  const SipNetwork sips_;
   const LinkId hbm_slices_;
   const LinkId per_cube_;
+  const LinkId cubes_at_;  // the first link of a SIP's cubes
   const LinkId per_sip_;
   LinkSpec hbm_;
   LinkSpec sram_;
   LinkSpec tcm_;
+  LinkSpec sums_;
 };
 
 }  // namespace kernbench::sim

@@ -98,6 +98,9 @@ class YamlMap {
     return quantity(key, bytes_quantity(min, max));
   }
   Bandwidth bandwidth(std::string_view key) { return {quantity(key, bandwidth_quantity())}; }
+  int thousandths(std::string_view key) {  // a share, such as 92.5 %
+    return static_cast<int>(quantity(key, share_quantity()));
+  }
   Frequency frequency(std::string_view key) { return {quantity(key, frequency_quantity())}; }
   std::string text(std::string_view key, std::string_view example);
   // The element of `values` whose name_of() is the key's value.

@@ -42,6 +42,8 @@ Quantity bytes_quantity(Bytes min, Bytes max);
 Quantity bandwidth_quantity();
 Quantity frequency_quantity();  // 1 MHz to 1000 GHz
 
+Quantity share_quantity();  // 0.1 % to 100 %, in thousandths
+
 // The value in base units.
 ParsedScalar parse_quantity(std::string_view text, const Quantity& quantity);
 

@@ -7,19 +7,20 @@
 
 namespace kernbench::sim {
 
-// The direction of the neighbour on that side inside the SIP.
+// The direction of the neighbour on that side inside the SIP, where none is above or below.
 constexpr Direction to_direction(Compass direction) {
   return static_cast<Direction>(direction);
 }
 
 // The direction of the neighbour on that side in another SIP.
 constexpr Direction to_global(Compass direction) {
-  return static_cast<Direction>(static_cast<int>(direction) + kCompassCount);
+  return static_cast<Direction>(static_cast<int>(direction) + kCubeSides);
 }
 
 // The side on which the neighbour in `direction` lies, inside the SIP or in another one.
 constexpr Compass to_compass(Direction direction) {
-  return static_cast<Compass>(static_cast<int>(direction) % kCompassCount);
+  const int number = static_cast<int>(direction);
+  return static_cast<Compass>(number < kCubeSides ? number : number - kCubeSides);
 }
 
 static_assert(to_direction(Compass::east) == Direction::east &&
@@ -29,7 +30,9 @@ static_assert(to_direction(Compass::east) == Direction::east &&
 static_assert(to_global(Compass::east) == Direction::global_east &&
               to_global(Compass::west) == Direction::global_west &&
               to_global(Compass::north) == Direction::global_north &&
-              to_global(Compass::south) == Direction::global_south);
+              to_global(Compass::south) == Direction::global_south &&
+              to_global(Compass::up) == Direction::global_up &&
+              to_global(Compass::down) == Direction::global_down);
 static_assert(to_compass(Direction::south) == Compass::south &&
               to_compass(Direction::global_west) == Compass::west);
 static_assert(to_direction(opposite(Compass::north)) == opposite(Direction::north) &&

@@ -25,13 +25,24 @@ int stepped(int coordinate, int step, int size, bool wraps) {
 int Grid::neighbour(int index, Compass direction) const {
   const int x = x_of(index);
   const int y = y_of(index);
-  const int step = direction == Compass::east || direction == Compass::south ? 1 : -1;
-  if (direction == Compass::east || direction == Compass::west) {
-    const int next = stepped(x, step, w, wraps);
-    return next < 0 ? -1 : index_of(next, y);
+  const int z = z_of(index);
+  switch (direction) {
+    case Compass::east:
+    case Compass::west: {
+      const int next = stepped(x, direction == Compass::east ? 1 : -1, w, wraps);
+      return next < 0 ? -1 : index_of(next, y, z);
+    }
+    case Compass::north:
+    case Compass::south: {
+      const int next = stepped(y, direction == Compass::south ? 1 : -1, h, wraps);
+      return next < 0 ? -1 : index_of(x, next, z);
+    }
+    case Compass::up:
+    case Compass::down:
+      break;
   }
-  const int next = stepped(y, step, h, wraps);
-  return next < 0 ? -1 : index_of(x, next);
+  const int next = stepped(z, direction == Compass::down ? 1 : -1, d, wraps);
+  return next < 0 ? -1 : index_of(x, y, next);
 }
 
 Compass Grid::first_step(int from, int to) const {
@@ -39,7 +50,10 @@ Compass Grid::first_step(int from, int to) const {
   if (x_of(from) != x_of(to)) {
     return forwards(x_of(from), x_of(to), w, wraps) ? Compass::east : Compass::west;
   }
-  return forwards(y_of(from), y_of(to), h, wraps) ? Compass::south : Compass::north;
+  if (y_of(from) != y_of(to)) {
+    return forwards(y_of(from), y_of(to), h, wraps) ? Compass::south : Compass::north;
+  }
+  return forwards(z_of(from), z_of(to), d, wraps) ? Compass::down : Compass::up;
 }
 
 Grid cube_grid(const Topology& topology) {
@@ -48,7 +62,7 @@ Grid cube_grid(const Topology& topology) {
 
 Grid sip_grid(const Topology& topology) {
   return {topology.system.w, topology.system.h,
-          topology.system.topology != SipTopology::mesh_2d_no_wrap};
+          topology.system.topology != SipTopology::mesh_2d_no_wrap, topology.system.d};
 }
 
 }  // namespace kernbench::sim

@@ -17,7 +17,8 @@ std::uint32_t pe_number(const Topology& topology, const PeLocation& location) {
 }
 
 std::string_view name_of(Compass direction) {
-  constexpr std::array<std::string_view, kCompassCount> kNames = {"east", "west", "north", "south"};
+  constexpr std::array<std::string_view, kCompassCount> kNames = {"east",  "west", "north",
+                                                                  "south", "up",   "down"};
   return kNames.at(static_cast<std::size_t>(direction));
 }
 

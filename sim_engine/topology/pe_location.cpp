@@ -22,6 +22,7 @@ std::optional<int> take(std::string_view& text, std::string_view prefix) {
 }  // namespace
 
 std::string to_string(const PeLocation& location) {
+  if (location == kSwitchLocation) return "switch";
   return fmt::format("sip{}.cube{}.pe{}", location.sip, location.cube, location.pe);
 }
 

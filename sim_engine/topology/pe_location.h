@@ -16,7 +16,10 @@ struct PeLocation {
   friend auto operator<=>(const PeLocation&, const PeLocation&) = default;
 };
 
-// "sip0.cube3.pe5"
+// The switch between SIPs, where a queue leads to it or from it.
+inline constexpr PeLocation kSwitchLocation{-1, 0, 0};
+
+// "sip0.cube3.pe5"; "switch"
 std::string to_string(const PeLocation& location);
 
 // The inverse; nullopt if `text` has another form.  It does not check whether the PE exists.

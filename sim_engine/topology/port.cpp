@@ -10,8 +10,8 @@ namespace kernbench::sim {
 
 std::string_view name_of(Direction direction) {
   constexpr std::array<std::string_view, kDirectionCount> kNames = {
-      "east",        "west",        "north",        "south",
-      "global_east", "global_west", "global_north", "global_south"};
+      "east",        "west",         "north",        "south",     "global_east",
+      "global_west", "global_north", "global_south", "global_up", "global_down"};
   return name_in(kNames, direction);
 }
 

@@ -18,8 +18,10 @@ enum class Direction : std::uint8_t {
   global_west,
   global_north,
   global_south,
+  global_up,
+  global_down,
 };
-inline constexpr int kDirectionCount = 8;
+inline constexpr int kDirectionCount = 10;
 
 std::string_view name_of(Direction direction);
 constexpr Direction opposite(Direction direction) {

@@ -11,8 +11,14 @@
 namespace kernbench {
 
 std::string_view name_of(SipTopology topology) {
-  constexpr std::array<std::string_view, 3> kNames = {"ring_1d", "torus_2d", "mesh_2d_no_wrap"};
+  constexpr std::array<std::string_view, kSipTopologies.size()> kNames = {
+      "ring_1d", "torus_2d", "mesh_2d_no_wrap", "torus_3d", "full_mesh", "switch"};
   return name_in(kNames, topology);
+}
+
+bool has_rows(SipTopology topology) {
+  return topology == SipTopology::torus_2d || topology == SipTopology::mesh_2d_no_wrap ||
+         topology == SipTopology::torus_3d;
 }
 
 std::string_view name_of(Edge edge) {
@@ -41,15 +47,19 @@ struct NamedCount {
 
 // The numbers that must be at least 1 in every topology.
 std::vector<NamedCount> counts_of(const Topology& topology) {
-  const auto& [name, system, sip, cube, pe] = topology;
+  const auto& [name, system, sip, cube, pe, communication] = topology;
   return {{"system.sips.count", system.sip_count},
           {"system.sips.w", system.w},
           {"system.sips.h", system.h},
+          {"system.sips.d", system.d},
           {"system.sip_link.bandwidth", system.sip_link.bandwidth.per_second},
+          {"system.sip_link.count", system.links_per_pair},
+          {"system.switch.bandwidth", system.network_switch.core.bandwidth.per_second},
           {"system.host_link.bandwidth", system.host_link.bandwidth.per_second},
           {"sip.cube_mesh.w", sip.cubes_w},
           {"sip.cube_mesh.h", sip.cubes_h},
           {"sip.ucie.bandwidth", sip.ucie.bandwidth.per_second},
+          {"sip.io_chiplet.bandwidth", sip.io_hop.bandwidth.per_second},
           {"cube.pe_layout.corners", std::ssize(cube.corners)},
           {"cube.pe_layout.pe_per_corner", cube.pe_per_corner},
           {"cube.noc.bandwidth", cube.noc.bandwidth.per_second},
@@ -76,7 +86,7 @@ void Topology::check() const {
   }
   if (!is_enumerator(system.topology, kSipTopologies.size())) {
     refuse(*this, fmt::format("system.sips.topology is {}; there are: ring_1d, torus_2d, "
-                              "mesh_2d_no_wrap",
+                              "mesh_2d_no_wrap, torus_3d, full_mesh, switch",
                               number_of(system.topology)));
   }
   if (!is_enumerator(sip.io_edge, kEdges.size())) {
@@ -88,8 +98,18 @@ void Topology::check() const {
                               "weight_stationary, input_stationary",
                               number_of(pe.gemm.dataflow)));
   }
-  const bool is_ring = system.topology == SipTopology::ring_1d;  // which has no rows
-  if (!is_ring && std::int64_t{system.w} * system.h != system.sip_count) {
+  if (communication.packet < 0 || communication.scratch < 0) {
+    refuse(*this, fmt::format("communication: packet is {} B and scratch {} B; they must not be "
+                              "negative",
+                              communication.packet, communication.scratch));
+  }
+  if (system.topology == SipTopology::torus_3d) {
+    if (std::int64_t{system.w} * system.h * system.d != system.sip_count) {
+      refuse(*this, fmt::format("system.sips: w*h*d = {}*{}*{}, but count = {}", system.w, system.h,
+                                system.d, system.sip_count));
+    }
+  } else if (has_rows(system.topology) &&
+             (std::int64_t{system.w} * system.h != system.sip_count || system.d != 1)) {
     refuse(*this, fmt::format("system.sips: w*h = {}*{}, but count = {}", system.w, system.h,
                               system.sip_count));
   }

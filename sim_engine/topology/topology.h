@@ -5,6 +5,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,13 +15,21 @@
 namespace kernbench {
 
 // How the SIPs are joined.  A SIP (system in package) is one device.
-enum class SipTopology : std::uint8_t { ring_1d, torus_2d, mesh_2d_no_wrap };
+enum class SipTopology : std::uint8_t {
+  ring_1d,
+  torus_2d,
+  mesh_2d_no_wrap,
+  torus_3d,
+  full_mesh,  // each to each
+  switched,   // each to a switch, which joins any to any; in a file: switch
+};
 
 enum class Edge : std::uint8_t { north, east, south, west };
 enum class Dataflow : std::uint8_t { output_stationary, weight_stationary, input_stationary };
 
-inline constexpr std::array kSipTopologies = {SipTopology::ring_1d, SipTopology::torus_2d,
-                                              SipTopology::mesh_2d_no_wrap};
+inline constexpr std::array kSipTopologies = {SipTopology::ring_1d,         SipTopology::torus_2d,
+                                              SipTopology::mesh_2d_no_wrap, SipTopology::torus_3d,
+                                              SipTopology::full_mesh,       SipTopology::switched};
 inline constexpr std::array kEdges = {Edge::north, Edge::east, Edge::south, Edge::west};
 inline constexpr std::array kDataflows = {Dataflow::output_stationary, Dataflow::weight_stationary,
                                           Dataflow::input_stationary};
@@ -46,6 +55,8 @@ inline constexpr std::array kMathKinds = {MathKind::add,   MathKind::mul,     Ma
                                           MathKind::rsqrt, MathKind::sigmoid};
 
 std::string_view name_of(SipTopology topology);
+// True if SIPs stand in rows, so that a file gives w and h.
+bool has_rows(SipTopology topology);
 std::string_view name_of(Edge edge);
 std::string_view name_of(Dataflow dataflow);
 std::string_view name_of(MathKind kind);
@@ -56,6 +67,17 @@ struct LinkSpec {
   Time latency{0};
 
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
+};
+
+// What joins all SIPs, if their topology is a switch.
+struct SwitchSpec {
+  // All messages cross it: its bandwidth is that of all SIPs together.  Unlimited: non-blocking.
+  LinkSpec core;
+  // The unit that adds up messages of all SIPs, and sends the sum to each: the rate of its results.
+  // nullopt: it has none.
+  std::optional<LinkSpec> sums;
+
+  friend bool operator==(const SwitchSpec&, const SwitchSpec&) = default;
 };
 
 struct SramSpec {
@@ -110,12 +132,17 @@ struct Topology {
 
   struct System {
     int sip_count = 1;
-    int w = 1;  // ring_1d: w = sip_count, h = 1
+    int w = 1;  // without a grid: w = sip_count, h = 1
     int h = 1;
+    int d = 1;  // of torus_3d alone
     SipTopology topology = SipTopology::ring_1d;
     // Between neighbouring SIPs.  In a dimension of size 2 the wrap-around link is the direct link:
     // two neighbours are joined by one pair of directed links, never by two.
     LinkSpec sip_link;
+    // So many of them in parallel.  A PE's messages take the one of its number in the SIP, modulo
+    // this, so they stay in order.
+    int links_per_pair = 1;
+    SwitchSpec network_switch;
     LinkSpec host_link;  // from the host to each SIP
     Time host_issue{0};  // the host's own time for a launch that it queues (ADR-0190)
 
@@ -128,6 +155,7 @@ struct Topology {
     LinkSpec ucie;              // between neighbouring cubes, and between a cube and the IO chiplet
     Edge io_edge = Edge::west;  // the IO chiplet has a UCIe link to each cube on this edge
     Time io_cpu_dispatch{0};    // IO_CPU: per cube that a launch is passed on to
+    LinkSpec io_hop;            // over the IO chiplet, one way in and one way out
 
     friend bool operator==(const Sip&, const Sip&) = default;
   } sip;
@@ -158,6 +186,14 @@ struct Topology {
 
     friend bool operator==(const Pe&, const Pe&) = default;
   } pe;
+
+  // What communication has of its own beside users' kernels (ADR-0177, ADR-0178).
+  struct Communication {
+    Bytes packet = 0;   // after which a transfer gives way on a link; 0: it keeps the link
+    Bytes scratch = 0;  // of each TCM that queues lead to, which users' kernels leave free
+
+    friend bool operator==(const Communication&, const Communication&) = default;
+  } communication;
 
   int cube_count() const { return sip.cubes_w * sip.cubes_h; }
   int pe_count() const { return static_cast<int>(cube.corners.size()) * cube.pe_per_corner; }

@@ -20,6 +20,8 @@ namespace {
 
 constexpr int kMaxSips = 4096;
 constexpr int kMaxGridSide = 256;
+constexpr int kMaxLinks = 64;
+constexpr int kMaxFullMesh = 64;
 constexpr std::int64_t kMaxPes = std::int64_t{1} << 20;
 constexpr Bytes kTebibyte = Bytes{1} << 40;
 
@@ -40,47 +42,76 @@ LinkSpec link_of(YamlMap link) {
 // Grids and rings are connected by construction, so these are the only errors that a topology file
 // can make about the graph.
 void check_grid(YamlMap& sips, const Topology::System& system) {
-  const int product = system.w * system.h;
+  const bool has_depth = system.topology == SipTopology::torus_3d;
+  const std::int64_t product = std::int64_t{system.w} * system.h * system.d;
   if (!sips.is_fine({"count", "w", "h"}) || product == system.sip_count) return;
-  sips.fail("KB-Y030", fmt::format("w*h = {}*{} = {} but count = {}", system.w, system.h, product,
-                                   system.sip_count));
+  if (has_depth && !sips.is_fine({"d"})) return;
+  sips.fail("KB-Y030", has_depth ? fmt::format("w*h*d = {}*{}*{} = {} but count = {}", system.w,
+                                               system.h, system.d, product, system.sip_count)
+                                 : fmt::format("w*h = {}*{} = {} but count = {}", system.w,
+                                               system.h, product, system.sip_count));
 }
 
 Topology::System sips_of(YamlMap sips) {
   Topology::System system;
   system.sip_count = sips.integer("count", 1, kMaxSips);
   system.topology = sips.choice("topology", kSipTopologies);
-  const bool is_ring = system.topology == SipTopology::ring_1d;
+  const bool in_rows = has_rows(system.topology);
   const bool has_grid = sips.has("w") || sips.has("h");
-  if (has_grid || !is_ring) {
+  if (has_grid || in_rows) {
     system.w = sips.integer("w", 1, kMaxGridSide);
     system.h = sips.integer("h", 1, kMaxGridSide);
+    if (system.topology == SipTopology::torus_3d) system.d = sips.integer("d", 1, kMaxGridSide);
     check_grid(sips, system);
   }
-  if (is_ring) {
+  if (!in_rows) {
     system.w = system.sip_count;
     system.h = 1;
   }
   return system;
 }
 
+LinkSpec sip_link_of(YamlMap link, Topology::System& system) {
+  if (link.has("count")) system.links_per_pair = link.integer("count", 1, kMaxLinks);
+  return {.bandwidth = link.bandwidth("bandwidth"), .latency = link.time("latency")};
+}
+
+SwitchSpec switch_of(YamlMap given) {
+  SwitchSpec result;
+  result.core.latency = given.time("latency");
+  if (given.has("bandwidth")) result.core.bandwidth = given.bandwidth("bandwidth");
+  if (given.has("sums")) result.sums = link_of(given.map("sums"));
+  return result;
+}
+
 Topology::System system_of(YamlMap system) {
   Topology::System result = sips_of(system.map("sips"));
-  result.sip_link = link_of(system.map("sip_link"));
+  result.sip_link = sip_link_of(system.map("sip_link"), result);
   YamlMap host_link = system.map("host_link");
   result.host_link = link_in(host_link);
   if (host_link.has("issue")) result.host_issue = host_link.time("issue");
+  if (result.topology == SipTopology::switched) {
+    result.network_switch = switch_of(system.map("switch"));
+  } else if (system.has("switch")) {
+    system.fail("switch", "KB-Y038",
+                fmt::format("has no meaning without 'topology: switch' (here: {})",
+                            name_of(result.topology)));
+  }
   return result;
 }
 
 Topology::Sip sip_of(YamlMap sip) {
   YamlMap mesh = sip.map("cube_mesh");
   YamlMap io_chiplet = sip.map("io_chiplet");
+  LinkSpec io_hop;
+  if (io_chiplet.has("latency")) io_hop.latency = io_chiplet.time("latency");
+  if (io_chiplet.has("bandwidth")) io_hop.bandwidth = io_chiplet.bandwidth("bandwidth");
   return {.cubes_w = mesh.integer("w", 1, kMaxGridSide),
           .cubes_h = mesh.integer("h", 1, kMaxGridSide),
           .ucie = link_of(sip.map("ucie")),
           .io_edge = io_chiplet.choice("edge", kEdges),
-          .io_cpu_dispatch = io_chiplet.time("dispatch")};
+          .io_cpu_dispatch = io_chiplet.time("dispatch"),
+          .io_hop = io_hop};
 }
 
 SramSpec sram_of(YamlMap sram) {
@@ -164,6 +195,29 @@ Topology::Pe pe_of(YamlMap pe) {
           .ipcq_latency = pe.map("ipcq").time("latency")};
 }
 
+// The section may be left out: then communication has nothing of its own.
+Topology::Communication communication_of(YamlMap& file, const TcmSpec& tcm) {
+  Topology::Communication result;
+  if (!file.has("communication")) return result;
+  YamlMap own = file.map("communication");
+  result.packet = own.bytes("packet", 0, kTebibyte);
+  result.scratch = own.bytes("scratch", 0, kTebibyte);
+  if (result.scratch >= tcm.capacity && result.scratch > 0 && file.is_fine({"pe"})) {
+    own.fail("scratch", "KB-Y038",
+             fmt::format("{} B of a TCM of {} B leave nothing to users' kernels", result.scratch,
+                         tcm.capacity));
+  }
+  return result;
+}
+
+// Links of a full mesh grow with the square of the SIPs.
+void check_full_mesh(YamlMap& file, const Topology::System& system) {
+  if (system.topology != SipTopology::full_mesh || system.sip_count <= kMaxFullMesh) return;
+  file.fail("system", "KB-Y039",
+            fmt::format("a full_mesh joins at most {} SIPs, not {}; a switch joins more",
+                        kMaxFullMesh, system.sip_count));
+}
+
 // Wrong numbers were read as the minimum, so errors elsewhere cannot cause this one.
 void check_size(YamlMap& file, const Topology& topology) {
   const std::int64_t pes =
@@ -181,8 +235,11 @@ Topology topology_of(YamlMap file, std::string name) {
                     .system = system_of(file.map("system")),
                     .sip = sip_of(file.map("sip")),
                     .cube = cube_of(file.map("cube")),
-                    .pe = pe_of(file.map("pe"))};
+                    .pe = pe_of(file.map("pe")),
+                    .communication = {}};
+  topology.communication = communication_of(file, topology.pe.tcm);
   check_size(file, topology);
+  check_full_mesh(file, topology.system);
   return topology;
 }
 

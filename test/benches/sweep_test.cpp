@@ -238,7 +238,8 @@ TEST_CASE("an interrupt ends all points that run, and keeps the rows that are fi
   });
   sweep.add("never begins", [](PointContext&) { return named("never begins"); });
   CHECK_THROWS_WITH(sweep.run(),
-                    "[KB-S001] interrupted: 2 of 4 points of interrupted are finished");
+                    "[KB-S001] interrupted: 2 of 4 points of interrupted are finished\n"
+                    "  with --out DIR a run keeps them, and the same command goes on from there");
   CHECK(refusal == "[KB-S001] interrupted");
   CHECK(names_of(test.run.rows()) == std::vector<std::string>{"second", "third"});
 }

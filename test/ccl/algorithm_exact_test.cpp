@@ -60,7 +60,7 @@ TEST_CASE("every algorithm gives the sum on tori and meshes of up to 4 x 4 SIPs,
 
 TEST_CASE("every algorithm gives the sum in every placement inside a SIP", "[ccl][algorithms]") {
   const std::string_view algorithm = any_algorithm();
-  const SipTopology kind = GENERATE(from_range(kSipTopologies));
+  const SipTopology kind = GENERATE(from_range(kGridTopologies));
   const Topology topology = round_topology(kind, 3, 2, 2, 2);
   for (const Shard cube : kShards) {
     for (const Shard pe : kShards) {
@@ -90,7 +90,7 @@ TEST_CASE("every algorithm gives the sum of a root in the corner", "[ccl][algori
 TEST_CASE("every algorithm cuts what is large in segments, at any depth and in any memory",
           "[ccl][algorithms]") {
   const std::string_view algorithm = any_algorithm();
-  const SipTopology kind = GENERATE(from_range(kSipTopologies));
+  const SipTopology kind = GENERATE(from_range(kGridTopologies));
   for (const std::string_view buffer_kind : {"tcm", "sram", "hbm"}) {
     for (const int depth : {1, 2, 4}) {
       for (const int slot : {4, 6, 10}) {  // of f16: 2, 3 and 5 elements
@@ -109,7 +109,7 @@ TEST_CASE(
     "no algorithm deadlocks on any grid of up to 4 x 4 SIPs, whatever the depth of the queues",
     "[ccl][algorithms][deadlock][exhaustive]") {
   const std::string_view algorithm = any_algorithm();
-  const SipTopology kind = GENERATE(from_range(kSipTopologies));
+  const SipTopology kind = GENERATE(from_range(kGridTopologies));
   for (int depth = 1; depth <= 8; ++depth) {
     for (int w = 1; w <= 4; ++w) {
       for (int h = 1; h <= (kind == SipTopology::ring_1d ? 1 : 4); ++h) {
@@ -135,7 +135,7 @@ TEST_CASE("every algorithm manages with scratch memory that is just large enough
 
 TEST_CASE("every algorithm gives equal bits of fractions on all ranks", "[ccl][algorithms]") {
   const std::string_view algorithm = any_algorithm();
-  const SipTopology kind = GENERATE(from_range(kSipTopologies));
+  const SipTopology kind = GENERATE(from_range(kGridTopologies));
   const DType dtype = GENERATE(DType::f16, DType::bf16);
   const AllReduce all_reduce{.topology = round_topology(kind, 3, 3, 2, 1),
                              .dp = {.cube = Shard::partial, .pe = Shard::partial},

@@ -130,7 +130,7 @@ TEST_CASE("a ring used both ways takes 2 (P - 1) alpha + (P - 1)/P n beta", "[cc
 TEST_CASE(
     "a line takes 2 (P - 1) (alpha + n/P beta), both dimensions no longer one after the other",
     "[ccl][timing]") {
-  for (const SipTopology kind : kSipTopologies) {
+  for (const SipTopology kind : kGridTopologies) {
     for (int w = 1; w <= 16; ++w) {
       for (const int h : {1, 2, 3, 4}) {
         if (w * h < 2 || w * h > 16 || (kind == SipTopology::ring_1d && h > 1)) continue;
@@ -168,7 +168,7 @@ TEST_CASE("an even ring takes P alpha, and carries (P - 1)/P n over each link", 
 
 TEST_CASE("a tree of h steps takes 2 h (alpha + m), and k - 1 messages more for k pieces",
           "[ccl][timing]") {
-  for (const SipTopology kind : kSipTopologies) {
+  for (const SipTopology kind : kGridTopologies) {
     for (const auto& [w, h] :
          {std::pair{2, 1}, {3, 1}, {4, 1}, {7, 1}, {16, 1}, {2, 2}, {3, 3}, {4, 3}, {4, 4}}) {
       if (kind == SipTopology::ring_1d && h > 1) continue;
@@ -313,7 +313,7 @@ int count_of_exact_forms(std::string_view algorithm, const std::vector<Topology>
 
 TEST_CASE("wherever there is a closed form, it is the simulated time", "[ccl][timing]") {
   std::vector<Topology> sips;
-  for (const SipTopology kind : kSipTopologies) {
+  for (const SipTopology kind : kGridTopologies) {
     for (const int p : {1, 2, 3, 5, 8}) sips.push_back(link_topology(kind, p));
     for (const auto& [w, h] : {std::pair{2, 2}, {2, 3}, {3, 3}, {4, 2}}) {
       if (kind != SipTopology::ring_1d) sips.push_back(link_topology(kind, w, h));

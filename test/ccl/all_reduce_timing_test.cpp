@@ -133,7 +133,7 @@ TEST_CASE("the closed form is the simulated time", "[ccl][timing]") {
     check(sip_links(SipTopology::mesh_2d_no_wrap, p), p * 4096);
     check(sip_links(SipTopology::mesh_2d_no_wrap, 1, p), p * 4096);
   }
-  for (const SipTopology kind : kSipTopologies) {
+  for (const SipTopology kind : kGridTopologies) {
     const Topology cubes = cube_links(kind, 4, 3);
     for (int count = 1; count <= 12; ++count) {
       for (const Shard cube : {Shard::partial, Shard::replicate}) {
@@ -145,7 +145,7 @@ TEST_CASE("the closed form is the simulated time", "[ccl][timing]") {
 
 TEST_CASE("there is a closed form only where queues let every message through", "[ccl][timing]") {
   int known = 0;
-  for (const SipTopology kind : kSipTopologies) {
+  for (const SipTopology kind : kGridTopologies) {
     for (int depth = 1; depth <= 12; ++depth) {
       const auto config = ccl::Config::parse(
           fmt::format("defaults: {{depth: {}, slot: 1 MiB, buffer_kind: sram}}", depth));

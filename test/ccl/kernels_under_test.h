@@ -9,6 +9,7 @@
 
 #include "ccl/backend/kernel_launcher.h"
 #include "ccl/backend/planned_call.h"
+#include "ccl/core/config_rules.h"
 #include "ccl/steps/lane_queues.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
@@ -81,11 +82,12 @@ class KernelsUnderTest {
                                       ? ccl::shape_of_pes(layout.world_size())
                                       : ccl::shape_of_sips(torch_.topology(), devices.sips);
     const ccl::Config& config = launcher_.config();
+    const ccl::Protocol* const protocol = protocol_of_tensors();
     call_ = std::make_unique<ccl::PlannedCall>(
         torch_.topology(), std::make_shared<ccl::CutCache>(torch_.topology()),
         std::make_shared<ccl::PlanCache>(shape), devices,
         ccl::CallSettings{&config.algorithm(), distributed::CollectiveKind::all_reduce,
-                          config.root(), config.ipcq().slot_bytes});
+                          config.root(), protocol == nullptr ? config.ipcq().slot_bytes : 0});
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const distributed::Block block = distributed::whole(tensors_[i]);
       call_->requests[i].kind = distributed::CollectiveKind::all_reduce;
@@ -93,27 +95,24 @@ class KernelsUnderTest {
     }
     call_->prepare();
     queues_ = std::make_unique<ccl::LaneQueues>(
-        torch_.shared_simulation(), call_->uses_slots() ? &launcher_.layout() : nullptr);
+        torch_.shared_simulation(), call_->uses_slots() ? &launcher_.layout() : nullptr,
+        protocol == nullptr ? sim::IpcqParams{} : protocol->params());
+    sips_ = devices.sips;
     programs_.clear();
     for (int i = 0; i < layout.world_size(); ++i) programs_.merge(call_->programs_of(i));
     for (const auto& entry : programs_) start_program(entry.first, entry.second);
   }
 
+  const ccl::Protocol* protocol_of_tensors() const {
+    const Tensor& x = tensors_.front();
+    return launcher_.config().protocol_for(x.numel() * size_of(x.dtype()));
+  }
+
   void start_program(const sim::PeLocation& at, const ccl::Program& program) {
     start(at, [this, at, &program](tl::Context& tl) {
-      const auto peer = [&](int node) { return call_->pe_of(node, program.lane); };
-      const auto port = [](const sim::IpcqChannel& queue, tl::Port end) {
-        return ccl::NodePort{end, queue.params().slot_bytes > 0};
-      };
-      run_steps(tl, program.steps,
-                {[&](int node) {
-                   const auto& queue = queues_->queue(at, peer(node));
-                   return port(queue, queue.ends().out);
-                 },
-                 [&](int node) {
-                   const auto& queue = queues_->queue(peer(node), at);
-                   return port(queue, queue.ends().in);
-                 }},
+      if (const ccl::Protocol* protocol = protocol_of_tensors()) tl.spend(protocol->start);
+      const auto pe_of = [&](int node) { return call_->pe_of(node, program.lane); };
+      run_steps(tl, program.steps, queues_->ports(at, pe_of, sips_, call_->reduction().op),
                 call_->reduction());
     });
   }
@@ -140,6 +139,7 @@ class KernelsUnderTest {
   const DPPolicy dp_;
   const ccl::KernelLauncher launcher_;
   std::unique_ptr<ccl::LaneQueues> queues_;
+  std::vector<int> sips_;
   std::vector<Tensor> tensors_;
   std::unique_ptr<ccl::PlannedCall> call_;
   ccl::Programs programs_;

@@ -132,7 +132,7 @@ ccl::Config rank_pe(int world_size, std::string_view algorithm) {
 
 template <class Check>
 void for_each_system(Check check) {
-  for (const SipTopology kind : kSipTopologies) {
+  for (const SipTopology kind : kGridTopologies) {
     for (int w = 1; w <= 4; ++w) {
       for (int h = 1; h <= (kind == SipTopology::ring_1d ? 1 : 4); ++h) {
         CAPTURE(name_of(kind), w, h);

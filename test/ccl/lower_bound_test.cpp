@@ -119,7 +119,7 @@ TEST_CASE("no simulated time is under the bound", "[ccl][bound]") {
     return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
   };
   for (int i = 0; i < 150; ++i) {
-    const SipTopology kind = kSipTopologies[static_cast<std::size_t>(pick(0, 2))];
+    const SipTopology kind = kGridTopologies[static_cast<std::size_t>(pick(0, 2))];
     const int w = pick(1, 4);
     const int h = pick(1, 3);
     Topology topology = i % 2 == 0 ? round_topology(kind, w, h, pick(1, 2), pick(1, 2))

@@ -39,9 +39,8 @@ Words words_for(const KeysArguments& keys) {
   return words;
 }
 
-Words words_for(const RunArguments& run) {
-  Words words = {"run"};
-  add(words, "--bench", run.bench);
+// What all commands take that run a bench.
+void add_run_options(Words& words, const RunArguments& run) {
   add(words, "--topology", run.topology);
   add(words, "--ccl", run.ccl);
   for (const std::string& setting : run.settings) add(words, "--set", setting);
@@ -52,8 +51,43 @@ Words words_for(const RunArguments& run) {
   add(words, "--trace-level", run.trace_level);
   add(words, "--report", run.report);
   add(words, "--seed", run.seed);
+  add(words, "--shuffle-ties", run.shuffle_ties);
   add(words, "--jobs", run.jobs);
+  if (run.explain) words.emplace_back("--explain");
+  if (run.quiet) words.emplace_back("--quiet");
+  if (run.verbose) words.emplace_back("--verbose");
+}
+
+void add_grid_options(Words& words, const RunArguments& run) {
+  add(words, "--tie-orders", run.tie_orders);
   if (run.yes) words.emplace_back("--yes");
+}
+
+Words words_for(const RunArguments& run) {
+  Words words = {"run"};
+  add(words, "--bench", run.bench);
+  add_run_options(words, run);
+  add_grid_options(words, run);
+  add(words, "--plot", run.plot);
+  return words;
+}
+
+Words words_for(const WhatIfArguments& whatif) {
+  Words words = {"whatif"};
+  add(words, "--bench", whatif.run.bench);
+  add_run_options(words, whatif.run);
+  add(words, "--metric", whatif.metric);
+  return words;
+}
+
+Words words_for(const CompareArguments& compare) {
+  Words words = {"compare"};
+  add(words, "--bench", compare.run.bench);
+  add_run_options(words, compare.run);
+  add(words, "--metric", compare.metric);
+  add(words, "--fail-if", compare.fail_if);
+  if (!compare.reports.empty()) words.emplace_back("--");
+  words.insert(words.end(), compare.reports.begin(), compare.reports.end());
   return words;
 }
 
@@ -64,9 +98,8 @@ Words words_for(const OperatorArguments& bench) {
   add(words, "--save-path", bench.save_path);
   if (bench.plot) words.emplace_back("--plot");
   if (bench.profile) words.emplace_back("--profile");
-  add(words, "--topology", bench.topology);
-  add(words, "--seed", bench.seed);
-  add(words, "--jobs", bench.jobs);
+  add_run_options(words, bench.run);
+  add_grid_options(words, bench.run);
   return words;
 }
 
@@ -151,15 +184,16 @@ void check(std::string_view input) {
 }  // namespace
 
 Parser parser() {
-  return {
-      .name = "command_line",
-      .check = check,
-      .refusal = ExitCode::usage,
-      .words =
-          "run list keys bench probe path bound gemm --bench --topology --ccl --set --out "
-          "--json --csv --trace --seed --jobs --yes --case --dtype --save-path --plot --profile "
-          "--from --to --bytes --collective --m --n --k --rows --columns --dataflow --help "
-          "--help-all --version -V -h -- - = [] [a,b] {} %% @file \"a\" 'b' ' \" \\"};
+  return {.name = "command_line",
+          .check = check,
+          .refusal = ExitCode::usage,
+          .words =
+              "run list keys whatif compare completion bash bench probe path bound gemm --bench "
+              "--topology --ccl --set --out "
+              "--json --csv --trace --seed --jobs --yes --quiet --verbose --metric --fail-if "
+              "--tie-orders --shuffle-ties --case --dtype --save-path --plot --profile "
+              "--from --to --bytes --collective --m --n --k --rows --columns --dataflow --help "
+              "--help-all --version -V -h -- - = [] [a,b] {} %% @file \"a\" 'b' ' \" \\"};
 }
 
 }  // namespace kernbench::fuzz::command_line

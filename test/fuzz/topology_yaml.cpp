@@ -92,9 +92,14 @@ std::string text_of(const Topology::Pe& pe) {
   return text + fmt::format("  ipcq: {{latency: {}}}\n", text_of(pe.ipcq_latency));
 }
 
+std::string text_of(const Topology::Communication& communication) {
+  return fmt::format("communication: {{packet: {} B, scratch: {} B}}\n", communication.packet,
+                     communication.scratch);
+}
+
 std::string text_of(const Topology& topology) {
   return "kernbench_topology: 1\n" + text_of(topology.system) + text_of(topology.sip) +
-         text_of(topology.cube) + text_of(topology.pe);
+         text_of(topology.cube) + text_of(topology.pe) + text_of(topology.communication);
 }
 
 void check(std::string_view input) {

@@ -2,9 +2,15 @@
 
 #pragma once
 
+#include <array>
+
 #include "sim_engine/topology/topology.h"
 
 namespace kernbench::test {
+
+// The kinds in which SIPs stand in a plane.
+inline constexpr std::array kGridTopologies = {SipTopology::ring_1d, SipTopology::torus_2d,
+                                               SipTopology::mesh_2d_no_wrap};
 
 // 2 SIPs in a ring, 1 cube, 1 PE, without latency or overhead and with unlimited bandwidth.
 inline Topology free_topology() {
@@ -62,6 +68,16 @@ inline Topology link_topology(SipTopology kind, int w, int h = 1, int cubes_w = 
   topology.sip.cubes_h = cubes_h;
   topology.pe.tcm.capacity = 1 << 30;  // so that nothing is segmented for lack of scratch
   if (cubes_w * cubes_h > 1) topology.sip.ucie = {Bandwidth{128 * kGBs}, Time{20'000}};
+  return topology;
+}
+
+// Those with `w` SIPs each joined to each, or to a switch; or w x h x d of them in a torus.
+inline Topology joined_topology(SipTopology kind, int w, int h = 1, int d = 1) {
+  Topology topology = link_topology(kind, w * h * d);
+  if (kind != SipTopology::torus_3d) return topology;
+  topology.system.w = w;
+  topology.system.h = h;
+  topology.system.d = d;
   return topology;
 }
 

@@ -40,6 +40,7 @@ runtime::FlightEvent collective(std::string_view function, std::int64_t elements
 RankStep rank_step() {
   RankStep step;
   step.began = 5 * kUs;
+  step.forward_issued = 15 * kUs;
   step.forward_ended = 15 * kUs;
   step.ended = 35 * kUs;
   step.activity = {.computing = 24 * kUs, .communicating = 4 * kUs, .overlapped = kUs};
@@ -110,10 +111,12 @@ TEST_CASE("the rows of a step have these columns", "[tensor_parallel]") {
   const std::vector<Row> rows = to_rows(result);
   REQUIRE(rows.size() == 3);
   CHECK(columns_of(rows[0]) ==
-        "table tp pes sip_pes forward_ns backward_ns step_ns compute_ns communication_ns "
-        "exposed_ns idle_ns flops tflops_per_sip utilization_of_pes bound_ns wrong unequal checked "
+        "table tp world_size system pes sip_pes forward_ns backward_ns step_ns compute_ns "
+        "communication_ns exposed_ns idle_ns flops tflops_per_sip utilization_of_pes bound_ns "
+        "wrong unequal checked "
         "worst_error error error_bound ");
-  CHECK(columns_of(rows[1]) == "table tp collective algorithm size_bytes count time_ns busbw_gbs ");
+  CHECK(columns_of(rows[1]) ==
+        "table tp world_size system collective algorithm size_bytes count time_ns busbw_gbs ");
   CHECK(number_in(rows[0], "step_ns") == 30'000);
   CHECK(number_in(rows[0], "communication_ns") == 4'000);
   CHECK(number_in(rows[0], "exposed_ns") == 3'000);

@@ -149,9 +149,9 @@ TEST_CASE("a run with a folder leaves tables and figures there", "[cli][tensor_p
   REQUIRE(result.exit_code == 0);
   const std::string steps = folder.read("out/steps.csv");
   CHECK(std::ranges::count(steps, '\n') == 3);
-  CHECK(steps.starts_with("table,tp,pes,sip_pes,forward_ns,"));
+  CHECK(steps.starts_with("table,tp,world_size,system,pes,sip_pes,forward_ns,"));
   CHECK(
-      folder.read("out/collectives.csv").starts_with("table,tp,collective,algorithm,size_bytes,"));
+      folder.read("out/collectives.csv").starts_with("table,tp,world_size,system,collective,"));
   CHECK_THAT(folder.read("out/strong_scaling.gp"),
              Contains("strong scaling") && Contains("2 of the 128 PEs of each SIP"));
   CHECK_THAT(folder.read("out/step_time.gp"), Contains("share of the step"));

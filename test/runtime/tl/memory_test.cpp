@@ -120,9 +120,7 @@ TEST_CASE("scratch is used again as soon as its last handle is gone", "[tl]") {
         }
       },
       kNothing);
-  const Bytes* in_use =
-      &pair.torch.simulation().machine().pe(PairUnderTest::kFirst).scratch_in_use();
-  CHECK(*in_use == 0);
+  CHECK(pair.torch.simulation().machine().pe(PairUnderTest::kFirst).scratch_in_use() == 0);
 }
 
 TEST_CASE("commands that do not depend on each other overlap", "[tl][timing]") {

@@ -99,7 +99,7 @@ TEST_CASE("a topology that no file could describe is refused", "[enumerators][to
   };
   CHECK(error([](Topology& t) { t.system.topology = SipTopology{9}; }) ==
         "[KB-Y037] topology 'round': system.sips.topology is 9; there are: ring_1d, torus_2d, "
-        "mesh_2d_no_wrap");
+        "mesh_2d_no_wrap, torus_3d, full_mesh, switch");
   CHECK(error([](Topology& t) {
           t.pe.gemm.dataflow = Dataflow{3};
         }).starts_with("[KB-Y037] topology 'round': pe.gemm.dataflow is 3; "));

@@ -54,12 +54,14 @@ class Traffic {
     };
     const Endpoint from = endpoint();
     const Endpoint to = endpoint();
-    constexpr std::array<Bytes, 5> kBytes = {0, 16, 64, 100, 4096};
+    constexpr std::array<Bytes, 6> kBytes = {0, 16, 64, 100, 4096, 20'000};
     const Bytes bytes = kBytes.at(static_cast<std::size_t>(below(kBytes.size())));
     const Time delay = below(3) == 0 ? Time{0} : random_time(draw, 20);
     const LinkId link = static_cast<LinkId>(draw() % fabric.routing().link_count());
     if (below(4) == 0) carried_meanwhile.emplace_back(link, fabric.carried(link));
-    fabric.send(fabric.path(from, to), bytes, Engine::call<&Traffic::note>(this, id), delay);
+    const auto priority = below(2) == 0 ? Priority::communication : Priority::bulk;
+    fabric.send(fabric.path(from, to), bytes, Engine::call<&Traffic::note>(this, id), delay,
+                priority);
   }
   void note(std::uint64_t id) {
     delivered.at(id) = engine.now();
@@ -80,16 +82,17 @@ TEST_CASE("random traffic takes the same times with bookings and with events",
   const auto kind =
       GENERATE(SipTopology::ring_1d, SipTopology::torus_2d, SipTopology::mesh_2d_no_wrap);
   const std::int64_t pace = GENERATE(1, 997, 50'000, 1'000'000);  // from all at once to seldom
-  const Topology topology =
+  Topology topology =
       GENERATE(false, true)
           ? test::round_topology(kind, 2, kind == SipTopology::ring_1d ? 1 : 2, 2, 1)
           : test::free_topology();
+  topology.communication.packet = GENERATE(0, 64, 1000);
   for (const unsigned seed : {1U, 2U, 3U}) {
     Traffic booked(topology, seed, pace, false);
     Traffic stepped(topology, seed, pace, true);
     booked.run(400);
     stepped.run(400);
-    CAPTURE(seed, pace);
+    CAPTURE(seed, pace, topology.communication.packet);
     CHECK(std::ranges::mismatch(booked.delivered, stepped.delivered).in1 == booked.delivered.end());
     // With many messages at once, some reach a link just when it is asked.
     CHECK((pace == 1 || booked.carried_meanwhile == stepped.carried_meanwhile));

@@ -113,6 +113,7 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
   };
   const std::vector<Shipped> shipped = {
       {"default", SipTopology::ring_1d, 2, 2, 1, 16, 8},
+      {"h100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"mesh_2d_no_wrap_2x3", SipTopology::mesh_2d_no_wrap, 6, 2, 3, 16, 8},
       {"ring_1d_6", SipTopology::ring_1d, 6, 6, 1, 16, 8},
       {"scale_1024", SipTopology::torus_2d, 1024, 32, 32, 1, 4},
@@ -184,6 +185,8 @@ TEST_CASE("rules between values", "[topology]") {
   CHECK(topology_error_of(with("cube.hbm.channels", "4")) == "no error");
   CHECK(topology_error_of(with("cube.hbm.channels", "1")) == "no error");
   CHECK(topology_error_of(with("cube.hbm.channels", "24")) == "no error");
+  CHECK_THAT(topology_error_of(with("communication.scratch", "2 MiB")),
+             Says("KB-Y038", "communication.scratch", "2097152 B of a TCM of 2097152 B"));
   CHECK_THAT(error_at("pe.mmu.page", "3 MiB"), Says("KB-Y020", "pe.mmu.page", "2 MiB"));
   CHECK_THAT(error_at("cube.pe_layout.corners[1]", "NW"), Says("KB-Y020", "corners[1]", "'NW'"));
   CHECK_THAT(error_at("cube.pe_layout.corners[1]", "SEE"),
@@ -235,6 +238,14 @@ colour: red
                      "13:21: [KB-Y011", "15:8: [KB-Y035", "16:1: [KB-Y016", "18:14: [KB-Y011",
                      "20:30: [KB-Y020", "21:17: [KB-Y020", "21:90: [KB-Y010", "22:27: [KB-Y020",
                      "23:16: [KB-Y011", "24:57: [KB-Y020", "25:1: [KB-Y010"});
+}
+
+TEST_CASE("a topology without a section `communication` has nothing for it", "[topology]") {
+  const std::string& text = complete_topology();
+  CHECK(Topology::parse(text, "t.yaml").communication ==
+        Topology::Communication{.packet = 1024, .scratch = 704 << 10});
+  const std::string without = text.substr(0, text.find("communication:"));
+  CHECK(Topology::parse(without, "t.yaml").communication == Topology::Communication{});
 }
 
 TEST_CASE("a missing section is one error with an example of the whole section", "[topology]") {

@@ -1,0 +1,38 @@
+// The commands with their options, examples and helps, for CLI11.
+
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "benches/cli/cli.h"
+
+namespace kernbench::benches {
+
+// What the options of each command set.
+struct Commands {
+  ListArguments list = {};
+  KeysArguments keys = {};
+  RunArguments run = {};
+  WhatIfArguments whatif = {};
+  CompareArguments compare = {};
+  OperatorArguments bench = {};
+  ProbePathArguments path = {};
+  ProbeBoundArguments bound = {};
+  ProbeChooseArguments choose = {};
+  ProbeGemmArguments gemm = {};
+  std::string shell = {};
+};
+
+// REQUIRES: `commands` outlives `app`
+void add_commands(CLI::App& app, Commands& commands);
+
+// The script that makes a shell complete command lines.  Throws UsageError KB-U001 for another
+// shell than bash.
+std::string completion_script(const std::string& shell);
+
+// What the last word may be completed to, one in a line.
+std::string candidates(const std::vector<std::string>& words, const CLI::App& app);
+
+}  // namespace kernbench::benches

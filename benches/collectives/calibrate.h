@@ -1,0 +1,11 @@
+// The bench `calibrate`: published times of collectives beside simulated ones.
+
+#pragma once
+
+#include "benches/bench/bench.h"
+
+namespace kernbench::benches {
+
+BenchInfo calibrate_bench();
+
+}  // namespace kernbench::benches

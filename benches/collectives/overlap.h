@@ -1,0 +1,11 @@
+// The bench `overlap`: what a collective and other work cost each other.
+
+#pragma once
+
+#include "benches/bench/bench.h"
+
+namespace kernbench::benches {
+
+BenchInfo overlap_bench();
+
+}  // namespace kernbench::benches

@@ -1,0 +1,127 @@
+#include "benches/collectives/published_times.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <span>
+
+#include "sim_engine/config/config_errors.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr std::string_view kUnit = "_us";
+constexpr double kPicosecondsPerMicrosecond = 1e6;
+
+struct Field {
+  std::string_view text;
+  TextMark mark;
+};
+
+std::vector<Field> fields_of(std::string_view line, int number) {
+  std::vector<Field> fields;
+  std::size_t begin = 0;
+  while (begin <= line.size()) {
+    const std::size_t end = std::min(line.find(',', begin), line.size());
+    fields.push_back({line.substr(begin, end - begin), {number, static_cast<int>(begin) + 1}});
+    begin = end + 1;
+  }
+  return fields;
+}
+
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc{} && end == text.data() + text.size();
+  return is_whole && value > 0 ? std::optional(value) : std::nullopt;
+}
+
+// A file while it is read.
+class PublishedFile {
+ public:
+  explicit PublishedFile(const std::string& name) : errors_(name) {}
+
+  void read_line(std::string_view line, int number) {
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || line.starts_with('#')) return;
+    const std::vector<Field> fields = fields_of(line, number);
+    columns_.empty() ? read_head(fields) : read_times(fields);
+  }
+
+  std::vector<PublishedTime> finish() {
+    if (columns_.empty()) fail({1, 1}, "no line begins with 'bytes,'");
+    errors_.throw_if_any();
+    std::vector<PublishedTime> all;
+    for (const Column& column : columns_) {
+      all.insert(all.end(), column.times.begin(), column.times.end());
+    }
+    return all;
+  }
+
+ private:
+  struct Column {
+    MeasuredCollective collective;
+    std::vector<PublishedTime> times;
+  };
+
+  void fail(const TextMark& mark, const std::string& text) { errors_.add(mark, "KB-Y048", text); }
+
+  void read_head(const std::vector<Field>& fields) {
+    if (fields.front().text != "bytes" || fields.size() < 2) {
+      fail(fields.front().mark, "expected a head such as 'bytes,all_reduce_us'");
+    }
+    for (const Field& field : std::span(fields).subspan(1)) {
+      const auto found = std::ranges::find_if(kMeasuredCollectives, [&](MeasuredCollective one) {
+        return field.text == fmt::format("{}{}", name_of(one), kUnit);
+      });
+      if (found == kMeasuredCollectives.end()) {
+        fail(field.mark, fmt::format("{} is no collective's time; one is 'all_reduce{}'",
+                                     in_quotes(field.text), kUnit));
+      }
+      columns_.push_back({found == kMeasuredCollectives.end() ? MeasuredCollective{} : *found, {}});
+    }
+    if (columns_.empty()) columns_.emplace_back();
+  }
+
+  void read_times(const std::vector<Field>& fields) {
+    const auto size = number_in<Bytes>(fields.front().text);
+    if (!size || fields.size() != columns_.size() + 1) {
+      return fail(fields.front().mark,
+                  fmt::format("expected a number of bytes and {} times", columns_.size()));
+    }
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const auto& [text, mark] = fields[i + 1];
+      if (text.empty()) continue;
+      const auto us = number_in<double>(text);
+      if (!us) {
+        fail(mark, fmt::format("expected microseconds such as 13.12, got {}", in_quotes(text)));
+        continue;
+      }
+      const Time time{std::llround(*us * kPicosecondsPerMicrosecond)};
+      columns_[i].times.push_back({columns_[i].collective, *size, time});
+    }
+  }
+
+  ConfigErrors errors_;
+  std::vector<Column> columns_;
+};
+
+}  // namespace
+
+std::vector<PublishedTime> parse_published_times(std::string_view text, const std::string& file) {
+  PublishedFile published(file);
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    published.read_line(text.substr(0, end), number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return published.finish();
+}
+
+}  // namespace kernbench::benches

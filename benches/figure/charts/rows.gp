@@ -1,0 +1,11 @@
+# A column of any rows over another one; a curve for each text of a third one.
+set xlabel x_title
+set ylabel y_title
+if (logarithmic) set logscale x 2
+if (has_names) set xtics (names[1] 0)
+if (has_names) set for [i=2:|names|] xtics add (names[i] i - 1)
+if (has_names) set xrange [-0.2:|names| - 0.8]
+set yrange [0:*]
+plot for [i=1:|series|] csv using 'x':(strcol('series') eq series[i] ? column('y') : NaN) with linespoints \
+  linecolor rgb colour[1 + (i - 1) % |colour|] pointtype marker[1 + (i - 1) % |marker|] linewidth 2.5 \
+  title series[i]

@@ -1,0 +1,221 @@
+#include "benches/train/language_model.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "runtime/functional/functional.h"
+#include "runtime/nn/init.h"
+#include "runtime/nn/layers.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/runtime_context.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+constexpr double kRotaryBase = 10000;
+
+// [tokens, hidden] to [batch, heads, seq, depth], and back.
+Tensor heads_of(const Tensor& x, const LanguageModelSize& size) {
+  return x.view({size.batch, size.seq, size.heads, size.hidden / size.heads}).transpose(1, 2);
+}
+Tensor merged(const Tensor& x, const LanguageModelSize& size) {
+  return x.transpose(1, 2).view({size.tokens(), size.hidden});
+}
+
+struct GptBlockImpl : nn::Module {
+  GptBlockImpl(const RuntimeContext& torch, const LanguageModelSize& its_size,
+               const TensorOptions& t)
+      : size(its_size),
+        ln1(register_module("ln1", nn::LayerNorm(torch, size.hidden, t))),
+        q(register_module("q", nn::Linear(torch, size.hidden, size.hidden, t))),
+        k(register_module("k", nn::Linear(torch, size.hidden, size.hidden, t))),
+        v(register_module("v", nn::Linear(torch, size.hidden, size.hidden, t))),
+        proj(register_module("proj", nn::Linear(torch, size.hidden, size.hidden, t))),
+        ln2(register_module("ln2", nn::LayerNorm(torch, size.hidden, t))),
+        fc1(register_module("fc1", nn::Linear(torch, size.hidden, 4 * size.hidden, t))),
+        fc2(register_module("fc2", nn::Linear(torch, 4 * size.hidden, size.hidden, t))) {}
+
+  Tensor forward(const Tensor& x) const {
+    const Tensor h = ln1(x);
+    const Tensor attended = nn::functional::scaled_dot_product_attention(
+        heads_of(q(h), size), heads_of(k(h), size), heads_of(v(h), size), {.is_causal = true});
+    const Tensor y = x + proj(merged(attended, size));
+    return y + fc2(nn::functional::gelu(fc1(ln2(y))));
+  }
+
+  LanguageModelSize size;
+  nn::LayerNorm ln1;
+  nn::Linear q, k, v, proj;
+  nn::LayerNorm ln2;
+  nn::Linear fc1, fc2;
+};
+KERNBENCH_MODULE(GptBlock);
+
+struct GptImpl : nn::Module {
+  GptImpl(const RuntimeContext& torch, const LanguageModelSize& size, const TensorOptions& t)
+      : wte(register_module("wte", nn::Embedding(torch, size.vocab, size.hidden, t))),
+        wpe(register_module("wpe", nn::Embedding(torch, size.seq, size.hidden, t))) {
+    register_module("blocks", blocks);
+    for (std::int64_t i = 0; i < size.layers; ++i) blocks->push_back(GptBlock(torch, size, t));
+    ln = register_module("ln", nn::LayerNorm(torch, size.hidden, t));
+    head = register_module(
+        "head", nn::Linear(torch, nn::LinearOptions(size.hidden, size.vocab).bias(false), t));
+    std::vector<float> numbers;
+    for (std::int64_t i = 0; i < size.tokens(); ++i) {
+      numbers.push_back(static_cast<float>(i % size.seq));
+    }
+    positions = register_buffer("positions", torch.tensor(numbers, {size.tokens()}, {.dp = t.dp}));
+  }
+
+  Tensor forward(const Tensor& tokens) const {
+    Tensor x = wte(tokens) + wpe(positions);
+    for (const GptBlock& block : *blocks) x = block(x);
+    return head(ln(x));
+  }
+
+  nn::Embedding wte, wpe;
+  nn::ModuleList<GptBlock> blocks;
+  nn::LayerNorm ln = nullptr;
+  nn::Linear head = nullptr;
+  Tensor positions;
+};
+
+// The cosines and the sines [seq, depth] of rotary positions.
+struct Rotary {
+  Tensor cosine;
+  Tensor sine;
+
+  Rotary(const RuntimeContext& torch, const LanguageModelSize& size, const TensorOptions& t) {
+    const std::int64_t half = size.hidden / size.heads / 2;
+    std::vector<float> cosines;
+    std::vector<float> sines;
+    for (std::int64_t s = 0; s < size.seq; ++s) {
+      for (std::int64_t i = 0; i < 2 * half; ++i) {
+        const double angle =
+            static_cast<double>(s) *
+            std::pow(kRotaryBase, -static_cast<double>(i % half) / static_cast<double>(half));
+        cosines.push_back(static_cast<float>(std::cos(angle)));
+        sines.push_back(static_cast<float>(std::sin(angle)));
+      }
+    }
+    cosine = torch.tensor(cosines, {size.seq, 2 * half}, t);
+    sine = torch.tensor(sines, {size.seq, 2 * half}, t);
+  }
+
+  Tensor turned(const Tensor& x) const {
+    const std::int64_t half = x.size(-1) / 2;
+    const Tensor other = cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
+    return x * cosine + other * sine;
+  }
+};
+
+struct LlamaBlockImpl : nn::Module {
+  LlamaBlockImpl(const RuntimeContext& torch, const LanguageModelSize& its_size,
+                 const Rotary& its_rotary, const TensorOptions& t)
+      : size(its_size),
+        rotary(its_rotary),
+        norm1(register_module("norm1", nn::RMSNorm(torch, size.hidden, t, kEpsilon))),
+        q(linear("q", torch, size.hidden, size.hidden, t)),
+        k(linear("k", torch, size.hidden, size.hidden, t)),
+        v(linear("v", torch, size.hidden, size.hidden, t)),
+        proj(linear("proj", torch, size.hidden, size.hidden, t)),
+        norm2(register_module("norm2", nn::RMSNorm(torch, size.hidden, t, kEpsilon))),
+        gate(linear("gate", torch, size.hidden, 4 * size.hidden, t)),
+        up(linear("up", torch, size.hidden, 4 * size.hidden, t)),
+        down(linear("down", torch, 4 * size.hidden, size.hidden, t)) {}
+
+  Tensor forward(const Tensor& x) const {
+    const Tensor h = norm1(x);
+    const Tensor attended = nn::functional::scaled_dot_product_attention(
+        rotary.turned(heads_of(q(h), size)), rotary.turned(heads_of(k(h), size)),
+        heads_of(v(h), size), {.is_causal = true});
+    const Tensor y = x + proj(merged(attended, size));
+    const Tensor g = norm2(y);
+    return y + down(nn::functional::silu(gate(g)) * up(g));
+  }
+
+  nn::Linear linear(const std::string& name, const RuntimeContext& torch, std::int64_t in,
+                    std::int64_t out, const TensorOptions& t) {
+    return register_module(name, nn::Linear(torch, nn::LinearOptions(in, out).bias(false), t));
+  }
+
+  LanguageModelSize size;
+  Rotary rotary;
+  nn::RMSNorm norm1;
+  nn::Linear q, k, v, proj;
+  nn::RMSNorm norm2;
+  nn::Linear gate, up, down;
+};
+KERNBENCH_MODULE(LlamaBlock);
+
+struct LlamaImpl : nn::Module {
+  LlamaImpl(const RuntimeContext& torch, const LanguageModelSize& size, const TensorOptions& t)
+      : wte(register_module("wte", nn::Embedding(torch, size.vocab, size.hidden, t))) {
+    register_module("blocks", blocks);
+    const Rotary rotary(torch, size, t);
+    for (std::int64_t i = 0; i < size.layers; ++i) {
+      blocks->push_back(LlamaBlock(torch, size, rotary, t));
+    }
+    norm = register_module("norm", nn::RMSNorm(torch, size.hidden, t, kEpsilon));
+    head = register_module(
+        "head", nn::Linear(torch, nn::LinearOptions(size.hidden, size.vocab).bias(false), t));
+  }
+
+  Tensor forward(const Tensor& tokens) const {
+    Tensor x = wte(tokens);
+    for (const LlamaBlock& block : *blocks) x = block(x);
+    return head(norm(x));
+  }
+
+  nn::Embedding wte;
+  nn::ModuleList<LlamaBlock> blocks;
+  nn::RMSNorm norm = nullptr;
+  nn::Linear head = nullptr;
+};
+
+template <class Model>
+LanguageModel made(const RuntimeContext& torch, const LanguageModelSize& size,
+                   const TensorOptions& tensors) {
+  const auto model = std::make_shared<Model>(torch, size, tensors);
+  return {model, [model](const Tensor& tokens) { return model->forward(tokens); }};
+}
+
+// Number j of parameter q.
+float weight(std::uint32_t q, std::uint32_t j) {
+  const std::uint32_t bits = (j + 1) * 2654435761U + (q + 1) * (40503U * 65537U);
+  return (static_cast<float>((bits >> 15) % 1024) - 512) / 512 / 8;
+}
+
+}  // namespace
+
+LanguageModel make_gpt(const RuntimeContext& torch, const LanguageModelSize& size,
+                       const TensorOptions& tensors) {
+  return made<GptImpl>(torch, size, tensors);
+}
+
+LanguageModel make_llama(const RuntimeContext& torch, const LanguageModelSize& size,
+                         const TensorOptions& tensors) {
+  return made<LlamaImpl>(torch, size, tensors);
+}
+
+void fill_weights(const LanguageModel& model) {
+  std::uint32_t q = 0;
+  for (const auto& item : model.module->named_parameters()) {
+    const Tensor& parameter = item.value();
+    if (parameter.dim() == 2) {
+      std::vector<float> elements;
+      for (std::int64_t j = 0; j < parameter.numel(); ++j) {
+        elements.push_back(weight(q, static_cast<std::uint32_t>(j)));
+      }
+      runtime::set_elements(*parameter.storage(), elements);
+    } else if (item.key().ends_with(".bias")) {
+      nn::init::zeros_(parameter);
+    }
+    ++q;
+  }
+}
+
+}  // namespace kernbench::benches

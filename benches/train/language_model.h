@@ -1,0 +1,46 @@
+// The models that `kernbench run --bench train` trains: GPT-2's and Llama's blocks, small.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "runtime/nn/module.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench {
+class RuntimeContext;
+}
+
+namespace kernbench::benches {
+
+struct LanguageModelSize {
+  std::int64_t layers = 2;
+  std::int64_t hidden = 32;
+  std::int64_t heads = 2;
+  std::int64_t vocab = 128;
+  std::int64_t seq = 16;
+  std::int64_t batch = 2;
+
+  std::int64_t tokens() const { return seq * batch; }
+};
+
+// A model, and what it computes: logits [tokens, vocab] of the token that follows each of [tokens].
+struct LanguageModel {
+  std::shared_ptr<nn::Module> module;
+  std::function<Tensor(const Tensor& tokens)> forward;
+};
+
+// Learned positions, LayerNorm before attention and MLP, gelu, biases, a head of its own.
+LanguageModel make_gpt(const RuntimeContext& torch, const LanguageModelSize& size,
+                       const TensorOptions& tensors);
+// Rotary positions, RMSNorm, SwiGLU, no biases.
+LanguageModel make_llama(const RuntimeContext& torch, const LanguageModelSize& size,
+                         const TensorOptions& tensors);
+
+// Gives matrices the weights of test/golden/torch_training.py, dyadic numbers within 1/8 that any
+// program can rebuild, and biases 0.
+void fill_weights(const LanguageModel& model);
+
+}  // namespace kernbench::benches

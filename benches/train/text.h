@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "sim_engine/base/embedded_file.h"
+
+namespace kernbench::benches {
+
+// The text that models learn, text.txt: ASCII, whose bytes are the tokens.
+std::span<const EmbeddedFile> training_texts();
+
+}  // namespace kernbench::benches

@@ -1,0 +1,114 @@
+#include "benches/train/train.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "benches/bench/bench_run.h"
+#include "benches/bench/table.h"
+#include "benches/train/training.h"
+#include "runtime/torch/runtime_context.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr std::array kModels = {ModelKind::gpt, ModelKind::llama};
+constexpr std::array kOptimizers = {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd};
+constexpr std::int64_t kMost = std::int64_t{1} << 20;
+
+constexpr std::array kColumns = {
+    TableColumn{"step", "", 6, "step"},
+    TableColumn{"loss", "", 11, "loss", 1, 6},
+    TableColumn{"grad norm", "", 10, "grad_norm", 1, 4},
+    TableColumn{"time", "(us)", 12, "time_ns", 1e-3, 3},
+    TableColumn{"speed", "(tokens/s)", 11, "tokens_per_s", 1, 0},
+    TableColumn{"compute", "(%)", 8, "compute", 100, 1},
+    TableColumn{"HBM", "(B)", 12, "hbm_forward_bytes"},
+};
+
+double number_of(const Settings& settings, std::string_view key) {
+  const std::string& text = settings.text(key);
+  std::size_t end = 0;
+  double number = -1;
+  try {
+    number = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  if (end == text.size() && number > 0 && std::isfinite(number)) return number;
+  throw UsageError("KB-U012", fmt::format("--set {}={}: a positive number is wanted", key, text));
+}
+
+TrainingOptions options_of(const Settings& settings) {
+  const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
+  return {.model = settings.choice("model", kModels),
+          .size = {.layers = integer("layers"),
+                   .hidden = integer("hidden"),
+                   .heads = integer("heads"),
+                   .vocab = settings.integer("vocab", 128, kMost),
+                   .seq = settings.integer("seq", 1, 512),
+                   .batch = integer("batch")},
+          .optimizer = settings.choice("optimizer", kOptimizers),
+          .lr = number_of(settings, "lr"),
+          .clip = number_of(settings, "clip"),
+          .dtype = settings.choice("dtype", kDTypes)};
+}
+
+void run_train(Bench& bench) {
+  const TrainingOptions options = options_of(bench.settings());
+  const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
+  auto torch = bench.make_context();
+  Training training(*torch, options);
+  std::int64_t parameters = 0;
+  for (const Tensor& parameter : training.model().parameters()) parameters += parameter.numel();
+  bench.note("model", fmt::format("{}, {} parameters of {}, on one PE", name_of(options.model),
+                                  parameters, name_of(options.dtype)));
+  bench.print(
+      "# HBM: what tensors hold when the loss is computed, all activations among them\n#\n" +
+      table_head(kColumns));
+  double first = 0;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    const TrainingStep step = training.step();
+    if (i == 0) first = step.loss;
+    const double seconds = to_ns(step.time) * 1e-9;
+    const Row row = Row()
+                        .set("step", i)
+                        .set("loss", step.loss)
+                        .set("grad_norm", step.norm)
+                        .set("time_ns", to_ns(step.time))
+                        .set("tokens_per_s", static_cast<double>(options.size.tokens()) / seconds)
+                        .set("compute", to_ns(step.computing) / to_ns(step.time))
+                        .set("hbm_forward_bytes", step.held);
+    bench.print(table_line(kColumns, row, bench.run().console));
+    // A model that learns nothing in its last step of several is wrong.
+    const bool is_last_of_many = i + 1 == steps && steps >= 20;
+    bench.add_row(row, std::isfinite(step.loss) && (!is_last_of_many || step.loss < first));
+  }
+}
+
+}  // namespace
+
+BenchInfo train_bench() {
+  return {"train",
+          "a language model learns the letters of a text: loss, tokens per second, memory",
+          {{"model", "gpt", "gpt or llama"},
+           {"layers", "2", "blocks"},
+           {"hidden", "32", "features"},
+           {"heads", "2", "of attention"},
+           {"vocab", "128", "tokens; the text has bytes below 128"},
+           {"seq", "16", "tokens of a sample"},
+           {"batch", "2", "samples of a step"},
+           {"steps", "50", "of training"},
+           {"optimizer", "adamw", "adamw, adam or sgd"},
+           {"lr", "0.01", "learning rate"},
+           {"clip", "1", "largest norm of the gradients"},
+           {"dtype", "f32", "f16, bf16 or f32"}},
+          run_train,
+          nullptr,
+          true};
+}
+
+}  // namespace kernbench::benches

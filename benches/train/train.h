@@ -1,0 +1,11 @@
+// train: a language model over the bytes of a text, on one PE (ADR-0230).
+
+#pragma once
+
+#include "benches/bench/bench.h"
+
+namespace kernbench::benches {
+
+BenchInfo train_bench();
+
+}  // namespace kernbench::benches

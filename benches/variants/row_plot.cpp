@@ -1,0 +1,182 @@
+#include "benches/variants/row_plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "benches/bench/cell.h"
+#include "benches/bench/settings.h"
+#include "benches/variants/cell_text.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
+
+namespace kernbench::benches {
+
+namespace {
+
+constexpr double kLogarithmicFrom = 8;  // the largest x by the smallest one
+
+std::string find_column(std::span<const Row> rows, const std::string& wanted) {
+  std::vector<std::string_view> columns;
+  for (const Row& row : rows) {
+    for (const auto& [column, cell] : row.cells()) {
+      if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
+    }
+  }
+  if (std::ranges::find(columns, wanted) != columns.end()) return wanted;
+  const auto longer = std::ranges::find_if(
+      columns, [&](std::string_view column) { return column.starts_with(wanted + '_'); });
+  if (longer != columns.end()) return std::string(*longer);
+  throw UsageError("KB-U018", fmt::format("--plot: the rows have no column {}{}", in_quotes(wanted),
+                                          suggestion(wanted, columns)));
+}
+
+std::optional<double> number_of(const Cell& cell) {
+  if (const auto* whole = std::get_if<std::int64_t>(&cell)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&cell)) return *real;
+  return std::nullopt;
+}
+
+// "64 GB/s" is 64 of the unit "GB/s".
+std::optional<std::pair<double, std::string>> quantity_of(const Cell& cell) {
+  if (const auto number = number_of(cell)) return std::pair(*number, std::string());
+  const auto* const text = std::get_if<std::string>(&cell);
+  if (text == nullptr) return std::nullopt;
+  char* end = nullptr;
+  const double number = std::strtod(text->c_str(), &end);
+  const std::string_view unit = end;
+  if (end == text->c_str() || !unit.starts_with(' ')) return std::nullopt;
+  return std::pair(number, std::string(unit.substr(1)));
+}
+
+struct Axis {
+  std::vector<double> places;      // of the rows' cells
+  std::vector<std::string> names;  // of the places 0, 1, ...; empty: places are numbers
+  std::string title;
+
+  bool is_logarithmic() const {
+    if (!names.empty()) return false;
+    const auto [least, most] = std::ranges::minmax(places);
+    return least > 0 && most / least >= kLogarithmicFrom;
+  }
+};
+
+// Texts beside each other.
+Axis named_axis(std::span<const Cell* const> cells, const std::string& column) {
+  Axis axis{.places = {}, .names = {}, .title = column};
+  for (const Cell* cell : cells) {
+    const std::string name = text_of(*cell);
+    const auto known = std::ranges::find(axis.names, name);
+    axis.places.push_back(static_cast<double>(known - axis.names.begin()));
+    if (known == axis.names.end()) axis.names.push_back(name);
+  }
+  return axis;
+}
+
+Axis axis_of(std::span<const Cell* const> cells, const std::string& column) {
+  Axis axis{.places = {}, .names = {}, .title = column};
+  std::optional<std::string> unit;
+  for (const Cell* cell : cells) {
+    const auto quantity = quantity_of(*cell);
+    if (!quantity || (unit && *unit != quantity->second)) return named_axis(cells, column);
+    unit = quantity->second;
+    axis.places.push_back(quantity->first);
+  }
+  if (unit && !unit->empty()) axis.title = fmt::format("{} ({})", column, *unit);
+  return axis;
+}
+
+bool is_in_ns(const std::string& column) {
+  return column.ends_with("_ns");
+}
+
+struct Points {
+  std::vector<const Cell*> xs;
+  std::vector<double> ys;
+  std::vector<std::string> series;
+  std::vector<std::string> names;  // of the series, each once
+};
+
+// `columns`: those of x, y and the series.
+Points points_of(std::span<const Row> rows, const PlotRequest& columns) {
+  Points points;
+  for (const Row& row : rows) {
+    const Cell* const x = row.find(columns.x);
+    const Cell* const y = row.find(columns.y);
+    const auto number = y == nullptr ? std::nullopt : number_of(*y);
+    if (x == nullptr || !number) continue;
+    const Cell* const by = columns.by.empty() ? nullptr : row.find(columns.by);
+    points.xs.push_back(x);
+    points.ys.push_back(is_in_ns(columns.y) ? *number / 1e3 : *number);
+    points.series.push_back(by == nullptr ? columns.y : text_of(*by));
+    if (std::ranges::find(points.names, points.series.back()) == points.names.end()) {
+      points.names.push_back(points.series.back());
+    }
+  }
+  if (!points.xs.empty()) return points;
+  throw UsageError("KB-U018",
+                   fmt::format("--plot: no row has a number in {}", in_quotes(columns.y)));
+}
+
+}  // namespace
+
+PlotRequest parse_plot(const std::string& text) {
+  PlotRequest request;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string part(rest.substr(0, rest.find(',')));
+    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const std::string name = part.substr(0, equals);
+    std::string* const member = name == "x"    ? &request.x
+                                : name == "y"  ? &request.y
+                                : name == "by" ? &request.by
+                                               : nullptr;
+    if (member == nullptr || equals + 1 >= part.size() || !member->empty()) {
+      request = {};
+      break;
+    }
+    *member = part.substr(equals + 1);
+  }
+  if (!request.x.empty() && !request.y.empty()) return request;
+  throw UsageError("KB-U018", fmt::format("--plot {}: expected x=COLUMN,y=COLUMN or "
+                                          "x=COLUMN,y=COLUMN,by=COLUMN",
+                                          in_quotes(text)));
+}
+
+RowPlot plot_of(std::span<const Row> rows, const PlotRequest& request, std::string title,
+                std::string csv) {
+  const std::string y = find_column(rows, request.y);
+  const Points points = points_of(rows, {find_column(rows, request.x), y,
+                                         request.by.empty() ? "" : find_column(rows, request.by)});
+  const Axis axis = axis_of(points.xs, find_column(rows, request.x));
+  std::vector<std::size_t> order(points.ys.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    const auto series = std::ranges::find(points.names, points.series[i]);
+    return std::pair(series - points.names.begin(), axis.places[i]);
+  });
+  RowPlot plot;
+  for (const std::size_t i : order) {
+    plot.points.push_back(
+        Row().set("x", axis.places[i]).set("y", points.ys[i]).set("series", points.series[i]));
+  }
+  const bool has_names = !axis.names.empty();
+  plot.chart = {.form = "rows",
+                .csv = std::move(csv),
+                .title = std::move(title),
+                .key_rows = static_cast<int>((points.names.size() + 2) / 3),
+                .values = {{"x_title", axis.title},
+                           {"y_title", is_in_ns(y) ? y.substr(0, y.size() - 3) + " (us)" : y},
+                           {"logarithmic", axis.is_logarithmic() ? 1.0 : 0.0},
+                           {"has_names", has_names ? 1.0 : 0.0},
+                           {"names", has_names ? axis.names : std::vector<std::string>{"-"}},
+                           {"series", points.names}}};
+  return plot;
+}
+
+}  // namespace kernbench::benches

@@ -1,0 +1,51 @@
+// What if a resource of the machine were faster: the run again, with one of them, or all but one,
+// at another speed (ADR-0200).
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/variants/variants.h"
+
+namespace kernbench::benches {
+
+// A run that answers one question; its rows begin with the cells `resource` and `speed`.
+//   resource                 speed
+//   none                     x1          as it is
+//   a key of the topology    x2, x4, infinite, or "all but it": all others are infinite
+//   all                      infinite
+// Resources are the bandwidths, clocks and times of the topology file that are not infinite yet.
+// x2 of a time is half of it.
+std::vector<Variant> what_if_variants(const VariantMaker& maker);
+
+// What a resource buys.  Times are sums over the rows.
+struct Gain {
+  std::string resource;
+  std::string value;  // in force
+  double x2 = 1;      // the run's speed-up if the resource is twice as fast
+  double x4 = 1;
+  double infinite = 1;
+  double alone_ns = 0;  // the run's time if all others are infinite
+};
+
+struct WhatIf {
+  std::string column;       // the time, of the rows
+  double time_ns = 0;       // as it is
+  double ideal_ns = 0;      // with all resources infinite
+  std::vector<Gain> gains;  // the largest first
+};
+
+// The time of the rows, "step_ns" or "time_ns"; or `wanted`, if it is not empty.  Throws UsageError
+// KB-U017 if there is none.
+std::string time_column(std::span<const Row> rows, const std::string& wanted);
+
+WhatIf what_if(std::span<const Row> rows, const VariantMaker& maker, const std::string& column);
+
+std::string to_table(const WhatIf& result);
+// A row for each resource.
+std::vector<Row> to_rows(const WhatIf& result);
+
+}  // namespace kernbench::benches

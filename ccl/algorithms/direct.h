@@ -1,0 +1,31 @@
+// Reduce-scatter and all-gather straight to each member and from it.
+//
+// Steps:                 1 each
+// Bytes sent by each:    (P - 1)/P n each, to P - 1 members
+// Time of an all_reduce: in a full mesh 2 (alpha + n/P beta); through a switch
+//                        2 alpha + 2 (P - 1)/P n beta; alpha before, for the news of the receives
+// Best for:              any size where any two members are neighbours
+// Source:                Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), "direct"
+//
+// At any moment each member sends to the next but as many, so that no two messages meet.
+
+#pragma once
+
+#include "ccl/core/plan.h"
+
+namespace kernbench::ccl {
+
+// Plans all_reduce, all_gather or reduce_scatter.
+void plan_direct(const PlanRequest& request, Plan& plan);
+
+// All_reduce through the switch between the SIPs: each member sends all of its values, and receives
+// the sums, which the switch makes.
+//
+// Steps:                 1 there and 1 back
+// Bytes sent by each:    n
+// Time:                  alpha there and back + (k + 1) m, for k pieces of m = n/k beta; a sum is
+//                        sent when all of its summands are there
+// Source:                Graham et al., SHARP, COMHPC 2016; NCCL's NVLS
+void plan_through_switch(const PlanRequest& request, Plan& plan);
+
+}  // namespace kernbench::ccl

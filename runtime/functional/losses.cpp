@@ -1,0 +1,61 @@
+#include "runtime/functional/losses.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "runtime/functional/elementwise.h"
+#include "runtime/functional/reductions.h"
+#include "runtime/functional/shape_operators.h"
+#include "runtime/ops/device_kernel.h"
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::nn::functional {
+
+namespace {
+
+Tensor reduced(const Tensor& losses, Reduction reduction) {
+  if (reduction == Reduction::none) return losses;
+  return reduction == Reduction::sum ? sum(losses) : mean(losses);
+}
+
+// The classes 0, 1, ... on the holders of x.
+Tensor classes_beside(const Tensor& x) {
+  ops::Placement placement = ops::placement_of(x);
+  placement.cube = placement.pe = ops::kReplicate;
+  const std::int64_t count = x.shape()[1];
+  Tensor classes = ops::make_like(x, "classes", {count}, DType::f32, placement);
+  std::vector<float> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
+  runtime::set_elements(*classes.storage(), numbers);
+  return classes;
+}
+
+}  // namespace
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  return reduced(square(input - target), reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  return reduced(abs(input - target), reduction);
+}
+
+Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction,
+                std::int64_t ignore_index) {
+  ops::check_holders("nll_loss", {input, target});
+  if (input.dim() != 2 || target.shape() != Shape{input.shape()[0]}) {
+    ops::refuse_shapes("nll_loss",
+                       fmt::format("Expected target {} for input {}, got {}",
+                                   input.dim() == 2 ? to_string(Shape{input.shape()[0]}) : "[n]",
+                                   to_string(input.shape()), to_string(target.shape())));
+  }
+  const Tensor column = target.detach().unsqueeze(1);
+  const auto ignored = static_cast<double>(ignore_index);
+  const Tensor is_target = (column == classes_beside(input)) * (column != ignored);
+  const Tensor losses = -sum(where(is_target, input, 0.0), 1);
+  if (reduction != Reduction::mean) return reduced(losses, reduction);
+  return sum(losses) / sum(is_target).to(input.dtype());
+}
+
+}  // namespace kernbench::nn::functional

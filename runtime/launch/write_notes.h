@@ -1,0 +1,35 @@
+// Notes which tensors a launch has written, in the order of issue: queued launches run later
+// (ADR-0191).
+
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::runtime {
+
+class WriteNotes {
+ public:
+  // Before the launch runs; it keeps its tensors.  `write` is its Simulation::next_write().
+  WriteNotes(const std::vector<Tensor>& uses, std::uint64_t write) : write_(write) {
+    for (const Tensor& tensor : uses) {
+      TensorMemory* const memory = tensor.storage()->memory.get();
+      before_.emplace_back(memory, memory->write_count());
+    }
+  }
+  // When its stores have ended.
+  void end() const {
+    for (const auto& [memory, count] : before_) {
+      if (memory->write_count() != count) memory->note_write(write_);
+    }
+  }
+
+ private:
+  const std::uint64_t write_;
+  std::vector<std::pair<TensorMemory*, std::uint64_t>> before_;
+};
+
+}  // namespace kernbench::runtime

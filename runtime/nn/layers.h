@@ -1,0 +1,178 @@
+// Layers, with torch's names, arguments and initial values.  A layer's parameters have the type and
+// placement of `tensors`: by default f32, replicated over all PEs of the device.
+
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "runtime/functional/activations.h"
+#include "runtime/nn/module.h"
+#include "runtime/nn/option.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench {
+class RuntimeContext;
+}
+
+namespace kernbench::nn {
+
+class LinearOptions {
+ public:
+  LinearOptions(std::int64_t in_features, std::int64_t out_features)
+      : in_features_(in_features), out_features_(out_features) {}
+  std::int64_t in_features() const { return in_features_; }
+  std::int64_t out_features() const { return out_features_; }
+  KERNBENCH_OPTION(bool, bias, true);
+
+ private:
+  std::int64_t in_features_;
+  std::int64_t out_features_;
+};
+
+// x weight^T + bias, for weight [out, in].  Both begin uniform within 1 / sqrt(in).
+struct LinearImpl : Module {
+  LinearImpl(const RuntimeContext& torch, std::int64_t in_features, std::int64_t out_features,
+             const TensorOptions& tensors = {})
+      : LinearImpl(torch, LinearOptions(in_features, out_features), tensors) {}
+  LinearImpl(const RuntimeContext& torch, const LinearOptions& options,
+             const TensorOptions& tensors = {});
+  Tensor forward(const Tensor& x) const;
+
+  Tensor weight;
+  Tensor bias;
+};
+KERNBENCH_MODULE(Linear);
+
+// Rows of a table [num_embeddings, embedding_dim] by their numbers, which begin normal.
+struct EmbeddingImpl : Module {
+  EmbeddingImpl(const RuntimeContext& torch, std::int64_t num_embeddings,
+                std::int64_t embedding_dim, const TensorOptions& tensors = {});
+  Tensor forward(const Tensor& indices) const;
+
+  Tensor weight;
+};
+KERNBENCH_MODULE(Embedding);
+
+class LayerNormOptions {
+ public:
+  explicit LayerNormOptions(std::int64_t normalized_shape) : normalized_shape_(normalized_shape) {}
+  std::int64_t normalized_shape() const { return normalized_shape_; }
+  KERNBENCH_OPTION(double, eps, 1e-5);
+  KERNBENCH_OPTION(bool, elementwise_affine, true);
+
+ private:
+  std::int64_t normalized_shape_;
+};
+
+struct LayerNormImpl : Module {
+  LayerNormImpl(const RuntimeContext& torch, std::int64_t normalized_shape,
+                const TensorOptions& tensors = {})
+      : LayerNormImpl(torch, LayerNormOptions(normalized_shape), tensors) {}
+  LayerNormImpl(const RuntimeContext& torch, const LayerNormOptions& options,
+                const TensorOptions& tensors = {});
+  Tensor forward(const Tensor& x) const;
+
+  LayerNormOptions options;
+  Tensor weight;
+  Tensor bias;
+};
+KERNBENCH_MODULE(LayerNorm);
+
+// torch.nn.RMSNorm.  Without `eps` it is that of f32.
+struct RMSNormImpl : Module {
+  RMSNormImpl(const RuntimeContext& torch, std::int64_t normalized_shape,
+              const TensorOptions& tensors = {}, std::optional<double> eps = {});
+  Tensor forward(const Tensor& x) const;
+
+  std::int64_t normalized_shape;
+  std::optional<double> eps;
+  Tensor weight;
+};
+KERNBENCH_MODULE(RMSNorm);
+
+// Drops elements in training (functional::dropout).
+struct DropoutImpl : Module {
+  explicit DropoutImpl(double probability = 0.5) : p(probability) {}
+  Tensor forward(const Tensor& x) const;
+
+  double p;
+};
+struct Dropout : ModuleHolder<DropoutImpl> {
+  using ModuleHolder<DropoutImpl>::ModuleHolder;
+  Dropout() : ModuleHolder(std::make_shared<DropoutImpl>()) {}
+};
+
+// Activations as modules.
+template <Tensor (*function)(const Tensor&)>
+struct ActivationImpl : Module {
+  Tensor forward(const Tensor& x) const { return function(x); }
+};
+template <Tensor (*function)(const Tensor&)>
+struct Activation : ModuleHolder<ActivationImpl<function>> {
+  using ModuleHolder<ActivationImpl<function>>::ModuleHolder;
+  Activation() : Activation(std::make_shared<ActivationImpl<function>>()) {}
+};
+Tensor gelu_by_erf(const Tensor& x);
+using GELU = Activation<gelu_by_erf>;
+using ReLU = Activation<kernbench::relu>;
+using SiLU = Activation<functional::silu>;
+using Sigmoid = Activation<kernbench::sigmoid>;
+using Tanh = Activation<kernbench::tanh>;
+
+// Modules one after the other: `Sequential(Linear(torch, 8, 16), ReLU(), Linear(torch, 16, 4))`.
+// They are named "0", "1", ...
+class SequentialImpl : public Module {
+ public:
+  SequentialImpl() = default;
+  template <class First, class... Rest>
+  requires std::derived_from<std::remove_cvref_t<First>, HolderBase>
+  explicit SequentialImpl(First&& first, Rest&&... rest) {
+    push_back(std::forward<First>(first));
+    (push_back(std::forward<Rest>(rest)), ...);
+  }
+
+  template <class Holder>
+  void push_back(const Holder& module) {
+    register_module(std::to_string(forwards_.size()), module);
+    forwards_.push_back([module](const Tensor& x) { return module(x); });
+  }
+  Tensor forward(const Tensor& x) const;
+  std::size_t size() const { return forwards_.size(); }
+
+ private:
+  std::vector<std::function<Tensor(const Tensor&)>> forwards_;
+};
+KERNBENCH_MODULE(Sequential);
+
+// A list of modules of one kind, whose parameters are those of its owner.  Named "0", "1", ...
+template <class Holder>
+class ModuleListImpl : public Module {
+ public:
+  void push_back(const Holder& module) {
+    register_module(std::to_string(modules_.size()), module);
+    modules_.push_back(module);
+  }
+  std::size_t size() const { return modules_.size(); }
+  const Holder& operator[](std::size_t i) const { return modules_.at(i); }
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
+
+ private:
+  std::vector<Holder> modules_;
+};
+template <class Holder>
+struct ModuleList : ModuleHolder<ModuleListImpl<Holder>> {
+  using ModuleHolder<ModuleListImpl<Holder>>::ModuleHolder;
+  ModuleList() : ModuleList(std::make_shared<ModuleListImpl<Holder>>()) {}
+};
+
+}  // namespace kernbench::nn

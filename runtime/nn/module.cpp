@@ -1,0 +1,165 @@
+#include "runtime/nn/module.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "runtime/autograd/grad_mode.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+void kernbench::refuse_key(std::string_view key, std::string_view problem) {
+  throw CollectiveError("KB-A010", fmt::format("Key '{}' {}", key, problem));
+}
+
+namespace kernbench::nn {
+
+namespace {
+
+[[noreturn]] void refuse_name(const std::string& text) {
+  throw CollectiveError("KB-A010", text);
+}
+
+bool has_storage(const OrderedDict<Tensor>& tensors, const Tensor& tensor) {
+  return std::ranges::any_of(
+      tensors, [&](const auto& item) { return item.value().storage() == tensor.storage(); });
+}
+
+// The keys of `from` that `in` has not, as `"a", "b"`.
+std::string keys_beyond(const StateDict& from, const StateDict& in) {
+  std::vector<std::string> keys;
+  for (const auto& item : from) {
+    if (!in.contains(item.key())) keys.push_back(fmt::format("\"{}\"", item.key()));
+  }
+  return fmt::format("{}", fmt::join(keys, ", "));
+}
+
+// What keeps a state from being loaded, in torch's words; empty: nothing.
+std::string problems_of(const StateDict& own, const StateDict& state, const LoadOptions& options) {
+  std::string problems;
+  const std::string missing = keys_beyond(own, state);
+  const std::string unexpected = keys_beyond(state, own);
+  if (options.strict && !missing.empty()) {
+    problems += fmt::format("\n  Missing key(s) in state_dict: {}. ", missing);
+  }
+  if (options.strict && !unexpected.empty()) {
+    problems += fmt::format("\n  Unexpected key(s) in state_dict: {}. ", unexpected);
+  }
+  for (const auto& item : own) {
+    const Tensor* const source = state.find(item.key());
+    if (source == nullptr || source->shape() == item.value().shape()) continue;
+    problems += fmt::format(
+        "\n  size mismatch for {}: copying a param with shape {} from checkpoint, the shape in "
+        "current model is {}.",
+        item.key(), to_string(source->shape()), to_string(item.value().shape()));
+  }
+  return problems;
+}
+
+}  // namespace
+
+void Module::check_name(std::string_view what, std::string_view name) const {
+  if (name.empty()) refuse_name(fmt::format("{} name must not be empty", what));
+  if (name.find('.') != std::string_view::npos) {
+    refuse_name(fmt::format("{} name must not contain a dot (got '{}')", what, name));
+  }
+  if (parameters_.contains(name) || buffers_.contains(name) || children_.contains(name)) {
+    refuse_name(fmt::format("{} '{}' already defined", what, name));
+  }
+}
+
+Tensor Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
+  check_name("Parameter", name);
+  if (requires_grad) tensor.requires_grad_();
+  return parameters_.insert(std::move(name), std::move(tensor));
+}
+
+Tensor Module::register_buffer(std::string name, Tensor tensor) {
+  check_name("Buffer", name);
+  return buffers_.insert(std::move(name), std::move(tensor));
+}
+
+void Module::add_child(std::string name, std::shared_ptr<Module> child) {
+  check_name("Submodule", name);
+  children_.insert(std::move(name), std::move(child));
+}
+
+OrderedDict<Tensor> Module::named_parameters(bool recurse) const {
+  OrderedDict<Tensor> all = parameters_;
+  for (const auto& child : children_) {
+    if (!recurse) break;
+    for (const auto& item : child.value()->named_parameters()) {
+      if (has_storage(all, item.value())) continue;
+      all.insert(fmt::format("{}.{}", child.key(), item.key()), item.value());
+    }
+  }
+  return all;
+}
+
+OrderedDict<Tensor> Module::named_buffers(bool recurse) const {
+  OrderedDict<Tensor> all = buffers_;
+  for (const auto& child : children_) {
+    if (!recurse) break;
+    for (const auto& item : child.value()->named_buffers()) {
+      if (has_storage(all, item.value())) continue;
+      all.insert(fmt::format("{}.{}", child.key(), item.key()), item.value());
+    }
+  }
+  return all;
+}
+
+std::vector<Tensor> Module::parameters(bool recurse) const {
+  return named_parameters(recurse).values();
+}
+
+std::vector<Tensor> Module::buffers(bool recurse) const {
+  return named_buffers(recurse).values();
+}
+
+StateDict Module::state_dict() const {
+  StateDict state = parameters_;
+  for (const auto& item : buffers_) state.insert(item.key(), item.value());
+  for (const auto& child : children_) {
+    for (const auto& item : child.value()->state_dict()) {
+      state.insert(fmt::format("{}.{}", child.key(), item.key()), item.value());
+    }
+  }
+  return state;
+}
+
+void Module::load_state_dict(const StateDict& state, const LoadOptions& options) {
+  const StateDict own = state_dict();
+  if (const std::string problems = problems_of(own, state, options); !problems.empty()) {
+    throw CollectiveError("KB-A011", "Error(s) in loading state_dict:" + problems);
+  }
+  for (const auto& item : own) {
+    const Tensor* const source = state.find(item.key());
+    if (source == nullptr) continue;
+    const NoGradGuard no_grad(*item.value().storage()->simulation);
+    Tensor(item.value()).copy_(*source);
+  }
+}
+
+void Module::train(bool on) {
+  is_training_ = on;
+  for (const auto& child : children_) child.value()->train(on);
+}
+
+void Module::zero_grad(bool set_to_none) {
+  for (Tensor& parameter : parameters()) {
+    const Tensor grad = parameter.grad();
+    if (set_to_none || !grad.defined()) {
+      parameter.zero_grad();
+    } else {
+      grad.detach().zero_();
+    }
+  }
+}
+
+void Module::apply(const std::function<void(Module&)>& function) {
+  for (const auto& child : children_) child.value()->apply(function);
+  function(*this);
+}
+
+}  // namespace kernbench::nn

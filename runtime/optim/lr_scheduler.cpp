@@ -1,0 +1,64 @@
+#include "runtime/optim/lr_scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace kernbench::optim {
+
+LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {
+  for (std::size_t i = 0; i < optimizer.group_count(); ++i) bases_.push_back(optimizer.lr(i));
+}
+
+void LRScheduler::set() {
+  for (std::size_t i = 0; i < bases_.size(); ++i) optimizer_.set_lr(i, rate(bases_[i], epoch_));
+}
+
+void LRScheduler::step() {
+  ++epoch_;
+  set();
+}
+
+std::vector<double> LRScheduler::get_last_lr() const {
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < bases_.size(); ++i) rates.push_back(optimizer_.lr(i));
+  return rates;
+}
+
+StepLR::StepLR(Optimizer& optimizer, std::int64_t step_size, double gamma)
+    : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
+  begin();
+}
+double StepLR::rate(double base, std::int64_t epoch) const {
+  return base * std::pow(gamma_, static_cast<double>(epoch / step_size_));
+}
+
+LambdaLR::LambdaLR(Optimizer& optimizer, std::function<double(std::int64_t)> factor)
+    : LRScheduler(optimizer), factor_(std::move(factor)) {
+  begin();
+}
+double LambdaLR::rate(double base, std::int64_t epoch) const {
+  return base * factor_(epoch);
+}
+
+LinearLR::LinearLR(Optimizer& optimizer, double start_factor, double end_factor,
+                   std::int64_t total_iters)
+    : LRScheduler(optimizer), start_(start_factor), end_(end_factor), total_(total_iters) {
+  begin();
+}
+double LinearLR::rate(double base, std::int64_t epoch) const {
+  const auto passed = static_cast<double>(std::min(epoch, total_));
+  return base * (start_ + (end_ - start_) * passed / static_cast<double>(total_));
+}
+
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, std::int64_t T_max, double eta_min)
+    : LRScheduler(optimizer), period_(T_max), least_(eta_min) {
+  begin();
+}
+double CosineAnnealingLR::rate(double base, std::int64_t epoch) const {
+  const double angle = std::numbers::pi * static_cast<double>(epoch) / static_cast<double>(period_);
+  return least_ + (base - least_) * (1 + std::cos(angle)) / 2;
+}
+
+}  // namespace kernbench::optim

@@ -1,0 +1,134 @@
+// torch::optim: SGD, Adam and AdamW, as torch 1.13.1 computes them (ADR-0209).
+//
+// step() launches one kernel for all parameters of a type and of the same holders, and nothing
+// moves between PEs: a gradient lies as its parameter.  Everything is computed in f32 and rounded
+// once to the parameter's type, as is the state, which lies beside the parameter.  Parameters
+// without a gradient are skipped, and their steps do not count.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/nn/option.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench::optim {
+
+// Parameters with options of their own.
+template <class Options>
+struct ParamGroup {
+  std::vector<Tensor> params;
+  Options options;
+};
+
+// The base of all: what a scheduler and a training loop use.
+class Optimizer {
+ public:
+  Optimizer() = default;
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Updates the parameters.  Throws DeviceError KB-F003 for a gradient that lies otherwise than its
+  // parameter, as a partial one does.
+  virtual void step() = 0;
+  virtual std::size_t group_count() const = 0;
+  virtual double lr(std::size_t group) const = 0;
+  virtual void set_lr(std::size_t group, double lr) = 0;
+  virtual std::vector<Tensor> parameters() const = 0;
+
+  // Drops the gradients; with set_to_none = false, fills them with 0.
+  void zero_grad(bool set_to_none = true);
+};
+
+class SGDOptions {
+ public:
+  explicit SGDOptions(double lr) : lr_(lr) {}
+  KERNBENCH_OPTION(double, lr);
+  KERNBENCH_OPTION(double, momentum, 0);
+  KERNBENCH_OPTION(double, dampening, 0);
+  KERNBENCH_OPTION(double, weight_decay, 0);
+  KERNBENCH_OPTION(bool, nesterov, false);
+};
+
+struct AdamBetas {
+  double first = 0.9;
+  double second = 0.999;
+};
+// Of Adam and AdamW, which differ in the default of weight_decay, in per cent, and in what it does.
+template <int default_decay>
+class AdamOptionsWith {
+ public:
+  explicit AdamOptionsWith(double lr = 1e-3) : lr_(lr) {}
+  KERNBENCH_OPTION(double, lr);
+  KERNBENCH_OPTION(AdamBetas, betas);
+  KERNBENCH_OPTION(double, eps, 1e-8);
+  KERNBENCH_OPTION(double, weight_decay, default_decay / 100.0);
+};
+using AdamOptions = AdamOptionsWith<0>;
+using AdamWOptions = AdamOptionsWith<1>;
+
+// What an optimizer keeps for a parameter.
+struct ParameterState {
+  std::int64_t step = 0;
+  Tensor first;   // SGD: the momentum; Adam: the mean of gradients
+  Tensor second;  // Adam: the mean of their squares
+};
+
+// What all optimizers share, for their options.
+template <class Options>
+class OptimizerOf : public Optimizer {
+ public:
+  std::size_t group_count() const override { return groups_.size(); }
+  double lr(std::size_t group) const override { return groups_.at(group).options.lr(); }
+  void set_lr(std::size_t group, double lr) override { groups_.at(group).options.lr(lr); }
+  std::vector<Tensor> parameters() const override;
+  std::vector<ParamGroup<Options>>& param_groups() { return groups_; }
+  // Throws CollectiveError KB-A012, in torch's words, for a parameter that is no leaf, or in
+  // several groups.
+  void add_param_group(ParamGroup<Options> group);
+  // The state of a parameter; undefined tensors before its first step.
+  const ParameterState& state(const Tensor& parameter) const;
+
+ protected:
+  OptimizerOf(std::vector<ParamGroup<Options>> groups);
+  ParameterState& state_of(const Tensor& parameter) { return states_[parameter.storage().get()]; }
+
+ private:
+  std::vector<ParamGroup<Options>> groups_;
+  std::unordered_map<const Tensor::Storage*, ParameterState> states_;  // never iterated
+};
+
+// d = g + weight_decay w; with momentum, b = d at first and momentum b + (1 - dampening) d later, d
+// = b, or d + momentum b with nesterov; w -= lr d.
+class SGD : public OptimizerOf<SGDOptions> {
+ public:
+  SGD(std::vector<Tensor> params, const SGDOptions& options);
+  SGD(std::vector<Tensor> params, double lr) : SGD(std::move(params), SGDOptions(lr)) {}
+  explicit SGD(std::vector<ParamGroup<SGDOptions>> groups);
+  void step() override;
+};
+
+// g += weight_decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g g;
+// w -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps).
+class Adam : public OptimizerOf<AdamOptions> {
+ public:
+  explicit Adam(std::vector<Tensor> params, const AdamOptions& options = AdamOptions());
+  Adam(std::vector<Tensor> params, double lr) : Adam(std::move(params), AdamOptions(lr)) {}
+  explicit Adam(std::vector<ParamGroup<AdamOptions>> groups);
+  void step() override;
+};
+
+// As Adam, but w *= 1 - lr weight_decay first, and g stays.
+class AdamW : public OptimizerOf<AdamWOptions> {
+ public:
+  explicit AdamW(std::vector<Tensor> params, const AdamWOptions& options = AdamWOptions());
+  AdamW(std::vector<Tensor> params, double lr) : AdamW(std::move(params), AdamWOptions(lr)) {}
+  explicit AdamW(std::vector<ParamGroup<AdamWOptions>> groups);
+  void step() override;
+};
+
+}  // namespace kernbench::optim

@@ -1,0 +1,108 @@
+#include "sim_engine/topology/sip_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "sim_engine/topology/location.h"
+
+namespace kernbench::sim {
+
+SipNetwork::SipNetwork(const Topology& topology)
+    : system_(topology.system), grid_(sip_grid(topology)) {}
+
+int SipNetwork::links_per_sip() const {
+  if (has_switch()) return 2;
+  if (joins_all()) return system_.sip_count;
+  return system_.topology == SipTopology::torus_3d ? kCompassCount : kCubeSides;
+}
+
+std::string SipNetwork::name_of_link(int number) const {
+  if (has_switch()) return number == kToSwitch ? "to_switch" : "from_switch";
+  if (joins_all()) return fmt::format("to_sip{}", number);
+  return std::string(name_of(static_cast<Compass>(number)));
+}
+
+std::vector<SipNetwork::Link> SipNetwork::way(int from, int to) const {
+  if (from == to) return {};
+  if (has_switch()) return {{from, kToSwitch}, {to, kFromSwitch}};
+  if (joins_all()) return {{from, to}};
+  std::vector<Link> links;
+  while (from != to) {
+    const Compass step = grid_.first_step(from, to);
+    links.push_back({from, static_cast<int>(step)});
+    from = grid_.neighbour(from, step);
+  }
+  return links;
+}
+
+int SipNetwork::hops(int from, int to) const {
+  if (from == to) return 0;
+  if (joins_all()) return 1;
+  const auto along = [&](int a, int b, int size) {
+    const int way = std::abs(a - b);
+    return grid_.wraps ? std::min(way, size - way) : way;
+  };
+  return along(grid_.x_of(from), grid_.x_of(to), grid_.w) +
+         along(grid_.y_of(from), grid_.y_of(to), grid_.h) +
+         along(grid_.z_of(from), grid_.z_of(to), grid_.d);
+}
+
+Time SipNetwork::latency(int from, int to) const {
+  if (has_switch() && from != to) return to_neighbour();
+  return hops(from, to) * system_.sip_link.latency;
+}
+
+Time SipNetwork::to_neighbour() const {
+  if (!has_switch()) return system_.sip_link.latency;
+  const SwitchSpec& at = system_.network_switch;
+  const Time inside = at.sums ? std::min(at.core.latency, at.sums->latency) : at.core.latency;
+  return 2 * system_.sip_link.latency + inside;
+}
+
+// In a dimension of size 2 both directions lead to the same SIP.
+int SipNetwork::neighbour_count(int sip) const {
+  if (system_.sip_count == 1) return 0;
+  if (has_switch()) return 1;
+  if (joins_all()) return system_.sip_count - 1;
+  int count = 0;
+  for (int i = 0; i < kCompassCount; ++i) {
+    const auto direction = static_cast<Compass>(i);
+    const int neighbour = grid_.neighbour(sip, direction);
+    if (neighbour < 0) continue;
+    const bool again = neighbour == grid_.neighbour(sip, opposite(direction));
+    count += !again || i % 2 == 0;
+  }
+  return count;
+}
+
+int SipNetwork::degree(int sip) const {
+  return neighbour_count(sip) * system_.links_per_pair;
+}
+
+int SipNetwork::link_count() const {
+  int count = 0;
+  for (int sip = 0; sip < system_.sip_count; ++sip) count += degree(sip);
+  return count;
+}
+
+// Across a cut of a dimension; a ring is cut twice.
+int SipNetwork::cut_width(int size) const {
+  if (size < 2) return std::numeric_limits<int>::max();
+  return grid_.count() / size * (grid_.wraps && size > 2 ? 2 : 1) * system_.links_per_pair;
+}
+
+int SipNetwork::cut_width() const {
+  if (joins_all()) return degree(0);  // that of one SIP from the rest
+  return std::min({cut_width(grid_.w), cut_width(grid_.h), cut_width(grid_.d)});
+}
+
+Time SipNetwork::diameter() const {
+  if (joins_all()) return to_neighbour();
+  const auto steps = [&](int size) { return grid_.wraps ? size / 2 : size - 1; };
+  return (steps(grid_.w) + steps(grid_.h) + steps(grid_.d)) * system_.sip_link.latency;
+}
+
+}  // namespace kernbench::sim

@@ -1,0 +1,63 @@
+// Published times beside simulated ones: how files are read, and that the shipped machine takes its
+// published times.
+
+#include <catch2/catch.hpp>
+
+#include "benches/collectives/published_times.h"
+#include "test/benches/program_under_test.h"
+#include "test/support/error_text.h"
+
+namespace kernbench::test::calibrate_test {
+namespace {
+
+using benches::MeasuredCollective;
+using benches::parse_published_times;
+using Catch::Contains;
+
+TEST_CASE("a column is a collective, a line a size; fields may be empty", "[calibrate]") {
+  const auto times = parse_published_times(
+      "# a comment\n\nbytes,all_reduce_us,all_gather_us\r\n1024,13.12,\n4096,15.28,14\n", "t.csv");
+  REQUIRE(times.size() == 3);
+  CHECK(times[0].collective == MeasuredCollective::all_reduce);
+  CHECK(times[0].size == 1024);
+  CHECK(times[0].time == Time{13'120'000});
+  CHECK(times[1].time == Time{15'280'000});
+  CHECK(times[2].collective == MeasuredCollective::all_gather);
+  CHECK(times[2].size == 4096);
+  CHECK(times[2].time == Time{14'000'000});
+}
+
+TEST_CASE("what is wrong in a file is told with its place", "[calibrate][errors]") {
+  const auto error = [](const char* text) {
+    return error_of<ConfigError>([&] { parse_published_times(text, "t.csv"); });
+  };
+  CHECK_THAT(error("size,all_reduce_us\n"), Contains("t.csv:1:1: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce\n1,2\n"), Contains("t.csv:1:7: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1x\n"), Contains("t.csv:2:6: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1,7\n"), Contains("t.csv:2:1: [KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us\n-4,13.1\n"), Contains("t.csv:2:1: [KB-Y048]"));
+  CHECK_THAT(error("# nothing\n"), Contains("[KB-Y048]"));
+}
+
+const std::string kFolder = KERNBENCH_ROOT "/topologies/h100_8/";
+
+TEST_CASE("h100_8 takes the published times of all_reduce within 10 %", "[calibrate]") {
+  const ProgramResult result = run_program(
+      {"run", "--bench", "calibrate", "--topology", "h100_8", "--ccl", kFolder + "ccl.yaml",
+       "--set", "csv=" + kFolder + "published.csv", "iters=2", "tolerance=10"});
+  CAPTURE(result.out, result.err);
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("switch_allreduce") && Contains("direct_allreduce"));
+}
+
+TEST_CASE("a row that is off by more than the tolerance fails the run", "[calibrate]") {
+  const TemporaryFolder folder;
+  const std::string csv = folder.write("wrong.csv", "bytes,all_reduce_us\n1024,1\n");
+  const ProgramResult result = run_program(
+      {"run", "--bench", "calibrate", "--topology", "tiny", "--set", "csv=" + csv, "tolerance=50"});
+  CHECK(result.exit_code == 1);
+  CHECK(run_program({"run", "--bench", "calibrate"}).exit_code == 2);
+}
+
+}  // namespace
+}  // namespace kernbench::test::calibrate_test

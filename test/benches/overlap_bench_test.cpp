@@ -1,0 +1,31 @@
+// The bench `overlap`, on a machine whose communication has packets and scratch of its own.
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "sim_engine/topology/shipped_topologies.h"
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test::overlap_bench_test {
+namespace {
+
+TEST_CASE("a collective is hardly slower beside a composite, loads, and a large collective",
+          "[cli][overlap]") {
+  const TemporaryFolder folder;
+  const std::string topology =
+      folder.write("t.yaml", std::string(find_shipped_topology("default")->text) +
+                                 "communication: {packet: 1 KiB, scratch: 704 KiB}\n");
+  const ProgramResult result =
+      run_program({"run", "--bench", "overlap", "--topology", topology, "--json", "-"});
+  CHECK(result.exit_code == 0);
+  const nlohmann::json rows = nlohmann::json::parse(result.out)["rows"];
+  REQUIRE(rows.size() == 3);
+  for (const auto& row : rows) {
+    CAPTURE(row.dump());
+    CHECK(row["ratio"].get<double>() >= 1);
+    CHECK(row["ratio"].get<double>() <= row["goal"].get<double>());
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test::overlap_bench_test

@@ -1,0 +1,211 @@
+// kernbench whatif, --plot and the operators' own sizes, as a user gives them.
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "benches/variants/row_plot.h"
+#include "sim_engine/base/error.h"
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test::what_if_test {
+
+using namespace benches;
+using Catch::Contains;
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+namespace {
+
+Json report_of(const Words& words) {
+  const ProgramResult result = run_program(words);
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  return Json::parse(result.out);
+}
+
+// The row of tiny, in which a resource has another speed.
+Json row_of(const Json& report, const std::string& resource, const std::string& speed) {
+  for (Json row : report["rows"]) {
+    if (row["resource"] != resource || row["speed"] != speed) continue;
+    row.erase("resource");
+    row.erase("speed");
+    return row;
+  }
+  FAIL("no row of " << resource << " " << speed);
+  return {};
+}
+
+const Words kAllReduce = {"--bench", "ccl-allreduce", "--topology", "tiny",
+                          "--set",   "n_elem=49152",  "--json",     "-"};
+
+Words with(const std::string& command, const Words& words) {
+  Words all = {command};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+Row point(const std::string& size, double time_ns, const std::string& algorithm) {
+  return Row().set("size", size).set("time_ns", time_ns).set("algorithm", algorithm);
+}
+
+}  // namespace
+
+TEST_CASE("twice as fast equals the run with that topology, bit for bit", "[whatif]") {
+  const TemporaryFolder folder;
+  const std::string tiny = read_file(KERNBENCH_ROOT "/topologies/tiny.yaml");
+  const Json report = report_of(with("whatif", kAllReduce));
+  const Json alone = report_of(with("run", kAllReduce));
+  CHECK(row_of(report, "none", "x1") == alone["rows"][0]);
+  const std::map<std::string, std::string> keys = {{"system.sip_link.bandwidth", "sip_link"},
+                                                   {"sip.ucie.bandwidth", "ucie"}};
+  for (const auto& [key, section] : keys) {
+    CAPTURE(key);
+    const std::size_t at = tiny.find(section + ":");
+    const std::size_t value = tiny.find("bandwidth: ", at) + 11;
+    const std::size_t end = tiny.find(" GB/s", value);
+    std::string doubled = tiny;
+    doubled.replace(value, end - value,
+                    fmt::format("{}", 2 * std::stoi(tiny.substr(value, end - value))));
+    Words words = with("run", kAllReduce);
+    words[4] = folder.write("tiny.yaml", doubled);
+    CHECK(row_of(report, key, "x2") == report_of(words)["rows"][0]);
+  }
+  CHECK(row_of(report, "system.sip_link.bandwidth", "x2") != row_of(report, "none", "x1"));
+}
+
+TEST_CASE("what-if says what each resource buys, the most first", "[whatif]") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"whatif", "--bench", "ccl-allreduce", "--topology", "tiny", "--set",
+                   "n_elem=49152", "--out", folder.path("out")});
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("# time_ns, summed over the rows: "));
+  CHECK_THAT(result.out, Contains("# Twice as fast, system.host_link.latency buys most"));
+  const std::string csv = folder.read("out/whatif.csv");
+  CHECK(
+      csv.starts_with("resource,value,x2,x4,infinite,only_limit_ns\r\n"
+                      "system.sip_link.bandwidth,"));
+  CHECK_THAT(folder.read("out/whatif_curves.csv"), Contains("\r\n3,"));
+  CHECK_THAT(folder.read("out/whatif.gp"), Contains("'system.sip_link.bandwidth'"));
+}
+
+TEST_CASE("with everything infinite nothing takes time, and one resource takes its bound or more",
+          "[whatif]") {
+  const Json report = report_of(with("whatif", kAllReduce));
+  CHECK(row_of(report, "all", "infinite")["time_ns"] == 0);
+  const Json link = row_of(report, "system.sip_link.bandwidth", "all but it");
+  CHECK(link["lower_bound_ns"] == 2 * 49152 / 64);  // half of the bytes, each way, twice
+  CHECK(link["time_ns"] >= link["lower_bound_ns"]);
+}
+
+TEST_CASE("what-if wants one run and a time", "[whatif][errors]") {
+  const auto error_of = [](const Words& words) {
+    const ProgramResult result = run_program(words);
+    CHECK(result.exit_code == 2);
+    return result.err;
+  };
+  CHECK(error_of({"whatif", "--bench", "gemm", "--topology", "tiny", "--set", "m=8,16"}) ==
+        "kernbench: error: [KB-U016] whatif varies one run, and --set gives 2; give one value to "
+        "each key\n");
+  CHECK_THAT(error_of({"whatif", "--bench", "gemm", "--topology", "tiny", "--set", "m=8", "n=8",
+                       "k=8", "--metric", "tim"}),
+             Contains("[KB-U017] --metric 'tim': the numbers of the rows are m, n, k"));
+}
+
+TEST_CASE("a plot has its points by series and place", "[plot]") {
+  const std::vector<Row> rows = {point("128 GB/s", 2000, "ring"), point("64 GB/s", 4000, "ring"),
+                                 point("64 GB/s", 3000, "tree")};
+  const RowPlot plot = plot_of(rows, parse_plot("x=size,y=time,by=algorithm"), "t", "plot.csv");
+  CHECK(to_csv(plot.points) == "x,y,series\r\n64,4,ring\r\n128,2,ring\r\n64,3,tree\r\n");
+  const auto value = [&](std::string_view name) {
+    for (const auto& [key, held] : plot.chart.values) {
+      if (key == name) return std::get<std::string>(held);
+    }
+    return std::string();
+  };
+  CHECK(value("x_title") == "size (GB/s)");
+  CHECK(value("y_title") == "time (us)");
+}
+
+TEST_CASE("places that are no numbers of one unit stand beside each other", "[plot]") {
+  const std::vector<Row> rows = {point("unlimited", 1, "a"), point("64 GB/s", 2, "a")};
+  CHECK(to_csv(plot_of(rows, {.x = "size", .y = "time_ns"}, "t", "plot.csv").points) ==
+        "x,y,series\r\n0,0.001,time_ns\r\n1,0.002,time_ns\r\n");
+}
+
+TEST_CASE("a plot that cannot be drawn is told", "[plot][errors]") {
+  CHECK_THROWS_WITH(parse_plot("x=a"), Contains("[KB-U018] --plot 'x=a': expected x=COLUMN"));
+  CHECK_THROWS_WITH(parse_plot("x=a,y=b,z=c"), Contains("[KB-U018]"));
+  const std::vector<Row> rows = {point("64 GB/s", 2, "a")};
+  CHECK_THROWS_WITH(plot_of(rows, {.x = "sise", .y = "time"}, "t", "plot.csv"),
+                    Contains("the rows have no column 'sise'; did you mean 'size'?"));
+  CHECK_THROWS_WITH(plot_of(rows, {.x = "size", .y = "algorithm"}, "t", "plot.csv"),
+                    Contains("no row has a number in 'algorithm'"));
+  const ProgramResult result =
+      run_program({"run", "--bench", "gemm", "--topology", "tiny", "--plot", "x=m,y=time"});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains("[KB-U018] --plot: give --out DIR"));
+}
+
+TEST_CASE("a grid is drawn from its rows", "[plot]") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"run", "--bench", "gemm", "--topology", "tiny", "--set", "m=64,128", "n=64",
+                   "k=64", "pe.gemm.clock=1,2 GHz", "--plot", "x=m,y=time,by=pe.gemm.clock",
+                   "--out", folder.path("out"), "--quiet"});
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.out.empty());
+  CHECK(result.err.empty());
+  CHECK_THAT(folder.read("out/plot.csv"), Contains(",2 GHz\r\n"));
+  CHECK_THAT(folder.read("out/plot.gp"), Contains("'1 GHz', '2 GHz'"));
+}
+
+TEST_CASE("bench takes what run takes, and sizes of one's own", "[operator_command]") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program({"bench", "--topology", "tiny", "--case", "swiglu", "--set", "batch_size=1",
+                   "seq_len=64,128", "dim=256", "pe.math.clock=2 GHz", "--json", "-"},
+                  {.program = MY_OPERATORS_PROGRAM, .folder = folder.path("")});
+  CAPTURE(result.err);
+  REQUIRE(result.exit_code == 0);
+  const Json report = Json::parse(result.out);
+  CHECK(report["set"]["pe.math.clock"] == "2 GHz");
+  std::vector<int> timed;
+  for (const Json& row : report["rows"]) {
+    if (row.contains("SpeedUp")) timed.push_back(row["seq_len"]);
+  }
+  CHECK(timed == std::vector<int>{64, 64, 128, 128});
+}
+
+TEST_CASE("bash completes commands, options, benches, topologies and keys", "[cli][completion]") {
+  const auto complete = [](const Words& words) {
+    const ProgramResult result = run_program(with("complete", words));
+    CHECK(result.exit_code == 0);
+    return result.out;
+  };
+  CHECK(complete({"wh"}) == "whatif\n");
+  CHECK(complete({"run", "--be"}) == "--bench\n");
+  CHECK(complete({"run", "--bench", "tp-"}) == "tp-mlp\ntp-transformer\n");
+  CHECK(complete({"run", "--topology", "torus"}) == "torus_2d_2x3\ntorus_2d_3x2\n");
+  CHECK(complete({"run", "--bench", "tp-mlp", "--set", "sip.ucie."}) ==
+        "sip.ucie.bandwidth=\nsip.ucie.latency=\n");
+  CHECK(complete({"run", "--bench", "tp-mlp", "--set", "tp=2", "hid"}) == "hidden=\n");
+  CHECK(complete({"bench", "--case", "add"}) == "add_rms\n");
+  CHECK(complete({"probe", "pa"}) == "path\n");
+  const ProgramResult script = run_program({"completion", "bash"});
+  CHECK(script.exit_code == 0);
+  CHECK_THAT(script.out, Contains("complete -o default -F _kernbench kernbench\n"));
+  CHECK(run_program({"completion", "fish"}).exit_code == 2);
+}
+
+TEST_CASE("verbose shows a line for each system", "[cli]") {
+  const ProgramResult result = run_program({"run", "--bench", "collectives", "--topology", "tiny",
+                                            "--set", "begin=64", "end=64", "--verbose"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("system  simulated_us"));
+}
+
+}  // namespace kernbench::test::what_if_test

@@ -1,0 +1,256 @@
+// Switches, full meshes, 3-D tori and parallel links: exact sums, and the closed forms of
+// algorithms and protocols to the picosecond.  alpha is 500 ns, beta 20 ps per byte (50 GB/s).
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <random>
+
+#include "ccl/backend/ahbm_backend.h"
+#include "ccl/backend/choice.h"
+#include "ccl/core/lower_bound.h"
+#include "test/ccl/all_reduce_under_test.h"
+#include "test/ccl/group_under_test.h"
+#include "test/ccl/kernels_under_test.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test::network_test {
+namespace {
+
+using distributed::CollectiveKind;
+
+constexpr std::int64_t kGBs = 1'000'000'000;
+constexpr Time kAlpha{500'000};
+constexpr Time kByte{20};  // beta
+constexpr Time kNews = kAlpha + 16 * kByte;
+
+// What a message pays on the switch is one latency on each side of it.
+Topology switch_of(int count, bool adds_up = true) {
+  Topology topology = joined_topology(SipTopology::switched, count);
+  topology.system.sip_link.latency = kAlpha / 2;
+  if (adds_up) topology.system.network_switch.sums.emplace();
+  return topology;
+}
+
+ccl::Config by(std::string_view algorithm, std::string_view more = "") {
+  return ccl::Config::parse(
+      fmt::format("defaults: {{algorithm: {}, depth: 64, slot: 16 MiB, buffer_kind: sram}}\n{}",
+                  algorithm, more));
+}
+
+Time simulated(const Topology& topology, const ccl::Config& config, Bytes bytes) {
+  return KernelsUnderTest(topology, DPPolicy::on_one_pe(), config).run(bytes / 4);
+}
+
+void check(const Topology& topology, const ccl::Config& config, Bytes bytes, Time by_hand) {
+  CAPTURE(config.algorithm_name(), topology.system.sip_count, bytes);
+  CHECK(simulated(topology, config, bytes) == by_hand);
+  const auto form = config.algorithm().closed_form(
+      {topology, DPPolicy::on_one_pe(), bytes / 4, DType::f32, config});
+  CHECK(form == by_hand);
+  CHECK(ccl::all_reduce_lower_bound(topology, bytes) <= by_hand);
+}
+
+TEST_CASE("in a full mesh, direct takes 2 (alpha + n/P beta) after the news of the receives",
+          "[ccl][timing][network]") {
+  for (const int p : {2, 3, 8, 16}) {
+    for (const Bytes chunk : {16, 1000, 65536}) {
+      check(joined_topology(SipTopology::full_mesh, p), by("direct_allreduce"), p * chunk,
+            kNews + 2 * (kAlpha + chunk * kByte));
+    }
+  }
+}
+
+TEST_CASE("through a switch, direct takes 2 (alpha + (P - 1)/P n beta) after that news",
+          "[ccl][timing][network]") {
+  for (const int p : {2, 3, 8, 16}) {
+    for (const Bytes chunk : {16, 1000, 65536}) {
+      check(switch_of(p), by("direct_allreduce"), p * chunk,
+            kNews + 2 * (kAlpha + (p - 1) * chunk * kByte));
+    }
+  }
+}
+
+TEST_CASE("a switch that adds up takes alpha, two messages and the sum", "[ccl][timing][network]") {
+  for (const int p : {2, 3, 8}) {
+    for (const Bytes bytes : {16, 1000, 65536}) {
+      Topology topology = switch_of(p);
+      check(topology, by("switch_allreduce"), bytes, kAlpha + 2 * bytes * kByte);
+      topology.system.network_switch.sums = LinkSpec{Bandwidth{25 * kGBs}, Time{30'000}};
+      check(topology, by("switch_allreduce"), bytes,
+            kAlpha + Time{30'000} + 2 * bytes * kByte + 2 * bytes * kByte);
+    }
+  }
+}
+
+TEST_CASE("the core of an oversubscribed switch carries all messages", "[ccl][timing][network]") {
+  Topology topology = switch_of(8, false);
+  topology.system.network_switch.core = {Bandwidth{100 * kGBs}, Time{70'000}};  // of 400
+  const Bytes bytes = 8 << 20;
+  const Time all = Time{2 * 7 * bytes * 10};  // 2 (P - 1) n over the core
+  CHECK(ccl::all_reduce_lower_bound(topology, bytes) == kAlpha + Time{70'000} + all);
+  const Time took = simulated(topology, by("direct_allreduce"), bytes);
+  CHECK(took >= all);
+  CHECK(took < all + 4 * kAlpha + bytes / 8 * kByte);
+}
+
+TEST_CASE("a protocol adds its start, its latency per message and its share of the link",
+          "[ccl][timing][network]") {
+  const Topology mesh = joined_topology(SipTopology::full_mesh, 4);
+  const std::string protocols =
+      "protocols:\n"
+      "  - small: {up_to: 4000 B, start: 3 us, latency: 700 ns, efficiency: 50 %}\n"
+      "  - large: {start: 1 us, latency: 200 ns}\n";
+  const auto config = by("direct_allreduce", protocols);
+  const auto us = [](std::int64_t ns) { return Time{ns * 1000}; };
+  // The news of receives come while the kernel starts: then nothing waits for them.
+  CHECK(simulated(mesh, config, 4000) == us(3000) + kNews + 2 * (kAlpha + us(700) + 2000 * kByte));
+  CHECK(simulated(mesh, config, 4016) == us(1000) + kNews + 2 * (kAlpha + us(200) + 1004 * kByte));
+  CHECK(simulated(mesh, by("direct_allreduce"), 4000) == kNews + 2 * (kAlpha + 1000 * kByte));
+}
+
+TEST_CASE("protocols of ccl.yaml ascend, and shares are of a hundred", "[ccl][config][network]") {
+  const auto error = [](const char* text) {
+    return error_of<ConfigError>([&] { ccl::Config::parse(text); });
+  };
+  CHECK_THAT(error("protocols: [{a: {latency: 1 ns}}, {b: {up_to: 1 KiB, latency: 1 ns}}]"),
+             Catch::Contains("ccl.yaml:1:") && Catch::Contains("KB-Y045"));
+  CHECK_THAT(error("protocols: [{a: {latency: 1 ns, efficiency: 101 %}}]"),
+             Catch::Contains("[KB-Y020]") && Catch::Contains("100 %"));
+  CHECK_THAT(error("protocols: [{a: {efficiency: 90 %}}]"), Catch::Contains("latency"));
+}
+
+std::vector<Topology> small_networks() {
+  std::vector<Topology> all = {joined_topology(SipTopology::full_mesh, 2),
+                               joined_topology(SipTopology::full_mesh, 5),
+                               joined_topology(SipTopology::torus_3d, 2, 2, 2),
+                               joined_topology(SipTopology::torus_3d, 3, 1, 3),
+                               switch_of(3),
+                               switch_of(8),
+                               switch_of(5, false)};
+  for (Topology& topology : all) {
+    topology.sip.cubes_w = 2;
+    topology.cube.pe_per_corner = 2;
+    topology.cube.hbm.channels = 2;
+    topology.system.links_per_pair = 3;
+  }
+  return all;
+}
+
+TEST_CASE("all_reduce is exact over every network, by every algorithm that it has",
+          "[ccl][exact][network]") {
+  for (const Topology& topology : small_networks()) {
+    for (const std::string_view algorithm :
+         {"intercube_allreduce", "ring_allreduce", "tree_allreduce", "direct_allreduce",
+          "switch_allreduce", "auto"}) {
+      if (algorithm == "switch_allreduce" && !topology.system.network_switch.sums) continue;
+      for (const DPPolicy& dp :
+           {DPPolicy::on_one_pe(), DPPolicy{Shard::column_wise, Shard::column_wise},
+            DPPolicy{Shard::partial, Shard::column_wise}}) {
+        for (const std::int64_t n : {1, 37, 4096}) {
+          check_exact({.topology = topology,
+                       .dp = dp,
+                       .shape = {1, n},
+                       .dtype = DType::f16,
+                       .config = ccl::Config().with_algorithm(algorithm)});
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("switch_allreduce needs a switch that adds up", "[ccl][errors][network]") {
+  const AllReduce all_reduce{.topology = switch_of(4, false),
+                             .shape = {1, 8},
+                             .config = ccl::Config().with_algorithm("switch_allreduce")};
+  CHECK_THAT(error_of<SpawnException>([&] { run(all_reduce); }), Catch::Contains("KB-C024"));
+}
+
+TEST_CASE("auto goes straight where all are neighbours, and through a switch that adds up",
+          "[ccl][auto][network]") {
+  const auto config = ccl::Config().with_algorithm("auto");
+  const auto chosen = [&](const Topology& topology, Bytes bytes, CollectiveKind kind) {
+    return std::string(ccl::AlgorithmChoice::of_all(topology, config).choose(kind, bytes, 1).name);
+  };
+  const Topology mesh = joined_topology(SipTopology::full_mesh, 8);
+  CHECK(chosen(mesh, 1 << 20, CollectiveKind::all_reduce) == "direct_allreduce");
+  CHECK(chosen(mesh, 1 << 20, CollectiveKind::all_gather) == "direct");
+  CHECK(chosen(switch_of(8), 1 << 24, CollectiveKind::all_reduce) == "switch_allreduce");
+  CHECK(chosen(switch_of(8, false), 1 << 16, CollectiveKind::all_reduce) == "direct_allreduce");
+}
+
+// Every collective runs with a check that it takes no less than its lower bound (KB_CHECK in the
+// communicator), so this fails if one does.
+TEST_CASE(
+    "on 200 random machines of all kinds: exact sums, never under the bound, twice the "
+    "bytes no faster, half the bandwidth no faster",
+    "[ccl][random][network]") {
+  std::mt19937 random(17);
+  const auto pick = [&](int from, int to) {
+    return from + static_cast<int>(random() % static_cast<unsigned>(to - from + 1));
+  };
+  constexpr std::array kKinds = {SipTopology::torus_3d, SipTopology::full_mesh,
+                                 SipTopology::switched};
+  for (int i = 0; i < 200; ++i) {
+    const SipTopology kind = kKinds[static_cast<std::size_t>(i % 3)];
+    Topology topology = kind == SipTopology::torus_3d
+                            ? joined_topology(kind, pick(1, 3), pick(1, 3), pick(1, 3))
+                            : joined_topology(kind, pick(2, 9));
+    topology.cube.pe_per_corner = topology.cube.hbm.channels = pick(1, 3);
+    topology.system.links_per_pair = pick(1, 4);
+    topology.sip.io_hop = {Bandwidth{pick(50, 500) * kGBs}, Time{pick(0, 90) * 1000}};
+    topology.system.network_switch.core.latency = Time{pick(0, 200) * 1000};
+    if (pick(0, 1) == 1) topology.system.network_switch.core.bandwidth = {pick(50, 300) * kGBs};
+    if (kind == SipTopology::switched && pick(0, 1) == 1) {
+      topology.system.network_switch.sums = LinkSpec{Bandwidth{pick(20, 90) * kGBs}, Time{5'000}};
+    }
+    AllReduce all_reduce{.topology = topology,
+                         .dp = {Shard::column_wise, Shard::column_wise},
+                         .shape = {1, pick(1, 5000)},
+                         .dtype = DType::f16,
+                         .config = ccl::Config().with_algorithm("auto")};
+    CAPTURE(i, all_reduce.text());
+    const AllReduceResult result = run(all_reduce);
+    CHECK(wrong_sums(all_reduce, result) == "");
+    CHECK(differing_copies(all_reduce, result) == "");
+    if (i % 4 != 0) continue;
+    AllReduce same = all_reduce;
+    same.config = ccl::Config().with_algorithm("direct_allreduce");
+    const Time took = run(same).took;
+    AllReduce twice = same;
+    twice.shape = {1, 2 * all_reduce.shape[1]};
+    CHECK(run(twice).took >= took);
+    same.topology.system.sip_link.bandwidth.per_second /= 2;
+    CHECK(run(same).took >= took);
+  }
+}
+
+TEST_CASE("groups of some SIPs of every network run every collective", "[ccl][network]") {
+  for (const Topology& topology : small_networks()) {
+    if (topology.system.sip_count < 5) continue;
+    RuntimeContext torch(topology);
+    ccl::register_ahbm_backend();
+    auto& dist = torch.distributed;
+    dist.init_process_group("ahbm");
+    torch.multiprocessing.spawn(
+        [&](int rank) {
+          torch.ahbm.set_device(rank);
+          const auto group = dist.new_group({0, 3, 4});
+          if (rank != 0 && rank != 3 && rank != 4) return;
+          const Tensor x = torch.full({100}, rank + 1, {});
+          dist.all_reduce(x, ReduceOp::max, {.group = group});
+          CHECK(x.at({99}) == 5);
+          std::vector<Tensor> all;
+          for (int i = 0; i < 3; ++i) all.push_back(torch.full({100}, 0, {}));
+          const Tensor own = torch.full({100}, rank, {});
+          dist.all_gather(all, own, {.group = group});
+          CHECK(all[0].at({99}) == 0);
+          CHECK(all[2].at({0}) == 4);
+        },
+        {}, topology.system.sip_count);
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test::network_test

@@ -1,0 +1,103 @@
+// The rows of the guide from-pytorch.md, compiled and run: each line of code that the guide shows
+// here stands in this file.
+
+#include <fstream>
+#include <sstream>
+
+#include "runtime/nn/init.h"
+#include "runtime/nn/layers.h"
+#include "runtime/optim/clip_grad.h"
+#include "runtime/optim/lr_scheduler.h"
+#include "runtime/optim/optimizer.h"
+#include "test/runtime/functional/operators_under_test.h"
+
+namespace kernbench::test::from_pytorch_test {
+namespace {
+
+namespace kb = kernbench;
+
+struct NetImpl : kb::nn::Module {
+  explicit NetImpl(const kb::RuntimeContext& torch)
+      : fc(register_module("fc", kb::nn::Linear(torch, 8, 4))) {}
+  kb::Tensor forward(const kb::Tensor& x) const { return fc(x); }
+  kb::nn::Linear fc;
+};
+KERNBENCH_MODULE(Net);
+
+TEST_CASE("what the guide says of tensors works", "[guide]") {
+  OperatorsUnderTest dut;
+  kb::RuntimeContext& torch = dut.torch;
+  torch.manual_seed(0);
+  const kb::Tensor x = torch.randn({4, 8}, {.dtype = kb::DType::bf16});
+  const kb::Tensor y = torch.tensor({1, 2, 3, 4}, {4, 1}, {.dtype = kb::DType::bf16});
+  const kb::Tensor a = (1 - x) / (y + 2.0);
+  const kb::Tensor b = where(x > 0, x, 0.0).clamp(-1, 1);
+  const kb::Tensor c = a.mean(-1, true) + a.amax({0, 1}) + argmax(a, 1).to(kb::DType::bf16).sum();
+  const kb::Tensor d = x.softmax(-1).log().t().view({4, -1});
+  const kb::Tensor e = torch.zeros_like(x).add_(x, 0.5).mul_(2);
+  CHECK(e.to_vector() == x.to_vector());
+  x[0].zero_();
+  CHECK(x.narrow(0, 0, 1).abs().sum().item() == 0);
+  const kb::Tensor f = x.to(kb::DType::f32);
+  CHECK(f.size(-1) == 8);
+  std::ostringstream out;
+  out << f;
+  for (const kb::Tensor& each : {a, b, c, d}) CHECK(each.numel() > 0);
+}
+
+TEST_CASE("what the guide says of training works", "[guide]") {
+  OperatorsUnderTest dut;
+  kb::RuntimeContext& torch = dut.torch;
+  namespace F = kb::nn::functional;
+  Net net(torch);
+  kb::nn::Sequential model(kb::nn::Linear(torch, 8, 16), kb::nn::ReLU(), kb::nn::Dropout(0.1), net);
+  kb::optim::AdamW optimizer(net->parameters(), kb::optim::AdamWOptions(1e-3).weight_decay(0.1));
+  kb::optim::StepLR scheduler(optimizer, 10, 0.5);
+  kb::nn::init::xavier_uniform_(net->fc->weight);
+  const kb::Tensor x = torch.randn({4, 8});
+  const kb::Tensor target = torch.tensor({0, 1, 2, 3}, {4}, {});
+  optimizer.zero_grad();
+  const kb::Tensor loss = F::cross_entropy(net(x), target);
+  loss.backward();
+  kb::nn::utils::clip_grad_norm_(net->parameters(), 1.0);
+  optimizer.step();
+  scheduler.step();
+  {
+    kb::NoGradGuard no_grad(torch);
+    net->fc->bias.mul_(0.5);
+  }
+  model->eval();
+  const Net other(torch);
+  other->load_state_dict(net->state_dict());
+  CHECK(other->fc->weight.to_vector() == net->fc->weight.to_vector());
+}
+
+// The code in the third column of a guide's tables.
+std::vector<std::string> code_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> codes;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("| `")) continue;
+    const std::size_t second = line.find("| `", 2);
+    const std::size_t end = line.find("` |", second);
+    codes.push_back(line.substr(second + 3, end - second - 3));
+  }
+  return codes;
+}
+
+TEST_CASE("each row of the guide is compiled", "[guide]") {
+  const std::string root = KERNBENCH_ROOT;
+  std::ifstream file(root + "/test/runtime/torch/from_pytorch_test.cpp");
+  std::stringstream source;
+  source << file.rdbuf();
+  const std::vector<std::string> codes = code_of(root + "/from-pytorch.md");
+  CHECK(codes.size() >= 25);
+  CHECK(code_of(root + "/from-pytorch.ko.md") == codes);
+  for (const std::string& code : codes) {
+    INFO(code);
+    CHECK(source.str().find(code) != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test::from_pytorch_test

@@ -1,0 +1,36 @@
+// What the real torch's training runs gave: test/golden/torch_training.txt.
+
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace kernbench::test {
+
+struct TorchStep {
+  double loss = 0;
+  double norm = 0;     // of the gradients
+  double sum = 0;      // of the weights
+  double squares = 0;  // their sum
+};
+
+// The steps of one case: "adamw", or "adamw-f64" for the same in f64.
+inline std::vector<TorchStep> torch_steps(const std::string& name) {
+  std::ifstream file(KERNBENCH_ROOT "/test/golden/torch_training.txt");
+  std::vector<TorchStep> steps;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string its_name;
+    int number = 0;
+    TorchStep step;
+    words >> its_name >> number >> step.loss >> step.norm >> step.sum >> step.squares;
+    if (its_name == name) steps.push_back(step);
+  }
+  REQUIRE(!steps.empty());
+  return steps;
+}
+
+}  // namespace kernbench::test
