@@ -80,8 +80,8 @@ void Fabric::prolong(const Visit& visit, Time end) {
   }
   if (transfer.hop < hops.size()) return;
   engine_.cancel(transfer.pending);
-  transfer.pending =
-      engine_.schedule(tail - engine_.now(), Engine::call<&Fabric::deliver>(this, transfer));
+  transfer.pending = engine_.schedule_after(cause_of_delivery(transfer), tail - engine_.now(),
+                                            Engine::call<&Fabric::deliver>(this, transfer));
 }
 
 }  // namespace kernbench::sim
