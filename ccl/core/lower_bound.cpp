@@ -304,7 +304,8 @@ Time all_reduce_lower_bound(const Topology& topology, Bytes bytes) {
   const int count = topology.system.sip_count;
   if (count < 2 || bytes == 0) return Time{0};
   const Bandwidth link = topology.system.sip_link.bandwidth;
-  const SwitchSpec& network_switch = topology.system.network_switch;
+  const SwitchSpec network_switch =
+      sips.has_switch() ? topology.system.network_switch : SwitchSpec{};
   Time busy = std::max(at_least(bytes, 1, least_degree(sips), link),
                        at_least(bytes, 1, sips.cut_width(), link));
   if (!network_switch.sums) {

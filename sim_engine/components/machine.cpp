@@ -76,6 +76,7 @@ template <class Visit>
 void Machine::visit_units(const Visit& visit) const {
   const Routing& routing = fabric_.routing();
   for (LinkId link = 0; link < routing.link_count(); ++link) {
+    if (!routing.is_there(link)) continue;
     visit(routing.class_of(link), fabric_.busy(link), [&] { return routing.name(link); });
   }
   for (const ProcessingElement& pe : pes_) {

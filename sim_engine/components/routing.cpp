@@ -62,6 +62,10 @@ bool Routing::is_hbm(LinkId link) const {
   return class_of(link) == UnitClass::hbm;
 }
 
+bool Routing::is_there(LinkId link) const {
+  return class_of(link) != UnitClass::link || costs_time(spec(link));
+}
+
 UnitClass Routing::class_of(LinkId link) const {
   if (link >= core_link()) return UnitClass::link;
   const LinkId in_sip = link % per_sip_;

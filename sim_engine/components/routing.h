@@ -58,6 +58,10 @@ class Routing {
 
   UnitClass class_of(LinkId link) const;
 
+  // False of a link between SIPs, or at an IO chiplet, that the topology does not have: it neither
+  // costs time nor limits bandwidth.
+  bool is_there(LinkId link) const;
+
   // The SIP that a link belongs to.  The switch's are shown beside those of SIP 0.
   int sip_of(LinkId link) const {
     return link >= core_link() ? 0 : static_cast<int>(link / per_sip_);
