@@ -22,7 +22,7 @@ constexpr Help kTopology[] = {
     {"system.sip_link.latency", "between neighbouring SIPs"},
     {"system.sip_link.count", "links to each neighbour, or to the switch, which share messages"},
     {"system.switch.latency", "through the switch"},
-    {"system.switch.bandwidth", "of all that passes the switch; less than its links': oversubscribed"},
+    {"system.switch.bandwidth", "of all that passes the switch; below its links': oversubscribed"},
     {"system.switch.sums.bandwidth", "of the sums that the switch makes, for each SIP"},
     {"system.switch.sums.latency", "of a sum in the switch"},
     {"system.host_link.bandwidth", "from the host to each SIP, each way"},
