@@ -25,7 +25,7 @@ namespace {
 }
 
 [[noreturn]] void wrong_value(std::string_view key, std::string_view why) {
-  throw UsageError("KB-U012", fmt::format("--set {}: {}", key, why));
+  throw UsageError("KB-U012", fmt::format("--set {}: {}", shown(key), why));
 }
 
 // Refuses control characters in a value: a line end would add a line to to_text(), which has one
@@ -95,7 +95,7 @@ Settings::Settings(std::span<const SettingInfo> known, std::span<const std::stri
     const auto [key, value] = parse_assignment(text);
     if (!fallbacks_.contains(key)) unknown_key(key, known);
     if (!given_.emplace(key, value).second) {
-      throw UsageError("KB-U010", fmt::format("--set gives {} twice", key));
+      throw UsageError("KB-U010", fmt::format("--set gives {} twice", shown(key)));
     }
   }
 }

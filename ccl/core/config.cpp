@@ -339,6 +339,11 @@ Config Config::with_algorithm(std::string_view list) const {
   return with([&](State& state) {
     state.names_algorithm = true;
     state.choice_text = list;
+    if (state_->is_known(list)) {  // an entry's name may have any character
+      state.algorithm = list;
+      state.is_overridden = true;
+      return;
+    }
     for (std::size_t begin = 0; begin <= list.size();) {
       const std::string_view one = list.substr(begin, list.find('+', begin) - begin);
       begin += one.size() + 1;

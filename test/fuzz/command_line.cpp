@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -159,8 +160,10 @@ Arguments parse(const Words& words) {
   return parse_command_line(static_cast<int>(pointers.size()), pointers.data());
 }
 
-// `--out= --seed 3` once wrote into a folder with the name "--seed".
-bool has_no_value(const std::string& word) {
+// `--out= --seed 3` once wrote into a folder with the name "--seed".  A word ends at its first NUL,
+// as an argument of a program does.
+bool has_no_value(const std::string& given) {
+  const std::string_view word = given.c_str();
   return word.starts_with("--") && word.find('=') == word.size() - 1;
 }
 
