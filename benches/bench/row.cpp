@@ -6,24 +6,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "benches/bench/cell.h"
+#include "benches/bench/cell_text.h"
 
 namespace kernbench::benches {
 
 namespace {
-
-// fmt writes the shortest digits that read back as the same number, in any locale.
-std::string to_text(const Cell& cell) {
-  return std::visit(
-      [](const auto& value) -> std::string {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::nullptr_t>) {
-          return {};
-        } else {
-          return fmt::format("{}", value);
-        }
-      },
-      cell);
-}
 
 std::vector<std::string> list_columns(std::span<const Row> rows) {
   std::vector<std::string> columns;
@@ -99,7 +86,7 @@ std::string to_csv(std::span<const Row> rows) {
   for (const Row& row : rows) {
     add_line([&](const std::string& column) {
       const Cell* cell = row.find(column);
-      return cell == nullptr ? std::string() : to_text(*cell);
+      return cell == nullptr ? std::string() : text_of(*cell);
     });
   }
   return csv;
@@ -112,7 +99,7 @@ std::string to_table(std::span<const Row> rows) {
     for (const Row& row : rows) {
       const Cell* cell = row.find(column);
       const bool is_empty = cell == nullptr || std::holds_alternative<std::nullptr_t>(*cell);
-      texts.push_back(is_empty ? "-" : to_text(*cell));
+      texts.push_back(is_empty ? "-" : text_of(*cell));
     }
     const auto widest = std::ranges::max(texts, {}, &std::string::size).size();
     for (std::size_t i = 0; i < lines.size(); ++i) {

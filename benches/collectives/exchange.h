@@ -23,8 +23,8 @@ class Exchange {
   // The rank in the group; nullopt if the global rank is no member.
   std::optional<int> rank_of(int global_rank) const;
 
-  // What a rank does, on its device: it brings its values, calls as often as is wanted, and counts
-  // its wrong elements.
+  // A rank calls these on its device: it brings its values, calls the collective as often as is
+  // wanted, and counts its wrong elements.
   void bring(int rank) const { values_.bring(rank, tensors(rank).gives); }
   void call(int rank) const;
   std::int64_t count_wrong(int rank) const {

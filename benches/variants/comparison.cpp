@@ -12,7 +12,7 @@
 #include <set>
 
 #include "benches/bench/cell.h"
-#include "benches/variants/cell_text.h"
+#include "benches/bench/cell_text.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 

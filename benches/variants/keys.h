@@ -24,8 +24,8 @@ struct Key {
   std::string value;  // in force if --set does not give it; empty: the help says what happens
   std::string help;
 
-  // Of a quantity, or of a setting, --set takes several values between commas; a list has commas of
-  // its own, and several lists are separated by semicolons.
+  // A list has commas of its own, so --set separates several lists by semicolons; it separates
+  // several values of any other key by commas.
   bool is_list() const;
 };
 

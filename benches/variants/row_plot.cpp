@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "benches/bench/cell.h"
+#include "benches/bench/cell_text.h"
 #include "benches/bench/settings.h"
-#include "benches/variants/cell_text.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 

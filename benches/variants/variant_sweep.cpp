@@ -8,8 +8,8 @@
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
+#include "benches/bench/cell_text.h"
 #include "benches/bench/sweep.h"
-#include "benches/variants/cell_text.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches {

@@ -70,7 +70,7 @@ class GroupCommunicator : public distributed::Communicator {
   void finish(Meeting& meeting, std::uint64_t operation, std::int64_t open_messages);
   void check_bound(const Meeting& meeting) const;
 
-  // Those of the group's kernels, made when the first one runs.
+  // Returns the launcher of the group's kernels, which is made when the first one runs.
   const KernelLauncher& kernels();
   void run_kernels(const distributed::CollectiveCall& call, const Algorithm& algorithm,
                    const Tensor& x);

@@ -14,13 +14,13 @@ namespace kernbench::ccl {
 
 class KernelLauncher {
  public:
-  // Of all ranks.  Makes the queues.  Throws ConfigError KB-Y041 if world_size does not fit the
-  // topology, KB-Y044 or DeviceError KB-M010 if the queues do not fit their memory, or leave no
-  // scratch.
+  // Makes the launcher of all ranks and its queues.  Throws ConfigError KB-Y041 if world_size does
+  // not fit the topology, KB-Y044 or DeviceError KB-M010 if the queues do not fit their memory, or
+  // leave no scratch.
   KernelLauncher(RuntimeContext& torch, const Config& config);
-  // Of a group of SIPs, by group rank, beside that of all ranks: the kernels find its members in
-  // place of theirs, with queues of their own, which stay until those of all ranks go.  Throws
-  // likewise.
+  // Makes the launcher of a group of SIPs, given by group rank, beside that of all ranks.  Kernels
+  // see the members as neighbours, over queues of their own, which stay until the queues of all
+  // ranks go.  Throws likewise.
   KernelLauncher(const KernelLauncher& of_all, const std::vector<int>& sips);
   ~KernelLauncher();  // removes the queues
   KernelLauncher(const KernelLauncher&) = delete;

@@ -1,23 +1,8 @@
 #include "ccl/steps/lane_queues.h"
 
+#include "runtime/distributed/collective.h"
+
 namespace kernbench::ccl {
-
-namespace {
-
-sim::MathOp math_op(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::product:
-      return sim::MathOp::multiply;
-    case ReduceOp::min:
-      return sim::MathOp::minimum;
-    case ReduceOp::max:
-      return sim::MathOp::maximum;
-    default:
-      return sim::MathOp::add;
-  }
-}
-
-}  // namespace
 
 LaneQueues::~LaneQueues() {
   for (const auto& [lane, sum] : switch_sums_) machine().disconnect(*sum);
@@ -63,7 +48,7 @@ const sim::SwitchSum& LaneQueues::switch_sum(const sim::PeLocation& pe,
     for (const int sip : sips) members.push_back({sip, pe.cube, pe.pe});
     sum = &machine().connect_switch_sum(members, without_slots());
   }
-  sum->set_operation(math_op(op));
+  sum->set_operation(distributed::math_op_of(op));
   return *sum;
 }
 

@@ -32,5 +32,18 @@ std::string_view op_type_of(CollectiveKind kind) {
   return name_in(kNames, kind);
 }
 
+sim::MathOp math_op_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::product:
+      return sim::MathOp::multiply;
+    case ReduceOp::min:
+      return sim::MathOp::minimum;
+    case ReduceOp::max:
+      return sim::MathOp::maximum;
+    default:
+      return sim::MathOp::add;
+  }
+}
+
 }  // namespace distributed
 }  // namespace kernbench

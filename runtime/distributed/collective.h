@@ -12,6 +12,7 @@
 #include "runtime/guards/flight_recorder.h"
 #include "runtime/tensor/dp_policy.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/values/math_op.h"
 
 namespace kernbench::distributed {
 
@@ -92,5 +93,8 @@ inline bool changes(const CollectiveCall& call) {
   const bool has_it = call.kind == CollectiveKind::broadcast && call.root == call.rank;
   return has_it ? is_partial(call.placement) : writes(call, call.rank);
 }
+
+// The operation that combines two summands; of an average, the sum.
+sim::MathOp math_op_of(ReduceOp op);
 
 }  // namespace kernbench::distributed

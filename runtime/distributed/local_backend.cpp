@@ -11,19 +11,6 @@ namespace {
 
 using Calls = std::vector<const CollectiveCall*>;  // by group rank
 
-sim::MathOp math_op_of(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::product:
-      return sim::MathOp::multiply;
-    case ReduceOp::min:
-      return sim::MathOp::minimum;
-    case ReduceOp::max:
-      return sim::MathOp::maximum;
-    default:
-      return sim::MathOp::add;
-  }
-}
-
 class LocalCommunicator : public Communicator {
  public:
   LocalCommunicator(runtime::Simulation& simulation, int size)

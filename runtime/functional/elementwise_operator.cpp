@@ -154,7 +154,7 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& op
   ElementwiseBackward backward(op, operands, numbers);
   const bool is_needed = is_recorded && backward.is_needed();
   for (std::size_t i = 0; is_needed && i < operands.size(); ++i) {
-    // What is overwritten is saved as a copy, as torch does.
+    // The graph saves a copy of an operand that the result overwrites, as torch does.
     const bool is_overwritten = runtime::share_elements(*target.storage(), *operands[i].storage());
     if (backward.needs_operand(i)) {
       backward.save(i, is_overwritten ? ops::copy_of(operands[i]) : operands[i]);

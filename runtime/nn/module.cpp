@@ -147,7 +147,11 @@ void Module::train(bool on) {
 }
 
 void Module::zero_grad(bool set_to_none) {
-  for (Tensor& parameter : parameters()) {
+  nn::zero_grad(parameters(), set_to_none);
+}
+
+void zero_grad(std::vector<Tensor> parameters, bool set_to_none) {
+  for (Tensor& parameter : parameters) {
     const Tensor grad = parameter.grad();
     if (set_to_none || !grad.defined()) {
       parameter.zero_grad();

@@ -90,4 +90,7 @@ class Module : public std::enable_shared_from_this<Module> {
   bool is_training_ = true;
 };
 
+// Forgets the gradients of the parameters or, unless `set_to_none`, fills them with zeros.
+void zero_grad(std::vector<Tensor> parameters, bool set_to_none);
+
 }  // namespace kernbench::nn

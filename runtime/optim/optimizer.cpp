@@ -6,6 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "runtime/nn/module.h"
 #include "runtime/optim/fused_update.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -104,14 +105,7 @@ Update adam_update(const Tensor& parameter, ParameterState& state,
 }  // namespace
 
 void Optimizer::zero_grad(bool set_to_none) {
-  for (Tensor& parameter : parameters()) {
-    const Tensor grad = parameter.grad();
-    if (set_to_none || !grad.defined()) {
-      parameter.zero_grad();
-    } else {
-      grad.detach().zero_();
-    }
-  }
+  nn::zero_grad(parameters(), set_to_none);
 }
 
 template <class Options>

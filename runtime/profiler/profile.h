@@ -99,7 +99,7 @@ struct Profile {
   int launch_rank = 0;                   // that device
   CriticalPath path;
   PeWaits pe_waits;  // of the whole run, as units
-  // Of the whole run; not of a window that begins later.
+  // The units count the whole run, even where the window begins later.
   std::array<sim::UnitClassUse, sim::kUnitClassCount> units;
 
   Time duration() const { return to - from; }

@@ -145,7 +145,7 @@ class Fabric {
   void make_way(Link& link);
   void undo(Visit& visit);
   void deliver(Transfer& transfer);
-  // Of busy links, where there are packets.
+  // These serve transfers that wait for a busy link, where there are packets.
   void wait(LinkId id, Visit& visit);
   void decide(std::uint64_t id);
   void due(std::uint64_t id);

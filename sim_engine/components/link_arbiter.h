@@ -56,7 +56,7 @@ class LinkArbiter {
   // Begins the transfer that is due now, and prolongs those that it interrupts; nullptr if none is
   // due.  REQUIRES: take_ended(now) is nullptr
   void* begin_next(Time now);
-  // Those under way but the last one begun: it has interrupted them.
+  // Returns the entries under way that the last one to begin has interrupted.
   std::span<const Entry> interrupted() const {
     return std::span<const Entry>(under_way_).first(under_way_.size() - 1);
   }

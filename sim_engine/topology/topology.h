@@ -139,8 +139,8 @@ struct Topology {
     // Between neighbouring SIPs.  In a dimension of size 2 the wrap-around link is the direct link:
     // two neighbours are joined by one pair of directed links, never by two.
     LinkSpec sip_link;
-    // So many of them in parallel.  A PE's messages take the one of its number in the SIP, modulo
-    // this, so they stay in order.
+    // Neighbours have this number of links in parallel.  A PE's messages stay in order: they take
+    // the link that is the PE's number in the SIP modulo this number.
     int links_per_pair = 1;
     SwitchSpec network_switch;
     LinkSpec host_link;  // from the host to each SIP

@@ -79,7 +79,7 @@ struct Form {
   bool reduces(std::size_t d) const {
     return dims.empty() || std::ranges::find(dims, static_cast<int>(d)) != dims.end();
   }
-  // Of an element, the index of the result that it belongs to.
+  // Returns the index of the result that the element belongs to.
   std::size_t target(std::int64_t index) const {
     std::int64_t at = 0;
     std::int64_t stride = 1;

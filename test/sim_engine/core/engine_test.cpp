@@ -70,7 +70,7 @@ TEST_CASE("shuffled ties run in every order in which causes come first", "[engin
     if (seed % 500 == 0) CHECK(shuffled_order(seed) == order);
     ++times_seen[order];
   }
-  // Of 6! orders an eighth has each follower behind its cause.
+  // An eighth of all 6! orders has each follower behind its cause.
   CHECK(times_seen.size() == 90);
   for (const auto& [order, count] : times_seen) {
     CHECK(order.size() == 6);

@@ -1,4 +1,4 @@
-#include "benches/variants/cell_text.h"
+#include "benches/bench/cell_text.h"
 
 #include <fmt/format.h>
 
