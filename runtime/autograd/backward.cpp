@@ -46,6 +46,17 @@ void check_gradient(const Tensor& gradient, const GradientForm& form, std::strin
                   describe(form.shape, form.dtype, form.placement)));
 }
 
+// Throws KB-A006 for a grad() that a user has assigned and that is not the leaf's.
+void check_assigned(const Tensor& leaf, const Tensor& grad) {
+  if (!grad.defined() || (grad.shape() == leaf.shape() && grad.dtype() == leaf.dtype())) return;
+  throw CollectiveError(
+      "KB-A006", fmt::format("assigned grad has data of a different {}: tensor '{}' is {} {}, its "
+                             "grad '{}' is {} {}",
+                             grad.shape() == leaf.shape() ? "type" : "size", leaf.name(),
+                             to_string(leaf.shape()), name_of(leaf.dtype()), grad.name(),
+                             to_string(grad.shape()), name_of(grad.dtype())));
+}
+
 // The gradients of leaves, in the order in which they first came.  They are added to the leaves'
 // grad() only when all have come: until then a grad() may itself be a gradient in this pass.
 class LeafGradients {
@@ -58,7 +69,10 @@ class LeafGradients {
 
   void give_to_leaves() {
     std::erase_if(sums_, [](const Sum& sum) { return !sum.leaf.requires_grad(); });
-    for (Sum& sum : sums_) sum.gradient = sum.sum.take(sum.leaf.shape());
+    for (Sum& sum : sums_) {
+      check_assigned(sum.leaf, grad_of(sum));
+      sum.gradient = sum.sum.take(sum.leaf.shape());
+    }
     for (Sum& sum : sums_) {
       // A gradient that becomes a grad(), or shares memory with one, must be nobody else's.
       if (!grad_of(sum).defined() || is_grad_of_leaf(sum.gradient)) {

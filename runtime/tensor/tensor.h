@@ -107,6 +107,9 @@ class Tensor {
   // but is partial where the leaf is replicated and each holder has a summand of the gradient.
   // Undefined if no gradient has reached it.
   Tensor grad() const;
+  // grad() to assign to, such as a view of a flat buffer that the gradients are then added to
+  // (libtorch's name).  backward() throws KB-A006 if it has not this leaf's shape and type.
+  Tensor& mutable_grad();
   // Makes grad() undefined (torch's set_to_none).
   void zero_grad();
   // Returns a tensor with the same elements in the same memory, without the recorded history.
