@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Work {
   std::string inputs;
   std::vector<std::string> axes = {};  // what varies, for the head
   std::function<void(Bench&)> run;
+  VariantRequest request = {};             // of the variants
+  std::span<const Variant> variants = {};  // what --explain may repeat
 };
 
 VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments);

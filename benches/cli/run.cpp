@@ -20,6 +20,7 @@
 #include "benches/page/page.h"
 #include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
+#include "benches/variants/what_helps.h"
 #include "runtime/profiler/explain.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace_level.h"
@@ -220,6 +221,16 @@ void run_grid(Bench& bench, const BenchInfo& info, std::span<const Variant> vari
   bench.print("#\n" + to_narrow_table(rows));
 }
 
+// Where the time of the longest system went, and what would make it shorter.
+std::string explain(Bench& bench, const Work& work) {
+  const runtime::Simulation* const longest = bench.run().contexts.longest();
+  if (longest == nullptr) return "";
+  const runtime::Profile profile = runtime::profile_of(*longest);
+  const std::string text = runtime::explain(profile);
+  if (work.variants.empty() || profile.path.edges.empty()) return text;
+  return text + to_text(what_helps(bench, {work.request, work.variants}, profile.path));
+}
+
 void check_plot(const RunArguments& arguments) {
   parse_plot(arguments.plot);
   if (!arguments.output_folder.empty()) return;
@@ -299,9 +310,12 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
                  {.first = variants.front(),
                   .inputs = maker.inputs(),
                   .axes = maker.axes(),
-                  .run = [&](Bench& bench) {
-                    variants.size() == 1 ? info.run(bench) : run_grid(bench, info, variants);
-                  }});
+                  .run =
+                      [&](Bench& bench) {
+                        variants.size() == 1 ? info.run(bench) : run_grid(bench, info, variants);
+                      },
+                  .request = variant_request(info, arguments),
+                  .variants = variants});
 }
 
 VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments) {
@@ -333,10 +347,12 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
                        [&](ExitCode) {
                          if (leads) keep_finished_rows(report_now(), outputs);
                        });
+  std::string explanation;
   try {
     Bench bench(run);
     work.run(bench);
     if (!arguments.plot.empty()) add_plot(bench, arguments.plot);
+    if (arguments.explain && leads) explanation = explain(bench, work);
     watch.run_ended();
     run.check_contract(info.name);
   } catch (...) {
@@ -353,9 +369,7 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   const runtime::Simulation* const longest = run.contexts.longest();
   if (longest != nullptr) outputs.write_page(page_of(arguments, report, *longest), report);
   console.print(foot(report));
-  if (longest != nullptr && arguments.explain) {
-    console.print("#\n" + runtime::explain(runtime::profile_of(*longest)));
-  }
+  if (!explanation.empty()) console.print("#\n" + explanation);
   for (const std::string& name : outputs.write_report(report)) {
     console.print(note_line("wrote", name));
   }
