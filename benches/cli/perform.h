@@ -12,10 +12,10 @@
 #include "benches/cli/cli.h"
 #include "benches/variants/variants.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 struct Work {
-  Variant first;  // the run's topology, ccl.yaml and settings
+  variants::Variant first;  // the run's topology, ccl.yaml and settings
   std::string inputs;
   std::vector<std::string> axes = {};  // what varies, for the head
   std::function<void(Bench&)> run;
@@ -23,10 +23,10 @@ struct Work {
   std::span<const Variant> variants = {};  // what --explain may repeat
 };
 
-VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments);
+variants::VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments);
 
 // Does the work with the head, the results, the statistics and the exit code of a run.
 int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team,
             const Work& work);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

@@ -11,7 +11,7 @@
 #include "benches/bench/sweep.h"
 #include "benches/variants/variants.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 // Runs one variant as a point of a sweep and returns its rows, which begin with the cells of what
 // varies.  It prints and writes nothing.
@@ -33,4 +33,4 @@ RowsOfTwo split_rows(std::span<const Row> rows, const Variant& first);
 // it, and columns that have no room are left out.
 std::string to_narrow_table(std::span<const Row> rows);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants
