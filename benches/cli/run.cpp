@@ -20,7 +20,6 @@
 #include "benches/page/page.h"
 #include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
-#include "benches/variants/what_helps.h"
 #include "runtime/profiler/explain.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace_level.h"
@@ -227,8 +226,8 @@ std::string explain(Bench& bench, const Work& work) {
   if (longest == nullptr) return "";
   const runtime::Profile profile = runtime::profile_of(*longest);
   const std::string text = runtime::explain(profile);
-  if (work.variants.empty() || profile.path.edges.empty()) return text;
-  return text + to_text(what_helps(bench, {work.request, work.variants}, profile.path));
+  if (work.ran.variants.empty() || profile.path.edges.empty()) return text;
+  return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path));
 }
 
 void check_plot(const RunArguments& arguments) {
@@ -315,8 +314,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
                       [&](Bench& bench) {
                         variants.size() == 1 ? info.run(bench) : run_grid(bench, info, variants);
                       },
-                  .request = variant_request(info, arguments),
-                  .variants = variants});
+                  .ran = {variant_request(info, arguments), variants}});
 }
 
 variants::VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments) {

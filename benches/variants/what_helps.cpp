@@ -14,8 +14,10 @@
 #include "benches/variants/variant_sweep.h"
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/components/unit_use.h"
+#include "sim_engine/core/cause_log.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -207,4 +209,4 @@ std::string to_text(std::vector<Improvement> improvements) {
   return "what helps, by running again\n" + text;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

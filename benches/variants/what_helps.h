@@ -11,7 +11,7 @@
 #include "benches/variants/variants.h"
 #include "runtime/profiler/profile.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 // A part of a run that was repeated with one resource twice as fast.
 struct Improvement {
@@ -31,8 +31,8 @@ std::vector<std::string> keys_on(const runtime::CriticalPath& path);
 
 // What a run has run: one variant, or those of a grid.
 struct RunVariants {
-  VariantRequest request;
-  std::span<const Variant> variants;
+  VariantRequest request = {};
+  std::span<const Variant> variants = {};
 };
 
 // Repeats what the run's longest system is a part of, the point of a sweep or the bench, once for
@@ -45,4 +45,4 @@ std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
 // At most three sentences, what helps most first, or one if nothing does.
 std::string to_text(std::vector<Improvement> improvements);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants
