@@ -36,6 +36,16 @@ void AhbmNamespace::set_device(int device) {
   simulation_->local().device = checked(device);
 }
 
+Bytes AhbmNamespace::memory_allocated(std::optional<int> device) const {
+  return simulation_->allocator(checked(device)).allocated();
+}
+Bytes AhbmNamespace::max_memory_allocated(std::optional<int> device) const {
+  return simulation_->allocator(checked(device)).peak();
+}
+void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
+  simulation_->allocator(checked(device)).reset_peak();
+}
+
 int AhbmNamespace::current_device() const {
   return simulation_->local().device;
 }

@@ -46,6 +46,7 @@ Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, Holder holder) {
     blocks.erase(block);
     if (size > wanted) blocks.emplace(address + wanted, size - wanted);
     allocated_ += wanted;
+    peak_ = std::max(peak_, allocated_);
     if (holder == Holder::queue) queue_bytes_[slice] += wanted;
     return address;
   }
