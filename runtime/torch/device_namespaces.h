@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "runtime/stream/stream.h"
 #include "sim_engine/base/units.h"
@@ -48,6 +49,8 @@ class AhbmNamespace {
   Bytes memory_allocated(std::optional<int> device = {}) const;
   Bytes max_memory_allocated(std::optional<int> device = {}) const;
   void reset_peak_memory_stats(std::optional<int> device = {}) const;
+  // The same as text, with a line for each name of tensors that hold memory, the largest first.
+  std::string memory_summary(std::optional<int> device = {}) const;
 
  private:
   int checked(std::optional<int> device) const;

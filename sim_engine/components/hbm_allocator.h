@@ -22,6 +22,10 @@ class HbmAllocator {
   Bytes allocate(int cube, int pe, Bytes bytes, Holder holder = Holder::tensor);
   void free(Bytes address, Bytes bytes, Holder holder = Holder::tensor);
 
+  // What a block of so many bytes takes.
+  static Bytes block_bytes(Bytes bytes);
+
+  Bytes capacity() const { return slice_bytes_ * slices_per_cube_ * topology_.cube_count(); }
   Bytes allocated() const { return allocated_; }
   // The most that was allocated at a time, since the beginning or reset_peak().
   Bytes peak() const { return peak_; }

@@ -65,22 +65,6 @@ TEST_CASE("random numbers have their means and variances", "[random]") {
   CHECK(*std::ranges::max_element(u) < 1);
 }
 
-TEST_CASE("the memory of a device is counted, and the most of it", "[random]") {
-  OperatorsUnderTest dut;
-  const Bytes before = dut.torch.ahbm.memory_allocated();
-  {
-    const Tensor x = dut.torch.zeros({1024}, {.dp = on_pes(kR)});  // 4 KiB on each of two PEs
-    CHECK(dut.torch.ahbm.memory_allocated() == before + 2 * 4096);
-  }
-  CHECK(dut.torch.ahbm.memory_allocated() == before);
-  CHECK(dut.torch.ahbm.max_memory_allocated() == before + 2 * 4096);
-  dut.torch.ahbm.reset_peak_memory_stats();
-  CHECK(dut.torch.ahbm.max_memory_allocated(0) == before);
-  CHECK(dut.torch.ahbm.memory_allocated(1) == before);
-  CHECK_THAT(error_of<CollectiveError>([&] { dut.torch.ahbm.memory_allocated(7); }),
-             Says("KB-R003", "7"));
-}
-
 TEST_CASE("tensors like others, ranges and lists", "[random]") {
   OperatorsUnderTest dut;
   const Tensor x = dut.tensor({2, 3}, Floats(6, 4), on_pes(kRow), DType::f16);
