@@ -10,7 +10,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::train {
 
 namespace {
 
@@ -100,4 +100,4 @@ TrainingStep Training::step() {
   return step;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::train
