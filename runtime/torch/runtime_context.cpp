@@ -15,6 +15,7 @@
 #include "runtime/profiler/written_file.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/held_memory.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
@@ -34,6 +35,25 @@ int AhbmNamespace::checked(std::optional<int> device) const {
 
 void AhbmNamespace::set_device(int device) {
   simulation_->local().device = checked(device);
+}
+
+Bytes AhbmNamespace::memory_allocated(std::optional<int> device) const {
+  return simulation_->allocator(checked(device)).allocated();
+}
+Bytes AhbmNamespace::max_memory_allocated(std::optional<int> device) const {
+  return simulation_->allocator(checked(device)).peak();
+}
+void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
+  simulation_->allocator(checked(device)).reset_peak();
+}
+
+std::string AhbmNamespace::memory_summary(std::optional<int> device) const {
+  constexpr std::size_t kMostNames = 20;
+  const int sip = checked(device);
+  const sim::HbmAllocator& hbm = simulation_->allocator(sip);
+  return fmt::format("sip{}: {} B of {} B HBM are allocated, at most {} B were{}", sip,
+                     hbm.allocated(), hbm.capacity(), hbm.peak(),
+                     runtime::holders_of_device(*simulation_, sip, kMostNames));
 }
 
 int AhbmNamespace::current_device() const {
