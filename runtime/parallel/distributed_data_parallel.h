@@ -54,7 +54,17 @@ class DistributedDataParallelImpl : public Module {
   // `const auto guard = ddp->no_sync();` is torch's `with ddp.no_sync():`.  As there, it is the
   // forward pass that decides.
   NoSync no_sync() { return NoSync(replica_); }
+  // From now on hook(state, bucket) says how a bucket becomes the mean of all ranks', instead of an
+  // all_reduce (comm_hook.h).  Once only (KB-A015).
+  template <class State, class Hook>
+  void register_comm_hook(State state, Hook hook) {
+    replica_.register_comm_hook([state = std::move(state), hook = std::move(hook)](
+                                    GradBucket& bucket) mutable { return hook(state, bucket); });
+  }
   DDPLoggingData _get_ddp_logging_data() const { return replica_.logging_data(); }
+  // What the backward pass has hidden of the last step's communication, by bucket.  Waits for the
+  // device.
+  StepTimes last_step() const { return replica_.last_step(); }
 
   Holder module;
 

@@ -128,19 +128,18 @@ void FlatBuffer::pack(const std::vector<Tensor>& tensors, double factor) const {
               });
 }
 
-void FlatBuffer::unpack(const std::vector<Tensor>& tensors) const {
+void FlatBuffer::unpack(const Tensor& flat, const std::vector<Tensor>& tensors) const {
   std::vector<Tensor> written = defined(tensors);
   if (written.empty()) return;
-  written.insert(written.begin(), flat_);  // whose holders all run the kernel; it stays as it is
-  ops::launch("unpack_bucket", written, {},
-              [flat = flat_, tensors, offsets = offsets_](tl::Context& tl) {
-                const ops::LocalPart whole = ops::local_part(flat, tl);
-                for (std::size_t i = 0; i < tensors.size(); ++i) {
-                  if (!tensors[i].defined()) continue;
-                  const ops::LocalPart to = ops::local_part(tensors[i], tl);
-                  copy_part(tl, {whole.data + offsets[i], to.shape, {}, 0, 0}, to.data, 1);
-                }
-              });
+  written.insert(written.begin(), flat);  // whose holders all run the kernel; it stays as it is
+  ops::launch("unpack_bucket", written, {}, [flat, tensors, offsets = offsets_](tl::Context& tl) {
+    const ops::LocalPart whole = ops::local_part(flat, tl);
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (!tensors[i].defined()) continue;
+      const ops::LocalPart to = ops::local_part(tensors[i], tl);
+      copy_part(tl, {whole.data + offsets[i], to.shape, {}, 0, 0}, to.data, 1);
+    }
+  });
 }
 
 }  // namespace kernbench::nn::parallel

@@ -32,9 +32,10 @@ class FlatBuffer {
   // one is undefined.
   // REQUIRES: they have the shapes and placements of those that it was made for
   void pack(const std::vector<Tensor>& tensors, double factor = 1) const;
-  // Copies the buffer into the tensors, but those that are undefined, by one kernel.
-  // REQUIRES: neither the buffer nor a tensor is partial
-  void unpack(const std::vector<Tensor>& tensors) const;
+  // Copies `flat`, the buffer or a tensor like it, of any type, into the tensors, but those that
+  // are undefined, by one kernel. REQUIRES: neither `flat` nor a tensor is partial
+  void unpack(const Tensor& flat, const std::vector<Tensor>& tensors) const;
+  void unpack(const std::vector<Tensor>& tensors) const { unpack(flat_, tensors); }
 
  private:
   Tensor flat_;

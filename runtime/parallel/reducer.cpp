@@ -13,6 +13,7 @@
 #include "runtime/autograd/reach.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::nn::parallel {
 
@@ -133,6 +134,22 @@ void Reducer::check_finished() const {
 
 // A pass
 
+void Reducer::register_comm_hook(CommHook hook) {
+  if (hook_) {
+    throw CollectiveError(
+        "KB-A015",
+        fmt::format("register_comm_hook or register_builtin_comm_hook can only be called once. "
+                    "(rank {})",
+                    rank_));
+  }
+  hook_ = std::move(hook);
+}
+
+void Reducer::prepare_for_forward() {
+  ++iteration_;
+  step_began_ = device_instant(torch_, parameters_.front().device());
+}
+
 void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
   expects_gradients_ = true;
   ready_order_.clear();
@@ -208,13 +225,14 @@ void Reducer::pack(Bucket& bucket) {
     }
     bucket.buffer = FlatBuffer(forms, bucket.buffer.tensor().dtype());
   }
-  bucket.buffer.pack(gradients, 1.0 / world_size_);
+  bucket.buffer.pack(gradients, hook_ ? 1 : 1.0 / world_size_);
+  bucket.ready = device_instant(torch_, bucket.buffer.tensor().device());
 }
 
 // Buckets are reduced in their order on every rank, so that no two ranks wait for each other.
 void Reducer::reduce_ready_buckets() {
   while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
-    reduce(buckets_[next_bucket_++]);
+    reduce(next_bucket_++);
   }
   if (next_bucket_ < buckets_.size()) return;
   if (searches_unused()) reduce_used();
@@ -227,10 +245,22 @@ void Reducer::reduce_ready_buckets() {
   });
 }
 
-void Reducer::reduce(Bucket& bucket) {
-  bucket.work = torch_.distributed.all_reduce(bucket.buffer.tensor(),
-                                              {.group = options_.process_group, .async_op = true},
-                                              options_.location);
+void Reducer::reduce(std::size_t index) {
+  Bucket& bucket = buckets_[index];
+  const Tensor& buffer = bucket.buffer.tensor();
+  if (!hook_) {
+    bucket.mean =
+        Future(torch_.distributed.all_reduce(
+                   buffer, {.group = options_.process_group, .async_op = true}, options_.location),
+               buffer);
+    return;
+  }
+  std::vector<Tensor> parameters;
+  for (const std::size_t parameter : bucket.parameters) {
+    parameters.push_back(parameters_[parameter]);
+  }
+  GradBucket hooked(torch_, index, index + 1 == buckets_.size(), buffer, std::move(parameters));
+  bucket.mean = hook_(hooked);
 }
 
 void Reducer::reduce_used() {
@@ -247,9 +277,9 @@ void Reducer::reduce_all() {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (uses_[i] == 0) unused_.push_back(i);
   }
-  for (Bucket& bucket : buckets_) {
-    pack(bucket);
-    reduce(bucket);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    pack(buckets_[i]);
+    reduce(i);
   }
   finish();
 }
@@ -257,15 +287,13 @@ void Reducer::reduce_all() {
 void Reducer::finish() {
   expects_gradients_ = false;
   must_finish_ = false;
-  for (Bucket& bucket : buckets_) {
-    std::exchange(bucket.work, {}).wait();
-    unpack(bucket);
-  }
+  for (Bucket& bucket : buckets_) unpack(bucket);
   if (used_work_ && !knows_used_) used_work_.wait();
   used_work_ = {};
 }
 
 void Reducer::unpack(Bucket& bucket) {
+  const Tensor mean = bucket.mean->wait();
   const bool tells_used = options_.static_graph || options_.find_unused_parameters;
   std::vector<Tensor> gradients;
   for (const std::size_t parameter : bucket.parameters) {
@@ -281,7 +309,32 @@ void Reducer::unpack(Bucket& bucket) {
     }
     gradients.push_back(grad);
   }
-  bucket.buffer.unpack(gradients);
+  bucket.buffer.unpack(mean, gradients);
+}
+
+StepTimes Reducer::last_step() const {
+  const int device = parameters_.front().device();
+  const DeviceInstant now{torch_.engine().now(), torch_.simulation().activity().of(device)};
+  StepTimes step = step_between(step_began_ ? *step_began_ : now, now);
+  step.iteration = iteration_;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const Bucket& bucket = buckets_[i];
+    if (!bucket.mean || !bucket.mean->work() || bucket.ready->at < step.begin) continue;
+    const distributed::Work::Times times = bucket.mean->work().times();
+    BucketTimes row{i,
+                    {},
+                    bucket.bytes,
+                    bucket.ready->at,
+                    times.started,
+                    times.ended,
+                    times.hidden,
+                    times.ended - times.started - times.hidden};
+    for (const std::size_t parameter : bucket.parameters) {
+      row.parameters.push_back(names_[parameter]);
+    }
+    step.buckets.push_back(std::move(row));
+  }
+  return step;
 }
 
 // Waits for the other ranks' answers only if this rank has not used the parameter.

@@ -16,8 +16,10 @@
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
 #include "runtime/parallel/bucket_assignment.h"
+#include "runtime/parallel/comm_hook.h"
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/reducer_errors.h"
+#include "runtime/parallel/step_times.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/units.h"
 
@@ -44,8 +46,11 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
                                        std::vector<Tensor> parameters,
                                        const ReducerOptions& options);
 
+  // Throws CollectiveError KB-A015 if there is a hook already.
+  void register_comm_hook(CommHook hook);
+
   // A forward pass begins whose gradients are to be reduced.
-  void prepare_for_forward() { ++iteration_; }
+  void prepare_for_forward();
   // A forward pass begins.  Forms the buckets anew, once, in the order in which gradients have
   // arrived on rank 0.  Throws CollectiveError KB-A016 if the last reduction was not finished.
   void rebuild_buckets();
@@ -56,8 +61,9 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
     BucketParameters parameters;
     Bytes bytes = 0;  // of the parameters
     FlatBuffer buffer;
-    std::size_t pending = 0;  // gradients that have not come in this pass
-    distributed::Work work = {};
+    std::size_t pending = 0;          // gradients that have not come in this pass
+    std::optional<Future> mean = {};  // of the last reduction
+    std::shared_ptr<const DeviceInstant> ready = {};
   };
   const std::vector<Bucket>& buckets() const { return buckets_; }
   const std::vector<std::string>& names() const { return names_; }
@@ -65,6 +71,9 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   // Bytes of the first buckets.
   const std::vector<Bytes>& first_bucket_bytes() const { return first_bucket_bytes_; }
   bool has_rebuilt_buckets() const { return has_rebuilt_buckets_; }
+  // The times of the last step whose gradients were reduced, until now.
+  // REQUIRES: the device has done all that the caller has launched
+  StepTimes last_step() const;
   // The parameters in the order in which their gradients arrived in the last pass.
   const std::vector<std::size_t>& ready_order() const { return ready_order_; }
 
@@ -89,7 +98,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void mark_ready(std::size_t parameter);
   void pack(Bucket& bucket);
   void reduce_ready_buckets();
-  void reduce(Bucket& bucket);
+  void reduce(std::size_t index);
   void reduce_used();
   void reduce_all();  // of the first iteration of a static graph
   void finish();
@@ -102,6 +111,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   const ReducerOptions options_;
   const int rank_;
   const int world_size_;
+  CommHook hook_;
 
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;  // by parameter
@@ -110,6 +120,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::vector<std::size_t> rebuilt_order_;
 
   std::int64_t iteration_ = 0;
+  std::shared_ptr<const DeviceInstant> step_began_;
   bool expects_gradients_ = false;
   bool must_finish_ = false;  // a gradient has come, and not all of them
   bool has_marked_unused_ = false;

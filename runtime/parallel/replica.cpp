@@ -183,6 +183,15 @@ void Replica::end_forward(const std::vector<Tensor>& outputs) {
   if (syncs_buffers_) reducer_->prepare_for_backward(outputs);
 }
 
+void Replica::register_comm_hook(CommHook hook) {
+  reducer_->register_comm_hook(std::move(hook));
+}
+
+StepTimes Replica::last_step() const {
+  torch_.ahbm.synchronize();
+  return reducer_->last_step();
+}
+
 DDPLoggingData Replica::logging_data() const {
   DDPLoggingData data{.rank = torch_.distributed.get_rank(options_.process_group),
                       .world_size = torch_.distributed.get_world_size(options_.process_group),

@@ -13,6 +13,8 @@
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/nn/module.h"
+#include "runtime/parallel/comm_hook.h"
+#include "runtime/parallel/step_times.h"
 #include "runtime/tensor/tensor.h"
 #include "sim_engine/base/units.h"
 
@@ -69,7 +71,9 @@ class Replica {
 
   bool reduces_gradients() const { return reduces_gradients_; }
   void set_reduces_gradients(bool on) { reduces_gradients_ = on; }
+  void register_comm_hook(CommHook hook);
   DDPLoggingData logging_data() const;
+  StepTimes last_step() const;
 
  private:
   bool is_synchronized() const;
