@@ -17,6 +17,8 @@
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/held_memory.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/context_of.h"
+#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 
@@ -212,6 +214,22 @@ bool environment_blocks() {
 
 }  // namespace
 
+namespace {
+
+struct ContextOfSimulation final : runtime::Attachment {
+  void forget_ranks() override {}
+
+  RuntimeContext* torch = nullptr;
+};
+
+}  // namespace
+
+RuntimeContext& runtime::context_of(Simulation& simulation) {
+  RuntimeContext* const torch = simulation.attachments().get<ContextOfSimulation>().torch;
+  KB_CHECK(torch != nullptr, "a simulation without a context");
+  return *torch;
+}
+
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
@@ -223,6 +241,7 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
                              options_.rank_notice_time,
                              options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {
   simulation_->set_queues_launches(!options_.launch_blocking.value_or(environment_blocks()));
+  simulation_->attachments().get<ContextOfSimulation>().torch = this;
 }
 
 namespace {
