@@ -120,7 +120,7 @@ const std::vector<runtime::KernelResult>& EngineView::last_results() const {
 }
 
 runtime::Profile EngineView::profile() const {
-  return runtime::profile_of(*simulation_);
+  return runtime::profile_of(settled());
 }
 
 std::string EngineView::explain() const {
@@ -133,7 +133,7 @@ void EngineView::write_trace(const std::string& path, runtime::TraceLevel level)
                           "write_trace: the run records nothing; set RuntimeOptions::profile, or "
                           "make a profiler::profile before what the trace is to show");
   }
-  runtime::write_file(path, runtime::trace_json(*simulation_, level));
+  runtime::write_file(path, runtime::trace_json(settled(), level));
 }
 
 const sim::CommandLog& EngineView::op_log() const {
@@ -206,10 +206,10 @@ RuntimeOptions checked(RuntimeOptions options) {
   return options;
 }
 
-// As CUDA_LAUNCH_BLOCKING, except that launches block where it is not set.
+// As CUDA_LAUNCH_BLOCKING.
 bool environment_blocks() {
   const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
-  return value == nullptr || std::string_view(value) != "0";
+  return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
 }
 
 }  // namespace
