@@ -63,8 +63,4 @@ void Tensor::retain_grad() const {
   if (!is_leaf()) checked().autograd->recorded->retains_grad = storage_;
 }
 
-Tensor& Tensor::mutable_grad() {
-  return autograd::meta_of(checked()).grad;
-}
-
 }  // namespace kernbench

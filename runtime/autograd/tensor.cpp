@@ -54,6 +54,10 @@ Tensor Tensor::grad() const {
   return meta == nullptr ? Tensor() : meta->grad;
 }
 
+Tensor& Tensor::mutable_grad() {
+  return autograd::meta_of(checked()).grad;
+}
+
 void Tensor::zero_grad() {
   if (const auto& meta = checked().autograd; meta != nullptr) meta->grad = {};
 }
