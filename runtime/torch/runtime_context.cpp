@@ -39,19 +39,24 @@ void AhbmNamespace::set_device(int device) {
   simulation_->local().device = checked(device);
 }
 
+// A tensor is held by the kernels that use it until they have run.
 Bytes AhbmNamespace::memory_allocated(std::optional<int> device) const {
+  synchronize(checked(device));
   return simulation_->allocator(checked(device)).allocated();
 }
 Bytes AhbmNamespace::max_memory_allocated(std::optional<int> device) const {
+  synchronize(checked(device));
   return simulation_->allocator(checked(device)).peak();
 }
 void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
+  synchronize(checked(device));
   simulation_->allocator(checked(device)).reset_peak();
 }
 
 std::string AhbmNamespace::memory_summary(std::optional<int> device) const {
   constexpr std::size_t kMostNames = 20;
   const int sip = checked(device);
+  synchronize(sip);
   const sim::HbmAllocator& hbm = simulation_->allocator(sip);
   return fmt::format("sip{}: {} B of {} B HBM are allocated, at most {} B were{}", sip,
                      hbm.allocated(), hbm.capacity(), hbm.peak(),
