@@ -82,7 +82,7 @@ struct Work::State final : runtime::Activity {
   std::exception_ptr failure;
   runtime::Event done;
   std::shared_ptr<runtime::Marker> marker;  // its end on the device; null: it is on no stream
-  int device = 0;                           // of a work on a stream, as is the next
+  int device = 0;                           // of a queued work, as is the next
   runtime::StreamClock follows;
 };
 
