@@ -179,7 +179,8 @@ struct DistributedContext::State::Issued {
   CallRecord record;
   std::shared_ptr<Group> group;
   std::shared_ptr<Communicator> communicator;
-  std::shared_ptr<Work::State> previous;  // the rank's call before it in the group
+  std::shared_ptr<Work::State> previous;        // the rank's call before it in the group
+  std::shared_ptr<Work::State> work = nullptr;  // its own, if it was issued with async_op
 };
 
 // A rank's collectives of one group run one after the other, as on a stream of their own.
@@ -217,6 +218,9 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
   const bool is_written = changes(call);
   for (const Tensor& tensor : tensors_of(call.gives)) work->keep(tensor, false);
   for (const Tensor& tensor : written) work->keep(tensor, is_written);
+  issued.work = work;
+  const bool has_tensor = !call.gives.empty() || !call.takes.empty();
+  work->device = has_tensor ? device_of(call) : local().device;
   call.group->last_work(call.rank) = work;
   // A call that changes nothing, and has no call to wait for, completes at once without a fiber.
   const bool is_next = issued.previous == nullptr || issued.previous->is_done;
@@ -225,7 +229,6 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
     work->finish(nullptr);
   } else {
     CollectiveStream* const stream = queued ? &stream_of(call) : nullptr;
-    if (queued) work->device = device_of(call);
     std::function<void()> body = [this, issued = std::move(issued)] { run(issued); };
     queued ? enqueue(work, *stream, std::move(body)) : start(work, std::move(body));
   }
@@ -262,6 +265,7 @@ void DistributedContext::State::run(const Issued& issued) const {
   }
   const runtime::CollectiveUnderWay on_device(simulation->activity(), own.device);
   issued.record.started(describe);
+  if (issued.work != nullptr) issued.work->started = issued.work->instant();
   if (!changes_nothing(call)) {
     issued.record.runs_by(issued.communicator->runs_by(call));
     run_on_snapshots_if_aliased(*issued.communicator, call);

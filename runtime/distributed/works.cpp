@@ -90,6 +90,7 @@ void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
 // The device is done with the work, or it is over for another reason.
 void DistributedContext::State::ended(const std::shared_ptr<Work::State>& work,
                                       const runtime::FiberResult& result) const {
+  work->ended_on_device = work->instant();
   const bool has_returned = result.how == runtime::FiberResult::How::returned;
   if (work->is_on_stream() && has_returned) {
     work->marker->when_known([of = std::weak_ptr(work)] {

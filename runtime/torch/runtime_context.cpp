@@ -15,7 +15,10 @@
 #include "runtime/profiler/written_file.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/held_memory.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/context_of.h"
+#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 
@@ -34,6 +37,30 @@ int AhbmNamespace::checked(std::optional<int> device) const {
 
 void AhbmNamespace::set_device(int device) {
   simulation_->local().device = checked(device);
+}
+
+// A tensor is held by the kernels that use it until they have run.
+Bytes AhbmNamespace::memory_allocated(std::optional<int> device) const {
+  synchronize(checked(device));
+  return simulation_->allocator(checked(device)).allocated();
+}
+Bytes AhbmNamespace::max_memory_allocated(std::optional<int> device) const {
+  synchronize(checked(device));
+  return simulation_->allocator(checked(device)).peak();
+}
+void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
+  synchronize(checked(device));
+  simulation_->allocator(checked(device)).reset_peak();
+}
+
+std::string AhbmNamespace::memory_summary(std::optional<int> device) const {
+  constexpr std::size_t kMostNames = 20;
+  const int sip = checked(device);
+  synchronize(sip);
+  const sim::HbmAllocator& hbm = simulation_->allocator(sip);
+  return fmt::format("sip{}: {} B of {} B HBM are allocated, at most {} B were{}", sip,
+                     hbm.allocated(), hbm.capacity(), hbm.peak(),
+                     runtime::holders_of_device(*simulation_, sip, kMostNames));
 }
 
 int AhbmNamespace::current_device() const {
@@ -192,6 +219,22 @@ bool launches_block_by_environment() {
   return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
 }
 
+namespace {
+
+struct ContextOfSimulation final : runtime::Attachment {
+  void forget_ranks() override {}
+
+  RuntimeContext* torch = nullptr;
+};
+
+}  // namespace
+
+RuntimeContext& runtime::context_of(Simulation& simulation) {
+  RuntimeContext* const torch = simulation.attachments().get<ContextOfSimulation>().torch;
+  KB_CHECK(torch != nullptr, "a simulation without a context");
+  return *torch;
+}
+
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
       simulation_(std::make_shared<runtime::Simulation>(
@@ -204,6 +247,7 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
                              options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {
   simulation_->set_queues_launches(
       !options_.launch_blocking.value_or(launches_block_by_environment()));
+  simulation_->attachments().get<ContextOfSimulation>().torch = this;
 }
 
 namespace {
