@@ -8,6 +8,7 @@
 #include "benches/bench/process_team.h"
 #include "benches/bench/sweep_journal.h"
 #include "benches/bench/sweep_run.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -40,9 +41,10 @@ std::uint64_t BenchRun::inputs_hash() const {
   const std::string ties =
       fmt::format("{} {}", request.tie_orders,
                   request.shuffle_ties ? fmt::to_string(*request.shuffle_ties) : "in order");
-  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}", program_hash(),
+  const std::string_view launches = launches_block_by_environment() ? "blocking" : "queued";
+  return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}\n{}", program_hash(),
                                   request.topology.name, request.inputs, request.seed, ties,
-                                  settings.to_text()));
+                                  launches, settings.to_text()));
 }
 
 void BenchRun::throw_if_interrupted() const {

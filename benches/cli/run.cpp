@@ -24,6 +24,7 @@
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace_level.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
@@ -124,6 +125,8 @@ std::string head(const BenchInfo& info, BenchRun& run, const Work& work) {
   }
   text += note_line("world size", describe_ranks(info, run));
   text += note_line("seed", fmt::format("{}", run.request.seed));
+  if (launches_block_by_environment())
+    text += note_line("launches", "blocking, by the environment");
   for (const auto& [key, value] : work.first.fixed) {
     if (!run.settings.is_set(key)) text += note_line("set", fmt::format("{}={}", key, value));
   }

@@ -35,12 +35,13 @@ stroke-width:2}
 .l{stroke-width:8}.h0{stroke:var(--cold)}.h1{stroke:#f6d5a8}.h2{stroke:#f4bd86}.h3{stroke:#f0a46b}
 .h4{stroke:#ea8b56}.h5{stroke:#e17245}.h6{stroke:#d55a38}.h7{stroke:#c5432e}.h8{stroke:#b02b27}
 .h9{stroke:#960f22}
-.c0{fill:#8c8c8c;background:#8c8c8c}.c1{fill:#b8a13c;background:#b8a13c}
-.c2{fill:#a5a5d9;background:#a5a5d9}.c3{fill:#0072b2;background:#0072b2}
-.c4{fill:#56b4e9;background:#56b4e9}.c5{fill:#cc3d3d;background:#cc3d3d}
-.c6{fill:#e69f00;background:#e69f00}.c7{fill:#d55e00;background:#d55e00}
-.c8{fill:#009e73;background:#009e73}.c9{fill:#cc79a7;background:#cc79a7}
-.c10{fill:#7a5230;background:#7a5230}.c11{fill:#444444;background:#444444}
+.c0{fill:#6b4c9a;background:#6b4c9a}.c1{fill:#8c8c8c;background:#8c8c8c}
+.c2{fill:#b8a13c;background:#b8a13c}.c3{fill:#a5a5d9;background:#a5a5d9}
+.c4{fill:#0072b2;background:#0072b2}.c5{fill:#56b4e9;background:#56b4e9}
+.c6{fill:#cc3d3d;background:#cc3d3d}.c7{fill:#e69f00;background:#e69f00}
+.c8{fill:#d55e00;background:#d55e00}.c9{fill:#009e73;background:#009e73}
+.c10{fill:#cc79a7;background:#cc79a7}.c11{fill:#7a5230;background:#7a5230}
+.c12{fill:#444444;background:#444444}
 )css";
 }
 

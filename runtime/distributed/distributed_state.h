@@ -131,7 +131,10 @@ struct DistributedContext::State {
                                          std::shared_ptr<runtime::Timeline> stream);
   void start(const std::shared_ptr<Work::State>& work, std::function<void()> body) const;
   void ended(const std::shared_ptr<Work::State>& work, const runtime::FiberResult& result) const;
-  std::function<void()> on_stream(const std::shared_ptr<Work::State>& work, int device,
+  CollectiveStream& stream_of(const CollectiveCall& call) const;
+  void enqueue(const std::shared_ptr<Work::State>& work, CollectiveStream& stream,
+               std::function<void()> body) const;
+  std::function<void()> on_stream(const std::shared_ptr<Work::State>& work,
                                   std::function<void()> body) const;
   void wait_for_works();
   void know_all_done(int rank);

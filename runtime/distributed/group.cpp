@@ -16,7 +16,8 @@ Group::Group(int its_number, std::string its_description, std::vector<int> its_r
       ledger(ranks),
       has_destroyed(ranks.size(), false),
       last_works_(ranks.size()),
-      timelines_(ranks.size()) {
+      timelines_(ranks.size()),
+      streams_(ranks.size()) {
   for (auto& timeline : timelines_) timeline = std::make_shared<runtime::Timeline>();
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     by_global_rank_.emplace_back(ranks[i], static_cast<int>(i));
@@ -28,6 +29,7 @@ void Group::begin_anew() {
   ledger = CollectiveLedger(ranks);
   mailbox = {};
   last_works_.assign(ranks.size(), nullptr);
+  streams_.assign(ranks.size(), nullptr);
 }
 
 void Group::release() {

@@ -15,6 +15,8 @@
 
 namespace kernbench::distributed {
 
+class CollectiveStream;
+
 struct Group : std::enable_shared_from_this<Group> {
   Group(int its_number, std::string its_description, std::vector<int> its_ranks);
 
@@ -29,6 +31,11 @@ struct Group : std::enable_shared_from_this<Group> {
   }
   const std::shared_ptr<runtime::Timeline>& timeline(int rank) const {
     return timelines_[static_cast<std::size_t>(rank)];
+  }
+
+  // The member's stream; null before its first queued collective.
+  std::shared_ptr<CollectiveStream>& stream(int rank) {
+    return streams_[static_cast<std::size_t>(rank)];
   }
 
   // Starts a new run: calls are counted anew, and nothing is under way.
@@ -51,6 +58,7 @@ struct Group : std::enable_shared_from_this<Group> {
  private:
   std::vector<std::shared_ptr<Work::State>> last_works_;  // by group rank, as are the timelines
   std::vector<std::shared_ptr<runtime::Timeline>> timelines_;
+  std::vector<std::shared_ptr<CollectiveStream>> streams_;
   std::vector<std::pair<int, int>> by_global_rank_;  // pairs (global rank, group rank), sorted
 };
 

@@ -228,10 +228,9 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
     run(issued);
     work->finish(nullptr);
   } else {
-    const int device = work->device;
+    CollectiveStream* const stream = queued ? &stream_of(call) : nullptr;
     std::function<void()> body = [this, issued = std::move(issued)] { run(issued); };
-    if (queued) body = on_stream(work, device, std::move(body));
-    start(work, std::move(body));
+    queued ? enqueue(work, *stream, std::move(body)) : start(work, std::move(body));
   }
   return Work(work, std::move(written));
 }

@@ -7,6 +7,7 @@
 #include <ranges>
 #include <set>
 
+#include "runtime/distributed/collective_stream.h"
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/stream/rank_streams.h"
 
@@ -48,6 +49,28 @@ std::shared_ptr<Work::State> DistributedContext::State::make_work(
   return own.all.emplace_back(std::move(work));
 }
 
+// The caller's stream of the call's group.
+CollectiveStream& DistributedContext::State::stream_of(const CollectiveCall& call) const {
+  std::shared_ptr<CollectiveStream>& stream = call.group->stream(call.rank);
+  if (stream == nullptr) {
+    stream = std::make_shared<CollectiveStream>(
+        *simulation, local().rank,
+        [this](const auto& work, const auto& result) { ended(work, result); });
+  }
+  return *stream;
+}
+
+// Runs `body` behind the rank's earlier collectives of the group, and behind its current stream.
+void DistributedContext::State::enqueue(const std::shared_ptr<Work::State>& work,
+                                        CollectiveStream& stream,
+                                        std::function<void()> body) const {
+  stream.wait_for_room();
+  body = on_stream(work, std::move(body));
+  const std::uint64_t write = simulation->next_write();
+  work->note_writes(write);
+  stream.enqueue({work, std::move(body), write});
+}
+
 // Runs `body` on a fiber of its own, which acts for the rank.
 void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
                                       std::function<void()> body) const {
@@ -55,7 +78,6 @@ void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
   fiber_local->kind = FiberLocal::Kind::work;
   fiber_local->rank = local().rank;
   fiber_local->device = local().device;
-  fiber_local->is_on_device = work->is_on_stream();
   fiber_local->write = simulation->next_write();
   work->note_writes(fiber_local->write);
   simulation->fibers().spawn(
@@ -87,14 +109,12 @@ void DistributedContext::State::ended(const std::shared_ptr<Work::State>& work,
 // Makes a work part of the caller's current stream: it follows what was launched there before.  The
 // host learns of its end later than the device.
 std::function<void()> DistributedContext::State::on_stream(const std::shared_ptr<Work::State>& work,
-                                                           int device,
                                                            std::function<void()> body) const {
-  const runtime::StreamQueue& stream = runtime::current_stream(*simulation, device);
-  work->device = device;
+  const runtime::StreamQueue& stream = runtime::current_stream(*simulation, work->device);
   work->marker = std::make_shared<runtime::Marker>();
   work->follows = stream.position().upto();
   runtime::note_beside_streams(*simulation, work->marker, work->description);
-  const Time arrives = simulation->now() + simulation->machine().launcher().host_leg(device);
+  const Time arrives = simulation->now() + simulation->machine().launcher().host_leg(work->device);
   return [this, work, arrives, before = stream.last(), body = std::move(body)] {
     const auto describe = [&] { return work->description; };
     if (before != nullptr) before->wait(*simulation, describe);

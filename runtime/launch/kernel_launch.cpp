@@ -142,8 +142,12 @@ void KernelLaunch::launch_on_sips() {
 }
 
 void KernelLaunch::OnSip::done(std::uint64_t) {
-  if (RunLog* const log = launch->simulation_.run_log()) {
-    log->at(span).returned = launch->simulation_.now();
+  Simulation& simulation = launch->simulation_;
+  if (RunLog* const log = simulation.run_log()) {
+    RunSpan& own = log->at(span);
+    const bool is_at_host = !launch->request_.issued;  // else the news is still on its way there
+    own.returned = simulation.now() +
+                   (is_at_host ? Time{0} : simulation.machine().launcher().host_leg(own.device));
   }
   if (--launch->sips_under_way_ == 0) launch->done_.signal();
 }
@@ -163,8 +167,9 @@ void KernelLaunch::log_launch(OnSip& sip) {
        .device = request_.pes[sip.first].sip,
        .name = request_.name,
        .where = request_.where,
-       .issued = now,
+       .issued = request_.issued.value_or(now),
        .start = now,
+       .taken_up = now,
        .pe_count = static_cast<int>(sip.count)});
 }
 

@@ -33,6 +33,7 @@ struct LaunchRequest {
   tl::StoreGuard guard = {};         // what the kernels must not write
   tl::AccessWatch* watch = nullptr;  // sees what the kernels touch; outlives the launch
   std::string where = {};            // the line that launches it: "ddp.cpp:41"; empty: not known
+  std::optional<Time> issued = {};   // when the host issued it; nullopt: when it runs
 };
 
 // Whether a kernel's body, and what it refers to, may outlive the call that launches it.
@@ -62,8 +63,7 @@ std::int64_t run_kernel(Simulation& simulation, LaunchRequest request);
 // of `uses`, or reads one that the kernel stores into (runtime/tensor/data_under_way.h).
 // REQUIRES: `first` and `uses` are on a device of one context
 void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<Tensor> uses,
-                    std::function<void(tl::Context&)> body,
-                    const HolderOptions& options = {});
+                    std::function<void(tl::Context&)> body, const HolderOptions& options = {});
 
 // Returns a pointer to a PE's shard of a tensor, for kernels whose launch has it among its `uses`;
 // null if the PE holds none.  Other kernels use RuntimeContext::pointer_to().

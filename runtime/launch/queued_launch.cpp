@@ -79,6 +79,7 @@ QueuedLaunch::QueuedLaunch(Simulation& simulation, std::string what, LaunchReque
   request_.uses = {};
   request_.body = [this](tl::Context& tl) { body_(tl); };
   request_.write = simulation.next_write();
+  request_.issued = simulation.now();
   count_handles();
   for (const Tensor& tensor : uses_) {
     tensor.storage()->begin_use();

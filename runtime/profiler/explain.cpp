@@ -171,10 +171,11 @@ std::string launches_text(const Profile& profile) {
   const LaunchTime& time = profile.launches;
   if (time.total() == Time{0}) return "";
   return fmt::format(
-      "launches of rank {}: {:.3f} us = launch {:.3f} + skew {:.3f} + kernel {:.3f} + return "
-      "{:.3f}\n",
-      profile.launch_rank, us(time.total()), us(time.launch), us(time.skew), us(time.kernel),
-      us(time.back));
+      "launches of rank {}: {:.3f} us = queued {:.3f} + launch {:.3f} + skew {:.3f} + kernel "
+      "{:.3f} "
+      "+ return {:.3f}\n",
+      profile.launch_rank, us(time.total()), us(time.queued), us(time.launch), us(time.skew),
+      us(time.kernel), us(time.back));
 }
 
 // "message 1.200 us, link 0.100 us"

@@ -133,7 +133,8 @@ PeWaits pe_waits_of(const sim::Machine& machine) {
 }
 
 LaunchTime time_of_launch(const RunSpan& span) {
-  return {.launch = span.start - span.issued,
+  return {.queued = span.taken_up - span.issued,
+          .launch = span.start - span.taken_up,
           .skew = span.last_start - span.start,
           .kernel = span.end - span.last_start,
           .back = span.returned - span.end};
@@ -147,6 +148,7 @@ std::map<int, LaunchTime> launches_of(const RunLog& log, const Profile& profile)
     if (span.issued < profile.from || span.returned > profile.to) continue;
     const LaunchTime one = time_of_launch(span);
     LaunchTime& sum = by_device[span.rank];
+    sum.queued += one.queued;
     sum.launch += one.launch;
     sum.skew += one.skew;
     sum.kernel += one.kernel;

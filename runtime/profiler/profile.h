@@ -47,13 +47,15 @@ struct OperationRow {
   int pe_count = 0;             // of a kernel: the most PEs that it ran on
 };
 
-// The time of launches, summed over those of one rank.
+// The time of launches, summed over those of one rank.  Queued ones wait for each other, so that
+// the sum may be longer than the run.
 struct LaunchTime {
-  Time launch{0};  // from the call until the first PE begins
+  Time queued{0};  // from its issue until the device takes it up: the way there, those before it
+  Time launch{0};  // until the first PE begins
   Time skew{0};    // until the last PE begins
   Time kernel{0};  // until the last PE has ended
   Time back{0};    // until the host knows
-  Time total() const { return launch + skew + kernel + back; }
+  Time total() const { return queued + launch + skew + kernel + back; }
 };
 
 // What the programs of ranks have waited for.

@@ -45,6 +45,7 @@ struct RunSpan {
   std::uint64_t flow = 0;  // equal on both sides of a message; 0: none
 
   // The fields below are those of kernels.
+  Time taken_up{0};    // when the device took it up; before that it was queued
   Time last_start{0};  // when its last PE began
   Time returned{0};    // when the host knew that it was over
   int pe_count = 0;

@@ -121,11 +121,11 @@ std::optional<RunLog::Id> Simulation::log_wait(const Completion& completion,
   return run_log_->add(std::move(span));
 }
 
-void Simulation::sleep(Time time, DescribeWait describe) {
+void Simulation::sleep(Time time, DescribeWait describe, sim::Cause cause) {
   if (time <= Time{0}) return;
   const auto over = std::make_shared<Completion>(*this);
   keep(over);  // the event refers to it even when the caller is unwound
-  machine_.engine().schedule<&Completion::signal>(time, over.get(), 0, sim::Cause::launch);
+  machine_.engine().schedule<&Completion::signal>(time, over.get(), 0, cause);
   wait(*over, describe);
   release(over.get());
 }

@@ -92,7 +92,7 @@ class Simulation {
   void wait(Completion& completion, DescribeWait describe);
 
   // Lets simulated time pass for the caller.  Throws what wait() throws.
-  void sleep(Time time, DescribeWait describe);
+  void sleep(Time time, DescribeWait describe, sim::Cause cause = sim::Cause::launch);
 
   // True if a launch returns to its rank when it is issued (ADR-0190); set before any runs.
   bool queues_launches() const { return queues_launches_; }

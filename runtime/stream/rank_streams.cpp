@@ -179,8 +179,9 @@ std::exception_ptr unnoticed_queued_failure(Simulation& simulation) {
 }
 
 void issue(Simulation& simulation) {
-  simulation.sleep(simulation.topology().system.host_issue,
-                   [] { return std::string("the issue of a launch"); });
+  simulation.sleep(
+      simulation.topology().system.host_issue, [] { return std::string("the issue of launches"); },
+      sim::Cause::host);
 }
 
 }  // namespace kernbench::runtime

@@ -47,6 +47,7 @@ void StreamQueue::forget_abandoned_run() {
 
 std::shared_ptr<Marker> StreamQueue::enqueue(std::string what, std::function<void()> body) {
   forget_abandoned_run();
+  wait_for_room();
   ++count_;
   last_ = std::make_shared<Marker>();
   const Time arrives = simulation_.now() + simulation_.machine().launcher().host_leg(device_);
@@ -61,6 +62,13 @@ std::shared_ptr<Marker> StreamQueue::enqueue(std::string what, std::function<voi
         });
   }
   return last_;
+}
+
+void StreamQueue::wait_for_room() {
+  while (waiting_.size() >= kMostQueued) {
+    const auto first = waiting_.front().marker;
+    first->wait(simulation_, [&] { return describe_next(); });
+  }
 }
 
 void StreamQueue::follow(std::string what, std::shared_ptr<Marker> marker,

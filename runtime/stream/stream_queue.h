@@ -20,6 +20,10 @@
 
 namespace kernbench::runtime {
 
+// A rank that has issued so many operations to a stream waits until the device has taken one up, as
+// on CUDA: else a loop of launches would run ahead for as long as the host's memory lasts.
+inline constexpr std::size_t kMostQueued = 1024;
+
 class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
  public:
   // `number` is unique in the simulation.
@@ -32,7 +36,8 @@ class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
 
   // Issues an operation: `body` runs on a fiber, when what was enqueued before has ended.  It is
   // destroyed when the host knows of its end.  If it throws, later operations are dropped until
-  // take_failure().  `what` is for reports: "kernel 'add' at ddp.cpp:41".
+  // take_failure().  The caller waits while kMostQueued operations do.  `what` is for reports:
+  // "kernel 'add' at ddp.cpp:41".
   std::shared_ptr<Marker> enqueue(std::string what, std::function<void()> body);
   // What is enqueued from now on begins after the marker, and fails if it has.  `before` is what
   // the marker's operation follows.
@@ -62,6 +67,7 @@ class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
   };
 
   void forget_abandoned_run();
+  void wait_for_room();
   void run();
   void perform(Operation& operation);
 

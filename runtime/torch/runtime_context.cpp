@@ -211,13 +211,13 @@ RuntimeOptions checked(RuntimeOptions options) {
   return options;
 }
 
+}  // namespace
+
 // As CUDA_LAUNCH_BLOCKING.
-bool environment_blocks() {
+bool launches_block_by_environment() {
   const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
   return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
 }
-
-}  // namespace
 
 namespace {
 
@@ -245,7 +245,8 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,
                              options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {
-  simulation_->set_queues_launches(!options_.launch_blocking.value_or(environment_blocks()));
+  simulation_->set_queues_launches(
+      !options_.launch_blocking.value_or(launches_block_by_environment()));
   simulation_->attachments().get<ContextOfSimulation>().torch = this;
 }
 

@@ -83,6 +83,10 @@ struct RuntimeOptions {
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;
 };
 
+// True if the environment asks launches to block: what RuntimeOptions::launch_blocking is without a
+// value.
+bool launches_block_by_environment();
+
 // The results of a run: torch.engine().  All but the time first wait for what the caller has
 // queued, as torch.ahbm.synchronize() does for each device.
 class EngineView {

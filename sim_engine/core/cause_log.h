@@ -18,6 +18,7 @@ namespace kernbench::sim {
 
 // What passes between a cause and what it causes.
 enum class Cause : std::uint8_t {
+  host,     // the host issues a launch or a collective
   launch,   // a launch, or the news of its end, is on its way
   issue,    // a PE_CPU issues commands, a PE_SCHEDULER hands one to its unit
   busy,     // a unit of the PE serves others
@@ -32,9 +33,9 @@ enum class Cause : std::uint8_t {
   other
 };
 
-inline constexpr std::size_t kCauseCount = 12;
+inline constexpr std::size_t kCauseCount = 13;
 
-// "launch", "issue", ...
+// "host issue", "launch", ...
 std::string_view name_of(Cause cause);
 
 class CauseLog {

@@ -161,5 +161,63 @@ TEST_CASE("a collective races with another stream as a kernel does", "[ccl][stre
   CHECK_THAT(error_of<Error>(spawn(false)), Says("KB-M031", "all_reduce", "'add_one'"));
 }
 
+TEST_CASE("queued collectives of a group share one fiber, however many there are",
+          "[ccl][stream]") {
+  run(false, [](RuntimeContext& torch, int rank) {
+    const Tensor x = torch.full({4}, rank, kOnOnePe);
+    torch.distributed.barrier();
+    std::vector<distributed::Work> works;
+    for (int i = 0; i < 100; ++i) {
+      works.push_back(torch.distributed.all_reduce(x, ReduceOp::max, {.async_op = true}));
+    }
+    CHECK(torch.simulation().fibers().live_count() <= 4 + 4);  // the ranks, and a stream of each
+    for (const distributed::Work& work : works) work.wait();
+    CHECK(x.to_vector() == Floats(4, 3));
+  });
+}
+
+TEST_CASE("messages and objects follow what was launched before", "[ccl][stream]") {
+  run(false, [](RuntimeContext& torch, int rank) {
+    auto& dist = torch.distributed;
+    const Tensor x = torch.full({4}, rank, kOnOnePe);
+    const Tensor y = torch.zeros({4}, kOnOnePe);
+    torch.launch("works", works, x, std::int64_t{100});
+    const Time issued = torch.engine().now();
+    std::vector<int> all;
+    dist.all_gather_object(all, rank);
+    CHECK(torch.engine().now() > issued);
+    CHECK(torch.ahbm.current_stream().query());
+    torch.launch("add_one", add_one, x);
+    const int next = (rank + 1) % 4;
+    const int previous = (rank + 3) % 4;
+    for (const auto& work :
+         dist.batch_isend_irecv({{distributed::PointToPoint::isend, x, next},
+                                 {distributed::PointToPoint::irecv, y, previous}})) {
+      work.wait();
+    }
+    CHECK(y.to_vector() == Floats(4, static_cast<float>(previous + 1)));
+  });
+}
+
+TEST_CASE("of 256 ranks, one whose kernel fails ends the wait of all others", "[ccl][stream]") {
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 256, 1));
+  torch.distributed.init_process_group("ahbm");
+  const auto spawn = [&](bool fails) {
+    torch.multiprocessing.spawn(
+        [&](int rank) {
+          torch.ahbm.set_device(rank);
+          const Tensor x = torch.full({4}, rank, kOnOnePe);
+          torch.launch("kernel", fails && rank == 77 ? beyond : add_one, x);
+          torch.distributed.broadcast(x, 255);
+          CHECK(x.to_vector() == Floats(4, 256));
+        },
+        {}, 256);
+  };
+  CHECK_THAT(error_of<SpawnException>([&] { spawn(true); }),
+             Says("KB-R001", "Process 77", "KB-M020", "launched as kernel 'kernel' at"));
+  CHECK_NOTHROW(spawn(false));
+}
+
 }  // namespace
 }  // namespace kernbench::test::queued_collectives_test
