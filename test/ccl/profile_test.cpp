@@ -144,7 +144,7 @@ TEST_CASE("a launch's time is launch, skew, kernel and return", "[ccl][profile]"
   Topology topology = round_topology();
   topology.sip.io_cpu_dispatch = Time{7'000};
   topology.cube.m_cpu_dispatch = Time{3'000};
-  RuntimeContext torch(topology, {.profile = true});
+  RuntimeContext torch(topology, {.profile = true, .launch_blocking = true});
   const Tensor x = torch.zeros({2}, {.dp = {.pe = Shard::row_wise}});
   torch.launch(
       "nothing", [](tl::Context&, tl::Pointer) {}, x);
@@ -218,6 +218,7 @@ TEST_CASE("a profile of a part of the run has what happened in it", "[ccl][profi
   RuntimeContext torch(ring_with_array(2));
   const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
   torch.launch("before", multiply, x, std::int64_t{64});
+  torch.ahbm.synchronize();
   const Time begin = torch.engine().now();
   const profiler::profile prof(torch);
   {
