@@ -51,6 +51,8 @@ class ContextSet {
 
   using Context = CollectedContext;
 
+  const Recording& recording() const { return recording_; }
+
   Context make(const Topology& topology, RuntimeOptions options);
 
   // From any thread: stops all present and later simulations of the set with KB-S001 and this exit

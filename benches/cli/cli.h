@@ -35,6 +35,7 @@ struct RunArguments {
   std::string trace;
   std::string trace_level = "kernels";
   bool explain = false;
+  bool summary = false;
   std::string report;
   std::string seed = "0";
   std::string shuffle_ties;  // a seed; empty: they are not shuffled

@@ -70,6 +70,8 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
   add(app, "--trace-level", "LEVEL", arguments.trace_level,
       "What it shows: ranks, kernels too, or all units too");
   app->add_flag("--explain", arguments.explain, "Show where the simulated time went");
+  app->add_flag("--summary", arguments.summary,
+                "Show tables of ranks, kernels, collectives, units and waits");
   add(app, "--report", "F", arguments.report, "Write where the time went as an HTML page");
   add_jobs(app, arguments.jobs);
   app->add_flag("-q,--quiet", arguments.quiet, "Print errors alone");

@@ -89,19 +89,20 @@ std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
 }
 
 BenchRequest make_request(const RunArguments& arguments, const Work& work, ProcessTeam* team) {
-  return {.topology = work.first.topology,
-          .ccl = work.first.ccl,
-          .ccl_is_given = work.first.names_ccl,
-          .seed = parse_seed("--seed", arguments.seed),
-          .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
-          .tie_orders = parse_tie_orders(arguments.tie_orders),
-          .recording = {.trace = parse_trace(arguments),
-                        .profile = arguments.explain || !arguments.report.empty()},
-          .output_folder = arguments.output_folder,
-          .jobs = parse_jobs(arguments.jobs),
-          .inputs = work.inputs,
-          .team = team,
-          .shows_progress = !arguments.quiet};
+  return {
+      .topology = work.first.topology,
+      .ccl = work.first.ccl,
+      .ccl_is_given = work.first.names_ccl,
+      .seed = parse_seed("--seed", arguments.seed),
+      .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
+      .tie_orders = parse_tie_orders(arguments.tie_orders),
+      .recording = {.trace = parse_trace(arguments),
+                    .profile = arguments.explain || arguments.summary || !arguments.report.empty()},
+      .output_folder = arguments.output_folder,
+      .jobs = parse_jobs(arguments.jobs),
+      .inputs = work.inputs,
+      .team = team,
+      .shows_progress = !arguments.quiet};
 }
 
 int rank_count(const BenchInfo& info, BenchRun& run) {
@@ -371,6 +372,9 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   const runtime::Simulation* const longest = run.contexts.longest();
   if (longest != nullptr) outputs.write_page(page_of(arguments, report, *longest), report);
   console.print(foot(report));
+  if (longest != nullptr && arguments.summary) {
+    console.print("#\n" + runtime::summary(runtime::profile_of(*longest)));
+  }
   if (!explanation.empty()) console.print("#\n" + explanation);
   for (const std::string& name : outputs.write_report(report)) {
     console.print(note_line("wrote", name));

@@ -7,6 +7,7 @@
 #include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
 #include "benches/variants/what_if.h"
+#include "benches/variants/what_if_orders.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::cli {
@@ -60,8 +61,9 @@ int whatif(const WhatIfArguments& arguments, ProcessTeam* team) {
                   .run = [&](Bench& bench) {
                     const std::vector<Row> rows =
                         variants::run_variants(bench, "whatif", info, variants);
-                    const variants::WhatIf result = variants::what_if(
+                    variants::WhatIf result = variants::what_if(
                         rows, maker, variants::time_column(rows, arguments.metric));
+                    result.slower = variants::slower_runs(bench, info, variants, result);
                     bench.print(to_table(result));
                     add_artifacts(bench, result);
                   }});

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/torch/profiler.h"
 #include "sim_engine/base/check.h"
 #include "tp/parallel_state.h"
 #include "tp/row_parallel_linear.h"
@@ -44,11 +45,10 @@ class RankOfStep {
     step.began = torch_.engine().now();
     const ahbm::Event begin = timed_event();
     const runtime::DeviceActivity before = torch_.engine().activity(rank_);
-    step.y = model.forward(step.x);
+    step.y = forward(model, step.x);
     step.forward_issued = torch_.engine().now();
     const ahbm::Event forward_end = timed_event();
-    step.y.backward(gradient);
-    tp::allreduce_sequence_parallel_gradients(torch_, step.parameters);
+    backward(step, gradient);
     const ahbm::Event end = timed_event();
     end.synchronize();
     step.forward_ended = step.began + elapsed(begin, forward_end);
@@ -59,6 +59,17 @@ class RankOfStep {
   }
 
  private:
+  // Scopes, by which a profile tells the phases of a step.
+  Tensor forward(const RankModel& model, const Tensor& x) const {
+    const profiler::record_function scope(torch_, "forward");
+    return model.forward(x);
+  }
+  void backward(RankStep& step, const Tensor& gradient) const {
+    const profiler::record_function scope(torch_, "backward");
+    step.y.backward(gradient);
+    tp::allreduce_sequence_parallel_gradients(torch_, step.parameters);
+  }
+
   // Records an event, since what is launched may end after the call that launches it.
   ahbm::Event timed_event() const {
     const ahbm::Event event = torch_.ahbm.Event({.enable_timing = true});

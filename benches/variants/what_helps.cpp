@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "benches/bench/sweep.h"
+#include "benches/variants/reruns.h"
 #include "benches/variants/variant_sweep.h"
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
@@ -155,8 +156,7 @@ std::vector<std::string> keys_on(const runtime::CriticalPath& path) {
 
 std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
                                     const runtime::CriticalPath& path) {
-  BenchRun& whole = bench.run();
-  const Explained explained = explained_system(whole, ran.variants);
+  const Explained explained = explained_system(bench.run(), ran.variants);
   const VariantMaker maker(request_of(ran.request, ran.variants[explained.variant]));
   std::vector<Improvement> improvements;
   std::vector<Variant> faster;
@@ -167,16 +167,8 @@ std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
     improvements.push_back({key, value, twice->value, explained.time});
     faster.push_back(maker.first({&*twice, 1}));
   }
-  Console silent = Console::silent();
-  BenchRun reruns({.topology = whole.request.topology,
-                   .ccl = whole.request.ccl,
-                   .seed = whole.request.seed,
-                   .jobs = whole.request.jobs,
-                   .shows_progress = whole.request.shows_progress,
-                   .known = explained.known},
-                  whole.settings, silent, whole.contexts);
-  Bench of_reruns(reruns);
-  Sweep sweep(of_reruns, "explain");
+  Reruns reruns(bench.run(), explained.known);
+  Sweep sweep(reruns.bench(), "explain");
   for (std::size_t i = 0; i < faster.size(); ++i) {
     sweep.add(improvements[i].key, [&, i](PointContext& point) {
       repeat(improvements[i], point, *ran.request.bench, faster[i], explained.number);

@@ -11,6 +11,7 @@
 
 #include "benches/bench/cell.h"
 #include "benches/bench/row_cells.h"
+#include "benches/variants/what_if_orders.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/config/yaml_scalar.h"
@@ -110,6 +111,19 @@ std::string with_factor(double factor) {
   return std::isinf(factor) ? "inf" : fmt::format("{:.3f}", factor);
 }
 
+std::string sentence(const Slower& slower) {
+  const auto range = [](const Slower::Range& times) {
+    return fmt::format("{:.3f} to {:.3f} us", times.least_ns / 1e3, times.most_ns / 1e3);
+  };
+  return fmt::format(
+      "# {} {} is slower, {:.3f}: on its critical path {} takes {:.3f} us more; in {} further "
+      "orders\n"
+      "#   of simultaneous events, {} against {} as it is{}.\n",
+      slower.resource, slower.speed, slower.speed_up, slower.cause, slower.more_ns / 1e3,
+      kOtherOrders, range(slower.faster), range(slower.as_it_is),
+      slower.is_tie() ? ": chance decides" : "");
+}
+
 }  // namespace
 
 std::string value_in_force(const VariantMaker& maker, std::string_view key) {
@@ -204,8 +218,10 @@ std::string to_table(const WhatIf& result) {
   }
   const auto best = std::ranges::max_element(result.gains, {}, &Gain::x2);
   if (best == result.gains.end()) return text;
-  return text + fmt::format("# Twice as fast, {} buys most: the run is {} times as fast.\n",
-                            best->resource, with_factor(best->x2));
+  text += fmt::format("# Twice as fast, {} buys most: the run is {} times as fast.\n",
+                      best->resource, with_factor(best->x2));
+  for (const Slower& slower : result.slower) text += sentence(slower);
+  return text;
 }
 
 std::vector<Row> to_rows(const WhatIf& result) {

@@ -36,11 +36,32 @@ struct Gain {
   double alone_ns = 0;  // the run's time if all others are infinite
 };
 
+// A run that takes longer although a resource is faster, and what both take in other orders of
+// simultaneous events: each a range.
+struct Slower {
+  std::string resource;
+  std::string speed;
+  double speed_up = 1;  // below 1
+  struct Range {
+    double least_ns = 0;
+    double most_ns = 0;
+  };
+  Range as_it_is = {};
+  Range faster = {};
+  // What takes more time on the critical path of the longest system, the most: "queue".
+  std::string cause = {};
+  double more_ns = 0;
+
+  // True if the order alone could make the difference.
+  bool is_tie() const { return faster.least_ns <= as_it_is.most_ns; }
+};
+
 struct WhatIf {
   std::string column;       // the time, of the rows
   double time_ns = 0;       // as it is
   double ideal_ns = 0;      // with all resources infinite
   std::vector<Gain> gains;  // the largest first
+  std::vector<Slower> slower = {};
 };
 
 // The time of the rows, "step_ns" or "time_ns"; or `wanted`, if it is not empty.  Throws UsageError

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/profiler/profile_text.h"
+
 namespace kernbench::runtime {
 
 namespace {
@@ -19,27 +21,6 @@ constexpr std::size_t kMostWaits = 3;
 constexpr std::size_t kMostPathRows = 5;
 constexpr std::size_t kMostUnitClasses = 7;
 constexpr double kLeastPercent = 0.05;  // of the causes of the path
-
-double percent(Time part, Time whole) {
-  return whole == Time{0}
-             ? 0
-             : 100 * static_cast<double>(part.count()) / static_cast<double>(whole.count());
-}
-
-double us(Time time) {
-  return to_ns(time) / 1e3;
-}
-
-// A text of at most `width` characters.
-std::string cut(const std::string& text, std::size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
-}
-
-std::string rank_line(const RankTime& rank, Time whole) {
-  return fmt::format("{:>6} {:>13.1f} % {:>6.1f} % {:>15.1f} % {:>6.1f} %\n", rank.rank,
-                     percent(rank.compute_only, whole), percent(rank.both, whole),
-                     percent(rank.exposed, whole), percent(rank.idle, whole));
-}
 
 // Of many ranks, those that stand out: with most and least of what they compute and wait for.
 std::vector<RankTime> telling_ranks(const std::vector<RankTime>& ranks) {
@@ -59,8 +40,7 @@ std::vector<RankTime> telling_ranks(const std::vector<RankTime>& ranks) {
 }
 
 std::string ranks_text(const Profile& profile) {
-  std::string text = fmt::format("{:>6} {:>15} {:>8} {:>17} {:>8}", "rank", "compute only", "both",
-                                 "exposed commun.", "idle");
+  std::string text = std::string(kRankHead);
   const std::vector<RankTime> shown = telling_ranks(profile.ranks);
   if (shown.size() < profile.ranks.size()) {
     text += fmt::format("   (of {} ranks)", profile.ranks.size());
@@ -72,6 +52,7 @@ std::string ranks_text(const Profile& profile) {
 
 std::string name_of_row(const OperationRow& row) {
   std::string name = row.name;
+  if (!row.phase.empty()) name += ", " + row.phase;
   if (row.group > 0) name += fmt::format(", group {}", row.group);
   if (!row.algorithm.empty()) name += fmt::format(" ({})", row.algorithm);
   return name;
@@ -165,17 +146,6 @@ std::string path_text(const Profile& profile) {
                     row.place, row.count, us(row.total), percent(row.total, profile.duration()));
   }
   return text;
-}
-
-std::string launches_text(const Profile& profile) {
-  const LaunchTime& time = profile.launches;
-  if (time.total() == Time{0}) return "";
-  return fmt::format(
-      "launches of rank {}: {:.3f} us = queued {:.3f} + launch {:.3f} + skew {:.3f} + kernel "
-      "{:.3f} "
-      "+ return {:.3f}\n",
-      profile.launch_rank, us(time.total()), us(time.queued), us(time.launch), us(time.skew),
-      us(time.kernel), us(time.back));
 }
 
 // "message 1.200 us, link 0.100 us"

@@ -1,4 +1,4 @@
-// A profile as text: at most one screen.
+// A profile as text.
 
 #pragma once
 
@@ -14,6 +14,9 @@ enum class SortBy { total, exposed, count, bytes };
 // The operations as torch's key_averages().table(): a line for each, at most `row_limit`.
 std::string table(const Profile& profile, SortBy sort_by = SortBy::total,
                   std::size_t row_limit = 100);
+
+// All tables of a profile: ranks, operations, units by class, launches, waits by cause and by line.
+std::string summary(const Profile& profile);
 
 // Where the time went: ranks, operations, units, launches, waits.  At most 40 lines, however many
 // ranks and operations there are.

@@ -35,6 +35,7 @@ struct OperationRow {
   std::string name = {};       // "add", "all_reduce"
   std::string kind = {};       // "kernel", "collective", "message"
   std::string where = {};      // "ddp.cpp:41"; empty: called by an operator
+  std::string phase = {};      // the innermost scope (profiler::record_function) of the call
   int group = -1;              // of a collective or message: the number of its group
   std::string algorithm = {};  // of a collective
   std::int64_t count = 0;

@@ -74,7 +74,9 @@ class profile {
   // From the construction until now.
   Profile result() const;
   KeyAverages key_averages() const { return KeyAverages(result()); }
-  // The text of `kernbench run --explain`.
+  // The text of `kernbench run --summary`.
+  std::string summary() const { return runtime::summary(result()); }
+  // The text of `kernbench run --explain`, without reruns.
   std::string explain() const { return runtime::explain(result()); }
   // Writes a trace for ui.perfetto.dev.  Throws IoError KB-I010 if the file cannot be written.
   void export_chrome_trace(const std::string& path) const;

@@ -95,6 +95,19 @@ TEST_CASE("what-if says what each resource buys, the most first", "[whatif]") {
   CHECK_THAT(folder.read("out/whatif.gp"), Contains("'system.sip_link.bandwidth'"));
 }
 
+TEST_CASE("what-if says why a faster resource makes a run slower", "[whatif]") {
+  const ProgramResult result =
+      run_program({"whatif", "--bench", "ccl-allreduce", "--topology", "tiny", "--set",
+                   "n_elem=65536", "algorithm=tree_allreduce"});
+  REQUIRE(result.exit_code == 0);
+  // A chunk of 16 KiB of another PE goes first over the link of 64 GB/s.
+  CHECK_THAT(result.out, Contains("# cube.hbm.bandwidth infinite is slower, 0.954: on its critical "
+                                  "path queue takes 0.256 us more; in 8 further orders\n"));
+  // What is slower in some orders alone is chance.
+  CHECK_THAT(result.out, Contains("# pe.mmu.latency x4 is slower, "));
+  CHECK_THAT(result.out, Contains(" as it is: chance decides.\n"));
+}
+
 TEST_CASE("with everything infinite nothing takes time, and one resource takes its bound or more",
           "[whatif]") {
   const Json report = report_of(with("whatif", kAllReduce));
@@ -145,6 +158,15 @@ TEST_CASE("an explanation ends with what helps, and running it gives that time",
   const std::string screen = result.out.substr(result.out.find("\nwhere ") + 1);
   CHECK(std::ranges::count(screen, '\n') <= 40);
   CHECK(simulated_us(result) == simulated_us(run_program(run)));  // reruns are not part of the run
+}
+
+TEST_CASE("a summary tells the phases of a step", "[summary]") {
+  const ProgramResult result =
+      run_program({"run", "--bench", "tp-mlp", "--topology", "tiny", "--set", "tp=2", "--summary"});
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("\nmatmul, forward "));
+  CHECK_THAT(result.out, Contains("\nmatmul, backward "));
+  CHECK_THAT(result.out, Contains("\nlaunches of rank "));
 }
 
 TEST_CASE("of a grid the combination that takes longest is explained", "[explain]") {

@@ -1,5 +1,7 @@
 // Where the time of programs went whose answer is known.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -193,6 +195,25 @@ TEST_CASE("an explanation is one screen, however many ranks and kernels there ar
   CHECK(text.find("all_reduce") != std::string::npos);
 }
 
+TEST_CASE("a summary has every rank, operation, unit class and wait", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(12));
+  const profiler::profile prof(torch);
+  run_on_ring(torch, 12, [](RuntimeContext& own, int rank, const Tensor& x) {
+    own.launch("kernel" + std::to_string(rank), multiply, x, std::int64_t{16});
+    own.distributed.all_reduce(x);
+  });
+  const std::string text = prof.summary();
+  for (int rank = 0; rank < 12; ++rank) {
+    CHECK(text.find("\nkernel" + std::to_string(rank) + " ") != std::string::npos);
+    CHECK(text.find("\n" + fmt::format("{:>6} ", rank)) != std::string::npos);
+  }
+  for (const char* words : {"\nlink ", "\ngemm ", "\nmessage ", "launches of rank 0: ",
+                            "\nranks waited for ", "kernel 'kernel7' on 1 PEs"}) {
+    CAPTURE(words);
+    CHECK(text.find(words) != std::string::npos);
+  }
+}
+
 TEST_CASE("a profile of a part of the run has what happened in it", "[ccl][profile]") {
   RuntimeContext torch(ring_with_array(2));
   const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
@@ -210,7 +231,8 @@ TEST_CASE("a profile of a part of the run has what happened in it", "[ccl][profi
   REQUIRE(prof.key_averages().rows().size() == 1);
   CHECK(prof.key_averages().rows().front().name == "inside");
   CHECK(profile.ranks[0].compute_only == row_of(profile, "inside").total);
-  CHECK(prof.key_averages().table().find("inside") != std::string::npos);
+  CHECK(prof.key_averages().rows().front().phase == "forward");
+  CHECK(prof.key_averages().table().find("inside, forward") != std::string::npos);
 }
 
 // The trace of a program with a scope, a mark, a kernel, a collective and a message.

@@ -55,6 +55,7 @@ void add_run_options(Words& words, const RunArguments& run) {
   add(words, "--shuffle-ties", run.shuffle_ties);
   add(words, "--jobs", run.jobs);
   if (run.explain) words.emplace_back("--explain");
+  if (run.summary) words.emplace_back("--summary");
   if (run.quiet) words.emplace_back("--quiet");
   if (run.verbose) words.emplace_back("--verbose");
 }

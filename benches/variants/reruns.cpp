@@ -1,0 +1,15 @@
+#include "benches/variants/reruns.h"
+
+namespace kernbench::benches::variants {
+
+Reruns::Reruns(BenchRun& whole, std::span<const FinishedPoint> known, ProcessTeam* team)
+    : run_({.topology = whole.request.topology,
+            .ccl = whole.request.ccl,
+            .seed = whole.request.seed,
+            .jobs = whole.request.jobs,
+            .team = team,
+            .shows_progress = whole.request.shows_progress,
+            .known = known},
+           whole.settings, silent_, whole.contexts) {}
+
+}  // namespace kernbench::benches::variants
