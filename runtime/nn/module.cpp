@@ -146,6 +146,61 @@ void Module::train(bool on) {
   for (const auto& child : children_) child.value()->train(on);
 }
 
+namespace {
+
+// Rounds a tensor in place.
+void round_to(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return;
+  const Tensor rounded = tensor.detach().to(dtype);
+  runtime::set_data(*tensor.storage(), *rounded.storage());
+}
+
+}  // namespace
+
+void Module::to(DType dtype) {
+  std::vector<Tensor> all = parameters();
+  for (const Tensor& parameter : parameters()) {
+    if (parameter.grad().defined()) all.push_back(parameter.grad());
+  }
+  for (const Tensor& buffer : buffers()) all.push_back(buffer);
+  for (const Tensor& tensor : all) {
+    const NoGradGuard no_grad(*tensor.storage()->simulation);
+    round_to(tensor, dtype);
+  }
+}
+
+unsigned Module::register_forward_pre_hook(ForwardPreHook hook) {
+  before_forward_[++hook_count_] = std::move(hook);
+  return hook_count_;
+}
+
+unsigned Module::register_forward_hook(ForwardHook hook) {
+  after_forward_[++hook_count_] = std::move(hook);
+  return hook_count_;
+}
+
+void Module::remove_hook(unsigned number) {
+  if (before_forward_.erase(number) + after_forward_.erase(number) > 0) return;
+  refuse_name(fmt::format("there is no hook {} of this module", number));
+}
+
+// A hook may remove itself: the hooks of the beginning are called.
+Tensor Module::call_before_forward(const Tensor& input) {
+  Tensor present = input;
+  for (const auto& [number, hook] : std::map(before_forward_)) {
+    if (const Tensor changed = hook(*this, present); changed.defined()) present = changed;
+  }
+  return present;
+}
+
+Tensor Module::call_after_forward(const Tensor& input, const Tensor& output) {
+  Tensor present = output;
+  for (const auto& [number, hook] : std::map(after_forward_)) {
+    if (const Tensor changed = hook(*this, input, present); changed.defined()) present = changed;
+  }
+  return present;
+}
+
 void Module::zero_grad(bool set_to_none) {
   nn::zero_grad(parameters(), set_to_none);
 }

@@ -137,6 +137,11 @@ Tensor snapshot_of(const Tensor& tensor);
 // REQUIRES: there is such a dimension, and it has this index
 Tensor row_of(const Tensor& tensor, std::int64_t index);
 
+// Gives a tensor the memory, type and placement of another one of its shape; all handles to it see
+// that (torch's x.data = y).  Waits for queued launches that use it.
+// REQUIRES: neither is a view or has views, and no operation under way uses them
+void set_data(Tensor::Storage& tensor, const Tensor::Storage& data);
+
 // True if a tensor does not lie on the first cubes and PEs, as every policy implies: it is a row
 // of a tensor that is split along its first dimension.
 bool lies_apart(const Tensor::Storage& storage);
