@@ -24,7 +24,7 @@ struct SourceRows {
 std::vector<SourceRows> source_rows(const Tensor& x) {
   std::vector<SourceRows> all;
   for (const ShardInfo& shard : x.shards()) {
-    if (!runtime::contributes(*x.storage(), shard)) continue;
+    if (shard.shape.numel() == 0 || !runtime::contributes(*x.storage(), shard)) continue;
     auto rows = std::ranges::find(all, shard.offset[0], &SourceRows::begin);
     if (rows == all.end()) {
       rows = all.insert(all.end(), SourceRows{shard.offset[0], shard.shape[0], {}});
