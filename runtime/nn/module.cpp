@@ -26,26 +26,23 @@ bool has_storage(const OrderedDict<Tensor>& tensors, const Tensor& tensor) {
       tensors, [&](const auto& item) { return item.value().storage() == tensor.storage(); });
 }
 
-// The keys of `from` that `in` has not, as `"a", "b"`.
-std::string keys_beyond(const StateDict& from, const StateDict& in) {
+std::vector<std::string> keys_beyond(const StateDict& from, const StateDict& in) {
   std::vector<std::string> keys;
   for (const auto& item : from) {
-    if (!in.contains(item.key())) keys.push_back(fmt::format("\"{}\"", item.key()));
+    if (!in.contains(item.key())) keys.push_back(item.key());
   }
-  return fmt::format("{}", fmt::join(keys, ", "));
+  return keys;
 }
 
-// What keeps a state from being loaded, in torch's words; empty: nothing.
-std::string problems_of(const StateDict& own, const StateDict& state, const LoadOptions& options) {
+// What is wrong with these keys, in torch's words; empty: there are none.
+std::string problem_of(std::string_view what, const std::vector<std::string>& keys) {
+  if (keys.empty()) return {};
+  return fmt::format("\n  {} key(s) in state_dict: \"{}\". ", what, fmt::join(keys, "\", \""));
+}
+
+// The shapes of a state that are not the module's, in torch's words.
+std::string wrong_shapes(const StateDict& own, const StateDict& state) {
   std::string problems;
-  const std::string missing = keys_beyond(own, state);
-  const std::string unexpected = keys_beyond(state, own);
-  if (options.strict && !missing.empty()) {
-    problems += fmt::format("\n  Missing key(s) in state_dict: {}. ", missing);
-  }
-  if (options.strict && !unexpected.empty()) {
-    problems += fmt::format("\n  Unexpected key(s) in state_dict: {}. ", unexpected);
-  }
   for (const auto& item : own) {
     const Tensor* const source = state.find(item.key());
     if (source == nullptr || source->shape() == item.value().shape()) continue;
@@ -128,9 +125,16 @@ StateDict Module::state_dict() const {
   return state;
 }
 
-void Module::load_state_dict(const StateDict& state, const LoadOptions& options) {
+IncompatibleKeys Module::load_state_dict(const StateDict& state, const LoadOptions& options) {
   const StateDict own = state_dict();
-  if (const std::string problems = problems_of(own, state, options); !problems.empty()) {
+  IncompatibleKeys keys{keys_beyond(own, state), keys_beyond(state, own)};
+  std::string problems;
+  if (options.strict) {
+    problems =
+        problem_of("Missing", keys.missing_keys) + problem_of("Unexpected", keys.unexpected_keys);
+  }
+  problems += wrong_shapes(own, state);
+  if (!problems.empty()) {
     throw CollectiveError("KB-A011", "Error(s) in loading state_dict:" + problems);
   }
   for (const auto& item : own) {
@@ -139,6 +143,7 @@ void Module::load_state_dict(const StateDict& state, const LoadOptions& options)
     const NoGradGuard no_grad(*item.value().storage()->simulation);
     Tensor(item.value()).copy_(*source);
   }
+  return keys;
 }
 
 void Module::train(bool on) {

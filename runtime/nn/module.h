@@ -31,6 +31,12 @@ struct LoadOptions {
   bool strict = true;  // names must be those of the module
 };
 
+// The names that a state lacks, and those that the module has not.
+struct IncompatibleKeys {
+  std::vector<std::string> missing_keys;
+  std::vector<std::string> unexpected_keys;
+};
+
 class Module : public std::enable_shared_from_this<Module> {
  public:
   Module() = default;
@@ -71,9 +77,9 @@ class Module : public std::enable_shared_from_this<Module> {
   // Returns handles to the parameters and buffers: they change with the module.
   StateDict state_dict() const;
   // Copies values into the parameters and buffers of these names, over the host link.  Throws
-  // CollectiveError KB-A011, with all names that are missing or unexpected and all shapes that
-  // differ.
-  void load_state_dict(const StateDict& state, const LoadOptions& options = {});
+  // CollectiveError KB-A011, with all names that are missing or unexpected, if it is strict, and
+  // all shapes that differ.
+  IncompatibleKeys load_state_dict(const StateDict& state, const LoadOptions& options = {});
 
   // Switch layers that behave differently in training, such as Dropout.
   void train(bool on = true);

@@ -20,7 +20,7 @@ struct BlockImpl : kb::nn::Module {
         down(register_module("down", kb::nn::Linear(torch, 4 * kHidden, kHidden, t))) {}
   kb::Tensor forward(const kb::Tensor& x) const {
     const kb::Tensor h = ln1(x);
-    const kb::Tensor y = x + attention(h, h, h, {.is_causal = true});
+    const kb::Tensor y = x + attention->forward(h, h, h, {.is_causal = true});
     return y + down(F::gelu(up(ln2(y))));
   }
   kb::nn::LayerNorm ln1;

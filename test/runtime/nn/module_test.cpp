@@ -86,7 +86,11 @@ TEST_CASE("a state_dict loads into another module, and what does not fit is told
                         "Unexpected key(s) in state_dict", "extra", "size mismatch for up.weight"));
   nn::StateDict part;
   part.insert("norm.bias", RuntimeContext::tensor({1, 2, 3, 4}));
-  to->load_state_dict(part, {.strict = false});
+  part.insert("extra", RuntimeContext::tensor(Floats(2), {2}));
+  const nn::IncompatibleKeys keys = to->load_state_dict(part, {.strict = false});
+  CHECK(keys.missing_keys ==
+        std::vector<std::string>{"steps", "up.weight", "up.bias", "norm.weight", "down.weight"});
+  CHECK(keys.unexpected_keys == std::vector<std::string>{"extra"});
   CHECK(to->norm->bias.to_vector() == Floats{1, 2, 3, 4});
 }
 
