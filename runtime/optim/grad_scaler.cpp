@@ -17,7 +17,7 @@ namespace kernbench::optim {
 namespace {
 
 [[noreturn]] void wrong_use(const std::string& text) {
-  throw CollectiveError("KB-A016", text);
+  throw CollectiveError("KB-A018", text);
 }
 
 }  // namespace

@@ -33,18 +33,18 @@ class GradScalerOptions {
 // by backoff_factor after each with one.  In a context without data all are finite.
 class GradScaler {
  public:
-  // Throws CollectiveError KB-A016, in torch's words, for factors that do not grow or back off.
+  // Throws CollectiveError KB-A018, in torch's words, for factors that do not grow or back off.
   explicit GradScaler(const GradScalerOptions& options = {});
 
   Tensor scale(const Tensor& outputs) const;
   // Divides the gradients of the optimizer's parameters by the scale, with one kernel, and looks
-  // for infinities.  Throws CollectiveError KB-A016, in torch's words, if it is called twice before
+  // for infinities.  Throws CollectiveError KB-A018, in torch's words, if it is called twice before
   // update() or after step(), and for gradients in f16, of which f32 masters are kept
   // (Float16OptimizerWithFloat16Params).
   void unscale_(Optimizer& optimizer);
-  // Returns false if the step was skipped.  Throws KB-A016 if it is called twice before update().
+  // Returns false if the step was skipped.  Throws KB-A018 if it is called twice before update().
   bool step(Optimizer& optimizer);
-  // Throws KB-A016 if no optimizer was unscaled since the last update().
+  // Throws KB-A018 if no optimizer was unscaled since the last update().
   void update(std::optional<double> new_scale = {});
 
   double get_scale() const { return options_.enabled() ? scale_ : 1; }
