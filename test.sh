@@ -151,12 +151,19 @@ run_acceptance() {
   return "$status"
 }
 
-build_acceptance() {
-  local log=build/acceptance/build.log
-  mkdir -p build/acceptance
-  { cmake -S "$acceptance" -B build/acceptance -G Ninja -DCMAKE_BUILD_TYPE=Release \
+# build_against_prefix PROJECT FOLDER TARGET...
+build_against_prefix() {
+  local project="$1" folder="$2" log="$2/build.log"
+  shift 2
+  mkdir -p "$folder"
+  { cmake -S "$project" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_PREFIX_PATH="$prefix" &&
-    cmake --build build/acceptance --target "$@"; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+    cmake --build "$folder" --target "$@"; } >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+}
+
+# The program that README.md shows; it writes a file into the present folder.
+run_readme_program() {
+  (cd build/installed && timeout 120 ./train_gpt "$prefix/share/kernbench/topologies/default.yaml") </dev/null
 }
 
 # --oversubscribe and the variables let mpirun start as many processes as it is told, and as root.
@@ -231,12 +238,14 @@ run_everything() {
   must cmake --install build/release --prefix "$prefix" >build/install.log
 
   step "acceptance: programs of a user, against the installed copy"
+  must build_against_prefix test/installed build/installed train_gpt
+  count run_readme_program
   if [[ ! -d "$acceptance" ]]; then
     printf '%s is not here: skipped\n' "$acceptance"
     return
   fi
   local program topology
-  must build_acceptance allreduce_worker failures own_collective custom_kernel tp_mlp
+  must build_against_prefix "$acceptance" build/acceptance allreduce_worker failures own_collective custom_kernel tp_mlp
   count run_acceptance own_collective ring_1d_6  # its algorithm is a ring's
   for topology in default ring_1d_6; do count run_acceptance custom_kernel "$topology"; done
   for topology in default ring_1d_6 torus_2d_2x3; do count run_acceptance tp_mlp "$topology"; done

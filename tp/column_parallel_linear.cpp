@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tp/layer_input.h"
 #include "tp/linear.h"
 #include "tp/misuse.h"
 #include "tp/partition.h"
@@ -34,7 +35,7 @@ ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
                                 .world_size = world_size_,
                                 .stride = options_.stride};
   const WeightOptions made{
-      .dtype = options_.dtype,
+      .dtype = options_.dtype.value_or(DType::f16),
       .dp = policy_over_pes(Shard::column_wise, options_.num_cubes, options_.num_pes),
       .name = options_.name + ".weight",
       .cut_option = "out_features",
@@ -46,6 +47,7 @@ ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
     weight = make_weight(torch, {options_.in_features, options_.out_features}, columns,
                          options_.init_method, made);
     set_tensor_model_parallel_attributes(weight, true, 1, options_.stride);
+    register_parameter("weight", weight);
   }
   if (!options_.bias) return;
   WeightPartition elements = columns;
@@ -54,6 +56,7 @@ ColumnParallelLinear::ColumnParallelLinear(RuntimeContext& torch,
   of_bias.name = options_.name + ".bias";
   bias = make_bias(torch, {options_.out_features}, elements, of_bias);
   set_tensor_model_parallel_attributes(bias, true, 0, options_.stride);
+  register_parameter("bias", bias);
 }
 
 std::vector<Parameter> ColumnParallelLinear::parameters() const {
@@ -93,8 +96,10 @@ std::pair<Tensor, Tensor> ColumnParallelLinear::forward_with_bias(const Tensor& 
   const bool is_sequence_parallel = options_.sequence_parallel && world_size_ > 1;
   const bool gathers = gather_output.value_or(options_.gather_output);
   if (is_sequence_parallel && gathers) refuse_to_gather();
+  const Tensor matrix = checked_weight(given_weight);
   Tensor y = linear_with_grad_accumulation_and_async_allreduce(
-      torch_, x, checked_weight(given_weight), options_.skip_bias_add ? none : own_bias,
+      torch_, options_.dtype ? x : layer_input(x, matrix), matrix,
+      options_.skip_bias_add ? none : own_bias,
       {.group = {group_, location},
        .allreduce_dgrad = !options_.disable_grad_reduce,
        .sequence_parallel = is_sequence_parallel,

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/nn/module.h"
 #include "tp/mappings.h"
 #include "tp/parameter.h"
 #include "tp/weights.h"
@@ -30,7 +31,10 @@ struct ColumnParallelLinearOptions {
   int stride = 1;  // chunks in a rank's part, for a weight that joins several, e.g. q, k and v
   InitMethod init_method = init_method_normal(0.02);
   bool perform_initialization = true;
-  DType dtype = DType::f16;
+  // Without one it is f16, and forward() casts its input to it and takes any that has whole rows on
+  // each PE that holds it; with one, an input of another type or on other PEs is refused
+  // (ADR-0219).
+  std::optional<DType> dtype = std::nullopt;
   // The PEs of the device that share the rank's part, column-wise: the first num_pes PEs of the
   // first num_cubes cubes.  The input is replicated on them (ADR-0133).
   int num_cubes = 1;
@@ -49,11 +53,13 @@ struct ColumnParallelLinearOptions {
 // Communication: forward none, backward one all_reduce of the gradient of x, overlapping the
 // product for the weight's gradient.  sequence_parallel: forward one all_gather of x, backward
 // another one and a reduce_scatter of its gradient.  gather_output: one all_gather of y.
-class ColumnParallelLinear {
+class ColumnParallelLinear : public nn::Module {
  public:
   // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide out_features,
   // KB-T006 for options that do not go together, KB-T002 without groups.
   ColumnParallelLinear(RuntimeContext& torch, ColumnParallelLinearOptions options);
+  ColumnParallelLinear(RuntimeContext& torch, std::int64_t in_features, std::int64_t out_features)
+      : ColumnParallelLinear(torch, {.in_features = in_features, .out_features = out_features}) {}
 
   // y.  `given_weight` is required with skip_weight_param_allocation (KB-T006, in Megatron's words,
   // if it is missing or has another shape); `gather_output` overrides the option.
@@ -67,6 +73,7 @@ class ColumnParallelLinear {
                                               Location location = Location::current()) const;
 
   const ColumnParallelLinearOptions& options() const { return options_; }
+  // With Megatron's attributes; of a Module they are plain tensors.
   std::vector<Parameter> parameters() const;
 
   Parameter weight;  // undefined if forward() takes one

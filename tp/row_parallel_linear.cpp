@@ -1,6 +1,7 @@
 #include "tp/row_parallel_linear.h"
 
 #include "runtime/functional/functional.h"
+#include "tp/layer_input.h"
 #include "tp/linear.h"
 #include "tp/misuse.h"
 #include "tp/warnings.h"
@@ -25,19 +26,21 @@ RowParallelLinear::RowParallelLinear(RuntimeContext& torch, RowParallelLinearOpt
                              .stride = options_.stride};
   weight =
       make_weight(torch, {options_.in_features, options_.out_features}, rows, options_.init_method,
-                  {.dtype = options_.dtype,
+                  {.dtype = options_.dtype.value_or(DType::f16),
                    .dp = policy_over_pes(Shard::row_wise, options_.num_cubes, options_.num_pes),
                    .name = options_.name + ".weight",
                    .cut_option = "in_features",
                    .perform_initialization = options_.perform_initialization});
   set_tensor_model_parallel_attributes(weight, true, 0, options_.stride);
+  register_parameter("weight", weight);
   if (!options_.bias) return;
   bias = make_bias(torch, {options_.out_features}, {},
-                   {.dtype = options_.dtype,
+                   {.dtype = options_.dtype.value_or(DType::f16),
                     .dp = policy_over_pes(Shard::replicate, options_.num_cubes, options_.num_pes),
                     .name = options_.name + ".bias"});
   set_defaults_if_not_set_tensor_model_parallel_attributes(bias);
   bias.sequence_parallel = is_sequence_parallel_;
+  register_parameter("bias", bias);
 }
 
 std::vector<Parameter> RowParallelLinear::parameters() const {
@@ -59,7 +62,8 @@ Tensor RowParallelLinear::forward(const Tensor& x, Location location) const {
 
 std::pair<Tensor, Tensor> RowParallelLinear::forward_with_bias(const Tensor& x,
                                                                Location location) const {
-  const Tensor own = options_.input_is_parallel ? x : own_columns(x, location);
+  const Tensor fitting = options_.dtype ? x : layer_input(x, weight);
+  const Tensor own = options_.input_is_parallel ? fitting : own_columns(fitting, location);
   Tensor summand = linear_with_grad_accumulation_and_async_allreduce(torch_, own, weight, {}, {});
   Tensor y = is_sequence_parallel_
                  ? reduce_scatter_to_sequence_parallel_region(torch_, summand, {group_, location})

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runtime/nn/module.h"
 #include "tp/mappings.h"
 #include "tp/parameter.h"
 #include "tp/weights.h"
@@ -23,7 +25,8 @@ struct RowParallelLinearOptions {
   int stride = 1;
   InitMethod init_method = init_method_normal(0.02);
   bool perform_initialization = true;
-  DType dtype = DType::f16;
+  // As ColumnParallelLinear's.  A weight that several PEs share takes its own columns' PEs alone.
+  std::optional<DType> dtype = std::nullopt;
   // The PEs of the device that share the rank's part, row-wise: the first num_pes PEs of the first
   // num_cubes cubes.  The input is cut column-wise over them, like a ColumnParallelLinear's output
   // (ADR-0133); with input_is_parallel = false it is replicated.
@@ -44,11 +47,13 @@ struct RowParallelLinearOptions {
 // Communication: forward one all_reduce of y, backward none.  sequence_parallel: forward one
 // reduce_scatter of y, backward one all_gather of its gradient; then the bias' gradient is a sum
 // over this rank's tokens, for allreduce_sequence_parallel_gradients().
-class RowParallelLinear {
+class RowParallelLinear : public nn::Module {
  public:
   // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide in_features,
   // KB-T006 for options that do not go together, KB-T002 without groups.
   RowParallelLinear(RuntimeContext& torch, RowParallelLinearOptions options);
+  RowParallelLinear(RuntimeContext& torch, std::int64_t in_features, std::int64_t out_features)
+      : RowParallelLinear(torch, {.in_features = in_features, .out_features = out_features}) {}
 
   // y.
   Tensor forward(const Tensor& x, Location location = Location::current()) const;
@@ -57,6 +62,7 @@ class RowParallelLinear {
                                               Location location = Location::current()) const;
 
   const RowParallelLinearOptions& options() const { return options_; }
+  // With Megatron's attributes; of a Module they are plain tensors.
   std::vector<Parameter> parameters() const;
 
   Parameter weight;

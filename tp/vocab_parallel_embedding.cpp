@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/functional/functional.h"
+#include "tp/layer_input.h"
 
 namespace kernbench::tp {
 
@@ -23,15 +24,17 @@ VocabParallelEmbedding::VocabParallelEmbedding(RuntimeContext& torch,
                    .rank = torch.distributed.get_rank(group_),
                    .world_size = torch.distributed.get_world_size(group_)},
                   options_.init_method,
-                  {.dtype = options_.dtype,
+                  {.dtype = options_.dtype.value_or(DType::f16),
                    .dp = policy_over_pes(Shard::row_wise, options_.num_cubes, options_.num_pes),
                    .name = options_.name + ".weight",
                    .perform_initialization = options_.perform_initialization});
   set_tensor_model_parallel_attributes(weight, true, 0, 1);
+  register_parameter("weight", weight);
 }
 
 Tensor VocabParallelEmbedding::forward(const Tensor& ids, Location location) const {
-  Tensor own = nn::functional::embedding(ids, weight, {.first_index = words_.begin});
+  Tensor own = nn::functional::embedding(options_.dtype ? ids : on_pes_of(ids, weight), weight,
+                                         {.first_index = words_.begin});
   if (options_.reduce_scatter_embeddings) {
     return reduce_scatter_to_sequence_parallel_region(torch_, transpose(own, 0, 1),
                                                       {group_, location});

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/nn/module.h"
 #include "tp/mappings.h"
 #include "tp/parameter.h"
 #include "tp/partition.h"
@@ -20,7 +22,8 @@ struct VocabParallelEmbeddingOptions {
   bool reduce_scatter_embeddings = false;
   InitMethod init_method = init_method_normal(0.02);
   bool perform_initialization = true;
-  DType dtype = DType::f16;
+  // Without one it is f16, and ids may be on other PEs, as ColumnParallelLinear's input may.
+  std::optional<DType> dtype = std::nullopt;
   // The PEs of the device that share the rank's words: the first num_pes PEs of the first num_cubes
   // cubes.  The ids are replicated on them.
   int num_cubes = 1;
@@ -39,7 +42,7 @@ struct VocabParallelEmbeddingOptions {
 //
 // Communication: forward one all_reduce of the output, backward none; with
 // reduce_scatter_embeddings forward one reduce_scatter, backward one all_gather.
-class VocabParallelEmbedding {
+class VocabParallelEmbedding : public nn::Module {
  public:
   // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide num_embeddings,
   // KB-T002 without groups.
@@ -49,6 +52,7 @@ class VocabParallelEmbedding {
 
   const VocabParallelEmbeddingOptions& options() const { return options_; }
   const VocabRange& vocab_range() const { return words_; }
+  // With Megatron's attributes; of a Module they are plain tensors.
   std::vector<Parameter> parameters() const { return {weight}; }
 
   Parameter weight;

@@ -1,10 +1,10 @@
 #include "benches/train/language_model.h"
 
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "runtime/functional/functional.h"
+#include "runtime/nn/attention.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -15,7 +15,6 @@ namespace kernbench::benches::train {
 namespace {
 
 constexpr double kEpsilon = 1e-5;
-constexpr double kRotaryBase = 10000;
 
 // [tokens, hidden] to [batch, heads, seq, depth], and back.
 Tensor heads_of(const Tensor& x, const LanguageModelSize& size) {
@@ -67,7 +66,9 @@ struct GptImpl : nn::Module {
     for (std::int64_t i = 0; i < size.tokens(); ++i) {
       numbers.push_back(static_cast<float>(i % size.seq));
     }
-    positions = register_buffer("positions", torch.tensor(numbers, {size.tokens()}, {.dp = t.dp}));
+    // They lie as the tokens do, which PEs share.
+    const DPPolicy rows{Shard::row_wise, Shard::row_wise, t.dp.num_cubes, t.dp.num_pes};
+    positions = register_buffer("positions", torch.tensor(numbers, {size.tokens()}, {.dp = rows}));
   }
 
   Tensor forward(const Tensor& tokens) const {
@@ -83,38 +84,9 @@ struct GptImpl : nn::Module {
   Tensor positions;
 };
 
-// The cosines and the sines [seq, depth] of rotary positions.
-struct Rotary {
-  Tensor cosine;
-  Tensor sine;
-
-  Rotary(const RuntimeContext& torch, const LanguageModelSize& size, const TensorOptions& t) {
-    const std::int64_t half = size.hidden / size.heads / 2;
-    std::vector<float> cosines;
-    std::vector<float> sines;
-    for (std::int64_t s = 0; s < size.seq; ++s) {
-      for (std::int64_t i = 0; i < 2 * half; ++i) {
-        const double angle =
-            static_cast<double>(s) *
-            std::pow(kRotaryBase, -static_cast<double>(i % half) / static_cast<double>(half));
-        cosines.push_back(static_cast<float>(std::cos(angle)));
-        sines.push_back(static_cast<float>(std::sin(angle)));
-      }
-    }
-    cosine = torch.tensor(cosines, {size.seq, 2 * half}, t);
-    sine = torch.tensor(sines, {size.seq, 2 * half}, t);
-  }
-
-  Tensor turned(const Tensor& x) const {
-    const std::int64_t half = x.size(-1) / 2;
-    const Tensor other = cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
-    return x * cosine + other * sine;
-  }
-};
-
 struct LlamaBlockImpl : nn::Module {
   LlamaBlockImpl(const RuntimeContext& torch, const LanguageModelSize& its_size,
-                 const Rotary& its_rotary, const TensorOptions& t)
+                 const nn::RotaryEmbedding& its_rotary, const TensorOptions& t)
       : size(its_size),
         rotary(its_rotary),
         norm1(register_module("norm1", nn::RMSNorm(torch, size.hidden, t, kEpsilon))),
@@ -130,8 +102,8 @@ struct LlamaBlockImpl : nn::Module {
   Tensor forward(const Tensor& x) const {
     const Tensor h = norm1(x);
     const Tensor attended = nn::functional::scaled_dot_product_attention(
-        rotary.turned(heads_of(q(h), size)), rotary.turned(heads_of(k(h), size)),
-        heads_of(v(h), size), {.is_causal = true});
+        rotary(heads_of(q(h), size)), rotary(heads_of(k(h), size)), heads_of(v(h), size),
+        {.is_causal = true});
     const Tensor y = x + proj(merged(attended, size));
     const Tensor g = norm2(y);
     return y + down(nn::functional::silu(gate(g)) * up(g));
@@ -143,7 +115,7 @@ struct LlamaBlockImpl : nn::Module {
   }
 
   LanguageModelSize size;
-  Rotary rotary;
+  nn::RotaryEmbedding rotary;
   nn::RMSNorm norm1;
   nn::Linear q, k, v, proj;
   nn::RMSNorm norm2;
@@ -155,7 +127,7 @@ struct LlamaImpl : nn::Module {
   LlamaImpl(const RuntimeContext& torch, const LanguageModelSize& size, const TensorOptions& t)
       : wte(register_module("wte", nn::Embedding(torch, size.vocab, size.hidden, t))) {
     register_module("blocks", blocks);
-    const Rotary rotary(torch, size, t);
+    const nn::RotaryEmbedding rotary(torch, size.hidden / size.heads, size.seq, t);
     for (std::int64_t i = 0; i < size.layers; ++i) {
       blocks->push_back(LlamaBlock(torch, size, rotary, t));
     }

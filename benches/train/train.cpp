@@ -54,18 +54,19 @@ TrainingOptions options_of(const Settings& settings) {
           .optimizer = settings.choice("optimizer", kOptimizers),
           .lr = number_of(settings, "lr"),
           .clip = number_of(settings, "clip"),
-          .dtype = settings.choice("dtype", kDTypes)};
+          .dtype = settings.choice("dtype", kDTypes),
+          .cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
+          .pes = static_cast<int>(settings.integer("pes", 1, 1024))};
 }
 
-void run_train(Bench& bench) {
-  const TrainingOptions options = options_of(bench.settings());
+void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& options) {
   const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
-  auto torch = bench.make_context();
-  Training training(*torch, options);
+  Training training(torch, options);
   std::int64_t parameters = 0;
   for (const Tensor& parameter : training.model().parameters()) parameters += parameter.numel();
-  bench.note("model", fmt::format("{}, {} parameters of {}, on one PE", name_of(options.model),
-                                  parameters, name_of(options.dtype)));
+  bench.note("model", fmt::format("{}, {} parameters of {}, on {} PE{}", name_of(options.model),
+                                  parameters, name_of(options.dtype), options.holders(),
+                                  options.holders() == 1 ? "" : "s"));
   bench.print("#\n" + table_head(kColumns));
   double first = 0;
   for (std::int64_t i = 0; i < steps; ++i) {
@@ -79,12 +80,20 @@ void run_train(Bench& bench) {
                         .set("time_ns", to_ns(step.time))
                         .set("tokens_per_s", static_cast<double>(options.size.tokens()) / seconds)
                         .set("compute", to_ns(step.computing) / to_ns(step.time))
-                        .set("hbm_peak_bytes", torch->ahbm.max_memory_allocated());
+                        .set("hbm_peak_bytes", torch.ahbm.max_memory_allocated());
     bench.print(table_line(kColumns, row, bench.run().console));
     // A model that learns nothing in its last step of several is wrong.
     const bool is_last_of_many = i + 1 == steps && steps >= 20;
     bench.add_row(row, std::isfinite(step.loss) && (!is_last_of_many || step.loss < first));
   }
+}
+
+// A rank, since only ranks may sum what PEs share.
+void run_train(Bench& bench) {
+  const TrainingOptions options = options_of(bench.settings());
+  const auto torch = bench.make_context();
+  torch->distributed.init_process_group("ahbm", {.world_size = 1});
+  torch->multiprocessing.spawn([&](int) { run_steps(bench, *torch, options); }, {}, 1);
 }
 
 }  // namespace
@@ -103,7 +112,9 @@ BenchInfo train_bench() {
            {"optimizer", "adamw", "adamw, adam or sgd"},
            {"lr", "0.01", "learning rate"},
            {"clip", "1", "largest norm of the gradients"},
-           {"dtype", "f32", "f16, bf16 or f32"}},
+           {"dtype", "f32", "f16, bf16 or f32"},
+           {"cubes", "1", "that share a step's samples"},
+           {"pes", "1", "of each cube that share them"}},
           run_train,
           nullptr,
           true};

@@ -14,6 +14,7 @@ namespace kernbench::benches::train {
 
 namespace {
 
+constexpr double kLossScale = 4096;   // at first, of f16
 constexpr std::int64_t kStride = 97;  // bytes between the beginnings of samples
 
 void check(const TrainingOptions& options) {
@@ -21,6 +22,12 @@ void check(const TrainingOptions& options) {
   if (size.hidden % size.heads != 0) {
     throw UsageError("KB-U012", fmt::format("train: hidden {} is no multiple of heads {}",
                                             size.hidden, size.heads));
+  }
+  if (size.batch % options.holders() != 0) {
+    throw UsageError("KB-U012",
+                     fmt::format("train: batch {} is no multiple of the {} PEs of "
+                                 "cubes={} and pes={}",
+                                 size.batch, options.holders(), options.cubes, options.pes));
   }
   if (options.model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
     throw UsageError("KB-U012", fmt::format("train: a head of llama has an even size, not {}",
@@ -54,11 +61,20 @@ std::string_view name_of(OptimizerKind kind) {
 Training::Training(RuntimeContext& torch, const TrainingOptions& options)
     : torch_(torch), options_(options) {
   check(options);
-  const TensorOptions tensors{.dtype = options.dtype, .dp = DPPolicy::on_one_pe()};
+  const TensorOptions tensors{.dtype = options.dtype, .dp = options.weights()};
   model_ = options.model == ModelKind::gpt ? make_gpt(torch, options.size, tensors)
                                            : make_llama(torch, options.size, tensors);
   fill_weights(model_);
   optimizer_ = make_optimizer(model_.module->parameters(), options);
+  if (options.dtype == DType::f32) return;
+  optim::Float16OptimizerOptions mixed{.clip_grad = options.clip};
+  if (options.dtype == DType::f16) {
+    mixed.grad_scaler = optim::DynamicGradScalerOptions().initial_scale(kLossScale);
+  }
+  auto masters = std::make_unique<optim::Float16OptimizerWithFloat16Params>(
+      torch, std::move(optimizer_), std::move(mixed));
+  masters_ = masters.get();
+  optimizer_ = std::move(masters);
 }
 
 Training::Batch Training::next_batch() {
@@ -75,11 +91,19 @@ Training::Batch Training::next_batch() {
     }
   }
   const Shape shape{size.tokens()};
-  Batch batch{torch_.empty(shape, {.dp = DPPolicy::on_one_pe(), .name = "tokens"}),
-              torch_.empty(shape, {.dp = DPPolicy::on_one_pe(), .name = "targets"})};
+  Batch batch{torch_.empty(shape, {.dp = options_.samples(), .name = "tokens"}),
+              torch_.empty(shape, {.dp = options_.samples(), .name = "targets"})};
   batch.tokens.copy_(RuntimeContext::tensor(tokens, shape));
   batch.targets.copy_(RuntimeContext::tensor(targets, shape));
   return batch;
+}
+
+// Each PE has the gradient of its own samples: the collective adds them up inside the device.
+void Training::sum_gradients() const {
+  if (options_.holders() == 1) return;
+  for (const Tensor& parameter : model_.module->parameters()) {
+    torch_.distributed.all_reduce(parameter.grad());
+  }
 }
 
 TrainingStep Training::step() {
@@ -88,10 +112,14 @@ TrainingStep Training::step() {
   const Batch batch = next_batch();
   optimizer_->zero_grad();
   const Tensor loss = nn::functional::cross_entropy(model_.forward(batch.tokens), batch.targets);
-  loss.backward();
+  (masters_ == nullptr ? loss : masters_->scale_loss(loss)).backward();
+  sum_gradients();
   TrainingStep step;
-  step.norm = nn::utils::clip_grad_norm_(model_.module->parameters(), options_.clip);
+  if (masters_ == nullptr) {
+    step.norm = nn::utils::clip_grad_norm_(model_.module->parameters(), options_.clip);
+  }
   optimizer_->step();
+  if (masters_ != nullptr) step.norm = masters_->last_step().grad_norm;
   torch_.ahbm.synchronize();
   ++steps_;
   step.time = torch_.engine().now() - began;

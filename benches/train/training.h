@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "benches/train/language_model.h"
+#include "runtime/optim/float16_optimizer.h"
 #include "runtime/optim/optimizer.h"
 #include "sim_engine/base/units.h"
 
@@ -21,8 +22,15 @@ struct TrainingOptions {
   LanguageModelSize size = {};
   OptimizerKind optimizer = OptimizerKind::adamw;
   double lr = 1e-2;
-  double clip = 1;  // largest norm of the gradients
-  DType dtype = DType::f32;
+  double clip = 1;           // largest norm of the gradients
+  DType dtype = DType::f32;  // others have masters in f32, and f16 a scaled loss
+  // The PEs that share a step's samples: each has all weights, and their gradients are summed.
+  int cubes = 1;
+  int pes = 1;  // of each cube
+
+  int holders() const { return cubes * pes; }
+  DPPolicy weights() const { return {Shard::replicate, Shard::replicate, cubes, pes}; }
+  DPPolicy samples() const { return {Shard::row_wise, Shard::row_wise, cubes, pes}; }
 };
 
 // What one step did.
@@ -35,8 +43,8 @@ struct TrainingStep {
 
 class Training {
  public:
-  // Throws UsageError KB-U012 for heads that do not divide the hidden size, or an odd head for
-  // llama.
+  // Called by a rank of a world of one.  Throws UsageError KB-U012 for heads that do not divide the
+  // hidden size, an odd head for llama, or PEs that do not divide the samples.
   Training(RuntimeContext& torch, const TrainingOptions& options);
 
   TrainingStep step();
@@ -48,11 +56,13 @@ class Training {
     Tensor targets;
   };
   Batch next_batch();
+  void sum_gradients() const;
 
   RuntimeContext& torch_;
   const TrainingOptions options_;
   LanguageModel model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
+  optim::Float16OptimizerWithFloat16Params* masters_ = nullptr;  // the optimizer, if it has some
   std::int64_t steps_ = 0;
 };
 

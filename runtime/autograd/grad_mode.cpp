@@ -16,6 +16,15 @@ NoGradGuard::~NoGradGuard() {
   local_.is_grad_enabled = was_enabled_;
 }
 
+EnableGradGuard::EnableGradGuard(runtime::Simulation& simulation)
+    : local_(simulation.local()), was_enabled_(local_.is_grad_enabled) {
+  local_.is_grad_enabled = true;
+}
+
+EnableGradGuard::~EnableGradGuard() {
+  local_.is_grad_enabled = was_enabled_;
+}
+
 bool is_grad_enabled(runtime::Simulation& simulation) {
   return simulation.local().is_grad_enabled;
 }

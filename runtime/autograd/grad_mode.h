@@ -26,6 +26,19 @@ class NoGradGuard {
   const bool was_enabled_;
 };
 
+// While it lives, they are recorded again (torch.enable_grad).
+class EnableGradGuard {
+ public:
+  explicit EnableGradGuard(runtime::Simulation& simulation);
+  ~EnableGradGuard();
+  EnableGradGuard(const EnableGradGuard&) = delete;
+  EnableGradGuard& operator=(const EnableGradGuard&) = delete;
+
+ private:
+  runtime::FiberLocal& local_;
+  const bool was_enabled_;
+};
+
 // True if the caller's operators are recorded (torch.is_grad_enabled).
 bool is_grad_enabled(runtime::Simulation& simulation);
 

@@ -4,8 +4,12 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
+#include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/dropout.h"
+#include "runtime/functional/elementwise.h"
 #include "runtime/functional/matmul.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
@@ -68,17 +72,59 @@ Tensor softmax(const Tensor& x, int dim) {
   return transpose(softmax_of(transpose(x, dimension, last), false), dimension, last);
 }
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
-                                    const AttentionOptions& options) {
-  ops::check_operands("scaled_dot_product_attention", {query, key, value});
+namespace {
+
+constexpr std::string_view kAttention = "scaled_dot_product_attention";
+
+// The heads of a query that share one of the key.
+std::int64_t group_size(const Tensor& query, const Tensor& key, const AttentionOptions& options) {
+  if (!options.enable_gqa || query.dim() < 3) return 1;
+  const std::int64_t heads = query.size(-3);
+  if (const std::int64_t shared = key.size(-3); shared > 0 && heads % shared == 0) {
+    return heads / shared;
+  }
+  ops::refuse_shapes(kAttention,
+                     fmt::format("Number of heads in key and value must divide the number of heads "
+                                 "in query: {} and {}",
+                                 to_string(key.shape()), to_string(query.shape())));
+}
+
+// x with so many heads and rows: those of heads that follow each other are one after the other.
+Tensor grouped(const Tensor& x, std::int64_t heads, std::int64_t rows) {
+  if (x.dim() < 3 || (x.size(-3) == heads && x.size(-2) == rows)) return x;
+  std::vector<std::int64_t> sizes(x.shape().begin(), x.shape().end());
+  sizes[sizes.size() - 3] = heads;
+  sizes[sizes.size() - 2] = rows;
+  return reshape(x, Shape(sizes));
+}
+
+void check_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                     const AttentionOptions& options) {
+  ops::check_operands(kAttention, {query, key, value});
   if (query.shape().rank() < 2) {
-    ops::refuse_shapes("scaled_dot_product_attention",
+    ops::refuse_shapes(kAttention,
                        fmt::format("query is {}; [..., s, d] is wanted", to_string(query.shape())));
   }
-  const auto d = static_cast<double>(query.shape()[query.shape().rank() - 1]);
-  const double scale = options.scale.value_or(1 / std::sqrt(d));
-  const Tensor scores = matmul(query, key, {.transpose_b = true, .alpha = scale});
-  return matmul(softmax_of(scores, options.is_causal), value);
+  if (options.attn_mask.defined() && options.is_causal) {
+    ops::refuse_shapes(kAttention, "Explicit attn_mask should not be set when is_causal=True");
+  }
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    const AttentionOptions& options) {
+  check_attention(query, key, value, options);
+  const std::int64_t rows = query.size(-2);
+  const std::int64_t heads = query.dim() < 3 ? 1 : query.size(-3);
+  const std::int64_t group = group_size(query, key, options);
+  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  Tensor scores = matmul(grouped(query, heads / group, group * rows), key,
+                         {.transpose_b = true, .alpha = scale});
+  scores = grouped(scores, heads, rows);
+  if (options.attn_mask.defined()) scores = scores + options.attn_mask;
+  const Tensor seen = dropout(softmax_of(scores, options.is_causal), options.dropout_p);
+  return grouped(matmul(grouped(seen, heads / group, group * rows), value), heads, rows);
 }
 
 }  // namespace kernbench::nn::functional

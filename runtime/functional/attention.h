@@ -16,15 +16,24 @@ namespace kernbench::nn::functional {
 Tensor softmax(const Tensor& x, int dim = -1);
 
 struct AttentionOptions {
+  // Added to the scaled scores [..., s, t]; of any shape that broadcasts to them: 0 where a key is
+  // seen and -inf where it is not.
+  Tensor attn_mask = {};
+  double dropout_p = 0;              // of the probabilities, in training or not
   bool is_causal = false;            // a row sees columns up to its own number
   std::optional<double> scale = {};  // unless given, 1 / sqrt(d)
+  bool enable_gqa = false;           // several heads of the query share one of key and value
 };
 
-// softmax(scale query key^T) value, for query [..., s, d], key [..., t, d] and value [..., t, e]
-// with equal leading sizes: [..., s, e].  Two products and a softmax, each a kernel with one
+// softmax(scale query key^T + mask) value, for query [..., s, d], key [..., t, d] and value [...,
+// t, e] with equal leading sizes: [..., s, e].  Two products and a softmax, each a kernel with one
 // rounding: scores are scaled before they are rounded, so that in f16 only the scaled ones need to
-// be finite.  PEs may share the heads: with three dimensions, row_wise splits heads (split_heads()
-// makes them from a column_wise matrix).
+// be finite; a mask and dropout are a kernel each.  PEs may share the heads: with three dimensions,
+// row_wise splits heads (split_heads() makes them from a column_wise matrix).
+//
+// enable_gqa: query [..., h, s, d], key and value [..., k, t, ...], where k divides h; head i of
+// the query has head i / (h / k) of the others. Throws DeviceError KB-F001, in torch's words, for a
+// mask with is_causal, or other numbers of heads.
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const AttentionOptions& options = {});
 

@@ -1,8 +1,12 @@
 #include "runtime/nn/init.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <vector>
 
 #include "runtime/autograd/grad_mode.h"
+#include "runtime/random/generator.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -24,6 +28,10 @@ Fans fans_of(const Tensor& tensor) {
   const auto rest = static_cast<double>(tensor.numel() / (tensor.shape()[0] * tensor.shape()[1]));
   return {static_cast<double>(tensor.shape()[1]) * rest,
           static_cast<double>(tensor.shape()[0]) * rest};
+}
+
+double fan_of(const Tensor& tensor, FanMode mode) {
+  return mode == FanMode::fan_in ? fans_of(tensor).in : fans_of(tensor).out;
 }
 
 }  // namespace
@@ -57,12 +65,41 @@ const Tensor& xavier_normal_(const Tensor& tensor, double gain) {
   const Fans fans = fans_of(tensor);
   return normal_(tensor, 0, gain * std::sqrt(2 / (fans.in + fans.out)));
 }
-const Tensor& kaiming_uniform_(const Tensor& tensor, double a) {
-  const double bound = std::sqrt(6 / ((1 + a * a) * fans_of(tensor).in));
+const Tensor& kaiming_uniform_(const Tensor& tensor, double a, FanMode mode) {
+  const double bound = std::sqrt(6 / ((1 + a * a) * fan_of(tensor, mode)));
   return uniform_(tensor, -bound, bound);
 }
-const Tensor& kaiming_normal_(const Tensor& tensor, double a) {
-  return normal_(tensor, 0, std::sqrt(2 / ((1 + a * a) * fans_of(tensor).in)));
+const Tensor& kaiming_normal_(const Tensor& tensor, double a, FanMode mode) {
+  return normal_(tensor, 0, std::sqrt(2 / ((1 + a * a) * fan_of(tensor, mode))));
+}
+
+const Tensor& eye_(const Tensor& tensor) {
+  if (tensor.dim() != 2)
+    throw DeviceError("KB-F001", "init: Only tensors with 2 dimensions are supported");
+  const std::int64_t columns = tensor.shape()[1];
+  std::vector<float> elements(static_cast<std::size_t>(tensor.numel()), 0);
+  for (std::int64_t i = 0; i < std::min(tensor.shape()[0], columns); ++i) {
+    elements[static_cast<std::size_t>(i * columns + i)] = 1;
+  }
+  runtime::set_elements(*tensor.storage(), elements);
+  return tensor;
+}
+
+const Tensor& trunc_normal_(const Tensor& tensor, double mean, double std, double a, double b) {
+  const auto below = [&](double x) { return std::erf((x - mean) / (std * std::numbers::sqrt2)); };
+  if (!(below(b) - below(a) > 1e-3)) {
+    throw DeviceError("KB-F001", "init: trunc_normal_: hardly a number lies between a and b");
+  }
+  auto& generator = random::Generator::of(*tensor.storage()->simulation, tensor.device());
+  std::vector<float> elements;
+  while (static_cast<std::int64_t>(elements.size()) < tensor.numel()) {
+    const auto left = tensor.numel() - static_cast<std::int64_t>(elements.size());
+    for (const float drawn : random::normal(generator, left, mean, std)) {
+      if (drawn >= a && drawn <= b) elements.push_back(drawn);
+    }
+  }
+  runtime::set_elements(*tensor.storage(), elements);
+  return tensor;
 }
 
 }  // namespace kernbench::nn::init

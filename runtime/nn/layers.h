@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -173,6 +174,33 @@ template <class Holder>
 struct ModuleList : ModuleHolder<ModuleListImpl<Holder>> {
   using ModuleHolder<ModuleListImpl<Holder>>::ModuleHolder;
   ModuleList() : ModuleList(std::make_shared<ModuleListImpl<Holder>>()) {}
+};
+
+// Modules of one kind by their names, in the order of insertion.
+template <class Holder>
+class ModuleDictImpl : public Module {
+ public:
+  // Throws CollectiveError KB-A010 for a name that a module cannot have.
+  void insert(const std::string& name, const Holder& module) {
+    register_module(name, module);
+    modules_.insert(name, module);
+  }
+  bool contains(std::string_view name) const { return modules_.contains(name); }
+  // Throws CollectiveError KB-A010 if there is none of this name.
+  const Holder& operator[](std::string_view name) const { return modules_[name]; }
+  std::vector<std::string> keys() const { return modules_.keys(); }
+  std::vector<Holder> values() const { return modules_.values(); }
+  std::size_t size() const { return modules_.size(); }
+  auto begin() const { return modules_.begin(); }
+  auto end() const { return modules_.end(); }
+
+ private:
+  OrderedDict<Holder> modules_;
+};
+template <class Holder>
+struct ModuleDict : ModuleHolder<ModuleDictImpl<Holder>> {
+  using ModuleHolder<ModuleDictImpl<Holder>>::ModuleHolder;
+  ModuleDict() : ModuleDict(std::make_shared<ModuleDictImpl<Holder>>()) {}
 };
 
 }  // namespace kernbench::nn

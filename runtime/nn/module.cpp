@@ -26,26 +26,23 @@ bool has_storage(const OrderedDict<Tensor>& tensors, const Tensor& tensor) {
       tensors, [&](const auto& item) { return item.value().storage() == tensor.storage(); });
 }
 
-// The keys of `from` that `in` has not, as `"a", "b"`.
-std::string keys_beyond(const StateDict& from, const StateDict& in) {
+std::vector<std::string> keys_beyond(const StateDict& from, const StateDict& in) {
   std::vector<std::string> keys;
   for (const auto& item : from) {
-    if (!in.contains(item.key())) keys.push_back(fmt::format("\"{}\"", item.key()));
+    if (!in.contains(item.key())) keys.push_back(item.key());
   }
-  return fmt::format("{}", fmt::join(keys, ", "));
+  return keys;
 }
 
-// What keeps a state from being loaded, in torch's words; empty: nothing.
-std::string problems_of(const StateDict& own, const StateDict& state, const LoadOptions& options) {
+// What is wrong with these keys, in torch's words; empty: there are none.
+std::string problem_of(std::string_view what, const std::vector<std::string>& keys) {
+  if (keys.empty()) return {};
+  return fmt::format("\n  {} key(s) in state_dict: \"{}\". ", what, fmt::join(keys, "\", \""));
+}
+
+// The shapes of a state that are not the module's, in torch's words.
+std::string wrong_shapes(const StateDict& own, const StateDict& state) {
   std::string problems;
-  const std::string missing = keys_beyond(own, state);
-  const std::string unexpected = keys_beyond(state, own);
-  if (options.strict && !missing.empty()) {
-    problems += fmt::format("\n  Missing key(s) in state_dict: {}. ", missing);
-  }
-  if (options.strict && !unexpected.empty()) {
-    problems += fmt::format("\n  Unexpected key(s) in state_dict: {}. ", unexpected);
-  }
   for (const auto& item : own) {
     const Tensor* const source = state.find(item.key());
     if (source == nullptr || source->shape() == item.value().shape()) continue;
@@ -128,9 +125,16 @@ StateDict Module::state_dict() const {
   return state;
 }
 
-void Module::load_state_dict(const StateDict& state, const LoadOptions& options) {
+IncompatibleKeys Module::load_state_dict(const StateDict& state, const LoadOptions& options) {
   const StateDict own = state_dict();
-  if (const std::string problems = problems_of(own, state, options); !problems.empty()) {
+  IncompatibleKeys keys{keys_beyond(own, state), keys_beyond(state, own)};
+  std::string problems;
+  if (options.strict) {
+    problems =
+        problem_of("Missing", keys.missing_keys) + problem_of("Unexpected", keys.unexpected_keys);
+  }
+  problems += wrong_shapes(own, state);
+  if (!problems.empty()) {
     throw CollectiveError("KB-A011", "Error(s) in loading state_dict:" + problems);
   }
   for (const auto& item : own) {
@@ -139,11 +143,67 @@ void Module::load_state_dict(const StateDict& state, const LoadOptions& options)
     const NoGradGuard no_grad(*item.value().storage()->simulation);
     Tensor(item.value()).copy_(*source);
   }
+  return keys;
 }
 
 void Module::train(bool on) {
   is_training_ = on;
   for (const auto& child : children_) child.value()->train(on);
+}
+
+namespace {
+
+// Rounds a tensor in place.
+void round_to(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return;
+  const Tensor rounded = tensor.detach().to(dtype);
+  runtime::set_data(*tensor.storage(), *rounded.storage());
+}
+
+}  // namespace
+
+void Module::to(DType dtype) {
+  std::vector<Tensor> all = parameters();
+  for (const Tensor& parameter : parameters()) {
+    if (parameter.grad().defined()) all.push_back(parameter.grad());
+  }
+  for (const Tensor& buffer : buffers()) all.push_back(buffer);
+  for (const Tensor& tensor : all) {
+    const NoGradGuard no_grad(*tensor.storage()->simulation);
+    round_to(tensor, dtype);
+  }
+}
+
+unsigned Module::register_forward_pre_hook(ForwardPreHook hook) {
+  before_forward_[++hook_count_] = std::move(hook);
+  return hook_count_;
+}
+
+unsigned Module::register_forward_hook(ForwardHook hook) {
+  after_forward_[++hook_count_] = std::move(hook);
+  return hook_count_;
+}
+
+void Module::remove_hook(unsigned number) {
+  if (before_forward_.erase(number) + after_forward_.erase(number) > 0) return;
+  refuse_name(fmt::format("there is no hook {} of this module", number));
+}
+
+// A hook may remove itself: the hooks of the beginning are called.
+Tensor Module::call_before_forward(const Tensor& input) {
+  Tensor present = input;
+  for (const auto& [number, hook] : std::map(before_forward_)) {
+    if (const Tensor changed = hook(*this, present); changed.defined()) present = changed;
+  }
+  return present;
+}
+
+Tensor Module::call_after_forward(const Tensor& input, const Tensor& output) {
+  Tensor present = output;
+  for (const auto& [number, hook] : std::map(after_forward_)) {
+    if (const Tensor changed = hook(*this, input, present); changed.defined()) present = changed;
+  }
+  return present;
 }
 
 void Module::zero_grad(bool set_to_none) {

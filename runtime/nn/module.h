@@ -13,6 +13,7 @@
 
 #include <concepts>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +29,12 @@ namespace kernbench::nn {
 
 struct LoadOptions {
   bool strict = true;  // names must be those of the module
+};
+
+// The names that a state lacks, and those that the module has not.
+struct IncompatibleKeys {
+  std::vector<std::string> missing_keys;
+  std::vector<std::string> unexpected_keys;
 };
 
 class Module : public std::enable_shared_from_this<Module> {
@@ -51,6 +58,12 @@ class Module : public std::enable_shared_from_this<Module> {
     add_child(std::move(name), holder.ptr());
     return holder;
   }
+  // For a module that is a member of this one, and so lives as long, such as a layer of tp.
+  template <class Of>
+  requires std::derived_from<Of, Module> Of& register_module(std::string name, Of& member) {
+    add_child(std::move(name), std::shared_ptr<Module>(std::shared_ptr<void>(), &member));
+    return member;
+  }
 
   // Parameters and buffers: the module's own in the order of registration, then those of its
   // submodules, named "up.weight".  One that is registered several times is listed once.
@@ -64,14 +77,36 @@ class Module : public std::enable_shared_from_this<Module> {
   // Returns handles to the parameters and buffers: they change with the module.
   StateDict state_dict() const;
   // Copies values into the parameters and buffers of these names, over the host link.  Throws
-  // CollectiveError KB-A011, with all names that are missing or unexpected and all shapes that
-  // differ.
-  void load_state_dict(const StateDict& state, const LoadOptions& options = {});
+  // CollectiveError KB-A011, with all names that are missing or unexpected, if it is strict, and
+  // all shapes that differ.
+  IncompatibleKeys load_state_dict(const StateDict& state, const LoadOptions& options = {});
 
   // Switch layers that behave differently in training, such as Dropout.
   void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const { return is_training_; }
+
+  // Rounds parameters, buffers and gradients to a type, in place: all handles to them see it, and
+  // optimizers keep their parameters.  Call it before a graph is recorded.
+  void to(DType dtype);
+
+  // What operator() of a handle calls around forward(), in the order of registration: hook(module,
+  // input) before it, and hook(module, input, output) after it.  A tensor that a hook returns, if
+  // it is defined, takes the place of the input, or of the output.  They are called for modules
+  // whose forward() takes a tensor first and, after it, if it returns one.  Each returns a number
+  // for remove_hook().
+  using ForwardPreHook = std::function<Tensor(Module& module, const Tensor& input)>;
+  using ForwardHook =
+      std::function<Tensor(Module& module, const Tensor& input, const Tensor& output)>;
+  unsigned register_forward_pre_hook(ForwardPreHook hook);
+  unsigned register_forward_hook(ForwardHook hook);
+  // Throws CollectiveError KB-A010 if there is none of this number.
+  void remove_hook(unsigned number);
+
+  // For operator() of handles.
+  bool has_forward_hooks() const { return !before_forward_.empty() || !after_forward_.empty(); }
+  Tensor call_before_forward(const Tensor& input);
+  Tensor call_after_forward(const Tensor& input, const Tensor& output);
 
   // Drops the parameters' gradients; with set_to_none = false, fills them with 0.
   void zero_grad(bool set_to_none = true);
@@ -85,6 +120,9 @@ class Module : public std::enable_shared_from_this<Module> {
   OrderedDict<Tensor> parameters_;
   OrderedDict<Tensor> buffers_;
   OrderedDict<std::shared_ptr<Module>> children_;
+  std::map<unsigned, ForwardPreHook> before_forward_;
+  std::map<unsigned, ForwardHook> after_forward_;
+  unsigned hook_count_ = 0;
   bool is_training_ = true;
 };
 

@@ -53,10 +53,31 @@ class ModuleHolder : public HolderBase {
 
   template <class... Arguments>
   auto operator()(Arguments&&... arguments) const {
+    if constexpr (takes_tensor<Arguments...>()) {
+      if (module_->has_forward_hooks()) [[unlikely]] {
+        return with_hooks(std::forward<Arguments>(arguments)...);
+      }
+    }
     return module_->forward(std::forward<Arguments>(arguments)...);
   }
 
  private:
+  template <class First = void, class... Rest>
+  static constexpr bool takes_tensor() {
+    return std::derived_from<std::remove_cvref_t<First>, Tensor>;
+  }
+
+  template <class... Rest>
+  auto with_hooks(const Tensor& given, Rest&&... rest) const {
+    const Tensor input = module_->call_before_forward(given);
+    auto output = module_->forward(input, std::forward<Rest>(rest)...);
+    if constexpr (std::is_same_v<decltype(output), Tensor>) {
+      return module_->call_after_forward(input, output);
+    } else {
+      return output;
+    }
+  }
+
   std::shared_ptr<Contained> module_;
 };
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "runtime/autograd/grad_mode.h"
-#include "runtime/autograd/node.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/nn/module.h"
 #include "runtime/ops/device_kernel.h"
@@ -32,10 +31,6 @@ Tensor master_of(const Tensor& parameter) {
   const Tensor master = ops::make_like(parameter, parameter.name() + ".main", parameter.shape(),
                                        DType::f32, ops::placement_of(parameter));
   return Tensor(master).requires_grad_();
-}
-
-Tensor& grad_of(const Tensor& leaf) {
-  return leaf.storage()->autograd->grad;
 }
 
 }  // namespace
@@ -89,7 +84,7 @@ std::vector<Tensor> Float16OptimizerWithFloat16Params::copy_model_grads_to_main_
     const Tensor from = model_[i].grad();
     if (!from.defined()) continue;
     if (has_master(i)) {
-      Tensor& grad = grad_of(main_[i]);
+      Tensor& grad = main_[i].mutable_grad();
       grad = ops::make_like(from, main_[i].name() + ".grad", from.shape(), DType::f32,
                             ops::placement_of(from));
       copies.push_back({grad, from, factor});

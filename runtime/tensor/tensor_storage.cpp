@@ -7,6 +7,7 @@
 
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/host_read.h"
+#include "sim_engine/base/check.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/visible_text.h"
@@ -170,6 +171,20 @@ std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, 
   view->first = base.first;
   view->part = base.part;
   return view;
+}
+
+void set_data(Tensor::Storage& tensor, const Tensor::Storage& data) {
+  begin_host_write(tensor);
+  KB_CHECK(tensor.shape == data.shape && tensor.uses == 0,
+           "the data of tensor '{}' cannot be exchanged", tensor.name);
+  tensor.memory->tensors.erase(tensor.in_memory);
+  tensor.dtype = data.dtype;
+  tensor.dp = data.dp;
+  tensor.shards = data.shards;
+  tensor.memory = data.memory;
+  tensor.part = data.part;
+  tensor.first = data.first;
+  tensor.in_memory = tensor.memory->tensors.insert(tensor.memory->tensors.begin(), &tensor);
 }
 
 Tensor snapshot_of(const Tensor& tensor) {

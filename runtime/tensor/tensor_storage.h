@@ -137,6 +137,10 @@ Tensor snapshot_of(const Tensor& tensor);
 // REQUIRES: there is such a dimension, and it has this index
 Tensor row_of(const Tensor& tensor, std::int64_t index);
 
+// Gives a tensor the memory, type and placement of another one of its shape; all handles to it see
+// that (torch's x.data = y).  Waits for queued launches that use it.
+// REQUIRES: neither is a view or has views, and no operation under way uses them
+void set_data(Tensor::Storage& tensor, const Tensor::Storage& data);
 // True if the elements that a tensor has between two indices of a dimension follow each other in
 // the memory of each holder.
 bool has_stretches(const Tensor& tensor, std::size_t dimension);

@@ -195,8 +195,66 @@ def fill_language_model(model):
             parameter.data.copy_(weight(q, tuple(parameter.shape), 1 / 8))
 
 
+# Models in f16 and bf16, which the CPU's torch cannot compute in f16: each operator computes in f32
+# and rounds its result, forward and backward, as on a device.
+def rounding(function, dtype):
+    return lambda *inputs: function(*(x.float() for x in inputs)).to(dtype)
+
+
+def in_type(model, dtype):
+    for module in model.modules():
+        kind = type(module)
+        if kind in (torch.nn.Linear, torch.nn.LayerNorm, torch.nn.Embedding):
+            module.to(dtype)
+    linear, norm, gelu, add = (rounding(f, dtype) for f in (
+        torch.nn.functional.linear,
+        lambda x, w, b: torch.nn.functional.layer_norm(x, (HIDDEN,), w, b),
+        torch.nn.functional.gelu, torch.add))
+    scores = rounding(lambda q, k: q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dtype)
+    product = rounding(torch.matmul, dtype)
+    mask = torch.ones(SEQUENCE, SEQUENCE).tril() == 0
+    softmax = rounding(lambda x: torch.softmax(x.masked_fill(mask, -math.inf), -1), dtype)
+
+    def apply(layer, x):
+        if isinstance(layer, torch.nn.LayerNorm):
+            return norm(x, layer.weight, layer.bias)
+        return linear(x, layer.weight) if layer.bias is None else \
+            linear(x, layer.weight, layer.bias)
+
+    def forward(tokens):
+        x = add(model.wte(tokens), model.wpe(torch.arange(SEQUENCE).repeat(BATCH)))
+        for b in model.blocks:
+            h = apply(b.ln1, x)
+            q, k, v = (heads_of(apply(layer, h)) for layer in (b.q, b.k, b.v))
+            x = add(x, apply(b.proj, merged(product(softmax(scores(q, k)), v))))
+            x = add(x, apply(b.fc2, gelu(apply(b.fc1, apply(b.ln2, x)))))
+        return apply(model.head, apply(model.ln, x)).float()
+
+    return forward
+
+
+# Megatron's Float16OptimizerWithFloat16Params: AdamW on masters in f32, clipped; the loss is scaled.
+class Masters:
+    def __init__(self, model, scale):
+        self.model = list(model.parameters())
+        self.main = [p.detach().float().requires_grad_() for p in self.model]
+        self.adamw = torch.optim.AdamW(self.main, lr=1e-2)
+        self.scale = scale
+
+    def step(self):
+        for own, main in zip(self.model, self.main):
+            main.grad = own.grad.float() / self.scale
+            own.grad = None
+        norm = torch.nn.utils.clip_grad_norm_(self.main, 1.0)
+        self.adamw.step()
+        for own, main in zip(self.model, self.main):
+            own.data.copy_(main.data)
+        return norm
+
+
 def train_language_model(name, make, dtype):
-    torch.set_default_dtype(dtype)
+    rounded = dtype if dtype in (torch.float16, torch.bfloat16) else None
+    torch.set_default_dtype(torch.float32 if rounded else dtype)
     with open("benches/train/text.txt", "rb") as file:
         text = torch.tensor(list(file.read()))
     model = make()
@@ -204,11 +262,19 @@ def train_language_model(name, make, dtype):
         if isinstance(module, torch.nn.Linear) and module.bias is not None:
             module.bias.data.zero_()
     fill_language_model(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    forward = in_type(model, rounded) if rounded else model
+    scale = 4096 if rounded == torch.float16 else 1
+    optimizer = Masters(model, scale) if rounded else torch.optim.AdamW(model.parameters(), lr=1e-2)
     for step in range(STEPS):
         starts = [(step * BATCH + row) * 97 % (len(text) - SEQUENCE - 1) for row in range(BATCH)]
         tokens = torch.cat([text[s:s + SEQUENCE] for s in starts])
         targets = torch.cat([text[s + 1:s + 1 + SEQUENCE] for s in starts])
+        if rounded:
+            loss = torch.nn.functional.cross_entropy(forward(tokens), targets)
+            (loss * scale).backward()
+            norm = optimizer.step()
+            print_step(name, step, loss.item(), norm.item(), model)
+            continue
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(tokens), targets)
         loss.backward()
@@ -226,3 +292,5 @@ train_mlp("adamw-clip-f64", OPTIMIZERS["adamw"], 0.25, torch.float64)
 for key, make in {"gpt": Gpt, "llama": Llama}.items():
     train_language_model(key, make, torch.float32)
     train_language_model(key + "-f64", make, torch.float64)
+for dtype in (torch.float16, torch.bfloat16):
+    train_language_model("gpt-" + {torch.float16: "f16", torch.bfloat16: "bf16"}[dtype], Gpt, dtype)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/nn/init.h"
@@ -85,7 +86,11 @@ TEST_CASE("a state_dict loads into another module, and what does not fit is told
                         "Unexpected key(s) in state_dict", "extra", "size mismatch for up.weight"));
   nn::StateDict part;
   part.insert("norm.bias", RuntimeContext::tensor({1, 2, 3, 4}));
-  to->load_state_dict(part, {.strict = false});
+  part.insert("extra", RuntimeContext::tensor(Floats(2), {2}));
+  const nn::IncompatibleKeys keys = to->load_state_dict(part, {.strict = false});
+  CHECK(keys.missing_keys ==
+        std::vector<std::string>{"steps", "up.weight", "up.bias", "norm.weight", "down.weight"});
+  CHECK(keys.unexpected_keys == std::vector<std::string>{"extra"});
   CHECK(to->norm->bias.to_vector() == Floats{1, 2, 3, 4});
 }
 
@@ -182,8 +187,19 @@ TEST_CASE("initial values have their bounds and spreads", "[nn]") {
   CHECK(largest() > 0.99F * std::sqrt(6.0F / 90));
   nn::init::kaiming_uniform_(w, std::sqrt(5.0));
   CHECK(largest() <= 1 / std::sqrt(60.0F));
+  nn::init::kaiming_uniform_(w, std::sqrt(5.0), nn::init::FanMode::fan_out);
+  CHECK(largest() <= 1 / std::sqrt(30.0F));
+  CHECK(largest() > 0.99F / std::sqrt(30.0F));
+  nn::init::trunc_normal_(w, 0, 0.5, -1, 0.75);
+  CHECK(largest() <= 1);
+  const Floats truncated = w.to_vector();
+  CHECK(*std::ranges::max_element(truncated) <= 0.75F);
   nn::init::constant_(w, 3);
   CHECK(w.to_vector() == Floats(1800, 3));
+  const Tensor square = dut.torch.empty({2, 3});
+  CHECK(nn::init::eye_(square).to_vector() == Floats{1, 0, 0, 0, 1, 0});
+  CHECK_THAT(error([&] { nn::init::trunc_normal_(w, 0, 1, 5, 6); }),
+             Says("KB-F001", "between a and b"));
   CHECK_THAT(error([&] { nn::init::xavier_normal_(dut.torch.zeros({3})); }),
              Says("KB-F001", "fewer than 2 dimensions"));
 }

@@ -1,13 +1,19 @@
 // The rows of the guide from-pytorch.md, compiled and run: each line of code that the guide shows
 // here stands in this file.
 
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "runtime/distributed/local_backend.h"
+#include "runtime/nn/attention.h"
+#include "runtime/nn/checkpoint.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
+#include "runtime/nn/save.h"
 #include "runtime/optim/clip_grad.h"
+#include "runtime/optim/float16_optimizer.h"
 #include "runtime/optim/lr_scheduler.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
@@ -84,6 +90,34 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   CHECK(other->fc->weight.to_vector() == net->fc->weight.to_vector());
 }
 
+TEST_CASE("what the guide says of larger models works", "[guide]") {
+  OperatorsUnderTest dut;
+  kb::RuntimeContext& torch = dut.torch;
+  namespace F = kb::nn::functional;
+  Net net(torch);
+  net->to(kb::DType::bf16);
+  const kb::nn::Module::ForwardHook watch = [](auto&, auto&, auto&) { return kb::Tensor(); };
+  net->register_forward_hook(watch);
+  kb::nn::ModuleDict<kb::nn::Linear> heads;
+  heads->insert("a", kb::nn::Linear(torch, 8, 4));
+  const kb::nn::MultiheadAttention mha(torch, 8, 2);
+  const kb::Tensor q = torch.randn({1, 2, 4, 8});
+  const kb::Tensor mask = torch.zeros({4, 4});
+  CHECK(F::scaled_dot_product_attention(q, q, q, {.attn_mask = mask}).shape() == q.shape());
+  const auto block = [&](const std::vector<kb::Tensor>& in) { return mha(in[0], in[0], in[0]); };
+  const kb::Tensor x = torch.randn({4, 1, 8}).requires_grad_();
+  const kb::Tensor loss = kb::nn::utils::checkpoint(block, {x}).sum();
+  kb::optim::GradScaler scaler;
+  scaler.scale(loss).backward();
+  kb::optim::Float16OptimizerWithFloat16Params mixed(
+      torch, std::make_unique<kb::optim::AdamW>(net->parameters(), 1e-3));
+  const std::string path = std::filesystem::temp_directory_path() / "kernbench_guide.npz";
+  kb::nn::save(net->state_dict(), path);
+  net->load_state_dict(kb::nn::load(path).tensors);
+  std::filesystem::remove(path);
+  CHECK(torch.ahbm.max_memory_allocated() > 0);
+}
+
 // The code in the third column of a guide's tables.
 std::vector<std::string> code_of(const std::string& path) {
   std::ifstream file(path);
@@ -95,6 +129,18 @@ std::vector<std::string> code_of(const std::string& path) {
     codes.push_back(line.substr(second + 3, end - second - 3));
   }
   return codes;
+}
+
+TEST_CASE("the README shows the program that is built against an installed copy", "[guide]") {
+  const auto text_of = [](const std::string& path) {
+    std::ifstream file(std::string(KERNBENCH_ROOT) + path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  CHECK(
+      text_of("/README.md").find("```cpp\n" + text_of("/test/installed/train_gpt.cpp") + "```\n") !=
+      std::string::npos);
 }
 
 TEST_CASE("each row of the guide is compiled", "[guide]") {

@@ -1,0 +1,106 @@
+#include "runtime/nn/attention.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "runtime/functional/attention.h"
+#include "runtime/functional/elementwise.h"
+#include "runtime/functional/linear.h"
+#include "runtime/functional/shape_operators.h"
+#include "runtime/nn/init.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::nn {
+
+namespace {
+
+TensorOptions with_name(TensorOptions options, const char* name) {
+  options.name = options.name.empty() ? name : options.name + "." + name;
+  return options;
+}
+
+}  // namespace
+
+MultiheadAttentionImpl::MultiheadAttentionImpl(const RuntimeContext& torch,
+                                               const MultiheadAttentionOptions& of,
+                                               const TensorOptions& tensors)
+    : options(of) {
+  const std::int64_t e = of.embed_dim();
+  if (of.num_heads() < 1 || e % of.num_heads() != 0) {
+    throw CollectiveError("KB-A010", fmt::format("embed_dim must be divisible by num_heads: {} "
+                                                 "and {}",
+                                                 e, of.num_heads()));
+  }
+  in_proj_weight = register_parameter(
+      "in_proj_weight", torch.empty({3 * e, e}, with_name(tensors, "in_proj_weight")));
+  init::xavier_uniform_(in_proj_weight);
+  if (of.bias()) {
+    in_proj_bias = register_parameter("in_proj_bias",
+                                      torch.zeros({3 * e}, with_name(tensors, "in_proj_bias")));
+  }
+  out_proj = register_module("out_proj", Linear(torch, LinearOptions(e, e).bias(of.bias()),
+                                                with_name(tensors, "out_proj")));
+  if (of.bias()) init::zeros_(out_proj->bias);
+}
+
+// [b, t, e] to [b, heads, t, e / heads], by the part of in_proj_weight for the query (0), the key
+// (1) or the value (2).
+Tensor MultiheadAttentionImpl::projected(const Tensor& x, std::int64_t which) const {
+  const std::int64_t e = options.embed_dim();
+  const Tensor bias = in_proj_bias.defined() ? in_proj_bias.narrow(0, which * e, e) : in_proj_bias;
+  const Tensor y = functional::linear(x, in_proj_weight.narrow(0, which * e, e), bias);
+  const Shape by_head{x.size(0), x.size(1), options.num_heads(), e / options.num_heads()};
+  return transpose(reshape(y, by_head), 1, 2);
+}
+
+Tensor MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key, const Tensor& value,
+                                       const MultiheadAttentionMasks& masks) const {
+  const auto batch_first = [this](const Tensor& x) {
+    return options.batch_first() ? x : transpose(x, 0, 1);
+  };
+  const Tensor q = projected(batch_first(query), 0);
+  functional::AttentionOptions attention{.attn_mask = masks.attn_mask,
+                                         .dropout_p = is_training() ? options.dropout() : 0,
+                                         .is_causal = masks.is_causal};
+  if (masks.key_padding_mask.defined()) {
+    const Tensor& padding = masks.key_padding_mask;
+    const Tensor of_keys = reshape(padding, Shape{padding.size(0), 1, 1, padding.size(1)});
+    attention.attn_mask = masks.attn_mask.defined() ? masks.attn_mask + of_keys : of_keys;
+  }
+  const Tensor heads = functional::scaled_dot_product_attention(
+      q, projected(batch_first(key), 1), projected(batch_first(value), 2), attention);
+  const Shape together{heads.size(0), heads.size(2), options.embed_dim()};
+  return batch_first(out_proj(reshape(transpose(heads, 1, 2), together)));
+}
+
+RotaryEmbeddingImpl::RotaryEmbeddingImpl(const RuntimeContext& torch, std::int64_t dim,
+                                         std::int64_t max_seq_len, const TensorOptions& tensors,
+                                         double base) {
+  const std::int64_t half = dim / 2;
+  std::vector<float> cosines;
+  std::vector<float> sines;
+  for (std::int64_t s = 0; s < max_seq_len; ++s) {
+    for (std::int64_t i = 0; i < dim; ++i) {
+      const double angle = static_cast<double>(s) * std::pow(base, -static_cast<double>(i % half) /
+                                                                       static_cast<double>(half));
+      cosines.push_back(static_cast<float>(std::cos(angle)));
+      sines.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+  cosine = torch.tensor(cosines, {max_seq_len, dim}, with_name(tensors, "cosine"));
+  sine = torch.tensor(sines, {max_seq_len, dim}, with_name(tensors, "sine"));
+}
+
+Tensor RotaryEmbeddingImpl::forward(const Tensor& x) const {
+  const std::int64_t half = x.size(-1) / 2;
+  const std::int64_t rows = x.size(-2);
+  const bool is_whole = rows == cosine.size(0);
+  const Tensor other = cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
+  return x * (is_whole ? cosine : cosine.narrow(0, 0, rows)) +
+         other * (is_whole ? sine : sine.narrow(0, 0, rows));
+}
+
+}  // namespace kernbench::nn

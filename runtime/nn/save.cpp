@@ -1,0 +1,205 @@
+// The format of arrays: numpy.lib.format, version 1.0.
+
+#include "runtime/nn/save.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "runtime/nn/zip_archive.h"
+#include "runtime/profiler/written_file.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/base/visible_text.h"
+#include "sim_engine/values/element_format.h"
+
+namespace kernbench::nn {
+
+namespace {
+
+constexpr std::string_view kMagic{"\x93NUMPY\x01\x00", 8};
+constexpr std::string_view kSuffix = ".npy";
+constexpr std::size_t kHeaderAlignment = 64;
+
+template <class Number>
+void append(std::string& to, Number number) {
+  char bytes[sizeof(Number)];
+  std::memcpy(bytes, &number, sizeof(Number));
+  to.append(bytes, sizeof(Number));
+}
+
+template <class Number>
+Number read_at(std::string_view bytes, std::size_t i) {
+  Number number;
+  std::memcpy(&number, bytes.data() + i * sizeof(Number), sizeof(Number));
+  return number;
+}
+
+// Python's tuple: "()", "(3,)", "(3, 4,)".
+std::string shape_text(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += fmt::format("{}, ", size);
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+std::string array_head(std::string_view type, const Shape& shape) {
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type,
+                                 shape_text(shape));
+  const std::size_t bytes = kMagic.size() + 2 + text.size() + 1;
+  text.append((kHeaderAlignment - bytes % kHeaderAlignment) % kHeaderAlignment, ' ');
+  text += '\n';
+  std::string head(kMagic);
+  append(head, static_cast<std::uint16_t>(text.size()));
+  return head + text;
+}
+
+std::string array_of(const Tensor& tensor) {
+  const bool is_f16 = !tensor.is_host() && tensor.dtype() == DType::f16;
+  std::string array = array_head(is_f16 ? "<f2" : "<f4", tensor.shape());
+  for (const float element : tensor.to_vector()) {
+    if (is_f16) {
+      append(array, sim::f16_bits_of(element));
+    } else {
+      append(array, element);
+    }
+  }
+  return array;
+}
+
+std::string array_of(double number) {
+  std::string array = array_head("<f8", {});
+  append(array, number);
+  return array;
+}
+
+// One array of a file that is read.
+class Array {
+ public:
+  Array(std::string_view path, std::string_view name, std::string_view array)
+      : path_(path), name_(name) {
+    if (!array.starts_with(kMagic.substr(0, 6)) || array.size() < 10) refuse("is no array");
+    if (array[6] != 1) refuse("has a header of another version than 1.0");
+    const std::size_t size = read_at<std::uint16_t>(array.substr(8), 0);
+    if (array.size() < 10 + size) refuse("ends too early");
+    head_ = array.substr(10, size);
+    elements_ = array.substr(10 + size);
+    if (value_of("'fortran_order': ").starts_with("True")) {
+      refuse("has columns first: save numpy.ascontiguousarray(a)");
+    }
+    type_ = value_of("'descr': '");
+    type_ = type_.substr(0, type_.find('\''));
+  }
+
+  bool is_number() const { return type_ == "<f8" && shape().rank() == 0; }
+  double number() const { return elements().front(); }
+  Tensor tensor() const {
+    const std::vector<double> all = elements();
+    return Tensor(runtime::make_host_storage(shape(), {all.begin(), all.end()}));
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view problem) const {
+    throw IoError("KB-I013",
+                  fmt::format("'{}': entry '{}' {}", visible(path_), visible(name_), problem));
+  }
+
+  // What follows the key in the header.
+  std::string_view value_of(std::string_view key) const {
+    const std::size_t at = head_.find(key);
+    if (at == std::string_view::npos) refuse("has no header of an array");
+    return head_.substr(at + key.size());
+  }
+
+  Shape shape() const {
+    std::string_view text = value_of("'shape': (");
+    text = text.substr(0, text.find(')'));
+    std::vector<std::int64_t> sizes;
+    for (const char *at = text.data(), *const end = at + text.size(); at < end;) {
+      std::int64_t size = 0;
+      const auto [rest, error] = std::from_chars(at, end, size);
+      if (error == std::errc()) sizes.push_back(size);
+      at = error == std::errc() ? rest : at + 1;
+    }
+    return Shape(sizes);
+  }
+
+  template <class Number, class Convert>
+  std::vector<double> numbers(const Convert& convert) const {
+    const auto count = static_cast<std::size_t>(shape().numel());
+    if (elements_.size() != count * sizeof(Number)) refuse("has not as many bytes as its shape");
+    std::vector<double> all;
+    for (std::size_t i = 0; i < count; ++i) all.push_back(convert(read_at<Number>(elements_, i)));
+    return all;
+  }
+  template <class Number>
+  std::vector<double> numbers() const {
+    return numbers<Number>([](Number number) { return static_cast<double>(number); });
+  }
+
+  std::vector<double> elements() const {
+    if (type_ == "<f2") {
+      return numbers<std::uint16_t>(
+          [](std::uint16_t bits) { return static_cast<double>(sim::value_of_f16(bits)); });
+    }
+    if (type_ == "<f4") return numbers<float>();
+    if (type_ == "<f8") return numbers<double>();
+    if (type_ == "<i8") return numbers<std::int64_t>();
+    if (type_ == "<i4") return numbers<std::int32_t>();
+    if (type_ == "|b1") return numbers<std::uint8_t>();
+    refuse(fmt::format("is of type {}; there are: <f2, <f4, <f8, <i4, <i8, |b1", visible(type_)));
+  }
+
+  std::string_view path_;
+  std::string_view name_;
+  std::string_view head_;
+  std::string_view elements_;
+  std::string_view type_;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError("KB-I013", fmt::format("'{}' cannot be read", visible(path)));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+void save(const State& state, const std::string& path) {
+  std::vector<ArchivedFile> arrays;
+  for (const auto& item : state.tensors) {
+    arrays.emplace_back(item.key() + std::string(kSuffix), array_of(item.value()));
+  }
+  for (const auto& item : state.numbers) {
+    arrays.emplace_back(item.key() + std::string(kSuffix), array_of(item.value()));
+  }
+  runtime::write_file(path, zip_archive(arrays, path));
+}
+
+void save(const StateDict& tensors, const std::string& path) {
+  save(State{tensors, {}}, path);
+}
+
+State load(const std::string& path) {
+  const std::string archive = read_file(path);
+  State state;
+  for (const auto& [file, bytes] : files_of_zip_archive(archive, path)) {
+    const bool has_suffix = file.ends_with(kSuffix);
+    const std::string name = has_suffix ? file.substr(0, file.size() - kSuffix.size()) : file;
+    const Array array(path, name, bytes);
+    if (array.is_number()) {
+      state.numbers.insert(name, array.number());
+    } else {
+      state.tensors.insert(name, array.tensor());
+    }
+  }
+  return state;
+}
+
+}  // namespace kernbench::nn

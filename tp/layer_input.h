@@ -1,0 +1,18 @@
+// What a layer makes of an input that does not fit its weight.
+
+#pragma once
+
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench::tp {
+
+// Returns x as a layer takes it whose type was not given (ADR-0219): in the weight's type, as
+// Megatron's Float16Module casts it, and whole on each of the weight's PEs.  They read what they
+// have not from the PEs that have it, and in backward those read the gradient.  With the weight's
+// PEs already, x keeps its placement; what has no whole rows is returned as it is, for the layer to
+// refuse.  Throws DeviceError KB-M001, KB-M019, KB-M013.
+Tensor layer_input(const Tensor& x, const Tensor& weight);
+// The same in x's own type.
+Tensor on_pes_of(const Tensor& x, const Tensor& weight);
+
+}  // namespace kernbench::tp
