@@ -63,10 +63,4 @@ void Tensor::retain_grad() const {
   if (!is_leaf()) checked().autograd->recorded->retains_grad = storage_;
 }
 
-Tensor& Tensor::mutable_grad() {
-  auto& meta = checked().autograd;
-  if (meta == nullptr) meta = std::make_shared<autograd::Meta>();
-  return meta->grad;
-}
-
 }  // namespace kernbench

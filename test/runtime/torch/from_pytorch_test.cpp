@@ -40,6 +40,11 @@ TEST_CASE("what the guide says of tensors works", "[guide]") {
   CHECK(e.to_vector() == x.to_vector());
   x[0].zero_();
   CHECK(x.narrow(0, 0, 1).abs().sum().item() == 0);
+  const kb::Tensor flat = torch.zeros({16});
+  kb::Tensor p = torch.ones({2, 4}).requires_grad_();
+  p.mutable_grad() = flat.narrow(0, 0, 8).view({2, 4});
+  p.sum().backward();
+  CHECK(flat.sum().item() == 8);
   const kb::Tensor f = x.to(kb::DType::f32);
   CHECK(f.size(-1) == 8);
   std::ostringstream out;
