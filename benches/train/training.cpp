@@ -17,18 +17,6 @@ namespace {
 
 constexpr std::int64_t kStride = 97;  // bytes between the beginnings of samples
 
-void check(const TrainingOptions& options) {
-  const LanguageModelSize& size = options.size;
-  if (size.hidden % size.heads != 0) {
-    throw UsageError("KB-U012", fmt::format("train: hidden {} is no multiple of heads {}",
-                                            size.hidden, size.heads));
-  }
-  if (options.model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
-    throw UsageError("KB-U012", fmt::format("train: a head of llama has an even size, not {}",
-                                            size.hidden / size.heads));
-  }
-}
-
 std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<Tensor> parameters,
                                                  const TrainingOptions& options) {
   switch (options.optimizer) {
@@ -44,6 +32,17 @@ std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<Tensor> parameters,
 
 }  // namespace
 
+void check_heads(std::string_view bench, ModelKind model, const LanguageModelSize& size) {
+  if (size.hidden % size.heads != 0) {
+    throw UsageError("KB-U012", fmt::format("{}: hidden {} is no multiple of heads {}", bench,
+                                            size.hidden, size.heads));
+  }
+  if (model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
+    throw UsageError("KB-U012", fmt::format("{}: a head of llama has an even size, not {}", bench,
+                                            size.hidden / size.heads));
+  }
+}
+
 std::string_view name_of(ModelKind kind) {
   return kind == ModelKind::gpt ? "gpt" : "llama";
 }
@@ -54,7 +53,7 @@ std::string_view name_of(OptimizerKind kind) {
 
 Training::Training(RuntimeContext& torch, const TrainingOptions& options)
     : torch_(torch), options_(options) {
-  check(options);
+  check_heads("train", options.model, options.size);
   const TensorOptions tensors{.dtype = options.dtype, .dp = DPPolicy::on_one_pe()};
   model_ = options.model == ModelKind::gpt ? make_gpt(torch, options.size, tensors)
                                            : make_llama(torch, options.size, tensors);

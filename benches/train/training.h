@@ -16,6 +16,9 @@ enum class OptimizerKind { adamw, adam, sgd };
 std::string_view name_of(ModelKind kind);
 std::string_view name_of(OptimizerKind kind);
 
+// Throws UsageError KB-U012 for heads that do not divide the hidden size, or an odd head for llama.
+void check_heads(std::string_view bench, ModelKind model, const LanguageModelSize& size);
+
 struct TrainingOptions {
   ModelKind model = ModelKind::gpt;
   LanguageModelSize size = {};
@@ -36,8 +39,7 @@ struct TrainingStep {
 
 class Training {
  public:
-  // Throws UsageError KB-U012 for heads that do not divide the hidden size, or an odd head for
-  // llama.
+  // Throws what check_heads() does.
   Training(RuntimeContext& torch, const TrainingOptions& options);
 
   TrainingStep step();
