@@ -21,15 +21,17 @@ Tensor& grad_of(const Tensor& leaf) {
   return leaf.storage()->autograd->grad;
 }
 
-// Throws KB-A006 for a grad() that a user has assigned and that is not the leaf's.
+// Throws KB-A006 for a grad() that a user has assigned and that does not fit the leaf.
 void check_assigned(const Tensor& leaf, const Tensor& grad) {
-  if (!grad.defined() || (grad.shape() == leaf.shape() && grad.dtype() == leaf.dtype())) return;
-  throw CollectiveError(
-      "KB-A006", fmt::format("assigned grad has data of a different {}: tensor '{}' is {} {}, its "
-                             "grad '{}' is {} {}",
-                             grad.shape() == leaf.shape() ? "type" : "size", leaf.name(),
-                             to_string(leaf.shape()), name_of(leaf.dtype()), grad.name(),
-                             to_string(grad.shape()), name_of(grad.dtype())));
+  if (grad.shape() != leaf.shape() || grad.dtype() != leaf.dtype()) {
+    throw CollectiveError(
+        "KB-A006", fmt::format("assigned grad has data of a different {}: tensor '{}' is {} {}, "
+                               "its grad '{}' is {} {}",
+                               grad.shape() == leaf.shape() ? "type" : "size", leaf.name(),
+                               to_string(leaf.shape()), name_of(leaf.dtype()), grad.name(),
+                               to_string(grad.shape()), name_of(grad.dtype())));
+  }
+  check_gradient(grad, gradient_form_of(leaf), fmt::format("grad() of '{}'", leaf.name()));
 }
 
 void add_to_grad(const Tensor& leaf, Tensor gradient) {
@@ -39,6 +41,7 @@ void add_to_grad(const Tensor& leaf, Tensor gradient) {
     grad.storage()->name = leaf.name() + ".grad";
     return;
   }
+  check_assigned(leaf, grad);
   ops::add_into(grad, gradient);
 }
 
@@ -87,7 +90,6 @@ std::vector<LeafGradients::Complete> LeafGradients::take_completed_by(std::uint6
     const Tensor& leaf = reached_[given_].leaf;
     auto sum = sums_.extract(leaf.storage().get());
     if (sum.empty() || !leaf.requires_grad()) continue;
-    check_assigned(leaf, grad_of(leaf));
     Tensor gradient = sum.mapped().take(leaf.shape());
     const Hooks& hooks = leaf.storage()->autograd->hooks;
     if (!hooks.on_gradient.empty()) {

@@ -185,8 +185,9 @@ struct DistributedContext::State::Issued {
 
 // A rank's collectives of one group run one after the other, as on a stream of their own.
 Work DistributedContext::State::issue(CollectiveCall call) {
+  if (backend->runs_on_streams()) runtime::issue(*simulation);
   const bool queued = is_queued(call);
-  queued ? runtime::issue(*simulation) : wait_for_stream(call);
+  if (!queued) wait_for_stream(call);
   check_one_device(call);
   check_are_apart(call.event.function, output_list_of(call.kind), call.takes);
   note_tensor(call);
@@ -250,7 +251,7 @@ void DistributedContext::State::wait_for_stream(const CollectiveCall& call) cons
   if (!simulation->queues_launches()) return;
   const bool has_tensor = !call.gives.empty() || !call.takes.empty();
   const int device = has_tensor ? device_of(call) : local().device;
-  runtime::synchronize(*simulation, runtime::current_stream(*simulation, device));
+  runtime::synchronize_current_stream(*simulation, device);
 }
 
 void DistributedContext::State::run(const Issued& issued) const {

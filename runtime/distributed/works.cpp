@@ -93,7 +93,7 @@ std::function<void()> DistributedContext::State::on_stream(const std::shared_ptr
   work->device = device;
   work->marker = std::make_shared<runtime::Marker>();
   work->follows = stream.position().upto();
-  runtime::note_beside_streams(*simulation, work->marker);
+  runtime::note_beside_streams(*simulation, work->marker, work->description);
   const Time arrives = simulation->now() + simulation->machine().launcher().host_leg(device);
   return [this, work, arrives, before = stream.last(), body = std::move(body)] {
     const auto describe = [&] { return work->description; };

@@ -110,8 +110,8 @@ class Tensor {
   // the tensor's shape, type and placement, but is partial where that is replicated and each holder
   // has a summand of the gradient.  Undefined if no gradient has reached it.
   Tensor grad() const;
-  // grad() to assign to, such as a view of a flat buffer that the gradients are then added to
-  // (libtorch's name).  backward() throws KB-A006 if it has not this leaf's shape and type.
+  // grad() to assign to, such as a view of a flat buffer (libtorch's name).  backward() adds to
+  // what it finds there, and throws KB-A006 if that does not fit this leaf.
   Tensor& mutable_grad();
   // From now on backward() leaves the gradient of this computed tensor in grad(); of a leaf it does
   // so anyway.  Throws KB-A014 for a tensor that requires no gradient.
