@@ -43,7 +43,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/kernbench_gdb.py
 set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.md from-pytorch.md from-pytorch.ko.md CONTRIBUTING.md
   runtime/README.md runtime/fiber/README.md sim_engine/README.md ccl/README.md ccl/ccl.yaml
   ccl/writing-a-collective.md ccl/writing-a-collective.ko.md tp/README.md tp/tensor-parallelism.md tp/tensor-parallelism.ko.md
-  benches/README.md benches/operators/README.md benches/operators/writing-a-case.md
+  benches/README.md benches/ddp/choosing-a-bucket-size.md benches/ddp/choosing-a-bucket-size.ko.md
+  benches/ddp/exposed.svg benches/operators/README.md benches/operators/writing-a-case.md
   benches/operators/writing-a-case.ko.md benches/figure/README.md topologies/README.md
   topologies/anatomy.svg test/README.md)
 foreach(guide IN LISTS guides)

@@ -2,6 +2,7 @@
 #include "benches/collectives/calibrate.h"
 #include "benches/collectives/collectives.h"
 #include "benches/collectives/overlap.h"
+#include "benches/ddp/ddp.h"
 #include "benches/evaluation/milestones.h"
 #include "benches/gemm/gemm.h"
 #include "benches/ipcq/ipcq.h"
@@ -14,7 +15,8 @@ int main(int argc, char** argv) {
        {collectives::calibrate_bench, collectives::ccl_allreduce_bench,
         collectives::collectives_bench, gemm::gemm_bench, ipcq::ipcq_bench,
         evaluation::milestone_1h_ccl, evaluation::milestone_1h_gemm, collectives::overlap_bench,
-        tensor_parallel::tp_mlp_bench, tensor_parallel::tp_transformer_bench, train::train_bench}) {
+        ddp::ddp_bench, tensor_parallel::tp_mlp_bench, tensor_parallel::tp_transformer_bench,
+        train::train_bench}) {
     register_bench(bench());
   }
   return kernbench::benches::main(argc, argv);

@@ -18,20 +18,12 @@ constexpr double kLossScale = 4096;   // at first, of f16
 constexpr std::int64_t kStride = 97;  // bytes between the beginnings of samples
 
 void check(const TrainingOptions& options) {
-  const LanguageModelSize& size = options.size;
-  if (size.hidden % size.heads != 0) {
-    throw UsageError("KB-U012", fmt::format("train: hidden {} is no multiple of heads {}",
-                                            size.hidden, size.heads));
-  }
-  if (size.batch % options.holders() != 0) {
-    throw UsageError("KB-U012",
-                     fmt::format("train: batch {} is no multiple of the {} PEs of "
-                                 "cubes={} and pes={}",
-                                 size.batch, options.holders(), options.cubes, options.pes));
-  }
-  if (options.model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
-    throw UsageError("KB-U012", fmt::format("train: a head of llama has an even size, not {}",
-                                            size.hidden / size.heads));
+  check_heads("train", options.model, options.size);
+  if (options.size.batch % options.holders() != 0) {
+    throw UsageError(
+        "KB-U012", fmt::format("train: batch {} is no multiple of the {} PEs of "
+                               "cubes={} and pes={}",
+                               options.size.batch, options.holders(), options.cubes, options.pes));
   }
 }
 
@@ -49,6 +41,17 @@ std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<Tensor> parameters,
 }
 
 }  // namespace
+
+void check_heads(std::string_view bench, ModelKind model, const LanguageModelSize& size) {
+  if (size.hidden % size.heads != 0) {
+    throw UsageError("KB-U012", fmt::format("{}: hidden {} is no multiple of heads {}", bench,
+                                            size.hidden, size.heads));
+  }
+  if (model == ModelKind::llama && size.hidden / size.heads % 2 != 0) {
+    throw UsageError("KB-U012", fmt::format("{}: a head of llama has an even size, not {}", bench,
+                                            size.hidden / size.heads));
+  }
+}
 
 std::string_view name_of(ModelKind kind) {
   return kind == ModelKind::gpt ? "gpt" : "llama";

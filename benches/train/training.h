@@ -17,6 +17,9 @@ enum class OptimizerKind { adamw, adam, sgd };
 std::string_view name_of(ModelKind kind);
 std::string_view name_of(OptimizerKind kind);
 
+// Throws UsageError KB-U012 for heads that do not divide the hidden size, or an odd head for llama.
+void check_heads(std::string_view bench, ModelKind model, const LanguageModelSize& size);
+
 struct TrainingOptions {
   ModelKind model = ModelKind::gpt;
   LanguageModelSize size = {};
@@ -43,8 +46,8 @@ struct TrainingStep {
 
 class Training {
  public:
-  // Called by a rank of a world of one.  Throws UsageError KB-U012 for heads that do not divide the
-  // hidden size, an odd head for llama, or PEs that do not divide the samples.
+  // Called by a rank of a world of one.  Throws what check_heads() does, and UsageError KB-U012 for
+  // PEs that do not divide the samples.
   Training(RuntimeContext& torch, const TrainingOptions& options);
 
   TrainingStep step();

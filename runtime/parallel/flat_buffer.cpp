@@ -38,6 +38,10 @@ std::int64_t longest_part(const Tensor& tensor) {
   return most;
 }
 
+std::int64_t round_up(std::int64_t length, std::int64_t multiple) {
+  return (length + multiple - 1) / multiple * multiple;
+}
+
 // True if this holder's elements count, beside others' summands.
 bool counts(const Level& flat, const Level& of_tensor, int holder) {
   return !flat.is_partial() || of_tensor.is_partial() || holder == 0;
@@ -86,7 +90,7 @@ std::vector<BucketItem> bucket_items(const std::vector<Tensor>& tensors) {
   return items;
 }
 
-FlatBuffer::FlatBuffer(const std::vector<Tensor>& tensors, DType dtype) {
+FlatBuffer::FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const FlatLayout& layout) {
   Placement placement = ops::placement_of(tensors.front());
   placement.cube = placement.pe = ops::kReplicate;
   std::int64_t length = 0;
@@ -94,10 +98,12 @@ FlatBuffer::FlatBuffer(const std::vector<Tensor>& tensors, DType dtype) {
     const Placement own = ops::placement_of(tensor);
     placement.cube = flat_level(placement.cube, own.cube);
     placement.pe = flat_level(placement.pe, own.pe);
+    length = round_up(length, layout.alignment);
     offsets_.push_back(length);
     lengths_.push_back(longest_part(tensor));
     length += lengths_.back();
   }
+  length = round_up(length, layout.multiple);
   if (placement.cube.is_cut()) length *= placement.num_cubes;
   if (placement.pe.is_cut()) length *= placement.num_pes;
   flat_ = ops::make_like(tensors.front(), "bucket", {length}, dtype, placement);
@@ -125,6 +131,22 @@ void FlatBuffer::pack(const std::vector<Tensor>& tensors, double factor) const {
                     clear(tl, to, lengths[i]);
                   }
                 }
+              });
+}
+
+void FlatBuffer::add(std::size_t index, const Tensor& tensor) const {
+  ops::launch("add_to_bucket", {flat_}, {tensor},
+              [flat = flat_, tensor, offset = offsets_[index]](tl::Context& tl) {
+                const tl::Pointer target = ops::local_part(flat, tl).data + offset;
+                const ops::LocalPart from = ops::local_part(tensor, tl);
+                ops::for_each_block(from.shape.numel(), ops::block_elements(tl),
+                                    [&](std::int64_t begin, std::int64_t size) {
+                                      const auto load = [&](const tl::Pointer& at) {
+                                        return tl.cast(tl.load(at + begin, {size}, at.dtype()),
+                                                       DType::f32);
+                                      };
+                                      store(tl, target + begin, load(target) + load(from.data));
+                                    });
               });
 }
 

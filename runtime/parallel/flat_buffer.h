@@ -7,6 +7,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -21,10 +22,16 @@ Bytes bytes_of(const Tensor& tensor);  // of its elements, each counted once
 // are cut on the same levels.
 std::vector<BucketItem> bucket_items(const std::vector<Tensor>& tensors);
 
+// In elements of each holder's part.
+struct FlatLayout {
+  std::int64_t alignment = 1;  // of each tensor's beginning
+  std::int64_t multiple = 1;   // that the whole length is
+};
+
 class FlatBuffer {
  public:
   // For tensors of one kind, which the buffer holds as `dtype`.
-  FlatBuffer(const std::vector<Tensor>& tensors, DType dtype);
+  FlatBuffer(const std::vector<Tensor>& tensors, DType dtype, const FlatLayout& layout = {});
 
   const Tensor& tensor() const { return flat_; }
 
@@ -32,6 +39,8 @@ class FlatBuffer {
   // one is undefined.
   // REQUIRES: they have the shapes and placements of those that it was made for
   void pack(const std::vector<Tensor>& tensors, double factor = 1) const;
+  // Adds a tensor, in f32 with one rounding, to what the buffer has of it.
+  void add(std::size_t index, const Tensor& tensor) const;
   // Copies `flat`, the buffer or a tensor like it, of any type, into the tensors, but those that
   // are undefined, by one kernel. REQUIRES: neither `flat` nor a tensor is partial
   void unpack(const Tensor& flat, const std::vector<Tensor>& tensors) const;

@@ -1,5 +1,5 @@
-// A small MLP on several ranks, beside torch's real DistributedDataParallel
-// (test/golden/ddp_train.txt, which says how weights and data are made).
+// A small MLP on several ranks, trained in every way that there is, beside torch's real
+// DistributedDataParallel (test/golden/ddp_train.txt, which says how weights and data are made).
 
 #include <fmt/format.h>
 
@@ -12,6 +12,8 @@
 #include "runtime/optim/clip_grad.h"
 #include "runtime/optim/optimizer.h"
 #include "test/parallel/data_parallel_world.h"
+#include "tp/distributed_data_parallel.h"
+#include "tp/parallel_state.h"
 
 namespace kernbench::test::ddp_train_test {
 namespace {
@@ -116,26 +118,74 @@ double accumulate(DataParallelWorld& world, Model& ddp, int rank, int step, int 
   return loss;
 }
 
-std::vector<Step> train(DataParallelWorld& world, const Run& run) {
+enum class Scheme { ddp, megatron, megatron_overlap, zero1, zero1_overlap };
+
+tp::DistributedDataParallelConfig config_of(Scheme scheme) {
+  const bool overlaps = scheme == Scheme::megatron_overlap || scheme == Scheme::zero1_overlap;
+  return {.grad_reduce_in_fp32 = true,
+          .overlap_grad_reduce = overlaps,
+          .use_distributed_optimizer = scheme == Scheme::zero1 || scheme == Scheme::zero1_overlap,
+          .average_in_collective = false,
+          .bucket_size = 100};
+}
+
+void add_weights(Step& step, const nn::Module& module) {
+  for (const Tensor& parameter : module.parameters()) {
+    for (const double w : parameter.to_vector()) {
+      step.sum += w;
+      step.squares += w * w;
+    }
+  }
+}
+
+// Calls `update` after each backward pass; it returns the norm of the gradients.
+template <class Model, class Begin, class Update>
+void train(DataParallelWorld& world, const Run& run, int rank, Model& model,
+           std::vector<Step>& steps, const Begin& begin, const Update& update) {
+  for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
+    begin();
+    Step& step = steps[static_cast<std::size_t>(i)];
+    step.loss += accumulate(world, model, rank, i, run.accumulation) / run.ranks;
+    const double norm = update();
+    if (rank != 0) continue;
+    step.norm = norm;
+    add_weights(step, *model);
+  }
+}
+
+void train_ddp(DataParallelWorld& world, const Run& run, int rank, std::vector<Step>& steps) {
+  nn::parallel::DistributedDataParallel ddp(make_mlp(world.torch));
+  const auto optimizer = make_optimizer(run.optimizer, ddp->parameters());
+  train(
+      world, run, rank, ddp, steps, [&] { optimizer->zero_grad(); },
+      [&] {
+        const double norm = nn::utils::clip_grad_norm_(ddp->parameters(), run.clip);
+        optimizer->step();
+        return norm;
+      });
+}
+
+void train_megatron(DataParallelWorld& world, const Run& run, Scheme scheme, int rank,
+                    std::vector<Step>& steps) {
+  tp::initialize_model_parallel(world.torch, {});
+  tp::DistributedDataParallel model(world.torch, config_of(scheme), make_mlp(world.torch));
+  tp::MegatronOptimizer optimizer(
+      world.torch, model->buckets(),
+      [&](std::vector<Tensor> shards) { return make_optimizer(run.optimizer, std::move(shards)); },
+      {.clip_grad = run.clip});
+  train(
+      world, run, rank, model, steps, [&] { model->zero_grad_buffer(); },
+      [&] {
+        tp::finalize_model_grads(model);
+        return optimizer.step().grad_norm;
+      });
+}
+
+std::vector<Step> train(DataParallelWorld& world, const Run& run, Scheme scheme) {
   std::vector<Step> steps(run.steps.size());
   world.spawn([&](int rank) {
-    nn::parallel::DistributedDataParallel ddp(make_mlp(world.torch));
-    const auto optimizer = make_optimizer(run.optimizer, ddp->parameters());
-    for (int i = 0; i < static_cast<int>(steps.size()); ++i) {
-      optimizer->zero_grad();
-      Step& step = steps[static_cast<std::size_t>(i)];
-      step.loss += accumulate(world, ddp, rank, i, run.accumulation) / run.ranks;
-      const double norm = nn::utils::clip_grad_norm_(ddp->parameters(), run.clip);
-      optimizer->step();
-      if (rank != 0) continue;
-      step.norm = norm;
-      for (const Tensor& parameter : ddp->parameters()) {
-        for (const double w : parameter.to_vector()) {
-          step.sum += w;
-          step.squares += w * w;
-        }
-      }
-    }
+    if (scheme == Scheme::ddp) return train_ddp(world, run, rank, steps);
+    train_megatron(world, run, scheme, rank, steps);
   });
   return steps;
 }
@@ -146,9 +196,11 @@ TEST_CASE("an MLP on several ranks learns as torch's DistributedDataParallel doe
   const auto& run = runs[GENERATE(0U, 1U, 2U)];
   const char* const backend = GENERATE("local", "ahbm");
   const bool blocks = GENERATE(true, false);
-  CAPTURE(run.optimizer, run.accumulation, backend, blocks);
+  const Scheme scheme = GENERATE(Scheme::ddp, Scheme::megatron, Scheme::megatron_overlap,
+                                 Scheme::zero1, Scheme::zero1_overlap);
+  CAPTURE(run.optimizer, run.accumulation, backend, blocks, scheme);
   DataParallelWorld world(run.ranks, backend, {.launch_blocking = blocks});
-  const std::vector<Step> steps = train(world, run);
+  const std::vector<Step> steps = train(world, run, scheme);
   REQUIRE(steps.size() == 6);
   const auto close = [](double expected) { return Approx(expected).epsilon(2e-6); };
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -42,6 +42,7 @@
 #include "sim_engine/topology/topology.h"
 #include "tp/column_parallel_linear.h"
 #include "tp/data.h"
+#include "tp/distributed_data_parallel.h"
 #include "tp/linear.h"
 #include "tp/mappings.h"
 #include "tp/parallel_state.h"

@@ -1,0 +1,257 @@
+#include "benches/ddp/ddp.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "benches/bench/bench_run.h"
+#include "benches/bench/inputs.h"
+#include "benches/bench/row_cells.h"
+#include "benches/bench/sweep.h"
+#include "benches/bench/table.h"
+#include "benches/ddp/measured_step.h"
+#include "benches/figure/figure_artifacts.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::benches::ddp {
+
+namespace {
+
+constexpr std::array kSchemes = {Scheme::ddp, Scheme::zero1};
+constexpr std::array kModels = {train::ModelKind::gpt, train::ModelKind::llama};
+constexpr int kMostRanks = 1024;
+constexpr std::int64_t kMost = std::int64_t{1} << 20;
+
+constexpr std::array kStepColumns = {
+    TableColumn{"scheme", "", -7, "scheme"},
+    TableColumn{"world", "", 6, "world"},
+    TableColumn{"cap", "(MiB)", 8, "bucket_cap_mb"},
+    TableColumn{"buckets", "", 8, "buckets"},
+    TableColumn{"gradients", "(B)", 12, "bytes"},
+    TableColumn{"first step", "(us)", 12, "first_step_ns", 1e-3, 3},
+    TableColumn{"step", "(us)", 12, "step_ns", 1e-3, 3},
+    TableColumn{"compute", "(%)", 8, "compute_only", 100, 1},
+    TableColumn{"both", "(%)", 8, "both", 100, 1},
+    TableColumn{"exposed", "(%)", 8, "exposed", 100, 1},
+    TableColumn{"idle", "(%)", 8, "idle", 100, 1},
+    TableColumn{"exposed", "(us)", 12, "exposed_ns", 1e-3, 3},
+};
+
+constexpr std::array kBucketColumns = {
+    TableColumn{"scheme", "", -7, "scheme"},
+    TableColumn{"world", "", 6, "world"},
+    TableColumn{"cap", "(MiB)", 8, "bucket_cap_mb"},
+    TableColumn{"bucket", "", 7, "bucket"},
+    TableColumn{"size", "(B)", 11, "bytes"},
+    TableColumn{"ready", "(us)", 11, "ready_ns", 1e-3, 3},
+    TableColumn{"started", "(us)", 11, "started_ns", 1e-3, 3},
+    TableColumn{"ended", "(us)", 11, "ended_ns", 1e-3, 3},
+    TableColumn{"bound", "(us)", 11, "bound_ns", 1e-3, 3},
+    TableColumn{"hidden", "(us)", 11, "hidden_ns", 1e-3, 3},
+    TableColumn{"exposed", "(us)", 11, "exposed_ns", 1e-3, 3},
+    TableColumn{"parameters", "", 0, "first_and_last"},
+};
+
+double cap_of(std::string_view text) {
+  std::size_t end = 0;
+  double cap = -1;
+  try {
+    cap = std::stod(std::string(text), &end);
+  } catch (const std::exception&) {
+    end = 0;
+  }
+  if (end == text.size() && std::isfinite(cap) && cap >= 0) return cap;
+  throw UsageError("KB-U012",
+                   fmt::format("--set bucket_cap_mb={}: a size in MiB is wanted, or several "
+                               "separated by commas",
+                               text));
+}
+
+std::vector<StepInput> read_points(const Settings& settings) {
+  const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
+  StepInput input{.model = settings.choice("model", kModels),
+                  .size = {.layers = integer("layers"),
+                           .hidden = integer("hidden"),
+                           .heads = integer("heads"),
+                           .vocab = integer("vocab"),
+                           .seq = integer("seq"),
+                           .batch = integer("batch")},
+                  .dtype = settings.choice("dtype", kDTypes)};
+  train::check_heads("ddp", input.model, input.size);
+  std::vector<StepInput> points;
+  for (const Scheme scheme : settings.choices("scheme", kSchemes)) {
+    for (const std::int64_t world : settings.integers("world", 2, kMostRanks)) {
+      for (const std::string_view cap : settings.list("bucket_cap_mb")) {
+        input.scheme = scheme;
+        input.world = static_cast<int>(world);
+        input.bucket_cap_mb = cap_of(cap);
+        points.push_back(input);
+      }
+    }
+  }
+  return points;
+}
+
+Row point_row(const StepInput& input, std::string_view table) {
+  return Row()
+      .set("table", table)
+      .set("scheme", name_of(input.scheme))
+      .set("world", input.world)
+      .set("bucket_cap_mb", input.bucket_cap_mb);
+}
+
+Row step_row(const StepInput& input, const MeasuredStep& measured) {
+  const nn::parallel::StepTimes& step = measured.later;
+  const double whole = to_ns(step.end - step.begin);
+  Bytes bytes = 0;
+  for (const auto& bucket : step.buckets) bytes += bucket.bytes;
+  return point_row(input, "step")
+      .set("buckets", step.buckets.size())
+      .set("bytes", bytes)
+      .set("first_step_ns", to_ns(measured.first.end - measured.first.begin))
+      .set("first_exposed_ns", to_ns(measured.first.exposed))
+      .set("step_ns", whole)
+      .set("compute_only_ns", to_ns(step.compute_only))
+      .set("both_ns", to_ns(step.both))
+      .set("exposed_ns", to_ns(step.exposed))
+      .set("idle_ns", to_ns(step.idle))
+      .set("compute_only", to_ns(step.compute_only) / whole)
+      .set("both", to_ns(step.both) / whole)
+      .set("exposed", to_ns(step.exposed) / whole)
+      .set("idle", to_ns(step.idle) / whole);
+}
+
+// "5: head.weight to blocks.3.fc2.weight"
+std::string first_and_last(const std::vector<std::string>& names) {
+  if (names.size() == 1) return "1: " + names.front();
+  return fmt::format("{}: {} to {}", names.size(), names.front(), names.back());
+}
+
+Row bucket_row(const StepInput& input, const nn::parallel::BucketTimes& bucket, Time begin,
+               Time bound) {
+  return point_row(input, "bucket")
+      .set("bucket", bucket.bucket)
+      .set("bytes", bucket.bytes)
+      .set("ready_ns", to_ns(bucket.ready - begin))
+      .set("started_ns", to_ns(bucket.started - begin))
+      .set("ended_ns", to_ns(bucket.ended - begin))
+      .set("bound_ns", to_ns(bound - begin))
+      .set("hidden_ns", to_ns(bucket.hidden))
+      .set("exposed_ns", to_ns(bucket.exposed))
+      .set("first_and_last", first_and_last(bucket.parameters))
+      .set("parameters", fmt::format("{}", fmt::join(bucket.parameters, " ")));
+}
+
+// A bucket that ends before the recurrence lets it is a bug.
+std::vector<Row> simulate(PointContext& point, const StepInput& input) {
+  const MeasuredStep measured = measure_step(point, input);
+  const nn::parallel::StepTimes& step = measured.later;
+  std::vector<Row> rows{step_row(input, measured)};
+  for (std::size_t i = 0; i < step.buckets.size(); ++i) {
+    rows.push_back(bucket_row(input, step.buckets[i], step.begin, measured.bounds[i]));
+    point.check(step.buckets[i].ended >= measured.bounds[i]);
+  }
+  return rows;
+}
+
+std::vector<Row> rows_of(const std::vector<Row>& rows, std::string_view table) {
+  std::vector<Row> found;
+  for (const Row& row : rows) {
+    if (text_in(row, "table") == table) found.push_back(row);
+  }
+  return found;
+}
+
+template <class Columns>
+void print_table(Bench& bench, const Columns& columns, const std::vector<Row>& rows) {
+  bench.print("#\n" + table_head(columns));
+  for (const Row& row : rows) bench.print(table_line(columns, row, bench.run().console));
+}
+
+void add_artifacts(Bench& bench, const std::string& what, const std::vector<Row>& steps,
+                   const std::vector<Row>& buckets) {
+  if (bench.run().output_folder.empty()) return;
+  bench.add_artifact("steps.csv", to_csv(steps));
+  bench.add_artifact("buckets.csv", to_csv(buckets));
+  std::vector<std::string> schemes;  // a line of each
+  std::vector<double> worlds;
+  for (const Row& row : steps) {
+    const double world = number_in(row, "world");
+    const std::string& scheme = text_in(row, "scheme");
+    if (!worlds.empty() && worlds.back() == world && schemes.back() == scheme) continue;
+    schemes.push_back(scheme);
+    worlds.push_back(world);
+  }
+  figure::FigureArtifacts figures(bench);
+  figures.add("exposed", {.form = "exposed",
+                          .csv = "steps.csv",
+                          .title = "Communication that a training step does not hide",
+                          .subtitle = what,
+                          .note = "ddp closes its first bucket at 1 MiB, all others at the cap. "
+                                  "Dashed: the first step, in which nothing overlaps.",
+                          .values = {{"scheme", schemes}, {"world", worlds}}});
+  const Row& best = *std::ranges::min_element(
+      steps, {}, [](const Row& row) { return number_in(row, "exposed_ns"); });
+  figures.add("step", {.form = "buckets",
+                       .csv = "buckets.csv",
+                       .title = fmt::format("The step that exposes least: {} on {} ranks, {} MiB",
+                                            text_in(best, "scheme"), number_in(best, "world"),
+                                            number_in(best, "bucket_cap_mb")),
+                       .subtitle = what,
+                       .note = "Grey: complete, and waiting for those before it.",
+                       .values = {{"scheme", text_in(best, "scheme")},
+                                  {"world", number_in(best, "world")},
+                                  {"cap", number_in(best, "bucket_cap_mb")}}});
+}
+
+void run_ddp(Bench& bench) {
+  check_rank_is_sip(bench);
+  const std::vector<StepInput> points = read_points(bench.settings());
+  const train::LanguageModelSize& size = points.front().size;
+  const std::string what = fmt::format(
+      "{}: {} layers, hidden {}, {} tokens per rank, {}, {}", name_of(points[0].model), size.layers,
+      size.hidden, size.tokens(), name_of(points[0].dtype), describe_sip(bench.topology()));
+  bench.note("model", what);
+  bench.note("ranks", "each point has a ring of `world` SIPs, a rank on one PE of each");
+  Sweep sweep(bench, "ddp");
+  for (const StepInput& input : points) {
+    sweep.add(
+        fmt::format("{} world {} cap {}", name_of(input.scheme), input.world, input.bucket_cap_mb),
+        [input](PointContext& point) { return simulate(point, input); });
+  }
+  const std::vector<Row> rows = sweep.run();
+  const std::vector<Row> steps = rows_of(rows, "step");
+  const std::vector<Row> buckets = rows_of(rows, "bucket");
+  print_table(bench, kBucketColumns, buckets);
+  print_table(bench, kStepColumns, steps);
+  add_artifacts(bench, what, steps, buckets);
+}
+
+}  // namespace
+
+BenchInfo ddp_bench() {
+  return {"ddp",
+          "a data parallel training step: what of its communication each bucket size hides",
+          {{"model", "gpt", "gpt or llama", SettingType::name},
+           {"layers", "4", "blocks", SettingType::integer},
+           {"hidden", "256", "features", SettingType::integer},
+           {"heads", "4", "of attention", SettingType::integer},
+           {"vocab", "1000", "tokens", SettingType::integer},
+           {"seq", "64", "tokens of a sample", SettingType::integer},
+           {"batch", "1", "samples of a rank's step", SettingType::integer},
+           {"dtype", "f32", "f16, bf16 or f32", SettingType::name},
+           {"scheme", "ddp", "ddp, zero1 (Megatron's distributed optimizer), a list",
+            SettingType::names},
+           {"world", "2,4", "ranks, a list", SettingType::integers},
+           {"bucket_cap_mb", "1,5,25,100", "bytes at which a bucket is closed, in MiB, a list",
+            SettingType::names}},
+          run_ddp,
+          nullptr};
+}
+
+}  // namespace kernbench::benches::ddp

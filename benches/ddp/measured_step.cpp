@@ -1,0 +1,178 @@
+#include "benches/ddp/measured_step.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "benches/bench/inputs.h"
+#include "runtime/functional/cross_entropy.h"
+#include "runtime/optim/optimizer.h"
+#include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/torch/runtime_context.h"
+#include "tp/distributed_data_parallel.h"
+#include "tp/parallel_state.h"
+
+namespace kernbench::benches::ddp {
+
+namespace {
+
+using nn::parallel::BucketTimes;
+using nn::parallel::StepTimes;
+
+constexpr TensorOptions on_one_pe(DType dtype) {
+  return {.dtype = dtype, .dp = DPPolicy::on_one_pe()};
+}
+
+// A language model as DistributedDataParallel takes it.
+struct ModelHolder : nn::HolderBase {
+  train::LanguageModel model;
+
+  const std::shared_ptr<nn::Module>& ptr() const { return model.module; }
+  Tensor operator()(const Tensor& tokens) const { return model.forward(tokens); }
+};
+
+void run_on_ranks(PointContext& point, int world,
+                  const std::function<void(RuntimeContext& torch, int rank)>& work) {
+  const Bench& bench = point.bench();
+  const auto torch =
+      point.make_context(in_ring(bench.topology(), world), {.ccl = bench.ccl(), .data = false});
+  torch->distributed.init_process_group("ahbm");
+  torch->multiprocessing.spawn(
+      [&](int rank) {
+        torch->ahbm.set_device(rank);
+        work(*torch, rank);
+      },
+      {}, world);
+  torch->distributed.destroy_process_group();
+}
+
+// Runs three steps: the third has the buckets that the second one has formed, and communicates
+// nothing else.  Returns the first and the third.
+template <class Model, class Step, class Times>
+std::pair<StepTimes, StepTimes> first_and_third(RuntimeContext& torch, const StepInput& input,
+                                                Model& model, const Step& finish,
+                                                const Times& times) {
+  const Tensor tokens = torch.zeros({input.size.tokens()}, on_one_pe(DType::f32));
+  std::pair<StepTimes, StepTimes> steps;
+  for (int i = 0; i < 3; ++i) {
+    const auto began = nn::parallel::device_instant(torch, tokens.device());
+    nn::functional::cross_entropy(model(tokens), tokens).backward();
+    finish();
+    torch.ahbm.synchronize();
+    (i == 0 ? steps.first : steps.second) = times(*began, i > 0);
+  }
+  return steps;
+}
+
+std::pair<StepTimes, StepTimes> ddp_steps(RuntimeContext& torch, const StepInput& input,
+                                          const ModelHolder& holder) {
+  nn::parallel::DistributedDataParallel model(holder, {.bucket_cap_mb = input.bucket_cap_mb});
+  optim::AdamW optimizer(model->parameters());
+  return first_and_third(
+      torch, input, model,
+      [&] {
+        optimizer.step();
+        optimizer.zero_grad();
+      },
+      [&](const nn::parallel::DeviceInstant&, bool) { return model->last_step(); });
+}
+
+std::string name_of_parameter(const nn::Module& module, const Tensor& parameter) {
+  for (const auto& item : module.named_parameters()) {
+    if (item.value().storage() == parameter.storage()) return item.key();
+  }
+  return "";
+}
+
+std::pair<StepTimes, StepTimes> zero1_steps(RuntimeContext& torch, const StepInput& input,
+                                            const ModelHolder& holder) {
+  tp::initialize_model_parallel(torch);
+  const double elements =
+      input.bucket_cap_mb * 1024 * 1024 / static_cast<double>(size_of(input.dtype));
+  tp::DistributedDataParallel model(
+      torch,
+      {.overlap_grad_reduce = true,
+       .use_distributed_optimizer = true,
+       .bucket_size = std::max<std::int64_t>(static_cast<std::int64_t>(elements), 1)},
+      holder);
+  tp::MegatronOptimizer optimizer(torch, model->buckets(), [](std::vector<Tensor> shards) {
+    return std::make_unique<optim::AdamW>(std::move(shards));
+  });
+  return first_and_third(
+      torch, input, model,
+      [&] {
+        tp::finalize_model_grads(model);
+        optimizer.step();
+        model->zero_grad_buffer();
+      },
+      [&](const nn::parallel::DeviceInstant& began, bool has_buckets) {
+        const auto now = nn::parallel::device_instant(torch, torch.ahbm.current_device());
+        torch.ahbm.synchronize();
+        StepTimes step = nn::parallel::step_between(began, *now);
+        for (const auto& bucket : model->buckets()) {
+          if (!has_buckets) break;
+          BucketTimes row = bucket->reduction();
+          row.bucket = step.buckets.size();
+          for (const Tensor& parameter : bucket->params()) {
+            row.parameters.push_back(name_of_parameter(*holder.ptr(), parameter));
+          }
+          step.buckets.push_back(std::move(row));
+        }
+        // Megatron sends a bucket as soon as it is complete, whichever it is.
+        std::ranges::sort(step.buckets, {}, &BucketTimes::started);
+        return step;
+      });
+}
+
+// The time on the devices of collectives of so many bytes, one at a time: that of the rank that
+// begins last, and so waits least for others.
+std::map<Bytes, Time> times_alone(PointContext& point, const StepInput& input,
+                                  const std::vector<BucketTimes>& buckets) {
+  std::map<Bytes, Time> times;
+  for (const BucketTimes& bucket : buckets) times[bucket.bytes] = Time::max();
+  run_on_ranks(point, input.world, [&](RuntimeContext& torch, int rank) {
+    for (auto& [bytes, time] : times) {
+      const std::int64_t count = bytes / size_of(input.dtype);
+      const Tensor x = torch.empty({count}, on_one_pe(input.dtype));
+      const Tensor part = x.narrow(0, rank * (count / input.world), count / input.world);
+      torch.distributed.barrier();
+      const distributed::Work work =
+          input.scheme == Scheme::ddp
+              ? torch.distributed.all_reduce(x, {.async_op = true})
+              : torch.distributed.reduce_scatter_tensor(part, x, {.async_op = true});
+      work.wait();
+      torch.ahbm.synchronize();
+      time = std::min(time, work.times().ended - work.times().started);
+    }
+  });
+  return times;
+}
+
+}  // namespace
+
+std::string_view name_of(Scheme scheme) {
+  return scheme == Scheme::ddp ? "ddp" : "zero1";
+}
+
+MeasuredStep measure_step(PointContext& point, const StepInput& input) {
+  MeasuredStep measured;
+  run_on_ranks(point, input.world, [&](RuntimeContext& torch, int rank) {
+    const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
+    const ModelHolder holder{{}, make(torch, input.size, on_one_pe(input.dtype))};
+    auto steps = input.scheme == Scheme::ddp ? ddp_steps(torch, input, holder)
+                                             : zero1_steps(torch, input, holder);
+    if (rank == 0) std::tie(measured.first, measured.later) = std::move(steps);
+  });
+  const std::map<Bytes, Time> alone = times_alone(point, input, measured.later.buckets);
+  Time end{0};
+  for (const BucketTimes& bucket : measured.later.buckets) {
+    end = std::max(bucket.ready, end) + alone.at(bucket.bytes);
+    measured.bounds.push_back(end);
+  }
+  return measured;
+}
+
+}  // namespace kernbench::benches::ddp

@@ -1,0 +1,41 @@
+// Steps of a language model that is trained data parallel, on a rank per SIP.
+
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "benches/bench/sweep.h"
+#include "benches/train/training.h"
+#include "runtime/parallel/step_times.h"
+#include "sim_engine/base/units.h"
+
+namespace kernbench::benches::ddp {
+
+enum class Scheme {
+  ddp,    // torch's DistributedDataParallel: an all_reduce of each bucket
+  zero1,  // Megatron's, with its distributed optimizer: a reduce_scatter, and an all_gather later
+};
+std::string_view name_of(Scheme scheme);
+
+struct StepInput {
+  Scheme scheme = Scheme::ddp;
+  train::ModelKind model = train::ModelKind::gpt;
+  train::LanguageModelSize size = {};
+  DType dtype = DType::f32;
+  int world = 1;
+  double bucket_cap_mb = 25;
+};
+
+// Of rank 0.
+struct MeasuredStep {
+  nn::parallel::StepTimes first;  // before buckets, or their gradients' number, are known
+  nn::parallel::StepTimes later;
+  // When each of the later step's buckets would have ended if only gradients and buckets before it
+  // held it up: E_k = max(R_k, E_k-1) + T(n_k), T being the time of the collective alone.
+  std::vector<Time> bounds;
+};
+
+MeasuredStep measure_step(PointContext& point, const StepInput& input);
+
+}  // namespace kernbench::benches::ddp

@@ -1,0 +1,71 @@
+// The bench `ddp`: buckets of a data parallel step.
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "test/benches/program_under_test.h"
+
+namespace kernbench::test::ddp_bench_test {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kModel = "layers=1 hidden=128 heads=2 vocab=512 seq=16";
+
+std::vector<std::string> command(const std::string& settings) {
+  std::vector<std::string> words{"run", "--bench", "ddp", "--set"};
+  std::istringstream in(std::string(kModel) + " " + settings);
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+Json rows_of(std::vector<std::string> words) {
+  words.insert(words.end(), {"--json", "-"});
+  const ProgramResult result = run_program(words);
+  REQUIRE(result.exit_code == 0);
+  return Json::parse(result.out)["rows"];
+}
+
+TEST_CASE("the bench ddp tells what each bucket hides, and four shares that are the step",
+          "[cli][ddp]") {
+  const Json rows = rows_of(command("world=2 bucket_cap_mb=0.1,100 scheme=ddp,zero1"));
+  int steps = 0;
+  for (const Json& row : rows) {
+    CAPTURE(row.dump());
+    if (row["table"] == "step") {
+      ++steps;
+      const double whole = row["compute_only"].get<double>() + row["both"].get<double>() +
+                           row["exposed"].get<double>() + row["idle"].get<double>();
+      CHECK(whole == Approx(1).epsilon(1e-12));
+      CHECK(row["exposed_ns"].get<double>() > 0);
+    } else {
+      CHECK(row["ready_ns"] <= row["started_ns"]);
+      CHECK(row["bound_ns"] <= row["ended_ns"]);
+      CHECK(row["hidden_ns"].get<double>() + row["exposed_ns"].get<double>() ==
+            Approx(row["ended_ns"].get<double>() - row["started_ns"].get<double>()));
+      CHECK(row["parameters"] != "");
+    }
+  }
+  CHECK(steps == 4);
+}
+
+TEST_CASE("the bench ddp refuses sizes that are none", "[cli][ddp]") {
+  CHECK(run_program(command("bucket_cap_mb=-1")).exit_code == 2);
+  CHECK(run_program(command("heads=3")).exit_code == 2);
+  CHECK(run_program(command("scheme=fsdp")).exit_code == 2);
+}
+
+TEST_CASE("the bench ddp writes its tables and figures", "[cli][ddp]") {
+  const TemporaryFolder folder;
+  std::vector<std::string> words = command("world=2 bucket_cap_mb=1,100");
+  words.insert(words.end(), {"--out", folder.path("out")});
+  CHECK(run_program(words).exit_code == 0);
+  for (const char* const name : {"steps.csv", "buckets.csv", "exposed.gp", "step.gp"}) {
+    CHECK(std::filesystem::exists(folder.path("out/") + name));
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test::ddp_bench_test

@@ -1,0 +1,141 @@
+// Where sums are exact, W ranks learn as one rank over the whole batch does, bit for bit.
+
+#include "runtime/optim/optimizer.h"
+#include "test/parallel/data_parallel_world.h"
+#include "tp/distributed_data_parallel.h"
+#include "tp/parallel_state.h"
+
+namespace kernbench::test::exact_losses_test {
+namespace {
+
+constexpr std::int64_t kRows = 16;  // of the whole batch
+constexpr std::int64_t kColumns = 4;
+
+// Rows of small whole numbers.
+Floats rows(std::int64_t first, std::int64_t count, int seed) {
+  Floats elements;
+  for (std::int64_t i = first * kColumns; i < (first + count) * kColumns; ++i) {
+    elements.push_back(static_cast<float>((i * 5 + i / 7 * 3 + seed) % 3 - 1));
+  }
+  return elements;
+}
+
+// Two linear layers without a division: the loss is the mean of y t over a rank's rows.
+nn::Sequential make_model(const RuntimeContext& torch) {
+  const nn::Sequential model(nn::Linear(torch, kColumns, 8, kOnOnePe), nn::ReLU(),
+                             nn::Linear(torch, 8, kColumns, kOnOnePe));
+  std::int64_t q = 0;
+  for (Tensor parameter : model->parameters()) {
+    Floats elements;
+    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
+      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 5 - 2) / 2);
+    }
+    parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
+    ++q;
+  }
+  return model;
+}
+
+// Losses, summed over ranks, and the weights after two steps: a third one's need more than 24 bits.
+struct Learned {
+  std::vector<double> losses = std::vector<double>(2);
+  Floats weights;
+  friend bool operator==(const Learned&, const Learned&) = default;
+};
+
+template <class Model, class Step>
+void learn(DataParallelWorld& world, int rank, Model& model, Learned& learned, const Step& step) {
+  const std::int64_t count = kRows / world.size;
+  const Tensor x = world.tensor(rows(rank * count, count, 1), {count, kColumns});
+  const Tensor t = world.tensor(rows(rank * count, count, 2), {count, kColumns});
+  for (double& loss : learned.losses) {
+    const Tensor mean = (model(x) * t).sum() / static_cast<double>(count);
+    mean.backward();
+    loss += mean.item<double>() / world.size;
+    step();
+  }
+  if (rank != 0) return;
+  for (const Tensor& parameter : model->parameters()) {
+    const Floats own = parameter.to_vector();
+    learned.weights.insert(learned.weights.end(), own.begin(), own.end());
+  }
+}
+
+Learned learn_with_ddp(int ranks, bool static_graph) {
+  DataParallelWorld world(ranks);
+  Learned learned;
+  world.spawn([&](int rank) {
+    nn::parallel::DistributedDataParallel ddp(make_model(world.torch),
+                                              {.bucket_cap_mb = 0, .static_graph = static_graph});
+    optim::SGD optimizer(ddp->parameters(), 0.25);
+    learn(world, rank, ddp, learned, [&] {
+      optimizer.step();
+      optimizer.zero_grad();
+    });
+  });
+  return learned;
+}
+
+Learned learn_with_megatron(int ranks, const tp::DistributedDataParallelConfig& config) {
+  DataParallelWorld world(ranks);
+  Learned learned;
+  world.spawn([&](int rank) {
+    tp::initialize_model_parallel(world.torch, {});
+    tp::DistributedDataParallel model(world.torch, config, make_model(world.torch));
+    tp::MegatronOptimizer optimizer(world.torch, model->buckets(), [](std::vector<Tensor> shards) {
+      return std::make_unique<optim::SGD>(std::move(shards), 0.25);
+    });
+    learn(world, rank, model, learned, [&] {
+      tp::finalize_model_grads(model);
+      optimizer.step();
+      model->zero_grad_buffer();
+    });
+  });
+  return learned;
+}
+
+TEST_CASE("every scheme gives the losses of one rank over the whole batch, bit for bit", "[ddp]") {
+  const int ranks = GENERATE(1, 2, 4, 8);
+  CAPTURE(ranks);
+  const Learned alone = learn_with_ddp(1, false);
+  CHECK(alone.losses[0] != alone.losses[1]);
+  CHECK(learn_with_ddp(ranks, false) == alone);
+  CHECK(learn_with_ddp(ranks, true) == alone);
+  for (const bool overlaps : {false, true}) {
+    for (const bool shares : {false, true}) {
+      CAPTURE(overlaps, shares);
+      CHECK(learn_with_megatron(ranks, {.overlap_grad_reduce = overlaps,
+                                        .use_distributed_optimizer = shares,
+                                        .bucket_size = 20}) == alone);
+    }
+  }
+}
+
+// Adam's state and the masters are f32: 2 + 4 bytes for a parameter and its gradient, and 12 / dp.
+TEST_CASE("ZeRO-1 takes 6 + 12 / dp bytes of HBM for each bf16 parameter", "[ddp][memory]") {
+  const int ranks = GENERATE(1, 2, 4);
+  DataParallelWorld world(ranks, "ahbm", {.data = false});
+  world.spawn([&](int rank) {
+    tp::initialize_model_parallel(world.torch, {});
+    const auto held = [&] { return world.torch.simulation().allocator(rank).allocated(); };
+    const Bytes before = held();
+    constexpr std::int64_t kSide = 1024;
+    const TensorOptions options{.dtype = DType::bf16, .dp = DPPolicy::on_one_pe()};
+    const nn::Linear linear(world.torch, nn::LinearOptions(kSide, kSide).bias(false), options);
+    tp::DistributedDataParallel model(
+        world.torch, {.grad_reduce_in_fp32 = true, .use_distributed_optimizer = true}, linear);
+    tp::MegatronOptimizer optimizer(world.torch, model->buckets(), [](std::vector<Tensor> shards) {
+      return std::make_unique<optim::AdamW>(std::move(shards));
+    });
+    {
+      const Tensor x = world.torch.zeros({1, kSide}, options);
+      model(x).sum().backward();
+    }
+    tp::finalize_model_grads(model);
+    optimizer.step();
+    CHECK(held() - before == (6 + 12 / ranks) * kSide * kSide);
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::test::exact_losses_test

@@ -1,0 +1,144 @@
+// megatron.core.distributed.DistributedDataParallel and the optimizer that goes with it (ADR-0226).
+//
+//   tp::DistributedDataParallel model(torch, {.use_distributed_optimizer = true}, net);
+//   tp::MegatronOptimizer optimizer(torch, model->buckets(), [](std::vector<kb::Tensor> shards) {
+//     return std::make_unique<kb::optim::AdamW>(std::move(shards), 1e-3);
+//   });
+//   model->zero_grad_buffer();
+//   loss(model(x), y).backward();
+//   tp::finalize_model_grads(model);
+//   optimizer.step();
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/nn/module.h"
+#include "runtime/optim/optimizer.h"
+#include "tp/param_and_grad_buffer.h"
+
+namespace kernbench::tp {
+
+// The buckets of a model, and the hooks that fill them.
+class GradBuffers {
+ public:
+  GradBuffers(RuntimeContext& torch, const DistributedDataParallelConfig& config,
+              const std::vector<Tensor>& params);
+
+  std::vector<std::shared_ptr<ParamAndGradBucket>> buckets;
+  const DistributedDataParallelConfig config;
+  bool is_last_microbatch = true;
+
+ private:
+  void arrived(std::size_t bucket, std::size_t param);
+
+  std::shared_ptr<GradBuffers*> self_;  // what hooks refer to
+};
+
+// While it lives, gradients are added up and nothing is sent.
+class [[nodiscard]] NoGradSync {
+ public:
+  explicit NoGradSync(GradBuffers& buffers)
+      : buffers_(buffers), was_(std::exchange(buffers.is_last_microbatch, false)) {}
+  ~NoGradSync() { buffers_.is_last_microbatch = was_; }
+  NoGradSync(const NoGradSync&) = delete;
+  NoGradSync& operator=(const NoGradSync&) = delete;
+
+ private:
+  GradBuffers& buffers_;
+  const bool was_;
+};
+
+template <class Holder>
+class DistributedDataParallelImpl : public nn::Module {
+ public:
+  DistributedDataParallelImpl(RuntimeContext& torch, const DistributedDataParallelConfig& config,
+                              Holder contained)
+      : module(register_module("module", std::move(contained))),
+        buffers_(torch, config, module.ptr()->parameters()) {}
+
+  template <class... Arguments>
+  auto forward(Arguments&&... arguments) {
+    return module(std::forward<Arguments>(arguments)...);
+  }
+
+  NoGradSync no_sync() { return NoGradSync(buffers_); }
+  const std::vector<std::shared_ptr<ParamAndGradBucket>>& buckets() const {
+    return buffers_.buckets;
+  }
+  // Before each batch.
+  void zero_grad_buffer() {
+    for (const auto& bucket : buckets()) bucket->zero_grad_data();
+  }
+  void start_grad_sync() {
+    for (const auto& bucket : buckets()) bucket->start_grad_sync();
+  }
+  void finish_grad_sync() {
+    for (const auto& bucket : buckets()) bucket->finish_grad_sync();
+  }
+
+  Holder module;
+
+ private:
+  GradBuffers buffers_;
+};
+
+// A handle.  backward() adds gradients to main_grad in the buckets' buffers, and leaves no grad().
+// Ranks must begin with the same parameters.
+template <class Holder>
+class DistributedDataParallel : public nn::ModuleHolder<DistributedDataParallelImpl<Holder>> {
+ public:
+  DistributedDataParallel(RuntimeContext& torch, const DistributedDataParallelConfig& config,
+                          Holder module)
+      : nn::ModuleHolder<DistributedDataParallelImpl<Holder>>(
+            std::make_shared<DistributedDataParallelImpl<Holder>>(torch, config,
+                                                                  std::move(module))) {}
+};
+
+// When a batch's last backward() has returned: waits for all reductions.
+template <class Model>
+void finalize_model_grads(const Model& model) {
+  model->finish_grad_sync();
+}
+
+// Keeps f32 masters of this rank's elements of each bucket, and updates those: all elements, or
+// with use_distributed_optimizer 1 / dp of them (ZeRO-1), after which an all_gather gives every
+// rank the parameters.
+class MegatronOptimizer {
+ public:
+  using Make = std::function<std::unique_ptr<optim::Optimizer>(std::vector<Tensor> shards)>;
+  struct Options {
+    double clip_grad = 0;  // largest norm of the gradients; 0: they are not clipped
+  };
+  struct Result {
+    double grad_norm = 0;  // of all ranks' gradients, before they are clipped
+  };
+
+  // `make` makes the optimizer of the masters, flat tensors in f32.
+  MegatronOptimizer(RuntimeContext& torch, std::vector<std::shared_ptr<ParamAndGradBucket>> buckets,
+                    const Make& make, const Options& options);
+  MegatronOptimizer(RuntimeContext& torch, std::vector<std::shared_ptr<ParamAndGradBucket>> buckets,
+                    const Make& make)
+      : MegatronOptimizer(torch, std::move(buckets), make, Options{}) {}
+
+  // Clips, updates, and gives every rank the parameters.  Norms are added up over the ranks that
+  // have other elements: one all_reduce of 4 bytes.
+  // REQUIRES: finalize_model_grads() was called; no parameter is held twice by the tensor parallel
+  // ranks
+  Result step();
+  optim::Optimizer& inner() { return *optimizer_; }
+
+ private:
+  double norm_of(const std::vector<Tensor>& gradients) const;
+
+  RuntimeContext& torch_;
+  const std::vector<std::shared_ptr<ParamAndGradBucket>> buckets_;
+  const Options options_;
+  std::vector<Tensor> masters_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+}  // namespace kernbench::tp

@@ -1,0 +1,102 @@
+// Gradients of many parameters in buckets of one buffer each, and what ranks send of them
+// (megatron.core.distributed.param_and_grad_buffer).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/distributed/process_group.h"
+#include "runtime/distributed/work.h"
+#include "runtime/parallel/flat_buffer.h"
+#include "runtime/parallel/step_times.h"
+#include "runtime/torch/runtime_context.h"
+
+namespace kernbench::tp {
+
+// megatron.core.distributed.DistributedDataParallelConfig.
+struct DistributedDataParallelConfig {
+  bool grad_reduce_in_fp32 = false;  // gradients are kept, added up and sent as f32
+  // A bucket is reduced as soon as its gradients are there, beside the backward pass; else in
+  // finish_grad_sync().
+  bool overlap_grad_reduce = false;
+  // Ranks keep an optimizer's state for a part of each bucket alone (ZeRO-1): gradients are
+  // reduce_scattered, and parameters all_gathered.
+  bool use_distributed_optimizer = false;
+  bool average_in_collective = false;  // ReduceOp::avg, instead of a product with 1 / dp before
+  // Elements at which a bucket is closed; without a value max(40,000,000, 1,000,000 dp), and one
+  // bucket if nothing overlaps.
+  std::optional<std::int64_t> bucket_size = std::nullopt;
+};
+
+class ParamAndGradBucket {
+ public:
+  struct Setting {
+    RuntimeContext& torch;
+    DistributedDataParallelConfig config;
+    distributed::ProcessGroup group;  // data parallel
+  };
+
+  ParamAndGradBucket(const Setting& setting, std::vector<Tensor> params);
+
+  const std::vector<Tensor>& params() const { return params_; }
+  // main_grad of all parameters, one after the other, each at a multiple of 64 elements.
+  const Tensor& grad_data() const { return grads_.tensor(); }
+  // Copies main_grad of a parameter out of the buffer.
+  Tensor main_grad(std::size_t param) const;
+  // The elements of the buffer that this rank's optimizer has: all, or its 1 / dp.
+  std::int64_t shard_begin() const { return shard_size_ * shard_; }
+  std::int64_t shard_size() const { return shard_size_; }
+  // The mean of the gradients in this rank's elements, after finish_grad_sync().
+  Tensor grad_shard() const;
+
+  // Adds a parameter's grad() to its main_grad, and drops it.
+  void add_grad(std::size_t param);
+  // Notes a gradient of the last microbatch; the last one starts the reduction, unless this is the
+  // first batch, in which the gradients are counted.
+  void register_grad_ready(std::size_t param);
+  // Throws CollectiveError KB-T008 if a reduction is under way.
+  void start_grad_sync();
+  // Waits for the reduction, and starts it if nothing overlaps.  Throws CollectiveError KB-T008 if
+  // gradients are missing.
+  void finish_grad_sync();
+  void zero_grad_data();
+  // When the last batch's gradients were there, and sent.  REQUIRES: there was one that was sent
+  // with overlap_grad_reduce, and the device has done all that the caller has launched
+  nn::parallel::BucketTimes reduction() const;
+
+  // True if ranks share its elements (use_distributed_optimizer).
+  bool is_shared() const { return setting_.config.use_distributed_optimizer; }
+  // The parameters, one after the other as the gradients are.
+  Tensor pack_params() const { return packed_params().tensor(); }
+  // Rounds this rank's elements, in f32, to the parameters' type, and gives all ranks' to the
+  // parameters: by an all_gather if ranks share the bucket.
+  void gather_params(const Tensor& master) const;
+
+ private:
+  bool is_first_batch() const { return expected_.empty(); }
+  nn::parallel::FlatBuffer packed_params() const;
+
+  const Setting setting_;
+  const std::vector<Tensor> params_;
+  nn::parallel::FlatBuffer grads_;
+  int dp_ = 1;
+  std::int64_t shard_ = 0;
+  std::int64_t shard_size_ = 0;
+  std::vector<std::size_t> ready_;     // parameters with a gradient of this batch
+  std::vector<std::size_t> expected_;  // those of the first batch
+  distributed::Work work_;             // of this batch, or of the last one
+  std::shared_ptr<const nn::parallel::DeviceInstant> sent_;
+  bool is_reducing_ = false;
+};
+
+// Cuts parameters, in reverse order, into buckets.
+std::vector<std::vector<Tensor>> bucketed_params(const std::vector<Tensor>& params,
+                                                 const DistributedDataParallelConfig& config,
+                                                 int dp);
+
+}  // namespace kernbench::tp
