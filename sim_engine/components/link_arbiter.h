@@ -24,7 +24,7 @@
 namespace kernbench::sim {
 
 enum class Priority : std::uint8_t {
-  express,        // not longer than a packet, whoever sends it
+  express,        // communication not longer than a packet, and launches
   communication,  // messages, and what collectives load and store
   bulk,           // what users' kernels load and store, and copies of the host
 };
