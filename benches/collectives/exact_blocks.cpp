@@ -5,7 +5,7 @@
 #include "benches/bench/exact_integers.h"
 #include "sim_engine/values/element_format.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::vector<float> ExactBlocks::taken(int rank, int block) const {
   return given((rank + input_.ranks - 1) % input_.ranks, 0);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

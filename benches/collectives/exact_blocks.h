@@ -13,7 +13,7 @@
 #include "runtime/distributed/reduce_op.h"
 #include "sim_engine/base/dtype.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 // A collective, its ranks, and the blocks that it works on.
 struct BlocksInput {
@@ -54,4 +54,4 @@ class ExactBlocks {
   std::vector<float> results_;  // of all_reduce and reduce, computed once for all ranks
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives
