@@ -79,6 +79,9 @@ std::string all_as_text(const Console& console) {
                                                      algorithm->shapes, algorithm->summary));
   }
   text += entry(ccl::kAuto, "all_reduce: the fastest of them by the model, for each size");
+  for (const std::string& name : load_ccl("").unused_entries()) {
+    text += entry(name, "an entry of the shipped ccl.yaml");
+  }
   text += "\ntopologies (--topology NAME)\n";
   for (const ShippedTopology& file : shipped_topologies()) {
     text += entry(file.name, first_sentence(file.text));

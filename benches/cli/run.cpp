@@ -121,6 +121,7 @@ std::string head(const BenchInfo& info, BenchRun& run, const Work& work) {
   std::string text = fmt::format("# kernbench {}: {}\n#\n", version(), info.name);
   text += note_line("topology", fmt::format("{}: {}", topology.name, describe(topology)));
   for (const std::string& name : run.request.ccl.unused_entries()) {
+    if (!run.request.ccl_is_given) break;
     text += note_line("not used", fmt::format("the entry {} of ccl.yaml, which nothing chooses",
                                               in_quotes(name)));
   }

@@ -157,6 +157,7 @@ Row to_row(const MeasuredInput& input, const Measurement& measured, const ccl::C
       .set("dtype", name_of(blocks.dtype))
       .set("bytes", blocks.bytes())
       .set("crit_ns", to_ns(measured.critical))
+      .set("joint_ns", to_ns(measured.joint))
       .set("time_ns", to_ns(measured.time))
       .set("algbw_gbs", algbw_gbs(blocks.bytes(), measured.time))
       .set("busbw_gbs", busbw_gbs(blocks, measured.time))

@@ -53,6 +53,18 @@ class Exchanges {
   std::vector<Time> last_returns_;
 };
 
+// From the begin of the PE that was launched last to the end of the one that ends last: none of it
+// is a PE's waiting for others to be launched (ADR-0210).
+Time joint_execution(std::span<const runtime::KernelResult> results) {
+  Time begin{0};
+  Time end{0};
+  for (const runtime::KernelResult& result : results) {
+    begin = std::max(begin, result.start);
+    end = std::max(end, result.end);
+  }
+  return end - begin;
+}
+
 // The ranks of torch.distributed act at the same time, each on its own device.
 void Exchanges::on_each_rank(const Act& act) const {
   if (exchanges_.front().has_one_driver()) {
@@ -86,6 +98,7 @@ Measurement Exchanges::measurement(std::size_t exchange) const {
   measured.time =
       Time{(last_returns_[exchange] - first_calls_[exchange]).count() / input.repetitions};
   measured.critical = torch_.engine().critical_pe_exec();
+  measured.joint = joint_execution(torch_.engine().last_results());
   measured.waits = torch_.engine().longest_waits();
   if (torch_.options().data) {
     measured.wrong = 0;

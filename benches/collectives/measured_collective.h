@@ -31,6 +31,7 @@ struct Measurement {
   Time time{0};                          // from when the first rank has issued its call until all
                                          // ranks know that it is done; nothing without an algorithm
   Time critical{0};                      // the slowest PE's execution time
+  Time joint{0};                         // from the last PE's begin to the last one's end
   std::optional<std::string> algorithm;  // nullopt: not on a device, so not timed
   std::string why;                       // auto: the other algorithms tried
   std::optional<Time> lower_bound;       // of one repetition; nullopt if there is no algorithm

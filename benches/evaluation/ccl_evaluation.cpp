@@ -31,6 +31,7 @@ std::vector<Row> sweep_latency(Bench& bench, const CclSizes& sizes) {
   for (const std::string_view topology : kEvaluatedTopologies) {
     for (const std::int64_t n_elem : sizes.latency) add(sweep, {topology, n_elem});
   }
+  for (const std::int64_t n_elem : sizes.latency) add(sweep, {kOneDevice, n_elem});
   return sweep.run();
 }
 
@@ -46,18 +47,37 @@ std::vector<Row> sweep_buffer_kinds(Bench& bench, const CclSizes& sizes) {
 
 std::vector<Row> sweep_roots(Bench& bench, const CclSizes& sizes) {
   Sweep sweep(bench, "roots");
-  for (const ccl::Root root : ccl::kRoots) {
-    add(sweep, {kRootTopology, sizes.latency.back(), DType::f16, sim::BufferKind::tcm, root});
+  std::vector<std::string_view> topologies(kEvaluatedTopologies.begin(),
+                                           kEvaluatedTopologies.end());
+  topologies.push_back(kOriginalTopology);
+  for (const std::string_view topology : topologies) {
+    for (const ccl::Root root : ccl::kRoots) {
+      add(sweep, {topology, sizes.latency.back(), DType::f16, sim::BufferKind::tcm, root});
+    }
   }
   return sweep.run();
+}
+
+Topology topology_of(const CclPoint& wanted) {
+  if (wanted.topology != kOneDevice) return load_topology(std::string(wanted.topology));
+  Topology topology = load_topology("ring_1d_6");
+  topology.system.sip_count = topology.system.w = 1;
+  return topology;
+}
+
+ccl::Config config_of(const Bench& bench, const CclPoint& wanted) {
+  const ccl::Config config =
+      wanted.topology == kOriginalTopology
+          ? ccl::Config::parse(std::string(original_ccl_files().front().text), "ccl.yaml")
+          : bench.ccl();
+  return config.with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
 }
 
 }  // namespace
 
 Row simulate(PointContext& point, const CclPoint& wanted) {
-  const ccl::Config config =
-      point.bench().ccl().with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
-  const Topology topology = load_topology(std::string(wanted.topology));
+  const ccl::Config config = config_of(point.bench(), wanted);
+  const Topology topology = topology_of(wanted);
   const auto torch = point.make_context(topology, {.ccl = config});
   collectives::MeasuredInput input = collectives::input_for(config, topology);
   input.blocks.count = wanted.n_elem;
@@ -83,6 +103,7 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
       .set("buffer_kind", name_of(wanted.buffer_kind))
       .set("root", name_of(wanted.root))
       .set("crit_ns", to_ns(measured.critical))
+      .set("joint_ns", to_ns(measured.joint))
       .set("time_ns", to_ns(measured.time))
       .set("theory_ns", theory ? std::optional(to_ns(*theory)) : std::nullopt)
       .set("lower_bound_ns", to_ns(*measured.lower_bound))

@@ -55,12 +55,24 @@ void print_pivot(Bench& bench, std::string_view title, std::span<const Row> rows
   bench.print(text + '\n');
 }
 
+// A line for each topology, with three figures for each root.
 void print_roots(Bench& bench, std::span<const Row> rows) {
-  bench.print(fmt::format("#\n# root of the tree over cubes, on {}, {} elements (us)\n",
-                          kRootTopology, number_in(rows.front(), "n_elem")));
-  for (const Row& row : rows) {
-    bench.print(fmt::format("  {:>9} {:>10.3f}\n", text_in(row, "root"), critical_us(row)));
+  std::string text = fmt::format(
+      "#\n# root of the tree over cubes, {} elements (us): the slowest PE, since all "
+      "PEs run, ranks wait\n#{:<20}",
+      number_in(rows.front(), "n_elem"), "");
+  for (const ccl::Root root : ccl::kRoots) text += fmt::format(" {:>26}", name_of(root));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i % ccl::kRoots.size() == 0) {
+      text += fmt::format("\n {:<20}", text_in(rows[i], "topology"));
+    }
+    for (const char* name : {"crit_ns", "joint_ns", "time_ns"}) {
+      text += fmt::format(" {:>8.3f}", number_in(rows[i], name) / 1e3);
+    }
   }
+  bench.print(text +
+              "\n# corner is the cube farthest from the IO chiplet, first_corner the one "
+              "beside it; original_6sip is fitted (ADR-0211)\n");
 }
 
 void print_verdict(Bench& bench, const CclEvaluation& results) {

@@ -27,7 +27,9 @@ namespace kernbench::benches::operators {
 
 namespace {
 
-constexpr std::int64_t kMostTracedTokens = 8192;  // beyond, a viewer has no use for it
+// All PEs work alike on parts of the tokens: a trace is of one.
+constexpr std::string_view kTracedUnits = "cube0.pe0.";
+constexpr std::size_t kMostSpans = 80'000;  // of a trace: 10 MB
 
 // What was asked for.
 struct Request {
@@ -192,29 +194,36 @@ void add_traces(Bench& bench, const Request& request, const Problem& problem) {
   const Definition definition = define(request.operator_case, problem);
   for (const ProviderInfo& info : request.operator_case.providers()) {
     RuntimeContext torch(bench.topology(), {.data = false, .trace = true});
+    auto& trace = *torch.simulation().machine().trace();
     const std::vector<Tensor> inputs = make_inputs(torch, definition);
     OperatorRun run(torch, definition, inputs);
     const std::unique_ptr<Provider> provider = make_provider(info, run);
     for (const Direction direction : directions_of(definition)) {
       const Time start = torch.engine().now();
+      trace.keep_only(kTracedUnits, kMostSpans);
       compute(torch, *provider, info, definition, direction);
       bench.add_artifact(
           fmt::format("{}traces/trace_{}_{}_N{}.json", folder_of(request, problem.dtype),
                       name_of(direction), info.name, problem.size.tokens()),
-          torch.simulation().machine().trace()->to_json(start));
+          trace.to_json(start));
     }
   }
 }
 
+// A trace for each number of tokens, with the largest dim.
 void profile(Bench& bench, const Request& request, DType dtype) {
-  std::vector<ProblemSize> sizes = timed_sizes(request.operator_case, true);
-  const std::int64_t dim = sizes.empty() ? 0 : std::ranges::max(sizes, {}, &ProblemSize::dim).dim;
-  std::erase_if(sizes, [&](const ProblemSize& size) {
-    return size.dim != dim || size.tokens() > kMostTracedTokens;
-  });
-  for (const ProblemSize& size : sizes) add_traces(bench, request, {size, dtype, bench.seed()});
-  bench.print(fmt::format("# traces of {} sizes: batch 1, the largest dim, up to {} tokens\n",
-                          sizes.size(), kMostTracedTokens));
+  std::map<std::int64_t, ProblemSize> by_tokens;
+  for (const ProblemSize& size : request.sizes) {
+    const auto [place, is_new] = by_tokens.try_emplace(size.tokens(), size);
+    if (!is_new && size.dim > place->second.dim) place->second = size;
+  }
+  for (const auto& [tokens, size] : by_tokens) {
+    add_traces(bench, request, {size, dtype, bench.seed()});
+  }
+  bench.print(
+      fmt::format("# traces of {} numbers of tokens, with the largest dim: what the units of "
+                  "sip0.{} do, at most {} spans\n",
+                  by_tokens.size(), kTracedUnits.substr(0, kTracedUnits.size() - 1), kMostSpans));
 }
 
 void run(Bench& bench) {
@@ -248,7 +257,8 @@ BenchInfo bench_of(std::string_view case_name) {
   return {.name = fmt::format("operator {}", case_name),
           .summary = "an operator, checked, then timed",
           .settings = {{"case", std::string(case_name), "the operator", SettingType::name},
-                       {"dtype", "bf16", "f16, bf16 and f32, separated by commas, or all",
+                       {"dtype", "bf16",
+                        "f16 (or fp16), bf16 and f32 (or fp32), separated by commas, or all",
                         SettingType::names},
                        {"batch_size", "", "sizes to time, a list; else the case's",
                         SettingType::integers},
@@ -266,7 +276,7 @@ std::vector<DType> parse_dtypes(std::string_view option, std::string_view text) 
   if (text == "all") return {kDTypes.begin(), kDTypes.end()};
   std::vector<DType> dtypes;
   for (const std::string_view name : split_list(fmt::format("{} {}", option, shown(text)), text)) {
-    const auto dtype = parse_dtype(name);
+    const auto dtype = parse_dtype(name == "fp16" ? "f16" : name == "fp32" ? "f32" : name);
     if (name == "all") {
       throw UsageError("KB-U012", fmt::format("{} {}: 'all' stands for every type, so it stands "
                                               "alone",

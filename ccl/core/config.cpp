@@ -103,7 +103,7 @@ std::string_view name_of(Participants participants) {
 }
 
 std::string_view name_of(Root root) {
-  constexpr std::array<std::string_view, 2> kNames = {"center", "corner"};
+  constexpr std::array<std::string_view, 3> kNames = {"center", "corner", "first_corner"};
   return name_in(kNames, root);
 }
 

@@ -22,7 +22,7 @@
 //                   Without it a rank is a SIP.
 //   participants    of a SIP: shard_holders, or one_pe_per_sip, whose ports between SIPs are called
 //                   east, west, north and south.  Not together with world_size.
-//   root            of the tree over cubes: center or corner
+//   root            of the tree over cubes: center, corner or first_corner
 //   neighbours      rank = PE: how the PEs are joined, as a ring, grid or tree; else as the
 //                   algorithm wants it.  auto gives each algorithm what it wants.
 //
@@ -58,7 +58,7 @@ inline constexpr std::array kParticipants = {Participants::shard_holders,
                                              Participants::one_pe_per_sip};
 std::string_view name_of(Participants participants);
 
-inline constexpr std::array kRoots = {Root::center, Root::corner};
+inline constexpr std::array kRoots = {Root::center, Root::corner, Root::first_corner};
 std::string_view name_of(Root root);
 
 // The name that selects the fastest algorithm.

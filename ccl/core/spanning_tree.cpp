@@ -16,9 +16,10 @@ std::optional<sim::Compass> towards_root(const sim::Grid& grid, int count, int n
 }  // namespace
 
 int root_of(const sim::Grid& grid, int count, Root root) {
-  if (root == Root::corner) return 0;
+  if (root == Root::first_corner) return 0;
   const int columns = std::min(count, grid.w);
   const int full_rows = std::max(count / grid.w, 1);
+  if (root == Root::corner) return grid.index_of(columns - 1, full_rows - 1);
   return grid.index_of(columns / 2, full_rows / 2);
 }
 

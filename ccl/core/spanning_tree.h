@@ -12,7 +12,9 @@ namespace kernbench::ccl {
 
 // The root of a tree over a grid.  The centre is reached from both sides at once: on w x h nodes
 // in floor(w/2) + floor(h/2) steps; a corner in (w - 1) + (h - 1), if nothing wraps around.
-enum class Root : std::uint8_t { center, corner };
+// `corner` is the last node, (w - 1, h - 1): of a SIP whose IO chiplet is on the west or the north
+// edge, the cube farthest from it.  `first_corner` is node 0, beside that chiplet.
+enum class Root : std::uint8_t { center, corner, first_corner };
 
 // Returns the root among the first `count` nodes of a grid.
 int root_of(const sim::Grid& grid, int count, Root root);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <map>
 #include <memory>
 
@@ -79,6 +80,17 @@ void HostCopy::landed(std::uint64_t index) {
   if (--under_way_ == 0) done_.signal();
 }
 
+// Without a `dp` each PE of the device has a copy, which few programs need and each copy_ pays for.
+void hint_at_placement(const Tensor& target, std::size_t transfers) {
+  if (transfers < 2 || target.dp() != DPPolicy{} || std::getenv("KERNBENCH_DEBUG") == nullptr) {
+    return;
+  }
+  fmt::print(stderr,
+             "kernbench: hint: copy_ into tensor '{}' {} makes {} transfers: without a `dp` it has "
+             "a copy on each PE; DPPolicy::on_one_pe() makes one, column_wise parts\n",
+             target.name(), to_string(target.shape()), transfers);
+}
+
 // The host writes in the order of the current stream, and waits for it alone: what another rank has
 // launched may wait for this one (ADR-0027).
 void take_turn(const Tensor& target, std::string_view function) {
@@ -108,6 +120,7 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
   check_may_touch(target, Touch::writes,
                   [&] { return fmt::format("{} at {}", function, call_site(location)); });
   if (simulation.queues_launches()) take_turn(target, function);
+  hint_at_placement(target, writes.size());
   target.storage()->memory->note_write(simulation.next_write());
   const auto copy = std::make_shared<HostCopy>(target, std::move(writes));
   // Transfers under way refer to the copy even when the caller is unwound.

@@ -65,7 +65,8 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
   transfer.number = next_number_++ & kNumbers;
   transfer.bytes = bytes;
   transfer.sent = now;
-  transfer.priority = bytes <= packet_ ? Priority::express : priority;
+  transfer.priority =
+      priority == Priority::communication && bytes <= packet_ ? Priority::express : priority;
   transfer.hop = 0;
   transfer.delivered = delivered;
   transfer.arrivals[0] = {now + delay, now + delay};

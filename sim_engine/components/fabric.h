@@ -49,7 +49,7 @@ class Fabric {
   const Path& path(const Endpoint& from, const Endpoint& to);
 
   // Sends `bytes` along `path` from now + delay on.  `delivered` is called when the last byte has
-  // landed.  Transfers that are not longer than a packet are express, whatever `priority` is.
+  // landed.  Communication that is not longer than a packet is express.
   // With `cause`, that is what now + delay comes of, for the log of causes; else the present event.
   // REQUIRES: bytes >= 0; path outlives the transfer
   void send(const Path& path, Bytes bytes, const Event& delivered, Time delay = Time{0},

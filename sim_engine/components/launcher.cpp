@@ -85,7 +85,7 @@ Launcher::Launch& Launcher::launch(std::span<const PeLocation> pes, const Event&
   launch.is_from_host = true;
   const Path& path = fabric_.path({Endpoint::Kind::host, {launch.sip, 0, 0}},
                                   {Endpoint::Kind::io_cpu, {launch.sip, 0, 0}});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_io_cpu>(this, launch));
+  send(path, Engine::call<&Launcher::at_io_cpu>(this, launch));
   return launch;
 }
 
@@ -102,6 +102,11 @@ Time Launcher::host_leg(int sip) {
       .time_of(kMessageBytes);
 }
 
+// A launch, or the word that it has ended, does not wait for data.
+void Launcher::send(const Path& path, const Event& delivered) {
+  fabric_.send(path, kMessageBytes, delivered, Time{0}, Priority::express);
+}
+
 // The IO_CPU passes a launch on, cube by cube.  The message then finds its own way.
 void Launcher::at_io_cpu(Launch& launch) {
   FifoServer& io_cpu = io_cpus_[static_cast<std::size_t>(launch.sip)];
@@ -116,7 +121,7 @@ void Launcher::leave_io_cpu(CubeState& cube) {
   const int sip = cube.launch->sip;
   const Path& path = fabric_.path({Endpoint::Kind::io_cpu, {sip, 0, 0}},
                                   {Endpoint::Kind::m_cpu, {sip, cube.cube, 0}});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_m_cpu>(this, cube));
+  send(path, Engine::call<&Launcher::at_m_cpu>(this, cube));
 }
 
 void Launcher::at_m_cpu(CubeState& cube) {
@@ -135,7 +140,7 @@ void Launcher::leave_m_cpu(PeState& pe) {
   const PeLocation& at = pe.at;
   const Path& path =
       fabric_.path({Endpoint::Kind::m_cpu, {at.sip, at.cube, 0}}, {Endpoint::Kind::pe_cpu, at});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::at_pe>(this, pe));
+  send(path, Engine::call<&Launcher::at_pe>(this, pe));
 }
 
 void Launcher::at_pe(PeState& pe) {
@@ -147,7 +152,7 @@ void Launcher::kernel_finished(Launch& launch, std::size_t index) {
   const PeState& pe = launch.pes.at(index);
   const Path& path = fabric_.path({Endpoint::Kind::pe_cpu, pe.at},
                                   {Endpoint::Kind::m_cpu, {pe.at.sip, pe.at.cube, 0}});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::pe_reported>(this, *pe.cube));
+  send(path, Engine::call<&Launcher::pe_reported>(this, *pe.cube));
 }
 
 void Launcher::pe_reported(CubeState& cube) {
@@ -156,7 +161,7 @@ void Launcher::pe_reported(CubeState& cube) {
   const int sip = cube.launch->sip;
   const Path& path = fabric_.path({Endpoint::Kind::m_cpu, {sip, cube.cube, 0}},
                                   {Endpoint::Kind::io_cpu, {sip, 0, 0}});
-  fabric_.send(path, kMessageBytes, Engine::call<&Launcher::cube_reported>(this, *cube.launch));
+  send(path, Engine::call<&Launcher::cube_reported>(this, *cube.launch));
 }
 
 void Launcher::cube_reported(Launch& launch) {
@@ -166,7 +171,7 @@ void Launcher::cube_reported(Launch& launch) {
   if (!launch.is_from_host) return done.function(done.object, done.argument);
   const Path& path = fabric_.path({Endpoint::Kind::io_cpu, {launch.sip, 0, 0}},
                                   {Endpoint::Kind::host, {launch.sip, 0, 0}});
-  fabric_.send(path, kMessageBytes, done);
+  send(path, done);
 }
 
 void Launcher::reset() {

@@ -51,6 +51,7 @@ class Launcher {
   struct PeState;
 
   Launch& take(std::span<const PeLocation> pes, const Event& start, const Event& done);
+  void send(const Path& path, const Event& delivered);
   void at_io_cpu(Launch& launch);
   void leave_io_cpu(CubeState& cube);
   void at_m_cpu(CubeState& cube);

@@ -65,7 +65,8 @@ void SwitchSum::add_up() {
   }
   const Bytes bytes = sum.bytes;
   being_summed_.push_back(std::move(sum));
-  services_.fabric.send(path_, bytes, Engine::call<&SwitchSum::summed>(this));
+  services_.fabric.send(path_, bytes, Engine::call<&SwitchSum::summed>(this), Time{0},
+                        Priority::communication);
 }
 
 void SwitchSum::summed() {
@@ -91,9 +92,10 @@ void SwitchSum::send(std::uint64_t member) {
     }
     lane.on_the_way.push_back({queue.take_post(), std::move(lane.sums.front())});
     lane.sums.pop_front();
-    services_.fabric.send(
-        queue.copy_path(), queue.params().on_the_wire(lane.on_the_way.back().message.bytes),
-        Engine::call<&SwitchSum::delivered>(this, member), queue.params().message_latency);
+    services_.fabric.send(queue.copy_path(),
+                          queue.params().on_the_wire(lane.on_the_way.back().message.bytes),
+                          Engine::call<&SwitchSum::delivered>(this, member),
+                          queue.params().message_latency, Priority::communication);
   }
 }
 

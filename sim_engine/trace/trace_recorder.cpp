@@ -16,6 +16,7 @@ TraceRecorder::Track TraceRecorder::track(int sip, std::string_view name) {
   if (added) {
     sip_of_track_.push_back(sip);
     busy_until_.push_back(Time{0});
+    is_kept_.push_back(name.starts_with(prefix_));
   }
   return place->second;
 }
@@ -38,6 +39,13 @@ void TraceRecorder::span_in_lane(int sip, std::string_view unit, Label text, Tim
   span(lane, text, start, end, arrow);
 }
 
+void TraceRecorder::keep_only(std::string_view prefix, std::size_t most) {
+  prefix_ = prefix;
+  most_ = most;
+  spans_.clear();
+  for (const auto& [key, track] : tracks_) is_kept_[track] = key.second.starts_with(prefix);
+}
+
 void TraceRecorder::cut(Time now) {
   std::erase_if(spans_, [now](const Span& span) { return span.start >= now && span.end > now; });
   for (Span& span : spans_) span.end = std::min(span.end, now);
@@ -56,6 +64,7 @@ void TraceRecorder::append_events(std::string& out, Time from, int first_process
     append_trace_name(out, "process_name", first_process + sip, 0, fmt::format("sip{}", sip));
   }
   for (const auto& [key, track] : tracks_) {
+    if (!is_kept_[track]) continue;
     append_trace_name(out, "thread_name", first_process + key.first, track + 1, key.second);
   }
   for (const Span& span : spans_) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -37,13 +38,19 @@ class TraceRecorder {
 
   // Records that `track` was busy with `label` from start to end.
   void span(Track track, Label label, Time start, Time end, TraceArrow arrow = {}) {
-    spans_.push_back({track, label, start, end, arrow});
+    if (is_kept_[track] && spans_.size() < most_) {
+      spans_.push_back({track, label, start, end, arrow});
+    }
   }
 
   // For a unit that does several things at once: puts the span on the first lane ("name",
   // "name #2", ...) whose spans have all ended by `start`.
   void span_in_lane(int sip, std::string_view unit, Label label, Time start, Time end,
                     TraceArrow arrow = {});
+
+  // From now on keeps the spans of units whose names begin so, and of these the first `most`.
+  // What was recorded before is dropped.
+  void keep_only(std::string_view prefix, std::size_t most);
 
   // Cuts off everything after `now`: a run that failed will not execute it.
   void cut(Time now);
@@ -70,6 +77,9 @@ class TraceRecorder {
   std::map<std::pair<int, std::string>, Track> tracks_;
   std::vector<int> sip_of_track_;
   std::vector<Time> busy_until_;  // by track, for lanes
+  std::vector<bool> is_kept_;     // by track
+  std::string prefix_;            // of the names of those that are
+  std::size_t most_ = std::numeric_limits<std::size_t>::max();
   std::map<std::string, Label, std::less<>> labels_;
   std::vector<std::string> label_texts_;
   std::vector<Span> spans_;

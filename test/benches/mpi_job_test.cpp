@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <charconv>
+#include <fstream>
 #include <map>
+#include <sstream>
 
 #include "sim_engine/config/yaml_document.h"
 
@@ -11,6 +13,7 @@ namespace kernbench::test::mpi_job_test {
 
 namespace {
 
+using Catch::Contains;
 using Errors = std::vector<std::string>;
 
 // What a value may be, as in an OpenAPI schema without additional properties.
@@ -87,6 +90,21 @@ Schema mpi_job() {
                 {"apiVersion", "kind", "metadata", "spec"});
 }
 
+// k8s.io/api/core/v1, PersistentVolumeClaim.
+Schema volume_claim() {
+  const Schema mode =
+      one_of({"ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"});
+  const Schema spec = object(
+      {{"accessModes", array_of(mode)},
+       {"storageClassName", kString},
+       {"resources", object({{"requests", object({{"storage", kQuantity}}, {"storage"})}})}});
+  return object({{"apiVersion", one_of({"v1"})},
+                 {"kind", one_of({"PersistentVolumeClaim"})},
+                 {"metadata", object({{"name", kString}}, {"name"})},
+                 {"spec", spec}},
+                {"apiVersion", "kind", "metadata", "spec"});
+}
+
 bool is_integer(const YamlNode& node) {
   std::int64_t value = 0;
   const char* const end = node.text.data() + node.text.size();
@@ -155,14 +173,29 @@ void validate(const YamlNode& node, const Schema& schema, Errors& errors) {
   }
 }
 
-Errors errors_of(const YamlDocument& document) {
+Errors errors_of(const YamlDocument& document, const Schema& schema = mpi_job()) {
   Errors errors;
-  validate(document.root(), mpi_job(), errors);
+  validate(document.root(), schema, errors);
   return errors;
 }
 
 YamlDocument manifest(const std::string& name) {
   return YamlDocument::load(KERNBENCH_ROOT "/benches/" + name);
+}
+
+const YamlNode& pod_of(const YamlDocument& job, const std::string& replica) {
+  const YamlNode& replicas = *job.root().find("spec")->find("mpiReplicaSpecs");
+  return *replicas.find(replica)->find("template")->find("spec");
+}
+
+const YamlNode& container_of(const YamlDocument& job, const std::string& replica) {
+  return *pod_of(job, replica).find("containers")->children[0];
+}
+
+std::string text_of_file(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(KERNBENCH_ROOT "/" + path).rdbuf();
+  return text.str();
 }
 
 }  // namespace
@@ -174,11 +207,48 @@ TEST_CASE("the manifests are MPIJobs of the published schema", "[mpi_job]") {
   }
 }
 
+TEST_CASE("both pods mount the volume claim that is beside the manifest", "[mpi_job]") {
+  const YamlDocument claim = manifest("results.yaml");
+  CHECK(errors_of(claim, volume_claim()) == Errors{});
+  const YamlDocument job = manifest("benchmark.yaml");
+  for (const char* const replica : {"Launcher", "Worker"}) {
+    const YamlNode& volume = *pod_of(job, replica).find("volumes")->children[0];
+    CHECK(volume.find("persistentVolumeClaim")->find("claimName")->text ==
+          claim.root().find("metadata")->find("name")->text);
+  }
+}
+
+TEST_CASE("the image has what the manifests name", "[mpi_job]") {
+  const std::string recipe = text_of_file("benches/Containerfile");
+  for (const char* const name : {"benchmark.yaml", "test.yaml"}) {
+    INFO(name);
+    const YamlDocument job = manifest(name);
+    for (const char* const replica : {"Launcher", "Worker"}) {
+      const YamlNode& container = container_of(job, replica);
+      CHECK_THAT(recipe, Contains("-t " + container.find("image")->text + " "));
+      const std::string user = container.find("securityContext")->find("runAsUser")->text;
+      CHECK_THAT(recipe, Contains("--uid " + user + " mpiuser"));
+    }
+    const std::string keys = job.root().find("spec")->find("sshAuthMountPath")->text;
+    CHECK_THAT(recipe, Contains("HostKey " + keys + "/") && Contains("IdentityFile " + keys + "/"));
+    const auto& sshd = container_of(job, "Worker").find("args")->children;
+    CHECK_THAT(recipe, Contains(">" + sshd.back()->text + " "));
+  }
+}
+
+TEST_CASE("the test job runs the tests of the image", "[mpi_job]") {
+  const std::string script =
+      container_of(manifest("test.yaml"), "Launcher").find("args")->children[0]->text;
+  CHECK_THAT(script, Contains("build/mpi/test/runner/kernbench_run_tests") &&
+                         Contains("build/mpi/test/suites.txt"));
+  CHECK_THAT(text_of_file("benches/Containerfile"), Contains("cmake --build --preset mpi"));
+  CHECK_THAT(text_of_file("CMakePresets.json"), Contains("\"mpi\""));
+}
+
 TEST_CASE("mpirun starts as many processes as there are workers", "[mpi_job]") {
   const YamlDocument job = manifest("benchmark.yaml");
   const YamlNode& replicas = *job.root().find("spec")->find("mpiReplicaSpecs");
-  const YamlNode& pod = *replicas.find("Launcher")->find("template")->find("spec");
-  const std::string script = pod.find("containers")->children[0]->find("args")->children[0]->text;
+  const std::string script = container_of(job, "Launcher").find("args")->children[0]->text;
   CHECK(script.find("mpirun -n " + replicas.find("Worker")->find("replicas")->text + " ") !=
         std::string::npos);
 }

@@ -1,9 +1,8 @@
-// The bench `overlap`, on a machine whose communication has packets and scratch of its own.
+// The bench `overlap` on shipped machines, whose communication has packets and scratch of its own.
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "sim_engine/topology/shipped_topologies.h"
 #include "test/benches/program_under_test.h"
 
 namespace kernbench::test::overlap_bench_test {
@@ -11,10 +10,7 @@ namespace {
 
 TEST_CASE("a collective is hardly slower beside a composite, loads, and a large collective",
           "[cli][overlap]") {
-  const TemporaryFolder folder;
-  const std::string topology =
-      folder.write("t.yaml", std::string(find_shipped_topology("default")->text) +
-                                 "communication: {packet: 1 KiB, scratch: 704 KiB}\n");
+  const std::string topology = GENERATE("default", "ring_1d_6", "torus_2d_2x3");
   const ProgramResult result =
       run_program({"run", "--bench", "overlap", "--topology", topology, "--json", "-"});
   CHECK(result.exit_code == 0);

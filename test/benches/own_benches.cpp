@@ -37,6 +37,12 @@ KERNBENCH_BENCH("fails-its-check", "a row that is wrong") {
   bench.add_row(Row().set("wrong", 1), false);
 }
 
+KERNBENCH_BENCH("asks-for-its-rank", "a single driver asks for its rank") {
+  const auto torch = bench.make_context();
+  torch->distributed.init_process_group("ahbm");
+  bench.add_row(Row().set("rank", torch->distributed.get_rank()));
+}
+
 KERNBENCH_BENCH("deadlocks", "rank 1 leaves while rank 0 waits in a barrier") {
   const auto torch = bench.make_context();
   torch->distributed.init_process_group("ahbm");

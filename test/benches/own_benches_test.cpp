@@ -43,9 +43,25 @@ TEST_CASE("a bench that prints nothing has its rows printed", "[own_benches]") {
                                   "   run \"0\", again      0      -        -\n"));
 }
 
+TEST_CASE("KERNBENCH_DEBUG hints at probable mistakes", "[own_benches]") {
+  const auto errors_of = [](const std::string& bench, bool is_set) {
+    ProgramOptions options{.program = OWN_BENCHES_PROGRAM};
+    if (is_set) options.environment = {{"KERNBENCH_DEBUG", "1"}};
+    return run_program({"run", "--bench", bench, "--topology", "tiny"}, options).err;
+  };
+  CHECK_THAT(errors_of("asks-for-its-rank", true),
+             Contains("kernbench: warning: get_rank() outside a rank returns 0"));
+  CHECK_THAT(errors_of("own-rows", true),
+             Contains("kernbench: hint: copy_ into tensor '") &&
+                 Contains("[1, 64] makes 2 transfers: without a `dp` it has a copy on each PE"));
+  CHECK(errors_of("asks-for-its-rank", false).find("warning") == std::string::npos);
+  CHECK(errors_of("own-rows", false).find("hint") == std::string::npos);
+}
+
 TEST_CASE("statistics are summed over all systems of a bench", "[own_benches]") {
   const Json engine = Json::parse(run_own("own-rows", {"--json", "-"}).out)["engine"];
-  CHECK(engine["events"] == 2 * 2);  // each copy books its way: it is delivered, and a rank wakes
+  // Each copy has two shards: the second one waits for the host link, and both are delivered.
+  CHECK(engine["events"] == 2 * 3);
   CHECK(engine["simulated_ns"] == 2 * 660);
   CHECK(engine["busiest_unit"] == nullptr);  // no kernel ran
   CHECK_THAT(run_own("own-rows").out, Contains("#   busiest unit  none\n"));

@@ -60,13 +60,13 @@ void check_tree(const sim::Grid& grid, int count, Root root) {
 
 TEST_CASE("every node of a grid reaches the root, and is a child of its parent alone",
           "[ccl][spanning_tree]") {
-  const Root root = GENERATE(Root::center, Root::corner);
+  const Root root = GENERATE(Root::center, Root::corner, Root::first_corner);
   for_each_grid([&](const sim::Grid& grid) { check_tree(grid, grid.count(), root); });
 }
 
 TEST_CASE("so does every node of the first so many of a grid without wrap-around",
           "[ccl][spanning_tree]") {
-  const Root root = GENERATE(Root::center, Root::corner);
+  const Root root = GENERATE(Root::center, Root::corner, Root::first_corner);
   for_each_grid([&](const sim::Grid& grid) {
     for (int count = 1; !grid.wraps && count <= grid.count(); ++count) {
       check_tree(grid, count, root);
@@ -86,6 +86,7 @@ TEST_CASE("a corner is (w - 1) + (h - 1) steps away, but as near as the centre o
   for_each_grid([](const sim::Grid& grid) {
     const int steps = grid.wraps ? grid.w / 2 + grid.h / 2 : grid.w - 1 + grid.h - 1;
     CHECK(grid_tree_depth(grid, grid.count(), Root::corner) == steps);
+    CHECK(grid_tree_depth(grid, grid.count(), Root::first_corner) == steps);
   });
 }
 
@@ -96,7 +97,8 @@ TEST_CASE(
   CHECK(2 * grid_tree_depth(grid, 16, Root::center) == 8);
   CHECK(2 * grid_tree_depth(grid, 16, Root::corner) == 12);
   CHECK(root_of(grid, 16, Root::center) == grid.index_of(2, 2));
-  CHECK(root_of(grid, 16, Root::corner) == 0);
+  CHECK(root_of(grid, 16, Root::corner) == 15);
+  CHECK(root_of(grid, 16, Root::first_corner) == 0);
 }
 
 TEST_CASE("the binomial tree joins all nodes in ceil(log2 P) rounds", "[ccl][spanning_tree]") {

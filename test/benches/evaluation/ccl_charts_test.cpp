@@ -30,6 +30,9 @@ std::vector<Row> latencies() {
       rows.push_back(row(topology, n_elem, "tcm", crit_ns += 100));
     }
   }
+  for (const std::int64_t n_elem : evaluation::kLatencySizes) {
+    rows.push_back(row(evaluation::kOneDevice, n_elem, "tcm", 2'000));
+  }
   return rows;
 }
 
@@ -69,6 +72,7 @@ TEST_CASE("the model stands beside FSIM on a broken axis", "[evaluation][figure]
       evaluation::fsim_chart(latencies(), evaluation::shipped_fsim_reference()), latencies());
   if (svg.empty()) return;
   CHECK(test::count_drawn(svg, "FSIM, 1 device") == 1);
+  CHECK(test::count_drawn(svg, "one_device") == 1);
   CHECK(test::count_drawn(svg, "10 to 363 left out") == 1);  // 1.2 times 7.6 us, rounded up
   CHECK(test::count_drawn(svg, "366") == 1);
 }

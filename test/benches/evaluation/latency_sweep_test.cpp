@@ -29,6 +29,17 @@ TEST_CASE("the theory lies between the bound and what is measured", "[evaluation
   }
 }
 
+TEST_CASE("what PEs wait for those launched later is not in the joint execution", "[evaluation]") {
+  const auto figures = [](std::string_view topology) {
+    const Row row = test::simulate_point({topology, 1'024});
+    return std::pair(number_in(row, "joint_ns"), number_in(row, "crit_ns"));
+  };
+  const auto [joint_at_once, at_once] = figures("zero_overhead");  // all PEs begin at one instant
+  CHECK(joint_at_once == at_once);
+  const auto [joint, critical] = figures("torus_2d_2x3");
+  CHECK(joint < critical);
+}
+
 TEST_CASE("the evaluated sizes are those of ADR-0043: without 16, up to 96 KiB of f16",
           "[evaluation]") {
   CHECK(std::ranges::is_sorted(evaluation::kLatencySizes));

@@ -16,7 +16,7 @@ TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and abo
   REQUIRE(result.exit_code == 0);
   const auto report = nlohmann::json::parse(result.out);
   CHECK(report["ok"] == true);
-  CHECK(report["rows"].size() == 9 + 3 + 3 + 2);
+  CHECK(report["rows"].size() == 9 + 4 + 3 + 4 * 3);
   for (const auto& row : report["rows"]) {
     CHECK(row["wrong"] == 0);
     CHECK(row["crit_ns"] >= row["lower_bound_ns"]);

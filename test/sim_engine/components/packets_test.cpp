@@ -65,24 +65,31 @@ TEST_CASE("without packets a short transfer waits for the whole of a long one", 
   CHECK(dut.run() == Times{ns(10'500), ns(10'510)});
 }
 
-TEST_CASE("a short transfer waits for one packet, and the long one for it", "[packets]") {
+TEST_CASE("a short message waits for one packet, and the long transfer for it", "[packets]") {
   FabricUnderTest dut(1000);  // 100 ns
   dut.send(ns(0), 100'000);
-  dut.send(ns(3), 100);
-  dut.send(ns(850), 1000);
-  dut.send(ns(850), 1001, Priority::bulk);  // is no packet
+  dut.send(ns(3), 100, Priority::communication);
+  dut.send(ns(850), 1000, Priority::communication);
+  dut.send(ns(850), 1001);
   // Packets end at 100, then at 110 + 100 k; the last transfer waits for the long one.
   CHECK(dut.run() == Times{ns(10'500 + 110), ns(100 + 10 + 500), ns(910 + 100 + 500),
                            ns(10'500 + 110) + Time{100'100}});
 }
 
-TEST_CASE("of long transfers communication goes ahead, and leaves as much to others", "[packets]") {
+TEST_CASE("without communication transfers pass whole, in order", "[packets]") {
+  FabricUnderTest dut(1000);
+  dut.send(ns(0), 100'000);
+  dut.send(ns(3), 100);
+  CHECK(dut.run() == Times{ns(10'500), ns(10'510)});
+}
+
+TEST_CASE("of long transfers communication goes ahead, and leaves a third to others", "[packets]") {
   FabricUnderTest dut(1000);
   dut.send(ns(0), 100'000);
   dut.send(ns(30), 10'000, Priority::communication);
   dut.send(ns(40), 10'000, Priority::communication);
-  // 1,000 ns each: the first from 100 to 1,100, the second when the long one had 1,000 more.
-  CHECK(dut.run() == Times{ns(12'500), ns(1'600), ns(3'600)});
+  // 1,000 ns each: the first from 100 to 1,100, the second when the long one had 4 packets more.
+  CHECK(dut.run() == Times{ns(12'500), ns(1'600), ns(3'000)});
 }
 
 TEST_CASE("what others have done meanwhile does not change when a link is free again",

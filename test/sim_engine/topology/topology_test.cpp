@@ -115,6 +115,7 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
       {"default", SipTopology::ring_1d, 2, 2, 1, 16, 8},
       {"h100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"mesh_2d_no_wrap_2x3", SipTopology::mesh_2d_no_wrap, 6, 2, 3, 16, 8},
+      {"original_6sip", SipTopology::torus_2d, 6, 2, 3, 16, 1},
       {"ring_1d_6", SipTopology::ring_1d, 6, 6, 1, 16, 8},
       {"scale_1024", SipTopology::torus_2d, 1024, 32, 32, 1, 4},
       {"scale_64", SipTopology::torus_2d, 64, 8, 8, 4, 8},

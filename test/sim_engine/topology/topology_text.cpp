@@ -23,8 +23,7 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 const std::string& complete_topology() {
-  static const std::string text = text_of(topology_folder() / "torus_2d_3x2.yaml") +
-                                  "communication: {packet: 1 KiB, scratch: 704 KiB}\n";
+  static const std::string text = text_of(topology_folder() / "torus_2d_3x2.yaml");
   return text;
 }
 

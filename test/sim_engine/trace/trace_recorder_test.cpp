@@ -53,6 +53,22 @@ TEST_CASE("an empty trace is JSON too", "[trace]") {
   CHECK(json::parse(TraceRecorder().to_json()).at("traceEvents").empty());
 }
 
+TEST_CASE("a recorder keeps the first spans of the units that are asked for", "[trace]") {
+  TraceRecorder trace;
+  const auto label = trace.label("work");
+  const auto early = trace.track(0, "cube0.pe0.cpu");
+  trace.span(early, label, Time{0}, Time{1});
+  trace.keep_only("cube0.pe0.", 2);
+  for (const char* const unit : {"cube0.pe0.cpu", "cube0.pe1.cpu", "cube0.pe0.gemm"}) {
+    trace.span(trace.track(0, unit), label, Time{2}, Time{3});
+  }
+  trace.span(early, label, Time{4}, Time{5});
+  CHECK(trace.span_count() == 2);
+  const json written = json::parse(trace.to_json());
+  CHECK(events_of(written, "X").size() == 2);
+  CHECK(events_of(written, "M").size() == 1 + 2);  // the SIP and its two units
+}
+
 TEST_CASE("a span is written with its SIP, its unit and exact microseconds", "[trace]") {
   TraceRecorder trace;
   const auto track = trace.track(1, "cube0.pe0.cpu");
