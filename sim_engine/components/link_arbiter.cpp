@@ -6,12 +6,6 @@
 
 namespace kernbench::sim {
 
-namespace {
-
-constexpr std::int64_t kTurn = 3;  // times what it leaves to lower priorities
-
-}  // namespace
-
 void LinkArbiter::occupy(Entry entry, Time start) {
   entry.end = start + entry.busy;
   anchor_ = start;
@@ -78,8 +72,7 @@ void* LinkArbiter::begin_next(Time now) {
     Turn& turn = turns_[priority];
     turn.length = next.busy + (continues ? turn.length : Time{0});
     turn.end = next.end;
-    if (!under_way_.empty() || is_waited_for_below(priority))
-      turn.next = turn.end + turn.length / kTurn;
+    if (!under_way_.empty() || is_waited_for_below(priority)) turn.next = turn.end + turn.length;
     under_way_.push_back(next);
     anchor_ = now;
     return next.who;

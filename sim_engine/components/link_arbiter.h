@@ -6,8 +6,8 @@
 //              order of their arrival.
 // Fairness:    a priority goes ahead of lower ones by turns, each of one transfer, or of several
 //              that follow each other and are not longer than a packet in sum.  Then the link is
-//              left to the lower ones for a third of what the turn took: each priority has at least
-//              a quarter of what those above it leave.  A link that someone wants never rests.
+//              left to the lower ones for as long as the turn took: each priority has at least half
+//              of what those above it leave.  A link that someone wants never rests.
 // Not modeled: the size of a packet's header; a transfer that is shorter than a packet is one.
 
 #pragma once

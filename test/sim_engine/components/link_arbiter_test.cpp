@@ -90,14 +90,13 @@ TEST_CASE("in the last packet nobody goes ahead", "[arbiter]") {
   CHECK(link.begins == Begins{{"bulk", 0}, {"short", 100}});
 }
 
-TEST_CASE("who has gone ahead leaves the link for a third of that, to the end of a packet",
-          "[arbiter]") {
-  // The first ends at 80, so the second may begin at 100.  Packets begin at 80, and at 93.
+TEST_CASE("who has gone ahead leaves the link for as long, to the end of a packet", "[arbiter]") {
+  // The first ends at 40, so the second may begin at 60: the packets begin at 40.
   const LinkUnderTest link({{"bulk", kBulk, 0, 200},
-                            {"first", kCommunication, 12, 60},
+                            {"first", kCommunication, 12, 20},
                             {"second", kCommunication, 13, 20},
-                            {"short", kExpress, 81, 3}});
-  CHECK(link.begins == Begins{{"bulk", 0}, {"first", 20}, {"short", 90}, {"second", 103}});
+                            {"short", kExpress, 41, 3}});
+  CHECK(link.begins == Begins{{"bulk", 0}, {"first", 20}, {"short", 50}, {"second", 63}});
 }
 
 TEST_CASE("short transfers go ahead together, up to the length of a packet", "[arbiter]") {
@@ -105,7 +104,7 @@ TEST_CASE("short transfers go ahead together, up to the length of a packet", "[a
                             {"a", kExpress, 1, 4},
                             {"b", kExpress, 2, 4},
                             {"c", kExpress, 3, 4}});
-  // a and b end at 18; the third may begin at 20, and a packet ends at 28.
+  // a and b end at 18; the third may begin at 26, and a packet ends at 28.
   CHECK(link.begins == Begins{{"bulk", 0}, {"a", 10}, {"b", 14}, {"c", 28}});
 }
 
@@ -118,14 +117,14 @@ TEST_CASE("one that has gone ahead gives way itself, and both that it delays end
   CHECK(link.begins == Begins{{"bulk", 0}, {"middle", 10}, {"short", 40}, {"late", 154}});
 }
 
-TEST_CASE("a lower priority has a quarter of a link that a higher one would fill", "[arbiter]") {
+TEST_CASE("a lower priority has half of a link that a higher one would fill", "[arbiter]") {
   std::vector<LinkUnderTest::Arrival> arrivals = {{"bulk", kBulk, 0, 400}};
-  for (int i = 0; i < 100; ++i) arrivals.push_back({"message", kCommunication, 1, 60});
+  for (int i = 0; i < 100; ++i) arrivals.push_back({"message", kCommunication, 1, 10});
   arrivals.push_back({"second", kBulk, 2, 1});
   const LinkUnderTest link(arrivals);
   const auto second = std::find_if(link.begins.begin(), link.begins.end(),
                                    [](const auto& begin) { return begin.first == "second"; });
-  CHECK(second->second == 1600);  // 400 of the first, and 20 messages of 60
+  CHECK(second->second == 800);  // 400 of the first, and 40 messages of 10
 }
 
 }  // namespace kernbench::sim::link_arbiter_test
