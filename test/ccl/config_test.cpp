@@ -216,7 +216,7 @@ TEST_CASE("a value that is none of an enumeration's is refused", "[ccl][config][
   CHECK(test::config_error_of([] { Config().with_buffer_kind(sim::BufferKind{7}); }) ==
         "[KB-Y020] buffer_kind: there is no value 7; there are: tcm, sram, hbm");
   CHECK(test::config_error_of([] { Config().with_root(ccl::Root{9}); }) ==
-        "[KB-Y020] root: there is no value 9; there are: center, corner");
+        "[KB-Y020] root: there is no value 9; there are: center, corner, first_corner");
   CHECK(test::config_error_of([] { Config().with_world_size(-1); }) ==
         "[KB-Y020] world_size: -1 not in [1, 1048576]");
 }
@@ -276,7 +276,8 @@ TEST_CASE("values that cannot be are refused with those that can, all at once",
       "ccl.yaml:1:24: [KB-Y020] defaults.world_size: 0 not in [1, 1048576]\n"
       "ccl.yaml:1:34: [KB-Y020] defaults.depth: 0 not in [1, 1024]\n"
       "ccl.yaml:1:43: [KB-Y020] defaults.slot: 3 B not in [4 B, 1 GiB]\n"
-      "ccl.yaml:1:54: [KB-Y020] defaults.root: 'middle' is not one of center, corner\n"
+      "ccl.yaml:1:54: [KB-Y020] defaults.root: 'middle' is not one of center, corner, "
+      "first_corner\n"
       "ccl.yaml:1:74: [KB-Y020] defaults.neighbours: 'star' is not one of grid, ring, tree");
   CHECK(error_in("defaults: {participants: all}") ==
         "ccl.yaml:1:26: [KB-Y020] defaults.participants: 'all' is not one of shard_holders, "
