@@ -143,6 +143,20 @@ TEST_CASE("one kernel updates all parameters of a type and of the same holders",
   CHECK(dut.torch.engine().results().size() == before + 2);  // a kernel on each of two PEs
 }
 
+TEST_CASE("the state of an optimizer is memory of the device", "[optim]") {
+  OperatorsUnderTest dut;
+  const Tensor w = dut.tensor({1024}, Floats(1024, 1), on_pes(kR)).requires_grad_();
+  optim::AdamW adam({w}, AdamWOptions().amsgrad(true));
+  (w * 2).backward(w.detach());
+  dut.torch.ahbm.synchronize();
+  const Bytes before = dut.torch.ahbm.memory_allocated();
+  adam.step();
+  dut.torch.ahbm.synchronize();
+  // Two means and a maximum of 4 KiB, on each of two PEs.
+  CHECK(dut.torch.ahbm.memory_allocated() == before + 3 * 2 * 4096);
+  CHECK(dut.torch.ahbm.memory_summary().find("max_exp_avg_sq'") != std::string::npos);
+}
+
 TEST_CASE("parameters are updated on all PEs that have a part of them", "[optim]") {
   OperatorsUnderTest dut;
   // The first has elements on one PE of six, the second on three, the third on all.
