@@ -67,11 +67,14 @@ struct Linear {
 
 }  // namespace
 
-Tensor linear_with_grad_accumulation_and_async_allreduce(RuntimeContext& torch, const Tensor& x,
-                                                         const Tensor& weight, const Tensor& bias,
+Tensor linear_with_grad_accumulation_and_async_allreduce(RuntimeContext& torch, const Tensor& of,
+                                                         const Tensor& of_weight,
+                                                         const Tensor& bias,
                                                          const LinearCommunication& communication) {
-  torch.check_on_device(x, "linear");
-  torch.check_on_device(weight, "linear");
+  torch.check_on_device(of, "linear");
+  torch.check_on_device(of_weight, "linear");
+  const Tensor x = contiguous(of);
+  const Tensor weight = contiguous(of_weight);
   if (bias.defined()) torch.check_on_device(bias, "linear");
   const Linear linear{torch, communication, autograd::needs_grad(x), autograd::needs_grad(weight),
                       autograd::needs_grad(bias)};

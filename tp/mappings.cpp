@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/shape_operators.h"
 #include "tp/partition.h"
 #include "tp/primitives.h"
 #include "tp/slices.h"
@@ -24,9 +25,10 @@ void check_has_dimensions(const RuntimeContext& torch, std::string_view name, co
 }
 
 // A mapping of one input by `forward`.  The gradient is mapped by `backward` and placed like x.
-Tensor mapped(std::string_view name, RuntimeContext& torch, const Tensor& x,
+Tensor mapped(std::string_view name, RuntimeContext& torch, const Tensor& of,
               const OptionalCallGroup& given, Primitive forward, Primitive backward) {
-  check_has_dimensions(torch, name, x);
+  check_has_dimensions(torch, name, of);
+  const Tensor x = contiguous(of);
   const CallGroup group = given.get(torch);
   const auto gradient = [&torch, group, backward, of_x = ops::placement_of(x)](const Tensor& dy) {
     return std::vector{gradient_like(backward(torch, dy, group), of_x)};
@@ -36,9 +38,10 @@ Tensor mapped(std::string_view name, RuntimeContext& torch, const Tensor& x,
 
 // Gathers all ranks' x, from which every rank computes the same: x's gradient is this rank's part
 // of the result's gradient.
-Tensor gathered(std::string_view name, RuntimeContext& torch, const Tensor& x,
+Tensor gathered(std::string_view name, RuntimeContext& torch, const Tensor& of,
                 const OptionalCallGroup& given, bool is_first_dim) {
-  check_has_dimensions(torch, name, x);
+  check_has_dimensions(torch, name, of);
+  const Tensor x = contiguous(of);
   const CallGroup group = given.get(torch);
   const std::size_t dim = is_first_dim ? 0 : x.shape().rank() - 1;
   const std::int64_t size = x.shape()[dim];
@@ -75,6 +78,7 @@ Tensor reduce_from_tensor_model_parallel_region(RuntimeContext& torch, Tensor x,
                                                 const OptionalCallGroup& group) {
   constexpr std::string_view kName = "reduce_from_tensor_model_parallel_region";
   torch.check_on_device(x, kName);
+  x = contiguous(x);
   const ops::Placement of_x = ops::placement_of(x);
   const Tensor sum = reduce_consumed(torch, x, group.get(torch), Issue::blocking).tensor;
   return autograd::record(
@@ -87,11 +91,12 @@ Tensor scatter_to_tensor_model_parallel_region(RuntimeContext& torch, const Tens
                 all_columns);
 }
 
-Tensor scatter_columns_over_holders(RuntimeContext& torch, const Tensor& x,
+Tensor scatter_columns_over_holders(RuntimeContext& torch, const Tensor& of,
                                     const ops::Placement& placement,
                                     const OptionalCallGroup& given) {
   constexpr std::string_view kName = "scatter_to_tensor_model_parallel_region";
-  check_has_dimensions(torch, kName, x);
+  check_has_dimensions(torch, kName, of);
+  const Tensor x = contiguous(of);
   const CallGroup group = given.get(torch);
   const ops::Placement of_x = ops::placement_of(x);
   if (of_x == placement)
@@ -142,10 +147,11 @@ Tensor reduce_scatter_last_dim_to_tensor_parallel_region(RuntimeContext& torch, 
                 reduce_scatter_along_last_dim, all_columns);
 }
 
-Tensor all_to_all(RuntimeContext& torch, const CallGroup& group, const Tensor& x,
+Tensor all_to_all(RuntimeContext& torch, const CallGroup& group, const Tensor& of,
                   std::span<const std::int64_t> output_split_sizes,
                   std::span<const std::int64_t> input_split_sizes) {
-  check_has_dimensions(torch, "all_to_all", x);
+  check_has_dimensions(torch, "all_to_all", of);
+  const Tensor x = contiguous(of);
   const std::vector<std::int64_t> outputs(output_split_sizes.begin(), output_split_sizes.end());
   const std::vector<std::int64_t> inputs(input_split_sizes.begin(), input_split_sizes.end());
   const auto gradient = [&torch, group, outputs, inputs,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
 #include "tp/misuse.h"
@@ -178,13 +179,15 @@ void check(const Tensor& logits, const Tensor& target,
 
 }  // namespace
 
-Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& logits,
-                                    const Tensor& target,
+Tensor vocab_parallel_cross_entropy(RuntimeContext& torch, const Tensor& given_logits,
+                                    const Tensor& given_target,
                                     const VocabParallelCrossEntropyOptions& options,
                                     Location location) {
   const ProcessGroup group = group_or_tensor_model_parallel(torch, options.tp_group);
   const int world_size = torch.distributed.get_world_size(group);
-  torch.check_on_device(logits, "vocab_parallel_cross_entropy");
+  torch.check_on_device(given_logits, "vocab_parallel_cross_entropy");
+  const Tensor logits = contiguous(given_logits);
+  const Tensor target = contiguous(given_target);
   check(logits, target, options, world_size);
   const std::int64_t columns = logits.shape()[logits.shape().rank() - 1];
   const auto words = static_cast<double>(columns * world_size);

@@ -13,6 +13,7 @@
 #include "runtime/autograd/leaf_gradients.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/strided_copy.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -129,7 +130,7 @@ Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
   if (gradient.defined()) {
     runtime::check_on_device(gradient, "backward");
     check_gradient(gradient, form, "Mismatch of gradient and tensor");
-    return gradient;
+    return ops::dense(gradient);
   }
   if (output.numel() != 1) {
     throw CollectiveError(

@@ -9,11 +9,14 @@
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/in_place.h"
 #include "runtime/autograd/view.h"
+#include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/strided_copy.h"
 #include "runtime/simulation/call_site.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/host_read.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -86,18 +89,35 @@ bool is_local(const Tensor& target, const Tensor& source) {
          !runtime::share_elements(into, from);
 }
 
+void copy_into_view(const Tensor& view, const Tensor& source, const Location& location) {
+  if (is_local(view, source) && source.dtype() == view.dtype()) {
+    return ops::write_view(view, source);
+  }
+  const Tensor dense =
+      ops::make_like(view, "copy_", view.shape(), view.dtype(), ops::placement_of(view));
+  runtime::copy_elements(dense, source, location);
+  ops::write_view(view, dense);
+}
+
 // Copies by a kernel what is local, and the rest over the host link.  Either waits for operations
 // under way that write the source.
-void copy_elements(const Tensor& target, const Tensor& source,
+void copy_elements(const Tensor& target, const Tensor& of,
                    const Location& location = Location::current()) {
-  if (!is_local(target, source)) return runtime::copy_elements(target, source, location);
-  if (!source.storage()->memory->accesses.empty()) {
-    runtime::begin_host_read(*source.storage(), runtime::HostRead::copy_source);
+  if (of.is_host() && !runtime::is_strided(target)) {
+    return runtime::copy_elements(target, of, location);
   }
-  runtime::check_may_touch(target, runtime::Touch::writes, [&] {
-    return fmt::format("copy_ at {}", runtime::call_site(location));
-  });
-  ops::copy_into(target, source);
+  if (!of.is_host() && !of.storage()->memory->accesses.empty()) {
+    runtime::begin_host_read(*of.storage(), runtime::HostRead::copy_source);
+  }
+  const Tensor source = ops::dense(of);
+  const bool is_local = kernbench::is_local(target, source);
+  if (is_local || runtime::is_strided(target)) {
+    runtime::check_may_touch(target, runtime::Touch::writes, [&] {
+      return fmt::format("copy_ at {}", runtime::call_site(location));
+    });
+  }
+  if (runtime::is_strided(target)) return copy_into_view(target, source, location);
+  is_local ? ops::copy_into(target, source) : runtime::copy_elements(target, source, location);
 }
 
 void set_zero(const Tensor& x) {
@@ -141,7 +161,7 @@ void record_copy(const Tensor& target, const Tensor& source) {
       [slice = view == nullptr ? Slice() : view->of, of_old = node->edges[0].wants_gradient(),
        of_source = node->edges[1].wants_gradient(), form = node->edges[1].form](const Tensor& dy) {
         const auto of_written = [&] {
-          return autograd::gradient_in_form(slice == nullptr ? dy : slice(dy), form);
+          return autograd::gradient_in_form(slice == nullptr ? dy : ops::dense(slice(dy)), form);
         };
         return std::vector{of_old ? gradient_of_old(dy, slice) : Tensor(),
                            of_source ? of_written() : Tensor()};

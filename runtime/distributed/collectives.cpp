@@ -10,6 +10,7 @@
 #include "runtime/distributed/distributed_state.h"
 #include "runtime/distributed/misuse.h"
 #include "runtime/tensor/describe.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/enum_names.h"
 
@@ -24,6 +25,12 @@ std::string DistributedContext::State::backend_class() const {
 void DistributedContext::State::check_tensor(std::string_view function, const Tensor& x) const {
   runtime::check_on_device(x, *simulation, function);
   const Tensor::Storage& storage = *x.storage();
+  if (runtime::is_strided(x)) {
+    throw CollectiveError("KB-C013",
+                          fmt::format("{}: Tensors must be contiguous: {} is a view whose elements "
+                                      "lie apart; use its contiguous(), and copy_ that back",
+                                      function, runtime::describe(x)));
+  }
   const bool is_part_of_sum = !storage.part.empty() && runtime::is_sum(storage);
   if (!is_part_of_sum && !runtime::lies_apart(storage)) return;
   throw CollectiveError(

@@ -25,7 +25,7 @@ Tensor along(const Tensor& x, std::size_t dimension,
   const auto last = static_cast<int>(x.shape().rank()) - 1;
   const auto dim = static_cast<int>(dimension);
   if (dim == last) return of_last(x);
-  return transpose(of_last(transpose(x, dim, last)), dim, last);
+  return contiguous(transpose(of_last(contiguous(transpose(x, dim, last))), dim, last));
 }
 
 // y = x - max - log(sum(exp(x - max))), and its gradient dy - exp(y) sum(dy).
@@ -140,12 +140,13 @@ Tensor cumsum_of_rows(const Tensor& x) {
 
 }  // namespace
 
-Tensor argmax(const Tensor& x, int dim, bool keepdim) {
+Tensor argmax(const Tensor& of, int dim, bool keepdim) {
+  const Tensor x = contiguous(of.detach());
   ops::check_operands("argmax", {x});
   const std::size_t dimension = ops::dimension_of("argmax", x, dim);
   ops::check_is_whole("argmax", x);
   ops::check_is_uncut("argmax", x, dimension);
-  const Tensor indices = along(x.detach(), dimension, argmax_of_rows);
+  const Tensor indices = along(x, dimension, argmax_of_rows);
   if (keepdim) return indices;
   std::vector<std::int64_t> sizes(indices.shape().begin(), indices.shape().end());
   sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dimension));
@@ -158,14 +159,16 @@ Tensor argmax(const Tensor& x) {
   return argmax(reshape(x.detach(), {x.numel()}), 0);
 }
 
-Tensor cumsum(const Tensor& x, int dim) {
+Tensor cumsum(const Tensor& of, int dim) {
+  const Tensor x = contiguous(of);
   ops::check_operands("cumsum", {x});
   const std::size_t dimension = ops::dimension_of("cumsum", x, dim);
   ops::check_is_uncut("cumsum", x, dimension);
   return along(x, dimension, cumsum_of_rows);
 }
 
-Tensor nn::functional::log_softmax(const Tensor& x, int dim) {
+Tensor nn::functional::log_softmax(const Tensor& of, int dim) {
+  const Tensor x = contiguous(of);
   ops::check_operands("log_softmax", {x});
   return along(x, ops::dimension_of("log_softmax", x, dim), log_softmax_of_rows);
 }

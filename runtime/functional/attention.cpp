@@ -64,12 +64,14 @@ Tensor softmax_of(const Tensor& x, bool is_causal) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int dim) {
+Tensor softmax(const Tensor& of, int dim) {
+  const Tensor x = contiguous(of);
   ops::check_operands("softmax", {x});
   const auto dimension = static_cast<int>(ops::dimension_of("softmax", x, dim));
   const auto last = static_cast<int>(x.shape().rank()) - 1;
   if (dimension == last) return softmax_of(x, false);
-  return transpose(softmax_of(transpose(x, dimension, last), false), dimension, last);
+  const Tensor rows = contiguous(transpose(x, dimension, last));
+  return contiguous(transpose(softmax_of(rows, false), dimension, last));
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// cat, narrow and split.
+// cat, stack, split, chunk and unbind.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/ops/placement.h"
-#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench {
 
@@ -53,8 +52,9 @@ Tensor concatenated(const std::vector<Tensor>& tensors, std::size_t dimension,
 
 }  // namespace
 
-Tensor cat(const std::vector<Tensor>& tensors, int dim) {
-  if (tensors.empty()) ops::refuse_shapes("cat", "expected a non-empty list of Tensors");
+Tensor cat(const std::vector<Tensor>& operands, int dim) {
+  if (operands.empty()) ops::refuse_shapes("cat", "expected a non-empty list of Tensors");
+  const std::vector<Tensor> tensors = contiguous(operands);
   ops::check_operands("cat", tensors);
   const std::size_t dimension = ops::dimension_of("cat", tensors.front(), dim);
   const std::vector<std::int64_t> sizes = check_cat(tensors, dimension);
@@ -72,23 +72,6 @@ Tensor cat(const std::vector<Tensor>& tensors, int dim) {
                             }
                             return gradients;
                           });
-}
-
-Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length) {
-  ops::check_operands("narrow", {x});
-  const std::size_t dimension = ops::dimension_of("narrow", x, dim);
-  const std::int64_t size = x.shape()[dimension];
-  if (start < 0 || length < 0 || start > size || length > size - start) {
-    ops::refuse_shapes("narrow", fmt::format("start ({}) + length ({}) exceeds dimension size ({})",
-                                             start, length, size));
-  }
-  ops::check_is_uncut("narrow", x, dimension);
-  std::function<Tensor(const Tensor&)> as_view;
-  if (runtime::has_stretches(x, dimension)) {
-    as_view = [=](const Tensor& of) { return runtime::stretch_of(of, dimension, start, length); };
-  }
-  return autograd::record_part("narrow", ops::narrowed(x, dimension, start, length), x,
-                               {dimension, start}, as_view);
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int dim) {
@@ -123,6 +106,40 @@ std::vector<Tensor> split(const Tensor& x, std::int64_t split_size, int dim) {
     sizes.push_back(std::min(split_size, size - start));
   }
   return split(x, sizes, dim);
+}
+
+Tensor stack(const std::vector<Tensor>& tensors, int dim) {
+  if (tensors.empty()) ops::refuse_shapes("stack", "expects a non-empty TensorList");
+  std::vector<Tensor> unsqueezed;
+  for (const Tensor& tensor : tensors) {
+    ops::check_operands("stack", {tensor});
+    if (tensor.shape() != tensors.front().shape()) {
+      ops::refuse_shapes("stack", fmt::format("expects each tensor to be equal size, but got {} at "
+                                              "entry 0 and {} at entry {}",
+                                              to_string(tensors.front().shape()),
+                                              to_string(tensor.shape()), unsqueezed.size()));
+    }
+    unsqueezed.push_back(unsqueeze(tensor, dim));
+  }
+  return cat(unsqueezed, dim);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim) {
+  ops::check_operands("chunk", {x});
+  if (chunks <= 0) {
+    ops::refuse_shapes("chunk",
+                       fmt::format("chunk expects `chunks` to be greater than 0, got: {}", chunks));
+  }
+  const std::int64_t size = x.shape()[ops::dimension_of("chunk", x, dim)];
+  return split(x, std::max<std::int64_t>((size + chunks - 1) / chunks, 1), dim);
+}
+
+std::vector<Tensor> unbind(const Tensor& x, int dim) {
+  ops::check_operands("unbind", {x});
+  const std::int64_t size = x.shape()[ops::dimension_of("unbind", x, dim)];
+  std::vector<Tensor> parts;
+  for (std::int64_t i = 0; i < size; ++i) parts.push_back(select(x, dim, i));
+  return parts;
 }
 
 }  // namespace kernbench

@@ -151,8 +151,10 @@ std::int64_t count_of(const Tensor& targets, std::int64_t class_count, std::int6
 
 }  // namespace
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
+Tensor cross_entropy(const Tensor& of, const Tensor& of_targets,
                      const CrossEntropyOptions& options) {
+  const Tensor logits = contiguous(of);
+  const Tensor targets = contiguous(of_targets);
   check(logits, targets, options);
   const std::int64_t count = count_of(targets, logits.shape()[1], options.ignore_index);
   Tensor each = losses(logits, targets, options);

@@ -5,6 +5,8 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/elementwise_operator.h"
+#include "runtime/functional/shape_operators.h"
+#include "runtime/tensor/strided_view.h"
 
 namespace kernbench {
 
@@ -266,6 +268,7 @@ Tensor pow(const Tensor& x, double exponent) {
 
 Tensor clone(const Tensor& x) {
   ops::check_operands("clone", {x});
+  if (runtime::is_strided(x)) return contiguous(x);
   return autograd::record("clone", ops::copy_of(x), {x},
                           [](const Tensor& dy) { return std::vector{dy}; });
 }
@@ -281,9 +284,10 @@ Tensor converted(const Tensor& x, DType dtype) {
 
 }  // namespace
 
-Tensor to(const Tensor& x, DType dtype) {
-  ops::check_operands("to", {x});
-  if (x.dtype() == dtype) return x;
+Tensor to(const Tensor& of, DType dtype) {
+  ops::check_operands("to", {of});
+  if (of.dtype() == dtype) return of;
+  const Tensor x = contiguous(of);
   return autograd::record("to", converted(x, dtype), {x}, [dtype = x.dtype()](const Tensor& dy) {
     return std::vector{converted(dy, dtype)};
   });

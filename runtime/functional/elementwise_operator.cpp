@@ -4,7 +4,9 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/in_place.h"
+#include "runtime/functional/shape_operators.h"
 #include "runtime/ops/reduce.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench {
@@ -123,10 +125,17 @@ ResultForm form_of(const ElementwiseOperator& op, const std::vector<Tensor>& ope
   return form;
 }
 
+// All but the target, which may be strided, are made contiguous.
+std::vector<Tensor> operands_in_place(const std::vector<Tensor>& of) {
+  std::vector<Tensor> operands = of;
+  for (std::size_t i = 1; i < operands.size(); ++i) operands[i] = contiguous(operands[i]);
+  return operands;
+}
+
 }  // namespace
 
-Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
-             const Numbers& numbers) {
+Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of, const Numbers& numbers) {
+  const std::vector<Tensor> operands = contiguous(of);
   const ResultForm form = form_of(op, operands);
   Tensor y = ops::map_to(op.name, form.shape, form.dtype, form.placement, operands,
                          forward_of(op, numbers, form.dtype));
@@ -137,8 +146,9 @@ Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
   return autograd::record(op.name, std::move(y), operands, std::move(backward));
 }
 
-void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
+void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of,
                     const Numbers& numbers) {
+  const std::vector<Tensor> operands = operands_in_place(of);
   const ResultForm form = form_of(op, operands);
   const Tensor& target = operands.front();
   if (form.shape != target.shape()) {
@@ -151,6 +161,10 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& op
                            "the result would lie otherwise than the tensor that it is written to");
   }
   const bool is_recorded = autograd::check_in_place(op.name, operands);
+  if (runtime::is_strided(target)) {
+    Tensor(target).copy_(apply(op, operands, numbers));
+    return;
+  }
   ElementwiseBackward backward(op, operands, numbers);
   const bool is_needed = is_recorded && backward.is_needed();
   for (std::size_t i = 0; is_needed && i < operands.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/tensor/describe.h"
 #include "sim_engine/base/error.h"
@@ -148,7 +149,9 @@ Shape with_rows(const Shape& shape, std::int64_t width) {
 
 }  // namespace
 
-Tensor embedding(const Tensor& indices, const Tensor& table, const EmbeddingOptions& options) {
+Tensor embedding(const Tensor& of, const Tensor& of_table, const EmbeddingOptions& options) {
+  const Tensor indices = contiguous(of);
+  const Tensor table = contiguous(of_table);
   ops::check_holders("embedding", {indices, table});
   if (table.shape().rank() != 2) {
     ops::refuse_shapes("embedding", fmt::format("'weight' must be 2-D: '{}' is {}", table.name(),

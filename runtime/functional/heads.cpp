@@ -101,7 +101,8 @@ Tensor with_merged_heads(const Tensor& x) {
 
 }  // namespace
 
-Tensor split_heads(const Tensor& x, std::int64_t heads) {
+Tensor split_heads(const Tensor& of, std::int64_t heads) {
+  const Tensor x = contiguous(of);
   ops::check_operands("split_heads", {x});
   if (x.shape().rank() != 2 || heads <= 0 || x.shape()[1] % heads != 0) {
     ops::refuse_shapes("split_heads", fmt::format("{} with {} heads; [s, heads d] is wanted",
@@ -111,7 +112,8 @@ Tensor split_heads(const Tensor& x, std::int64_t heads) {
                           [](const Tensor& dy) { return std::vector{with_merged_heads(dy)}; });
 }
 
-Tensor merge_heads(const Tensor& x) {
+Tensor merge_heads(const Tensor& of) {
+  const Tensor x = contiguous(of);
   ops::check_operands("merge_heads", {x});
   if (x.shape().rank() != 3 || x.shape()[0] == 0) {
     ops::refuse_shapes("merge_heads",

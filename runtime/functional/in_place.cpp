@@ -3,8 +3,10 @@
 #include "runtime/autograd/in_place.h"
 
 #include "runtime/functional/arithmetic.h"
+#include "runtime/functional/shape_operators.h"
 #include "runtime/random/generator.h"
 #include "runtime/tensor/data_under_way.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench {
@@ -77,8 +79,10 @@ void set_random(std::string_view name, const Tensor& x, const Numbers& numbers) 
   ops::check_operands(name, {x});
   const bool is_recorded = autograd::check_in_place(name, {x});
   runtime::check_may_touch(x, runtime::Touch::writes, [&] { return std::string(name); });
-  runtime::set_elements(*x.storage(),
+  const Tensor dense = contiguous(x.detach());
+  runtime::set_elements(*dense.storage(),
                         numbers(random::Generator::of(*x.storage()->simulation, x.device())));
+  if (runtime::is_strided(x)) x.detach().copy_(dense);
   if (is_recorded) autograd::record_in_place(name, {x}, no_gradient);
 }
 

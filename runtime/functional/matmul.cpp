@@ -6,6 +6,7 @@
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/functional/matmul_kernel.h"
+#include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 #include "runtime/ops/reduce.h"
 
@@ -173,15 +174,15 @@ Tensor multiply(const GemmOperands& operands) {
 
 Tensor matmul(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   ops::check_operands("matmul", {a, b});
-  return multiply(
-      {a, b, options.transpose_a, options.transpose_b, b.shape().rank() <= 2, options.alpha});
+  return multiply({contiguous(a), contiguous(b), options.transpose_a, options.transpose_b,
+                   b.shape().rank() <= 2, options.alpha});
 }
 
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   if (!input.defined()) return matmul(a, b, options);
   ops::check_operands("addmm", {a, b, input});
-  return multiply({a, b, options.transpose_a, options.transpose_b, b.shape().rank() <= 2,
-                   options.alpha, input});
+  return multiply({contiguous(a), contiguous(b), options.transpose_a, options.transpose_b,
+                   b.shape().rank() <= 2, options.alpha, contiguous(input)});
 }
 
 }  // namespace kernbench

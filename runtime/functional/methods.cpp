@@ -6,6 +6,8 @@
 
 #include "runtime/functional/functional.h"
 #include "runtime/ops/placement.h"
+#include "runtime/tensor/strided_view.h"
+#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench {
 
@@ -132,25 +134,11 @@ Tensor Tensor::flatten() const {
 }
 
 Tensor Tensor::unsqueeze(int dim) const {
-  const auto rank = static_cast<int>(shape().rank());
-  if (dim < -rank - 1 || dim > rank) {
-    ops::refuse_shapes("unsqueeze", fmt::format("Dimension out of range (expected to be in range "
-                                                "of [{}, {}], but got {})",
-                                                -rank - 1, rank, dim));
-  }
-  std::vector<std::int64_t> sizes(shape().begin(), shape().end());
-  sizes.insert(sizes.begin() + (dim < 0 ? dim + rank + 1 : dim), 1);
-  return kernbench::reshape(*this, Shape(sizes));
+  return kernbench::unsqueeze(*this, dim);
 }
-
 Tensor Tensor::squeeze(int dim) const {
-  const std::size_t dimension = ops::dimension_of("squeeze", *this, dim);
-  std::vector<std::int64_t> sizes(shape().begin(), shape().end());
-  if (sizes[dimension] != 1) return *this;
-  sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dimension));
-  return kernbench::reshape(*this, Shape(sizes));
+  return kernbench::squeeze(*this, dim);
 }
-
 Tensor Tensor::transpose(int dim0, int dim1) const {
   return kernbench::transpose(*this, dim0, dim1);
 }
@@ -164,6 +152,41 @@ Tensor Tensor::t() const {
   return shape().rank() < 2 ? *this : kernbench::transpose(*this, 0, 1);
 }
 
+Tensor Tensor::permute(const std::vector<int>& dims) const {
+  return kernbench::permute(*this, dims);
+}
+Tensor Tensor::expand(const std::vector<std::int64_t>& sizes) const {
+  return kernbench::expand(*this, sizes);
+}
+Tensor Tensor::expand_as(const Tensor& other) const {
+  return kernbench::expand(*this, {other.shape().begin(), other.shape().end()});
+}
+Tensor Tensor::slice(int dim, std::int64_t start, std::int64_t end, std::int64_t step) const {
+  return kernbench::slice(*this, dim, start, end, step);
+}
+Tensor Tensor::select(int dim, std::int64_t index) const {
+  return kernbench::select(*this, dim, index);
+}
+std::vector<Tensor> Tensor::split(std::int64_t split_size, int dim) const {
+  return kernbench::split(*this, split_size, dim);
+}
+std::vector<Tensor> Tensor::chunk(std::int64_t chunks, int dim) const {
+  return kernbench::chunk(*this, chunks, dim);
+}
+std::vector<Tensor> Tensor::unbind(int dim) const {
+  return kernbench::unbind(*this, dim);
+}
+Tensor Tensor::contiguous() const {
+  return kernbench::contiguous(*this);
+}
+bool Tensor::is_contiguous() const {
+  return !runtime::is_strided(*this);
+}
+bool Tensor::is_alias_of(const Tensor& other) const {
+  const Storage& own = *storage();
+  const Storage& its = *other.storage();
+  return own.is_host() ? own.host == its.host : own.memory == its.memory;
+}
 Tensor Tensor::narrow(int dim, std::int64_t start, std::int64_t length) const {
   return kernbench::narrow(*this, dim, start, length);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/autograd/autograd.h"
+#include "runtime/functional/shape_operators.h"
 #include "runtime/ops/elements.h"
 
 namespace kernbench::nn::functional {
@@ -128,8 +129,9 @@ void check(const Norm& norm, const Tensor& x, const Shape& normalized_shape,
   ops::refuse_placements(norm.name, x, parameter, "every holder needs all of the parameter");
 }
 
-Tensor normalize(const Norm& norm, const Tensor& x, const Shape& normalized_shape,
+Tensor normalize(const Norm& norm, const Tensor& of, const Shape& normalized_shape,
                  const Tensor& weight, const Tensor& bias) {
+  const Tensor x = contiguous(of);
   ops::check_operands(norm.name, {x});
   ops::check_has_whole_rows(norm.name, x);
   if (normalized_shape != Shape{x.shape()[x.shape().rank() - 1]}) {

@@ -115,7 +115,8 @@ Tensor gradient_of(const ReductionOperator& op, const Tensor& dy, const Tensor& 
                      ops::gradient_placement(ops::placement_of(dy), of_x), operands, function);
 }
 
-Tensor reduce(const ReductionOperator& op, const Tensor& x, const Dimensions& dims, bool keepdim) {
+Tensor reduce(const ReductionOperator& op, const Tensor& of, const Dimensions& dims, bool keepdim) {
+  const Tensor x = contiguous(of);
   ops::check_operands(op.forward.name, {x});
   const DimensionSet dimensions = set_of(op.forward.name, x, dims);
   Tensor y = ops::reduced(x, op.forward, dimensions);
@@ -132,8 +133,9 @@ Tensor reduce(const ReductionOperator& op, const Tensor& x, const Dimensions& di
 }
 
 // The elements that equal the result share its gradient.
-Tensor reduce_to_extreme(const Reduction& reduction, const Tensor& x, const Dimensions& dims,
+Tensor reduce_to_extreme(const Reduction& reduction, const Tensor& of, const Dimensions& dims,
                          bool keepdim) {
+  const Tensor x = contiguous(of);
   ops::check_operands(reduction.name, {x});
   const DimensionSet dimensions = set_of(reduction.name, x, dims);
   if (count_of(x.shape(), dimensions) == 0) {

@@ -81,8 +81,9 @@ Tensor ops::viewed(const Tensor& x, const Shape& shape, const DPPolicy& wanted) 
       runtime::make_view_storage(*x.storage(), shape, placed->dp, std::move(placed->shards)));
 }
 
-Tensor reshape(const Tensor& x, const Shape& shape) {
-  ops::check_operands("reshape", {x});
+Tensor reshape(const Tensor& operand, const Shape& shape) {
+  ops::check_operands("reshape", {operand});
+  const Tensor x = contiguous(operand);
   if (shape.numel() != x.numel()) {
     ops::refuse_shapes("reshape", fmt::format("shape '{}' is invalid for input of size {}",
                                               to_string(shape), x.numel()));

@@ -8,6 +8,7 @@
 #include "runtime/functional/views.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/tensor/host_copy.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -50,6 +51,9 @@ Tensor gradient_of_whole(const Tensor& dy, std::int64_t row, const autograd::Gra
 
 Tensor Tensor::operator[](std::int64_t index) const {
   const std::int64_t row = checked_index(*this, index);
+  if (!is_host() && runtime::is_strided(*this)) {
+    return narrow(0, row, 1).squeeze(0);
+  }
   const Tensor view = runtime::row_of(*this, row);
   if (is_host()) return view;
   return autograd::record_view(

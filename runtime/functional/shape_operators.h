@@ -4,37 +4,62 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <vector>
 
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench {
 
+// Returns x if its elements lie row by row in the memory of each holder, else a copy of which that
+// is true, made by a kernel (torch's x.contiguous()).  All operators do so with their operands.
+Tensor contiguous(const Tensor& x);
+std::vector<Tensor> contiguous(std::vector<Tensor> tensors);
+
 // Returns the same elements in another shape: a view, which shares memory with x and costs no
-// time.  One size may be -1 and is then computed.  Throws DeviceError KB-F001 if the number of
-// elements differs, KB-F003 if a holder's part of x is not its part of the result.
+// time, of x or, where x is not contiguous, of a copy.  One size may be -1 and is then computed.
+// Throws DeviceError KB-F001 if the number of elements differs, KB-F003 if a holder's part of x is
+// not its part of the result.
 Tensor reshape(const Tensor& x, const Shape& shape);
 Tensor reshape(const Tensor& x, std::initializer_list<std::int64_t> sizes);
 
-// Exchanges two dimensions, negative ones counted from the last; a kernel moves the elements.  If
-// one of them is cut, the result is cut along the other, which must be its first or last
-// (KB-F003).  KB-F001 if there is no such dimension.
+// Views with the dimensions in another order, or with two exchanged; negative ones count from the
+// last.  A dimension that is cut must become the first or the last (KB-F003).  KB-F001 if there is
+// no such dimension.
+Tensor permute(const Tensor& x, const std::vector<int>& dims);
 Tensor transpose(const Tensor& x, int dim0, int dim1);
+
+// A view in which dimensions of size 1, and new ones before the first, repeat; -1 keeps a size.
+// Several of its elements are one of x, so nothing may be written into it.  KB-F001, KB-F003.
+Tensor expand(const Tensor& x, const std::vector<std::int64_t>& sizes);
+
+// Views with a dimension of size 1 more, or less; x itself if the size is another.  KB-F001.
+Tensor unsqueeze(const Tensor& x, int dim);
+Tensor squeeze(const Tensor& x, int dim);
 
 // Concatenates tensors of one type and placement along a dimension that is not cut (torch.cat);
 // their other sizes must be equal.  KB-F001, KB-F002, KB-F003.
 Tensor cat(const std::vector<Tensor>& tensors, int dim = 0);
 
-// Returns elements [start, start + length) along a dimension that is not cut.  Where the dimensions
-// before it have size 1, as the first dimension always has it, they are a view: what is written
-// into it is written into x.  Else a kernel copies them into memory of their own (torch.narrow
-// makes a view there too).  KB-F001, KB-F003.
+// Views of elements [start, start + length) along a dimension that is not cut; of each `step`-th
+// from start up to end, counted as Python does; and of one index, without the dimension.
+// KB-F001, KB-F003.
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length);
+Tensor slice(const Tensor& x, int dim, std::int64_t start,
+             std::int64_t end = std::numeric_limits<std::int64_t>::max(), std::int64_t step = 1);
+Tensor select(const Tensor& x, int dim, std::int64_t index);
 
 // Applies narrow() to consecutive parts of `split_size`, the last perhaps smaller, or of the given
 // sizes, whose sum is the dimension's size (torch.split).
 std::vector<Tensor> split(const Tensor& x, std::int64_t split_size, int dim = 0);
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int dim = 0);
+
+// Concatenates tensors of one shape along a new dimension (torch.stack).
+Tensor stack(const std::vector<Tensor>& tensors, int dim = 0);
+// Splits into that many parts of equal size, the last perhaps smaller (torch.chunk).
+std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim = 0);
+// Applies select() to each index (torch.unbind).
+std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
 
 // Turns [s, heads d] into [heads, s, d], for attention.  A column_wise level becomes row_wise,
 // with heads on each PE, if every holder has whole heads (KB-F003); a row_wise level is refused.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/launch/kernel_launch.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/check.h"
@@ -34,7 +35,6 @@ void launch_as(runtime::Body lifetime, std::string_view name, const std::vector<
                const std::vector<Tensor>& operands, std::function<void(tl::Context&)> body) {
   std::vector<Tensor> uses = results;
   uses.insert(uses.end(), operands.begin(), operands.end());
-  for (const Tensor& tensor : uses) check_lies_together(name, tensor);
   runtime::run_on_holders(runtime::LaunchName::of_operator(name), results.front(), std::move(uses),
                           std::move(body), {lifetime, &results});
 }
@@ -43,14 +43,28 @@ runtime::Body lifetime_of(const KernelBody& body) {
   return body.owns() ? runtime::Body::owns : runtime::Body::borrows;
 }
 
+void check_parts(std::string_view name, const std::vector<Tensor>& tensors) {
+  for (const Tensor& tensor : tensors) {
+    check_lies_together(name, tensor);
+    runtime::check_is_contiguous(tensor, name);
+  }
+}
+
 }  // namespace
 
-void launch(std::string_view name, const std::vector<Tensor>& results,
-            const std::vector<Tensor>& operands, KernelBody body) {
+void launch_on_views(std::string_view name, const std::vector<Tensor>& results,
+                     const std::vector<Tensor>& operands, KernelBody body) {
   launch_as(lifetime_of(body), name, results, operands, [body](tl::Context& tl) {
     tl.limit_commands_under_way(kCommandsAhead);
     body(tl);
   });
+}
+
+void launch(std::string_view name, const std::vector<Tensor>& results,
+            const std::vector<Tensor>& operands, KernelBody body) {
+  check_parts(name, results);
+  check_parts(name, operands);
+  launch_on_views(name, results, operands, std::move(body));
 }
 
 void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
@@ -70,21 +84,28 @@ void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
               name, columns, error.what()));
     }
   };
+  check_parts(name, results);
+  check_parts(name, operands);
   launch_as(lifetime_of(body), name, results, operands, explained);
 }
 
-LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {
-  const sim::PeLocation& pe = tl.location();
+const ShardInfo& shard_at(const Tensor& tensor, const sim::PeLocation& pe) {
   const auto& shards = tensor.shards();
   const auto shard = std::ranges::find_if(shards, [&](const ShardInfo& info) {
     return info.sip == pe.sip && info.cube == pe.cube && info.pe == pe.pe;
   });
   KB_CHECK(shard != shards.end(), "tensor '{}' has no part on {}", tensor.name(), to_string(pe));
-  const Shape& shape = shard->shape;
+  return *shard;
+}
+
+LocalPart local_part(const Tensor& tensor, const tl::Context& tl) {
+  const sim::PeLocation& pe = tl.location();
+  const ShardInfo& shard = shard_at(tensor, pe);
+  const Shape& shape = shard.shape;
   const std::int64_t columns = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
   std::int64_t rows = 1;
   for (std::size_t i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
-  return {runtime::shard_pointer(tensor, pe), shape, shard->offset, rows, columns};
+  return {runtime::shard_pointer(tensor, pe), shape, shard.offset, rows, columns};
 }
 
 std::int64_t block_elements(const tl::Context& tl) {

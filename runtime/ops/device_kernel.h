@@ -25,6 +25,10 @@ using KernelBody = KernelFunction<void(tl::Context&)>;
 void launch(std::string_view name, const std::vector<Tensor>& results,
             const std::vector<Tensor>& operands, KernelBody body);
 
+// As launch(), for a kernel that reads or writes strided views, which others refuse (KB-F005).
+void launch_on_views(std::string_view name, const std::vector<Tensor>& results,
+                     const std::vector<Tensor>& operands, KernelBody body);
+
 // Launches a kernel that keeps whole rows of `columns` elements in scratch.  If they do not fit,
 // it throws DeviceError KB-M010 with a remedy.
 void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
@@ -39,6 +43,7 @@ struct LocalPart {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
+const ShardInfo& shard_at(const Tensor& tensor, const sim::PeLocation& pe);
 LocalPart local_part(const Tensor& tensor, const tl::Context& tl);
 
 // The number of elements that a kernel works on at a time.  It is chosen so that a dozen blocks of

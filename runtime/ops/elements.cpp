@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/ops/strided_copy.h"
+#include "runtime/tensor/strided_view.h"
+
 namespace kernbench::ops {
 
 namespace {
@@ -164,6 +167,12 @@ Tensor map_rows(std::string_view name, const Placement& placement,
 }
 
 void fill(const Tensor& target, double value) {
+  if (runtime::is_strided(target)) {
+    const Tensor filled =
+        make_like(target, "fill_", target.shape(), target.dtype(), placement_of(target));
+    fill(filled, value);
+    return write_view(target, filled);
+  }
   launch("fill_", {target}, {}, [target, value](tl::Context& tl) {
     const LocalPart part = local_part(target, tl);
     const std::int64_t count = part.shape.numel();
@@ -176,6 +185,7 @@ void fill(const Tensor& target, double value) {
 }
 
 Tensor copy_of(const Tensor& x) {
+  if (runtime::is_strided(x)) return dense(x, "copy");
   return map("copy", placement_of(x), {x},
              [](tl::Context&, std::span<const tl::Tensor> of) { return of[0]; });
 }

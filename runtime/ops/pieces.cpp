@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "runtime/ops/device_kernel.h"
-#include "runtime/tensor/tensor_storage.h"
+#include "runtime/ops/strided_copy.h"
+#include "runtime/tensor/strided_view.h"
 
 namespace kernbench::ops {
 
@@ -28,13 +29,12 @@ Rows rows_of(const Tensor& tensor, std::size_t dimension, const tl::Context& tl)
   return rows;
 }
 
-// Copies columns [from, from + columns) of `source` to `target`, from column `to` on.
-void copy_columns(tl::Context& tl, const Rows& source, std::int64_t from, const Rows& target,
-                  std::int64_t to, std::int64_t columns) {
-  for_each_matrix_block(tl, target.count, columns, [&](const MatrixBlock& block) {
+// Copies `source` to `target`, from column `to` on.
+void copy_columns(tl::Context& tl, const Rows& source, const Rows& target, std::int64_t to) {
+  for_each_matrix_block(tl, target.count, source.width, [&](const MatrixBlock& block) {
     const tl::Tensor elements =
-        tl.load(source.data + block.row * source.width + from + block.column,
-                {block.height, block.width}, source.data.dtype(), source.width);
+        tl.load(source.data + block.row * source.width + block.column, {block.height, block.width},
+                source.data.dtype(), source.width);
     tl.store(target.data + block.row * target.width + to + block.column, elements, target.width);
   });
 }
@@ -55,16 +55,7 @@ Shape with_size(const Shape& shape, std::size_t dimension, std::int64_t size) {
 }
 
 Tensor narrowed(const Tensor& x, std::size_t dimension, std::int64_t start, std::int64_t length) {
-  if (runtime::has_stretches(x, dimension)) {
-    return runtime::stretch_of(x, dimension, start, length);
-  }
-  Tensor result =
-      make_like(x, "narrow", with_size(x.shape(), dimension, length), x.dtype(), placement_of(x));
-  launch("narrow", {result}, {x}, [=](tl::Context& tl) {
-    const Rows target = rows_of(result, dimension, tl);
-    copy_columns(tl, rows_of(x, dimension, tl), start * target.inner, target, 0, target.width);
-  });
-  return result;
+  return dense(runtime::stepped_view(x, {dimension, start, length}), "narrow");
 }
 
 Tensor assembled(std::string_view name, const Shape& shape, std::size_t dimension,
@@ -80,7 +71,7 @@ Tensor assembled(std::string_view name, const Shape& shape, std::size_t dimensio
       const Rows source = rows_of(piece.tensor, dimension, tl);
       const std::int64_t begin = piece.start * target.inner;
       fill_columns(tl, target, end, begin - end);
-      copy_columns(tl, source, 0, target, begin, source.width);
+      copy_columns(tl, source, target, begin);
       end = begin + source.width;
     }
     fill_columns(tl, target, end, target.width - end);

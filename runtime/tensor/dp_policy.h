@@ -71,6 +71,8 @@ struct ShardInfo {
   std::vector<std::int64_t> offset;  // of its first element in the tensor, per dimension
   Shape shape;
   Bytes address = 0;  // virtual, in the SIP's address space
+  // Of a view whose elements do not lie row by row: the distances from index to index, in elements.
+  std::vector<std::int64_t> strides = {};
 };
 
 // Returns the parts of a tensor on device `sip`, by cube, then PE.  A tensor on several SIPs

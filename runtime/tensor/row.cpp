@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::runtime {
@@ -66,6 +67,7 @@ Tensor row_of(const Tensor& tensor, std::int64_t index) {
 }
 
 bool has_stretches(const Tensor& tensor, std::size_t dimension) {
+  if (is_strided(tensor)) return false;
   const auto before = tensor.shape().sizes().first(dimension);
   return std::ranges::all_of(before, [](std::int64_t size) { return size == 1; });
 }

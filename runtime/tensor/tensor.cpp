@@ -12,6 +12,7 @@
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/host_read.h"
 #include "runtime/tensor/slices.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -51,10 +52,24 @@ using runtime::contributes;
 using runtime::HostRead;
 using runtime::is_sum;
 
+// Appends the elements of a strided shard from dimension `d` on, row by row.
+void append(std::vector<float>& elements, const ShardInfo& shard, std::span<const float> memory,
+            std::size_t d = 0) {
+  if (shard.shape.numel() == 0) return;
+  if (d == shard.shape.rank()) return elements.push_back(memory.front());
+  for (std::int64_t i = 0; i < shard.shape[d]; ++i) {
+    append(elements, shard, memory.subspan(static_cast<std::size_t>(i * shard.strides[d])), d + 1);
+  }
+}
+
 std::vector<float> read_shard(const Tensor::Storage& storage, std::size_t index) {
   const sim::DeviceBuffer& buffer = storage.buffers().at(index);
-  return storage.simulation->read(storage.simulation->machine().memory().load(
+  std::vector<float> memory = storage.simulation->read(storage.simulation->machine().memory().load(
       buffer.region, buffer.first, buffer.element_count));
+  if (storage.span == 0) return memory;
+  std::vector<float> elements;
+  append(elements, storage.shards[index], memory);
+  return elements;
 }
 
 std::vector<float> gather(const Tensor::Storage& storage) {
@@ -79,11 +94,12 @@ std::vector<float> gather(const Tensor::Storage& storage) {
 // Returns the position in a shard of an element of the whole tensor; nullopt if it lies elsewhere.
 std::optional<std::int64_t> position_in(const ShardInfo& shard,
                                         std::span<const std::int64_t> index) {
+  const std::vector<std::int64_t> strides = runtime::strides_of(shard);
   std::int64_t position = 0;
   for (std::size_t d = 0; d < index.size(); ++d) {
     const std::int64_t own = index[d] - shard.offset[d];
     if (own < 0 || own >= shard.shape[d]) return std::nullopt;
-    position = position * shard.shape[d] + own;
+    position += own * strides[d];
   }
   return position;
 }
@@ -245,6 +261,7 @@ void runtime::set_elements(Tensor::Storage& storage, const std::vector<float>& e
 void runtime::copy_elements_of_shard(const Tensor& into, std::size_t index, const Tensor& source,
                                      const std::source_location& location) {
   check_shard(*into.storage(), index, "copy_shard_");
+  if (!into.is_host()) check_is_contiguous(into, "copy_shard_");
   const ShardInfo& shard = into.shards()[index];
   if (source.shape() != shard.shape) {
     throw DeviceError(

@@ -216,8 +216,23 @@ class Tensor {
   Tensor unsqueeze(int dim) const;
   Tensor squeeze(int dim) const;
   Tensor transpose(int dim0, int dim1) const;
+  Tensor permute(const std::vector<int>& dims) const;
   Tensor t() const;
+  Tensor expand(const std::vector<std::int64_t>& sizes) const;
+  Tensor expand_as(const Tensor& other) const;
   Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
+  Tensor slice(int dim, std::int64_t start,
+               std::int64_t end = std::numeric_limits<std::int64_t>::max(),
+               std::int64_t step = 1) const;
+  Tensor select(int dim, std::int64_t index) const;
+  std::vector<Tensor> split(std::int64_t split_size, int dim = 0) const;
+  std::vector<Tensor> chunk(std::int64_t chunks, int dim = 0) const;
+  std::vector<Tensor> unbind(int dim = 0) const;
+  Tensor contiguous() const;
+  // True if its elements lie row by row in the memory of each holder.
+  bool is_contiguous() const;
+  // True if both lie in the same memory: one is a view of the other, or both of a third.
+  bool is_alias_of(const Tensor& other) const;
   Tensor clone() const;
   Tensor to(DType dtype) const;
 

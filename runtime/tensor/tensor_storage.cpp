@@ -169,6 +169,7 @@ std::shared_ptr<Tensor::Storage> make_view_storage(const Tensor::Storage& base, 
                                                    std::vector<ShardInfo> shards) {
   auto view = make_storage_in(base.memory, base, shape, dp, std::move(shards));
   view->first = base.first;
+  view->span = base.span;
   view->part = base.part;
   return view;
 }

@@ -74,6 +74,10 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
 
   std::int64_t first = 0;  // index of its first element in the memory; 0 except for parts of it
 
+  // Of a strided view: the number of elements of the memory, from `first` on, among which its own
+  // lie; else 0.
+  std::int64_t span = 0;
+
   // The elements of a host tensor, which uses none of the fields below.
   std::shared_ptr<std::vector<float>> host;
 
@@ -99,8 +103,8 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
     return std::span(*host).subspan(static_cast<std::size_t>(first),
                                     static_cast<std::size_t>(shape.numel()));
   }
-  // The range of the memory that this tensor's elements occupy.
-  sim::ElementRange elements() const { return {first, shape.numel()}; }
+  // The range of the memory that this tensor's elements occupy, or that they lie in.
+  sim::ElementRange elements() const { return {first, span > 0 ? span : shape.numel()}; }
   const std::vector<sim::DeviceBuffer>& buffers() const {
     return part.empty() ? memory->buffers : part;
   }

@@ -16,6 +16,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/held_memory.h"
+#include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
 #include "sim_engine/base/check.h"
@@ -369,6 +370,7 @@ runtime::Attachments& RuntimeContext::attachments() {
 }
 
 tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocation& pe) {
+  runtime::check_is_contiguous(tensor, "pointer_to");
   const Tensor::Storage& storage = *tensor.storage();
   for (const sim::DeviceBuffer& buffer : storage.buffers()) {
     if (buffer.home == pe) return {buffer, storage.name, *storage.memory};
@@ -391,8 +393,11 @@ bool RuntimeContext::queues_launches() const {
 void RuntimeContext::launch_on_holders(const runtime::LaunchName& name, const Tensor& first,
                                        std::vector<Tensor> uses,
                                        std::function<void(tl::Context&)> body, bool body_owns) {
-  for (const Tensor& tensor : uses)
-    check_on_device(tensor, fmt::format("launch of '{}'", name.name));
+  for (const Tensor& tensor : uses) {
+    const std::string user = fmt::format("launch of '{}'", name.name);
+    check_on_device(tensor, user);
+    runtime::check_is_contiguous(tensor, user);
+  }
   runtime::run_on_holders(name, first, std::move(uses), std::move(body),
                           {.lifetime = body_owns ? runtime::Body::owns : runtime::Body::borrows});
 }

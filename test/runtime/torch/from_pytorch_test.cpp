@@ -46,6 +46,13 @@ TEST_CASE("what the guide says of tensors works", "[guide]") {
   CHECK(e.to_vector() == x.to_vector());
   x[0].zero_();
   CHECK(x.narrow(0, 0, 1).abs().sum().item() == 0);
+  CHECK(x.slice(1, 1, 8, 2).shape() == Shape{4, 4});
+  x.select(1, 3).zero_();
+  CHECK(x.permute({1, 0}).contiguous()[3].abs().sum().item() == 0);
+  const kb::Tensor v = x[0];
+  CHECK(v.expand({4, -1}).shape() == x.shape());
+  CHECK(stack(x.unbind(0)).to_vector() == x.to_vector());
+  CHECK(cat(x.chunk(2, -1)).shape() == Shape{8, 4});
   const kb::Tensor flat = torch.zeros({16});
   kb::Tensor p = torch.ones({2, 4}).requires_grad_();
   p.mutable_grad() = flat.narrow(0, 0, 8).view({2, 4});
