@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ccl/backend/ahbm_registration.h"
+#include "runtime/distributed/local_registration.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -197,6 +198,50 @@ TEST_CASE("messages and objects follow what was launched before", "[ccl][stream]
     }
     CHECK(y.to_vector() == Floats(4, static_cast<float>(previous + 1)));
   });
+}
+
+// True if the call waits for what its rank has launched before.
+bool waits(const std::string& backend,
+           const std::function<void(RuntimeContext&, const Tensor&, int)>& call) {
+  distributed::register_local_backend();
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(round_topology(SipTopology::ring_1d, 2, 1, 2, 1));
+  torch.distributed.init_process_group(backend);
+  bool has_waited = true;
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        const Tensor x = torch.full({4}, rank, kOnOnePe);
+        const Tensor y = torch.full({4}, rank, kOnOnePe);
+        torch.launch("works", works, x, std::int64_t{100});
+        call(torch, y, rank);
+        has_waited = has_waited && torch.simulation().results().size() >= 2;
+      },
+      {}, 2);
+  return has_waited;
+}
+
+TEST_CASE("what blocks the host does so after its stream: barriers, messages, all of local",
+          "[ccl][stream]") {
+  const auto all_reduce = [](RuntimeContext& torch, const Tensor& x, int) {
+    torch.distributed.all_reduce(x);
+  };
+  const auto message = [](RuntimeContext& torch, const Tensor& x, int rank) {
+    rank == 0 ? torch.distributed.send(x, 1) : static_cast<void>(torch.distributed.recv(x, 0));
+  };
+  const auto barrier = [](RuntimeContext& torch, const Tensor&, int) {
+    torch.distributed.barrier();
+  };
+  const auto monitored = [](RuntimeContext& torch, const Tensor&, int) {
+    torch.distributed.monitored_barrier();
+  };
+  for (const std::string backend : {"local", "ahbm"}) {
+    CAPTURE(backend);
+    CHECK(waits(backend, message));
+    CHECK(waits(backend, barrier));
+    CHECK(waits(backend, monitored));
+    CHECK(waits(backend, all_reduce) == (backend == "local"));
+  }
 }
 
 TEST_CASE("of 256 ranks, one whose kernel fails ends the wait of all others", "[ccl][stream]") {

@@ -33,25 +33,26 @@ void add_one(tl::Context& tl, tl::Pointer x) {
 TEST_CASE("a loop of launches runs ahead of its device by 1,024, as on CUDA", "[stream]") {
   RuntimeContext torch(topology_with_issue());
   const Tensor x = torch.zeros({4}, kOnOnePe);
-  for (int i = 0; i < 1025; ++i) torch.launch("add_one", add_one, x);  // one is taken up at once
+  for (int i = 0; i < 1024; ++i) torch.launch("add_one", add_one, x);
   CHECK(torch.engine().now() == Time{0});
-  for (int i = 0; i < 1000; ++i) {
+  for (std::size_t i = 0; i < 1000; ++i) {
     torch.launch("add_one", add_one, x);
-    REQUIRE(torch.simulation().results().size() > static_cast<std::size_t>(i));
+    REQUIRE(torch.simulation().results().size() >= i);
   }
   CHECK(torch.engine().now() > Time{0});
-  CHECK(x.to_vector() == Floats(4, 2025));
+  CHECK(x.to_vector() == Floats(4, 2024));
 }
 
 TEST_CASE("what the host was told earlier comes before what it launches", "[stream]") {
   RuntimeContext torch(topology_with_issue());
   const Tensor x = torch.zeros({4}, kOnOnePe);
-  Tensor other = torch.zeros({4}, kOnOnePe);
+  Tensor other = torch.zeros({100'000}, kOnOnePe);
   const ahbm::Stream s = torch.ahbm.Stream();
   torch.launch("add_one", add_one, x);
   const auto guard = torch.ahbm.stream(s);
-  other.copy_(RuntimeContext::tensor(Floats(4, 1), {4}));  // takes longer than the kernel
-  torch.ahbm.default_stream().synchronize();               // it is idle already
+  other.copy_(RuntimeContext::tensor(Floats(100'000, 1), {100'000}));  // longer than the kernel
+  CHECK(torch.ahbm.default_stream().query());
+  torch.ahbm.default_stream().synchronize();
   torch.launch("add_one", add_one, x);
   CHECK(x.to_vector() == Floats(4, 2));
 }
@@ -87,13 +88,12 @@ TEST_CASE("copy_ and kernels with captures race with other streams too", "[strea
                    },
                    x);
              }),
-             Says("KB-M031", "tl.load in kernel 'captures'", "which kernel 'add_one'"));
+             Says("KB-M031", "kernel 'captures'", "kernel 'add_one'"));
 }
 
 TEST_CASE("memory that the host has given up is not used again before both streams are done",
           "[stream]") {
-  Topology topology = topology_with_issue();
-  RuntimeContext torch(topology);
+  RuntimeContext torch(topology_with_issue());
   const ahbm::Stream s = torch.ahbm.Stream();
   const Tensor result = torch.zeros({4}, kOnOnePe);
   Bytes held = 0;
@@ -132,7 +132,7 @@ TEST_CASE("a profile has a launch's wait in its queue, and the host's issue", "[
   CHECK(time.skew + time.kernel == Time{0});
   CHECK(profile.path.of(sim::Cause::host) == kIssue);
   CHECK(profile.path.of(sim::Cause::other) == Time{0});
-  CHECK(torch.engine().explain().find("the issue of launches") != std::string::npos);
+  CHECK(torch.engine().explain().find("host issue") != std::string::npos);
 }
 
 TEST_CASE("where the host issues slower than the device works, the path is the host's",

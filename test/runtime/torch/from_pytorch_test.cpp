@@ -65,6 +65,26 @@ TEST_CASE("what the guide says of tensors works", "[guide]") {
   for (const kb::Tensor& each : {a, b, c, d}) CHECK(each.numel() > 0);
 }
 
+TEST_CASE("what the guide says of streams works", "[guide]") {
+  OperatorsUnderTest dut;
+  kb::RuntimeContext& torch = dut.torch;
+  const kb::Tensor x = torch.ones({4});
+  const auto start = torch.ahbm.Event({.enable_timing = true});
+  const auto end = torch.ahbm.Event({.enable_timing = true});
+  const auto s = torch.ahbm.Stream();
+  start.record();
+  kb::Tensor y = x + x;
+  s.wait_stream(torch.ahbm.current_stream());
+  {
+    const auto guard = torch.ahbm.stream(s);
+    y.mul_(2);
+    end.record();
+  }
+  torch.ahbm.synchronize();
+  CHECK(start.elapsed_time(end) > 0);
+  CHECK(y.sum().item() == 16);
+}
+
 TEST_CASE("what the guide says of training works", "[guide]") {
   OperatorsUnderTest dut;
   kb::RuntimeContext& torch = dut.torch;
