@@ -68,6 +68,7 @@ Tensor ParamAndGradBucket::grad_shard() const {
 
 void ParamAndGradBucket::add_grad(std::size_t param) {
   Tensor of = params_[param];
+  ops::check_is_whole("main_grad", of.grad());
   grads_.add(param, of.grad());
   of.zero_grad();
 }

@@ -54,6 +54,16 @@ class DistributedDataParallelImpl : public Module {
   // `const auto guard = ddp->no_sync();` is torch's `with ddp.no_sync():`.  As there, it is the
   // forward pass that decides.
   NoSync no_sync() { return NoSync(replica_); }
+  // Calls loop(), in which ranks may have different numbers of inputs: one that has returned sends
+  // zeros for gradients until all have (torch's `with ddp.join():`).  At the end all ranks get the
+  // parameters of the one that had inputs longest.  Throws CollectiveError KB-A016 in torch's words
+  // with throw_on_early_termination.
+  template <class Loop>
+  void join(const Loop& loop, const JoinOptions& options = {}) {
+    replica_.begin_join(options);
+    loop();
+    replica_.end_join();
+  }
   // From now on hook(state, bucket) says how a bucket becomes the mean of all ranks', instead of an
   // all_reduce (comm_hook.h).  Once only (KB-A015).
   template <class State, class Hook>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -132,6 +133,12 @@ void FlatBuffer::pack(const std::vector<Tensor>& tensors, double factor) const {
                   }
                 }
               });
+}
+
+Tensor FlatBuffer::view(std::size_t index, const Shape& shape) const {
+  const Placement placement = ops::placement_of(flat_);
+  if (!placement.cube.is_replicate() || !placement.pe.is_replicate()) return {};
+  return reshape(flat_.narrow(0, offsets_[index], shape.numel()), shape);
 }
 
 void FlatBuffer::add(std::size_t index, const Tensor& tensor) const {

@@ -39,6 +39,9 @@ class FlatBuffer {
   // one is undefined.
   // REQUIRES: they have the shapes and placements of those that it was made for
   void pack(const std::vector<Tensor>& tensors, double factor = 1) const;
+  // Returns the elements of a tensor as a view of the buffer; undefined where holders have parts of
+  // it, or summands.
+  Tensor view(std::size_t index, const Shape& shape) const;
   // Adds a tensor, in f32 with one rounding, to what the buffer has of it.
   void add(std::size_t index, const Tensor& tensor) const;
   // Copies `flat`, the buffer or a tensor like it, of any type, into the tensors, but those that

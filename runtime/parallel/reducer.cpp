@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "runtime/autograd/callbacks.h"
@@ -46,7 +47,7 @@ Reducer::Reducer(RuntimeContext& torch, std::vector<std::string> names,
       parameters_(std::move(parameters)),
       options_(options),
       rank_(torch.distributed.get_rank(options.process_group)),
-      world_size_(torch.distributed.get_world_size(options.process_group)),
+      divisor_(torch.distributed.get_world_size(options.process_group)),
       uses_(parameters_.size(), 0) {
   std::vector<BucketParameters> assignment = assign({});
   std::ranges::reverse(assignment);  // gradients come about in the reverse order of their uses
@@ -78,7 +79,17 @@ void Reducer::make_buckets(std::vector<BucketParameters> assignment) {
       bytes += bytes_of(tensors.back());
     }
     const DType dtype = tensors.front().dtype();
-    buckets_.push_back({std::move(parameters), bytes, FlatBuffer(tensors, dtype)});
+    buckets_.push_back({std::move(parameters), bytes, FlatBuffer(tensors, dtype), {}});
+    make_views(buckets_.back());
+  }
+}
+
+void Reducer::make_views(Bucket& bucket) const {
+  bucket.views.assign(bucket.parameters.size(), {});
+  if (!options_.gradient_as_bucket_view) return;
+  const NoGradGuard no_grad(torch_);
+  for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
+    bucket.views[i] = bucket.buffer.view(i, parameters_[bucket.parameters[i]].shape());
   }
 }
 
@@ -224,8 +235,13 @@ void Reducer::pack(Bucket& bucket) {
       forms.push_back(gradients[i].defined() ? gradients[i] : parameters_[bucket.parameters[i]]);
     }
     bucket.buffer = FlatBuffer(forms, bucket.buffer.tensor().dtype());
+    make_views(bucket);
   }
-  bucket.buffer.pack(gradients, hook_ ? 1 : 1.0 / world_size_);
+  bucket.buffer.pack(gradients, hook_ ? 1 : 1.0 / divisor_);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined() || !bucket.views[i].defined()) continue;
+    Tensor(parameters_[bucket.parameters[i]]).mutable_grad() = bucket.views[i];
+  }
   bucket.ready = device_instant(torch_, bucket.buffer.tensor().device());
 }
 
@@ -292,24 +308,50 @@ void Reducer::finish() {
   used_work_ = {};
 }
 
+// Gradients that are views of the buffer have the mean already, unless a hook has put it elsewhere.
 void Reducer::unpack(Bucket& bucket) {
   const Tensor mean = bucket.mean->wait();
+  const bool is_in_place = mean.storage()->memory == bucket.buffer.tensor().storage()->memory;
   const bool tells_used = options_.static_graph || options_.find_unused_parameters;
   std::vector<Tensor> gradients;
-  for (const std::size_t parameter : bucket.parameters) {
+  for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
+    gradients.emplace_back();
+    const std::size_t parameter = bucket.parameters[i];
+    if (tells_used && !is_used_somewhere(parameter)) continue;
     Tensor like = parameters_[parameter];
     Tensor& grad = like.mutable_grad();
-    if (tells_used && !is_used_somewhere(parameter)) {
-      gradients.emplace_back();
+    const Tensor& view = bucket.views[i];
+    if (view.defined()) {
+      if (!grad.defined()) grad = view;
+      if (grad.storage() != view.storage()) refuse_other_gradient(state(), parameter);
+      if (!is_in_place) gradients.back() = view;
       continue;
     }
     if (!grad.defined() || is_partial(grad)) {
       grad = torch_.empty_like(like.detach());
       grad.storage()->name = like.name() + ".grad";
     }
-    gradients.push_back(grad);
+    gradients.back() = grad;
   }
   bucket.buffer.unpack(mean, gradients);
+}
+
+void Reducer::shadow_pass() {
+  ++iteration_;
+  prepare_for_backward({});
+  if (is_first_static_iteration()) reduce_used();
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    buckets_[i].buffer.pack(std::vector<Tensor>(buckets_[i].parameters.size()));
+    buckets_[i].ready = device_instant(torch_, buckets_[i].buffer.tensor().device());
+    reduce(i);
+  }
+  if (searches_unused()) reduce_used();
+  for (Bucket& bucket : buckets_) bucket.mean->wait();
+  if (used_work_) std::exchange(used_work_, {}).wait();
+  expects_gradients_ = false;
+  if (!should_rebuild()) return;
+  rebuilt_order_.resize(parameters_.size());
+  std::iota(rebuilt_order_.begin(), rebuilt_order_.end(), 0);
 }
 
 StepTimes Reducer::last_step() const {

@@ -34,6 +34,7 @@ struct ReducerOptions {
   Bytes first_bucket_bytes_cap = 0;
   Bytes bucket_bytes_cap = 0;
   bool find_unused_parameters = false;
+  bool gradient_as_bucket_view = false;
   bool static_graph = false;
   std::source_location location = {};  // of its collectives, for messages
 };
@@ -45,6 +46,11 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   static std::shared_ptr<Reducer> make(RuntimeContext& torch, std::vector<std::string> names,
                                        std::vector<Tensor> parameters,
                                        const ReducerOptions& options);
+
+  // What gradients are divided by from the next backward pass on.
+  void set_divisor(int divisor) { divisor_ = divisor; }
+  // Takes part in a pass of the other ranks with zeros for gradients.
+  void shadow_pass();
 
   // Throws CollectiveError KB-A015 if there is a hook already.
   void register_comm_hook(CommHook hook);
@@ -61,6 +67,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
     BucketParameters parameters;
     Bytes bytes = 0;  // of the parameters
     FlatBuffer buffer;
+    // Of the buffer, for gradients; undefined where they are copied.
+    std::vector<Tensor> views;
     std::size_t pending = 0;          // gradients that have not come in this pass
     std::optional<Future> mean = {};  // of the last reduction
     std::shared_ptr<const DeviceInstant> ready = {};
@@ -89,6 +97,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   std::vector<BucketParameters> assign(const std::vector<std::size_t>& order) const;
   void make_buckets(std::vector<BucketParameters> assignment);
+  void make_views(Bucket& bucket) const;
   std::vector<BucketParameters> from_rank_0(const std::vector<BucketParameters>& own);
   // Returns rank 0's numbers, by a broadcast.
   std::vector<std::size_t> broadcast(const std::vector<std::size_t>& numbers);
@@ -110,7 +119,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   const std::vector<Tensor> parameters_;
   const ReducerOptions options_;
   const int rank_;
-  const int world_size_;
+  int divisor_;  // the number of ranks, or of those with inputs
   CommHook hook_;
 
   std::vector<Bucket> buckets_;

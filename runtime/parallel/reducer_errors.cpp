@@ -72,6 +72,15 @@ void refuse_marked_twice(const ReducerState& state, std::size_t parameter) {
                   kCommon, parameter, state.names[parameter], state.rank));
 }
 
+void refuse_other_gradient(const ReducerState& state, std::size_t parameter) {
+  throw CollectiveError(
+      "KB-A016", fmt::format("Detected at least one parameter gradient is not the expected DDP "
+                             "bucket view with gradient_as_bucket_view=True. This may happen (for "
+                             "example) if multiple allreduce hooks were registered onto the same "
+                             "parameter. (rank {}: parameter {}, '{}')",
+                             state.rank, parameter, state.names[parameter]));
+}
+
 void refuse_changed_graph(const ReducerState& state, std::size_t parameter) {
   throw CollectiveError(
       "KB-A016",

@@ -23,6 +23,8 @@ struct ReducerState {
 [[noreturn]] void refuse_unfinished(const ReducerState& state,
                                     const std::vector<std::size_t>& without_gradient);
 [[noreturn]] void refuse_marked_twice(const ReducerState& state, std::size_t parameter);
+// A gradient that is not the view of its bucket that it was made.
+[[noreturn]] void refuse_other_gradient(const ReducerState& state, std::size_t parameter);
 [[noreturn]] void refuse_changed_graph(const ReducerState& state, std::size_t parameter);
 
 }  // namespace kernbench::nn::parallel

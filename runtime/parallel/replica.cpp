@@ -65,6 +65,7 @@ std::shared_ptr<Reducer> make_reducer(RuntimeContext& torch, const Module& modul
                         .first_bucket_bytes_cap = kMiB,
                         .bucket_bytes_cap = cap_of(options.bucket_cap_mb),
                         .find_unused_parameters = options.find_unused_parameters,
+                        .gradient_as_bucket_view = options.gradient_as_bucket_view,
                         .static_graph = options.static_graph,
                         .location = location});
 }
@@ -138,9 +139,7 @@ Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOp
       location_(location),
       torch_(context_of(*module_)) {
   verify();
-  std::vector<Tensor> state = module_->parameters();
-  std::ranges::copy(module_->buffers(), std::back_inserter(state));
-  broadcast(state);
+  broadcast(state(), 0);
   reducer_ = make_reducer(torch_, *module_, options_, location_);
 }
 
@@ -154,16 +153,22 @@ void Replica::verify() const {
   compare_with_rank_0(rank, all[static_cast<std::size_t>(rank)], all.front());
 }
 
-// Gives all ranks rank 0's elements, of as many tensors as fit with each broadcast.
-void Replica::broadcast(const std::vector<Tensor>& tensors) const {
+std::vector<Tensor> Replica::state() const {
+  std::vector<Tensor> all = module_->parameters();
+  std::ranges::copy(module_->buffers(), std::back_inserter(all));
+  return all;
+}
+
+// Gives all ranks the root's elements, of as many tensors as fit with each broadcast.
+void Replica::broadcast(const std::vector<Tensor>& tensors, int root) const {
   for (const BucketParameters& bucket :
        bucket_assignment(bucket_items(tensors), std::array{kBroadcastBytes})) {
     std::vector<Tensor> together;
     for (const std::size_t number : bucket) together.push_back(tensors[number]);
     const FlatBuffer buffer(together, together.front().dtype());
     buffer.pack(together);
-    torch_.distributed.broadcast(buffer.tensor(), {.group = options_.process_group, .group_src = 0},
-                                 location_);
+    torch_.distributed.broadcast(buffer.tensor(),
+                                 {.group = options_.process_group, .group_src = root}, location_);
     buffer.unpack(together);
   }
 }
@@ -173,14 +178,63 @@ bool Replica::is_synchronized() const {
 }
 
 void Replica::begin_forward() {
+  const int root = join_ ? vote(true).last : 0;
   if (is_synchronized()) reducer_->prepare_for_forward();
   if (is_grad_enabled(torch_.simulation())) reducer_->rebuild_buckets();
-  if (options_.broadcast_buffers && syncs_buffers_) broadcast(module_->buffers());
+  if (options_.broadcast_buffers && syncs_buffers_) broadcast(module_->buffers(), root);
 }
 
 void Replica::end_forward(const std::vector<Tensor>& outputs) {
   syncs_buffers_ = is_synchronized();
   if (syncs_buffers_) reducer_->prepare_for_backward(outputs);
+}
+
+// Uneven inputs
+
+// Every rank's vote: votes take no simulated time.
+Replica::Votes Replica::vote(bool has_inputs) const {
+  std::vector<Vote> all;
+  torch_.distributed.all_gather_object(all, Vote{has_inputs, has_inputs && is_synchronized()},
+                                       options_.process_group, location_);
+  Votes votes;
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+    const Vote& own = all[static_cast<std::size_t>(rank)];
+    votes.reduce = votes.reduce || own.is_synchronized;
+    if (!own.has_inputs) continue;
+    ++votes.active;
+    votes.last = rank;
+  }
+  const bool is_early = votes.active > 0 && votes.active < static_cast<int>(all.size());
+  if (is_early && join_->throw_on_early_termination) {
+    throw CollectiveError("KB-A016",
+                          fmt::format("Detected at least one rank that exhausted inputs. Throwing "
+                                      "across all ranks. ({} of {} ranks have inputs)",
+                                      votes.active, all.size()));
+  }
+  if (!join_->divide_by_initial_world_size) reducer_->set_divisor(std::max(votes.active, 1));
+  return votes;
+}
+
+void Replica::begin_join(const JoinOptions& options) {
+  if (options.enable) join_ = options;
+}
+
+void Replica::end_join() {
+  if (!join_) return;
+  bool is_last = true;
+  for (Votes votes = vote(false); votes.active > 0; votes = vote(false)) {
+    is_last = false;
+    reducer_->rebuild_buckets();
+    if (options_.broadcast_buffers && syncs_buffers_) broadcast(module_->buffers(), votes.last);
+    syncs_buffers_ = votes.reduce;
+    if (votes.reduce) reducer_->shadow_pass();
+  }
+  join_.reset();
+  reducer_->set_divisor(torch_.distributed.get_world_size(options_.process_group));
+  std::vector<int> last;
+  torch_.distributed.all_gather_object(last, is_last ? 1 : 0, options_.process_group, location_);
+  const auto found = std::ranges::find(last.rbegin(), last.rend(), 1);
+  broadcast(state(), static_cast<int>(last.rend() - found) - 1);
 }
 
 void Replica::register_comm_hook(CommHook hook) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <source_location>
 #include <string>
@@ -32,8 +33,18 @@ struct DistributedDataParallelOptions {
   // Parameters that the outputs of forward() do not depend on are found in each pass, and the other
   // ranks do not wait for their gradients.
   bool find_unused_parameters = false;
+  // grad() of a parameter that lies whole on its holders is a view of its bucket: nothing is
+  // copied back.
+  bool gradient_as_bucket_view = false;
   // The graph is the same in each pass; what is unused is learned in the first.
   bool static_graph = false;
+};
+
+// The keyword arguments of join().
+struct JoinOptions {
+  bool divide_by_initial_world_size = true;  // else gradients are divided by the ranks with inputs
+  bool enable = true;
+  bool throw_on_early_termination = false;  // on all ranks, when the first has no more inputs
 };
 
 // Entries of torch's _get_ddp_logging_data(), of this rank.
@@ -71,6 +82,9 @@ class Replica {
 
   bool reduces_gradients() const { return reduces_gradients_; }
   void set_reduces_gradients(bool on) { reduces_gradients_ = on; }
+  void begin_join(const JoinOptions& options);
+  // The caller has no more inputs: takes part in what the others do until none has.
+  void end_join();
   void register_comm_hook(CommHook hook);
   DDPLoggingData logging_data() const;
   StepTimes last_step() const;
@@ -78,13 +92,27 @@ class Replica {
  private:
   bool is_synchronized() const;
   void verify() const;
-  void broadcast(const std::vector<Tensor>& tensors) const;
+  void broadcast(const std::vector<Tensor>& tensors, int root) const;
+  std::vector<Tensor> state() const;
+
+  // What ranks tell each other in join() before each pass.
+  struct Vote {
+    bool has_inputs = false;
+    bool is_synchronized = false;  // the gradients of its pass are to be reduced
+  };
+  struct Votes {
+    int active = 0;  // ranks with inputs
+    int last = 0;    // the largest of them, whose buffers count
+    bool reduce = false;
+  };
+  Votes vote(bool has_inputs) const;
 
   const std::shared_ptr<Module> module_;
   const DistributedDataParallelOptions options_;
   const std::source_location location_;
   RuntimeContext& torch_;
   std::shared_ptr<Reducer> reducer_;
+  std::optional<JoinOptions> join_;
   bool reduces_gradients_ = true;
   bool syncs_buffers_ = true;  // as torch's: the last forward pass decides about the next
 };

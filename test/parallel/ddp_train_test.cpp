@@ -118,7 +118,7 @@ double accumulate(DataParallelWorld& world, Model& ddp, int rank, int step, int 
   return loss;
 }
 
-enum class Scheme { ddp, megatron, megatron_overlap, zero1, zero1_overlap };
+enum class Scheme { ddp, ddp_views, megatron, megatron_overlap, zero1, zero1_overlap };
 
 tp::DistributedDataParallelConfig config_of(Scheme scheme) {
   const bool overlaps = scheme == Scheme::megatron_overlap || scheme == Scheme::zero1_overlap;
@@ -153,8 +153,10 @@ void train(DataParallelWorld& world, const Run& run, int rank, Model& model,
   }
 }
 
-void train_ddp(DataParallelWorld& world, const Run& run, int rank, std::vector<Step>& steps) {
-  nn::parallel::DistributedDataParallel ddp(make_mlp(world.torch));
+void train_ddp(DataParallelWorld& world, const Run& run, Scheme scheme, int rank,
+               std::vector<Step>& steps) {
+  nn::parallel::DistributedDataParallel ddp(
+      make_mlp(world.torch), {.gradient_as_bucket_view = scheme == Scheme::ddp_views});
   const auto optimizer = make_optimizer(run.optimizer, ddp->parameters());
   train(
       world, run, rank, ddp, steps, [&] { optimizer->zero_grad(); },
@@ -184,7 +186,8 @@ void train_megatron(DataParallelWorld& world, const Run& run, Scheme scheme, int
 std::vector<Step> train(DataParallelWorld& world, const Run& run, Scheme scheme) {
   std::vector<Step> steps(run.steps.size());
   world.spawn([&](int rank) {
-    if (scheme == Scheme::ddp) return train_ddp(world, run, rank, steps);
+    const bool is_ddp = scheme == Scheme::ddp || scheme == Scheme::ddp_views;
+    if (is_ddp) return train_ddp(world, run, scheme, rank, steps);
     train_megatron(world, run, scheme, rank, steps);
   });
   return steps;
@@ -196,8 +199,8 @@ TEST_CASE("an MLP on several ranks learns as torch's DistributedDataParallel doe
   const auto& run = runs[GENERATE(0U, 1U, 2U)];
   const char* const backend = GENERATE("local", "ahbm");
   const bool blocks = GENERATE(true, false);
-  const Scheme scheme = GENERATE(Scheme::ddp, Scheme::megatron, Scheme::megatron_overlap,
-                                 Scheme::zero1, Scheme::zero1_overlap);
+  const Scheme scheme = GENERATE(Scheme::ddp, Scheme::ddp_views, Scheme::megatron,
+                                 Scheme::megatron_overlap, Scheme::zero1, Scheme::zero1_overlap);
   CAPTURE(run.optimizer, run.accumulation, backend, blocks, scheme);
   DataParallelWorld world(run.ranks, backend, {.launch_blocking = blocks});
   const std::vector<Step> steps = train(world, run, scheme);

@@ -117,7 +117,10 @@ TEST_CASE("ZeRO-1 takes 6 + 12 / dp bytes of HBM for each bf16 parameter", "[ddp
   DataParallelWorld world(ranks, "ahbm", {.data = false});
   world.spawn([&](int rank) {
     tp::initialize_model_parallel(world.torch, {});
-    const auto held = [&] { return world.torch.simulation().allocator(rank).allocated(); };
+    const auto held = [&] {
+      world.torch.ahbm.synchronize();
+      return world.torch.simulation().allocator(rank).allocated();
+    };
     const Bytes before = held();
     constexpr std::int64_t kSide = 1024;
     const TensorOptions options{.dtype = DType::bf16, .dp = DPPolicy::on_one_pe()};
