@@ -201,12 +201,24 @@ fail_over_mpi() {
   [[ "$status" == 3 ]] || { cat build/mpi/wrong.log; return 1; }
 }
 
+# A report in a real browser: it opens from disk, draws, and throws no error.
+run_page() {
+  if ! command -v chromium >/dev/null; then
+    printf 'chromium is not installed: skipped\n'
+    return
+  fi
+  count "build/$1/test/benches/benches_test" "[browser]" </dev/null
+}
+
 run_everything() {
   step "release: build"
   must build release
   step "release: tests"
   run_cases release "" all
   run_compiler_tests release
+
+  step "page: a report in a browser"
+  run_page release
 
   step "headers: each compiles alone"
   must build release kernbench_headers_alone

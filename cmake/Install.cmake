@@ -41,7 +41,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/runtime/kernbench_gdb.py
 
 # The guides, in folders as here, so that their links to each other hold.
 set(guides README.md CHANGELOG.md GLOSSARY.md GLOSSARY.ko.md LICENSE debugging.md from-pytorch.md from-pytorch.ko.md CONTRIBUTING.md
-  runtime/README.md runtime/fiber/README.md sim_engine/README.md ccl/README.md ccl/ccl.yaml
+  runtime/README.md runtime/profiler/trace-queries.md runtime/fiber/README.md
+  sim_engine/README.md ccl/README.md ccl/ccl.yaml
   ccl/writing-a-collective.md ccl/writing-a-collective.ko.md tp/README.md tp/tensor-parallelism.md tp/tensor-parallelism.ko.md
   benches/README.md benches/ddp/choosing-a-bucket-size.md benches/ddp/choosing-a-bucket-size.ko.md
   benches/ddp/exposed.svg benches/operators/README.md benches/operators/writing-a-case.md

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "benches/collectives/exchange.h"
+#include "runtime/multiprocessing/host_room.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
@@ -128,6 +129,31 @@ std::vector<Measurement> Exchanges::measure() {
   return all;
 }
 
+// How many copies or summands of a tensor a device holds.
+std::int64_t copies_of(const DPPolicy& placement, const Topology& topology) {
+  const auto is_whole = [](Shard shard) {
+    return shard == Shard::replicate || shard == Shard::partial;
+  };
+  return std::int64_t{is_whole(placement.cube) ? placement.cube_holders(topology) : 1} *
+         (is_whole(placement.pe) ? placement.pe_holders(topology) : 1);
+}
+
+// What the ranks' tensors take; what checks them comes on top.  Values that do not fit would fill
+// the memory before anything could be reported.
+void check_memory(std::span<const MeasuredInput> inputs, const Topology& topology) {
+  double needed = 0;
+  for (const MeasuredInput& input : inputs) {
+    const std::int64_t copies = input.blocks.ranks * copies_of(input.placement, topology);
+    needed += static_cast<double>(input.blocks.bytes()) * static_cast<double>(copies);
+  }
+  const auto limit = static_cast<double>(multiprocessing::host_memory());
+  if (needed <= limit) return;
+  throw LimitError("KB-L001", fmt::format("the values of this size need at least {:.1f} GB of "
+                                          "memory, of which the host has {:.1f}; give a smaller "
+                                          "size, or time it without values",
+                                          needed / 1e9, limit / 1e9));
+}
+
 }  // namespace
 
 CollectiveKind kind_of(MeasuredCollective collective) {
@@ -187,6 +213,7 @@ std::vector<Measurement> measure_at_once(RuntimeContext& torch,
   const MeasuredInput& first = inputs.front();
   KB_CHECK(first.repetitions == 1 || !torch.options().data, "{} repetitions with data",
            first.repetitions);
+  if (torch.options().data) check_memory(inputs, torch.topology());
   const bool has_group = first.blocks.collective != MeasuredCollective::shift;
   if (has_group) torch.distributed.init_process_group(first.backend);
   std::vector<Measurement> all = Exchanges(torch, inputs).measure();

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace kernbench::runtime {
 
@@ -194,7 +196,10 @@ std::vector<FlightEvent> FlightRecorder::events(int rank) const {
 
 void FlightRecorder::failed(std::string_view code, Time now) {
   failure_ = code;
-  if (!folder_.empty()) write(code, now);
+  if (folder_.empty() || is_off_) return;
+  std::error_code ignored;  // write() says that there is no such folder
+  std::filesystem::create_directories(folder_, ignored);
+  write(code, now);
 }
 
 void FlightRecorder::write(std::string_view code, Time now) const noexcept {

@@ -63,7 +63,7 @@ class FlightRecorder {
   std::vector<FlightEvent> events(int rank) const;
 
   // Notes that the run failed with an error of this code, and writes the record if a folder is
-  // wanted.
+  // wanted.  The folder is made if it is missing.
   void failed(std::string_view code, Time now);
   bool has_failed_with(std::string_view code) const { return code == failure_; }
 

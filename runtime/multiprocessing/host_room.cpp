@@ -12,10 +12,7 @@
 
 namespace kernbench::multiprocessing {
 
-namespace {
-
-// Returns the least of the memory of the machine, of this process, and of its container, in bytes.
-std::uint64_t memory_limit() {
+Bytes host_memory() {
   std::uint64_t bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   rlimit limit{};
@@ -24,15 +21,13 @@ std::uint64_t memory_limit() {
   }
   std::uint64_t of_group = 0;
   if (std::ifstream("/sys/fs/cgroup/memory.max") >> of_group) bytes = std::min(bytes, of_group);
-  return bytes;
+  return static_cast<Bytes>(bytes);
 }
 
-}  // namespace
-
 void check_has_room(int nprocs) {
-  constexpr std::uint64_t kBytesPerRank = 9 * 1024;  // of a rank that waits
-  const std::uint64_t needed = static_cast<std::uint64_t>(nprocs) * kBytesPerRank;
-  const std::uint64_t limit = memory_limit();
+  constexpr Bytes kBytesPerRank = 9 * 1024;  // of a rank that waits
+  const Bytes needed = nprocs * kBytesPerRank;
+  const Bytes limit = host_memory();
   if (needed <= limit) return;
   throw LimitError("KB-L001",
                    fmt::format("spawn: {} ranks need at least {} MiB of memory, of which "

@@ -135,6 +135,15 @@ TEST_CASE("without memory the program says so, whatever it was about to do", "[c
   CHECK(folder.names() ==
         (is_fine ? std::vector<std::string>{"r.json"} : std::vector<std::string>()));
 }
+
+TEST_CASE("values that cannot fit are refused before they are made", "[cli][limits]") {
+  const ProgramResult result = run_program({"run", "--bench", "ccl-allreduce", "--topology", "tiny",
+                                            "--set", "n_elem=1000000000", "dtype=f32"},
+                                           {.cpu_limit_s = 2, .address_space_limit_kib = kPlenty});
+  CHECK(result.exit_code == 71);
+  CHECK_THAT(result.err, Contains("[KB-L001] the values of this size need at least ") &&
+                             Contains(" GB of memory, of which the host has 2.0; "));
+}
 #endif
 
 TEST_CASE("a small stack is enough", "[cli][limits]") {

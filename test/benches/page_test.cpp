@@ -62,7 +62,7 @@ TEST_CASE("a report is small, however long the run", "[cli][page]") {
   CHECK(page_of({"--bench", "tp-transformer"}).size() < 500'000);
 }
 
-TEST_CASE("a browser opens a report and draws it", "[cli][page]") {
+TEST_CASE("a browser opens a report and draws it", "[cli][page][browser]") {
   if (std::system("command -v chromium >/dev/null 2>&1") != 0) {
     WARN("chromium is not installed: not tried");
     return;

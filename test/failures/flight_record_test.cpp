@@ -1,6 +1,7 @@
 // The file that a failing run leaves.
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "test/benches/program_under_test.h"
@@ -61,6 +62,8 @@ TEST_CASE("a folder may be given, or none at all", "[flight_recorder]") {
   CHECK(records.names() == std::vector<std::string>{"kb-fr-KB-C002.json"});
   CHECK(elsewhere.err.find("kernbench: flight record: " + records.path("kb-fr-KB-C002.json")) !=
         std::string::npos);
+  run_with(records.path("made/here"), folder);
+  CHECK(std::filesystem::exists(records.path("made/here/kb-fr-KB-C002.json")));
   const ProgramResult off = run_with("off", folder);
   CHECK(folder.names().empty());
   CHECK(off.err.find("flight record") == std::string::npos);
@@ -69,10 +72,10 @@ TEST_CASE("a folder may be given, or none at all", "[flight_recorder]") {
 
 TEST_CASE("a record that cannot be written changes nothing else", "[flight_recorder]") {
   const TemporaryFolder folder;
-  const ProgramResult result = run_with("no/such/folder", folder);
+  const ProgramResult result = run_with("/dev/null/folder", folder);
   CHECK(result.exit_code == 21);
   CHECK(result.err.find("kernbench: warning: [KB-I012] cannot write the flight record "
-                        "no/such/folder/kb-fr-KB-C002.json\n") != std::string::npos);
+                        "/dev/null/folder/kb-fr-KB-C002.json\n") != std::string::npos);
   CHECK(folder.names().empty());
 }
 
