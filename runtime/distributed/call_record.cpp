@@ -34,7 +34,9 @@ CallRecord::CallRecord(runtime::Simulation& simulation, const runtime::FlightEve
   simulation.local().last_call.set(event_.function.data(), event_.location.file_name(),
                                    event_.location.line(), event_.sequence);
   if (runtime::RunLog* const run_log = simulation.run_log()) {
-    span_ = run_log->add(span_of(event_, rank_, simulation.local().device));
+    runtime::RunSpan span = span_of(event_, rank_, simulation.local().device);
+    span.scope = run_log->scope_of(rank_);
+    span_ = run_log->add(std::move(span));
   }
   log(describe, "issued");
 }

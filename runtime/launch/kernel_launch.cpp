@@ -168,6 +168,7 @@ void KernelLaunch::log_launch(OnSip& sip) {
        .name = request_.name,
        .where = request_.where,
        .issued = request_.issued.value_or(now),
+       .scope = request_.issued ? request_.scope : log->scope_of(simulation_.local().rank),
        .start = now,
        .taken_up = now,
        .pe_count = static_cast<int>(sip.count)});

@@ -34,6 +34,7 @@ struct LaunchRequest {
   tl::AccessWatch* watch = nullptr;  // sees what the kernels touch; outlives the launch
   std::string where = {};            // the line that launches it: "ddp.cpp:41"; empty: not known
   std::optional<Time> issued = {};   // when the host issued it; nullopt: when it runs
+  std::optional<std::size_t> scope = {};  // the scope of an issued one (RunSpan::scope)
 };
 
 // Whether a kernel's body, and what it refers to, may outlive the call that launches it.

@@ -80,6 +80,9 @@ QueuedLaunch::QueuedLaunch(Simulation& simulation, std::string what, LaunchReque
   request_.body = [this](tl::Context& tl) { body_(tl); };
   request_.write = simulation.next_write();
   request_.issued = simulation.now();
+  if (const RunLog* const log = simulation.run_log()) {
+    request_.scope = log->scope_of(simulation.local().rank);
+  }
   count_handles();
   for (const Tensor& tensor : uses_) {
     tensor.storage()->begin_use();

@@ -45,41 +45,21 @@ bool is_operation(Kind kind) {
   return kind == Kind::kernel || kind == Kind::collective || kind == Kind::message;
 }
 
-// For each span the name of the innermost scope when it was issued, of its rank or else of the
-// driver.
-std::vector<std::string> phases_of(const RunLog& log) {
-  std::map<int, std::vector<const RunSpan*>> open;  // by rank, -1 the driver; the innermost last
-  const auto innermost = [&](int rank, Time issued) -> const RunSpan* {
-    std::vector<const RunSpan*>& scopes = open[rank];
-    std::erase_if(scopes, [&](const RunSpan* scope) { return scope->end < issued; });
-    return scopes.empty() ? nullptr : scopes.back();
-  };
-  std::vector<std::string> phases;
-  for (const RunSpan& span : log.spans()) {
-    const RunSpan* scope = innermost(span.rank, span.issued);
-    if (scope == nullptr) scope = innermost(-1, span.issued);
-    phases.push_back(scope == nullptr ? "" : scope->name);
-    if (span.kind == Kind::scope) open[span.rank].push_back(&span);
-  }
-  return phases;
-}
-
 std::vector<OperationRow> operations_of(const Simulation& simulation, const RunLog& log,
                                         const Profile& profile) {
   std::map<std::tuple<Kind, std::string, std::string, std::string, int, std::string>, OperationRow>
       rows;
-  const std::vector<std::string> phases = phases_of(log);
   const std::vector<Time> slacks = slacks_of(log, profile.to);
   for (std::size_t i = 0; i < log.spans().size(); ++i) {
     const RunSpan& span = log.spans()[i];
     const Part part = part_of(span, profile);
     if (!is_operation(span.kind) || span.end < profile.from || part.end < part.start) continue;
-    OperationRow& row =
-        rows[{span.kind, span.name, span.where, phases[i], span.group, span.algorithm}];
+    const std::string phase = span.scope ? log.spans()[*span.scope].name : "";
+    OperationRow& row = rows[{span.kind, span.name, span.where, phase, span.group, span.algorithm}];
     row.name = span.name;
     row.kind = name_of(span.kind);
     row.where = span.where;
-    row.phase = phases[i];
+    row.phase = phase;
     row.group = span.group;
     row.algorithm = span.algorithm;
     ++row.count;

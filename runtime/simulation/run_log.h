@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim_engine/base/units.h"
 
@@ -33,6 +35,7 @@ struct RunSpan {
   std::string name = {};   // "add", "all_reduce", "forward"; of a wait: what it waits for
   std::string where = {};  // "ddp.cpp:41", the line of the call; empty: not known
   Time issued{0};          // when it was called
+  std::optional<std::size_t> scope = {};  // the innermost one when it was called, a RunLog::Id
   Time start{0};
   Time end = Time::max();  // max(): it is not over
   Bytes bytes = 0;         // kernels: from and to HBM; calls: of the rank's tensor
@@ -85,6 +88,11 @@ class RunLog {
   }
   const std::deque<RunTensor>& tensors() const { return tensors_; }  // in the order of creation
 
+  // The innermost scope of a rank's program, else of the driver's.
+  std::optional<Id> scope_of(int rank) const;
+  void open_scope(int rank, Id scope) { open_scopes_[rank].push_back(scope); }
+  void close_scope(int rank) { open_scopes_[rank].pop_back(); }
+
   // Numbers the messages, from 1 on.
   std::uint64_t next_flow() { return ++last_flow_; }
 
@@ -93,6 +101,7 @@ class RunLog {
  private:
   std::deque<RunSpan> spans_;
   std::deque<RunTensor> tensors_;
+  std::map<int, std::vector<Id>> open_scopes_;  // by rank, -1: the driver
   RunSpan ignored_;
   std::uint64_t last_flow_ = 0;
 };

@@ -31,11 +31,17 @@ RunLog::Id add_span(runtime::Simulation& simulation, RunSpan::Kind kind, std::st
 record_function::record_function(RuntimeContext& torch, std::string_view name,
                                  std::source_location at)
     : simulation_(torch.simulation()), span_(add_span(simulation_, RunSpan::Kind::scope, name)) {
-  if (span_ != RunLog::kNone) simulation_.run_log()->at(span_).where = runtime::call_site(at);
+  if (span_ == RunLog::kNone) return;
+  RunLog& log = *simulation_.run_log();
+  log.at(span_).where = runtime::call_site(at);
+  log.open_scope(log.at(span_).rank, span_);
 }
 
 record_function::~record_function() {
-  if (span_ != RunLog::kNone) simulation_.run_log()->at(span_).end = simulation_.now();
+  if (span_ == RunLog::kNone) return;
+  RunLog& log = *simulation_.run_log();
+  log.at(span_).end = simulation_.now();
+  log.close_scope(log.at(span_).rank);
 }
 
 void mark(RuntimeContext& torch, std::string_view name) {

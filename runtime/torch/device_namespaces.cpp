@@ -1,0 +1,83 @@
+#include "runtime/torch/device_namespaces.h"
+
+#include <fmt/format.h>
+
+#include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/held_memory.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench {
+
+int AhbmNamespace::checked(std::optional<int> device) const {
+  if (!device) return current_device();
+  if (*device < 0 || *device >= device_count()) {
+    throw CollectiveError("KB-R003",
+                          fmt::format("invalid device ordinal {}: there are devices 0 to "
+                                      "{}",
+                                      *device, device_count() - 1));
+  }
+  return *device;
+}
+
+void AhbmNamespace::set_device(int device) {
+  simulation_->local().device = checked(device);
+}
+
+// A tensor is held by the kernels that use it until they have run.
+Bytes AhbmNamespace::memory_allocated(std::optional<int> device) const {
+  synchronize(checked(device));
+  return simulation_->allocator(checked(device)).allocated();
+}
+Bytes AhbmNamespace::max_memory_allocated(std::optional<int> device) const {
+  synchronize(checked(device));
+  return simulation_->allocator(checked(device)).peak();
+}
+void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
+  synchronize(checked(device));
+  simulation_->allocator(checked(device)).reset_peak();
+}
+
+std::string AhbmNamespace::memory_summary(std::optional<int> device) const {
+  constexpr std::size_t kMostNames = 20;
+  const int sip = checked(device);
+  synchronize(sip);
+  const sim::HbmAllocator& hbm = simulation_->allocator(sip);
+  return fmt::format("sip{}: {} B of {} B HBM are allocated, at most {} B were{}", sip,
+                     hbm.allocated(), hbm.capacity(), hbm.peak(),
+                     runtime::holders_of_device(*simulation_, sip, kMostNames));
+}
+
+int AhbmNamespace::current_device() const {
+  return simulation_->local().device;
+}
+
+int AhbmNamespace::device_count() const {
+  return simulation_->machine().topology().system.sip_count;
+}
+
+ahbm::Stream AhbmNamespace::Stream(std::optional<int> device) const {
+  return {simulation_, runtime::make_stream(*simulation_, checked(device))};
+}
+
+ahbm::Event AhbmNamespace::Event(const ahbm::EventOptions& options) const {
+  return ahbm::Event(simulation_, options);
+}
+
+ahbm::Stream AhbmNamespace::current_stream(std::optional<int> device) const {
+  return {simulation_, runtime::shared_current_stream(*simulation_, checked(device))};
+}
+
+ahbm::Stream AhbmNamespace::default_stream(std::optional<int> device) const {
+  return {simulation_, runtime::default_stream(*simulation_, checked(device))};
+}
+
+void AhbmNamespace::set_stream(const ahbm::Stream& stream) const {
+  stream.make_current();
+}
+
+void AhbmNamespace::synchronize(std::optional<int> device) const {
+  runtime::synchronize(*simulation_, checked(device));
+}
+
+}  // namespace kernbench
