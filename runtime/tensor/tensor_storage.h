@@ -12,6 +12,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
+#include "runtime/tensor/held_memory.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/access_rule.h"
 
@@ -61,6 +62,7 @@ struct TensorMemory final : tl::AccessRule {
 
   RunLog::Id logged = RunLog::kNone;
   AccessesUnderWay accesses;
+  const ListedMemory listed{*this};
 };
 
 }  // namespace runtime

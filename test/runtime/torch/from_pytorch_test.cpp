@@ -4,11 +4,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/distributed/local_backend.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
 #include "runtime/optim/clip_grad.h"
 #include "runtime/optim/lr_scheduler.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/parallel/distributed_data_parallel.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::from_pytorch_test {
@@ -78,6 +80,11 @@ TEST_CASE("what the guide says of training works", "[guide]") {
     kb::NoGradGuard no_grad(torch);
     net->fc->bias.mul_(0.5);
   }
+  net->fc->weight.register_hook([](const kb::Tensor& g) { return 2 * g; });
+  distributed::register_local_backend();
+  torch.distributed.init_process_group("local", {.world_size = 1});
+  kb::nn::parallel::DistributedDataParallel ddp(net);
+  CHECK(ddp(x).to_vector() == net(x).to_vector());
   model->eval();
   const Net other(torch);
   other->load_state_dict(net->state_dict());
