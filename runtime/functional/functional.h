@@ -8,6 +8,7 @@
 #include "runtime/functional/dropout.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/embedding.h"
+#include "runtime/functional/indexing.h"
 #include "runtime/functional/linear.h"
 #include "runtime/functional/losses.h"
 #include "runtime/functional/matmul.h"

@@ -12,15 +12,15 @@
 namespace kernbench::runtime {
 
 std::string_view name_of(HostRead entry_point) {
-  constexpr std::array<std::string_view, kHostReads.size()> kNames = {
-      "to_vector",
-      "shard_to_vector",
-      "item",
-      "at",
-      "to_eigen",
-      "format",
-      "copy_ (its source)",
-      "cross_entropy (its targets)"};
+  constexpr std::array<std::string_view, kHostReads.size()> kNames = {"to_vector",
+                                                                      "shard_to_vector",
+                                                                      "item",
+                                                                      "at",
+                                                                      "to_eigen",
+                                                                      "format",
+                                                                      "copy_ (its source)",
+                                                                      "cross_entropy (its targets)",
+                                                                      "an operator (its indices)"};
   return kNames.at(static_cast<std::size_t>(entry_point));
 }
 

@@ -26,11 +26,13 @@ enum class HostRead : std::uint8_t {
   format,
   copy_source,
   targets,
+  indices,
 };
 
 inline constexpr std::array kHostReads = {
-    HostRead::to_vector, HostRead::shard_to_vector, HostRead::item,        HostRead::at,
-    HostRead::to_eigen,  HostRead::format,          HostRead::copy_source, HostRead::targets};
+    HostRead::to_vector,   HostRead::shard_to_vector, HostRead::item,
+    HostRead::at,          HostRead::to_eigen,        HostRead::format,
+    HostRead::copy_source, HostRead::targets,         HostRead::indices};
 
 std::string_view name_of(HostRead entry_point);
 

@@ -306,14 +306,6 @@ tl::Pointer RuntimeContext::pointer_to(const Tensor& tensor, const sim::PeLocati
   return {};
 }
 
-tl::Pointer runtime::kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
-                                     const LaunchedTensors& launched) {
-  for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {
-    if (buffer.home == pe) return {buffer, tensor.storage()->name};
-  }
-  return {tensor.storage()->name, launched};
-}
-
 bool RuntimeContext::queues_launches() const {
   return simulation_->queues_launches();
 }

@@ -38,6 +38,11 @@ float read_by(HostRead entry_point, const Tensor& x) {
       const std::string_view before = "Target ";
       return std::stof(text.substr(text.find(before) + before.size()));
     }
+    case HostRead::indices: {  // of which this one is out of range
+      const std::string text = error_of<DeviceError>([&] { index_select(x, 0, reshape(x, {1})); });
+      const std::string_view before = "index ";
+      return std::stof(text.substr(text.find(before) + before.size()));
+    }
     case HostRead::copy_source:
       break;
   }
@@ -171,7 +176,8 @@ TEST_CASE("the names of the entry points are what the user called", "[host_read]
   for (const HostRead entry_point : runtime::kHostReads) names.push_back(name_of(entry_point));
   CHECK(names == std::vector<std::string_view>{"to_vector", "shard_to_vector", "item", "at",
                                                "to_eigen", "format", "copy_ (its source)",
-                                               "cross_entropy (its targets)"});
+                                               "cross_entropy (its targets)",
+                                               "an operator (its indices)"});
 }
 
 }  // namespace

@@ -60,6 +60,15 @@ TEST_CASE("what the guide says of tensors works", "[guide]") {
   CHECK(flat.sum().item() == 8);
   const kb::Tensor f = x.to(kb::DType::f32);
   CHECK(f.size(-1) == 8);
+  const kb::Tensor i = torch.tensor({0, 7}, {2}, {});
+  CHECK(index_select(x, 1, i).shape() == Shape{4, 2});
+  const kb::Tensor j = torch.zeros({4, 2});
+  CHECK(gather(y, 1, j).to_vector() == Floats{1, 1, 2, 2, 3, 3, 4, 4});
+  CHECK(one_hot(i, 8).shape() == Shape{2, 8});
+  const kb::Tensor z = torch.ones({3, 3});
+  CHECK(tril(z).sum().item() == 6);
+  const auto [values, indices] = topk(f, 2);
+  CHECK(values.shape() == indices.shape());
   std::ostringstream out;
   out << f;
   for (const kb::Tensor& each : {a, b, c, d}) CHECK(each.numel() > 0);

@@ -1,0 +1,37 @@
+// Operators whose indices are elements of a tensor: whole numbers in f32, as argmax gives them.
+//
+// The host reads them, and so waits for them: a kernel's addresses cannot depend on values.  In a
+// run without values every index counts as 0.
+
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench {
+
+// Returns the elements of x with these indices, [n], along a dimension that is not cut
+// (torch.index_select).  Throws DeviceError KB-F001 for an index that is out of range, KB-F003.
+Tensor index_select(const Tensor& x, int dim, const Tensor& index);
+
+// Returns x's element with each index along the dimension, at the same place along the others, in
+// which `index` has x's sizes (torch.gather).  KB-F001, KB-F003.
+Tensor gather(const Tensor& x, int dim, const Tensor& index);
+
+// Returns 1 at the class of each element along a new last dimension, and 0 elsewhere, in f32.
+// num_classes = -1 stands for the largest class + 1 (torch.nn.functional.one_hot).  KB-F001.
+Tensor one_hot(const Tensor& classes, std::int64_t num_classes = -1);
+
+// Returns the lower, the upper triangle of each matrix of the last two dimensions, with 0
+// elsewhere: columns up to row + diagonal, or from there on.  KB-F001, KB-F003.
+Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
+Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
+
+// Returns the k largest, or smallest, elements along a dimension that is not cut, in descending, or
+// ascending, order, and their indices (torch.topk).  Of equal elements the first comes first.  It
+// takes a few kernels for each of the k.  KB-F001, KB-F003.
+std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim = -1, bool largest = true);
+
+}  // namespace kernbench

@@ -1,0 +1,169 @@
+#include "runtime/ops/indexed.h"
+
+#include <map>
+
+#include "runtime/ops/device_kernel.h"
+#include "runtime/ops/pieces.h"
+
+namespace kernbench::ops {
+
+namespace {
+
+// A PE's part around a dimension: `outer` groups of `size` indices with `inner` elements each.
+struct Around {
+  tl::Pointer data;
+  std::int64_t outer = 1;
+  std::int64_t size = 1;
+  std::int64_t inner = 1;
+
+  Around(const Tensor& tensor, std::size_t dimension, const tl::Context& tl)
+      : data(local_part(tensor, tl).data) {
+    const Shape& shape = shard_at(tensor, tl.location()).shape;
+    for (std::size_t d = 0; d < shape.rank(); ++d) {
+      (d < dimension ? outer : d == dimension ? size : inner) *= shape[d];
+    }
+  }
+  std::int64_t pitch() const { return size * inner; }
+};
+
+// Where the elements of an index come from: for each, the indices that are added up.
+using Sources = std::vector<Indices>;
+
+Sources sources_of(const Indices& indices, std::int64_t size) {
+  Sources sources(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    sources[static_cast<std::size_t>(indices[i])].push_back(static_cast<std::int64_t>(i));
+  }
+  return sources;
+}
+
+tl::Tensor load(tl::Context& tl, const Around& from, std::int64_t index, const MatrixBlock& block) {
+  return tl.load(from.data + block.row * from.pitch() + index * from.inner + block.column,
+                 {block.height, block.width}, from.data.dtype(), from.pitch());
+}
+
+// Stores the sum of the blocks of these indices; zeros if there are none.
+void store_sum(tl::Context& tl, const Around& from, const Indices& indices, const Around& to,
+               std::int64_t index) {
+  for_each_matrix_block(tl, to.outer, to.inner, [&](const MatrixBlock& block) {
+    tl::Tensor sum = indices.empty() ? tl.zeros({block.height, block.width}, to.data.dtype())
+                                     : load(tl, from, indices.front(), block);
+    if (indices.size() > 1) sum = tl.cast(sum, DType::f32);
+    for (std::size_t i = 1; i < indices.size(); ++i) {
+      sum = sum + tl.cast(load(tl, from, indices[i], block), DType::f32);
+    }
+    tl.store(to.data + block.row * to.pitch() + index * to.inner + block.column,
+             tl.cast(sum, to.data.dtype()), to.pitch());
+  });
+}
+
+Tensor collected(std::string_view name, const Tensor& x, std::size_t dimension,
+                 const Sources& sources) {
+  Tensor result =
+      make_like(x, name, with_size(x.shape(), dimension, static_cast<std::int64_t>(sources.size())),
+                x.dtype(), placement_of(x));
+  launch(name, {result}, {x}, [=](tl::Context& tl) {
+    const Around from(x, dimension, tl);
+    const Around to(result, dimension, tl);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      store_sum(tl, from, sources[i], to, static_cast<std::int64_t>(i));
+    }
+  });
+  return result;
+}
+
+// Positions in a PE's part, row by row, of the element that each element of a part of the indices
+// stands for.
+class Places {
+ public:
+  // `shape` is that of the indices, `shard` the PE's part of a tensor of that shape, and `size`
+  // what the gathered tensor has along the dimension.
+  Places(const Shape& shape, const ShardInfo& shard, std::size_t dimension, const Indices& indices,
+         std::int64_t size) {
+    std::vector<std::int64_t> at(shape.rank(), 0);
+    for (std::int64_t i = 0; i < shard.shape.numel(); ++i) {
+      std::int64_t in_indices = 0;
+      for (std::size_t d = 0; d < at.size(); ++d) {
+        in_indices = in_indices * shape[d] + shard.offset[d] + at[d];
+      }
+      std::int64_t place = 0;
+      for (std::size_t d = 0; d < at.size(); ++d) {
+        const bool is_indexed = d == dimension;
+        place = place * (is_indexed ? size : shard.shape[d]) +
+                (is_indexed ? indices[static_cast<std::size_t>(in_indices)] : at[d]);
+      }
+      places_.push_back(place);
+      for (std::size_t d = at.size(); d-- > 0;) {
+        if (++at[d] < shard.shape[d]) break;
+        at[d] = 0;
+      }
+    }
+  }
+
+  const Indices& all() const { return places_; }
+
+ private:
+  Indices places_;
+};
+
+}  // namespace
+
+Tensor taken(const Tensor& x, std::size_t dimension, const Indices& indices) {
+  Sources sources;
+  for (const std::int64_t index : indices) sources.push_back({index});
+  return collected("index_select", x, dimension, sources);
+}
+
+Tensor given_back(const Tensor& dy, std::size_t dimension, const Indices& indices,
+                  std::int64_t size) {
+  return collected("index_select_backward", dy, dimension, sources_of(indices, size));
+}
+
+Tensor gathered(const Tensor& x, std::size_t dimension, const Indices& indices,
+                const Shape& shape) {
+  Tensor result = make_like(x, "gather", shape, x.dtype(), placement_of(x));
+  launch("gather", {result}, {x}, [=, size = x.shape()[dimension]](tl::Context& tl) {
+    const tl::Pointer from = local_part(x, tl).data;
+    const tl::Pointer to = local_part(result, tl).data;
+    const Places places(shape, shard_at(result, tl.location()), dimension, indices, size);
+    std::int64_t at = 0;
+    for (const std::int64_t place : places.all()) {
+      tl.store(to + at++, tl.load(from + place, {1}, x.dtype()));
+    }
+  });
+  return result;
+}
+
+Tensor scattered(const Tensor& dy, std::size_t dimension, const Indices& indices,
+                 std::int64_t size) {
+  const Shape shape = with_size(dy.shape(), dimension, size);
+  Tensor result = make_like(dy, "gather_backward", shape, dy.dtype(), placement_of(dy));
+  launch("gather_backward", {result}, {dy}, [=](tl::Context& tl) {
+    const tl::Pointer from = local_part(dy, tl).data;
+    const LocalPart to = local_part(result, tl);
+    const Places places(dy.shape(), shard_at(dy, tl.location()), dimension, indices, size);
+    std::map<std::int64_t, Indices> sources;
+    for (std::size_t i = 0; i < places.all().size(); ++i) {
+      sources[places.all()[i]].push_back(static_cast<std::int64_t>(i));
+    }
+    std::int64_t end = 0;  // of what is written
+    const auto write_zeros = [&](std::int64_t until) {
+      for_each_block(until - end, block_elements(tl), [&](std::int64_t begin, std::int64_t count) {
+        tl.store(to.data + end + begin, tl.zeros({count}, dy.dtype()));
+      });
+    };
+    for (const auto& [place, of] : sources) {
+      write_zeros(place);
+      tl::Tensor sum = tl.cast(tl.load(from + of.front(), {1}, dy.dtype()), DType::f32);
+      for (std::size_t i = 1; i < of.size(); ++i) {
+        sum = sum + tl.cast(tl.load(from + of[i], {1}, dy.dtype()), DType::f32);
+      }
+      tl.store(to.data + place, tl.cast(sum, dy.dtype()));
+      end = place + 1;
+    }
+    write_zeros(to.shape.numel());
+  });
+  return result;
+}
+
+}  // namespace kernbench::ops

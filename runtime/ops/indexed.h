@@ -1,0 +1,31 @@
+// Kernels that take and add up elements at indices that the host knows.  They record nothing.
+
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench::ops {
+
+using Indices = std::vector<std::int64_t>;
+
+// Returns the elements of x with these indices along a dimension.
+// REQUIRES: x is not strided nor cut along it; the indices are in range
+Tensor taken(const Tensor& x, std::size_t dimension, const Indices& indices);
+// The gradient of taken() for x of `size` elements along the dimension: what several indices take
+// is added up in f32 and rounded once.
+Tensor given_back(const Tensor& dy, std::size_t dimension, const Indices& indices,
+                  std::int64_t size);
+
+// Returns, for each index of a tensor of shape `shape`, x's element with that index along the
+// dimension and the same place along the others (torch.gather).
+// REQUIRES: as above; along the other dimensions the shape has x's sizes
+Tensor gathered(const Tensor& x, std::size_t dimension, const Indices& indices, const Shape& shape);
+// The gradient of gathered() for x of `size` elements along the dimension.
+Tensor scattered(const Tensor& dy, std::size_t dimension, const Indices& indices,
+                 std::int64_t size);
+
+}  // namespace kernbench::ops

@@ -1,0 +1,16 @@
+// What an argument of launch() becomes for the kernel of one PE.
+
+#include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/runtime_context.h"
+
+namespace kernbench {
+
+tl::Pointer runtime::kernel_argument(const Tensor& tensor, const sim::PeLocation& pe,
+                                     const LaunchedTensors& launched) {
+  for (const sim::DeviceBuffer& buffer : tensor.storage()->buffers()) {
+    if (buffer.home == pe) return {buffer, tensor.storage()->name};
+  }
+  return {tensor.storage()->name, launched};
+}
+
+}  // namespace kernbench
