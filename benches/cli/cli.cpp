@@ -14,7 +14,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
@@ -132,4 +132,4 @@ Arguments parse_command_line(int argc, const char* const* argv) {
   return commands.bound;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 struct ListArguments {
   std::string json;  // a file, "-" for stdout, or empty
@@ -138,4 +138,4 @@ using Arguments =
 // Throws UsageError KB-U001, and KB-U012 for an option without a value.
 Arguments parse_command_line(int argc, const char* const* argv);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

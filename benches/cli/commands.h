@@ -6,7 +6,7 @@
 #include "benches/bench/process_team.h"
 #include "benches/cli/cli.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 int list(const ListArguments& arguments);
 int keys(const KeysArguments& arguments);
@@ -22,4 +22,4 @@ int probe(const ProbeBoundArguments& arguments);
 int probe(const ProbeChooseArguments& arguments);
 int probe(const ProbeGemmArguments& arguments);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

@@ -13,14 +13,15 @@
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
-int compare_files(const CompareArguments& arguments, const std::optional<Condition>& condition) {
-  const SavedReport before = read_report(arguments.reports.front());
-  const SavedReport after = read_report(arguments.reports.back());
-  Comparison comparison = compare_rows(before.rows, after.rows);
+int compare_files(const CompareArguments& arguments,
+                  const std::optional<variants::Condition>& condition) {
+  const variants::SavedReport before = variants::read_report(arguments.reports.front());
+  const variants::SavedReport after = variants::read_report(arguments.reports.back());
+  variants::Comparison comparison = variants::compare_rows(before.rows, after.rows);
   if (comparison.rows.empty()) {
     throw UsageError("KB-U017", fmt::format("compare: no row of {} is one of {}: they are of the "
                                             "benches {} and {}",
@@ -32,42 +33,42 @@ int compare_files(const CompareArguments& arguments, const std::optional<Conditi
   }
   Console console(STDOUT_FILENO);
   console.print(fmt::format("# kernbench {}: {} beside {}\n", version(), after.file, before.file));
-  console.print(to_table(comparison, time_column(before.rows, arguments.metric)));
+  console.print(to_table(comparison, variants::time_column(before.rows, arguments.metric)));
   console.finish();
-  if (condition) check_condition(comparison, *condition);
+  if (condition) variants::check_condition(comparison, *condition);
   return 0;
 }
 
 int compare_reruns(const CompareArguments& arguments, ProcessTeam* team,
-                   const std::optional<Condition>& condition) {
+                   const std::optional<variants::Condition>& condition) {
   const BenchInfo& info = registered_benches().find(arguments.run.bench);
-  const VariantMaker maker(variant_request(info, arguments.run));
+  const variants::VariantMaker maker(variant_request(info, arguments.run));
   if (maker.count() != 2) {
     throw UsageError("KB-U017", fmt::format("compare wants two runs, and --set and --topology give "
                                             "{}: give two values to one of them",
                                             maker.count()));
   }
-  const std::vector<Variant> variants = maker.all();
-  std::optional<Comparison> comparison;
-  const int exit_code =
-      perform(info, arguments.run, team,
-              {.first = variants.front(),
-               .inputs = maker.inputs(),
-               .axes = maker.axes(),
-               .run = [&](Bench& bench) {
-                 const std::vector<Row> rows = run_variants(bench, "compare", info, variants);
-                 const auto [before, after] = split_rows(rows, variants.front());
-                 comparison = compare_rows(before, after);
-                 bench.print(to_table(*comparison, time_column(rows, arguments.metric)));
-               }});
-  if (condition && comparison) check_condition(*comparison, *condition);
+  const std::vector<variants::Variant> variants = maker.all();
+  std::optional<variants::Comparison> comparison;
+  const int exit_code = perform(
+      info, arguments.run, team,
+      {.first = variants.front(),
+       .inputs = maker.inputs(),
+       .axes = maker.axes(),
+       .run = [&](Bench& bench) {
+         const std::vector<Row> rows = variants::run_variants(bench, "compare", info, variants);
+         const auto [before, after] = variants::split_rows(rows, variants.front());
+         comparison = variants::compare_rows(before, after);
+         bench.print(to_table(*comparison, variants::time_column(rows, arguments.metric)));
+       }});
+  if (condition && comparison) variants::check_condition(*comparison, *condition);
   return exit_code;
 }
 
 }  // namespace
 
 int compare(const CompareArguments& arguments, ProcessTeam* team) {
-  std::optional<Condition> condition;
+  std::optional<variants::Condition> condition;
   if (!arguments.fail_if.empty()) condition.emplace(arguments.fail_if);
   const bool has_reports = !arguments.reports.empty();
   if (has_reports != arguments.run.bench.empty() ||
@@ -79,4 +80,4 @@ int compare(const CompareArguments& arguments, ProcessTeam* team) {
   return team == nullptr || team->leads() ? compare_files(arguments, condition) : 0;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

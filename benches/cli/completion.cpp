@@ -15,7 +15,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
@@ -39,7 +39,7 @@ std::string value_of(const Words& words, const std::string& option) {
 
 // None if the words before name a file or a bench that is none.
 Words key_names(const Words& words) try {
-  KeySources sources;
+  variants::KeySources sources;
   if (const std::string topology = value_of(words, "--topology"); !topology.empty()) {
     sources.topology = topology;
   }
@@ -48,8 +48,8 @@ Words key_names(const Words& words) try {
     sources.bench = &registered_benches().find(bench);
   }
   Words names;
-  const Keys keys(sources);
-  for (const Key& key : keys.all()) names.push_back(key.name + '=');
+  const variants::Keys keys(sources);
+  for (const variants::Key& key : keys.all()) names.push_back(key.name + '=');
   return names;
 } catch (const Error&) {
   return {};
@@ -127,4 +127,4 @@ std::string completion_script(const std::string& shell) {
                    fmt::format("completion: there is one for bash, not for {}", in_quotes(shell)));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

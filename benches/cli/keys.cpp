@@ -15,38 +15,38 @@
 #include "benches/bench/report.h"
 #include "benches/cli/commands.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_of_file(const Key& key) {
-  return key.owner != KeyOwner::bench;
+bool is_of_file(const variants::Key& key) {
+  return key.owner != variants::KeyOwner::bench;
 }
 
 // The keys of the benches that are wanted, then those of the files.
-std::vector<Key> wanted_keys(const KeysArguments& arguments) {
-  KeySources sources{.topology = arguments.topology, .ccl = arguments.ccl};
+std::vector<variants::Key> wanted_keys(const KeysArguments& arguments) {
+  variants::KeySources sources{.topology = arguments.topology, .ccl = arguments.ccl};
   if (!arguments.bench.empty()) {
     sources.bench = &registered_benches().find(arguments.bench);
-    return Keys(sources).all();
+    return variants::Keys(sources).all();
   }
-  std::vector<Key> keys;
+  std::vector<variants::Key> keys;
   for (const auto& [name, info] : registered_benches()) {
     sources.bench = &info;
-    const Keys all(sources);
+    const variants::Keys all(sources);
     std::ranges::copy_if(all.all(), std::back_inserter(keys), std::not_fn(is_of_file));
   }
   sources.bench = nullptr;
-  const Keys of_files(sources);
+  const variants::Keys of_files(sources);
   std::ranges::copy(of_files.all(), std::back_inserter(keys));
   return keys;
 }
 
-Json as_json(const std::vector<Key>& keys) {
+Json as_json(const std::vector<variants::Key>& keys) {
   Json all = Json::array();
-  for (const Key& key : keys) {
+  for (const variants::Key& key : keys) {
     all.push_back({{"key", key.name},
                    {"of", key.file},
                    {"type", key.type},
@@ -59,18 +59,18 @@ Json as_json(const std::vector<Key>& keys) {
 }
 
 // "a bandwidth, such as 64 GB/s": the form of the key's values.
-std::string form_of(const Key& key) {
+std::string form_of(const variants::Key& key) {
   std::string text = key.unit.empty() ? key.type : fmt::format("{} ({})", key.type, key.unit);
   if (!key.allowed.empty()) text += (key.unit.empty() ? ": " : " ") + key.allowed;
   return text;
 }
 
-std::string as_text(const std::vector<Key>& keys, const Console& console) {
+std::string as_text(const std::vector<variants::Key>& keys, const Console& console) {
   std::string text =
       "--set KEY=VALUE; several values between commas, or lists between semicolons, "
       "make a grid\n";
   const std::string* file = nullptr;
-  for (const Key& key : keys) {
+  for (const variants::Key& key : keys) {
     if (file == nullptr || *file != key.file) text += fmt::format("\n{}\n", key.file);
     file = &key.file;
     text += fmt::format("  {:<30}  {:<20}  {}\n", key.name, key.value.empty() ? "-" : key.value,
@@ -83,7 +83,7 @@ std::string as_text(const std::vector<Key>& keys, const Console& console) {
 }  // namespace
 
 int keys(const KeysArguments& arguments) {
-  const std::vector<Key> all = wanted_keys(arguments);
+  const std::vector<variants::Key> all = wanted_keys(arguments);
   if (!arguments.json.empty()) OutputFile(arguments.json).commit(as_json(all).dump(2) + '\n');
   if (arguments.json != "-") {
     Console console(STDOUT_FILENO);
@@ -93,4 +93,4 @@ int keys(const KeysArguments& arguments) {
   return 0;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

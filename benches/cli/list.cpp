@@ -11,7 +11,7 @@
 #include "benches/operators/operator_cases.h"
 #include "ccl/core/config.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
@@ -98,4 +98,4 @@ int list(const ListArguments& arguments) {
   return 0;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

@@ -10,9 +10,11 @@
 
 int main(int argc, char** argv) {
   using namespace kernbench::benches;
-  for (const auto bench : {calibrate_bench, ccl_allreduce_bench, collectives_bench, gemm_bench,
-                           ipcq_bench, milestone_1h_ccl, milestone_1h_gemm, overlap_bench,
-                           tp_mlp_bench, tp_transformer_bench, train_bench}) {
+  for (const auto bench :
+       {collectives::calibrate_bench, collectives::ccl_allreduce_bench,
+        collectives::collectives_bench, gemm::gemm_bench, ipcq::ipcq_bench,
+        evaluation::milestone_1h_ccl, evaluation::milestone_1h_gemm, collectives::overlap_bench,
+        tensor_parallel::tp_mlp_bench, tensor_parallel::tp_transformer_bench, train::train_bench}) {
     register_bench(bench());
   }
   return kernbench::benches::main(argc, argv);

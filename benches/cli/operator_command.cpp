@@ -11,7 +11,7 @@
 #include "benches/operators/operator_cases.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 int bench(const OperatorArguments& arguments, ProcessTeam* team) {
   const std::string_view name = operators::operator_cases().find(arguments.operator_case)->name();
@@ -32,4 +32,4 @@ int bench(const OperatorArguments& arguments, ProcessTeam* team) {
   return run(info, wanted, team);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

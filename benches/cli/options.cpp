@@ -1,6 +1,6 @@
 #include "benches/cli/options.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
@@ -257,4 +257,4 @@ void add_commands(CLI::App& app, Commands& commands) {
   add_completion(app, commands.shell);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

@@ -8,7 +8,7 @@
 
 #include "benches/cli/cli.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 // What the options of each command set.
 struct Commands {
@@ -35,4 +35,4 @@ std::string completion_script(const std::string& shell);
 // What the last word may be completed to, one in a line.
 std::string candidates(const std::vector<std::string>& words, const CLI::App& app);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

@@ -9,7 +9,7 @@
 #include "benches/bench/report.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace fs = std::filesystem;
 
@@ -132,4 +132,4 @@ std::vector<std::string> Outputs::write_report(const Report& report) {
   return names;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

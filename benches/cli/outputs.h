@@ -10,7 +10,7 @@
 #include "benches/bench/output_file.h"
 #include "benches/cli/cli.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 class Outputs {
  public:
@@ -43,4 +43,4 @@ class Outputs {
   std::optional<OutputFile> page_;
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

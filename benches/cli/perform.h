@@ -11,19 +11,19 @@
 #include "benches/cli/cli.h"
 #include "benches/variants/variants.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 struct Work {
-  Variant first;  // the run's topology, ccl.yaml and settings
+  variants::Variant first;  // the run's topology, ccl.yaml and settings
   std::string inputs;
   std::vector<std::string> axes = {};  // what varies, for the head
   std::function<void(Bench&)> run;
 };
 
-VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments);
+variants::VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments);
 
 // Does the work with the head, the results, the statistics and the exit code of a run.
 int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team,
             const Work& work);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

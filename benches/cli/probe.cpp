@@ -13,7 +13,7 @@
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/config/yaml_scalar.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
@@ -158,4 +158,4 @@ int probe(const ProbeGemmArguments& arguments) {
   return 0;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

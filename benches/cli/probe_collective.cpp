@@ -18,7 +18,7 @@
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/config/yaml_scalar.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
@@ -47,10 +47,11 @@ std::vector<int> parse_group(const std::string& text, const Topology& topology) 
   return ranks;
 }
 
-MeasuredCollective parse_collective(const std::string& text) {
+collectives::MeasuredCollective parse_collective(const std::string& text) {
   std::vector<std::string_view> names;
-  for (const MeasuredCollective one : kMeasuredCollectives) {
-    if (one == MeasuredCollective::sendrecv) continue;  // messages, which one algorithm brings
+  for (const collectives::MeasuredCollective one : collectives::kMeasuredCollectives) {
+    if (one == collectives::MeasuredCollective::sendrecv)
+      continue;  // messages, which one algorithm brings
     names.push_back(name_of(one));
     if (names.back() == text) return one;
   }
@@ -66,19 +67,19 @@ std::string group_text(const std::vector<int>& ranks, const Topology& topology) 
 }
 
 // What a member gives to, or takes from, each other one, if the whole has this size.
-Bytes block_of(MeasuredCollective collective, Bytes size, std::size_t ranks) {
-  return size / spec_of(collective).blocks_in_size(static_cast<int>(ranks));
+Bytes block_of(collectives::MeasuredCollective collective, Bytes size, std::size_t ranks) {
+  return size / collectives::spec_of(collective).blocks_in_size(static_cast<int>(ranks));
 }
 
 }  // namespace
 
 int probe(const ProbeBoundArguments& arguments) {
   const Topology topology = load_topology(arguments.topology);
-  const MeasuredCollective collective = parse_collective(arguments.collective);
+  const collectives::MeasuredCollective collective = parse_collective(arguments.collective);
   const std::vector<int> group = parse_group(arguments.group, topology);
   const Bytes bytes = parse_bytes("--bytes", arguments.bytes);
   const int root = parse_number("--root", arguments.root, static_cast<int>(group.size()) - 1);
-  const Time bound = ccl::collective_lower_bound(topology, group, kind_of(collective),
+  const Time bound = ccl::collective_lower_bound(topology, group, collectives::kind_of(collective),
                                                  block_of(collective, bytes, group.size()), root);
   const LinkSpec& link = topology.system.sip_link;
   std::string text = first_line(
@@ -99,7 +100,7 @@ int probe(const ProbeChooseArguments& arguments) {
     throw ConfigError("KB-Y043",
                       "world_size in the file of --ccl: groups are of SIPs; take it out");
   }
-  const MeasuredCollective collective = parse_collective(arguments.collective);
+  const collectives::MeasuredCollective collective = parse_collective(arguments.collective);
   const std::vector<int> group = parse_group(arguments.group, topology);
   const int lanes =
       arguments.lanes.empty()
@@ -118,7 +119,7 @@ int probe(const ProbeChooseArguments& arguments) {
   Json rows = Json::array();
   for (Bytes size = kSmallest; size <= kLargest; size *= 2) {
     const Bytes block = std::max<Bytes>(block_of(collective, size, group.size()), 1);
-    const ccl::Chosen chosen = choice.explain(kind_of(collective), block, lanes);
+    const ccl::Chosen chosen = choice.explain(collectives::kind_of(collective), block, lanes);
     rows.push_back({{"bytes", size},
                     {"algorithm", chosen.algorithm->name},
                     {"is_configured", chosen.is_configured},
@@ -130,4 +131,4 @@ int probe(const ProbeChooseArguments& arguments) {
   return 0;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

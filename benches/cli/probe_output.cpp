@@ -8,7 +8,7 @@
 #include "benches/bench/output_file.h"
 #include "benches/bench/report.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 std::string first_line(std::string_view what, const Topology& topology) {
   return fmt::format("# kernbench {}: {} on {} ({})\n#\n", version(), what, topology.name,
@@ -22,4 +22,4 @@ void show(const std::string& json_name, const Json& json, std::string_view text)
   console.finish();
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

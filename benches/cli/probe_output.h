@@ -8,7 +8,7 @@
 
 #include "sim_engine/topology/topology.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 using Json = nlohmann::ordered_json;
 
@@ -18,4 +18,4 @@ std::string first_line(std::string_view what, const Topology& topology);
 // Writes JSON where it was asked for, and the text to stdout or, if that has the JSON, to stderr.
 void show(const std::string& json_name, const Json& json, std::string_view text);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

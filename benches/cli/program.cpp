@@ -25,7 +25,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
@@ -164,11 +164,11 @@ void run_with_enough_stack(CommandLine& line) noexcept {
 
 }  // namespace
 
-int main(int argc, const char* const* argv) noexcept {
-  reserve_standard_streams();
-  CommandLine line{argc, argv};
-  run_with_enough_stack(line);
+}  // namespace kernbench::benches::cli
+
+int kernbench::benches::main(int argc, const char* const* argv) noexcept {
+  cli::reserve_standard_streams();
+  cli::CommandLine line{argc, argv};
+  cli::run_with_enough_stack(line);
   return line.exit_code;
 }
-
-}  // namespace kernbench::benches

@@ -27,7 +27,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
@@ -215,19 +215,20 @@ Report make_report(const BenchInfo& info, BenchRun& run, const Work& work, doubl
   return report;
 }
 
-void run_grid(Bench& bench, const BenchInfo& info, std::span<const Variant> variants) {
-  const std::vector<Row> rows = run_variants(bench, "grid", info, variants);
-  bench.print("#\n" + to_narrow_table(rows));
+void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Variant> variants) {
+  const std::vector<Row> rows = variants::run_variants(bench, "grid", info, variants);
+  bench.print("#\n" + variants::to_narrow_table(rows));
 }
 
 void check_plot(const RunArguments& arguments) {
-  parse_plot(arguments.plot);
+  variants::parse_plot(arguments.plot);
   if (!arguments.output_folder.empty()) return;
   throw UsageError("KB-U018", "--plot: give --out DIR, the folder of its files");
 }
 
 void add_plot(Bench& bench, const std::string& text) {
-  RowPlot plot = plot_of(bench.run().rows(), parse_plot(text), text, "plot.csv");
+  variants::RowPlot plot =
+      variants::plot_of(bench.run().rows(), variants::parse_plot(text), text, "plot.csv");
   plot.chart.subtitle = bench.topology().name;
   bench.add_artifact(plot.chart.csv, to_csv(plot.points));
   figure::FigureArtifacts(bench).add("plot", plot.chart);
@@ -288,13 +289,13 @@ int run(const RunArguments& arguments, ProcessTeam* team) {
 
 int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team) {
   if (!arguments.plot.empty()) check_plot(arguments);
-  const VariantMaker maker(variant_request(info, arguments));
+  const variants::VariantMaker maker(variant_request(info, arguments));
   if (maker.count() > kMostVariants && !arguments.yes) {
     throw UsageError("KB-U016",
                      fmt::format("the grid has {} points; --yes runs more than {}",
                                  with_commas(maker.count()), with_commas(kMostVariants)));
   }
-  const std::vector<Variant> variants = maker.all();
+  const std::vector<variants::Variant> variants = maker.all();
   return perform(info, arguments, team,
                  {.first = variants.front(),
                   .inputs = maker.inputs(),
@@ -304,7 +305,7 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
                   }});
 }
 
-VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments) {
+variants::VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments) {
   return {.bench = &info,
           .topologies = arguments.topology,
           .ccl = arguments.ccl,
@@ -366,4 +367,4 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

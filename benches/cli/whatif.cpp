@@ -9,16 +9,16 @@
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::cli {
 
 namespace {
 
 constexpr std::size_t kMostCurves = 7;
 
 // The speed-ups of the resources that buy most, as points of curves.
-std::vector<Row> curves_of(const WhatIf& result) {
+std::vector<Row> curves_of(const variants::WhatIf& result) {
   std::vector<Row> points;
-  for (const Gain& gain : result.gains) {
+  for (const variants::Gain& gain : result.gains) {
     if (points.size() == 4 * kMostCurves) break;
     const auto add = [&](std::string_view speed, double value) {
       points.push_back(
@@ -32,11 +32,11 @@ std::vector<Row> curves_of(const WhatIf& result) {
   return points;
 }
 
-void add_artifacts(Bench& bench, const WhatIf& result) {
-  bench.add_artifact("whatif.csv", to_csv(to_rows(result)));
-  RowPlot plot = plot_of(curves_of(result), {.x = "speed", .y = "speed-up", .by = "resource"},
-                         fmt::format("What if one resource were faster: {}", result.column),
-                         "whatif_curves.csv");
+void add_artifacts(Bench& bench, const variants::WhatIf& result) {
+  bench.add_artifact("whatif.csv", to_csv(variants::to_rows(result)));
+  variants::RowPlot plot = variants::plot_of(
+      curves_of(result), {.x = "speed", .y = "speed-up", .by = "resource"},
+      fmt::format("What if one resource were faster: {}", result.column), "whatif_curves.csv");
   plot.chart.subtitle = bench.topology().name;
   bench.add_artifact(plot.chart.csv, to_csv(plot.points));
   figure::FigureArtifacts(bench).add("whatif", plot.chart);
@@ -46,23 +46,25 @@ void add_artifacts(Bench& bench, const WhatIf& result) {
 
 int whatif(const WhatIfArguments& arguments, ProcessTeam* team) {
   const BenchInfo& info = registered_benches().find(arguments.run.bench);
-  const VariantMaker maker(variant_request(info, arguments.run));
+  const variants::VariantMaker maker(variant_request(info, arguments.run));
   if (maker.count() > 1) {
     throw UsageError("KB-U016", fmt::format("whatif varies one run, and --set gives {}; give one "
                                             "value to each key",
                                             maker.count()));
   }
-  const std::vector<Variant> variants = what_if_variants(maker);
+  const std::vector<variants::Variant> variants = variants::what_if_variants(maker);
   return perform(info, arguments.run, team,
                  {.first = variants.front(),
                   .inputs = maker.inputs(),
                   .axes = {fmt::format("the speed of each resource, in {} runs", variants.size())},
                   .run = [&](Bench& bench) {
-                    const std::vector<Row> rows = run_variants(bench, "whatif", info, variants);
-                    const WhatIf result = what_if(rows, maker, time_column(rows, arguments.metric));
+                    const std::vector<Row> rows =
+                        variants::run_variants(bench, "whatif", info, variants);
+                    const variants::WhatIf result = variants::what_if(
+                        rows, maker, variants::time_column(rows, arguments.metric));
                     bench.print(to_table(result));
                     add_artifacts(bench, result);
                   }});
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::cli

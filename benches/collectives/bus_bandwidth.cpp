@@ -1,6 +1,6 @@
 #include "benches/collectives/bus_bandwidth.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -59,4 +59,4 @@ double algbw_gbs(Bytes size, Time time) {
   return time > Time{0} ? static_cast<double>(size) / to_ns(time) : 0;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

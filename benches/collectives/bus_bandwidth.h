@@ -9,7 +9,7 @@
 
 #include "sim_engine/base/units.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 // The collectives that nccl-tests has a program for.  sendrecv is a ring: each rank sends to the
 // next rank and receives from the previous one.  `shift` is the same by an algorithm of ccl.yaml,
@@ -64,4 +64,4 @@ std::string_view name_of(MeasuredCollective collective);
 // The algorithm bandwidth in GB/s (10^9 bytes); 0 if `time` is 0.
 double algbw_gbs(Bytes size, Time time);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

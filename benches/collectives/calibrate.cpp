@@ -13,7 +13,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/input_file.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -115,4 +115,4 @@ BenchInfo calibrate_bench() {
           nullptr};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

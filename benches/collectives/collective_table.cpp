@@ -10,7 +10,7 @@
 #include "benches/bench/row_cells.h"
 #include "benches/collectives/group_split.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -227,4 +227,4 @@ void CollectiveTable::end() {
                   *closed_forms_.begin()));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -13,7 +13,7 @@
 #include "benches/bench/table.h"
 #include "benches/collectives/measured_collective.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 // nccl-tests' name of the reduction, "none" where nothing is reduced.
 std::string_view redop_name(const BlocksInput& blocks);
@@ -61,4 +61,4 @@ class CollectiveTable {
   std::set<std::string> closed_forms_;
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -5,7 +5,7 @@
 
 #include "runtime/torch/runtime_context.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::int64_t CollectiveValues::count_wrong(int rank, const std::vector<Tensor>& 
   return wrong;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -10,7 +10,7 @@
 #include "ccl/core/layout.h"
 #include "runtime/tensor/tensor.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 class CollectiveValues {
  public:
@@ -42,4 +42,4 @@ class CollectiveValues {
   const ExactBlocks exact_;
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -16,7 +16,7 @@
 #include "benches/collectives/measured_collective.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -383,12 +383,16 @@ BenchInfo ccl_allreduce_bench() {
       configure};
 }
 
+}  // namespace kernbench::benches::collectives
+
+namespace kernbench::benches {
+
 bool register_collectives() {
-  return register_bench(collectives_bench());
+  return register_bench(collectives::collectives_bench());
 }
 
 bool register_ccl_allreduce() {
-  return register_bench(ccl_allreduce_bench());
+  return register_bench(collectives::ccl_allreduce_bench());
 }
 
 }  // namespace kernbench::benches

@@ -12,11 +12,15 @@
 
 namespace kernbench::benches {
 
-BenchInfo collectives_bench();
-BenchInfo ccl_allreduce_bench();
-
 // Register a bench.  Throw UsageError KB-U006 if it is called again.
 bool register_collectives();
 bool register_ccl_allreduce();
 
 }  // namespace kernbench::benches
+
+namespace kernbench::benches::collectives {
+
+BenchInfo collectives_bench();
+BenchInfo ccl_allreduce_bench();
+
+}  // namespace kernbench::benches::collectives

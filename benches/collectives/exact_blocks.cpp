@@ -5,7 +5,7 @@
 #include "benches/bench/exact_integers.h"
 #include "sim_engine/values/element_format.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -36,11 +36,7 @@ ExactBlocks::ExactBlocks(const BlocksInput& input)
       seed_(scrambled_seed(input.seed)),
       largest_(std::clamp<std::int64_t>(exact_limit(input.dtype) / input.ranks, 1, 1000)),
       stride_(input.op == ReduceOp::product ? stride_for(input.ranks, kMostTwos)
-                                            : stride_for(input.ranks, exact_limit(input.dtype))) {
-  const bool on_all_ranks = input.collective == MeasuredCollective::all_reduce ||
-                            input.collective == MeasuredCollective::reduce;
-  if (on_all_ranks) results_ = reduced(0);
-}
+                                            : stride_for(input.ranks, exact_limit(input.dtype))) {}
 
 std::int64_t ExactBlocks::draw(int rank, int block, std::int64_t element) const {
   const auto low = static_cast<std::uint32_t>(element);
@@ -74,12 +70,17 @@ std::vector<float> ExactBlocks::reduced(int block) const {
   return elements;
 }
 
+const std::vector<float>& ExactBlocks::result_on_all_ranks() const {
+  if (result_on_all_ranks_.empty()) result_on_all_ranks_ = reduced(0);
+  return result_on_all_ranks_;
+}
+
 std::vector<float> ExactBlocks::taken(int rank, int block) const {
   switch (input_.collective) {
     case MeasuredCollective::all_reduce:
-      return results_;
+      return result_on_all_ranks();
     case MeasuredCollective::reduce:
-      return rank == input_.root ? results_ : given(rank, 0);
+      return rank == input_.root ? result_on_all_ranks() : given(rank, 0);
     case MeasuredCollective::reduce_scatter:
       return reduced(rank);
     case MeasuredCollective::broadcast:
@@ -98,4 +99,4 @@ std::vector<float> ExactBlocks::taken(int rank, int block) const {
   return given((rank + input_.ranks - 1) % input_.ranks, 0);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -13,7 +13,7 @@
 #include "runtime/distributed/reduce_op.h"
 #include "sim_engine/base/dtype.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 // A collective, its ranks, and the blocks that it works on.
 struct BlocksInput {
@@ -45,13 +45,15 @@ class ExactBlocks {
   std::int64_t draw(int rank, int block, std::int64_t element) const;
   // The reduction of all ranks' blocks for rank `block`.
   std::vector<float> reduced(int block) const;
+  const std::vector<float>& result_on_all_ranks() const;
 
   const BlocksInput input_;
   const std::uint32_t seed_;
   const std::int64_t largest_;  // largest magnitude of an input
   const std::int64_t
       stride_;  // every stride-th rank brings such a number, the others a neutral one
-  std::vector<float> results_;  // of all_reduce and reduce, computed once for all ranks
+  // Of all_reduce and reduce: computed once for all ranks, and not at all in a run without data.
+  mutable std::vector<float> result_on_all_ranks_;
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -11,7 +11,7 @@
 #include "ccl/core/lower_bound.h"
 #include "runtime/simulation/simulation.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 using distributed::Block;
 using distributed::CollectiveCall;
@@ -255,4 +255,4 @@ void Exchange::add_bounds(Measurement& measured) const {
   measured.memory_bound = ccl::memory_lower_bound(topology, calls);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -10,7 +10,7 @@
 #include "ccl/core/layout.h"
 #include "runtime/distributed/collective.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 class Exchange {
  public:
@@ -70,4 +70,4 @@ class Exchange {
   std::vector<RankTensors> tensors_;  // by group rank
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -6,7 +6,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/yaml_scalar.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 std::vector<std::vector<int>> split_ranks(std::string_view text, int ranks) {
   const bool by_division = text.starts_with("div:");
@@ -37,4 +37,4 @@ std::string members_text(std::span<const int> members) {
   return fmt::format("{}, {}, ..., {}", members[0], members[1], members.back());
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 // "mod:8": ranks that are equal modulo 8, 8 groups; "div:8": 8 consecutive ranks each.  Returns the
 // members of each group, in ascending order.  Throws UsageError KB-U012 for any other text, and if
@@ -17,4 +17,4 @@ std::vector<std::vector<int>> split_ranks(std::string_view text, int ranks);
 // "0, 2, 4", and of more than four members "0, 8, ..., 1016".
 std::string members_text(std::span<const int> members);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

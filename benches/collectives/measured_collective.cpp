@@ -11,7 +11,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -179,4 +179,4 @@ std::vector<Measurement> measure_at_once(RuntimeContext& torch,
   return all;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -13,7 +13,7 @@
 #include "runtime/distributed/collective.h"
 #include "runtime/torch/runtime_context.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 // The collective that torch.distributed runs for it.
 distributed::CollectiveKind kind_of(MeasuredCollective collective);
@@ -65,4 +65,4 @@ Measurement measure(RuntimeContext& torch, const MeasuredInput& input);
 std::vector<Measurement> measure_at_once(RuntimeContext& torch,
                                          std::span<const MeasuredInput> inputs);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -11,7 +11,7 @@
 #include "benches/bench/row_cells.h"
 #include "benches/bench/sweep.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -202,4 +202,4 @@ BenchInfo overlap_bench() {
           nullptr};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -4,8 +4,8 @@
 
 #include "benches/bench/bench.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 BenchInfo overlap_bench();
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -11,7 +11,7 @@
 
 #include "sim_engine/config/config_errors.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 namespace {
 
@@ -124,4 +124,4 @@ std::vector<PublishedTime> parse_published_times(std::string_view text, const st
   return published.finish();
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

@@ -16,7 +16,7 @@
 
 #include "benches/collectives/bus_bandwidth.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::collectives {
 
 struct PublishedTime {
   MeasuredCollective collective = MeasuredCollective::all_reduce;
@@ -28,4 +28,4 @@ struct PublishedTime {
 // and column, if the text has another form.
 std::vector<PublishedTime> parse_published_times(std::string_view text, const std::string& file);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::collectives

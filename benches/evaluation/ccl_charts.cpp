@@ -4,7 +4,7 @@
 
 #include "benches/bench/inputs.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 namespace {
 
@@ -63,4 +63,4 @@ figure::Chart fsim_chart(std::span<const Row> latency, const FsimReference& refe
                                                reference.devices == 1 ? "" : "s")}}};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

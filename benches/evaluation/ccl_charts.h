@@ -8,7 +8,7 @@
 #include "benches/evaluation/fsim_reference.h"
 #include "benches/figure/chart.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 // Each function takes the rows that its CSV file has.
 
@@ -23,4 +23,4 @@ figure::Chart buffer_kind_chart(std::span<const Row> buffer_kinds);
 // summary.csv.
 figure::Chart fsim_chart(std::span<const Row> latency, const FsimReference& reference);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

@@ -8,7 +8,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 namespace {
 
@@ -59,11 +59,11 @@ Row simulate(PointContext& point, const CclPoint& wanted) {
       point.bench().ccl().with_buffer_kind(wanted.buffer_kind).with_root(wanted.root);
   const Topology topology = load_topology(std::string(wanted.topology));
   const auto torch = point.make_context(topology, {.ccl = config});
-  MeasuredInput input = input_for(config, topology);
+  collectives::MeasuredInput input = collectives::input_for(config, topology);
   input.blocks.count = wanted.n_elem;
   input.blocks.dtype = wanted.dtype;
   input.blocks.seed = point.bench().seed();
-  const Measurement measured = measure(*torch, input);
+  const collectives::Measurement measured = collectives::measure(*torch, input);
   KB_CHECK(measured.critical >= measured.lower_bound,
            "{} elements on {} took {}, less than the "
            "bound of {}",
@@ -105,4 +105,4 @@ CclEvaluation evaluate_ccl(Bench& bench, const CclSizes& sizes) {
           .roots = sweep_roots(bench, sizes)};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

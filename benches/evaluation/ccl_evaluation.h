@@ -13,7 +13,7 @@
 #include "benches/bench/sweep.h"
 #include "ccl/core/config.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 inline constexpr std::array<std::string_view, 3> kEvaluatedTopologies = {
     "ring_1d_6", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"};
@@ -56,4 +56,4 @@ struct CclSizes {
 // Throws ConfigError KB-Y043 if the bench's ccl.yaml chooses anything but an all_reduce over SIPs.
 CclEvaluation evaluate_ccl(Bench& bench, const CclSizes& sizes);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

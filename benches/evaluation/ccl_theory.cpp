@@ -5,7 +5,7 @@
 #include "sim_engine/components/routing.h"
 #include "sim_engine/topology/grid.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 namespace {
 
@@ -82,4 +82,4 @@ Time intercube_on_links(const Topology& topology, ccl::Root root, Bytes bytes) {
   return trees + over_grid(link, sips, bytes);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

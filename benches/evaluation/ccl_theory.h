@@ -5,7 +5,7 @@
 #include "ccl/core/spanning_tree.h"
 #include "sim_engine/topology/topology.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 // The time that intercube_allreduce of `bytes` per cube takes where only links cost time: the tree
 // over cubes to its root, the exchange over the SIPs' grid, both dimensions at once, and the tree
@@ -13,4 +13,4 @@ namespace kernbench::benches {
 // follow each other.  Chunks may have any size, and no sender waits for a free slot.
 Time intercube_on_links(const Topology& topology, ccl::Root root, Bytes bytes);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

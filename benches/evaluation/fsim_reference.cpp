@@ -3,7 +3,7 @@
 #include "benches/bench/inputs.h"
 #include "sim_engine/config/yaml_reader.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 FsimReference parse_fsim_reference(std::string_view text, const std::string& name) {
   const YamlDocument document = YamlDocument::parse(text, name);
@@ -23,4 +23,4 @@ FsimReference shipped_fsim_reference() {
   return parse_fsim_reference(fsim_references().front().text, "fsim_reference.yaml");
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

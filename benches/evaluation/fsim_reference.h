@@ -9,7 +9,7 @@
 #include "sim_engine/base/embedded_file.h"
 #include "sim_engine/base/units.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 struct FsimReference {
   Time latency{0};
@@ -25,4 +25,4 @@ std::span<const EmbeddedFile> fsim_references();
 // benches/evaluation/fsim_reference.yaml as it was when the program was built.
 FsimReference shipped_fsim_reference();
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

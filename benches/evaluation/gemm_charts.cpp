@@ -9,7 +9,7 @@
 
 #include "benches/bench/inputs.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 namespace {
 
@@ -17,16 +17,16 @@ using figure::Chart;
 using Texts = std::vector<std::string>;
 
 // "1 PE", "cube, 8 PEs", ...
-std::string name_for_people(GemmOn on, const Topology& topology) {
+std::string name_for_people(gemm::GemmOn on, const Topology& topology) {
   const int pes = topology.pe_count();
   switch (on) {
-    case GemmOn::pe:
+    case gemm::GemmOn::pe:
       return "1 PE";
-    case GemmOn::cube:
+    case gemm::GemmOn::cube:
       return fmt::format("cube, {} PEs", pes);
-    case GemmOn::sip:
+    case gemm::GemmOn::sip:
       return fmt::format("SIP, {} PEs", pes * topology.cube_count());
-    case GemmOn::all:
+    case gemm::GemmOn::all:
       break;
   }
   return fmt::format("all, {} PEs", pes * topology.cube_count() * topology.system.sip_count);
@@ -36,7 +36,7 @@ std::string name_for_people(GemmOn on, const Topology& topology) {
 Chart chart_of(std::string_view form, std::span<const Row> rows, const Topology& topology) {
   Texts on;
   Texts pes;
-  for (const GemmOn one : kGemmOn) {
+  for (const gemm::GemmOn one : gemm::kGemmOn) {
     const bool is_there = std::ranges::any_of(
         rows, [&](const Row& row) { return text_in(row, "on") == name_of(one); });
     on.emplace_back(name_of(one));
@@ -115,4 +115,4 @@ Chart roofline_chart(std::span<const Row> rows, const Topology& topology) {
   return chart;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

@@ -9,7 +9,7 @@
 #include "benches/figure/chart.h"
 #include "sim_engine/topology/topology.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 // Each function takes the rows that summary.csv has.  REQUIRES: there is one that it draws
 
@@ -27,4 +27,4 @@ figure::Chart projection_chart(std::span<const Row> rows, const Topology& topolo
 // array and its slice of HBM.
 figure::Chart roofline_chart(std::span<const Row> rows, const Topology& topology);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

@@ -9,7 +9,7 @@
 #include "benches/gemm/gemm_table.h"
 #include "sim_engine/components/routing.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 namespace {
 
@@ -73,7 +73,7 @@ void add_family(std::vector<GemmShape>& shapes, GemmFamily family) {
 
 // True if the theory is exact and not only a lower bound (gemm_model.h): each PE has a slice of HBM
 // to itself, and rows lie at most a page apart.
-bool is_theory_exact(const Topology& topology, const GemmRow& row) {
+bool is_theory_exact(const Topology& topology, const gemm::GemmRow& row) {
   const sim::GemmSize& size = row.input.size;
   const Bytes longest_row = std::max(size.k, size.n) * size_of(row.input.dtype);
   return sim::Routing::hbm_slice_count(topology) == topology.pe_count() &&
@@ -86,9 +86,9 @@ bool agree(const Row& row, std::string_view measured, std::string_view theoretic
 
 }  // namespace
 
-GemmPrediction predict(const Topology& topology, const GemmRow& row) {
+GemmPrediction predict(const Topology& topology, const gemm::GemmRow& row) {
   GemmPrediction all;
-  for (const GemmShare& share : row.shares) {
+  for (const gemm::GemmShare& share : row.shares) {
     const GemmPrediction one = predict_gemm(
         topology, {share.size, share.tile, row.input.dtype, share.a, share.b, share.c});
     all.time = std::max(all.time, one.time);
@@ -112,12 +112,12 @@ std::vector<GemmShape> gemm_shapes(std::span<const GemmFamily> families) {
   return shapes;
 }
 
-Row simulate(PointContext& point, const GemmShape& shape, GemmOn on) {
+Row simulate(PointContext& point, const GemmShape& shape, gemm::GemmOn on) {
   const Bench& bench = point.bench();
   const auto torch =
       point.make_context(bench.topology(), {.ccl = bench.ccl(), .data = is_computed(shape.size)});
-  const GemmRow measured =
-      run_gemm(*torch, {.size = shape.size, .placement = {.on = on}, .seed = bench.seed()});
+  const gemm::GemmRow measured =
+      gemm::run_gemm(*torch, {.size = shape.size, .placement = {.on = on}, .seed = bench.seed()});
   const GemmPrediction theory = predict(bench.topology(), measured);
   Row row;
   row.set("family", name_of(shape.family)).set("shape", shape.name);
@@ -134,10 +134,10 @@ Row simulate(PointContext& point, const GemmShape& shape, GemmOn on) {
 }
 
 std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
-                               std::span<const GemmOn> on, bool reuse) {
+                               std::span<const gemm::GemmOn> on, bool reuse) {
   Sweep sweep(bench, "gemm");
   sweep.keep_journal(reuse);
-  for (const GemmOn placement : on) {
+  for (const gemm::GemmOn placement : on) {
     for (const GemmShape& shape : shapes) {
       sweep.add(
           fmt::format("{} {} on {}", name_of(shape.family), shape.name, name_of(placement)),
@@ -160,4 +160,4 @@ bool is_right(const Row& row) {
   return !has_wrong && counts_agree && times_agree;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

@@ -14,7 +14,7 @@
 #include "benches/evaluation/gemm_model.h"
 #include "benches/gemm/gemm_run.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 enum class GemmFamily : std::uint8_t { square, tall, wide, gemv, projection };
 inline constexpr std::array kGemmFamilies = {GemmFamily::square, GemmFamily::tall, GemmFamily::wide,
@@ -44,16 +44,16 @@ std::vector<GemmShape> gemm_shapes(std::span<const GemmFamily> families);
 // Simulates one product in f16, with data unless it is too large to compute all its elements.
 // Columns: family, shape, those of to_row(GemmRow), theoretical_ns, theoretical_window_ns,
 // theoretical_gemm_count, theoretical_hbm_bytes, hbm_gbs.
-Row simulate(PointContext& point, const GemmShape& shape, GemmOn on);
+Row simulate(PointContext& point, const GemmShape& shape, gemm::GemmOn on);
 
 // Simulates every shape on every placement.
 std::vector<Row> evaluate_gemm(Bench& bench, std::span<const GemmShape> shapes,
-                               std::span<const GemmOn> on, bool reuse);
+                               std::span<const gemm::GemmOn> on, bool reuse);
 
 // The expected result of run_gemm(): the times of the slowest PE, and counts over all PEs.
-GemmPrediction predict(const Topology& topology, const GemmRow& row);
+GemmPrediction predict(const Topology& topology, const gemm::GemmRow& row);
 
 // True if all computed elements are right, and the counts equal the theoretical ones.
 bool is_right(const Row& row);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

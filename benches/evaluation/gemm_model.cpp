@@ -10,7 +10,7 @@
 #include "sim_engine/components/gemm_array.h"
 #include "sim_engine/components/routing.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 namespace {
 
@@ -234,4 +234,4 @@ Time closed_form(const EqualSteps& steps) {
          steps.product + steps.drain;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

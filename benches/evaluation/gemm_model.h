@@ -14,7 +14,7 @@
 #include "sim_engine/topology/topology.h"
 #include "sim_engine/values/gemm_size.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 struct GemmProblem {
   sim::GemmSize size;
@@ -50,4 +50,4 @@ struct EqualSteps {
 };
 Time closed_form(const EqualSteps& steps);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

@@ -14,7 +14,7 @@
 #include "benches/figure/topology_diagram.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 namespace {
 
@@ -120,4 +120,4 @@ BenchInfo milestone_1h_ccl() {
       nullptr};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

@@ -16,7 +16,7 @@
 #include "benches/evaluation/milestones.h"
 #include "benches/figure/figure_artifacts.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 namespace {
 
@@ -98,7 +98,7 @@ void run_milestone_gemm(Bench& bench) {
   const Settings& settings = bench.settings();
   const std::vector<GemmFamily> families = settings.choices("families", kGemmFamilies);
   const std::vector<Row> rows = evaluate_gemm(
-      bench, gemm_shapes(families), settings.choices("on", kGemmOn), wants_saved_points());
+      bench, gemm_shapes(families), settings.choices("on", gemm::kGemmOn), wants_saved_points());
 
   print_table(bench, rows);
   print_verdict(bench, rows);
@@ -117,4 +117,4 @@ BenchInfo milestone_1h_gemm() {
           nullptr};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

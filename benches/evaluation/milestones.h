@@ -4,9 +4,9 @@
 
 #include "benches/bench/bench.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::evaluation {
 
 BenchInfo milestone_1h_ccl();   // of all_reduce (ADR-0043)
 BenchInfo milestone_1h_gemm();  // of GEMM (ADR-0044)
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::evaluation

@@ -9,7 +9,7 @@
 #include "benches/bench/exact_integers.h"
 #include "sim_engine/base/check.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm {
 
 namespace {
 
@@ -141,4 +141,4 @@ std::int64_t ExactProduct::count_wrong(const std::vector<float>& found, std::int
   return wrong;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm

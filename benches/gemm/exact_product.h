@@ -15,7 +15,7 @@
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/values/gemm_size.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm {
 
 class ExactProduct {
  public:
@@ -53,4 +53,4 @@ class ExactProduct {
 // number.
 float rounded_to(DType dtype, std::int64_t integer);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm

@@ -10,7 +10,7 @@
 #include "benches/gemm/gemm_table.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm {
 
 namespace {
 
@@ -119,4 +119,4 @@ BenchInfo gemm_bench() {
           nullptr};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm

@@ -4,8 +4,8 @@
 
 #include "benches/bench/bench.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm {
 
 BenchInfo gemm_bench();
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm

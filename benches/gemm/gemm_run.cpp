@@ -13,7 +13,7 @@
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/routing.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm {
 
 namespace {
 
@@ -349,4 +349,4 @@ GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input) {
   return row;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm

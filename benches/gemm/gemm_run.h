@@ -13,7 +13,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/values/gemm_size.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm {
 
 // Which PEs work.
 enum class GemmOn : std::uint8_t { pe, cube, sip, all };
@@ -81,4 +81,4 @@ struct GemmRow {
 // is faster than the roofline allows.
 GemmRow run_gemm(RuntimeContext& torch, const GemmInput& input);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm

@@ -4,7 +4,7 @@
 
 #include "benches/bench/table.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::string to_text(const Row& row, const Console& console) {
   return "#\n" + table_head(kColumns) + table_line(kColumns, row, console);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm

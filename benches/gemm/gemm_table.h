@@ -8,7 +8,7 @@
 #include "benches/bench/row.h"
 #include "benches/gemm/gemm_run.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::gemm {
 
 // m, n, k, dtype, pes, time_ns, tflops, peak_tflops, utilization, hbm_bytes, bound, roofline_ns,
 // wrong; then on, cut, dataflow, tile_m, tile_n, tile_k, window_ns, gemm_count.
@@ -17,4 +17,4 @@ Row to_row(const GemmRow& row);
 // A table of one such row.
 std::string to_text(const Row& row, const Console& console);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::gemm

@@ -23,7 +23,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/topology/direction.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::ipcq {
 
 namespace {
 
@@ -260,4 +260,4 @@ BenchInfo ipcq_bench() {
           nullptr};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::ipcq

@@ -4,8 +4,8 @@
 
 #include "benches/bench/bench.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::ipcq {
 
 BenchInfo ipcq_bench();
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::ipcq

@@ -8,7 +8,7 @@
 #include "benches/micro/micro.h"
 #include "runtime/torch/runtime_context.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -90,4 +90,4 @@ BENCHMARK(all_reduce_of_1024)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

@@ -10,7 +10,7 @@
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/core/engine.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -73,4 +73,4 @@ BENCHMARK(component_path);
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

@@ -8,7 +8,7 @@
 #include "benches/micro/micro.h"
 #include "sim_engine/components/machine.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -43,4 +43,4 @@ BENCHMARK(connected_pe)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

@@ -12,7 +12,7 @@
 #include "benches/micro/micro.h"
 #include "sim_engine/values/data_executor.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -91,4 +91,4 @@ KERNBENCH_THREADS_BENCHMARK(small, false);
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

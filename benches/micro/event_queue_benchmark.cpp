@@ -14,7 +14,7 @@
 #include "benches/micro/micro.h"
 #include "sim_engine/core/event_queue.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -233,4 +233,4 @@ BENCHMARK_TEMPLATE(event_queue, Calendar)->Apply(both_delays);
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

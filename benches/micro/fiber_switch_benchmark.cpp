@@ -129,7 +129,7 @@ double best_ns(const Turn& turn) {
 
 }  // namespace kernbench::runtime
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 void print_fiber_switch_table() {
   std::printf("%8s %12s %12s %8s %14s %8s\n", "fibers", "raw(ns)", "ours(ns)", "ratio",
@@ -146,4 +146,4 @@ void print_fiber_switch_table() {
   std::printf("a turn is two switches; ours must stay within twice the raw one\n");
 }
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

@@ -10,7 +10,7 @@
 #include "benches/micro/micro.h"
 #include "sim_engine/values/data_executor.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -102,4 +102,4 @@ KERNBENCH_GEMM_BENCHMARK(f32);
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

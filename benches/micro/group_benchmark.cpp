@@ -12,7 +12,7 @@
 #include "benches/micro/micro.h"
 #include "runtime/torch/runtime_context.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -164,4 +164,4 @@ BENCHMARK_CAPTURE(per_rank, all_gather_object, objects)
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

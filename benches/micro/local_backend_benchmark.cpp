@@ -7,7 +7,7 @@
 #include "benches/micro/micro.h"
 #include "runtime/torch/runtime_context.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -38,4 +38,4 @@ BENCHMARK(local_all_reduce_of_6)
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

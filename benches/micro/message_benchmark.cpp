@@ -8,7 +8,7 @@
 #include "benches/micro/micro.h"
 #include "runtime/torch/runtime_context.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -82,4 +82,4 @@ KERNBENCH_MESSAGE_BENCHMARK(all_reduce, 1024, "scale_1024", 2);
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

@@ -8,7 +8,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "tp/parallel_state.h"
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -58,4 +58,4 @@ KERNBENCH_MODEL_PARALLEL_BENCHMARK(by_each_rank, 1024, "scale_1024");
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

@@ -13,7 +13,7 @@
 
 extern char** environ;
 
-namespace kernbench::micro {
+namespace kernbench::benches::micro {
 
 namespace {
 
@@ -71,4 +71,4 @@ BENCHMARK(start_to_first_result_of_the_program)->Unit(benchmark::kMillisecond)->
 
 }  // namespace
 
-}  // namespace kernbench::micro
+}  // namespace kernbench::benches::micro

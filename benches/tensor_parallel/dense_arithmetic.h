@@ -17,7 +17,7 @@
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/values/element_format.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 template <class Scalar>
 using RowMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -144,4 +144,4 @@ Matrix softmax_gradient(const Matrix& dp, const Matrix& p) {
   return p.cwiseProduct(dp.colwise() - along.col(0));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -7,7 +7,7 @@
 #include "benches/tensor_parallel/dense_arithmetic.h"
 #include "benches/tensor_parallel/dense_step.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -281,4 +281,4 @@ DenseStep dense_gpt_step(const DenseModel& model, const GptSize& size, const Gpt
   return step;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

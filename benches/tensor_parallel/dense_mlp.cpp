@@ -5,7 +5,7 @@
 #include "benches/tensor_parallel/dense_step.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -112,4 +112,4 @@ DenseStep dense_mlp_step(const DenseModel& model, DType dtype) {
   return step;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -9,7 +9,7 @@
 #include "benches/tensor_parallel/expected.h"
 #include "sim_engine/base/dtype.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 // A matrix of the whole model; a vector has one row.
 struct DenseMatrix {
@@ -77,4 +77,4 @@ inline constexpr double kBoundOverSamples = 4;
 DenseStep dense_gpt_step(const DenseModel& model, const GptSize& size, const GptDevices& devices,
                          std::uint64_t seed);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -5,7 +5,7 @@
 
 #include "sim_engine/base/check.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 Comparison compare(std::span<const float> found, const Expected& expected, const Part& part) {
   KB_CHECK(static_cast<std::int64_t>(found.size()) == part.rows * part.columns,
@@ -32,4 +32,4 @@ Comparison compare(std::span<const float> found, const Expected& expected, const
   return comparison;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

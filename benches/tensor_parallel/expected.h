@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 // Elements are stored row by row.  Blocks of columns use the bounds in turn, starting again after
 // the last; without bounds, elements must be equal.
@@ -42,4 +42,4 @@ struct Comparison {
 // Compares `found` with a part of `expected`.
 Comparison compare(std::span<const float> found, const Expected& expected, const Part& part);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

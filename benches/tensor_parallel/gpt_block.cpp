@@ -6,7 +6,7 @@
 #include "tp/parallel_state.h"
 #include "tp/partition.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace F = nn::functional;
 
@@ -78,4 +78,4 @@ std::vector<tp::Parameter> GptBlock::parameters() const {
   return all;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -13,7 +13,7 @@
 #include "tp/column_parallel_linear.h"
 #include "tp/row_parallel_linear.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 struct GptBlockOptions {
   std::int64_t hidden = 0;
@@ -63,4 +63,4 @@ class GptBlock {
   const ParallelMlp mlp_;
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

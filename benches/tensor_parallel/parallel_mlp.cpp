@@ -2,7 +2,7 @@
 
 #include "runtime/functional/functional.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace F = nn::functional;
 
@@ -34,4 +34,4 @@ std::vector<tp::Parameter> ParallelMlp::parameters() const {
   return {up_.weight, up_.bias, down_.weight, down_.bias};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -11,7 +11,7 @@
 #include "tp/column_parallel_linear.h"
 #include "tp/row_parallel_linear.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 enum class Activation : std::uint8_t { relu, gelu };
 
@@ -47,4 +47,4 @@ class ParallelMlp {
   const tp::RowParallelLinear down_;
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -1,7 +1,7 @@
 #include "benches/bench/exact_integers.h"
 #include "benches/tensor_parallel/dense_step.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -59,4 +59,4 @@ DenseModel random_gpt(const GptSize& size, std::uint64_t seed) {
   return model;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -4,7 +4,7 @@
 
 #include "benches/bench/row_cells.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -36,4 +36,4 @@ figure::Chart step_time_chart(std::span<const Row> steps, const std::string& wha
           .values = {{"steps", static_cast<double>(steps.size())}}};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

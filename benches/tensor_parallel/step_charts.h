@@ -8,7 +8,7 @@
 #include "benches/bench/row.h"
 #include "benches/figure/chart.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 // Each function takes the rows that steps.csv has; `what` names what was measured.
 // REQUIRES: there is a row
@@ -19,4 +19,4 @@ figure::Chart strong_scaling_chart(std::span<const Row> steps, const std::string
 // How a step's time is spent: a stacked bar for each number of ranks.
 figure::Chart step_time_chart(std::span<const Row> steps, const std::string& what);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

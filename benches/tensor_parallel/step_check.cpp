@@ -4,7 +4,7 @@
 #include <bit>
 #include <map>
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -71,4 +71,4 @@ StepCheck check_step(std::span<const RankStep> ranks, const StepInput& input,
   return checker.result();
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

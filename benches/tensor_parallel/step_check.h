@@ -8,7 +8,7 @@
 #include "benches/tensor_parallel/dense_step.h"
 #include "benches/tensor_parallel/training_step.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 struct StepCheck {
   std::int64_t checked = 0;  // elements, over all ranks
@@ -23,4 +23,4 @@ struct StepCheck {
 StepCheck check_step(std::span<const RankStep> ranks, const StepInput& input,
                      const DenseStep& expected);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -8,17 +8,19 @@
 #include "ccl/core/lower_bound.h"
 #include "sim_engine/base/check.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
 constexpr double kBackwardOverForward = 2;
 
-MeasuredCollective collective_of(std::string_view function) {
-  const auto kind = std::ranges::find_if(kMeasuredCollectives, [&](MeasuredCollective collective) {
-    return function.starts_with(name_of(collective));
-  });
-  KB_CHECK(kind != kMeasuredCollectives.end(), "no collective is named '{}'", function);
+collectives::MeasuredCollective collective_of(std::string_view function) {
+  const auto kind = std::ranges::find_if(collectives::kMeasuredCollectives,
+                                         [&](collectives::MeasuredCollective collective) {
+                                           return function.starts_with(name_of(collective));
+                                         });
+  KB_CHECK(kind != collectives::kMeasuredCollectives.end(), "no collective is named '{}'",
+           function);
   return *kind;
 }
 
@@ -27,7 +29,8 @@ Bytes block_of(const runtime::FlightEvent& event) {
 }
 
 Bytes size_of_collective(const runtime::FlightEvent& event, int world_size) {
-  return block_of(event) * spec_of(collective_of(event.function)).blocks_in_size(world_size);
+  return block_of(event) *
+         collectives::spec_of(collective_of(event.function)).blocks_in_size(world_size);
 }
 
 // 2 operations for each cell and cycle.
@@ -59,7 +62,7 @@ void add_bound(StepResult& result, const Topology& topology, const RankStep& slo
   Time backward{0};
   for (const runtime::FlightEvent& event : slowest.collectives) {
     (event.issued < slowest.forward_issued ? forward : backward) += ccl::collective_lower_bound(
-        topology, kind_of(collective_of(event.function)), block_of(event));
+        topology, collectives::kind_of(collective_of(event.function)), block_of(event));
   }
   if (result.peak_tflops) {
     const double ps = forward_flops / result.world_size / *result.peak_tflops;
@@ -109,8 +112,8 @@ Row collective_row(const StepResult& result, const CollectiveUse& use) {
   // With one rank the collective stays inside the device and crosses no link.
   std::optional<double> busbw;
   if (result.world_size > 1) {
-    busbw = spec_of(collective_of(use.function)).factor.of(result.world_size) *
-            algbw_gbs(use.size * use.count, use.time);
+    busbw = collectives::spec_of(collective_of(use.function)).factor.of(result.world_size) *
+            collectives::algbw_gbs(use.size * use.count, use.time);
   }
   return Row()
       .set("table", "collective")
@@ -159,4 +162,4 @@ std::vector<Row> to_rows(const StepResult& result) {
   return rows;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -12,7 +12,7 @@
 #include "benches/tensor_parallel/step_check.h"
 #include "benches/tensor_parallel/training_step.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 // Collectives of one function, algorithm and size of one step, on one rank.
 struct CollectiveUse {
@@ -27,8 +27,8 @@ struct CollectiveUse {
 struct StepResult {
   int world_size = 1;
   std::string system = {};  // "4 SIPs in a ring, 4 x 4 cubes of 8 PEs each"
-  int pes = 1;      // PEs of each device that share the rank's part
-  int sip_pes = 1;  // PEs that a device has
+  int pes = 1;              // PEs of each device that share the rank's part
+  int sip_pes = 1;          // PEs that a device has
   Time forward{0};
   Time backward{0};
   runtime::DeviceActivity activity;
@@ -61,4 +61,4 @@ StepResult summarize(const Topology& topology, std::span<const RankStep> ranks,
 // has.
 std::vector<Row> to_rows(const StepResult& result);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

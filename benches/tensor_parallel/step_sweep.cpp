@@ -16,7 +16,7 @@
 #include "benches/tensor_parallel/step_table.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -181,4 +181,4 @@ void run_step_sweep(Bench& bench, const StepBench& steps) {
       rows);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -12,7 +12,7 @@
 #include "benches/bench/bench.h"
 #include "benches/tensor_parallel/training_step.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 // One point.
 struct StepPoint {
@@ -43,4 +43,4 @@ std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own);
 // ccl.yaml makes PEs the ranks.
 void run_step_sweep(Bench& bench, const StepBench& steps);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -9,7 +9,7 @@
 #include "benches/bench/row_cells.h"
 #include "benches/bench/table.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -124,4 +124,4 @@ void print_steps(Bench& bench, const StepRows& rows) {
   print_verdict(bench, rows.steps);
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -7,7 +7,7 @@
 #include "benches/bench/bench.h"
 #include "benches/bench/row.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 struct StepRows {
   std::vector<Row> steps;        // ascending in tp
@@ -20,4 +20,4 @@ StepRows split_rows(const std::vector<Row>& rows);
 // Prints the times and shares of each step, its collectives, and whether all results are right.
 void print_steps(Bench& bench, const StepRows& rows);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -4,9 +4,9 @@
 
 #include "benches/bench/bench.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 BenchInfo tp_mlp_bench();
 BenchInfo tp_transformer_bench();
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

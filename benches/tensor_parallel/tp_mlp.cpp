@@ -6,7 +6,7 @@
 #include "benches/tensor_parallel/step_sweep.h"
 #include "benches/tensor_parallel/tp_benches.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -62,4 +62,4 @@ BenchInfo tp_mlp_bench() {
       run_tp_mlp, choose_algorithm};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

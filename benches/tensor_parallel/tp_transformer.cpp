@@ -8,7 +8,7 @@
 #include "benches/tensor_parallel/tp_benches.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -101,4 +101,4 @@ BenchInfo tp_transformer_bench() {
       run_tp_transformer, choose_algorithm};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -8,7 +8,7 @@
 #include "tp/row_parallel_linear.h"
 #include "tp/weights.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 namespace {
 
@@ -148,4 +148,4 @@ Part part_of_tokens(const StepInput& input, int rank, int world_size) {
   return {own * rank, own, 0, input.hidden};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -13,7 +13,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "tp/parameter.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::tensor_parallel {
 
 struct StepInput {
   std::int64_t tokens = 0;
@@ -60,4 +60,4 @@ Part part_of(const tp::Parameter& parameter, std::int64_t rows, std::int64_t col
 // A rank's part of all tokens.
 Part part_of_tokens(const StepInput& input, int rank, int world_size);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::tensor_parallel

@@ -10,7 +10,7 @@
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::train {
 
 namespace {
 
@@ -218,4 +218,4 @@ void fill_weights(const LanguageModel& model) {
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::train

@@ -13,7 +13,7 @@ namespace kernbench {
 class RuntimeContext;
 }
 
-namespace kernbench::benches {
+namespace kernbench::benches::train {
 
 struct LanguageModelSize {
   std::int64_t layers = 2;
@@ -43,4 +43,4 @@ LanguageModel make_llama(const RuntimeContext& torch, const LanguageModelSize& s
 // program can rebuild, and biases 0.
 void fill_weights(const LanguageModel& model);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::train

@@ -4,9 +4,9 @@
 
 #include "sim_engine/base/embedded_file.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::train {
 
 // The text that models learn, text.txt: ASCII, whose bytes are the tokens.
 std::span<const EmbeddedFile> training_texts();
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::train

@@ -11,7 +11,7 @@
 #include "benches/train/training.h"
 #include "runtime/torch/runtime_context.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::train {
 
 namespace {
 
@@ -111,4 +111,4 @@ BenchInfo train_bench() {
           true};
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::train

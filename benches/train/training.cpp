@@ -11,7 +11,7 @@
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::train {
 
 namespace {
 
@@ -102,4 +102,4 @@ TrainingStep Training::step() {
   return step;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::train

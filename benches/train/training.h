@@ -9,7 +9,7 @@
 #include "runtime/optim/optimizer.h"
 #include "sim_engine/base/units.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::train {
 
 enum class ModelKind { gpt, llama };
 enum class OptimizerKind { adamw, adam, sgd };
@@ -57,4 +57,4 @@ class Training {
   std::int64_t steps_ = 0;
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::train

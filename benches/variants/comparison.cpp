@@ -16,7 +16,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -213,4 +213,4 @@ std::string to_table(const Comparison& comparison, const std::string& column) {
   return text;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

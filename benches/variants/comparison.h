@@ -9,7 +9,7 @@
 
 #include "benches/bench/row.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 // A number of a row in both runs.
 struct ComparedNumber {
@@ -78,4 +78,4 @@ struct SavedReport {
 // version of kernbench.
 SavedReport read_report(const std::string& file);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -10,7 +10,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -105,4 +105,4 @@ void check_condition(const Comparison& comparison, const Condition& condition) {
                                              failed, checked, text));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -3,7 +3,7 @@
 
 #include "benches/variants/keys.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -104,4 +104,4 @@ std::string_view help_of(KeyOwner owner, std::string_view path) {
   return found == all.end() ? std::string_view() : found->text;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -11,7 +11,7 @@
 #include "sim_engine/config/yaml_key.h"
 #include "sim_engine/topology/topology_keys.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -90,4 +90,4 @@ const Key& Keys::find(std::string_view name) const {
   throw UsageError("KB-U011", fmt::format("--set: no key is named {}{}", in_quotes(name), hint));
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -9,7 +9,7 @@
 
 #include "benches/bench/bench.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 enum class KeyOwner : std::uint8_t { bench, topology, ccl };
 
@@ -53,4 +53,4 @@ class Keys {
 // What a key of a topology file or of ccl.yaml means; empty if there is no such key.
 std::string_view help_of(KeyOwner owner, std::string_view path);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

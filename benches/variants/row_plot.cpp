@@ -14,7 +14,7 @@
 #include "sim_engine/base/error.h"
 #include "sim_engine/config/config_errors.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -179,4 +179,4 @@ RowPlot plot_of(std::span<const Row> rows, const PlotRequest& request, std::stri
   return plot;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -9,7 +9,7 @@
 #include "benches/bench/row.h"
 #include "benches/figure/chart.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 struct PlotRequest {
   std::string x;
@@ -31,4 +31,4 @@ struct RowPlot {
 RowPlot plot_of(std::span<const Row> rows, const PlotRequest& request, std::string title,
                 std::string csv);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

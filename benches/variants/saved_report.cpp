@@ -11,7 +11,7 @@
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/config/input_file.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -52,4 +52,4 @@ SavedReport read_report(const std::string& file) {
   }
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -12,7 +12,7 @@
 #include "benches/bench/sweep.h"
 #include "sim_engine/base/error.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -163,4 +163,4 @@ std::string to_narrow_table(std::span<const Row> rows) {
   return text + fmt::format("# {} more columns are in --json and --csv\n", left_out.size());
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

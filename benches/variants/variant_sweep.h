@@ -10,7 +10,7 @@
 #include "benches/bench/bench.h"
 #include "benches/variants/variants.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 // Returns the rows of all variants, which it adds to the bench's report.  A row begins with the
 // cells of what varies.  A variant prints and writes nothing.  Names of variants must differ.
@@ -28,4 +28,4 @@ RowsOfTwo split_rows(std::span<const Row> rows, const Variant& first);
 // it, and columns that have no room are left out.
 std::string to_narrow_table(std::span<const Row> rows);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -15,7 +15,7 @@
 #include "sim_engine/config/yaml_key.h"
 #include "sim_engine/topology/topology_keys.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -225,4 +225,4 @@ std::vector<std::string> VariantMaker::axes() const {
   return lines;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

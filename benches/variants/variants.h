@@ -17,7 +17,7 @@
 #include "benches/bench/bench.h"
 #include "benches/variants/keys.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 // A key and one value of it.  A null key is the topology itself.
 struct Choice {
@@ -87,4 +87,4 @@ class VariantMaker {
   std::vector<Axis> axes_;
 };
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

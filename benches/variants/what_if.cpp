@@ -15,7 +15,7 @@
 #include "sim_engine/config/config_errors.h"
 #include "sim_engine/config/yaml_scalar.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 namespace {
 
@@ -200,4 +200,4 @@ std::vector<Row> to_rows(const WhatIf& result) {
   return rows;
 }
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -10,7 +10,7 @@
 
 #include "benches/variants/variants.h"
 
-namespace kernbench::benches {
+namespace kernbench::benches::variants {
 
 // A run that answers one question; its rows begin with the cells `resource` and `speed`.
 //   resource                 speed
@@ -48,4 +48,4 @@ std::string to_table(const WhatIf& result);
 // A row for each resource.
 std::vector<Row> to_rows(const WhatIf& result);
 
-}  // namespace kernbench::benches
+}  // namespace kernbench::benches::variants

@@ -10,8 +10,8 @@
 namespace kernbench::test::calibrate_test {
 namespace {
 
-using benches::MeasuredCollective;
-using benches::parse_published_times;
+using benches::collectives::MeasuredCollective;
+using benches::collectives::parse_published_times;
 using Catch::Contains;
 
 TEST_CASE("a column is a collective, a line a size; fields may be empty", "[calibrate]") {

@@ -12,7 +12,7 @@ namespace kernbench::benches::collective_values_test {
 
 namespace {
 
-constexpr BlocksInput kSum{.ranks = 2, .dtype = DType::f32, .count = 4};
+constexpr collectives::BlocksInput kSum{.ranks = 2, .dtype = DType::f32, .count = 4};
 
 // On both SIPs, each with 2 cubes of 2 PEs.
 std::vector<Tensor> make_tensors(RuntimeContext& torch, const DPPolicy& placement) {
@@ -35,7 +35,7 @@ TEST_CASE("copies hold the same, and summands their own", "[collective_values]")
   for (const Shard cubes : {Shard::partial, Shard::replicate}) {
     RuntimeContext torch(topology);
     const DPPolicy placement{.cube = cubes, .pe = Shard::column_wise};
-    const CollectiveValues values(topology, kSum, placement, {});
+    const collectives::CollectiveValues values(topology, kSum, placement, {});
     const std::vector<Tensor> tensors = make_tensors(torch, placement);
     for (int rank = 0; rank < 2; ++rank) values.bring(rank, {tensors[rank]});
     const std::vector<float> first = tensors[0].shard_to_vector(0);
@@ -50,8 +50,8 @@ TEST_CASE("each wrong element of each copy is counted, down to the sign of a zer
   const Topology topology = four_pes();
   RuntimeContext torch(topology);
   const DPPolicy copies{.cube = Shard::replicate, .pe = Shard::replicate};
-  const CollectiveValues values(topology, kSum, copies, {});
-  std::vector<float> sums = ExactBlocks(kSum).taken(0, 0);
+  const collectives::CollectiveValues values(topology, kSum, copies, {});
+  std::vector<float> sums = collectives::ExactBlocks(kSum).taken(0, 0);
   const Tensor x = make_tensors(torch, copies)[1];
   const auto wrong_with = [&](const std::vector<float>& elements) {
     Tensor(x).copy_(RuntimeContext::tensor(elements, x.shape()));
@@ -64,10 +64,10 @@ TEST_CASE("each wrong element of each copy is counted, down to the sign of a zer
   sums[0] = std::nanf("");
   CHECK(wrong_with(sums) == 2 * copy_count);
 
-  BlocksInput zeros = kSum;
+  collectives::BlocksInput zeros = kSum;
   zeros.op = ReduceOp::min;
-  sums = ExactBlocks(zeros).taken(0, 0);
-  const CollectiveValues least(topology, zeros, copies, {});
+  sums = collectives::ExactBlocks(zeros).taken(0, 0);
+  const collectives::CollectiveValues least(topology, zeros, copies, {});
   for (float& element : sums) element = element == 0 ? -0.0F : element;
   Tensor(x).copy_(RuntimeContext::tensor(sums, x.shape()));
   CHECK(least.count_wrong(1, {x}) == copy_count * std::ranges::count(sums, 0.0F));

@@ -42,7 +42,7 @@ std::string error_of(const std::vector<std::string>& words, int exit_code) {
 }  // namespace
 
 TEST_CASE("rows are compared with those of the same input, whatever was changed", "[compare]") {
-  const Comparison comparison = compare_rows(kBefore, kAfter);
+  const variants::Comparison comparison = variants::compare_rows(kBefore, kAfter);
   CHECK(comparison.differences == std::vector<std::string>{"algorithm: ring -> tree"});
   REQUIRE(comparison.rows.size() == 2);
   CHECK(comparison.rows[0].name == "n_elem 1");
@@ -61,7 +61,7 @@ TEST_CASE("rows are compared with those of the same input, whatever was changed"
 TEST_CASE("rows of one run alone are counted", "[compare]") {
   const std::vector<Row> after = {row_of(2, "ring", 2000, 100), row_of(4, "ring", 4000, 100),
                                   row_of(8, "ring", 8000, 100)};
-  const Comparison comparison = compare_rows(kBefore, after);
+  const variants::Comparison comparison = variants::compare_rows(kBefore, after);
   CHECK(comparison.rows.size() == 1);
   CHECK(comparison.only_before == 1);
   CHECK(comparison.only_after == 2);
@@ -69,7 +69,7 @@ TEST_CASE("rows of one run alone are counted", "[compare]") {
 
 TEST_CASE("a condition compares a number with its baseline", "[compare]") {
   const auto holds = [](const std::string& text, double before, double after) {
-    return Condition(text).holds({"time_ns", before, after});
+    return variants::Condition(text).holds({"time_ns", before, after});
   };
   CHECK(holds("time_ns > 1.05 * baseline", 100, 105.1));
   CHECK_FALSE(holds("time_ns > 1.05 * baseline", 100, 105));
@@ -81,7 +81,7 @@ TEST_CASE("a condition compares a number with its baseline", "[compare]") {
   for (const char* wrong : {"", "time_ns", "> 3", "time_ns > fast", "time_ns > 2 * 3",
                             "time_ns > baseline * baseline", "time_ns > 1 +"}) {
     CAPTURE(wrong);
-    CHECK_THROWS_WITH(Condition(wrong), Contains("[KB-U019] --fail-if"));
+    CHECK_THROWS_WITH(variants::Condition(wrong), Contains("[KB-U019] --fail-if"));
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr sim::GemmSize kSize{37, 29, 53};
 
-std::int64_t sum_of(const ExactProduct& product, const sim::GemmSize& size, std::int64_t row,
+std::int64_t sum_of(const gemm::ExactProduct& product, const sim::GemmSize& size, std::int64_t row,
                     std::int64_t column) {
   const std::vector<float> a = product.rows_of_a(row, 1);
   const std::vector<float> b = product.columns_of_b(column, 1);
@@ -25,7 +25,7 @@ std::int64_t sum_of(const ExactProduct& product, const sim::GemmSize& size, std:
 }
 
 TEST_CASE("every element is the sum over a's row and b's column", "[exact_product]") {
-  const ExactProduct product(kSize, DType::f16, 7);
+  const gemm::ExactProduct product(kSize, DType::f16, 7);
   std::set<std::int64_t> sums;
   for (std::int64_t row = 0; row < kSize.m; ++row) {
     for (std::int64_t column = 0; column < kSize.n; ++column) {
@@ -38,7 +38,7 @@ TEST_CASE("every element is the sum over a's row and b's column", "[exact_produc
 }
 
 TEST_CASE("parts are those of the whole, another seed has other elements", "[exact_product]") {
-  const ExactProduct product(kSize, DType::f16, 7);
+  const gemm::ExactProduct product(kSize, DType::f16, 7);
   const std::vector<float> a = product.rows_of_a(0, kSize.m);
   const std::vector<float> b = product.columns_of_b(0, kSize.n);
   CHECK(product.rows_of_a(3, 2) == std::vector(a.begin() + 3 * 53, a.begin() + 5 * 53));
@@ -47,12 +47,12 @@ TEST_CASE("parts are those of the whole, another seed has other elements", "[exa
     CHECK(columns[2 * row] == b[row * 29 + 11]);
     CHECK(columns[2 * row + 1] == b[row * 29 + 12]);
   }
-  CHECK(ExactProduct(kSize, DType::f16, 8).rows_of_a(0, kSize.m) != a);
-  for (const float element : a) CHECK(std::abs(element) <= ExactProduct::kRank);
+  CHECK(gemm::ExactProduct(kSize, DType::f16, 8).rows_of_a(0, kSize.m) != a);
+  for (const float element : a) CHECK(std::abs(element) <= gemm::ExactProduct::kRank);
 }
 
 TEST_CASE("each element that differs is counted, in any part", "[exact_product]") {
-  const ExactProduct product(kSize, DType::f32, 1);
+  const gemm::ExactProduct product(kSize, DType::f32, 1);
   std::vector<float> part;  // [2, 3] at (30, 20)
   for (std::int64_t row = 30; row < 32; ++row) {
     for (std::int64_t column = 20; column < 23; ++column) {
@@ -70,20 +70,20 @@ TEST_CASE("each element that differs is counted, in any part", "[exact_product]"
 }
 
 TEST_CASE("integers are rounded once, to nearest, ties to even", "[exact_product]") {
-  CHECK(rounded_to(DType::f16, 0) == 0);
-  CHECK(rounded_to(DType::f16, 2048) == 2048);
-  CHECK(rounded_to(DType::f16, 2049) == 2048);
-  CHECK(rounded_to(DType::f16, 2051) == 2052);
-  CHECK(rounded_to(DType::f16, -2051) == -2052);
-  CHECK(rounded_to(DType::f16, 65'519) == 65'504);
-  CHECK(rounded_to(DType::f16, 65'520) == std::numeric_limits<float>::infinity());
-  CHECK(rounded_to(DType::bf16, 256) == 256);
-  CHECK(rounded_to(DType::bf16, 257) == 256);
-  CHECK(rounded_to(DType::bf16, 258) == 258);
-  CHECK(rounded_to(DType::bf16, 259) == 260);
-  CHECK(rounded_to(DType::bf16, 70'000) == 70'144);
-  CHECK(rounded_to(DType::f32, (1 << 24) + 1) == 1 << 24);
-  CHECK(rounded_to(DType::f32, (1 << 24) + 3) == (1 << 24) + 4);
+  CHECK(gemm::rounded_to(DType::f16, 0) == 0);
+  CHECK(gemm::rounded_to(DType::f16, 2048) == 2048);
+  CHECK(gemm::rounded_to(DType::f16, 2049) == 2048);
+  CHECK(gemm::rounded_to(DType::f16, 2051) == 2052);
+  CHECK(gemm::rounded_to(DType::f16, -2051) == -2052);
+  CHECK(gemm::rounded_to(DType::f16, 65'519) == 65'504);
+  CHECK(gemm::rounded_to(DType::f16, 65'520) == std::numeric_limits<float>::infinity());
+  CHECK(gemm::rounded_to(DType::bf16, 256) == 256);
+  CHECK(gemm::rounded_to(DType::bf16, 257) == 256);
+  CHECK(gemm::rounded_to(DType::bf16, 258) == 258);
+  CHECK(gemm::rounded_to(DType::bf16, 259) == 260);
+  CHECK(gemm::rounded_to(DType::bf16, 70'000) == 70'144);
+  CHECK(gemm::rounded_to(DType::f32, (1 << 24) + 1) == 1 << 24);
+  CHECK(gemm::rounded_to(DType::f32, (1 << 24) + 3) == (1 << 24) + 4);
 }
 
 }  // namespace

@@ -12,24 +12,28 @@ namespace {
 
 using namespace benches;
 
-GemmRow run(const GemmInput& input, bool data = true,
-            const Topology& topology = load_topology("default")) {
+gemm::GemmRow run(const gemm::GemmInput& input, bool data = true,
+                  const Topology& topology = load_topology("default")) {
   RuntimeContext torch(topology, {.data = data});
-  return run_gemm(torch, input);
+  return gemm::run_gemm(torch, input);
 }
 
 TEST_CASE("whoever works and however c is cut, the product is exact", "[gemm_run]") {
-  const GemmOn on = GENERATE(GemmOn::pe, GemmOn::cube, GemmOn::sip, GemmOn::all);
+  const gemm::GemmOn on =
+      GENERATE(gemm::GemmOn::pe, gemm::GemmOn::cube, gemm::GemmOn::sip, gemm::GemmOn::all);
   const Shard sip = GENERATE(Shard::row_wise, Shard::column_wise);
   const Shard cube = GENERATE(Shard::row_wise, Shard::column_wise);
   const Shard pe = GENERATE(Shard::row_wise, Shard::column_wise);
-  const GemmRow row =
+  const gemm::GemmRow row =
       run({.size = {131, 67, 45}, .placement = {.on = on, .sip = sip, .cube = cube, .pe = pe}});
   CHECK(row.wrong == 0);
-  CHECK(row.pes == (on == GemmOn::pe ? 1 : on == GemmOn::cube ? 8 : on == GemmOn::sip ? 128 : 256));
+  CHECK(row.pes == (on == gemm::GemmOn::pe     ? 1
+                    : on == gemm::GemmOn::cube ? 8
+                    : on == gemm::GemmOn::sip  ? 128
+                                               : 256));
   // Shares tile c: no element is left out or computed twice.
   std::int64_t elements = 0;
-  for (const GemmShare& share : row.shares) elements += share.size.m * share.size.n;
+  for (const gemm::GemmShare& share : row.shares) elements += share.size.m * share.size.n;
   CHECK(elements == 131 * 67);
 }
 
@@ -41,15 +45,16 @@ TEST_CASE("odd sizes, single rows and columns, every type and dataflow", "[gemm_
   for (const sim::GemmSize& size :
        {sim::GemmSize{1, 1, 1}, {1, 513, 77}, {513, 1, 77}, {33, 31, 1}, {97, 101, 1031}}) {
     CHECK(run({.size = size, .dtype = dtype}, true, topology).wrong == 0);
-    CHECK(run({.size = size, .dtype = dtype, .placement = {.on = GemmOn::cube}}, true, topology)
-              .wrong == 0);
+    CHECK(
+        run({.size = size, .dtype = dtype, .placement = {.on = gemm::GemmOn::cube}}, true, topology)
+            .wrong == 0);
   }
 }
 
 // 2^30 products at 1024 a cycle of 1.5 GHz are 699,050,666.67 ps; tiles of 64 x 64 load a and b 16
 // times each.  One pass over 3 * 2 MiB at 102.4 GB/s takes 61,440,000 ps.
 TEST_CASE("bounds and traffic of a square product by hand", "[gemm_run]") {
-  const GemmRow row = run({.size = {1024, 1024, 1024}, .tile = {64, 64, 1024}}, false);
+  const gemm::GemmRow row = run({.size = {1024, 1024, 1024}, .tile = {64, 64, 1024}}, false);
   CHECK(row.compute_bound == Time{699'050'666});
   CHECK(row.memory_bound == Time{61'440'000});
   CHECK(row.bound() == "compute");
@@ -67,7 +72,8 @@ TEST_CASE("bounds and traffic of a square product by hand", "[gemm_run]") {
 
 // Of a row times a matrix each PE has 512 columns: 4096 of a, 4096 x 512 of b, 512 of c.
 TEST_CASE("a matrix-vector product is bound by memory, by the slices of its PEs", "[gemm_run]") {
-  const GemmRow row = run({.size = {1, 4096, 4096}, .placement = {.on = GemmOn::cube}}, false);
+  const gemm::GemmRow row =
+      run({.size = {1, 4096, 4096}, .placement = {.on = gemm::GemmOn::cube}}, false);
   CHECK(row.cut == "pe=column_wise");
   CHECK(row.bound() == "memory");
   CHECK(row.hbm_gbs == Approx(819.2));
@@ -75,8 +81,8 @@ TEST_CASE("a matrix-vector product is bound by memory, by the slices of its PEs"
 }
 
 TEST_CASE("half of a cube's PEs have half of its peak", "[gemm_run]") {
-  const GemmRow row =
-      run({.size = {64, 64, 64}, .placement = {.on = GemmOn::cube, .pes = 4}}, false);
+  const gemm::GemmRow row =
+      run({.size = {64, 64, 64}, .placement = {.on = gemm::GemmOn::cube, .pes = 4}}, false);
   CHECK(row.pes == 4);
   CHECK(row.shares.size() == 4);
   CHECK(row.peak_tflops == Approx(4 * 3.072));
@@ -88,13 +94,13 @@ TEST_CASE("PEs that share a slice and begin one after the other are together wit
   topology.cube.hbm.channels = 1;
   topology.cube.m_cpu_dispatch = Time{5'000'000};
   // Each is alone on the slice for a part of its time: less than all bytes over the whole rate.
-  const GemmRow row =
-      run({.size = {1, 1024, 4096}, .placement = {.on = GemmOn::cube}}, false, topology);
+  const gemm::GemmRow row =
+      run({.size = {1, 1024, 4096}, .placement = {.on = gemm::GemmOn::cube}}, false, topology);
   CHECK(row.time < row.roofline());
 }
 
 TEST_CASE("without rates there is no peak and no bound", "[gemm_run]") {
-  const GemmRow row = run({.size = {8, 8, 8}}, true, load_topology("zero_overhead"));
+  const gemm::GemmRow row = run({.size = {8, 8, 8}}, true, load_topology("zero_overhead"));
   CHECK(row.time == Time{0});
   CHECK(row.tflops() == 0);
   CHECK(row.wrong == 0);

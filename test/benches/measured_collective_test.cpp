@@ -20,18 +20,20 @@ namespace {
 constexpr Time kAlpha{500'000};
 constexpr Time kByte{20};
 
-MeasuredInput input_of(MeasuredCollective collective, int ranks, std::int64_t count) {
-  MeasuredInput input;
+collectives::MeasuredInput input_of(collectives::MeasuredCollective collective, int ranks,
+                                    std::int64_t count) {
+  collectives::MeasuredInput input;
   input.blocks = {.collective = collective, .ranks = ranks, .count = count, .seed = 3};
   input.placement = DPPolicy::on_one_pe();
   return input;
 }
 
-Measurement measure_on(const Topology& topology, const MeasuredInput& input, bool data = true) {
+collectives::Measurement measure_on(const Topology& topology,
+                                    const collectives::MeasuredInput& input, bool data = true) {
   ccl::register_ahbm_backend();
   distributed::register_local_backend();
   RuntimeContext torch(topology, {.data = data});
-  return measure(torch, input);
+  return collectives::measure(torch, input);
 }
 
 Topology ring(int ranks) {
@@ -62,8 +64,8 @@ class IdleBackend : public distributed::Backend, public distributed::Communicato
 
 // On each place that the collective has.
 template <class Check>
-void on_each_place(MeasuredInput input, Check check) {
-  const CollectiveSpec& spec = spec_of(input.blocks.collective);
+void on_each_place(collectives::MeasuredInput input, Check check) {
+  const collectives::CollectiveSpec& spec = collectives::spec_of(input.blocks.collective);
   for (const bool in_place : {false, true}) {
     if (in_place ? !spec.in_place : !spec.out_of_place) continue;
     input.in_place = in_place;
@@ -95,31 +97,32 @@ void keeps(tl::Context&, const ccl::KernelArgs&) {}
     ccl::register_algorithm({.name = "test_broadcast", .kernel = keeps, .collective = "broadcast"});
 
 // The collective of an algorithm of ccl.yaml, on two SIPs.
-Measurement measure_by(std::string_view algorithm, std::int64_t count, std::string_view more = "") {
+collectives::Measurement measure_by(std::string_view algorithm, std::int64_t count,
+                                    std::string_view more = "") {
   ccl::register_ahbm_backend();
   const auto config =
       ccl::Config::parse(fmt::format("defaults: {{algorithm: {}{}}}", algorithm, more));
   const Topology topology = load_topology("tiny");
   RuntimeContext torch(topology, {.ccl = config});
-  MeasuredInput input = input_for(config, topology);
+  collectives::MeasuredInput input = collectives::input_for(config, topology);
   input.blocks.count = count;
-  return measure(torch, input);
+  return collectives::measure(torch, input);
 }
 
 }  // namespace
 
 TEST_CASE("every collective is right on both backends, for each type", "[measured_collective]") {
   const Topology topology = test::round_topology(SipTopology::torus_2d, 2, 3, 2, 1);
-  for (const MeasuredCollective collective : kMeasuredCollectives) {
+  for (const collectives::MeasuredCollective collective : collectives::kMeasuredCollectives) {
     for (const std::string backend : {"ahbm", "local"}) {
       for (const DType dtype : kDTypes) {
-        MeasuredInput input = input_of(collective, 6, 100);
+        collectives::MeasuredInput input = input_of(collective, 6, 100);
         input.backend = backend;
         input.blocks.dtype = dtype;
         input.blocks.root = 4;
         input.placement = {.cube = Shard::column_wise, .pe = Shard::column_wise};
-        on_each_place(input, [&](const MeasuredInput& wanted) {
-          const Measurement measured = measure_on(topology, wanted);
+        on_each_place(input, [&](const collectives::MeasuredInput& wanted) {
+          const collectives::Measurement measured = measure_on(topology, wanted);
           CHECK(measured.wrong == 0);
           CHECK(measured.algorithm.has_value() == (backend == "ahbm"));
           CHECK(measured.lower_bound.has_value() == (backend == "ahbm"));
@@ -131,18 +134,18 @@ TEST_CASE("every collective is right on both backends, for each type", "[measure
 }
 
 TEST_CASE("reductions are right for each operation", "[measured_collective]") {
-  for (const MeasuredCollective collective :
-       {MeasuredCollective::all_reduce, MeasuredCollective::reduce,
-        MeasuredCollective::reduce_scatter}) {
+  for (const collectives::MeasuredCollective collective :
+       {collectives::MeasuredCollective::all_reduce, collectives::MeasuredCollective::reduce,
+        collectives::MeasuredCollective::reduce_scatter}) {
     for (const ReduceOp op :
          {ReduceOp::sum, ReduceOp::avg, ReduceOp::product, ReduceOp::min, ReduceOp::max}) {
       for (const std::string backend : {"ahbm", "local"}) {
-        MeasuredInput input = input_of(collective, 3, 40);
+        collectives::MeasuredInput input = input_of(collective, 3, 40);
         input.backend = backend;
         input.blocks.op = op;
         input.blocks.dtype = DType::f16;
         CAPTURE(name_of(op));
-        on_each_place(input, [&](const MeasuredInput& wanted) {
+        on_each_place(input, [&](const collectives::MeasuredInput& wanted) {
           CHECK(measure_on(ring(3), wanted).wrong == 0);
         });
       }
@@ -151,13 +154,13 @@ TEST_CASE("reductions are right for each operation", "[measured_collective]") {
 }
 
 TEST_CASE("a group takes part alone", "[measured_collective]") {
-  for (const MeasuredCollective collective : kMeasuredCollectives) {
+  for (const collectives::MeasuredCollective collective : collectives::kMeasuredCollectives) {
     for (const std::string backend : {"ahbm", "local"}) {
-      MeasuredInput input = input_of(collective, 3, 40);
+      collectives::MeasuredInput input = input_of(collective, 3, 40);
       input.backend = backend;
       input.members = {1, 3, 4};
       input.blocks.root = 2;
-      on_each_place(input, [&](const MeasuredInput& wanted) {
+      on_each_place(input, [&](const collectives::MeasuredInput& wanted) {
         CHECK(measure_on(ring(6), wanted).wrong == 0);
       });
     }
@@ -166,28 +169,28 @@ TEST_CASE("a group takes part alone", "[measured_collective]") {
 
 // Of 3 ranks, which take blocks of 40: what was never written reads as NaN.
 TEST_CASE("every element that was not taken is counted", "[measured_collective]") {
-  const auto wrong_of = [](MeasuredCollective collective, bool in_place) {
-    MeasuredInput input = input_of(collective, 3, 40);
+  const auto wrong_of = [](collectives::MeasuredCollective collective, bool in_place) {
+    collectives::MeasuredInput input = input_of(collective, 3, 40);
     input.backend = "test_idle";
     input.in_place = in_place;
     return measure_on(ring(3), input).wrong.value();
   };
-  CHECK(wrong_of(MeasuredCollective::all_gather, false) == 3 * 3 * 40);
-  CHECK(wrong_of(MeasuredCollective::all_gather, true) == 3 * 2 * 40);
-  CHECK(wrong_of(MeasuredCollective::reduce_scatter, false) == 3 * 40);
-  CHECK(wrong_of(MeasuredCollective::all_to_all, false) == 3 * 3 * 40);
-  CHECK(wrong_of(MeasuredCollective::gather, false) == 3 * 40);
-  CHECK(wrong_of(MeasuredCollective::gather, true) == 2 * 40);
-  CHECK(wrong_of(MeasuredCollective::scatter, false) == 3 * 40);
-  CHECK(wrong_of(MeasuredCollective::scatter, true) == 2 * 40);
-  CHECK(wrong_of(MeasuredCollective::sendrecv, false) == 3 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::all_gather, false) == 3 * 3 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::all_gather, true) == 3 * 2 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::reduce_scatter, false) == 3 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::all_to_all, false) == 3 * 3 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::gather, false) == 3 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::gather, true) == 2 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::scatter, false) == 3 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::scatter, true) == 2 * 40);
+  CHECK(wrong_of(collectives::MeasuredCollective::sendrecv, false) == 3 * 40);
   // The values that were there before may be right by chance; those of a root of broadcast are.
-  for (const MeasuredCollective collective :
-       {MeasuredCollective::all_reduce, MeasuredCollective::broadcast,
-        MeasuredCollective::reduce}) {
-    const std::int64_t ranks = collective == MeasuredCollective::all_reduce  ? 3
-                               : collective == MeasuredCollective::broadcast ? 2
-                                                                             : 1;
+  for (const collectives::MeasuredCollective collective :
+       {collectives::MeasuredCollective::all_reduce, collectives::MeasuredCollective::broadcast,
+        collectives::MeasuredCollective::reduce}) {
+    const std::int64_t ranks = collective == collectives::MeasuredCollective::all_reduce  ? 3
+                               : collective == collectives::MeasuredCollective::broadcast ? 2
+                                                                                          : 1;
     CHECK(wrong_of(collective, true) > ranks * 30);
     CHECK(wrong_of(collective, true) <= ranks * 40);
   }
@@ -200,12 +203,13 @@ TEST_CASE("times are those of the closed forms", "[measured_collective][timing]"
   for (const int ranks : {3, 5}) {
     for (const std::int64_t count : {1, 4096}) {
       const Time block = count * 4 * kByte;
-      const auto time_of = [&](MeasuredCollective collective) {
+      const auto time_of = [&](collectives::MeasuredCollective collective) {
         return measure_on(ring(ranks), input_of(collective, ranks, count)).time;
       };
-      CHECK(time_of(MeasuredCollective::all_gather) == ranks / 2 * (kAlpha + block));
-      CHECK(time_of(MeasuredCollective::reduce_scatter) == ranks / 2 * (kAlpha + block));
-      CHECK(time_of(MeasuredCollective::sendrecv) == news + kAlpha + block);
+      CHECK(time_of(collectives::MeasuredCollective::all_gather) == ranks / 2 * (kAlpha + block));
+      CHECK(time_of(collectives::MeasuredCollective::reduce_scatter) ==
+            ranks / 2 * (kAlpha + block));
+      CHECK(time_of(collectives::MeasuredCollective::sendrecv) == news + kAlpha + block);
     }
   }
 }
@@ -213,13 +217,13 @@ TEST_CASE("times are those of the closed forms", "[measured_collective][timing]"
 TEST_CASE("a time is no less than its bound, and the same without values",
           "[measured_collective][timing]") {
   const Topology topology = test::round_topology(SipTopology::mesh_2d_no_wrap, 3, 2, 2, 1);
-  for (const MeasuredCollective collective : kMeasuredCollectives) {
+  for (const collectives::MeasuredCollective collective : collectives::kMeasuredCollectives) {
     for (const std::int64_t count : {1, 100, 10'000}) {
-      on_each_place(input_of(collective, 6, count), [&](const MeasuredInput& wanted) {
-        const Measurement measured = measure_on(topology, wanted);
+      on_each_place(input_of(collective, 6, count), [&](const collectives::MeasuredInput& wanted) {
+        const collectives::Measurement measured = measure_on(topology, wanted);
         CHECK(measured.lower_bound > Time{0});
         CHECK(measured.time >= measured.lower_bound);
-        const Measurement timed = measure_on(topology, wanted, false);
+        const collectives::Measurement timed = measure_on(topology, wanted, false);
         CHECK(timed.time == measured.time);
         CHECK(timed.wrong == std::nullopt);
       });
@@ -228,7 +232,7 @@ TEST_CASE("a time is no less than its bound, and the same without values",
 }
 
 TEST_CASE("repetitions count by their mean", "[measured_collective][timing]") {
-  MeasuredInput input = input_of(MeasuredCollective::all_reduce, 6, 600);
+  collectives::MeasuredInput input = input_of(collectives::MeasuredCollective::all_reduce, 6, 600);
   input.blocks.op = ReduceOp::max;
   const Time once = measure_on(ring(6), input, false).time;
   input.repetitions = 4;
@@ -237,17 +241,17 @@ TEST_CASE("repetitions count by their mean", "[measured_collective][timing]") {
 }
 
 TEST_CASE("the algorithm is the one that runs", "[measured_collective]") {
-  const auto algorithm_of = [](MeasuredInput input) {
+  const auto algorithm_of = [](collectives::MeasuredInput input) {
     return measure_on(ring(3), input).algorithm.value();
   };
-  MeasuredInput input = input_of(MeasuredCollective::all_reduce, 3, 40);
+  collectives::MeasuredInput input = input_of(collectives::MeasuredCollective::all_reduce, 3, 40);
   CHECK(algorithm_of(input) == "intercube_allreduce");
   input.blocks.op = ReduceOp::max;
   CHECK(algorithm_of(input) == "intercube_allreduce");
-  CHECK(algorithm_of(input_of(MeasuredCollective::all_gather, 3, 40)) == "torus");
-  CHECK(algorithm_of(input_of(MeasuredCollective::broadcast, 3, 40)) == "chain");
-  CHECK(algorithm_of(input_of(MeasuredCollective::gather, 3, 40)) == "pairs");
-  input = input_of(MeasuredCollective::all_reduce, 2, 40);
+  CHECK(algorithm_of(input_of(collectives::MeasuredCollective::all_gather, 3, 40)) == "torus");
+  CHECK(algorithm_of(input_of(collectives::MeasuredCollective::broadcast, 3, 40)) == "chain");
+  CHECK(algorithm_of(input_of(collectives::MeasuredCollective::gather, 3, 40)) == "pairs");
+  input = input_of(collectives::MeasuredCollective::all_reduce, 2, 40);
   input.members = {0, 2};
   CHECK(algorithm_of(input) == "intercube_allreduce");
 }
@@ -256,7 +260,7 @@ TEST_CASE("sums that are not the sum are counted, element by element", "[measure
   CHECK(measure_by("ring_allreduce", 1000).wrong == 0);
   CHECK(measure_by("ring_allreduce", 1000, ", world_size: 2").wrong == 0);
   // Summands are -1, 0 and 1 and such: those other than 0 show.
-  const Measurement measured = measure_by("test_once_too_often", 1000);
+  const collectives::Measurement measured = measure_by("test_once_too_often", 1000);
   CHECK(measured.wrong > 500);
   CHECK(measured.wrong <= 2 * 1000);  // on two ranks
 }
@@ -264,7 +268,7 @@ TEST_CASE("sums that are not the sum are counted, element by element", "[measure
 TEST_CASE("values that were not passed on are counted", "[measured_collective]") {
   CHECK(measure_by("hello_send", 1000).wrong == 0);
   for (const std::string_view more : {"", ", world_size: 2"}) {
-    const Measurement measured = measure_by("test_no_shift", 1000, more);
+    const collectives::Measurement measured = measure_by("test_no_shift", 1000, more);
     CHECK(measured.wrong > 500);
     CHECK(measured.wrong <= 2 * 1000);
   }

@@ -24,15 +24,15 @@ double spread_of(const std::vector<TorchStep>& f32, const std::vector<TorchStep>
 }
 
 TEST_CASE("language models learn as with torch, loss by loss", "[train]") {
-  const ModelKind kind = GENERATE(ModelKind::gpt, ModelKind::llama);
+  const train::ModelKind kind = GENERATE(train::ModelKind::gpt, train::ModelKind::llama);
   const std::string name(name_of(kind));
   const auto f32 = torch_steps(name);
   const auto f64 = torch_steps(name + "-f64");
   RuntimeContext torch(test::round_topology(SipTopology::ring_1d, 1, 1, 1, 1));
-  Training training(torch, {.model = kind});
+  train::Training training(torch, {.model = kind});
   const double spread = spread_of(f32, f64);
   for (std::size_t i = 0; i < f32.size(); ++i) {
-    const TrainingStep step = training.step();
+    const train::TrainingStep step = training.step();
     INFO(name << " step " << i);
     if (i < 10) CHECK(std::abs(step.loss - f64[i].loss) <= 2e-6 * f64[i].loss);
     CHECK(std::abs(step.loss - f64[i].loss) <= 3 * spread);
@@ -43,12 +43,13 @@ TEST_CASE("language models learn as with torch, loss by loss", "[train]") {
 // Adam's squares of gradients vanish in f16, as they do in torch.
 TEST_CASE("language models learn in f16 by SGD, and in bf16 by AdamW", "[train]") {
   const bool is_f16 = GENERATE(true, false);
-  const ModelKind kind = GENERATE(ModelKind::gpt, ModelKind::llama);
+  const train::ModelKind kind = GENERATE(train::ModelKind::gpt, train::ModelKind::llama);
   RuntimeContext torch(test::round_topology(SipTopology::ring_1d, 1, 1, 1, 1));
-  Training training(torch, {.model = kind,
-                            .optimizer = is_f16 ? OptimizerKind::sgd : OptimizerKind::adamw,
-                            .lr = is_f16 ? 0.3 : 0.01,
-                            .dtype = is_f16 ? DType::f16 : DType::bf16});
+  train::Training training(
+      torch, {.model = kind,
+              .optimizer = is_f16 ? train::OptimizerKind::sgd : train::OptimizerKind::adamw,
+              .lr = is_f16 ? 0.3 : 0.01,
+              .dtype = is_f16 ? DType::f16 : DType::bf16});
   const double first = training.step().loss;
   double last = 0;
   for (int i = 0; i < 19; ++i) last = training.step().loss;

@@ -161,9 +161,9 @@ TEST_CASE("an interrupted grid goes on where it was", "[variants][journal]") {
                          bench.add_row(Row().set("bytes", 4));
                        }};
   const TemporaryFolder folder;
-  const VariantMaker maker(
+  const variants::VariantMaker maker(
       {.bench = &info, .topologies = "tiny", .assignments = {"count=1,2,3,4"}});
-  const std::vector<Variant> variants = maker.all();
+  const std::vector<variants::Variant> variants = maker.all();
   const auto run = [&](bool interrupts) {
     BenchRequest request = BenchUnderTest::request_of(1);
     request.recording = {};
@@ -172,7 +172,7 @@ TEST_CASE("an interrupted grid goes on where it was", "[variants][journal]") {
     BenchUnderTest test(request);
     interrupted = interrupts ? &test.run : nullptr;
     simulated.clear();
-    run_variants(test.bench, "grid", info, variants);
+    variants::run_variants(test.bench, "grid", info, variants);
     return test.results();
   };
   CHECK_THROWS_WITH(run(true), Contains("2 of 4 points of grid are finished"));
@@ -185,8 +185,8 @@ TEST_CASE("an interrupted grid goes on where it was", "[variants][journal]") {
 
 TEST_CASE("every key has a help", "[variants][keys]") {
   for (const std::string topology : {"default", "tiny", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"}) {
-    const Keys keys({.topology = topology});
-    for (const Key& key : keys.all()) {
+    const variants::Keys keys({.topology = topology});
+    for (const variants::Key& key : keys.all()) {
       CAPTURE(key.path);
       CHECK_FALSE(key.help.empty());
       CHECK(keys.find(key.name).path == key.path);
@@ -228,7 +228,7 @@ TEST_CASE("the narrow table has at most 120 columns", "[variants]") {
     row.set("same", "yes").set("x", i).set("third", (1.0 + i) / 3);
     for (int c = 0; c < 20; ++c) row.set(fmt::format("column{}", c), 10'000'000 + i);
   }
-  const std::string text = to_narrow_table(rows);
+  const std::string text = variants::to_narrow_table(rows);
   CHECK(text.starts_with("# in all rows: same yes\n#  x     third   column0"));
   CHECK_THAT(text, Contains("\n   0  0.333333  10000000"));
   CHECK_THAT(text, Contains("# 10 more columns are in --json and --csv\n"));

@@ -1,4 +1,4 @@
-// benches::parse_command_line(): the program's arguments, one in a line.
+// benches::cli::parse_command_line(): the program's arguments, one in a line.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,7 @@ namespace kernbench::fuzz::command_line {
 
 namespace {
 
-using namespace benches;  // the structs of every command
+using namespace benches::cli;  // the structs of every command
 
 using Words = std::vector<std::string>;
 

@@ -7,8 +7,8 @@
 namespace kernbench::benches::allreduce_ring_torus_mesh_test {
 
 TEST_CASE("all_reduce is exact on the evaluated topologies", "[evaluation][exhaustive]") {
-  const std::string_view topology =
-      GENERATE(from_range(std::vector(kEvaluatedTopologies.begin(), kEvaluatedTopologies.end())));
+  const std::string_view topology = GENERATE(from_range(std::vector(
+      evaluation::kEvaluatedTopologies.begin(), evaluation::kEvaluatedTopologies.end())));
   const DType dtype = GENERATE(DType::f16, DType::bf16, DType::f32);
   for (const std::int64_t n_elem : {1, 8, 1'019}) {
     const Row row = test::simulate_point({topology, n_elem, dtype});

@@ -10,7 +10,7 @@ TEST_CASE("queues in TCM are faster than in SRAM, and those faster than in HBM",
           "[evaluation][exhaustive]") {
   for (const std::int64_t n_elem : {128, 49'152}) {
     const auto latency = [&](sim::BufferKind kind) {
-      return test::crit_ns({kBufferKindTopology, n_elem, DType::f16, kind});
+      return test::crit_ns({evaluation::kBufferKindTopology, n_elem, DType::f16, kind});
     };
     CHECK(latency(sim::BufferKind::tcm) < latency(sim::BufferKind::sram));
     CHECK(latency(sim::BufferKind::sram) < latency(sim::BufferKind::hbm));

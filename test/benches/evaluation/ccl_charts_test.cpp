@@ -25,8 +25,8 @@ Row row(std::string_view topology, std::int64_t n_elem, std::string_view kind, d
 std::vector<Row> latencies() {
   std::vector<Row> rows;
   double crit_ns = 4'000;
-  for (const std::string_view topology : kEvaluatedTopologies) {
-    for (const std::int64_t n_elem : kLatencySizes) {
+  for (const std::string_view topology : evaluation::kEvaluatedTopologies) {
+    for (const std::int64_t n_elem : evaluation::kLatencySizes) {
       rows.push_back(row(topology, n_elem, "tcm", crit_ns += 100));
     }
   }
@@ -37,7 +37,7 @@ std::vector<Row> latencies() {
 
 TEST_CASE("the latency chart has all topologies, axes with units, the theory and the bound",
           "[evaluation][figure]") {
-  const figure::Chart chart = latency_chart(latencies());
+  const figure::Chart chart = evaluation::latency_chart(latencies());
   CHECK(chart.subtitle == "6 SIPs of 4 x 4 cubes of 8 PEs; intercube_allreduce, queues in tcm");
   const std::string svg = test::drawn(chart, latencies());
   if (svg.empty()) return;
@@ -55,7 +55,7 @@ TEST_CASE("the chart of buffer kinds has a curve for each memory", "[evaluation]
     rows.push_back(row("torus_2d_3x2", 128, kind, 5'000));
     rows.push_back(row("torus_2d_3x2", 1'024, kind, 6'000));
   }
-  const figure::Chart chart = buffer_kind_chart(rows);
+  const figure::Chart chart = evaluation::buffer_kind_chart(rows);
   CHECK(chart.title == "all_reduce on torus_2d_3x2: where the queues lie");
   const std::string svg = test::drawn(chart, rows);
   if (svg.empty()) return;
@@ -65,8 +65,8 @@ TEST_CASE("the chart of buffer kinds has a curve for each memory", "[evaluation]
 }
 
 TEST_CASE("the model stands beside FSIM on a broken axis", "[evaluation][figure]") {
-  const std::string svg =
-      test::drawn(fsim_chart(latencies(), shipped_fsim_reference()), latencies());
+  const std::string svg = test::drawn(
+      evaluation::fsim_chart(latencies(), evaluation::shipped_fsim_reference()), latencies());
   if (svg.empty()) return;
   CHECK(test::count_drawn(svg, "FSIM, 1 device") == 1);
   CHECK(test::count_drawn(svg, "10 to 363 left out") == 1);  // 1.2 times 7.6 us, rounded up
@@ -74,18 +74,20 @@ TEST_CASE("the model stands beside FSIM on a broken axis", "[evaluation][figure]
 }
 
 TEST_CASE("where FSIM lies among the curves no axis is broken", "[evaluation][figure]") {
-  const FsimReference near{.latency = Time{6'000'000}};
-  const std::string svg = test::drawn(fsim_chart(latencies(), near), latencies());
+  const evaluation::FsimReference near{.latency = Time{6'000'000}};
+  const std::string svg = test::drawn(evaluation::fsim_chart(latencies(), near), latencies());
   CHECK_THAT(svg, !Catch::Contains("left out"));
 }
 
 TEST_CASE("the FSIM reference is a versioned data file", "[evaluation]") {
-  const FsimReference reference = shipped_fsim_reference();
+  const evaluation::FsimReference reference = evaluation::shipped_fsim_reference();
   CHECK(reference.latency == Time{366'000'000});
   CHECK(reference.devices == 1);
-  CHECK_THROWS_AS(parse_fsim_reference("fsim_reference: 2\nlatency: 1 us\ndevices: 1", "f.yaml"),
+  CHECK_THROWS_AS(
+      evaluation::parse_fsim_reference("fsim_reference: 2\nlatency: 1 us\ndevices: 1", "f.yaml"),
+      ConfigError);
+  CHECK_THROWS_AS(evaluation::parse_fsim_reference("fsim_reference: 1\ndevices: 1", "f.yaml"),
                   ConfigError);
-  CHECK_THROWS_AS(parse_fsim_reference("fsim_reference: 1\ndevices: 1", "f.yaml"), ConfigError);
 }
 
 }  // namespace kernbench::benches::ccl_charts_test

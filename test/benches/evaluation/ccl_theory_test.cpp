@@ -14,7 +14,7 @@ constexpr Time kNs{1'000};
 constexpr Bytes kBytes = 63 << 10;  // 126 ns over UCIe, 1,008 ns over a link between SIPs
 
 Time theory(const char* topology, Bytes bytes = kBytes) {
-  return intercube_on_links(load_topology(topology), ccl::Root::center, bytes);
+  return evaluation::intercube_on_links(load_topology(topology), ccl::Root::center, bytes);
 }
 
 // The tree over 4 x 4 cubes has 4 steps, 28 ns each; the 8 PEs' chunks follow each other.
@@ -47,9 +47,10 @@ TEST_CASE("of few bytes the theory is the latency of all steps", "[evaluation]")
 TEST_CASE("one SIP has a tree alone, one cube an exchange alone", "[evaluation]") {
   Topology one_sip = load_topology("ring_1d_6");
   one_sip.system.sip_count = one_sip.system.w = 1;
-  CHECK(intercube_on_links(one_sip, ccl::Root::center, 0) == 8 * 28 * kNs);
+  CHECK(evaluation::intercube_on_links(one_sip, ccl::Root::center, 0) == 8 * 28 * kNs);
   const Topology one_cube = load_topology("zero_overhead");  // four SIPs in a ring
-  CHECK(intercube_on_links(one_cube, ccl::Root::center, 0) == 4 * one_cube.system.sip_link.latency);
+  CHECK(evaluation::intercube_on_links(one_cube, ccl::Root::center, 0) ==
+        4 * one_cube.system.sip_link.latency);
 }
 
 }  // namespace kernbench::benches::ccl_theory_test

@@ -9,18 +9,19 @@
 
 namespace kernbench::test {
 
-inline benches::Row simulate_point(const benches::CclPoint& wanted) {
+inline benches::Row simulate_point(const benches::evaluation::CclPoint& wanted) {
   ccl::register_ahbm_backend();
   BenchUnderTest test(1);
   benches::Sweep sweep(test.bench, "one");
-  sweep.add("the point",
-            [&](benches::PointContext& point) { return benches::simulate(point, wanted); });
+  sweep.add("the point", [&](benches::PointContext& point) {
+    return benches::evaluation::simulate(point, wanted);
+  });
   const benches::Row row = sweep.run().front();
   CHECK(test.run.ok());
   return row;
 }
 
-inline double crit_ns(const benches::CclPoint& wanted) {
+inline double crit_ns(const benches::evaluation::CclPoint& wanted) {
   return benches::number_in(simulate_point(wanted), "crit_ns");
 }
 

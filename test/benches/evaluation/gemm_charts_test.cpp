@@ -11,9 +11,9 @@ namespace kernbench::benches::gemm_charts_test {
 
 namespace {
 
-Row row(GemmFamily family, std::string_view shape, GemmOn on, std::int64_t side, double time_ns,
-        double theoretical_ns) {
-  const double pes = on == GemmOn::pe ? 1 : 8;
+Row row(evaluation::GemmFamily family, std::string_view shape, gemm::GemmOn on, std::int64_t side,
+        double time_ns, double theoretical_ns) {
+  const double pes = on == gemm::GemmOn::pe ? 1 : 8;
   const double flops = 2 * static_cast<double>(side * side * side);
   return Row()
       .set("family", name_of(family))
@@ -33,12 +33,15 @@ Row row(GemmFamily family, std::string_view shape, GemmOn on, std::int64_t side,
 }
 
 std::vector<Row> some_rows() {
-  return {row(GemmFamily::square, "64", GemmOn::pe, 64, 900, 900),
-          row(GemmFamily::square, "128", GemmOn::pe, 128, 2'800, 2'700),
-          row(GemmFamily::square, "64", GemmOn::cube, 64, 500, 500),
-          row(GemmFamily::projection, "64 qkv, 32 tokens", GemmOn::pe, 64, 1'000, 1'000),
-          row(GemmFamily::projection, "64 up, 32 tokens", GemmOn::pe, 64, 1'100, 1'100),
-          row(GemmFamily::projection, "64 up, 2048 tokens", GemmOn::pe, 64, 1'200, 1'200)};
+  return {row(evaluation::GemmFamily::square, "64", gemm::GemmOn::pe, 64, 900, 900),
+          row(evaluation::GemmFamily::square, "128", gemm::GemmOn::pe, 128, 2'800, 2'700),
+          row(evaluation::GemmFamily::square, "64", gemm::GemmOn::cube, 64, 500, 500),
+          row(evaluation::GemmFamily::projection, "64 qkv, 32 tokens", gemm::GemmOn::pe, 64, 1'000,
+              1'000),
+          row(evaluation::GemmFamily::projection, "64 up, 32 tokens", gemm::GemmOn::pe, 64, 1'100,
+              1'100),
+          row(evaluation::GemmFamily::projection, "64 up, 2048 tokens", gemm::GemmOn::pe, 64, 1'200,
+              1'200)};
 }
 
 // Checks that a chart of some_rows() has each of the texts once.
@@ -60,35 +63,36 @@ const Topology& topology() {
 
 TEST_CASE("the chart of measured against theoretical time counts what is equal",
           "[evaluation][figure]") {
-  const figure::Chart chart = agreement_chart(some_rows(), topology());
+  const figure::Chart chart = evaluation::agreement_chart(some_rows(), topology());
   CHECK_THAT(chart.note, Catch::Contains("5 of 6 points are equal to the picosecond"));
   check_texts(chart, {"measured time of the slowest PE (µs)",
                       "theoretical time of the slowest PE (µs)", "equal", "1 PE", "cube, 8 PEs"});
 }
 
 TEST_CASE("a placement without rows is in no legend", "[evaluation][figure]") {
-  const std::string svg = test::drawn(agreement_chart(some_rows(), topology()), some_rows());
+  const std::string svg =
+      test::drawn(evaluation::agreement_chart(some_rows(), topology()), some_rows());
   CHECK_THAT(svg, !Catch::Contains("SIP, 128 PEs"));
 }
 
 TEST_CASE("the chart of utilization is of square products, with its units",
           "[evaluation][figure]") {
-  const figure::Chart chart = square_utilization_chart(some_rows(), topology());
+  const figure::Chart chart = evaluation::square_utilization_chart(some_rows(), topology());
   CHECK_THAT(chart.subtitle, Catch::Contains("32 x 32 arrays, output_stationary"));
   check_texts(chart,
               {"utilization (% of peak)", "side of the square matrices (elements)", "64", "128"});
 }
 
 TEST_CASE("the projections' chart is of one number of tokens", "[evaluation][figure]") {
-  check_texts(projection_chart(some_rows(), topology(), 32),
+  check_texts(evaluation::projection_chart(some_rows(), topology(), 32),
               {"qkv", "up", "hidden size and projection"});
-  const figure::Chart long_one = projection_chart(some_rows(), topology(), 2'048);
+  const figure::Chart long_one = evaluation::projection_chart(some_rows(), topology(), 2'048);
   check_texts(long_one, {"up"});
   CHECK_THAT(test::drawn(long_one, some_rows()), !Catch::Contains("qkv"));
 }
 
 TEST_CASE("the roofline has the roof of a PE", "[evaluation][figure]") {
-  const figure::Chart chart = roofline_chart(some_rows(), topology());
+  const figure::Chart chart = evaluation::roofline_chart(some_rows(), topology());
   CHECK(chart.note ==
         "Roof: 3.072 TFLOP/s of the array, 102.4 GB/s of HBM for each PE. Traffic as counted, "
         "loads and stores.");
@@ -109,7 +113,7 @@ TEST_CASE("arrays and memories without a rate have no roof", "[evaluation][figur
                                .set("peak_tflops", std::optional<double>())
                                .set("hbm_bytes", 64)
                                .set("hbm_gbs", std::optional<double>())};
-  const figure::Chart chart = roofline_chart(rows, topology());
+  const figure::Chart chart = evaluation::roofline_chart(rows, topology());
   CHECK_THAT(chart.note, Catch::StartsWith("Roof: inf TFLOP/s"));
   test::drawn(chart, rows);
 }

@@ -8,8 +8,8 @@
 namespace kernbench::test::gemm_evaluation_test {
 namespace {
 
-using benches::is_right;
 using benches::Row;
+using benches::evaluation::is_right;
 
 // 100 everywhere, but for one measured figure.
 Row row_with(std::string_view theory, std::string_view column = {}, double figure = 100) {

@@ -14,14 +14,14 @@ namespace {
 
 using namespace benches;
 
-GemmRow simulated(const Topology& topology, const GemmInput& input) {
+gemm::GemmRow simulated(const Topology& topology, const gemm::GemmInput& input) {
   RuntimeContext torch(topology, {.data = false});
-  return run_gemm(torch, input);
+  return gemm::run_gemm(torch, input);
 }
 
-void check_equal(const Topology& topology, const GemmInput& input) {
-  const GemmRow row = simulated(topology, input);
-  const GemmPrediction theory = predict(topology, row);
+void check_equal(const Topology& topology, const gemm::GemmInput& input) {
+  const gemm::GemmRow row = simulated(topology, input);
+  const evaluation::GemmPrediction theory = evaluation::predict(topology, row);
   CAPTURE(topology.name, input.size.m, input.size.n, input.size.k, row.tile.m, row.tile.n,
           row.tile.k);
   CHECK(row.time == theory.time);
@@ -35,7 +35,7 @@ void check_equal(const Topology& topology, const GemmInput& input) {
 TEST_CASE("where only the array takes time it is the sum of its tiles' cycles", "[gemm_model]") {
   Topology topology = load_topology("zero_overhead");
   topology.pe.gemm.clock = Frequency{1'000'000'000};
-  const GemmInput input{.size = {100, 70, 300}, .tile = {64, 32, 100}};
+  const gemm::GemmInput input{.size = {100, 70, 300}, .tile = {64, 32, 100}};
   // Tiles: 64 and 36 rows, both two folds; 32, 32 and 6 columns, one fold each; k in threes.
   const Time expected{2 * 3 * 3 * 2 * (100 + 62) * 1000};
   CHECK(simulated(topology, input).time == expected);
@@ -51,12 +51,14 @@ TEST_CASE("equal steps take the closed form, whichever is slower", "[gemm_model]
     topology.pe.gemm = {.rows = 2, .columns = 2, .clock = Frequency{1'000'000'000}};
   }
   const std::int64_t count = GENERATE(1, 2, 3, 10);
-  const GemmInput input{.size = {10, 10, 25 * count}, .dtype = DType::f32, .tile = {10, 10, 25}};
-  const Time expected = closed_form({.count = count,
-                                     .product = Time{is_slow_array ? 25 * 27 * 1000 : 0},
-                                     .loads = Time{100'000},
-                                     .fill = Time{53'000},
-                                     .drain = Time{53'000 + 20'000}});
+  const gemm::GemmInput input{
+      .size = {10, 10, 25 * count}, .dtype = DType::f32, .tile = {10, 10, 25}};
+  const Time expected =
+      evaluation::closed_form({.count = count,
+                               .product = Time{is_slow_array ? 25 * 27 * 1000 : 0},
+                               .loads = Time{100'000},
+                               .fill = Time{53'000},
+                               .drain = Time{53'000 + 20'000}});
   CHECK(simulated(topology, input).time == expected);
   check_equal(topology, input);
 }
@@ -68,7 +70,7 @@ TEST_CASE("where the way is long two steps take a way, its loads and a product",
   topology.cube.hbm.latency = Time{10'000'000};
   topology.pe.gemm = {.rows = 2, .columns = 2, .clock = Frequency{1'000'000'000}};
   const std::int64_t pairs = GENERATE(1, 2, 5);
-  const GemmInput input{
+  const gemm::GemmInput input{
       .size = {10, 10, 25 * (2 * pairs - 1)}, .dtype = DType::f32, .tile = {10, 10, 25}};
   const Time way{10'003'000};
   const Time expected = pairs * (way + Time{100'000} + Time{25 * 27 * 1000}) + way + Time{20'000};
@@ -81,13 +83,14 @@ TEST_CASE("where the way is long two steps take a way, its loads and a product",
 // PE_CPU, the composite's dispatch, the loads', the product's and the store's; setup 10, a page 4.
 TEST_CASE("the closed form with the overheads of default.yaml, by hand", "[gemm_model]") {
   const Topology topology = load_topology("default");
-  const GemmInput input{.size = {64, 64, 4096}, .tile = {64, 64, 256}};
+  const gemm::GemmInput input{.size = {64, 64, 4096}, .tile = {64, 64, 256}};
   const Time expected =
-      Time{2'000 + 2'000} + closed_form({.count = 16,
-                                         .product = Time{848'000},
-                                         .loads = Time{640'000},
-                                         .fill = Time{2'000 + 10'000 + 4'000 + 126'000 + 2'000},
-                                         .drain = Time{2'000 + 10'000 + 4'000 + 126'000 + 80'000}});
+      Time{2'000 + 2'000} +
+      evaluation::closed_form({.count = 16,
+                               .product = Time{848'000},
+                               .loads = Time{640'000},
+                               .fill = Time{2'000 + 10'000 + 4'000 + 126'000 + 2'000},
+                               .drain = Time{2'000 + 10'000 + 4'000 + 126'000 + 80'000}});
   CHECK(simulated(topology, input).time == expected);
   check_equal(topology, input);
 }
@@ -114,7 +117,7 @@ TEST_CASE("theory and simulator are equal to the picosecond: sizes, tiles, types
 
 TEST_CASE("and on many PEs, each with a slice of HBM of its own", "[gemm_model]") {
   const Topology topology = load_topology("default");
-  const GemmOn on = GENERATE(GemmOn::cube, GemmOn::sip, GemmOn::all);
+  const gemm::GemmOn on = GENERATE(gemm::GemmOn::cube, gemm::GemmOn::sip, gemm::GemmOn::all);
   for (const sim::GemmSize& size :
        {sim::GemmSize{1, 4096, 512}, {2048, 300, 129}, {512, 512, 512}, {16'384, 64, 32}}) {
     check_equal(topology, {.size = size, .placement = {.on = on}});
@@ -136,9 +139,9 @@ TEST_CASE("where setup, translation and ways are long, too", "[gemm_model]") {
 TEST_CASE("where PEs share a slice of HBM theory is a lower bound", "[gemm_model]") {
   Topology topology = load_topology("default");
   topology.cube.hbm.channels = 1;
-  const GemmRow row =
-      simulated(topology, {.size = {256, 1024, 256}, .placement = {.on = GemmOn::cube}});
-  CHECK(row.time > predict(topology, row).time);
+  const gemm::GemmRow row =
+      simulated(topology, {.size = {256, 1024, 256}, .placement = {.on = gemm::GemmOn::cube}});
+  CHECK(row.time > evaluation::predict(topology, row).time);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace kernbench::benches::latency_sweep_test {
 
 TEST_CASE("latency grows with the size once every link has something to carry",
           "[evaluation][exhaustive]") {
-  const std::string_view topology =
-      GENERATE(from_range(std::vector(kEvaluatedTopologies.begin(), kEvaluatedTopologies.end())));
+  const std::string_view topology = GENERATE(from_range(std::vector(
+      evaluation::kEvaluatedTopologies.begin(), evaluation::kEvaluatedTopologies.end())));
   double last = 0;
   for (const std::int64_t n_elem : {512, 2'048, 8'192, 49'152}) {
     const double latency = test::crit_ns({topology, n_elem});
@@ -20,8 +20,8 @@ TEST_CASE("latency grows with the size once every link has something to carry",
 }
 
 TEST_CASE("the theory lies between the bound and what is measured", "[evaluation]") {
-  const std::string_view topology =
-      GENERATE(from_range(std::vector(kEvaluatedTopologies.begin(), kEvaluatedTopologies.end())));
+  const std::string_view topology = GENERATE(from_range(std::vector(
+      evaluation::kEvaluatedTopologies.begin(), evaluation::kEvaluatedTopologies.end())));
   for (const std::int64_t n_elem : {8, 49'152}) {
     const Row row = test::simulate_point({topology, n_elem});
     CHECK(number_in(row, "lower_bound_ns") < number_in(row, "theory_ns"));
@@ -31,10 +31,10 @@ TEST_CASE("the theory lies between the bound and what is measured", "[evaluation
 
 TEST_CASE("the evaluated sizes are those of ADR-0043: without 16, up to 96 KiB of f16",
           "[evaluation]") {
-  CHECK(std::ranges::is_sorted(kLatencySizes));
-  CHECK(std::ranges::find(kLatencySizes, 16) == kLatencySizes.end());
-  CHECK(kLatencySizes.front() == 8);
-  CHECK(kLatencySizes.back() * size_of(DType::f16) == 96 << 10);
+  CHECK(std::ranges::is_sorted(evaluation::kLatencySizes));
+  CHECK(std::ranges::find(evaluation::kLatencySizes, 16) == evaluation::kLatencySizes.end());
+  CHECK(evaluation::kLatencySizes.front() == 8);
+  CHECK(evaluation::kLatencySizes.back() * size_of(DType::f16) == 96 << 10);
 }
 
 // A ring of 6 has 6 steps between SIPs, a torus of 2 x 3 has 4.

@@ -17,11 +17,11 @@ namespace {
 
 using test::Matrix;
 
-Matrix of(const DenseMatrix& dense) {
+Matrix of(const tensor_parallel::DenseMatrix& dense) {
   return {dense.rows, dense.columns, dense.elements};
 }
 
-bool equals(const Expected& expected, const Matrix& matrix) {
+bool equals(const tensor_parallel::Expected& expected, const Matrix& matrix) {
   return expected.rows == matrix.rows && expected.columns == matrix.columns &&
          expected.bound.empty() &&
          std::ranges::equal(expected.value, matrix.elements,
@@ -31,7 +31,8 @@ bool equals(const Expected& expected, const Matrix& matrix) {
 }  // namespace
 
 TEST_CASE("the MLP's step is that of plain loops", "[tensor_parallel]") {
-  const DenseModel model = integer_mlp({.tokens = 24, .hidden = 20, .ffn = 36}, 5);
+  const tensor_parallel::DenseModel model =
+      tensor_parallel::integer_mlp({.tokens = 24, .hidden = 20, .ffn = 36}, 5);
   const Matrix x = of(model.x);
   const Matrix dy = of(model.gradient);
   const Matrix up = of(model.parameters[0]);
@@ -41,7 +42,7 @@ TEST_CASE("the MLP's step is that of plain loops", "[tensor_parallel]") {
   const Matrix dh =
       (dy * down.transposed()).zipped(h, [](float d, float a) { return a > 0 ? d : 0.0F; });
 
-  const DenseStep step = dense_mlp_step(model, DType::f16);
+  const tensor_parallel::DenseStep step = tensor_parallel::dense_mlp_step(model, DType::f16);
   CHECK(equals(step.y, (h * down).plus_row(of(model.parameters[3]))));
   CHECK(equals(step.dx, dh * up.transposed()));
   REQUIRE(step.gradients.size() == 4);
@@ -53,40 +54,42 @@ TEST_CASE("the MLP's step is that of plain loops", "[tensor_parallel]") {
 
 TEST_CASE("the MLP's integers differ with the seed, and nothing of a step is all 0",
           "[tensor_parallel]") {
-  const MlpSize size{.tokens = 16, .hidden = 8, .ffn = 32};
-  const DenseModel model = integer_mlp(size, 0);
-  CHECK(integer_mlp(size, 0).x.elements == model.x.elements);
-  CHECK(integer_mlp(size, 1).x.elements != model.x.elements);
-  CHECK(integer_mlp(size, 1).parameters[2].elements != model.parameters[2].elements);
-  const DenseStep step = dense_mlp_step(model, DType::f16);
-  const auto largest = [](const Expected& matrix) {
+  const tensor_parallel::MlpSize size{.tokens = 16, .hidden = 8, .ffn = 32};
+  const tensor_parallel::DenseModel model = tensor_parallel::integer_mlp(size, 0);
+  CHECK(tensor_parallel::integer_mlp(size, 0).x.elements == model.x.elements);
+  CHECK(tensor_parallel::integer_mlp(size, 1).x.elements != model.x.elements);
+  CHECK(tensor_parallel::integer_mlp(size, 1).parameters[2].elements !=
+        model.parameters[2].elements);
+  const tensor_parallel::DenseStep step = tensor_parallel::dense_mlp_step(model, DType::f16);
+  const auto largest = [](const tensor_parallel::Expected& matrix) {
     double most = 0;
     for (const double element : matrix.value) most = std::max(most, std::abs(element));
     return most;
   };
   CHECK(largest(step.y) > 0);
   CHECK(largest(step.dx) > 0);
-  for (const Expected& gradient : step.gradients) CHECK(largest(gradient) > 0);
+  for (const tensor_parallel::Expected& gradient : step.gradients) CHECK(largest(gradient) > 0);
 }
 
 TEST_CASE("an MLP whose sums a type cannot hold is refused", "[tensor_parallel][errors]") {
-  const DenseModel model = integer_mlp({.tokens = 1 << 18, .hidden = 4, .ffn = 8}, 0);
-  CHECK_THROWS_MATCHES(dense_mlp_step(model, DType::bf16), UsageError,
+  const tensor_parallel::DenseModel model =
+      tensor_parallel::integer_mlp({.tokens = 1 << 18, .hidden = 4, .ffn = 8}, 0);
+  CHECK_THROWS_MATCHES(tensor_parallel::dense_mlp_step(model, DType::bf16), UsageError,
                        test::Says("KB-U012", "--set tokens", "bf16", "256"));
-  CHECK_NOTHROW(dense_mlp_step(model, DType::f32));
+  CHECK_NOTHROW(tensor_parallel::dense_mlp_step(model, DType::f32));
 }
 
 namespace {
 
-constexpr GptSize kGpt{.sequence = 5, .hidden = 6, .heads = 3, .layers = 2};
+constexpr tensor_parallel::GptSize kGpt{.sequence = 5, .hidden = 6, .heads = 3, .layers = 2};
 
-DenseStep exact_step(const DenseModel& model) {
-  return dense_gpt_step(model, kGpt, {.dtype = DType::f32}, 0);
+tensor_parallel::DenseStep exact_step(const tensor_parallel::DenseModel& model) {
+  return tensor_parallel::dense_gpt_step(model, kGpt, {.dtype = DType::f32}, 0);
 }
 
 // sum of y dy
-double loss_of(const DenseModel& model) {
-  const DenseStep step = exact_step(model);
+double loss_of(const tensor_parallel::DenseModel& model) {
+  const tensor_parallel::DenseStep step = exact_step(model);
   double loss = 0;
   for (std::size_t i = 0; i < step.y.value.size(); ++i) {
     loss += step.y.value[i] * model.gradient.elements[i];
@@ -97,19 +100,19 @@ double loss_of(const DenseModel& model) {
 }  // namespace
 
 TEST_CASE("the gradients of GPT are the slopes of its loss", "[tensor_parallel]") {
-  DenseModel model = random_gpt(kGpt, 3);
+  tensor_parallel::DenseModel model = tensor_parallel::random_gpt(kGpt, 3);
   // Larger weights, so that every way through the block matters.
-  for (DenseMatrix& parameter : model.parameters) {
+  for (tensor_parallel::DenseMatrix& parameter : model.parameters) {
     if (parameter.rows == 1) continue;
     for (float& element : parameter.elements) element *= 16;
   }
   for (float& element : model.gradient.elements) element *= 16;
-  const DenseStep step = exact_step(model);
+  const tensor_parallel::DenseStep step = exact_step(model);
   REQUIRE(step.gradients.size() == 24);
   const auto check = [&](std::size_t which, std::size_t index) {
-    DenseModel moved = model;
-    DenseMatrix& matrix = which == 24 ? moved.x : moved.parameters[which];
-    const Expected& gradient = which == 24 ? step.dx : step.gradients[which];
+    tensor_parallel::DenseModel moved = model;
+    tensor_parallel::DenseMatrix& matrix = which == 24 ? moved.x : moved.parameters[which];
+    const tensor_parallel::Expected& gradient = which == 24 ? step.dx : step.gradients[which];
     REQUIRE(gradient.value.size() == matrix.elements.size());
     const float h = 0x1p-9F;
     const float at = matrix.elements[index];
@@ -129,10 +132,10 @@ TEST_CASE("the gradients of GPT are the slopes of its loss", "[tensor_parallel]"
 }
 
 TEST_CASE("GPT's numbers are numbers of every type", "[tensor_parallel]") {
-  const DenseModel model = random_gpt(kGpt, 1);
-  std::vector<const DenseMatrix*> all = {&model.x, &model.gradient};
-  for (const DenseMatrix& parameter : model.parameters) all.push_back(&parameter);
-  for (const DenseMatrix* matrix : all) {
+  const tensor_parallel::DenseModel model = tensor_parallel::random_gpt(kGpt, 1);
+  std::vector<const tensor_parallel::DenseMatrix*> all = {&model.x, &model.gradient};
+  for (const tensor_parallel::DenseMatrix& parameter : model.parameters) all.push_back(&parameter);
+  for (const tensor_parallel::DenseMatrix* matrix : all) {
     for (const float element : matrix->elements) {
       REQUIRE(sim::round_to(DType::f16, element) == element);
       REQUIRE(sim::round_to(DType::bf16, element) == element);
@@ -142,10 +145,10 @@ TEST_CASE("GPT's numbers are numbers of every type", "[tensor_parallel]") {
 }
 
 TEST_CASE("the bound of GPT is as wide as the type is coarse", "[tensor_parallel]") {
-  const GptSize size{.sequence = 32, .hidden = 64, .heads = 4, .layers = 1};
-  const DenseModel model = random_gpt(size, 0);
-  const auto bound_of = [&](const GptDevices& devices) {
-    return dense_gpt_step(model, size, devices, 0).dx.bound.at(0);
+  const tensor_parallel::GptSize size{.sequence = 32, .hidden = 64, .heads = 4, .layers = 1};
+  const tensor_parallel::DenseModel model = tensor_parallel::random_gpt(size, 0);
+  const auto bound_of = [&](const tensor_parallel::GptDevices& devices) {
+    return tensor_parallel::dense_gpt_step(model, size, devices, 0).dx.bound.at(0);
   };
   const double f32 = bound_of({.dtype = DType::f32});
   const double f16 = bound_of({.dtype = DType::f16});
@@ -154,7 +157,7 @@ TEST_CASE("the bound of GPT is as wide as the type is coarse", "[tensor_parallel
   CHECK(f16 / f32 == Approx(8192).epsilon(0.5));
   CHECK(bf16 / f16 == Approx(8).epsilon(0.5));
   // In the gradients of qkv: one for all queries, one for keys, one for values.
-  const DenseStep step = dense_gpt_step(model, size, {}, 0);
+  const tensor_parallel::DenseStep step = tensor_parallel::dense_gpt_step(model, size, {}, 0);
   CHECK(step.gradients[2].block == 16);
   CHECK(step.gradients[2].bound.size() == 3);
   CHECK(step.gradients[4].bound.size() == 1);

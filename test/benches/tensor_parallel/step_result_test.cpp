@@ -37,8 +37,8 @@ runtime::FlightEvent collective(std::string_view function, std::int64_t elements
 }
 
 // 10 us of forward and 20 of backward, 4 of them with communication, 1 of which is hidden.
-RankStep rank_step() {
-  RankStep step;
+tensor_parallel::RankStep rank_step() {
+  tensor_parallel::RankStep step;
   step.began = 5 * kUs;
   step.forward_issued = 15 * kUs;
   step.forward_ended = 15 * kUs;
@@ -50,17 +50,18 @@ RankStep rank_step() {
   return step;
 }
 
-StepResult result_of(const std::vector<RankStep>& ranks, double forward_flops = 32'000) {
-  return summarize(ring_of_four(), ranks, forward_flops, 2);
+tensor_parallel::StepResult result_of(const std::vector<tensor_parallel::RankStep>& ranks,
+                                      double forward_flops = 32'000) {
+  return tensor_parallel::summarize(ring_of_four(), ranks, forward_flops, 2);
 }
 
 }  // namespace
 
 TEST_CASE("a step is that of the rank that takes longest", "[tensor_parallel]") {
-  std::vector<RankStep> ranks(4, rank_step());
+  std::vector<tensor_parallel::RankStep> ranks(4, rank_step());
   ranks[2].ended = 36 * kUs;
   ranks[2].activity.computing = 25 * kUs;
-  const StepResult result = result_of(ranks);
+  const tensor_parallel::StepResult result = result_of(ranks);
   CHECK(result.world_size == 4);
   CHECK(result.forward == 10 * kUs);
   CHECK(result.backward == 21 * kUs);
@@ -71,7 +72,8 @@ TEST_CASE("a step is that of the rank that takes longest", "[tensor_parallel]") 
 }
 
 TEST_CASE("collectives of one function and size are counted together", "[tensor_parallel]") {
-  const StepResult result = result_of(std::vector<RankStep>(4, rank_step()));
+  const tensor_parallel::StepResult result =
+      result_of(std::vector<tensor_parallel::RankStep>(4, rank_step()));
   REQUIRE(result.collectives.size() == 2);
   CHECK(result.collectives[0].function == "all_gather_into_tensor");
   CHECK(result.collectives[0].size == 4 * 2000);  // of all ranks' blocks
@@ -86,23 +88,27 @@ TEST_CASE("the bound of a step is what arrays and links allow", "[tensor_paralle
   // Each rank has 8,000 operations of forward: 500 ns at 16 GFLOP/s.  Neither an all_reduce of
   // 2,000 B, whose bytes need 530 ns, nor an all_gather of as much from each rank, 560 ns, can beat
   // the ring's diameter: 1000 ns.
-  const StepResult result = result_of(std::vector<RankStep>(4, rank_step()));
+  const tensor_parallel::StepResult result =
+      result_of(std::vector<tensor_parallel::RankStep>(4, rank_step()));
   const Time forward = Time{500'000} + Time{1'000'000} + Time{1'000'000};
   const Time backward{1'000'000};  // as long as the products
   CHECK(result.bound == forward + backward);
-  const StepResult larger = result_of(std::vector<RankStep>(4, rank_step()), 320'000);
+  const tensor_parallel::StepResult larger =
+      result_of(std::vector<tensor_parallel::RankStep>(4, rank_step()), 320'000);
   CHECK(larger.bound == Time{5'000'000} + Time{2'000'000} + Time{10'000'000});
 }
 
 TEST_CASE("a step that is faster than any can be is a bug", "[tensor_parallel]") {
-  CHECK_THROWS_AS(result_of(std::vector<RankStep>(4, rank_step()), 640'000), InternalError);
-  std::vector<RankStep> ranks(4, rank_step());
-  for (RankStep& rank : ranks) rank.ended = rank.forward_ended + Time{900'000};
+  CHECK_THROWS_AS(result_of(std::vector<tensor_parallel::RankStep>(4, rank_step()), 640'000),
+                  InternalError);
+  std::vector<tensor_parallel::RankStep> ranks(4, rank_step());
+  for (tensor_parallel::RankStep& rank : ranks) rank.ended = rank.forward_ended + Time{900'000};
   CHECK_THROWS_AS(result_of(ranks), InternalError);
 }
 
 TEST_CASE("the rows of a step have these columns", "[tensor_parallel]") {
-  StepResult result = result_of(std::vector<RankStep>(4, rank_step()));
+  tensor_parallel::StepResult result =
+      result_of(std::vector<tensor_parallel::RankStep>(4, rank_step()));
   const auto columns_of = [](const Row& row) {
     std::string columns;
     for (const auto& [column, cell] : row.cells()) columns += std::string(column) + " ";
@@ -123,29 +129,31 @@ TEST_CASE("the rows of a step have these columns", "[tensor_parallel]") {
   CHECK(number_in(rows[0], "idle_ns") == 30'000 - 24'000 - 3'000);
   CHECK(number_in(rows[2], "busbw_gbs") == Approx(1.5 * 4000 / 3000));
   CHECK_FALSE(number_or_null(rows[0], "wrong"));
-  StepResult alone = result;
+  tensor_parallel::StepResult alone = result;
   alone.world_size = 1;
   CHECK_FALSE(number_or_null(to_rows(alone)[2], "busbw_gbs"));  // no bus is used
-  result.check = StepCheck{.checked = 10, .wrong = 2};
+  result.check = tensor_parallel::StepCheck{.checked = 10, .wrong = 2};
   CHECK(number_in(to_rows(result).front(), "wrong") == 2);
-  const StepRows split = split_rows(rows);
+  const tensor_parallel::StepRows split = tensor_parallel::split_rows(rows);
   CHECK(split.steps.size() == 1);
   CHECK(split.collectives.size() == 2);
 }
 
 TEST_CASE("the charts of steps show each of them", "[tensor_parallel][figure]") {
-  StepResult first = result_of(std::vector<RankStep>(4, rank_step()));
+  tensor_parallel::StepResult first =
+      result_of(std::vector<tensor_parallel::RankStep>(4, rank_step()));
   first.world_size = 1;
-  StepResult second = first;
+  tensor_parallel::StepResult second = first;
   second.world_size = 4;
   second.forward = 5 * kUs;
   second.backward = 5 * kUs;
   second.activity = {.computing = 6 * kUs, .communicating = 4 * kUs, .overlapped = 2 * kUs};
   const std::vector<Row> steps = {to_rows(first).front(), to_rows(second).front()};
-  const std::string scaling = test::drawn(strong_scaling_chart(steps, "what"), steps);
+  const std::string scaling =
+      test::drawn(tensor_parallel::strong_scaling_chart(steps, "what"), steps);
   if (scaling.empty()) return;
   CHECK_THAT(scaling, Catch::Contains(">ideal<") && Catch::Contains("speed-up over tp 1"));
-  const std::string shares = test::drawn(step_time_chart(steps, "what"), steps);
+  const std::string shares = test::drawn(tensor_parallel::step_time_chart(steps, "what"), steps);
   CHECK(test::count_drawn(shares, "tp 1: 30 µs") == 1);
   CHECK(test::count_drawn(shares, "tp 4: 10 µs") == 1);
   // gnuplot writes a text in a box twice.

@@ -15,19 +15,19 @@ namespace kernbench::benches::training_step_test {
 
 namespace {
 
-constexpr MlpSize kMlp{.tokens = 12, .hidden = 8, .ffn = 24};
+constexpr tensor_parallel::MlpSize kMlp{.tokens = 12, .hidden = 8, .ffn = 24};
 
-StepInput mlp_input(int pes, bool sequence_parallel) {
+tensor_parallel::StepInput mlp_input(int pes, bool sequence_parallel) {
   return {.tokens = kMlp.tokens,
           .hidden = kMlp.hidden,
           .pes = pes,
           .sequence_parallel = sequence_parallel};
 }
 
-ParallelMlpOptions mlp_options(const StepInput& input) {
+tensor_parallel::ParallelMlpOptions mlp_options(const tensor_parallel::StepInput& input) {
   return {.hidden = kMlp.hidden,
           .ffn = kMlp.ffn,
-          .activation = Activation::relu,
+          .activation = tensor_parallel::Activation::relu,
           .sequence_parallel = input.sequence_parallel,
           .dtype = input.dtype,
           .pes = input.pes};
@@ -37,16 +37,20 @@ Topology ring(int ranks) {
   return in_ring(load_topology("default"), ranks);
 }
 
-StepCheck check_mlp(int ranks, const StepInput& input, const BuildModel& build) {
+tensor_parallel::StepCheck check_mlp(int ranks, const tensor_parallel::StepInput& input,
+                                     const tensor_parallel::BuildModel& build) {
   ccl::register_ahbm_backend();
-  const DenseModel model = integer_mlp(kMlp, 1);
+  const tensor_parallel::DenseModel model = tensor_parallel::integer_mlp(kMlp, 1);
   RuntimeContext torch(ring(ranks));
-  const std::vector<RankStep> steps = run_training_step(torch, input, build, &model);
-  return check_step(steps, input, dense_mlp_step(model, input.dtype));
+  const std::vector<tensor_parallel::RankStep> steps =
+      tensor_parallel::run_training_step(torch, input, build, &model);
+  return tensor_parallel::check_step(steps, input,
+                                     tensor_parallel::dense_mlp_step(model, input.dtype));
 }
 
-RankModel right_mlp(RuntimeContext& torch, const StepInput& input) {
-  const auto mlp = std::make_shared<ParallelMlp>(torch, mlp_options(input));
+tensor_parallel::RankModel right_mlp(RuntimeContext& torch,
+                                     const tensor_parallel::StepInput& input) {
+  const auto mlp = std::make_shared<tensor_parallel::ParallelMlp>(torch, mlp_options(input));
   return {[mlp](const Tensor& x) { return mlp->forward(x); }, mlp->parameters()};
 }
 
@@ -56,8 +60,8 @@ TEST_CASE("an MLP that ranks and PEs share is the dense one, exactly", "[tensor_
   for (const int ranks : {1, 2, 3}) {
     for (const int pes : {1, 4}) {
       for (const bool sequence_parallel : {false, true}) {
-        const StepInput input = mlp_input(pes, sequence_parallel);
-        const StepCheck check =
+        const tensor_parallel::StepInput input = mlp_input(pes, sequence_parallel);
+        const tensor_parallel::StepCheck check =
             check_mlp(ranks, input, [&](RuntimeContext& torch) { return right_mlp(torch, input); });
         CAPTURE(ranks, pes, sequence_parallel);
         CHECK(check.wrong == 0);
@@ -71,9 +75,9 @@ TEST_CASE("an MLP that ranks and PEs share is the dense one, exactly", "[tensor_
 }
 
 TEST_CASE("a bias that every rank adds before the sum is found", "[tensor_parallel]") {
-  const StepInput input = mlp_input(1, false);
-  const StepCheck check = check_mlp(2, input, [&](RuntimeContext& torch) {
-    RankModel model = right_mlp(torch, input);
+  const tensor_parallel::StepInput input = mlp_input(1, false);
+  const tensor_parallel::StepCheck check = check_mlp(2, input, [&](RuntimeContext& torch) {
+    tensor_parallel::RankModel model = right_mlp(torch, input);
     const tp::Parameter bias = model.parameters[3];
     model.forward = [right = model.forward, bias](const Tensor& x) { return right(x) + bias; };
     return model;
@@ -84,12 +88,12 @@ TEST_CASE("a bias that every rank adds before the sum is found", "[tensor_parall
 
 TEST_CASE("a sum over ranks that is left out is found, and that ranks differ",
           "[tensor_parallel]") {
-  const StepInput input = mlp_input(1, false);
-  const StepCheck check = check_mlp(2, input, [&](RuntimeContext& torch) {
+  const tensor_parallel::StepInput input = mlp_input(1, false);
+  const tensor_parallel::StepCheck check = check_mlp(2, input, [&](RuntimeContext& torch) {
     const auto up = std::make_shared<tp::ColumnParallelLinear>(
         torch,
         tp::ColumnParallelLinearOptions{.in_features = kMlp.hidden, .out_features = kMlp.ffn});
-    RankModel model = right_mlp(torch, input);
+    tensor_parallel::RankModel model = right_mlp(torch, input);
     model.parameters[0] = up->weight;
     model.parameters[1] = up->bias;
     const tp::Parameter down = model.parameters[2];
@@ -105,9 +109,9 @@ TEST_CASE("a sum over ranks that is left out is found, and that ranks differ",
 
 TEST_CASE("with sequence parallelism a bias' gradient that is not summed is found",
           "[tensor_parallel]") {
-  const StepInput input = mlp_input(1, true);
-  const StepCheck check = check_mlp(2, input, [&](RuntimeContext& torch) {
-    RankModel model = right_mlp(torch, input);
+  const tensor_parallel::StepInput input = mlp_input(1, true);
+  const tensor_parallel::StepCheck check = check_mlp(2, input, [&](RuntimeContext& torch) {
+    tensor_parallel::RankModel model = right_mlp(torch, input);
     CHECK(model.parameters[3].sequence_parallel);
     model.parameters[3].sequence_parallel = false;
     return model;
@@ -118,39 +122,43 @@ TEST_CASE("with sequence parallelism a bias' gradient that is not summed is foun
 
 namespace {
 
-constexpr GptSize kGpt{.sequence = 24, .hidden = 48, .heads = 6, .layers = 2};
+constexpr tensor_parallel::GptSize kGpt{.sequence = 24, .hidden = 48, .heads = 6, .layers = 2};
 
-StepCheck check_gpt(
-    int ranks, const StepInput& input,
-    const std::function<void(RankModel&)>& change = [](RankModel&) {}) {
+tensor_parallel::StepCheck check_gpt(
+    int ranks, const tensor_parallel::StepInput& input,
+    const std::function<void(tensor_parallel::RankModel&)>& change =
+        [](tensor_parallel::RankModel&) {}) {
   ccl::register_ahbm_backend();
-  const DenseModel model = random_gpt(kGpt, 1);
+  const tensor_parallel::DenseModel model = tensor_parallel::random_gpt(kGpt, 1);
   RuntimeContext torch(ring(ranks));
   const auto build = [&](RuntimeContext& own) {
-    const GptBlockOptions options{.hidden = kGpt.hidden,
-                                  .heads = kGpt.heads,
-                                  .sequence_parallel = input.sequence_parallel,
-                                  .dtype = input.dtype,
-                                  .pes = input.pes};
-    const auto first = std::make_shared<GptBlock>(own, options);
-    const auto second = std::make_shared<GptBlock>(own, options);
-    RankModel rank{[first, second](const Tensor& x) { return second->forward(first->forward(x)); },
-                   first->parameters()};
+    const tensor_parallel::GptBlockOptions options{.hidden = kGpt.hidden,
+                                                   .heads = kGpt.heads,
+                                                   .sequence_parallel = input.sequence_parallel,
+                                                   .dtype = input.dtype,
+                                                   .pes = input.pes};
+    const auto first = std::make_shared<tensor_parallel::GptBlock>(own, options);
+    const auto second = std::make_shared<tensor_parallel::GptBlock>(own, options);
+    tensor_parallel::RankModel rank{
+        [first, second](const Tensor& x) { return second->forward(first->forward(x)); },
+        first->parameters()};
     for (const tp::Parameter& parameter : second->parameters()) {
       rank.parameters.push_back(parameter);
     }
     change(rank);
     return rank;
   };
-  const std::vector<RankStep> steps = run_training_step(torch, input, build, &model);
-  const GptDevices devices{.dtype = input.dtype,
-                           .ranks = ranks,
-                           .pes = input.pes,
-                           .sequence_parallel = input.sequence_parallel};
-  return check_step(steps, input, dense_gpt_step(model, kGpt, devices, 1));
+  const std::vector<tensor_parallel::RankStep> steps =
+      tensor_parallel::run_training_step(torch, input, build, &model);
+  const tensor_parallel::GptDevices devices{.dtype = input.dtype,
+                                            .ranks = ranks,
+                                            .pes = input.pes,
+                                            .sequence_parallel = input.sequence_parallel};
+  return tensor_parallel::check_step(steps, input,
+                                     tensor_parallel::dense_gpt_step(model, kGpt, devices, 1));
 }
 
-StepInput gpt_input(DType dtype, int pes, bool sequence_parallel) {
+tensor_parallel::StepInput gpt_input(DType dtype, int pes, bool sequence_parallel) {
   return {.tokens = kGpt.sequence,
           .hidden = kGpt.hidden,
           .dtype = dtype,
@@ -165,7 +173,7 @@ TEST_CASE("blocks of GPT that ranks and PEs share are the dense ones, within the
   for (const DType dtype : kDTypes) {
     for (const int ranks : {1, 2, 3}) {
       for (const bool sequence_parallel : {false, true}) {
-        const StepCheck check =
+        const tensor_parallel::StepCheck check =
             check_gpt(ranks, gpt_input(dtype, ranks == 3 ? 1 : 3, sequence_parallel));
         CAPTURE(name_of(dtype), ranks, sequence_parallel);
         CHECK(check.wrong == 0);
@@ -180,21 +188,23 @@ TEST_CASE("blocks of GPT that ranks and PEs share are the dense ones, within the
 
 TEST_CASE("a gradient of a layer norm that is not summed over ranks is beyond the bound",
           "[tensor_parallel]") {
-  const StepCheck check = check_gpt(2, gpt_input(DType::f16, 1, true), [](RankModel& model) {
-    CHECK(model.parameters[6].sequence_parallel);
-    model.parameters[6].sequence_parallel = false;
-  });
+  const tensor_parallel::StepCheck check =
+      check_gpt(2, gpt_input(DType::f16, 1, true), [](tensor_parallel::RankModel& model) {
+        CHECK(model.parameters[6].sequence_parallel);
+        model.parameters[6].sequence_parallel = false;
+      });
   CHECK(check.wrong > 0);
   CHECK(check.unequal > 0);
 }
 
 TEST_CASE("a layer norm without its bias is beyond the bound", "[tensor_parallel]") {
-  const StepCheck check = check_gpt(2, gpt_input(DType::f16, 1, false), [](RankModel& model) {
-    model.forward = [right = model.forward, bias = model.parameters[1]](const Tensor& x) {
-      Tensor(bias).copy_(RuntimeContext::tensor(std::vector<float>(48), {48}));
-      return right(x);
-    };
-  });
+  const tensor_parallel::StepCheck check =
+      check_gpt(2, gpt_input(DType::f16, 1, false), [](tensor_parallel::RankModel& model) {
+        model.forward = [right = model.forward, bias = model.parameters[1]](const Tensor& x) {
+          Tensor(bias).copy_(RuntimeContext::tensor(std::vector<float>(48), {48}));
+          return right(x);
+        };
+      });
   CHECK(check.wrong > 0);
   CHECK(check.unequal == 0);
 }
@@ -202,12 +212,12 @@ TEST_CASE("a layer norm without its bias is beyond the bound", "[tensor_parallel
 TEST_CASE("all ranks of a step begin at once, and its collectives are those of the layers",
           "[tensor_parallel]") {
   ccl::register_ahbm_backend();
-  const StepInput input = mlp_input(2, true);
+  const tensor_parallel::StepInput input = mlp_input(2, true);
   RuntimeContext torch(ring(3), {.data = false});
-  const std::vector<RankStep> steps = run_training_step(
+  const std::vector<tensor_parallel::RankStep> steps = tensor_parallel::run_training_step(
       torch, input, [&](RuntimeContext& own) { return right_mlp(own, input); }, nullptr);
   REQUIRE(steps.size() == 3);
-  for (const RankStep& step : steps) {
+  for (const tensor_parallel::RankStep& step : steps) {
     CHECK(step.began < step.forward_ended);
     CHECK(step.forward_ended < step.ended);
     CHECK(step.activity.busy() <= step.step());
@@ -238,16 +248,16 @@ TEST_CASE("a rank's part of a parameter is as its attributes say", "[tensor_para
         if (rank == 1) right_mlp(torch, mlp_input(1, false));
       },
       {}, 2);
-  const auto is = [](const Part& part, const Part& wanted) {
+  const auto is = [](const tensor_parallel::Part& part, const tensor_parallel::Part& wanted) {
     return part.row == wanted.row && part.rows == wanted.rows && part.column == wanted.column &&
            part.columns == wanted.columns;
   };
-  CHECK(is(part_of(parameters[0], 8, 24, 1, 2), {0, 8, 12, 12}));
-  CHECK(is(part_of(parameters[1], 1, 24, 1, 2), {0, 1, 12, 12}));
-  CHECK(is(part_of(parameters[2], 24, 8, 1, 2), {12, 12, 0, 8}));
-  CHECK(is(part_of(parameters[3], 1, 8, 1, 2), {0, 1, 0, 8}));
-  CHECK(is(part_of_tokens(mlp_input(1, true), 1, 2), {6, 6, 0, 8}));
-  CHECK(is(part_of_tokens(mlp_input(1, false), 1, 2), {0, 12, 0, 8}));
+  CHECK(is(tensor_parallel::part_of(parameters[0], 8, 24, 1, 2), {0, 8, 12, 12}));
+  CHECK(is(tensor_parallel::part_of(parameters[1], 1, 24, 1, 2), {0, 1, 12, 12}));
+  CHECK(is(tensor_parallel::part_of(parameters[2], 24, 8, 1, 2), {12, 12, 0, 8}));
+  CHECK(is(tensor_parallel::part_of(parameters[3], 1, 8, 1, 2), {0, 1, 0, 8}));
+  CHECK(is(tensor_parallel::part_of_tokens(mlp_input(1, true), 1, 2), {6, 6, 0, 8}));
+  CHECK(is(tensor_parallel::part_of_tokens(mlp_input(1, false), 1, 2), {0, 12, 0, 8}));
 }
 
 }  // namespace kernbench::benches::training_step_test
