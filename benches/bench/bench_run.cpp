@@ -25,7 +25,7 @@ BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its
     : request(std::move(its_request)),
       settings(std::move(its_settings)),
       console(its_console),
-      contexts(whole),
+      contexts(whole, request.recording),
       is_point_(true) {}
 
 void BenchRun::configure(const BenchInfo& info) {

@@ -16,6 +16,7 @@
 #include "benches/bench/bench.h"
 #include "benches/bench/console.h"
 #include "benches/bench/context_set.h"
+#include "benches/bench/point_outcome.h"
 #include "benches/bench/registry.h"
 #include "benches/bench/report.h"
 
@@ -23,6 +24,14 @@ namespace kernbench::benches {
 
 class ProcessTeam;
 class SweepRun;
+
+// A point of a sweep that has run.
+struct FinishedPoint {
+  std::string sweep;
+  std::string key;
+  PointOutcome outcome;
+  std::size_t first_system = 0;  // the number of its first system among those of the run
+};
 
 // The request that the command line of `kernbench run` makes.
 struct BenchRequest {
@@ -38,6 +47,8 @@ struct BenchRequest {
   std::string inputs = {};                   // the texts of all files that were read
   ProcessTeam* team = nullptr;               // shares the points of sweeps; null: none
   bool shows_progress = true;                // of sweeps, to people
+  // Points of another run that are taken over, so that the others alone are simulated.
+  std::span<const FinishedPoint> known = {};
 };
 
 struct Artifact {
@@ -49,8 +60,8 @@ struct Artifact {
 class BenchRun {
  public:
   BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console);
-  // A run that is a point of another run's sweep and simulates with its contexts: it prints and
-  // writes nothing.
+  // A run that is a part of another run, as a point of its sweep, and is interrupted with it: it
+  // prints and writes nothing.
   BenchRun(BenchRequest its_request, Settings its_settings, Console& its_console,
            ContextSet& whole);
   BenchRun(const BenchRun&) = delete;
@@ -89,6 +100,10 @@ class BenchRun {
   std::vector<Row> finished_rows() const;
   void set_sweep(const SweepRun* sweep);  // the running sweep; null: none
 
+  // Points of sweeps that have ended, in order; none unless the run is profiled.
+  void add_point(FinishedPoint point) { finished_points_.push_back(std::move(point)); }
+  const std::vector<FinishedPoint>& finished_points() const { return finished_points_; }
+
   void add_artifact(std::string_view file_name, std::string content);
   // This run has no artifact of that name: one left by an earlier run is removed when the artifacts
   // are written.
@@ -116,6 +131,7 @@ class BenchRun {
   std::vector<Row> rows_;
   const SweepRun* sweep_ = nullptr;
   bool ok_ = true;
+  std::vector<FinishedPoint> finished_points_;
   std::vector<Artifact> artifacts_;
   std::vector<std::string> dropped_artifacts_;
   std::map<std::filesystem::path, bool> journals_;  // whether each of them stays

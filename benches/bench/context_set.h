@@ -37,8 +37,10 @@ class ContextSet {
       : recording_(recording), shuffle_ties_(shuffle_ties) {}
   // A child set for a part of `whole`'s work: interrupting `whole` interrupts it too.  REQUIRES:
   // `whole` outlives it
-  explicit ContextSet(ContextSet& whole)
-      : ContextSet(whole, whole.recording_, whole.shuffle_ties_) {}
+  explicit ContextSet(ContextSet& whole) : ContextSet(whole, whole.recording_) {}
+  // A child set that records something else.
+  ContextSet(ContextSet& whole, const Recording& recording)
+      : ContextSet(whole, recording, whole.shuffle_ties_) {}
   // A child set whose ties are shuffled with a seed of its own, and which records nothing.
   ContextSet(ContextSet& whole, std::uint64_t shuffle_ties)
       : ContextSet(whole, Recording{}, shuffle_ties) {}

@@ -76,6 +76,7 @@ std::vector<Row> SweepRun::run() {
   end_ = points_.size();
   run_.console.open();
   if (run_.leads() && !run_.output_folder.empty()) restore();
+  take_known();
   run_.set_sweep(this);
   try {
     simulate_all();
@@ -125,6 +126,18 @@ void SweepRun::restore() {
       reuses_journal_ ? "saved" : "resumed",
       fmt::format("{} of {} points of {} are taken from {}", restored_, points_.size(), name_,
                   reuses_journal_ ? journal_->path().string() : "the interrupted run"));
+}
+
+void SweepRun::take_known() {
+  for (Point& point : points_) {
+    const auto known = std::ranges::find_if(run_.request.known, [&](const FinishedPoint& one) {
+      return one.sweep == name_ && one.key == point.key;
+    });
+    if (known == run_.request.known.end() || point.outcome) continue;
+    point.outcome = known->outcome;
+    point.is_restored = true;
+    ++restored_;
+  }
 }
 
 void SweepRun::simulate_all() {
@@ -240,7 +253,7 @@ void SweepRun::show_progress_until_idle() {
     lock.unlock();
     if (others_) ask_others();
     const bool is_due = std::chrono::steady_clock::now() - drawn >= kRedraw;
-    if (is_due && run_.request.shows_progress && !run_.is_point()) {
+    if (is_due && run_.request.shows_progress) {
       progress.show(now);
       drawn = std::chrono::steady_clock::now();
     }
@@ -347,6 +360,9 @@ std::vector<Row> SweepRun::finished_rows() const {
 void SweepRun::enter(const Point& point) {
   const PointOutcome& outcome = *point.outcome;
   run_.add_rows(outcome.rows, outcome.ok);
+  if (run_.request.recording.profile) {
+    run_.add_point({name_, point.key, outcome, run_.contexts.statistics().size()});
+  }
   if (point.contexts) {
     run_.contexts.append(*point.contexts);
   } else {

@@ -51,6 +51,7 @@ class SweepRun {
 
   void open_journal();
   void restore();
+  void take_known();
   void simulate_all();
   void simulate_here();
   void show_progress_until_idle();

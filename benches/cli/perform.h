@@ -10,6 +10,7 @@
 #include "benches/bench/process_team.h"
 #include "benches/cli/cli.h"
 #include "benches/variants/variants.h"
+#include "benches/variants/what_helps.h"
 
 namespace kernbench::benches::cli {
 
@@ -18,6 +19,7 @@ struct Work {
   std::string inputs;
   std::vector<std::string> axes = {};  // what varies, for the head
   std::function<void(Bench&)> run;
+  variants::RunVariants ran = {};  // what --explain may repeat
 };
 
 variants::VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments);

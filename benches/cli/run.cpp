@@ -220,6 +220,16 @@ void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Var
   bench.print("#\n" + variants::to_narrow_table(rows));
 }
 
+// Where the time of the longest system went, and what would make it shorter.
+std::string explain(Bench& bench, const Work& work) {
+  const runtime::Simulation* const longest = bench.run().contexts.longest();
+  if (longest == nullptr) return "";
+  const runtime::Profile profile = runtime::profile_of(*longest);
+  const std::string text = runtime::explain(profile);
+  if (work.ran.variants.empty() || profile.path.edges.empty()) return text;
+  return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path));
+}
+
 void check_plot(const RunArguments& arguments) {
   variants::parse_plot(arguments.plot);
   if (!arguments.output_folder.empty()) return;
@@ -300,9 +310,11 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
                  {.first = variants.front(),
                   .inputs = maker.inputs(),
                   .axes = maker.axes(),
-                  .run = [&](Bench& bench) {
-                    variants.size() == 1 ? info.run(bench) : run_grid(bench, info, variants);
-                  }});
+                  .run =
+                      [&](Bench& bench) {
+                        variants.size() == 1 ? info.run(bench) : run_grid(bench, info, variants);
+                      },
+                  .ran = {variant_request(info, arguments), variants}});
 }
 
 variants::VariantRequest variant_request(const BenchInfo& info, const RunArguments& arguments) {
@@ -334,10 +346,12 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
                        [&](ExitCode) {
                          if (leads) keep_finished_rows(report_now(), outputs);
                        });
+  std::string explanation;
   try {
     Bench bench(run);
     work.run(bench);
     if (!arguments.plot.empty()) add_plot(bench, arguments.plot);
+    if (arguments.explain && leads) explanation = explain(bench, work);
     watch.run_ended();
     run.check_contract(info.name);
   } catch (...) {
@@ -354,9 +368,7 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   const runtime::Simulation* const longest = run.contexts.longest();
   if (longest != nullptr) outputs.write_page(page_of(arguments, report, *longest), report);
   console.print(foot(report));
-  if (longest != nullptr && arguments.explain) {
-    console.print("#\n" + runtime::explain(runtime::profile_of(*longest)));
-  }
+  if (!explanation.empty()) console.print("#\n" + explanation);
   for (const std::string& name : outputs.write_report(report)) {
     console.print(note_line("wrote", name));
   }

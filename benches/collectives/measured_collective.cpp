@@ -17,6 +17,15 @@ namespace {
 
 using distributed::CollectiveKind;
 
+// The host's own time for a call, before the device hears of it.  Messages and shifts are not
+// issued by torch.distributed's collectives, and `local` has no device.
+Time issue_of(const MeasuredInput& input, const Topology& topology) {
+  const MeasuredCollective collective = input.blocks.collective;
+  const bool is_issued = collective != MeasuredCollective::shift &&
+                         collective != MeasuredCollective::sendrecv && input.backend == "ahbm";
+  return is_issued ? topology.system.host_issue : Time{0};
+}
+
 // The exchanges of groups that run at once, and when each began and ended.
 class Exchanges {
  public:
@@ -63,7 +72,7 @@ void Exchanges::on_each_rank(const Act& act) const {
 
 void Exchanges::call_timed(std::size_t exchange, int rank) {
   Time& first = first_calls_[exchange];
-  first = std::min(first, torch_.engine().now());
+  first = std::min(first, torch_.engine().now() + issue_of(inputs_[exchange], torch_.topology()));
   for (int i = 0; i < inputs_[exchange].repetitions; ++i) exchanges_[exchange].call(rank);
   torch_.ahbm.synchronize();
   Time& last = last_returns_[exchange];

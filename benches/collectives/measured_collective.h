@@ -28,8 +28,8 @@ struct MeasuredInput {
 };
 
 struct Measurement {
-  Time time{0};                          // from the first rank's call to the last rank's return;
-                                         // without an algorithm it means nothing
+  Time time{0};                          // from when the first rank has issued its call until all
+                                         // ranks know that it is done; nothing without an algorithm
   Time critical{0};                      // the slowest PE's execution time
   std::optional<std::string> algorithm;  // nullopt: not on a device, so not timed
   std::string why;                       // auto: the other algorithms tried

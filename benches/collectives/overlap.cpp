@@ -141,6 +141,7 @@ Time small_beside_large(PointContext& point, const Sizes& sizes, const Parts& pa
     for (int i = 0; parts.large && i < kSmallCount; ++i) {
       torch.distributed.all_reduce(small, ReduceOp::sum, {.group = others});
     }
+    torch.ahbm.current_stream().synchronize();
     slowest = std::max(slowest, torch.engine().now() - begin);
     if (work) work.wait();
   });

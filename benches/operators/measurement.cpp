@@ -48,8 +48,7 @@ MeasuredBoth measure(RuntimeContext& torch, const Definition& definition,
   for (const Direction direction : directions_of(definition)) {
     const OperatorRun::Work before = run.work();
     const Time start = torch.engine().now();
-    compute(*computes, provider, definition, direction);
-    torch.ahbm.synchronize();
+    compute(torch, *computes, provider, definition, direction);
     const Time took = torch.engine().now() - start;
     const OperatorRun::Work& after = run.work();
     Measured& one = measured[static_cast<std::size_t>(direction)];

@@ -197,8 +197,7 @@ void add_traces(Bench& bench, const Request& request, const Problem& problem) {
     const std::unique_ptr<Provider> provider = make_provider(info, run);
     for (const Direction direction : directions_of(definition)) {
       const Time start = torch.engine().now();
-      compute(*provider, info, definition, direction);
-      torch.ahbm.synchronize();
+      compute(torch, *provider, info, definition, direction);
       bench.add_artifact(
           fmt::format("{}traces/trace_{}_{}_N{}.json", folder_of(request, problem.dtype),
                       name_of(direction), info.name, problem.size.tokens()),

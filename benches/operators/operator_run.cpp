@@ -189,7 +189,7 @@ const Tensor& OperatorRun::result(Direction direction, std::size_t index) const 
 
 void OperatorRun::launch_on_pes(std::string_view name, std::vector<Tensor> uses, const Body& body) {
   runtime::Simulation& simulation = torch_.simulation();
-  if (simulation.queues_launches()) runtime::issue(simulation);
+  runtime::issue(simulation);
   runtime::LaunchRequest request{.name = std::string(name),
                                  .pes = pes_,
                                  .body =
@@ -229,10 +229,27 @@ const OperatorRun::Work& OperatorRun::work() {
   return work_;
 }
 
-void compute(Provider& provider, const ProviderInfo& info, const Definition& definition,
-             Direction direction) {
+namespace {
+
+void compute_and_wait(RuntimeContext& torch, Provider& provider, Direction direction) {
   try {
     direction == Direction::forward ? provider.forward() : provider.backward();
+  } catch (...) {
+    try {
+      torch.ahbm.synchronize();
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the provider's own error came first
+    }
+    throw;
+  }
+  torch.ahbm.synchronize();
+}
+
+}  // namespace
+
+void compute(RuntimeContext& torch, Provider& provider, const ProviderInfo& info,
+             const Definition& definition, Direction direction) {
+  try {
+    compute_and_wait(torch, provider, direction);
   } catch (const Error& error) {
     if (error.code() == "KB-S001") throw;
     std::string_view text = error.what();

@@ -50,9 +50,9 @@ class OperatorRun {
   void place_gradient(std::string_view input, const Tensor& tensor);
 
   // Runs kernel(tl, share, arguments...) on every PE that has tokens, and waits until all have
-  // finished, or, if launches are queued, until that is issued (ADR-0191): this run and what
-  // arguments refer to must then live until a synchronize().  A Tensor arrives as tl::Pointer to
-  // that PE's shard; anything else as it is.
+  // finished, or, if launches are queued, until that is issued (ADR-0191): compute() waits, so that
+  // kernels may refer to the run.  A Tensor arrives as tl::Pointer to that PE's shard; anything
+  // else as it is.
   template <class Kernel, class... Arguments>
   void launch(std::string_view name, const Kernel& kernel, const Arguments&... arguments) {
     runtime::LaunchedTensors launched;
@@ -107,9 +107,9 @@ class OperatorRun {
   std::set<std::uint64_t> queued_;  // operations whose work is not added yet
 };
 
-// Runs provider.forward() or backward().  Its errors are extended by the provider, the direction
-// and the size.
-void compute(Provider& provider, const ProviderInfo& info, const Definition& definition,
-             Direction direction);
+// Runs provider.forward() or backward(), and waits for the kernels that it has queued, which refer
+// to its run.  Errors are extended by the provider, the direction and the size.
+void compute(RuntimeContext& torch, Provider& provider, const ProviderInfo& info,
+             const Definition& definition, Direction direction);
 
 }  // namespace kernbench::benches::operators

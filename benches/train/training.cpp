@@ -7,7 +7,6 @@
 #include "benches/train/text.h"
 #include "runtime/functional/cross_entropy.h"
 #include "runtime/optim/clip_grad.h"
-#include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
@@ -89,9 +88,8 @@ TrainingStep Training::step() {
   const Batch batch = next_batch();
   optimizer_->zero_grad();
   const Tensor loss = nn::functional::cross_entropy(model_.forward(batch.tokens), batch.targets);
-  TrainingStep step;
-  step.held = torch_.simulation().allocator(torch_.ahbm.current_device()).allocated();
   loss.backward();
+  TrainingStep step;
   step.norm = nn::utils::clip_grad_norm_(model_.module->parameters(), options_.clip);
   optimizer_->step();
   torch_.ahbm.synchronize();

@@ -31,7 +31,6 @@ struct TrainingStep {
   double norm = 0;  // of the gradients, before they are clipped
   Time time{0};     // simulated
   Time computing{0};
-  Bytes held = 0;  // in HBM, when the loss is computed and before it is differentiated
 };
 
 class Training {

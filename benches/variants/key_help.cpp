@@ -27,7 +27,7 @@ constexpr Help kTopology[] = {
     {"system.switch.sums.latency", "of a sum in the switch"},
     {"system.host_link.bandwidth", "from the host to each SIP, each way"},
     {"system.host_link.latency", "from the host to each SIP"},
-    {"system.host_link.issue", "the host's own time for a launch that it queues"},
+    {"system.host_link.issue", "the host's own time for a launch"},
     {"sip.cube_mesh.w", "columns of the mesh of cubes"},
     {"sip.cube_mesh.h", "rows of the mesh of cubes"},
     {"sip.ucie.bandwidth", "between neighbouring cubes, each way"},

@@ -48,26 +48,6 @@ Row with_cells(const std::vector<VariedCell>& varied, const Row& row) {
   return result;
 }
 
-std::vector<Row> simulate(PointContext& point, const BenchInfo& info, const Variant& variant) {
-  const BenchRequest& whole = point.bench().run().request;
-  Console silent = Console::silent();
-  BenchRun run({.topology = variant.topology,
-                .ccl = variant.ccl,
-                .ccl_is_given = variant.names_ccl,
-                .seed = whole.seed,
-                .recording = whole.recording},
-               variant.settings, silent, point.contexts());
-  run.configure(info);
-  Bench bench(run);
-  info.run(bench);
-  if (const auto unused = run.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
-  point.check(run.ok());
-  point.contexts().append(run.contexts);
-  std::vector<Row> rows;
-  for (const Row& row : run.rows()) rows.push_back(with_cells(variant.varied, row));
-  return rows;
-}
-
 std::vector<std::string> columns_of(std::span<const Row> rows) {
   std::vector<std::string> columns;
   for (const Row& row : rows) {
@@ -110,12 +90,34 @@ std::size_t width_of(std::span<const Row> rows, const std::string& column) {
 
 }  // namespace
 
+std::vector<Row> run_variant(PointContext& point, const BenchInfo& info, const Variant& variant) {
+  const BenchRequest& whole = point.bench().run().request;
+  Console silent = Console::silent();
+  BenchRun run({.topology = variant.topology,
+                .ccl = variant.ccl,
+                .ccl_is_given = variant.names_ccl,
+                .seed = whole.seed,
+                .recording = whole.recording,
+                .shows_progress = false,
+                .known = whole.known},
+               variant.settings, silent, point.contexts());
+  run.configure(info);
+  Bench bench(run);
+  info.run(bench);
+  if (const auto unused = run.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
+  point.check(run.ok());
+  point.contexts().append(run.contexts);
+  std::vector<Row> rows;
+  for (const Row& row : run.rows()) rows.push_back(with_cells(variant.varied, row));
+  return rows;
+}
+
 std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchInfo& info,
                               std::span<const Variant> variants) {
   Sweep sweep(bench, std::move(sweep_name));
   for (const Variant& variant : variants) {
     sweep.add(variant.name,
-              [&info, &variant](PointContext& point) { return simulate(point, info, variant); });
+              [&info, &variant](PointContext& point) { return run_variant(point, info, variant); });
   }
   return sweep.run();
 }

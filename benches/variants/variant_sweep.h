@@ -8,12 +8,17 @@
 #include <vector>
 
 #include "benches/bench/bench.h"
+#include "benches/bench/sweep.h"
 #include "benches/variants/variants.h"
 
 namespace kernbench::benches::variants {
 
-// Returns the rows of all variants, which it adds to the bench's report.  A row begins with the
-// cells of what varies.  A variant prints and writes nothing.  Names of variants must differ.
+// Runs one variant as a point of a sweep and returns its rows, which begin with the cells of what
+// varies.  It prints and writes nothing.
+std::vector<Row> run_variant(PointContext& point, const BenchInfo& info, const Variant& variant);
+
+// Returns the rows of all variants, which it adds to the bench's report.  Names of
+// variants must differ.
 std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchInfo& info,
                               std::span<const Variant> variants);
 

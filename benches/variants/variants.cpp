@@ -97,6 +97,21 @@ std::vector<std::string> topologies_of(const std::string& text) {
 
 }  // namespace
 
+VariantRequest request_of(const VariantRequest& whole, const Variant& variant) {
+  VariantRequest request{whole.bench, whole.topologies, whole.ccl, {}};
+  for (const auto& [key, value] : variant.fixed) {
+    request.assignments.push_back(fmt::format("{}={}", key, value));
+  }
+  for (const auto& [key, value, is_list] : variant.varied) {
+    if (key == kTopologyKey) {
+      request.topologies = value;
+    } else {
+      request.assignments.push_back(fmt::format("{}={}", key, value));
+    }
+  }
+  return request;
+}
+
 VariantMaker::VariantMaker(const VariantRequest& request)
     : request_(request),
       topologies_(topologies_of(request.topologies)),

@@ -50,6 +50,9 @@ struct VariantRequest {
   std::vector<std::string> assignments = {};
 };
 
+// The request of that variant alone.
+VariantRequest request_of(const VariantRequest& whole, const Variant& variant);
+
 // Makes variants of the runs of a bench.
 class VariantMaker {
  public:

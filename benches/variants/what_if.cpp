@@ -27,28 +27,41 @@ constexpr std::string_view kAllButIt = "all but it";
 struct Resource {
   const Key* key = nullptr;
   std::int64_t value = 0;  // in base units: B/s, Hz, ps
-  std::string_view base_unit;
+  QuantityUnit unit = {};  // that of the file
   std::int64_t most = 0;
-
-  bool is_time() const { return base_unit == "ps"; }
+  bool is_time = false;
 };
+
+// "102.4 GB/s" of 102,400,000,000 B/s.
+std::string in_unit(const QuantityUnit& unit, std::int64_t value) {
+  std::string text = fmt::to_string(value / unit.scale);
+  std::int64_t rest = value % unit.scale;
+  if (rest != 0) text += '.';
+  for (std::int64_t digit = unit.scale / 10; rest != 0; rest %= digit, digit /= 10) {
+    text += fmt::to_string(rest / digit);
+  }
+  return fmt::format("{} {}", text, unit.name);
+}
 
 std::optional<Resource> resource_of(const Key& key, const std::string& value) {
   if (key.owner != KeyOwner::topology) return std::nullopt;
-  const auto read = [&](const Quantity& quantity,
-                        std::string_view base_unit) -> std::optional<Resource> {
+  const auto read = [&](const Quantity& quantity, bool is_time) -> std::optional<Resource> {
     const ParsedScalar parsed = parse_quantity(value, quantity);
     const bool is_infinite = value == "unlimited" || parsed.value == 0;
     if (!parsed.code.empty() || is_infinite) return std::nullopt;
-    return Resource{&key, parsed.value, base_unit, quantity.max};
+    const auto unit = std::ranges::find_if(quantity.units, [&](const QuantityUnit& one) {
+      return value.ends_with(' ' + std::string(one.name));
+    });
+    if (unit == quantity.units.end()) return std::nullopt;
+    return Resource{&key, parsed.value, *unit, quantity.max, is_time};
   };
-  if (key.type == "bandwidth") return read(bandwidth_quantity(), "B/s");
-  if (key.type == "frequency") return read(frequency_quantity(), "Hz");
-  if (key.type == "time") return read(time_quantity(), "ps");
+  if (key.type == "bandwidth") return read(bandwidth_quantity(), false);
+  if (key.type == "frequency") return read(frequency_quantity(), false);
+  if (key.type == "time") return read(time_quantity(), true);
   return std::nullopt;
 }
 
-std::string value_in_force(const Key& key, const Variant& variant) {
+std::string value_in(const Key& key, const Variant& variant) {
   const auto set = std::ranges::find(variant.fixed, key.name, &Assignment::key);
   return set == variant.fixed.end() ? key.value : set->value;
 }
@@ -57,21 +70,20 @@ std::vector<Resource> resources_of(const VariantMaker& maker) {
   const Variant as_it_is = maker.first();
   std::vector<Resource> resources;
   for (const Key& key : maker.keys().all()) {
-    if (const auto one = resource_of(key, value_in_force(key, as_it_is))) resources.push_back(*one);
+    if (const auto one = resource_of(key, value_in(key, as_it_is))) resources.push_back(*one);
   }
   return resources;
 }
 
 Choice times_faster(const Resource& resource, std::int64_t factor) {
   const std::int64_t value =
-      resource.is_time() ? (resource.value + factor / 2) / factor : resource.value * factor;
-  const bool is_too_much = !resource.is_time() && resource.value > resource.most / factor;
-  return {resource.key,
-          is_too_much ? "unlimited" : fmt::format("{} {}", value, resource.base_unit)};
+      resource.is_time ? (resource.value + factor / 2) / factor : resource.value * factor;
+  const bool is_too_much = !resource.is_time && resource.value > resource.most / factor;
+  return {resource.key, is_too_much ? "unlimited" : in_unit(resource.unit, value)};
 }
 
 Choice infinite(const Resource& resource) {
-  return {resource.key, resource.is_time() ? "0 ps" : "unlimited"};
+  return {resource.key, resource.is_time ? "0 ps" : "unlimited"};
 }
 
 Variant named(Variant variant, std::string_view resource, std::string_view speed) {
@@ -99,6 +111,16 @@ std::string with_factor(double factor) {
 }
 
 }  // namespace
+
+std::string value_in_force(const VariantMaker& maker, std::string_view key) {
+  return value_in(maker.keys().find(key), maker.first());
+}
+
+std::optional<Choice> twice_as_fast(const VariantMaker& maker, std::string_view key) {
+  const std::optional<Resource> resource =
+      resource_of(maker.keys().find(key), value_in_force(maker, key));
+  return resource ? std::optional(times_faster(*resource, 2)) : std::nullopt;
+}
 
 std::vector<Variant> what_if_variants(const VariantMaker& maker) {
   const std::vector<Resource> resources = resources_of(maker);
@@ -158,7 +180,7 @@ WhatIf what_if(std::span<const Row> rows, const VariantMaker& maker, const std::
   for (const Resource& resource : resources_of(maker)) {
     const std::string& name = resource.key->name;
     result.gains.push_back({.resource = name,
-                            .value = value_in_force(*resource.key, as_it_is),
+                            .value = value_in(*resource.key, as_it_is),
                             .x2 = result.time_ns / time(name, "x2"),
                             .x4 = result.time_ns / time(name, "x4"),
                             .infinite = result.time_ns / time(name, kInfinite),

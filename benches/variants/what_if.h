@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,10 @@ namespace kernbench::benches::variants {
 // Resources are the bandwidths, clocks and times of the topology file that are not infinite yet.
 // x2 of a time is half of it.
 std::vector<Variant> what_if_variants(const VariantMaker& maker);
+
+std::string value_in_force(const VariantMaker& maker, std::string_view key);
+// The key's value for twice the speed; nullopt if it is no resource, or infinite already.
+std::optional<Choice> twice_as_fast(const VariantMaker& maker, std::string_view key);
 
 // What a resource buys.  Times are sums over the rows.
 struct Gain {

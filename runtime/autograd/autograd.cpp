@@ -72,12 +72,19 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
   return output;
 }
 
-Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part) {
-  if (!needs_grad(input)) return output;
-  check_part(name, output, input, part);
-  output =
-      record(name, std::move(output), {input}, [](const Tensor& dy) { return std::vector{dy}; });
-  output.storage()->autograd->recorded->part = part;
+Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part,
+                   std::function<Tensor(const Tensor& input)> of) {
+  if (needs_grad(input)) {
+    check_part(name, output, input, part);
+    output =
+        record(name, std::move(output), {input}, [](const Tensor& dy) { return std::vector{dy}; });
+    output.storage()->autograd->recorded->part = part;
+  }
+  if (of != nullptr) {
+    note_view(output, input, name, std::move(of), [whole = input.shape(), part](const Tensor& dy) {
+      return ops::assembled("narrow_backward", whole, part.dimension, {{dy, part.start}});
+    });
+  }
   return output;
 }
 

@@ -46,9 +46,11 @@ struct Part {
 
 // As record(), for an operator whose result has the elements of a part of its input, such as
 // narrow().  The gradients of several parts of a tensor are assembled by one kernel, as cat does,
-// once all are known, and are 0 elsewhere.  Throws DeviceError KB-F001, KB-F002, KB-F003 if the
-// output's shape, type or placement is not that of the part.
-Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part);
+// once all are known, and are 0 elsewhere.  If the output is a view of the input, `of` makes it as
+// for record_view().  Throws DeviceError KB-F001, KB-F002, KB-F003 if the output's shape, type or
+// placement is not that of the part.
+Tensor record_part(std::string_view name, Tensor output, const Tensor& input, const Part& part,
+                   std::function<Tensor(const Tensor& input)> of = {});
 
 // As record(), for an operator whose result is a view of its input.  `of` makes the same view of a
 // tensor placed as the input, in its memory and without recording; `gradient` is the Backward's.

@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/grad_mode.h"
-#include "runtime/autograd/gradient_sum.h"
-#include "runtime/autograd/node.h"
+#include "runtime/autograd/leaf_gradients.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -24,84 +23,16 @@ namespace {
 using autograd::GradientEdge;
 using autograd::GradientForm;
 using autograd::GradientSum;
+using autograd::LeafGradients;
 using autograd::Node;
-
-std::string describe(const Shape& shape, DType dtype, const ops::Placement& placement) {
-  return fmt::format("{} {} ({})", to_string(shape), name_of(dtype), to_string(placement));
-}
-
-// Throws KB-A006 unless the gradient fits a tensor of this form.
-void check_gradient(const Tensor& gradient, const GradientForm& form, std::string_view from) {
-  const ops::Placement placement = ops::placement_of(gradient);
-  if (gradient.shape() == form.shape && gradient.dtype() == form.dtype &&
-      ops::is_gradient_placement(placement, form.placement)) {
-    return;
-  }
-  throw CollectiveError(
-      "KB-A006",
-      fmt::format("{} - got {} but expected shape compatible with {}; a gradient has its "
-                  "tensor's placement, but is replicated where that is partial and may "
-                  "be partial where that is replicated",
-                  from, describe(gradient.shape(), gradient.dtype(), placement),
-                  describe(form.shape, form.dtype, form.placement)));
-}
-
-// The gradients of leaves, in the order in which they first came.  They are added to the leaves'
-// grad() only when all have come: until then a grad() may itself be a gradient in this pass.
-class LeafGradients {
- public:
-  GradientSum& of(const Tensor& leaf) {
-    const auto [at, is_new] = places_.try_emplace(leaf.storage().get(), sums_.size());
-    if (is_new) sums_.push_back({leaf, {}, {}});
-    return sums_[at->second].sum;
-  }
-
-  void give_to_leaves() {
-    std::erase_if(sums_, [](const Sum& sum) { return !sum.leaf.requires_grad(); });
-    for (Sum& sum : sums_) sum.gradient = sum.sum.take(sum.leaf.shape());
-    for (Sum& sum : sums_) {
-      // A gradient that becomes a grad(), or shares memory with one, must be nobody else's.
-      if (!grad_of(sum).defined() || is_grad_of_leaf(sum.gradient)) {
-        sum.gradient = autograd::writable(std::move(sum.gradient));
-      }
-    }
-    for (Sum& sum : sums_) {
-      Tensor& grad = grad_of(sum);
-      if (grad.defined()) {
-        ops::add_into(grad, sum.gradient);
-      } else {
-        grad = std::move(sum.gradient);
-        grad.storage()->name = sum.leaf.name() + ".grad";
-      }
-    }
-  }
-
- private:
-  struct Sum {
-    Tensor leaf;
-    GradientSum sum;
-    Tensor gradient;  // the sum, when it is taken
-  };
-
-  static Tensor& grad_of(const Sum& sum) { return sum.leaf.storage()->autograd->grad; }
-  // True if it shares memory with a leaf's grad(), which is about to be written.
-  bool is_grad_of_leaf(const Tensor& gradient) const {
-    return autograd::is_shared(gradient) && std::ranges::any_of(sums_, [&](const Sum& sum) {
-             const Tensor& grad = grad_of(sum);
-             return grad.defined() && grad.storage()->memory == gradient.storage()->memory;
-           });
-  }
-
-  std::vector<Sum> sums_;
-  std::unordered_map<const Tensor::Storage*, std::size_t> places_;
-};
 
 // Runs nodes in descending order of their numbers.  A node's number is larger than those of the
 // nodes that made its inputs, so by its turn all nodes that use its result have run.  The order is
 // that of the program, the same on every rank.
 class BackwardPass {
  public:
-  explicit BackwardPass(bool retain_graph) : retain_graph_(retain_graph) {}
+  BackwardPass(std::vector<autograd::ReachedLeaf> leaves, bool retain_graph)
+      : retain_graph_(retain_graph), leaves_(std::move(leaves)) {}
 
   // Returns the sum of the gradients that flow along an edge.
   GradientSum& at(const GradientEdge& edge);
@@ -110,8 +41,10 @@ class BackwardPass {
  private:
   struct Turn {
     std::shared_ptr<Node> node;
-    Shape shape;  // of its result
-    GradientSum gradient;
+    GradientForm form;  // of its result
+    GradientSum sum;
+
+    Tensor take_gradient();
   };
 
   std::vector<Tensor> run(Node& node, const Tensor& gradient) const;
@@ -125,8 +58,15 @@ class BackwardPass {
 GradientSum& BackwardPass::at(const GradientEdge& edge) {
   if (edge.leaf.defined()) return leaves_.of(edge.leaf);
   Turn& turn = turns_[edge.node->number];
-  if (turn.node == nullptr) turn = {edge.node, edge.form.shape, {}};
-  return turn.gradient;
+  if (turn.node == nullptr) turn = {edge.node, edge.form, {}};
+  return turn.sum;
+}
+
+// Returns the complete gradient of the node's result.
+Tensor BackwardPass::Turn::take_gradient() {
+  Tensor gradient = autograd::with_hooks(node->hooks, sum.take(form.shape), form);
+  if (const auto result = node->retains_grad.lock()) result->autograd->grad = gradient;
+  return gradient;
 }
 
 std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const {
@@ -170,7 +110,8 @@ void BackwardPass::run() {
   while (!turns_.empty()) {
     Turn turn = std::move(turns_.extract(turns_.begin()).mapped());
     Node& node = *turn.node;
-    std::vector<Tensor> gradients = run(node, turn.gradient.take(turn.shape));
+    leaves_.give_before(node.number);
+    std::vector<Tensor> gradients = run(node, turn.take_gradient());
     if (gradients.size() != node.edges.size()) {
       throw CollectiveError("KB-A006",
                             fmt::format("Function {} returned an incorrect number of gradients "
@@ -179,7 +120,7 @@ void BackwardPass::run() {
     }
     for (std::size_t i = 0; i < gradients.size(); ++i) give(node, i, std::move(gradients[i]));
   }
-  leaves_.give_to_leaves();
+  leaves_.give_before(0);
 }
 
 // Returns the gradient with which backward() begins.
@@ -202,6 +143,14 @@ Tensor first_gradient(const Tensor& output, const Tensor& gradient) {
   return one;
 }
 
+// True if the gradient shares memory with the grad() of a leaf, which the pass will write.
+bool is_grad_of(const std::vector<autograd::ReachedLeaf>& leaves, const Tensor& gradient) {
+  return std::ranges::any_of(leaves, [&](const autograd::ReachedLeaf& reached) {
+    const Tensor grad = reached.leaf.grad();
+    return grad.defined() && grad.storage()->memory == gradient.storage()->memory;
+  });
+}
+
 }  // namespace
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
@@ -212,14 +161,19 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
                                "enabled, from one that requires_grad_()",
                                name()));
   }
-  const NoGradGuard no_grad(*checked().simulation);
+  runtime::Simulation& simulation = *checked().simulation;
+  const NoGradGuard no_grad(simulation);
+  autograd::Callbacks callbacks(simulation);
   Tensor first = first_gradient(*this, gradient);
   const auto& meta = checked().autograd;
   const GradientEdge edge{meta->recorded, meta->recorded == nullptr ? *this : Tensor(),
                           autograd::gradient_form_of(*this)};
-  BackwardPass pass(retain_graph);
+  auto leaves = autograd::reached_leaves({edge}, autograd::NodeList::of(simulation));
+  if (is_grad_of(leaves, first)) first = ops::copy_of(first);
+  BackwardPass pass(std::move(leaves), retain_graph);
   pass.at(edge).add(std::move(first));
   pass.run();
+  callbacks.run();
 }
 
 }  // namespace kernbench

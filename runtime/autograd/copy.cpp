@@ -10,7 +10,10 @@
 #include "runtime/autograd/in_place.h"
 #include "runtime/autograd/view.h"
 #include "runtime/ops/elements.h"
+#include "runtime/simulation/call_site.h"
+#include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/host_copy.h"
+#include "runtime/tensor/host_read.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -70,17 +73,47 @@ void check_target(std::string_view name, const Tensor& target) {
   }
 }
 
+// True if every holder has the elements that it needs.
+bool is_local(const Tensor& target, const Tensor& source) {
+  if (target.is_host() || source.is_host()) return false;
+  const Tensor::Storage& into = *target.storage();
+  const Tensor::Storage& from = *source.storage();
+  const auto lies_on_one_device = [](const Tensor& x) {
+    return !runtime::lies_apart(*x.storage()) && x.shards().front().sip == x.shards().back().sip;
+  };
+  return into.simulation == from.simulation && lies_on_one_device(target) &&
+         lies_on_one_device(source) && ops::placement_of(target) == ops::placement_of(source) &&
+         !runtime::share_elements(into, from);
+}
+
+// Copies by a kernel what is local, and the rest over the host link.  Either waits for operations
+// under way that write the source.
+void copy_elements(const Tensor& target, const Tensor& source,
+                   const Location& location = Location::current()) {
+  if (!is_local(target, source)) return runtime::copy_elements(target, source, location);
+  if (!source.storage()->memory->accesses.empty()) {
+    runtime::begin_host_read(*source.storage(), runtime::HostRead::copy_source);
+  }
+  runtime::check_may_touch(target, runtime::Touch::writes, [&] {
+    return fmt::format("copy_ at {}", runtime::call_site(location));
+  });
+  ops::copy_into(target, source);
+}
+
+void set_zero(const Tensor& x) {
+  if (!runtime::lies_apart(*x.storage())) return ops::fill(x, 0);
+  runtime::copy_elements(
+      x, Tensor(runtime::make_host_storage(
+             x.shape(), std::vector<float>(static_cast<std::size_t>(x.numel()), 0.0F))));
+}
+
 // Returns the gradient of the old elements: dy, but 0 where they were overwritten.
 Tensor gradient_of_old(const Tensor& dy, const Slice& slice) {
   if (slice == nullptr) {
     return autograd::zero_gradient(*dy.storage(), autograd::gradient_form_of(dy));
   }
   const Tensor rest = ops::copy_of(dy);
-  const Tensor written = slice(rest);
-  runtime::copy_elements(
-      written,
-      Tensor(runtime::make_host_storage(
-          written.shape(), std::vector<float>(static_cast<std::size_t>(written.numel()), 0.0F))));
+  set_zero(slice(rest));
   return rest;
 }
 
@@ -122,13 +155,7 @@ autograd::Backward through_view(Slice slice, autograd::Backward backward) {
     const Tensor whole = ops::copy_of(dy);
     const Tensor part = slice(whole);
     std::vector<Tensor> gradients = backward(ops::copy_of(part));
-    if (gradients[0].defined()) {
-      runtime::copy_elements(part, gradients[0]);
-    } else {
-      runtime::copy_elements(
-          part, Tensor(runtime::make_host_storage(
-                    part.shape(), std::vector<float>(static_cast<std::size_t>(part.numel())))));
-    }
+    gradients[0].defined() ? copy_elements(part, gradients[0]) : set_zero(part);
     gradients[0] = whole;
     return gradients;
   };
@@ -166,7 +193,7 @@ Tensor& Tensor::copy_(const Tensor& source, Location location) {
   }
   const bool is_recorded = kernbench::is_recorded(*this, source);
   if (is_recorded) check_target("copy_", *this);
-  runtime::copy_elements(*this, source, location);
+  copy_elements(*this, source, location);
   if (is_recorded) record_copy(*this, source);
   return *this;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,11 +22,28 @@ namespace kernbench::autograd {
 
 struct Node;
 
+// The functions that are called when a tensor's gradient is complete, numbered together.
+struct Hooks {
+  struct OnGradient {
+    unsigned number = 0;
+    std::function<Tensor(const Tensor& gradient)> call;
+  };
+  struct AfterAccumulation {
+    unsigned number = 0;
+    std::function<void(const Tensor& leaf)> call;
+  };
+
+  std::vector<OnGradient> on_gradient;
+  std::vector<AfterAccumulation> after_accumulation;  // of a leaf
+  unsigned count = 0;                                 // of all that were ever registered
+};
+
 // The state that autograd keeps with a tensor.
 struct Meta {
   bool requires_grad = false;
-  Tensor grad;                     // of a leaf
+  Tensor grad;                     // of a leaf, or of a tensor that retains it
   std::shared_ptr<Node> recorded;  // the operator that made it; null: a leaf
+  Hooks hooks = {};                // of a leaf; a computed tensor's are with its node
 };
 
 // The shape, type and placement that determine a tensor's gradient.
@@ -73,6 +91,9 @@ struct Node {
   std::vector<GradientEdge> edges;  // one for each input
   Backward backward;                // empty once it has run, unless the graph was retained
   std::optional<Part> part;         // the part of its only input that its result consists of
+  Hooks hooks;                      // of its result
+  std::weak_ptr<Tensor::Storage> retains_grad;  // its result, if that wants its gradient
+  std::uint64_t visit = 0;                      // number of the last search that has come by
   Node* next_dead = nullptr;
 };
 
@@ -85,11 +106,14 @@ class NodeList : public std::enable_shared_from_this<NodeList> {
   static NodeList& of(runtime::Simulation& simulation);
 
   std::shared_ptr<Node> make(std::string_view name);
+  // Returns a number for a search of the graph, which marks the nodes that it has seen.
+  std::uint64_t next_visit() { return ++visits_; }
 
  private:
   void destroy(Node* node);
 
   std::uint64_t count_ = 0;
+  std::uint64_t visits_ = 0;
   Node* dead_ = nullptr;
   bool is_destroying_ = false;
 };

@@ -8,6 +8,17 @@
 
 namespace kernbench {
 
+namespace autograd {
+namespace {
+
+Meta& meta_of(Tensor::Storage& storage) {
+  if (storage.autograd == nullptr) storage.autograd = std::make_shared<Meta>();
+  return *storage.autograd;
+}
+
+}  // namespace
+}  // namespace autograd
+
 Tensor& Tensor::requires_grad_(bool requires_grad) {
   Storage& storage = checked();
   if (storage.is_host()) {
@@ -22,8 +33,7 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
         "variable in a subgraph that doesn't require differentiation use var_no_grad = "
         "var.detach().");
   }
-  if (storage.autograd == nullptr) storage.autograd = std::make_shared<autograd::Meta>();
-  storage.autograd->requires_grad = requires_grad;
+  autograd::meta_of(storage).requires_grad = requires_grad;
   return *this;
 }
 
@@ -42,6 +52,10 @@ bool Tensor::is_leaf() const {
 Tensor Tensor::grad() const {
   const auto& meta = checked().autograd;
   return meta == nullptr ? Tensor() : meta->grad;
+}
+
+Tensor& Tensor::mutable_grad() {
+  return autograd::meta_of(checked()).grad;
 }
 
 void Tensor::zero_grad() {

@@ -24,14 +24,15 @@ std::string DistributedContext::State::backend_class() const {
 void DistributedContext::State::check_tensor(std::string_view function, const Tensor& x) const {
   runtime::check_on_device(x, *simulation, function);
   const Tensor::Storage& storage = *x.storage();
-  const bool is_row_of_sum = !storage.part.empty() && runtime::is_sum(storage);
-  if (!is_row_of_sum && !runtime::lies_apart(storage)) return;
+  const bool is_part_of_sum = !storage.part.empty() && runtime::is_sum(storage);
+  if (!is_part_of_sum && !runtime::lies_apart(storage)) return;
   throw CollectiveError(
       "KB-C013",
-      fmt::format("{}: {} is a row of one {}; copy_ it into a tensor of its own first", function,
+      fmt::format("{}: {} is a {}; copy_ it into a tensor of its own first", function,
                   runtime::describe(x),
-                  is_row_of_sum ? "whose holders have summands, of which all are added up at a time"
-                                : "that is cut along its first dimension"));
+                  is_part_of_sum ? "part of one whose holders have summands, of which all are "
+                                   "added up at a time"
+                                 : "row of one that is cut along its first dimension"));
 }
 
 void DistributedContext::State::check_tensors(const CollectiveCall& call,

@@ -180,13 +180,15 @@ struct DistributedContext::State::Issued {
   CallRecord record;
   std::shared_ptr<Group> group;
   std::shared_ptr<Communicator> communicator;
-  std::shared_ptr<Work::State> previous;  // the rank's call before it in the group
+  std::shared_ptr<Work::State> previous;        // the rank's call before it in the group
+  std::shared_ptr<Work::State> work = nullptr;  // its own, if it was issued with async_op
 };
 
 // A rank's collectives of one group run one after the other, as on a stream of their own.
 Work DistributedContext::State::issue(CollectiveCall call) {
+  if (backend->runs_on_streams()) runtime::issue(*simulation);
   const bool queued = is_queued(call);
-  queued ? runtime::issue(*simulation) : wait_for_stream(call);
+  if (!queued) wait_for_stream(call);
   check_one_device(call);
   check_are_apart(call.event.function, output_list_of(call.kind), call.takes);
   note_tensor(call);
@@ -217,6 +219,9 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
   const bool is_written = changes(call);
   for (const Tensor& tensor : tensors_of(call.gives)) work->keep(tensor, false);
   for (const Tensor& tensor : written) work->keep(tensor, is_written);
+  issued.work = work;
+  const bool has_tensor = !call.gives.empty() || !call.takes.empty();
+  work->device = has_tensor ? device_of(call) : local().device;
   call.group->last_work(call.rank) = work;
   // A call that changes nothing, and has no call to wait for, completes at once without a fiber.
   const bool is_next = issued.previous == nullptr || issued.previous->is_done;
@@ -224,7 +229,7 @@ Work DistributedContext::State::run_beside(Issued issued, bool queued) {
     run(issued);
     work->finish(nullptr);
   } else {
-    const int device = queued ? device_of(call) : 0;
+    const int device = work->device;
     std::function<void()> body = [this, issued = std::move(issued)] { run(issued); };
     if (queued) body = on_stream(work, device, std::move(body));
     start(work, std::move(body));
@@ -247,7 +252,7 @@ void DistributedContext::State::wait_for_stream(const CollectiveCall& call) cons
   if (!simulation->queues_launches()) return;
   const bool has_tensor = !call.gives.empty() || !call.takes.empty();
   const int device = has_tensor ? device_of(call) : local().device;
-  runtime::synchronize(*simulation, runtime::current_stream(*simulation, device));
+  runtime::synchronize_current_stream(*simulation, device);
 }
 
 void DistributedContext::State::run(const Issued& issued) const {
@@ -262,6 +267,7 @@ void DistributedContext::State::run(const Issued& issued) const {
   }
   const runtime::CollectiveUnderWay on_device(simulation->activity(), own.device);
   issued.record.started(describe);
+  if (issued.work != nullptr) issued.work->started = issued.work->instant();
   if (!changes_nothing(call)) {
     issued.record.runs_by(issued.communicator->runs_by(call));
     run_on_snapshots_if_aliased(*issued.communicator, call);

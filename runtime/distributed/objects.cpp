@@ -34,6 +34,7 @@ DistributedContext::Objects DistributedContext::exchange(const ObjectCall& call,
 
 DistributedContext::Objects DistributedContext::State::exchange(CollectiveCall& call,
                                                                 std::any own) {
+  wait_for_stream(call);
   const auto describe = [&] { return describe_in_group(call); };
   const CallRecord record = arrive(call);
   const InCollective in(local(), call);

@@ -93,10 +93,8 @@ Work DistributedContext::State::post(const MessageCall& wanted, const Tensor& x,
   Group* const group = group_of_caller(wanted.function, wanted.group);
   if (group == nullptr) return {};
   const bool has_tensor = objects == nullptr;
-  if (has_tensor) {
-    check_tensor(wanted.function, x);
-    runtime::synchronize(*simulation, runtime::current_stream(*simulation, x.device()));
-  }
+  if (has_tensor) check_tensor(wanted.function, x);
+  runtime::synchronize_current_stream(*simulation, has_tensor ? x.device() : local().device);
   Message message = message_of(*group, wanted);
   check_peer_can_call(message);
   if (has_tensor) {
@@ -246,6 +244,7 @@ void DistributedContext::State::prepare(std::vector<MessageCall>& calls,
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Tensor& tensor = ops[i].tensor;
     check_tensor(calls[i].function, tensor);
+    runtime::synchronize_current_stream(*simulation, tensor.device());
     outputs.push_back({.tensor = tensor, .count = calls[i].is_send ? 0 : tensor.numel()});
   }
   check_are_apart("batch_isend_irecv", "p2p_op_list", outputs);

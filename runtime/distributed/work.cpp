@@ -89,6 +89,10 @@ void Work::State::wait_on_device(runtime::DescribeWait describe) {
   is_on_stream() ? marker->wait(simulation, describe) : wait(describe);
 }
 
+Work::State::Instant Work::State::instant() const {
+  return {simulation.now(), simulation.activity().of(device).computing};
+}
+
 void Work::State::order_stream() {
   is_waited_for = true;
   runtime::StreamQueue& stream = runtime::current_stream(simulation, device);
@@ -182,6 +186,11 @@ int Work::source_rank() const {
 }
 std::uint64_t Work::get_sequence_number() const {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(checked().record.event().sequence, 0));
+}
+Work::Times Work::times() const {
+  const State& state = checked();
+  return {state.started.at, state.ended_on_device.at,
+          state.ended_on_device.computing - state.started.computing};
 }
 Time Work::get_duration() const {
   return checked().is_done ? state_->ended - state_->record.event().issued : Time{0};

@@ -56,6 +56,14 @@ class Work {
   int source_rank() const;               // of a completed recv: the sender's global rank; else -1
   std::uint64_t get_sequence_number() const;  // of the collective in its group
   Time get_duration() const;                  // simulated, from its issue to its end
+  // Simulated times on the device; 0 before they have come.  Asking takes no time and does not
+  // wait.
+  struct Times {
+    Time started{0};  // when what it follows was done
+    Time ended{0};
+    Time hidden{0};  // for how long the device ran kernels of the program between the two
+  };
+  Times times() const;
 
  private:
   friend class DistributedContext;

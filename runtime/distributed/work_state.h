@@ -75,15 +75,23 @@ struct Work::State final : runtime::Activity {
   std::vector<Use> uses;  // host reads of these tensors wait until the work is done
   int source_rank = -1;
   runtime::Looks looks;
-  Time ended{0};
+  // An instant on the device, and how long it has run kernels of the program by then.
+  struct Instant {
+    Time at{0};
+    Time computing{0};
+  };
+  Instant instant() const;
+  Instant started;  // those before it in its group are done
+  Instant ended_on_device;
+  Time ended{0};  // when the host knows of it
   bool is_done = false;
   bool is_aborted = false;     // ended because the run ended first
   bool is_waited_for = false;  // or its end was seen by a poll or a host read
   std::exception_ptr failure;
   runtime::Event done;
   std::shared_ptr<runtime::Marker> marker;  // its end on the device; null: it is on no stream
-  int device = 0;                           // of a work on a stream, as is the next
-  runtime::StreamClock follows;
+  runtime::StreamClock follows;             // of a work on a stream
+  int device = 0;                           // of a collective
 };
 
 }  // namespace kernbench::distributed

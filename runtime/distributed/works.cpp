@@ -68,6 +68,7 @@ void DistributedContext::State::start(const std::shared_ptr<Work::State>& work,
 // The device is done with the work, or it is over for another reason.
 void DistributedContext::State::ended(const std::shared_ptr<Work::State>& work,
                                       const runtime::FiberResult& result) const {
+  work->ended_on_device = work->instant();
   const bool has_returned = result.how == runtime::FiberResult::How::returned;
   if (work->is_on_stream() && has_returned) {
     work->marker->when_known([of = std::weak_ptr(work)] {
@@ -92,7 +93,7 @@ std::function<void()> DistributedContext::State::on_stream(const std::shared_ptr
   work->device = device;
   work->marker = std::make_shared<runtime::Marker>();
   work->follows = stream.position().upto();
-  runtime::note_beside_streams(*simulation, work->marker);
+  runtime::note_beside_streams(*simulation, work->marker, work->description);
   const Time arrives = simulation->now() + simulation->machine().launcher().host_leg(device);
   return [this, work, arrives, before = stream.last(), body = std::move(body)] {
     const auto describe = [&] { return work->description; };

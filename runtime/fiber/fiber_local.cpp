@@ -61,7 +61,8 @@ std::size_t write_name(const void* object, std::span<char> buffer) noexcept {
     writer << "' on sip" << local.pe.sip << ".cube" << local.pe.cube << ".pe" << local.pe.pe;
   } else {
     writer << "rank " << local.rank;
-    if (local.kind == FiberLocal::Kind::work) writer << " (async)";
+    if (local.kind == FiberLocal::Kind::work)
+      writer << (local.is_on_device ? " (queued)" : " (async)");
   }
   return writer.length();
 }

@@ -27,7 +27,7 @@ class Activity {
 };
 
 struct FiberLocal {
-  // A `work` fiber runs an operation that a rank has issued with async_op.
+  // A `work` fiber runs operations that a rank has issued and does not wait for.
   enum class Kind { unbound, rank, kernel, work };
 
   Kind kind = Kind::unbound;

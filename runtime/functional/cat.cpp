@@ -9,6 +9,7 @@
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/ops/placement.h"
+#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench {
 
@@ -82,8 +83,12 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length)
                                              start, length, size));
   }
   ops::check_is_uncut("narrow", x, dimension);
+  std::function<Tensor(const Tensor&)> as_view;
+  if (runtime::has_stretches(x, dimension)) {
+    as_view = [=](const Tensor& of) { return runtime::stretch_of(of, dimension, start, length); };
+  }
   return autograd::record_part("narrow", ops::narrowed(x, dimension, start, length), x,
-                               {dimension, start});
+                               {dimension, start}, as_view);
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int dim) {

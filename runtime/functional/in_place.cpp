@@ -2,8 +2,6 @@
 
 #include "runtime/autograd/in_place.h"
 
-#include <algorithm>
-
 #include "runtime/functional/arithmetic.h"
 #include "runtime/random/generator.h"
 #include "runtime/tensor/data_under_way.h"
@@ -62,15 +60,7 @@ const Tensor& Tensor::fill_(double value) const {
   ops::check_operands("fill_", {*this});
   if (value != 0) ops::check_is_whole("fill_", *this);
   const bool is_recorded = autograd::check_in_place("fill_", {*this});
-  ops::launch("fill_", {*this}, {}, [x = *this, value](tl::Context& tl) {
-    const ops::LocalPart part = ops::local_part(x, tl);
-    const std::int64_t count = part.shape.numel();
-    const std::int64_t most = std::min(ops::block_elements(tl), count);
-    const tl::Tensor block = tl.full({most}, value, x.dtype());
-    ops::for_each_block(count, most, [&](std::int64_t begin, std::int64_t size) {
-      tl.store(part.data + begin, tl.narrow(block, 0, size));
-    });
-  });
+  ops::fill(*this, value);
   if (is_recorded) autograd::record_in_place("fill_", {*this}, no_gradient);
   return *this;
 }

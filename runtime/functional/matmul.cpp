@@ -161,11 +161,12 @@ Tensor multiply(const GemmOperands& operands) {
     GemmOperands of = form;
     of.a = a.get();
     of.b = b.get();
-    return std::vector{of_a ? gradient_of_a(of, dc, shape_of_a) : Tensor(),
-                       of_b ? gradient_of_b(of, dc, shape_of_b) : Tensor(),
-                       of_bias ? ops::sum_of_rows(dc) : Tensor()};
+    const Tensor da = of_a ? gradient_of_a(of, dc, shape_of_a) : Tensor();
+    const Tensor db = of_b ? gradient_of_b(of, dc, shape_of_b) : Tensor();
+    return std::vector{of_bias ? ops::sum_of_rows(dc) : Tensor(), da, db};
   };
-  return autograd::record(operands.name(), std::move(c), {a, b, operands.bias}, backward);
+  // The bias comes first, as in torch: so do its hooks.
+  return autograd::record(operands.name(), std::move(c), {operands.bias, a, b}, backward);
 }
 
 }  // namespace

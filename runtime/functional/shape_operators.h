@@ -25,8 +25,10 @@ Tensor transpose(const Tensor& x, int dim0, int dim1);
 // their other sizes must be equal.  KB-F001, KB-F002, KB-F003.
 Tensor cat(const std::vector<Tensor>& tensors, int dim = 0);
 
-// Copies elements [start, start + length) along a dimension that is not cut into memory of their
-// own (torch.narrow makes a view).  KB-F001, KB-F003.
+// Returns elements [start, start + length) along a dimension that is not cut.  Where the dimensions
+// before it have size 1, as the first dimension always has it, they are a view: what is written
+// into it is written into x.  Else a kernel copies them into memory of their own (torch.narrow
+// makes a view there too).  KB-F001, KB-F003.
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length);
 
 // Applies narrow() to consecutive parts of `split_size`, the last perhaps smaller, or of the given

@@ -48,7 +48,7 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
     throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
   }
   const bool may_queue = simulation.queues_launches() && options.lifetime == Body::owns;
-  if (may_queue) issue(simulation);
+  issue(simulation);
   for (const Tensor& tensor : uses) {
     check_may_touch(tensor, Touch::uses, [&] { return describe(launch); });
   }
@@ -59,7 +59,9 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
   if (may_queue && is_on_one_device(request.pes)) {
     return queue_kernel(simulation, describe(launch), std::move(request), options.results);
   }
-  if (simulation.queues_launches()) wait_for_streams(simulation, request);
+  if (simulation.queues_launches()) {
+    return run_after_streams(simulation, describe(launch), std::move(request));
+  }
   run_kernel(simulation, std::move(request));
 }
 

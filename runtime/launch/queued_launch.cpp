@@ -157,10 +157,16 @@ void queue_kernel(Simulation& simulation, std::string what, LaunchRequest reques
   if (simulation.attachments().get<StreamRaces>().is_watching()) launch->watch(stream.position());
 }
 
-void wait_for_streams(Simulation& simulation, const LaunchRequest& request) {
+void run_after_streams(Simulation& simulation, const std::string& what, LaunchRequest request) {
   std::set<int> devices;
   for (const sim::PeLocation& pe : request.pes) devices.insert(pe.sip);
-  for (const int device : devices) synchronize(simulation, current_stream(simulation, device));
+  const StreamQueue* stream = nullptr;
+  for (const int device : devices) stream = &synchronize_current_stream(simulation, device);
+  std::optional<RaceWatch> watch;
+  if (devices.size() == 1 && simulation.attachments().get<StreamRaces>().is_watching()) {
+    request.watch = &watch.emplace(simulation, stream->position(), what);
+  }
+  run_kernel(simulation, std::move(request));
 }
 
 }  // namespace kernbench::runtime

@@ -14,7 +14,7 @@ namespace kernbench::runtime {
 void queue_kernel(Simulation& simulation, std::string what, LaunchRequest request,
                   const std::vector<Tensor>* results);
 
-// Blocks the caller until the current streams of the launch's devices are done.
-void wait_for_streams(Simulation& simulation, const LaunchRequest& request);
+// Runs a launch when the current streams of its devices are done, while the caller waits.
+void run_after_streams(Simulation& simulation, const std::string& what, LaunchRequest request);
 
 }  // namespace kernbench::runtime

@@ -21,12 +21,10 @@
 
 #include "runtime/nn/module_holder.h"
 #include "runtime/nn/ordered_dict.h"
+#include "runtime/nn/state.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::nn {
-
-// What state_dict() returns: parameters and buffers by their names.
-using StateDict = OrderedDict<Tensor>;
 
 struct LoadOptions {
   bool strict = true;  // names must be those of the module

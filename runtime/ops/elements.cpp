@@ -163,9 +163,28 @@ Tensor map_rows(std::string_view name, const Placement& placement,
   return result;
 }
 
+void fill(const Tensor& target, double value) {
+  launch("fill_", {target}, {}, [target, value](tl::Context& tl) {
+    const LocalPart part = local_part(target, tl);
+    const std::int64_t count = part.shape.numel();
+    const std::int64_t most = std::min(block_elements(tl), count);
+    const tl::Tensor block = tl.full({most}, value, target.dtype());
+    for_each_block(count, most, [&](std::int64_t begin, std::int64_t size) {
+      tl.store(part.data + begin, tl.narrow(block, 0, size));
+    });
+  });
+}
+
 Tensor copy_of(const Tensor& x) {
   return map("copy", placement_of(x), {x},
              [](tl::Context&, std::span<const tl::Tensor> of) { return of[0]; });
+}
+
+void copy_into(const Tensor& target, const Tensor& x) {
+  map_into(target, "copy_", {x},
+           Owning([dtype = target.dtype()](tl::Context& tl, std::span<const tl::Tensor> of) {
+             return tl.cast(of[0], dtype);
+           }));
 }
 
 Tensor sum_of(const Tensor& a, const Tensor& b) {

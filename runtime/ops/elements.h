@@ -29,7 +29,13 @@ Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Plac
 Tensor map(std::string_view name, const Placement& placement, const std::vector<Tensor>& operands,
            const BlockFunction& function);
 
+// Sets every element that a holder has.
+void fill(const Tensor& target, double value);
+
 Tensor copy_of(const Tensor& x);
+// Writes x, rounded to the target's type, into the target.
+// REQUIRES: they have one shape and one placement, and share no elements
+void copy_into(const Tensor& target, const Tensor& x);
 // Returns a + b, for equal shapes.
 Tensor sum_of(const Tensor& a, const Tensor& b);
 // target += x.

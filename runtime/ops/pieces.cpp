@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/ops/device_kernel.h"
+#include "runtime/tensor/tensor_storage.h"
 
 namespace kernbench::ops {
 
@@ -54,6 +55,9 @@ Shape with_size(const Shape& shape, std::size_t dimension, std::int64_t size) {
 }
 
 Tensor narrowed(const Tensor& x, std::size_t dimension, std::int64_t start, std::int64_t length) {
+  if (runtime::has_stretches(x, dimension)) {
+    return runtime::stretch_of(x, dimension, start, length);
+  }
   Tensor result =
       make_like(x, "narrow", with_size(x.shape(), dimension, length), x.dtype(), placement_of(x));
   launch("narrow", {result}, {x}, [=](tl::Context& tl) {

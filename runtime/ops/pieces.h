@@ -19,7 +19,8 @@ struct Piece {
 // Returns `shape` with another size of one dimension.
 Shape with_size(const Shape& shape, std::size_t dimension, std::int64_t size);
 
-// Returns elements [start, start + length), in memory of their own.
+// Returns elements [start, start + length): a view where they follow each other in memory, else in
+// memory of their own.
 // REQUIRES: the dimension is not split
 Tensor narrowed(const Tensor& x, std::size_t dimension, std::int64_t start, std::int64_t length);
 

@@ -1,4 +1,5 @@
-// Updates many parameters with one kernel.
+// Kernels over many tensors: one for all of a type and of the same holders, as torch's foreach and
+// fused forms.  They compute in f32 with one rounding, and record nothing.
 
 #pragma once
 
@@ -30,9 +31,26 @@ struct UpdateBlocks {
 using UpdateFunction = void (*)(tl::Context& tl, const UpdateNumbers& numbers,
                                 UpdateBlocks& blocks);
 
-// Applies the function to all elements of all parameters, in f32 with one rounding: one kernel for
-// those of a type and of the same holders.  Records nothing.  Throws DeviceError KB-F003 for a
+// Applies the function to all elements of all parameters.  Throws DeviceError KB-F003 for a
 // gradient that lies otherwise than its parameter.
 void update(std::string_view name, std::vector<Update> updates, UpdateFunction function);
+
+// A tensor that becomes function(source), which has its shape and may be the same tensor.
+struct Assignment {
+  Tensor target;
+  Tensor source;
+  double number = 0;
+};
+using AssignedFunction = tl::Tensor (*)(tl::Context& tl, const tl::Tensor& source, double number);
+
+// Throws DeviceError KB-F003 for a source that lies otherwise than its target.
+void assign(std::string_view name, std::vector<Assignment> assignments, AssignedFunction function);
+
+// Returns, for each tensor, the sum of function(element) over its elements.  The host reads the
+// sums, and so waits; in a context without data they are 0.  Throws DeviceError KB-F003 for a
+// partial tensor.
+using SummedFunction = tl::Tensor (*)(const tl::Tensor& block);
+std::vector<double> sums(std::string_view name, const std::vector<Tensor>& tensors,
+                         SummedFunction function);
 
 }  // namespace kernbench::optim

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/nn/option.h"
+#include "runtime/nn/state.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::optim {
@@ -41,7 +42,18 @@ class Optimizer {
   virtual std::vector<Tensor> parameters() const = 0;
 
   // Drops the gradients; with set_to_none = false, fills them with 0.
-  void zero_grad(bool set_to_none = true);
+  virtual void zero_grad(bool set_to_none = true);
+
+  // From now on `by` is updated where `parameter` was: a master copy in f32 (float16_optimizer.h).
+  // Throws CollectiveError KB-A012 for a tensor that is no parameter.
+  virtual void replace_parameter(const Tensor& parameter, const Tensor& by) = 0;
+
+  // The state with torch's names, parameters numbered in order: tensors "state.0.exp_avg", handles
+  // that change with later steps; numbers "state.0.step", "param_groups.0.lr".
+  virtual nn::State state_dict() const = 0;
+  // Copies such a state, over the host link.  Throws CollectiveError KB-A012, in torch's words, for
+  // other numbers of groups or parameters.
+  virtual void load_state_dict(const nn::State& state) = 0;
 };
 
 class SGDOptions {
@@ -52,6 +64,7 @@ class SGDOptions {
   KERNBENCH_OPTION(double, dampening, 0);
   KERNBENCH_OPTION(double, weight_decay, 0);
   KERNBENCH_OPTION(bool, nesterov, false);
+  KERNBENCH_OPTION(bool, maximize, false);  // the objective grows: gradients are negated
 };
 
 struct AdamBetas {
@@ -67,6 +80,8 @@ class AdamOptionsWith {
   KERNBENCH_OPTION(AdamBetas, betas);
   KERNBENCH_OPTION(double, eps, 1e-8);
   KERNBENCH_OPTION(double, weight_decay, default_decay / 100.0);
+  KERNBENCH_OPTION(bool, amsgrad, false);  // divides by the largest mean of squares so far
+  KERNBENCH_OPTION(bool, maximize, false);
 };
 using AdamOptions = AdamOptionsWith<0>;
 using AdamWOptions = AdamOptionsWith<1>;
@@ -76,6 +91,7 @@ struct ParameterState {
   std::int64_t step = 0;
   Tensor first;   // SGD: the momentum; Adam: the mean of gradients
   Tensor second;  // Adam: the mean of their squares
+  Tensor third;   // Adam with amsgrad: the largest of those means
 };
 
 // What all optimizers share, for their options.
@@ -86,6 +102,9 @@ class OptimizerOf : public Optimizer {
   double lr(std::size_t group) const override { return groups_.at(group).options.lr(); }
   void set_lr(std::size_t group, double lr) override { groups_.at(group).options.lr(lr); }
   std::vector<Tensor> parameters() const override;
+  void replace_parameter(const Tensor& parameter, const Tensor& by) override;
+  nn::State state_dict() const override;
+  void load_state_dict(const nn::State& state) override;
   std::vector<ParamGroup<Options>>& param_groups() { return groups_; }
   // Throws CollectiveError KB-A012, in torch's words, for a parameter that is no leaf, or in
   // several groups.
@@ -113,7 +132,7 @@ class SGD : public OptimizerOf<SGDOptions> {
 };
 
 // g += weight_decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g g;
-// w -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps).
+// w -= lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps); with amsgrad, the largest v so far.
 class Adam : public OptimizerOf<AdamOptions> {
  public:
   explicit Adam(std::vector<Tensor> params, const AdamOptions& options = AdamOptions());

@@ -48,6 +48,7 @@ CriticalPath critical_path_of(const Simulation& simulation, const Profile& profi
     PathRow& row = rows[{edge.why, place}];
     row.cause = edge.why;
     row.place = std::move(place);
+    row.link_class = simulation.machine().link_class_of(edge.why, edge.place);
     ++row.count;
     row.total += edge.length();
   }

@@ -17,6 +17,8 @@ constexpr std::size_t kMostRanks = 5;
 constexpr std::size_t kMostOperations = 6;
 constexpr std::size_t kMostWaits = 3;
 constexpr std::size_t kMostPathRows = 5;
+constexpr std::size_t kMostUnitClasses = 7;
+constexpr double kLeastPercent = 0.05;  // of the causes of the path
 
 double percent(Time part, Time whole) {
   return whole == Time{0}
@@ -84,12 +86,13 @@ std::string bytes_text(Bytes bytes) {
   return fmt::format("{:.{}f} {}", number, unit == 0 ? 0 : 1, kUnits.at(unit));
 }
 
-constexpr std::string_view kOperationLine = "{:<40} {:<20} {:>6} {:>9} {:>11} {:>11} {:>6}\n";
+constexpr std::string_view kOperationLine = "{:<36} {:<20} {:>6} {:>9} {:>11} {:>10} {:>9} {:>6}\n";
 
 std::string operation_line(const OperationRow& row, Time all) {
-  return fmt::format(kOperationLine, cut(name_of_row(row), 40), cut(row.where, 20), row.count,
+  return fmt::format(kOperationLine, cut(name_of_row(row), 36), cut(row.where, 20), row.count,
                      bytes_text(row.bytes), fmt::format("{:.3f}", us(row.total)),
                      row.kind == "kernel" ? "" : fmt::format("{:.3f}", us(row.exposed)),
+                     fmt::format("{:.3f}", us(row.slack)),
                      fmt::format("{:.1f}", percent(row.total, all)));
 }
 
@@ -121,8 +124,12 @@ std::vector<OperationRow> sorted(std::vector<OperationRow> rows, SortBy by) {
 }
 
 std::string units_text(const Profile& profile) {
+  std::vector<sim::UnitClassUse> used(profile.units.begin(), profile.units.end());
+  std::ranges::stable_sort(used, std::ranges::greater{},
+                           [](const sim::UnitClassUse& use) { return use.busiest.busy; });
+  used.resize(kMostUnitClasses);
   std::string text;
-  for (const sim::UnitClassUse& use : profile.units) {
+  for (const sim::UnitClassUse& use : used) {
     if (use.total == Time{0}) continue;
     text += fmt::format("{:<5} mean {:>5.1f} %, most {:>5.1f} %: {}\n", name_of(use.unit_class),
                         100 * use.mean_share(), 100 * use.busiest.share(), use.busiest.unit);
@@ -135,7 +142,8 @@ std::string causes_text(const Profile& profile) {
   std::vector<std::pair<Time, sim::Cause>> causes;
   for (std::size_t i = 0; i < profile.path.by_cause.size(); ++i) {
     const Time total = profile.path.by_cause.at(i);
-    if (total > Time{0}) causes.emplace_back(total, static_cast<sim::Cause>(i));
+    if (percent(total, profile.duration()) >= kLeastPercent)
+      causes.emplace_back(total, static_cast<sim::Cause>(i));
   }
   std::ranges::stable_sort(causes, std::ranges::greater{}, &std::pair<Time, sim::Cause>::first);
   std::string text;
@@ -201,8 +209,8 @@ std::string waits_text(const Profile& profile) {
 
 std::string table(const Profile& profile, SortBy sort_by, std::size_t row_limit) {
   const Time all = total_of(profile.operations);
-  std::string text =
-      fmt::format(kOperationLine, "name", "line", "calls", "bytes", "total us", "exposed us", "%");
+  std::string text = fmt::format(kOperationLine, "name", "line", "calls", "bytes", "total us",
+                                 "exposed us", "slack us", "%");
   const std::vector<OperationRow> rows = sorted(profile.operations, sort_by);
   for (std::size_t i = 0; i < std::min(row_limit, rows.size()); ++i) {
     text += operation_line(rows[i], all);

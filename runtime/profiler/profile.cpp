@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "runtime/profiler/critical_path.h"
+#include "runtime/profiler/slack.h"
 #include "runtime/simulation/simulation.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/time_format.h"
@@ -47,7 +48,9 @@ bool is_operation(Kind kind) {
 std::vector<OperationRow> operations_of(const Simulation& simulation, const RunLog& log,
                                         const Profile& profile) {
   std::map<std::tuple<Kind, std::string, std::string, int, std::string>, OperationRow> rows;
-  for (const RunSpan& span : log.spans()) {
+  const std::vector<Time> slacks = slacks_of(log, profile.to);
+  for (std::size_t i = 0; i < log.spans().size(); ++i) {
+    const RunSpan& span = log.spans()[i];
     const Part part = part_of(span, profile);
     if (!is_operation(span.kind) || span.end < profile.from || part.end < part.start) continue;
     OperationRow& row = rows[{span.kind, span.name, span.where, span.group, span.algorithm}];
@@ -60,6 +63,7 @@ std::vector<OperationRow> operations_of(const Simulation& simulation, const RunL
     row.bytes += span.bytes;
     row.total += part.length();
     row.longest = std::max(row.longest, part.length());
+    row.slack = std::min(row.slack, slacks[i]);
     row.operations += span.operations;
     row.pe_count = std::max(row.pe_count, span.pe_count);
     if (span.kind == Kind::kernel) continue;

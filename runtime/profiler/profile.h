@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct OperationRow {
   Time total{0};                // summed over calls
   Time exposed{0};              // of a collective or message: in which no kernel ran on the device
   Time longest{0};              // of one call
+  Time slack = Time::max();     // how much later each call could end without delaying the run's end
   std::int64_t operations = 0;  // of a kernel: arithmetic ones
   int pe_count = 0;             // of a kernel: the most PEs that it ran on
 };
@@ -67,7 +69,8 @@ struct WaitRow {
 struct PathRow {
   sim::Cause cause = sim::Cause::other;
   std::string place = {};  // "sip0.link.east", "sip0.cube0.pe3"; empty: it has none
-  std::int64_t count = 0;  // of edges
+  std::optional<sim::UnitClass> link_class = {};  // of a place that is a link
+  std::int64_t count = 0;                         // of edges
   Time total{0};
 };
 

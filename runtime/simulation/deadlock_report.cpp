@@ -136,13 +136,18 @@ std::string plural(std::ptrdiff_t count, std::string_view what) {
 
 // "2 ranks, 1 async call and 0 kernels"
 std::string count(const std::vector<Fiber*>& fibers) {
-  const auto count_of = [&](FiberLocal::Kind kind) {
-    return std::ranges::count(fibers, kind, [](const Fiber* f) { return local_of(*f).kind; });
+  const auto count_of = [&](FiberLocal::Kind kind, bool is_on_device = false) {
+    return std::ranges::count_if(fibers, [&](const Fiber* fiber) {
+      return local_of(*fiber).kind == kind && local_of(*fiber).is_on_device == is_on_device;
+    });
   };
-  const auto works = count_of(FiberLocal::Kind::work);
-  return fmt::format("{}{} and {}", plural(count_of(FiberLocal::Kind::rank), "rank"),
-                     works == 0 ? "" : ", " + plural(works, "async call"),
-                     plural(count_of(FiberLocal::Kind::kernel), "kernel"));
+  std::string text = plural(count_of(FiberLocal::Kind::rank), "rank");
+  for (const auto& [is_queued, what] :
+       {std::pair(true, "queued operation"), {false, "async call"}}) {
+    const auto works = count_of(FiberLocal::Kind::work, is_queued);
+    if (works > 0) text += ", " + plural(works, what);
+  }
+  return fmt::format("{} and {}", text, plural(count_of(FiberLocal::Kind::kernel), "kernel"));
 }
 
 }  // namespace

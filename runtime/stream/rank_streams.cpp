@@ -16,9 +16,15 @@ struct OnDevice {
   std::shared_ptr<StreamQueue> current;
 };
 
+// An operation that runs beside the streams.
+struct BesideStreams {
+  std::shared_ptr<Marker> marker;
+  std::string what;
+};
+
 struct RankStreams {
   std::map<int, OnDevice> devices;
-  std::deque<std::shared_ptr<Marker>> beside;
+  std::deque<BesideStreams> beside;
   StreamClock host_knows;
 };
 
@@ -50,9 +56,9 @@ OnDevice& on_device(Simulation& simulation, int device) {
 }
 
 void wait_for(Simulation& simulation, StreamQueue& stream) {
-  if (stream.is_idle()) return;
   const StreamPosition position = stream.position();
-  stream.last()->wait_until_known(simulation, [&] { return stream.description(); });
+  if (!stream.is_idle())
+    stream.last()->wait_until_known(simulation, [&] { return stream.describe_next(); });
   streams_of_caller(simulation).host_knows.add(position.upto());
 }
 
@@ -78,8 +84,8 @@ void wait_for_all(Simulation& simulation, Wanted wanted) {
     if (!wanted(device)) continue;
     for (const auto& stream : std::vector(streams.all)) wait_for(simulation, *stream);
   }
-  for (const auto& marker : std::deque(own.beside)) {
-    marker->wait_until_known(simulation, [] { return std::string("a queued collective"); });
+  for (const auto& [marker, what] : std::deque(own.beside)) {
+    marker->wait_until_known(simulation, [&] { return what; });
   }
   own.beside.clear();
   tell_streams(own);
@@ -113,10 +119,10 @@ void set_current_stream(Simulation& simulation, std::shared_ptr<StreamQueue> str
   on_device(simulation, stream->device()).current = std::move(stream);
 }
 
-void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker) {
+void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker, std::string what) {
   auto& beside = streams_of_caller(simulation).beside;
-  while (!beside.empty() && beside.front()->is_known()) beside.pop_front();
-  beside.push_back(std::move(marker));
+  while (!beside.empty() && beside.front().marker->is_known()) beside.pop_front();
+  beside.push_back({std::move(marker), std::move(what)});
 }
 
 void synchronize(Simulation& simulation, StreamQueue& stream) {
@@ -124,6 +130,12 @@ void synchronize(Simulation& simulation, StreamQueue& stream) {
   wait_for(simulation, stream);
   tell_streams(streams_of_caller(simulation));
   throw_queued_failure(simulation);
+}
+
+StreamQueue& synchronize_current_stream(Simulation& simulation, int device) {
+  StreamQueue& stream = current_stream(simulation, device);
+  synchronize(simulation, stream);
+  return stream;
 }
 
 void synchronize(Simulation& simulation, int device) {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/stream/stream_queue.h"
@@ -20,13 +21,15 @@ const std::shared_ptr<StreamQueue>& default_stream(Simulation& simulation, int d
 std::shared_ptr<StreamQueue> make_stream(Simulation& simulation, int device);
 void set_current_stream(Simulation& simulation, std::shared_ptr<StreamQueue> stream);
 
-// Notes an operation of the caller's that runs beside its streams, for synchronize().
-void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker);
+// Notes an operation of the caller's that runs beside its streams, for synchronize().  `what` is
+// for reports.
+void note_beside_streams(Simulation& simulation, std::shared_ptr<Marker> marker, std::string what);
 
 // Block the caller until it knows that what it has issued is done: to a stream, to a device, at
 // all.  Then throw what an operation has failed with; later operations of its stream were dropped.
 // Return at once where nothing was queued.
 void synchronize(Simulation& simulation, StreamQueue& stream);
+StreamQueue& synchronize_current_stream(Simulation& simulation, int device);  // returns it
 void synchronize(Simulation& simulation, int device);
 void synchronize(Simulation& simulation);
 // What the caller knows to be done comes before all that it issues from now on.
@@ -37,7 +40,7 @@ void throw_queued_failure(Simulation& simulation);
 // The failure of a queued operation that no rank has noticed: it may be why others wait for ever.
 std::exception_ptr unnoticed_queued_failure(Simulation& simulation);
 
-// Takes the host's time for a launch or a collective that it queues.
+// Takes the host's time for a launch or a collective.
 void issue(Simulation& simulation);
 
 }  // namespace kernbench::runtime

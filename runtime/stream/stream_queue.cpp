@@ -27,6 +27,12 @@ bool StreamQueue::is_idle() const {
   return last_ == nullptr || last_->is_known() || abandoned_runs_ != simulation_.abandoned_runs();
 }
 
+std::string StreamQueue::describe_next() const {
+  const Operation* next = performed_;
+  if (next == nullptr && !waiting_.empty()) next = &waiting_.front();
+  return next == nullptr ? description_ : fmt::format("{} on {}", next->what, description_);
+}
+
 std::exception_ptr StreamQueue::take_failure() {
   forget_abandoned_run();
   return std::exchange(failure_, nullptr);
@@ -50,6 +56,7 @@ std::shared_ptr<Marker> StreamQueue::enqueue(std::string what, std::function<voi
         FiberName(write_name), [this] { run(); }, &local_,
         [self = shared_from_this()](Fiber&, const FiberResult&) {
           self->waiting_.clear();  // it is not empty only if the run is over
+          self->performed_ = nullptr;
           self->is_running_ = false;
         });
   }
@@ -70,7 +77,9 @@ void StreamQueue::run() {
   while (!waiting_.empty()) {
     Operation operation = std::move(waiting_.front());
     waiting_.pop_front();
+    performed_ = &operation;
     perform(operation);
+    performed_ = nullptr;
     operation.marker->when_known([body = std::move(operation.body)] {});
     Marker::pass(operation.marker, simulation_, simulation_.machine().launcher().host_leg(device_),
                  failure_);

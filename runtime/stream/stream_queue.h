@@ -47,6 +47,8 @@ class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
   const std::exception_ptr& failure() const { return failure_; }
   std::exception_ptr take_failure();
   const std::string& description() const { return description_; }
+  // "kernel 'add' at ddp.cpp:41 on stream 0 of device 0": what it performs, or else is to perform.
+  std::string describe_next() const;
 
   // What the host knows to be done comes before all that is enqueued from now on.
   void host_knows(const StreamClock& done) { before_.add(done); }
@@ -69,6 +71,7 @@ class StreamQueue : public std::enable_shared_from_this<StreamQueue> {
   const std::string description_;
   FiberLocal local_;
   std::deque<Operation> waiting_;
+  const Operation* performed_ = nullptr;  // now; null: none
   bool is_running_ = false;
   std::shared_ptr<Marker> last_;
   std::uint64_t count_ = 0;

@@ -64,7 +64,7 @@ struct AccessUnderWay {
   std::shared_ptr<const OperationUnderWay> operation;
   bool writes = false;
   sim::ElementRange elements;           // of the memory, in row-major order of the tensor
-  std::vector<sim::DeviceBuffer> part;  // the buffers of a row; empty: all buffers of the memory
+  std::vector<sim::DeviceBuffer> part;  // the buffers of a part; empty: all buffers of the memory
 };
 
 // The uses of one memory by operations that are not known to be done, and by some that are.  They
@@ -75,6 +75,7 @@ class AccessesUnderWay {
     longest_ = std::max(longest_, access.elements.columns);
     by_begin_.emplace(access.elements.begin, std::move(access));
   }
+  bool empty() const { return by_begin_.empty(); }
   // Calls `visit` for each use that overlaps `elements`.
   template <class Visit>
   void for_each(const sim::ElementRange& elements, Visit visit) const {

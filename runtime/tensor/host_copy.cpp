@@ -8,7 +8,7 @@
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
-#include "runtime/tensor/host_read.h"
+#include "runtime/stream/stream_races.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -79,13 +79,19 @@ void HostCopy::landed(std::uint64_t index) {
   if (--under_way_ == 0) done_.signal();
 }
 
-// The host writes in the order of the current stream, and waits.
-void wait_for_launches(const Tensor& target) {
+// The host writes in the order of the current stream, and waits for it alone: what another rank has
+// launched may wait for this one (ADR-0027).
+void take_turn(const Tensor& target, std::string_view function) {
   Simulation& simulation = *target.storage()->simulation;
-  synchronize(simulation, current_stream(simulation, target.device()));
-  wait_until_unused(*target.storage(), [&] {
-    return fmt::format("the launches before, to copy_ into tensor '{}'", target.name());
-  });
+  const StreamQueue& stream = synchronize_current_stream(simulation, target.device());
+  auto& races = simulation.attachments().get<StreamRaces>();
+  if (!races.is_watching()) return;
+  const auto what = std::make_shared<const std::string>(function);
+  for (const sim::DeviceBuffer& buffer : target.storage()->buffers()) {
+    races.access(simulation.machine().memory(), buffer.region,
+                 {stream.position(), what, {buffer.first, buffer.element_count}, true},
+                 target.name(), *what);
+  }
 }
 
 }  // namespace
@@ -101,7 +107,7 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
   }
   check_may_touch(target, Touch::writes,
                   [&] { return fmt::format("{} at {}", function, call_site(location)); });
-  if (simulation.queues_launches()) wait_for_launches(target);
+  if (simulation.queues_launches()) take_turn(target, function);
   target.storage()->memory->note_write(simulation.next_write());
   const auto copy = std::make_shared<HostCopy>(target, std::move(writes));
   // Transfers under way refer to the copy even when the caller is unwound.

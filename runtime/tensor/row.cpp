@@ -1,5 +1,6 @@
-// Rows of a tensor as views: determines which holders have a row, and where.
+// Rows and other parts of a tensor as views: determines which holders have a part, and where.
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/tensor/tensor_storage.h"
@@ -28,6 +29,13 @@ void drop_cut(Shard& shard, int& count, std::size_t rank) {
   count = 1;
 }
 
+// Returns the elements of a buffer from `first` on, which belong to a part of its tensor.
+sim::DeviceBuffer slice_of(sim::DeviceBuffer buffer, std::int64_t first, std::int64_t count) {
+  buffer.first += first;
+  buffer.element_count = count;
+  return buffer;
+}
+
 }  // namespace
 
 Tensor row_of(const Tensor& tensor, std::int64_t index) {
@@ -44,19 +52,49 @@ Tensor row_of(const Tensor& tensor, std::int64_t index) {
     // A holder without this row holds no part of the view.
     if (row < 0 || row >= whole.shape[0]) continue;
     const Shape shape = row_shape(whole.shape);
-    sim::DeviceBuffer buffer = base.buffers()[i];
-    buffer.first += row * shape.numel();
-    buffer.element_count = shape.numel();
     ShardInfo shard{whole.sip, whole.cube,
                     whole.pe,  {whole.offset.begin() + 1, whole.offset.end()},
                     shape,     whole.address + row * shape.numel() * size_of(base.dtype)};
     shards.push_back(std::move(shard));
-    part.push_back(buffer);
+    part.push_back(slice_of(base.buffers()[i], row * shape.numel(), shape.numel()));
   }
   auto view = make_view_storage(base, row_shape(base.shape), dp, std::move(shards));
   view->first += index * view->shape.numel();
   view->part = std::move(part);
   view->device = view->shards.front().sip;
+  return Tensor(std::move(view));
+}
+
+bool has_stretches(const Tensor& tensor, std::size_t dimension) {
+  const auto before = tensor.shape().sizes().first(dimension);
+  return std::ranges::all_of(before, [](std::int64_t size) { return size == 1; });
+}
+
+Tensor stretch_of(const Tensor& tensor, std::size_t dimension, std::int64_t start,
+                  std::int64_t length) {
+  const Tensor::Storage& base = *tensor.storage();
+  const auto shortened = [&](const Shape& shape) {
+    std::vector<std::int64_t> sizes(shape.begin(), shape.end());
+    sizes[dimension] = length;
+    return Shape(sizes);
+  };
+  std::vector<ShardInfo> shards = base.shards;
+  if (length == base.shape[dimension]) {
+    return Tensor(make_view_storage(base, base.shape, base.dp, std::move(shards)));
+  }
+  const auto first_of = [&](const Shape& shape) {
+    return start * (shape.numel() / shape[dimension]);
+  };
+  std::vector<sim::DeviceBuffer> part;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::int64_t first = first_of(shards[i].shape);
+    shards[i].shape = shortened(shards[i].shape);
+    shards[i].address += first * size_of(base.dtype);
+    part.push_back(slice_of(base.buffers()[i], first, shards[i].shape.numel()));
+  }
+  auto view = make_view_storage(base, shortened(base.shape), base.dp, std::move(shards));
+  view->first += first_of(base.shape);
+  view->part = std::move(part);
   return Tensor(std::move(view));
 }
 

@@ -4,7 +4,9 @@
 
 #include <fmt/core.h>
 
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <limits>
@@ -13,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "runtime/tensor/dimensions.h"
@@ -103,10 +106,16 @@ class Tensor {
   bool requires_grad() const;
   // True if no recorded operator made this tensor.
   bool is_leaf() const;
-  // The sum of the gradients that reached this leaf.  It has the leaf's shape, type and placement,
-  // but is partial where the leaf is replicated and each holder has a summand of the gradient.
-  // Undefined if no gradient has reached it.
+  // The sum of the gradients that reached this leaf, or this tensor after retain_grad().  It has
+  // the tensor's shape, type and placement, but is partial where that is replicated and each holder
+  // has a summand of the gradient.  Undefined if no gradient has reached it.
   Tensor grad() const;
+  // grad() to assign to, such as a view of a flat buffer (libtorch's name).  backward() adds to
+  // what it finds there, and throws KB-A006 if that does not fit this leaf.
+  Tensor& mutable_grad();
+  // From now on backward() leaves the gradient of this computed tensor in grad(); of a leaf it does
+  // so anyway.  Throws KB-A014 for a tensor that requires no gradient.
+  void retain_grad() const;
   // Makes grad() undefined (torch's set_to_none).
   void zero_grad();
   // Returns a tensor with the same elements in the same memory, without the recorded history.
@@ -117,6 +126,29 @@ class Tensor {
   // Throws KB-A001 if nothing was recorded, KB-A003 for several elements, KB-A004 the second time,
   // KB-A005 if a saved tensor was written meanwhile, KB-A006 for a gradient that does not fit.
   void backward(const Tensor& gradient = {}, bool retain_graph = false) const;
+
+  // Calls hook(gradient) in each backward() as soon as the gradient of this tensor is complete, and
+  // before it is added to grad() or flows on.  If the hook returns a tensor that is defined, this
+  // takes the gradient's place; the hook must not write into its argument.  Hooks are called in the
+  // order of their registration.  Returns a number for remove_hook().  Throws KB-A014 for a tensor
+  // that requires no gradient.
+  template <std::invocable<const Tensor&> Hook>
+  unsigned register_hook(Hook hook) const {
+    if constexpr (std::is_void_v<std::invoke_result_t<Hook&, const Tensor&>>) {
+      return add_hook([hook = std::move(hook)](const Tensor& gradient) mutable {
+        hook(gradient);
+        return Tensor();
+      });
+    } else {
+      return add_hook(std::move(hook));
+    }
+  }
+  // Calls hook(tensor) in each backward() as soon as grad() of this leaf has been added to, while
+  // the pass may still compute other gradients.  Throws KB-A014 for a tensor that is no leaf or
+  // requires no gradient.
+  unsigned register_post_accumulate_grad_hook(std::function<void(const Tensor& leaf)> hook) const;
+  // Removes a hook of either kind.  Throws KB-A014 if there is none of this number.
+  void remove_hook(unsigned number) const;
 
   // Host reads (the registry is runtime/tensor/host_read.h).  They wait until the operations that
   // this tensor depends on are done, and take no simulated time themselves.
@@ -224,6 +256,7 @@ class Tensor {
   std::vector<float> read_elements() const;
   std::vector<float> read_for_eigen() const;
   float read_item() const;
+  unsigned add_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   Storage& checked() const;
 
   std::shared_ptr<Storage> storage_;

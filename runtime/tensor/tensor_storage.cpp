@@ -30,8 +30,7 @@ TensorMemory::~TensorMemory() {
   for (const sim::DeviceBuffer& buffer : buffers) {
     simulation->machine().memory().destroy_region(buffer.region);
     if (place_of != nullptr) continue;
-    simulation->allocator(buffer.home.sip)
-        .free(buffer.address, buffer.element_count * size_of(buffer.dtype));
+    simulation->allocator(buffer.home.sip).free(buffer.address, buffer.bytes());
   }
 }
 
@@ -40,6 +39,8 @@ bool share_elements(const Tensor::Storage& a, const Tensor::Storage& b) {
 }
 
 namespace {
+
+constexpr std::size_t kMostHolders = 5;  // names that an error lists
 
 // True if holders have copies of the same elements.  A scalar is never split.
 bool is_copied(const Tensor::Storage& storage, Shard shard) {
@@ -70,12 +71,31 @@ void log_memory(const Tensor::Storage& storage) {
   if (log == nullptr) return;
   Bytes bytes = 0;
   for (const sim::DeviceBuffer& buffer : storage.memory->buffers) {
-    bytes += buffer.element_count * size_of(buffer.dtype);
+    bytes += buffer.bytes();
   }
   storage.memory->logged = log->add(RunTensor{.device = storage.device,
                                               .name = storage.name,
                                               .bytes = bytes,
                                               .made = storage.simulation->now()});
+}
+
+// Takes the memory of one shard.
+void allocate(Tensor::Storage& storage, ShardInfo& shard) {
+  const std::int64_t count = shard.shape.numel();
+  const sim::PeLocation home{shard.sip, shard.cube, shard.pe};
+  try {
+    shard.address = storage.simulation->allocator(shard.sip).allocate(
+        shard.cube, shard.pe, count * size_of(storage.dtype));
+  } catch (const DeviceError& error) {
+    const auto text = std::string_view(error.what()).substr(error.code().size() + 3);  // "[...] "
+    const std::string holders = holders_of_slice(*storage.simulation, home, kMostHolders);
+    throw DeviceError(error.code(), fmt::format("{}, for tensor '{}' {} {}{}{}", text, storage.name,
+                                                to_string(storage.shape), name_of(storage.dtype),
+                                                holders.empty() ? "" : "; who holds it:", holders));
+  }
+  storage.memory->buffers.push_back(
+      {storage.simulation->machine().memory().create_region(storage.dtype, count), home,
+       shard.address, storage.dtype, count});
 }
 
 std::shared_ptr<Tensor::Storage> allocate(std::shared_ptr<Simulation> simulation, int device,
@@ -99,17 +119,7 @@ std::shared_ptr<Tensor::Storage> allocate(std::shared_ptr<Simulation> simulation
   storage->memory->element_count = shape.numel();
   storage->in_memory =
       storage->memory->tensors.insert(storage->memory->tensors.end(), storage.get());
-  for (ShardInfo& shard : storage->shards) {
-    const std::int64_t count = shard.shape.numel();
-    shard.address = storage->simulation->allocator(shard.sip).allocate(
-        shard.cube, shard.pe, count * size_of(options.dtype));
-    storage->memory->buffers.push_back(
-        {storage->simulation->machine().memory().create_region(options.dtype, count),
-         {shard.sip, shard.cube, shard.pe},
-         shard.address,
-         options.dtype,
-         count});
-  }
+  for (ShardInfo& shard : storage->shards) allocate(*storage, shard);
   log_memory(*storage);
   return storage;
 }

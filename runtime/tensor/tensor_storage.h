@@ -12,6 +12,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
+#include "runtime/tensor/held_memory.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/access_rule.h"
 
@@ -61,6 +62,7 @@ struct TensorMemory final : tl::AccessRule {
 
   RunLog::Id logged = RunLog::kNone;
   AccessesUnderWay accesses;
+  const ListedMemory listed{*this};
 };
 
 }  // namespace runtime
@@ -70,7 +72,7 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   DType dtype = DType::f32;
   std::string name;
 
-  std::int64_t first = 0;  // index of its first element in the memory; 0 except for rows
+  std::int64_t first = 0;  // index of its first element in the memory; 0 except for parts of it
 
   // The elements of a host tensor, which uses none of the fields below.
   std::shared_ptr<std::vector<float>> host;
@@ -82,7 +84,7 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   std::shared_ptr<runtime::TensorMemory> memory;
   int uses = 0;                              // by launches, copies and collectives under way
   int queued_handles = 0;                    // held by queued launches alone
-  std::vector<sim::DeviceBuffer> part;       // of a row: its buffers, one per shard
+  std::vector<sim::DeviceBuffer> part;       // of a part of the memory: its buffers, by shard
   std::list<Storage*>::iterator in_memory;   // position in memory->tensors
   std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient
   std::shared_ptr<autograd::View> view;      // null: autograd knows of no view
@@ -112,7 +114,7 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
 namespace runtime {
 
 // True if two tensors have elements in common: they lie in the same memory, and are not different
-// rows of it.
+// parts of it.
 bool share_elements(const Tensor::Storage& a, const Tensor::Storage& b);
 
 // Makes a tensor on a device: places and allocates its shards.  Their contents are those of a
@@ -134,6 +136,15 @@ Tensor snapshot_of(const Tensor& tensor);
 // Where that dimension is split, only its holders hold the view.  The view needs no gradient.
 // REQUIRES: there is such a dimension, and it has this index
 Tensor row_of(const Tensor& tensor, std::int64_t index);
+
+// True if the elements that a tensor has between two indices of a dimension follow each other in
+// the memory of each holder.
+bool has_stretches(const Tensor& tensor, std::size_t dimension);
+// Returns elements [start, start + length) along a dimension, in the same memory.  The view needs
+// no gradient.
+// REQUIRES: has_stretches(); the dimension is not cut and has these elements
+Tensor stretch_of(const Tensor& tensor, std::size_t dimension, std::int64_t start,
+                  std::int64_t length);
 
 // True if a tensor does not lie on the first cubes and PEs, as every policy implies: it is a row
 // of a tensor that is split along its first dimension.

@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "runtime/stream/stream.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench {
 
@@ -40,6 +42,16 @@ class AhbmNamespace {
   // Blocks the host until all that the caller has issued to the device, or to the current one, is
   // done: kernels and collectives.  Throws what one of them has failed with.
   void synchronize(std::optional<int> device = std::nullopt) const;
+
+  // The bytes of a device's HBM that tensors and queues hold, in blocks of 256 B; the most that
+  // they have held at a time, since the beginning or reset_peak_memory_stats().  Without a device
+  // it is the caller's.  They wait for what the caller has issued, as synchronize() does, since
+  // kernels hold their tensors until they have run.  Throw CollectiveError KB-R003 if there is no such device.
+  Bytes memory_allocated(std::optional<int> device = {}) const;
+  Bytes max_memory_allocated(std::optional<int> device = {}) const;
+  void reset_peak_memory_stats(std::optional<int> device = {}) const;
+  // The same as text, with a line for each name of tensors that hold memory, the largest first.
+  std::string memory_summary(std::optional<int> device = {}) const;
 
  private:
   int checked(std::optional<int> device) const;

@@ -4,6 +4,7 @@
 
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::profiler {
@@ -43,11 +44,13 @@ void mark(RuntimeContext& torch, std::string_view name) {
 }
 
 profile::profile(RuntimeContext& torch) : torch_(torch) {
+  runtime::synchronize(torch.simulation());
   torch.simulation().keep_run_log();
   start_ = runtime::profile_start(torch.simulation());
 }
 
 Profile profile::result() const {
+  runtime::synchronize(torch_.simulation());
   return runtime::profile_of(torch_.simulation(), start_);
 }
 

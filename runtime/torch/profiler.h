@@ -65,7 +65,8 @@ class KeyAverages {
   Profile profile_;
 };
 
-// Profiles the run from its construction on.
+// Profiles the run from its construction on.  Its construction and results wait for what the caller
+// has queued.
 class profile {
  public:
   explicit profile(RuntimeContext& torch);

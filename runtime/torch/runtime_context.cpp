@@ -15,7 +15,10 @@
 #include "runtime/profiler/written_file.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/held_memory.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/context_of.h"
+#include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "sim_engine/base/unfinished_files.h"
 
@@ -34,6 +37,30 @@ int AhbmNamespace::checked(std::optional<int> device) const {
 
 void AhbmNamespace::set_device(int device) {
   simulation_->local().device = checked(device);
+}
+
+// A tensor is held by the kernels that use it until they have run.
+Bytes AhbmNamespace::memory_allocated(std::optional<int> device) const {
+  synchronize(checked(device));
+  return simulation_->allocator(checked(device)).allocated();
+}
+Bytes AhbmNamespace::max_memory_allocated(std::optional<int> device) const {
+  synchronize(checked(device));
+  return simulation_->allocator(checked(device)).peak();
+}
+void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
+  synchronize(checked(device));
+  simulation_->allocator(checked(device)).reset_peak();
+}
+
+std::string AhbmNamespace::memory_summary(std::optional<int> device) const {
+  constexpr std::size_t kMostNames = 20;
+  const int sip = checked(device);
+  synchronize(sip);
+  const sim::HbmAllocator& hbm = simulation_->allocator(sip);
+  return fmt::format("sip{}: {} B of {} B HBM are allocated, at most {} B were{}", sip,
+                     hbm.allocated(), hbm.capacity(), hbm.peak(),
+                     runtime::holders_of_device(*simulation_, sip, kMostNames));
 }
 
 int AhbmNamespace::current_device() const {
@@ -98,7 +125,7 @@ const std::vector<runtime::KernelResult>& EngineView::last_results() const {
 }
 
 runtime::Profile EngineView::profile() const {
-  return runtime::profile_of(*simulation_);
+  return runtime::profile_of(settled());
 }
 
 std::string EngineView::explain() const {
@@ -111,7 +138,7 @@ void EngineView::write_trace(const std::string& path, runtime::TraceLevel level)
                           "write_trace: the run records nothing; set RuntimeOptions::profile, or "
                           "make a profiler::profile before what the trace is to show");
   }
-  runtime::write_file(path, runtime::trace_json(*simulation_, level));
+  runtime::write_file(path, runtime::trace_json(settled(), level));
 }
 
 const sim::CommandLog& EngineView::op_log() const {
@@ -184,13 +211,29 @@ RuntimeOptions checked(RuntimeOptions options) {
   return options;
 }
 
-// As CUDA_LAUNCH_BLOCKING, except that launches block where it is not set.
+// As CUDA_LAUNCH_BLOCKING.
 bool environment_blocks() {
   const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
-  return value == nullptr || std::string_view(value) != "0";
+  return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
 }
 
 }  // namespace
+
+namespace {
+
+struct ContextOfSimulation final : runtime::Attachment {
+  void forget_ranks() override {}
+
+  RuntimeContext* torch = nullptr;
+};
+
+}  // namespace
+
+RuntimeContext& runtime::context_of(Simulation& simulation) {
+  RuntimeContext* const torch = simulation.attachments().get<ContextOfSimulation>().torch;
+  KB_CHECK(torch != nullptr, "a simulation without a context");
+  return *torch;
+}
 
 RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
     : options_(checked(std::move(options))),
@@ -203,6 +246,7 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
                              options_.rank_notice_time,
                              options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {
   simulation_->set_queues_launches(!options_.launch_blocking.value_or(environment_blocks()));
+  simulation_->attachments().get<ContextOfSimulation>().torch = this;
 }
 
 namespace {

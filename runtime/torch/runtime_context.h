@@ -74,9 +74,9 @@ struct RuntimeOptions {
   // ever.  The default is for ever too, since a rank is the host's program and may compute for as
   // long as it likes; in a testing::World, which nobody watches, it is 60 s.
   std::optional<std::chrono::milliseconds> rank_time_limit = std::nullopt;
-  // False: a launch returns to its rank when it is issued, and a collective on devices does, as on
-  // every device that PyTorch drives (ADR-0190).  Without a value the environment's
-  // KERNBENCH_LAUNCH_BLOCKING=0 says so; else they return when they are done.
+  // A launch returns to its rank when it is issued, and a collective on devices does, as on every
+  // device that PyTorch drives (ADR-0190).  True: when they are done.  Without a value the
+  // environment's KERNBENCH_LAUNCH_BLOCKING=1 says so.
   std::optional<bool> launch_blocking = std::nullopt;
   // A seed: what happens at the same simulated instant then happens in any legal order, drawn at
   // random, to find times that depend on it.  Equal seeds draw equally; no value depends on it.
@@ -223,14 +223,14 @@ class RuntimeContext {
   template <class Matrix>
   static Tensor from_eigen(const Matrix& matrix);
 
-  // Runs kernel(tl, arguments...) on every PE that holds a part of the first tensor, and waits
-  // until all have finished.  If launches are queued (RuntimeOptions::launch_blocking), and the
-  // kernel and its arguments own what they use (a function or a lambda without captures; tensors
-  // and numbers), it waits only until the launch is issued to the current stream; what a kernel
-  // throws is then thrown at the next host read, synchronize() or blocking call, or at the worker's
-  // end.  An argument that is a Tensor, or derived from it (a layer's
-  // parameter), arrives as tl::Pointer to that PE's shard; any other argument arrives unchanged.
-  // Throws what a kernel throws: an Error unchanged, else DeviceError KB-K001.  Throws
+  // Runs kernel(tl, arguments...) on every PE that holds a part of the first tensor, after what the
+  // current stream was given before.  It returns when the launch is issued, if the kernel and its
+  // arguments own what they use (a function or a lambda without captures; tensors and numbers),
+  // and else, or if launches block (RuntimeOptions::launch_blocking), when all PEs have finished.
+  // An argument that is a Tensor, or derived from it (a layer's parameter), arrives as tl::Pointer
+  // to that PE's shard; any other argument arrives unchanged.
+  // Throws what a kernel throws: an Error unchanged, else DeviceError KB-K001; of a launch that has
+  // returned, the next host read, synchronize(), blocking call or worker's end throws it.  Throws
   // CollectiveError KB-G003 if an operation that was issued and not waited for will write one of
   // the tensors, or reads one that the kernel stores into.
   template <class Kernel, class... Arguments>

@@ -17,6 +17,8 @@ struct DeviceBuffer {
   DType dtype = DType::f32;
   std::int64_t element_count = 0;
   std::int64_t first = 0;  // offset in the region; `address` is where the region begins
+
+  Bytes bytes() const { return element_count * size_of(dtype); }
 };
 
 }  // namespace kernbench::sim

@@ -15,11 +15,11 @@ namespace {
 
 constexpr Bytes kAlignment = 256;
 
-Bytes rounded_up(Bytes bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 }  // namespace
+
+Bytes HbmAllocator::block_bytes(Bytes bytes) {
+  return (std::max<Bytes>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 HbmAllocator::HbmAllocator(const Topology& topology, int sip)
     : topology_(topology),
@@ -37,7 +37,7 @@ Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, Holder holder) {
   auto& blocks = place->second;
   if (is_new) blocks.emplace(slice * slice_bytes_, slice_bytes_);
 
-  const Bytes wanted = rounded_up(std::max<Bytes>(bytes, 1));
+  const Bytes wanted = block_bytes(bytes);
   Bytes largest = 0;
   for (auto block = blocks.begin(); block != blocks.end(); ++block) {
     const auto [address, size] = *block;
@@ -46,6 +46,7 @@ Bytes HbmAllocator::allocate(int cube, int pe, Bytes bytes, Holder holder) {
     blocks.erase(block);
     if (size > wanted) blocks.emplace(address + wanted, size - wanted);
     allocated_ += wanted;
+    peak_ = std::max(peak_, allocated_);
     if (holder == Holder::queue) queue_bytes_[slice] += wanted;
     return address;
   }
@@ -67,7 +68,7 @@ void HbmAllocator::fail(int cube, int pe, Bytes bytes, Holder holder, Bytes larg
 void HbmAllocator::free(Bytes address, Bytes bytes, Holder holder) {
   const int slice = static_cast<int>(address / slice_bytes_);
   auto& blocks = free_.at(slice);
-  Bytes size = rounded_up(std::max<Bytes>(bytes, 1));
+  Bytes size = block_bytes(bytes);
   allocated_ -= size;
   if (holder == Holder::queue) queue_bytes_[slice] -= size;
   auto next = blocks.lower_bound(address);

@@ -22,7 +22,14 @@ class HbmAllocator {
   Bytes allocate(int cube, int pe, Bytes bytes, Holder holder = Holder::tensor);
   void free(Bytes address, Bytes bytes, Holder holder = Holder::tensor);
 
+  // What a block of so many bytes takes.
+  static Bytes block_bytes(Bytes bytes);
+
+  Bytes capacity() const { return slice_bytes_ * slices_per_cube_ * topology_.cube_count(); }
   Bytes allocated() const { return allocated_; }
+  // The most that was allocated at a time, since the beginning or reset_peak().
+  Bytes peak() const { return peak_; }
+  void reset_peak() { peak_ = allocated_; }
 
  private:
   int slice_of(int cube, int pe) const;
@@ -35,6 +42,7 @@ class HbmAllocator {
   std::map<int, std::map<Bytes, Bytes>> free_;  // by slice: address -> size, of slices in use
   std::map<int, Bytes> queue_bytes_;            // by slice: bytes held by queues
   Bytes allocated_ = 0;
+  Bytes peak_ = 0;
 };
 
 }  // namespace kernbench::sim

@@ -72,6 +72,12 @@ std::string Machine::place_of(Cause cause, std::uint32_t place) const {
   }
 }
 
+std::optional<UnitClass> Machine::link_class_of(Cause cause, std::uint32_t place) const {
+  const bool is_link = cause == Cause::queue || cause == Cause::latency || cause == Cause::bytes ||
+                       cause == Cause::hbm;
+  return is_link ? std::optional(fabric_.routing().class_of(place)) : std::nullopt;
+}
+
 template <class Visit>
 void Machine::visit_units(const Visit& visit) const {
   const Routing& routing = fabric_.routing();

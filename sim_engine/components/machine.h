@@ -61,6 +61,8 @@ class Machine {
   // The name of the place where a cause takes its time: "sip0.link.east", "sip0.cube0.pe3"; "" for
   // causes without one.
   std::string place_of(Cause cause, std::uint32_t place) const;
+  // The class of that place, if it is a link.
+  std::optional<UnitClass> link_class_of(Cause cause, std::uint32_t place) const;
   const ProcessingElement& pe(const PeLocation& at) const {
     return const_cast<Machine*>(this)->pe(at);
   }

@@ -144,7 +144,7 @@ struct Topology {
     int links_per_pair = 1;
     SwitchSpec network_switch;
     LinkSpec host_link;  // from the host to each SIP
-    Time host_issue{0};  // the host's own time for a launch that it queues (ADR-0190)
+    Time host_issue{0};  // the host's own time for a launch (ADR-0190)
 
     friend bool operator==(const System&, const System&) = default;
   } system;

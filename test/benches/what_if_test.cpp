@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "benches/variants/row_plot.h"
+#include "benches/variants/what_helps.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/program_under_test.h"
 
@@ -99,6 +102,69 @@ TEST_CASE("with everything infinite nothing takes time, and one resource takes i
   const Json link = row_of(report, "system.sip_link.bandwidth", "all but it");
   CHECK(link["lower_bound_ns"] == 2 * 49152 / 64);  // half of the bytes, each way, twice
   CHECK(link["time_ns"] >= link["lower_bound_ns"]);
+}
+
+namespace {
+
+// What an explanation says of the resource that helps most.
+struct Sentence {
+  std::string key;
+  std::string value;
+  std::string time_us;
+};
+
+Sentence first_sentence(const std::string& text) {
+  const std::regex form(
+      "what helps, by running again\n(\\S+) twice as fast, (.+) instead of .+: "
+      "(\\S+) us, \\S+ times as fast\n");
+  std::smatch found;
+  REQUIRE(std::regex_search(text, found, form));
+  return {found[1], found[2], found[3]};
+}
+
+// The simulated time of a run, as its foot says it.
+std::string simulated_us(const ProgramResult& result) {
+  std::smatch found;
+  REQUIRE(std::regex_search(result.out, found, std::regex("simulated     (\\S+) us")));
+  return found[1];
+}
+
+}  // namespace
+
+TEST_CASE("an explanation ends with what helps, and running it gives that time", "[explain]") {
+  const Words run = {"run",  "--bench", "ccl-allreduce", "--topology",
+                     "tiny", "--set",   "n_elem=49152",  "dtype=f32"};
+  Words explained = run;
+  explained.emplace_back("--explain");
+  const ProgramResult result = run_program(explained);
+  REQUIRE(result.exit_code == 0);
+  const Sentence sentence = first_sentence(result.out);
+  Words faster = run;
+  faster.push_back(sentence.key + "=" + sentence.value);
+  CHECK(simulated_us(run_program(faster)) == sentence.time_us);
+  const std::string screen = result.out.substr(result.out.find("\nwhere ") + 1);
+  CHECK(std::ranges::count(screen, '\n') <= 40);
+  CHECK(simulated_us(result) == simulated_us(run_program(run)));  // reruns are not part of the run
+}
+
+TEST_CASE("of a grid the combination that takes longest is explained", "[explain]") {
+  const ProgramResult result =
+      run_program({"run", "--bench", "ccl-allreduce", "--topology", "tiny", "--set", "n_elem=49152",
+                   "system.sip_link.latency=1,1000 us", "--explain"});
+  REQUIRE(result.exit_code == 0);
+  CHECK(first_sentence(result.out).key == "system.sip_link.latency");
+  CHECK(first_sentence(result.out).value == "500 us");
+}
+
+TEST_CASE("the keys on a path are those of its rows, by their shares", "[explain]") {
+  runtime::CriticalPath path;
+  path.rows = {{.cause = sim::Cause::bytes, .link_class = sim::UnitClass::link, .total = Time{500}},
+               {.cause = sim::Cause::launch, .total = Time{300}},
+               {.cause = sim::Cause::queue, .link_class = sim::UnitClass::ucie, .total = Time{180}},
+               {.cause = sim::Cause::issue, .total = Time{19}},
+               {.cause = sim::Cause::poll, .total = Time{1}}};
+  CHECK(variants::keys_on(path) == Words{"system.sip_link.bandwidth", "system.host_link.issue",
+                                         "system.host_link.latency", "sip.ucie.bandwidth"});
 }
 
 TEST_CASE("what-if wants one run and a time", "[whatif][errors]") {
@@ -207,7 +273,7 @@ TEST_CASE("verbose shows a line for each system", "[cli]") {
   const ProgramResult result = run_program({"run", "--bench", "collectives", "--topology", "tiny",
                                             "--set", "begin=64", "end=64", "--verbose"});
   CHECK(result.exit_code == 0);
-  CHECK_THAT(result.out, Contains("system        simulated_us"));
+  CHECK_THAT(result.out, Contains("system  simulated_us"));
 }
 
 }  // namespace kernbench::test::what_if_test

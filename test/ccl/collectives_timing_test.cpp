@@ -32,6 +32,7 @@ Time time_of(const Topology& topology, std::vector<int> ranks, std::int64_t coun
     const Tensor blocks = m.torch.zeros({m.size() * count}, {.dp = DPPolicy::on_one_pe()});
     begin = m.torch.engine().now();
     program(m, block, blocks);
+    m.torch.ahbm.synchronize();
     end = std::max(end, m.torch.engine().now());
     return std::string();
   });

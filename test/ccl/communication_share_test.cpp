@@ -38,6 +38,7 @@ Time overlap(Bytes share, std::int64_t count, std::int64_t n) {
     if (count > 0) work = m.torch.distributed.all_reduce(x, ReduceOp::sum, {.async_op = true});
     if (n > 1) m.torch.launch("multiply", multiply, a, c, n);
     if (work) work.wait();
+    m.torch.ahbm.synchronize();
     longest = std::max(longest, m.torch.engine().now() - begin);
     return std::string();
   });

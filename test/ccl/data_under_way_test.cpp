@@ -213,14 +213,18 @@ TEST_CASE("what a collective reads a kernel may read, and not store into", "[ccl
     const auto kernel = [](tl::Context& tl, tl::Pointer p) {
       tl.store(p, tl.zeros({1}, DType::f32));
     };
-    const auto launch = [&] { world.torch.launch("clear", kernel, x); };
-    const unsigned second = line_here() - 1;
+    const auto launch = [&] {
+      world.torch.launch("clear", kernel, x);
+      world.torch.ahbm.synchronize();
+    };
+    const unsigned second = line_here() - 3;
     CHECK(refusal(launch) ==
           fmt::format("[KB-G003] tl.store in kernel 'clear' on sip{}.cube0.pe0 writes tensor '{}', "
                       "which all_gather_into_tensor#0 ([{}] Float) at data_under_way_test.cpp:{} "
                       "still reads; wait for its Work before the launch at "
-                      "data_under_way_test.cpp:{}",
-                      rank, x.name(), world.n, first, second));
+                      "data_under_way_test.cpp:{}\n"
+                      "  launched as kernel 'clear' at data_under_way_test.cpp:{}",
+                      rank, x.name(), world.n, first, second, second));
     work.wait();
     world.store_nine(x);
     CHECK(first_of(x) == 9);

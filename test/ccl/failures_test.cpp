@@ -306,8 +306,10 @@ TEST_CASE("a failure in the middle of a collective leaves full queues and a cont
 TEST_CASE("a kernel of one's own that waits for a rank that does not send is a deadlock",
           "[failures]") {
   WorldUnderTest world;
+  int line = 0;
   const std::string text = world.error_of<DeadlockError>([&](int rank) {
     const Tensor x = world.tensor(rank, {4}, {.dp = DPPolicy::on_one_pe()});
+    line = __LINE__ + 1;
     world.torch.launch(
         "shift",
         [](tl::Context& tl, tl::Pointer p) {
@@ -316,18 +318,22 @@ TEST_CASE("a kernel of one's own that waits for a rank that does not send is a d
         },
         x);
   });
-  CHECK(text ==
-        "[KB-D001] deadlock: 3 ranks and 3 kernels blocked, no event pending at t=217.24 ns\n"
-        "  rank 0 waits for kernel 'shift' on 1 PEs of sip0 since t=0 ns\n"
-        "  rank 1 waits for kernel 'shift' on 1 PEs of sip1 since t=0 ns\n"
-        "  rank 2 waits for kernel 'shift' on 1 PEs of sip2 since t=0 ns\n"
-        "  kernel 'shift' on sip0.cube0.pe0 waits for a message of ipcq sip2.cube0.pe0 global_east "
-        "-> sip0.cube0.pe0 global_west (16 B; empty) since t=217.24 ns\n"
-        "  kernel 'shift' on sip1.cube0.pe0 waits for a message of ipcq sip0.cube0.pe0 global_east "
-        "-> sip1.cube0.pe0 global_west (16 B; empty) since t=217.24 ns\n"
-        "  kernel 'shift' on sip2.cube0.pe0 waits for a message of ipcq sip1.cube0.pe0 global_east "
-        "-> sip2.cube0.pe0 global_west (16 B; empty) since t=217.24 ns\n"
-        "  wait-for cycle: sip0.cube0.pe0 -> sip2.cube0.pe0 -> sip1.cube0.pe0 -> sip0.cube0.pe0");
+  std::string expected = "[KB-D001] deadlock: 3 ranks, 3 queued operations and 3 kernels blocked, ";
+  expected += "no event pending at t=217.24 ns";
+  for (const char* waits :
+       {"\n  rank {0} waits for kernel 'shift' at failures_test.cpp:{2} on stream {0} of device "
+        "{0} "
+        "since t=0 ns",
+        "\n  rank {0} (queued) waits for kernel 'shift' on 1 PEs of sip{0} since t=206.4 ns",
+        "\n  kernel 'shift' on sip{0}.cube0.pe0 waits for a message of ipcq sip{1}.cube0.pe0 "
+        "global_east -> sip{0}.cube0.pe0 global_west (16 B; empty) since t=217.24 ns"}) {
+    for (int sip = 0; sip < 3; ++sip) {
+      expected += fmt::format(fmt::runtime(waits), sip, (sip + 2) % 3, line);
+    }
+  }
+  CHECK(text == expected +
+                    "\n  wait-for cycle: sip0.cube0.pe0 -> sip2.cube0.pe0 -> sip1.cube0.pe0 "
+                    "-> sip0.cube0.pe0");
   world.check_works();
 }
 

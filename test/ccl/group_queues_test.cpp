@@ -62,6 +62,7 @@ TEST_CASE(
           torch.distributed.barrier();
           if (rank == 1) continue;
           torch.distributed.all_reduce(x, ReduceOp::max, {.group = group});
+          torch.ahbm.synchronize();
           CHECK(machine.channels().size() > before);
           torch.distributed.destroy_process_group(group);
         }
@@ -176,8 +177,10 @@ TEST_CASE(
         m.torch.launch(
             "nothing", [](tl::Context&, tl::Pointer) {}, y);
       m.torch.launch("fill", fill_scratch, y, capacity, 4);
+      m.torch.ahbm.current_stream().synchronize();
       kernel_end = m.torch.engine().now();
       work.wait();
+      m.torch.ahbm.synchronize();
       collective_end = m.torch.engine().now();
       return wrong(x, elements_of(0, 30'000));
     });

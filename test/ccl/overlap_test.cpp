@@ -45,8 +45,10 @@ Times overlap(std::int64_t count, std::int64_t n, ReduceOp op) {
     distributed::Work work;
     if (count > 0) work = m.torch.distributed.all_reduce(x, op, {.async_op = true});
     if (n > 0) m.torch.launch("multiply", multiply, y, n);
+    m.torch.ahbm.current_stream().synchronize();
     times.compute = std::max(times.compute, m.torch.engine().now() - begin);
     if (work) work.wait();
+    m.torch.ahbm.synchronize();
     times.both = std::max(times.both, m.torch.engine().now() - begin);
     if (m.rank == 0) times.activity = m.torch.engine().activity(0);
     return std::string();

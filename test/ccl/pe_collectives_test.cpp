@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "ccl/core/layout.h"
 #include "test/ccl/all_reduce_under_test.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

@@ -89,6 +89,34 @@ TEST_CASE("one slow rank: it computes, and the others' all_reduce is exposed for
   CHECK(sum.longest == profile.duration());
 }
 
+TEST_CASE("the slack of an operation is what it may be late without delaying the run",
+          "[ccl][profile]") {
+  // Rank `rank` multiplies `size`; the others 64.
+  const auto profile_with = [](int rank, std::int64_t size) {
+    RuntimeContext torch(ring_with_array(4), {.profile = true});
+    run_on_ring(torch, 4, [&](RuntimeContext& own, int at, const Tensor& x) {
+      const std::string name = "multiply" + std::to_string(at);
+      own.launch(name, multiply, x, at == rank ? size : at == 2 ? 256 : 64);
+      own.distributed.all_reduce(x);
+      own.launch("after", multiply, x, std::int64_t{64});
+    });
+    return torch.engine().profile();
+  };
+  const runtime::Profile profile = profile_with(2, 256);
+  const Time slow = row_of(profile, "multiply2").total;
+  const Time slack = slow - row_of(profile, "multiply0").total;
+  CHECK(slack > Time{0});
+  CHECK(row_of(profile, "multiply2").slack == Time{0});
+  CHECK(row_of(profile, "multiply0").slack == slack);
+  CHECK(row_of(profile, "multiply3").slack == slack);
+  CHECK(row_of(profile, "all_reduce").slack == Time{0});
+
+  const runtime::Profile as_late_as_possible = profile_with(0, 256);
+  CHECK(row_of(as_late_as_possible, "multiply0").total == slow);
+  CHECK(as_late_as_possible.duration() == profile.duration());
+  CHECK(profile_with(0, 272).duration() > profile.duration());
+}
+
 TEST_CASE("what a kernel hides of a collective is no exposed time", "[ccl][profile]") {
   RuntimeContext torch(ring_with_array(4), {.profile = true});
   run_on_ring(torch, 4, [](RuntimeContext& own, int, const Tensor& x) {
@@ -114,7 +142,7 @@ TEST_CASE("a launch's time is launch, skew, kernel and return", "[ccl][profile]"
   Topology topology = round_topology();
   topology.sip.io_cpu_dispatch = Time{7'000};
   topology.cube.m_cpu_dispatch = Time{3'000};
-  RuntimeContext torch(topology, {.profile = true});
+  RuntimeContext torch(topology, {.profile = true, .launch_blocking = true});
   const Tensor x = torch.zeros({2}, {.dp = {.pe = Shard::row_wise}});
   torch.launch(
       "nothing", [](tl::Context&, tl::Pointer) {}, x);
@@ -169,6 +197,7 @@ TEST_CASE("a profile of a part of the run has what happened in it", "[ccl][profi
   RuntimeContext torch(ring_with_array(2));
   const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
   torch.launch("before", multiply, x, std::int64_t{64});
+  torch.ahbm.synchronize();
   const Time begin = torch.engine().now();
   const profiler::profile prof(torch);
   {

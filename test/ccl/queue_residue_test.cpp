@@ -106,6 +106,7 @@ TEST_CASE("a collective that leaves messages is an error once all ranks have fin
             torch.ahbm.set_device(rank);
             Tensor x = torch.ones({6}, kOnePe);
             torch.distributed.all_reduce(x);
+            torch.ahbm.synchronize();
             ++finished;
           },
           {}, 3);

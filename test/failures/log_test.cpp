@@ -41,10 +41,12 @@ TEST_CASE("fiber and launch tell of ranks and kernels", "[log]") {
   const std::string text = run_with("fiber,launch", "A2-depth-3").err;
   for (const char* line :
        {"kernbench: 0 ns: fiber: rank 0: begins\n",
-        "kernbench: 0 ns: launch: rank 0: kernel 'shift' on 1 PEs begins\n",
-        "kernbench: 0 ns: fiber: rank 0: waits for kernel 'shift' on 1 PEs of sip0\n",
+        ": launch: rank 0 (queued): kernel 'shift' on 1 PEs begins\n",
+        "kernbench: 0 ns: fiber: rank 0: waits for kernel 'shift' at rank_cases.cpp:26 on stream 0 "
+        "of device 0\n",
+        ": fiber: rank 0 (queued): waits for kernel 'shift' on 1 PEs of sip0\n",
         ": fiber: kernel 'shift' on sip0.cube0.pe0: ends\n",
-        ": launch: rank 2: kernel 'shift' on 1 PEs ends\n", ": fiber: rank 2: ends\n"}) {
+        ": launch: rank 2 (queued): kernel 'shift' on 1 PEs ends\n", ": fiber: rank 2: ends\n"}) {
     CHECK(text.find(line) != std::string::npos);
   }
   CHECK(text.find(": distributed: ") == std::string::npos);

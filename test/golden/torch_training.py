@@ -53,11 +53,16 @@ OPTIMIZERS = {
                                           weight_decay=0.01),
     "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True,
                                           weight_decay=0.01),
+    "sgd-maximize": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.5, weight_decay=0.01,
+                                              maximize=True),
     "adam": lambda p: torch.optim.Adam(p, lr=0.01),
     "adam-decay": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1),
+    "adam-amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, betas=(0.5, 0.6), amsgrad=True),
     "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
     "adamw-decay": lambda p: torch.optim.AdamW(p, lr=0.01, betas=(0.8, 0.95), eps=1e-6,
                                                weight_decay=0.1),
+    "adamw-amsgrad": lambda p: torch.optim.AdamW(p, lr=0.01, betas=(0.5, 0.6), amsgrad=True,
+                                                 maximize=True),
 }
 
 

@@ -30,7 +30,11 @@ TensorOptions f16() {
 class Stopwatch {
  public:
   explicit Stopwatch(RuntimeContext& torch) : torch_(torch), begin_(torch.engine().now()) {}
-  Time read() const { return torch_.engine().now() - begin_; }
+  // Until the device is done.
+  Time read() const {
+    torch_.ahbm.synchronize();
+    return torch_.engine().now() - begin_;
+  }
 
  private:
   RuntimeContext& torch_;

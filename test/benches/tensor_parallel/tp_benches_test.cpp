@@ -46,7 +46,8 @@ std::vector<Json> rows_of(const std::string& bench, const std::vector<std::strin
 
 TEST_CASE("a step for each number of ranks, all of it right", "[cli][tensor_parallel]") {
   for (const std::string bench : {"tp-mlp", "tp-transformer"}) {
-    const std::vector<Json> rows = rows_of(bench, {"tp=4,1,2"});
+    // Collectives of steps so small end before the host has issued the next launch.
+    const std::vector<Json> rows = rows_of(bench, {"tp=4,1,2", "system.host_link.issue=0 ns"});
     REQUIRE(rows.size() == 3);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Json& row = rows[i];
@@ -150,8 +151,7 @@ TEST_CASE("a run with a folder leaves tables and figures there", "[cli][tensor_p
   const std::string steps = folder.read("out/steps.csv");
   CHECK(std::ranges::count(steps, '\n') == 3);
   CHECK(steps.starts_with("table,tp,world_size,system,pes,sip_pes,forward_ns,"));
-  CHECK(
-      folder.read("out/collectives.csv").starts_with("table,tp,world_size,system,collective,"));
+  CHECK(folder.read("out/collectives.csv").starts_with("table,tp,world_size,system,collective,"));
   CHECK_THAT(folder.read("out/strong_scaling.gp"),
              Contains("strong scaling") && Contains("2 of the 128 PEs of each SIP"));
   CHECK_THAT(folder.read("out/step_time.gp"), Contains("share of the step"));

@@ -213,7 +213,9 @@ TEST_CASE("all ranks of a step begin at once, and its collectives are those of t
           "[tensor_parallel]") {
   ccl::register_ahbm_backend();
   const tensor_parallel::StepInput input = mlp_input(2, true);
-  RuntimeContext torch(ring(3), {.data = false});
+  Topology topology = ring(3);
+  topology.system.host_issue = Time{1'000};  // as small as the products
+  RuntimeContext torch(topology, {.data = false});
   const std::vector<tensor_parallel::RankStep> steps = tensor_parallel::run_training_step(
       torch, input, [&](RuntimeContext& own) { return right_mlp(own, input); }, nullptr);
   REQUIRE(steps.size() == 3);
@@ -226,7 +228,7 @@ TEST_CASE("all ranks of a step begin at once, and its collectives are those of t
     std::vector<std::string> forward;
     std::vector<std::string> backward;
     for (const runtime::FlightEvent& event : step.collectives) {
-      (event.issued < step.forward_ended ? forward : backward).emplace_back(event.function);
+      (event.issued <= step.forward_issued ? forward : backward).emplace_back(event.function);
     }
     CHECK(forward == std::vector<std::string>{"all_gather_into_tensor", "reduce_scatter_tensor"});
     // Of dy, of x once more, and beside it of dx; then of the bias' gradient.

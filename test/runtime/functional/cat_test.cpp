@@ -79,7 +79,9 @@ TEST_CASE("the gradients of all parts are put together by one kernel, as cat doe
   for (const Tensor& part : parts) doubled.push_back(part + part);
   Tensor y;
   const Time of_cat = time_of([&] { y = cat(doubled, dim); });
-  CHECK(kernels_of(dut, [&] { y.backward(dy, true); }) == parts.size() * 2 + 1);
+  // The gradients of parts that follow each other in memory are views.
+  const std::size_t narrows = dim == 0 ? 0 : parts.size();
+  CHECK(kernels_of(dut, [&] { y.backward(dy, true); }) == narrows + parts.size() + 1);
   Floats expected = small_integers(1800, 2);
   for (float& element : expected) element *= 2;
   CHECK(x.grad().to_vector() == expected);

@@ -95,6 +95,7 @@ TEST_CASE("operators, kernels and gradients of a row", "[row]") {
                dut.torch.launch(
                    "beyond",
                    [](tl::Context& tl, tl::Pointer row) { tl.load(row, {3}, DType::f32); }, x[1]);
+               dut.torch.ahbm.synchronize();
              }),
              Says("KB-M020",
                   "tl.load in kernel 'beyond' on sip0.cube0.pe0 out of bounds: elements 0..2 of "

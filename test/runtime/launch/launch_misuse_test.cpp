@@ -64,7 +64,10 @@ TEST_CASE("a kernel that fails gives its scratch back", "[launch][errors]") {
     throw std::runtime_error("no");
   };
   for (int i = 0; i < 3; ++i) {
-    CHECK(code_of([&] { torch.launch("fails", fails, x); }) == "KB-K001");
+    CHECK(code_of([&] {
+            torch.launch("fails", fails, x);
+            torch.ahbm.synchronize();
+          }) == "KB-K001");
     CHECK(torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);
   }
 }

@@ -66,11 +66,13 @@ TEST_CASE("a PE that holds no part of a later tensor gets a pointer to nothing",
                 if (tl.program_id() == 3) tl.load(other, {4}, DType::f32);
               },
               x, y);
+          torch.ahbm.synchronize();
         }) ==
         "[KB-M020] tl.load in kernel 'k' on sip0.cube1.pe1: this PE has no part of tensor argument "
         "2, tensor 'y' [4] f32 (cube=replicate, pe=replicate, num_cubes=1, num_pes=1) on device 0; "
         "the launch runs on the PEs of its first tensor, 'x': make 'y' with .dp = {.cube = "
-        "kb::Shard::replicate, .pe = kb::Shard::replicate, .num_cubes = 2, .num_pes = 2}");
+        "kb::Shard::replicate, .pe = kb::Shard::replicate, .num_cubes = 2, .num_pes = 2}\n"
+        "  launched as kernel 'k' at launch_test.cpp:62");
 }
 
 TEST_CASE("another axis of a launch is refused, with what a PE's place is called", "[launch]") {
@@ -108,6 +110,8 @@ TEST_CASE("an empty kernel takes the way of its launch and of its completion", "
   const Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
   torch.launch(
       "k", [](tl::Context&, tl::Pointer) {}, x);
+  CHECK(torch.engine().now() == Time{0});
+  torch.ahbm.synchronize();
   const Time one_way{200'000 + 6'400 + 5'000 + 640 + 2'000 + 3'200};
   CHECK(torch.engine().now() == 2 * one_way);
   REQUIRE(torch.engine().results().size() == 1);
@@ -154,7 +158,7 @@ TEST_CASE("results of kernels long past are dropped, those of the last operation
 
 TEST_CASE("launches of two ranks overlap in simulated time", "[launch][timing]") {
   const auto time_with = [](int ranks) {
-    RuntimeContext torch(small_topology());
+    RuntimeContext torch(small_topology(), {.launch_blocking = true});
     torch.multiprocessing.spawn(
         [&](int rank) {
           torch.ahbm.set_device(rank);
@@ -203,6 +207,11 @@ TEST_CASE("what a kernel throws is thrown by launch", "[launch][error]") {
         "[KB-U001] as it is");
 }
 
+void bad(tl::Context& tl, tl::Pointer source) {
+  tl.load(source, {4}, DType::f32);
+  if (tl.program_id() == 2) throw std::runtime_error("boom");
+}
+
 TEST_CASE("after a kernel that failed the tensor can be read, launched on and freed",
           "[launch][error]") {
   RuntimeContext torch(small_topology());
@@ -210,14 +219,8 @@ TEST_CASE("after a kernel that failed the tensor can be read, launched on and fr
     Tensor x = torch.full({4}, 1);
     const Tensor ones = torch.ones({4});
     for (int i = 0; i < 3; ++i) {
-      CHECK_THROWS_AS(torch.launch(
-                          "bad",
-                          [](tl::Context& tl, tl::Pointer source) {
-                            tl.load(source, {4}, DType::f32);
-                            if (tl.program_id() == 2) throw std::runtime_error("boom");
-                          },
-                          x),
-                      DeviceError);
+      torch.launch("bad", bad, x);
+      CHECK_THROWS_AS(torch.ahbm.synchronize(), DeviceError);
       CHECK(torch.simulation().fibers().live_count() == 0);
       torch.launch("add_one", add_one, x, ones, 4);
       CHECK(x.shard_to_vector(2)[0] == static_cast<float>(2 + i));
@@ -236,14 +239,8 @@ TEST_CASE("a rank that catches what its kernel threw goes on, and so do the othe
         Tensor x = torch.full({4}, 1);
         const Tensor ones = torch.ones({4});
         if (rank == 0) {
-          CHECK_THROWS_AS(torch.launch(
-                              "bad",
-                              [](tl::Context& tl, tl::Pointer source) {
-                                tl.load(source, {4}, DType::f32);
-                                if (tl.program_id() == 2) throw std::runtime_error("boom");
-                              },
-                              x),
-                          DeviceError);
+          torch.launch("bad", bad, x);
+          CHECK_THROWS_AS(torch.ahbm.synchronize(), DeviceError);
         }
         torch.launch("add_one", add_one, x, ones, 4);
         sums.push_back(x.to_vector()[0]);

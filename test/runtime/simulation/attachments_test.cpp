@@ -45,7 +45,8 @@ TEST_CASE("each rank has a state of its own, that ends with its spawn", "[attach
           own<Count>(torch).value = rank + 1;
           const Tensor x = torch.zeros({1});
           torch.launch(
-              "wait", [](tl::Context&, const tl::Pointer&) {}, x);  // the other rank runs
+              "wait", [](tl::Context&, const tl::Pointer&) {}, x);
+          torch.ahbm.synchronize();  // the other rank runs
           CHECK(own<Count>(torch).value == rank + 1);
         },
         {}, 2);
@@ -71,8 +72,9 @@ TEST_CASE("a run that failed and was not joined leaves nothing to the next", "[a
       },
       std::tuple<>(), 2, {.join = false});
   const Tensor x = torch.zeros({1});
-  CHECK_THROWS(torch.launch(
-      "wait", [](tl::Context&, const tl::Pointer&) {}, x));
+  torch.launch(
+      "wait", [](tl::Context&, const tl::Pointer&) {}, x);
+  CHECK_THROWS(torch.ahbm.synchronize());
   CHECK_THROWS(failing.join());
   torch.multiprocessing.spawn([&](int) { CHECK(own<Count>(torch).value == 0); }, {}, 2);
 }

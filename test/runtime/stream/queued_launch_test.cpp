@@ -173,11 +173,29 @@ TEST_CASE("after a run that failed, the driver's streams work", "[stream]") {
   CHECK_NOTHROW(torch.ahbm.synchronize());
 }
 
-TEST_CASE("by default a launch returns when it is done", "[stream]") {
-  RuntimeContext torch(topology_with_issue(Time{7'000}));
+TEST_CASE("launches that block return when they are done, and cost the host as much", "[stream]") {
+  RuntimeContext torch(topology_with_issue(Time{7'000}), {.launch_blocking = true});
   const Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
   torch.launch("k", nothing, x);
-  CHECK(torch.engine().now() == 2 * (kHostLeg + kDeviceLeg));
+  CHECK(torch.engine().now() == Time{7'000} + 2 * (kHostLeg + kDeviceLeg));
+}
+
+TEST_CASE("by default a launch returns when it is issued, unless the environment asks to block",
+          "[stream]") {
+  const auto returns_at = [](const char* environment) {
+    environment == nullptr ? unsetenv("KERNBENCH_LAUNCH_BLOCKING")
+                           : setenv("KERNBENCH_LAUNCH_BLOCKING", environment, 1);
+    RuntimeContext torch(topology_with_issue(Time{7'000}));
+    unsetenv("KERNBENCH_LAUNCH_BLOCKING");
+    const Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
+    torch.launch("k", nothing, x);
+    return torch.engine().now();
+  };
+  const Time done = Time{7'000} + 2 * (kHostLeg + kDeviceLeg);
+  CHECK(returns_at(nullptr) == Time{7'000});
+  CHECK(returns_at("") == Time{7'000});
+  CHECK(returns_at("0") == Time{7'000});
+  CHECK(returns_at("1") == done);
 }
 
 }  // namespace

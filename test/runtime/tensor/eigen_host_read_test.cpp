@@ -70,6 +70,7 @@ ReadResult read_during_launch(const std::function<float(Tensor&)>& action) {
       [&](int rank) {
         if (rank == 1) {
           torch.launch("add_ones", add_ones, x, one, 100);
+          torch.ahbm.synchronize();
           result.launched = torch.engine().now();
           result.order.push_back("launched");
           return;
@@ -130,6 +131,7 @@ TEST_CASE("several readers of one tensor all wait, and all resume at the same in
       [&](int rank) {
         if (rank == 0) {
           torch.launch("add_ones", add_ones, x, one, 10);
+          torch.ahbm.synchronize();
         } else {
           values.push_back(x.item<int>());
         }

@@ -96,6 +96,7 @@ TEST_CASE("a composite waits for scratch that commands under way hold", "[tl][co
           tl.store(c, held);
         },
         gemm.a, gemm.b, gemm.c);
+    gemm.torch.ahbm.synchronize();
   });
   CHECK_THAT(text, Says("KB-M010", "tl.composite"));
 }
@@ -169,6 +170,7 @@ TEST_CASE("a kernel that fails while a composite is under way ends as any other"
           tl.load(a, {1}, DType::f32);
         },
         gemm.a, gemm.b, gemm.c);
+    gemm.torch.ahbm.synchronize();
   });
   CHECK_THAT(text, Says("KB-K021", "tl.load"));
   CHECK(gemm.torch.simulation().machine().pe({0, 0, 0}).scratch_in_use() == 0);

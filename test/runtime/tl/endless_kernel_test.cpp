@@ -21,7 +21,10 @@ template <class Kernel>
 std::string error_with_limit(std::int64_t limit, Kernel kernel) {
   RuntimeContext torch(round_topology(), {.command_limit = limit});
   const Tensor x = torch.ones({64}, {.dtype = f16, .dp = {.pe = Shard::column_wise}, .name = "x"});
-  return error_of<DeadlockError>([&] { torch.launch("k", kernel, x); });
+  return error_of<DeadlockError>([&] {
+    torch.launch("k", kernel, x);
+    torch.ahbm.synchronize();
+  });
 }
 
 void issue(tl::Context& tl, const tl::Pointer& p, std::int64_t count) {
@@ -48,6 +51,7 @@ TEST_CASE("a livelock exits with 20, and the context works on", "[tl][endless][e
           for (;;) tl.zeros({0}, f16);
         },
         x);
+    torch.ahbm.synchronize();
     FAIL("no error");
   } catch (const DeadlockError& error) {
     CHECK(error.exit_code() == ExitCode::deadlock);

@@ -4,11 +4,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/distributed/local_backend.h"
 #include "runtime/nn/init.h"
 #include "runtime/nn/layers.h"
 #include "runtime/optim/clip_grad.h"
 #include "runtime/optim/lr_scheduler.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/parallel/distributed_data_parallel.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::from_pytorch_test {
@@ -38,6 +40,11 @@ TEST_CASE("what the guide says of tensors works", "[guide]") {
   CHECK(e.to_vector() == x.to_vector());
   x[0].zero_();
   CHECK(x.narrow(0, 0, 1).abs().sum().item() == 0);
+  const kb::Tensor flat = torch.zeros({16});
+  kb::Tensor p = torch.ones({2, 4}).requires_grad_();
+  p.mutable_grad() = flat.narrow(0, 0, 8).view({2, 4});
+  p.sum().backward();
+  CHECK(flat.sum().item() == 8);
   const kb::Tensor f = x.to(kb::DType::f32);
   CHECK(f.size(-1) == 8);
   std::ostringstream out;
@@ -66,6 +73,11 @@ TEST_CASE("what the guide says of training works", "[guide]") {
     kb::NoGradGuard no_grad(torch);
     net->fc->bias.mul_(0.5);
   }
+  net->fc->weight.register_hook([](const kb::Tensor& g) { return 2 * g; });
+  distributed::register_local_backend();
+  torch.distributed.init_process_group("local", {.world_size = 1});
+  kb::nn::parallel::DistributedDataParallel ddp(net);
+  CHECK(ddp(x).to_vector() == net(x).to_vector());
   model->eval();
   const Net other(torch);
   other->load_state_dict(net->state_dict());

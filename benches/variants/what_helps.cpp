@@ -1,0 +1,212 @@
+#include "benches/variants/what_helps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "benches/bench/sweep.h"
+#include "benches/variants/variant_sweep.h"
+#include "benches/variants/what_if.h"
+#include "sim_engine/base/error.h"
+#include "sim_engine/components/unit_use.h"
+#include "sim_engine/core/cause_log.h"
+
+namespace kernbench::benches::variants {
+
+namespace {
+
+using sim::Cause;
+using sim::UnitClass;
+
+constexpr std::size_t kMostReruns = 6;
+constexpr std::size_t kMostSentences = 3;
+constexpr int kLeastShare = 50;     // a fiftieth of the path
+constexpr double kWorthIt = 1.005;  // what makes less of a difference is not told
+
+// The section of a topology file that describes the links of a class.
+std::string_view section_of(UnitClass link_class) {
+  switch (link_class) {
+    case UnitClass::host:
+      return "system.host_link";
+    case UnitClass::link:
+      return "system.sip_link";
+    case UnitClass::ucie:
+      return "sip.ucie";
+    case UnitClass::noc:
+      return "cube.noc";
+    case UnitClass::sram:
+      return "cube.sram";
+    case UnitClass::hbm:
+      return "cube.hbm";
+    default:
+      return "pe.tcm";
+  }
+}
+
+// What could make an edge shorter.  An edge of a PE's unit does not say which of its units it was.
+std::vector<std::string> keys_of(const runtime::PathRow& row) {
+  const std::string section(row.link_class ? section_of(*row.link_class) : "");
+  switch (row.cause) {
+    case Cause::launch:
+      return {"system.host_link.latency", "system.host_link.issue"};
+    case Cause::issue:
+      return {"pe.cpu.issue", "pe.scheduler.dispatch"};
+    case Cause::busy:
+    case Cause::compute:
+      return {"pe.gemm.clock", "pe.math.clock"};
+    case Cause::dma:
+      return {"pe.dma.setup", "pe.ipcq.latency"};
+    case Cause::queue:
+    case Cause::bytes:
+      return {section + ".bandwidth"};
+    case Cause::latency:
+      return {section + ".latency"};
+    case Cause::hbm:
+      return {"cube.hbm.bandwidth", "cube.hbm.latency"};
+    case Cause::credit:
+      return {"system.sip_link.latency"};
+    default:
+      return {};
+  }
+}
+
+// The longest system of a run, and what has to be repeated for it.
+struct Explained {
+  Time time{0};
+  std::size_t number = 0;                 // in the repetition
+  std::size_t variant = 0;                // the variant to repeat
+  std::vector<FinishedPoint> known = {};  // points that need not be repeated
+};
+
+bool has_system(const FinishedPoint& point, std::size_t number) {
+  return number >= point.first_system && number < point.first_system + point.outcome.systems.size();
+}
+
+Explained explained_system(const BenchRun& run, std::span<const Variant> variants) {
+  const std::vector<EngineStatistics> systems = run.contexts.statistics();
+  const auto longest = std::ranges::max_element(systems, {}, &EngineStatistics::simulated);
+  Explained explained{longest->simulated, static_cast<std::size_t>(longest - systems.begin())};
+  for (const FinishedPoint& point : run.finished_points()) {
+    if (!has_system(point, explained.number)) explained.known.push_back(point);
+  }
+  if (variants.size() == 1) return explained;
+  // The points are the variants, each with a run of its own.
+  const auto& points = run.finished_points();
+  const auto point = std::ranges::find_if(
+      points, [&](const FinishedPoint& one) { return has_system(one, explained.number); });
+  explained.known.clear();
+  explained.number -= point->first_system;
+  explained.variant = static_cast<std::size_t>(
+      std::ranges::find(variants, point->key, &Variant::name) - variants.begin());
+  return explained;
+}
+
+// Repeats a variant, for the time of one of its systems.
+void repeat(Improvement& one, PointContext& point, const BenchInfo& info, const Variant& variant,
+            std::size_t system) {
+  try {
+    run_variant(point, info, variant);
+  } catch (const Error& error) {
+    point.throw_if_interrupted();
+    one.fault = error.what();
+    return;
+  }
+  const std::vector<EngineStatistics> systems = point.contexts().statistics();
+  if (system >= systems.size()) {
+    one.fault = "the bench simulates fewer systems then";
+    return;
+  }
+  one.after = systems[system].simulated;
+}
+
+std::string sentence(const Improvement& one) {
+  return fmt::format("{} twice as fast, {} instead of {}: {:.3f} us, {:.3f} times as fast\n",
+                     one.key, one.twice, one.value, to_ns(one.after) / 1e3, one.speed_up());
+}
+
+}  // namespace
+
+double Improvement::speed_up() const {
+  return static_cast<double>(before.count()) / static_cast<double>(std::max(after.count(), 1L));
+}
+
+std::vector<std::string> keys_on(const runtime::CriticalPath& path) {
+  std::map<std::string, Time> shares;
+  Time all{0};
+  for (const runtime::PathRow& row : path.rows) {
+    all += row.total;
+    for (const std::string& key : keys_of(row)) shares[key] += row.total;
+  }
+  std::vector<std::pair<Time, std::string>> sorted;
+  for (const auto& [key, share] : shares) {
+    if (share * kLeastShare >= all) sorted.emplace_back(share, key);
+  }
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<Time, std::string>::first);
+  std::vector<std::string> keys;
+  for (const auto& [share, key] : sorted) keys.push_back(key);
+  return keys;
+}
+
+std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
+                                    const runtime::CriticalPath& path) {
+  BenchRun& whole = bench.run();
+  const Explained explained = explained_system(whole, ran.variants);
+  const VariantMaker maker(request_of(ran.request, ran.variants[explained.variant]));
+  std::vector<Improvement> improvements;
+  std::vector<Variant> faster;
+  for (const std::string& key : keys_on(path)) {
+    const std::string value = value_in_force(maker, key);
+    const std::optional<Choice> twice = twice_as_fast(maker, key);
+    if (!twice || improvements.size() == kMostReruns) continue;
+    improvements.push_back({key, value, twice->value, explained.time});
+    faster.push_back(maker.first({&*twice, 1}));
+  }
+  Console silent = Console::silent();
+  BenchRun reruns({.topology = whole.request.topology,
+                   .ccl = whole.request.ccl,
+                   .seed = whole.request.seed,
+                   .jobs = whole.request.jobs,
+                   .shows_progress = whole.request.shows_progress,
+                   .known = explained.known},
+                  whole.settings, silent, whole.contexts);
+  Bench of_reruns(reruns);
+  Sweep sweep(of_reruns, "explain");
+  for (std::size_t i = 0; i < faster.size(); ++i) {
+    sweep.add(improvements[i].key, [&, i](PointContext& point) {
+      repeat(improvements[i], point, *ran.request.bench, faster[i], explained.number);
+      return Row();
+    });
+  }
+  sweep.run();
+  return improvements;
+}
+
+std::string to_text(std::vector<Improvement> improvements) {
+  std::ranges::stable_sort(improvements, std::greater(), [](const Improvement& one) {
+    return one.fault.empty() ? one.speed_up() : 0;
+  });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostSentences, improvements.size()); ++i) {
+    const Improvement& one = improvements[i];
+    if (!one.fault.empty()) {
+      text += fmt::format("{} twice as fast cannot be tried: {}\n", one.key, one.fault);
+    } else if (one.speed_up() >= kWorthIt) {
+      text += sentence(one);
+    }
+  }
+  if (text.empty()) {
+    const bool is_untouched = std::ranges::all_of(
+        improvements, [](const Improvement& one) { return one.after == one.before; });
+    text = is_untouched ? "nothing that --set changes: it does not change this system's machine\n"
+                        : "nothing: no resource of the path helps alone\n";
+  }
+  return "what helps, by running again\n" + text;
+}
+
+}  // namespace kernbench::benches::variants

@@ -1,0 +1,48 @@
+// What would help a run most: its critical path names resources, and the run is repeated with each
+// of them twice as fast (ADR-0227).
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "benches/bench/bench_run.h"
+#include "benches/variants/variants.h"
+#include "runtime/profiler/profile.h"
+
+namespace kernbench::benches::variants {
+
+// A part of a run that was repeated with one resource twice as fast.
+struct Improvement {
+  std::string key;    // "sip.ucie.bandwidth"
+  std::string value;  // in force
+  std::string twice;  // "1024 GB/s"
+  Time before{0};
+  Time after{0};
+  std::string fault = {};  // why the run could not be repeated; empty: it was
+
+  double speed_up() const;
+};
+
+// The resources for which a path waits, as keys of the topology, those of the largest share first.
+// Of what takes less than a fiftieth none is named.
+std::vector<std::string> keys_on(const runtime::CriticalPath& path);
+
+// What a run has run: one variant, or those of a grid.
+struct RunVariants {
+  VariantRequest request = {};
+  std::span<const Variant> variants = {};
+};
+
+// Repeats what the run's longest system is a part of, the point of a sweep or the bench, once for
+// each of at most six resources on the path of that system.  Interrupting the run interrupts this;
+// then it throws Error KB-S001.
+// REQUIRES: the run was profiled, and has simulated something
+std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,
+                                    const runtime::CriticalPath& path);
+
+// At most three sentences, what helps most first, or one if nothing does.
+std::string to_text(std::vector<Improvement> improvements);
+
+}  // namespace kernbench::benches::variants

@@ -1,0 +1,37 @@
+// What is done at the end of a backward pass.
+
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace kernbench::runtime {
+class Simulation;
+}
+
+namespace kernbench::autograd {
+
+// Calls `callback` at the end of the backward() that the caller is in, of the outermost one where
+// a Backward or a hook calls backward() itself (torch's Engine::queue_callback).
+// REQUIRES: the caller is in one
+void queue_callback(runtime::Simulation& simulation, std::function<void()> callback);
+
+// A backward pass, while it lives.
+class Callbacks {
+ public:
+  explicit Callbacks(runtime::Simulation& simulation);
+  ~Callbacks();
+  Callbacks(const Callbacks&) = delete;
+  Callbacks& operator=(const Callbacks&) = delete;
+
+  // Calls those that were queued in this pass, in their order.
+  void run();
+
+ private:
+  friend void queue_callback(runtime::Simulation&, std::function<void()>);
+
+  Callbacks*& current_;  // the caller's outermost pass
+  std::vector<std::function<void()>> queued_;
+};
+
+}  // namespace kernbench::autograd

@@ -1,0 +1,66 @@
+// Hooks on tensors' gradients, and what backward() leaves in grad().
+
+#include <fmt/format.h>
+
+#include "runtime/autograd/node.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench {
+
+namespace {
+
+// Returns the hooks of a tensor that requires a gradient.
+autograd::Hooks& hooks_of(const Tensor& tensor) {
+  if (!tensor.requires_grad()) {
+    throw CollectiveError("KB-A014",
+                          fmt::format("cannot register a hook on a tensor that doesn't require "
+                                      "gradient: '{}'; requires_grad_() it first",
+                                      tensor.name()));
+  }
+  autograd::Meta& meta = *tensor.storage()->autograd;
+  return meta.recorded != nullptr ? meta.recorded->hooks : meta.hooks;
+}
+
+}  // namespace
+
+unsigned Tensor::add_hook(std::function<Tensor(const Tensor& gradient)> hook) const {
+  autograd::Hooks& hooks = hooks_of(*this);
+  hooks.on_gradient.push_back({hooks.count, std::move(hook)});
+  return hooks.count++;
+}
+
+unsigned Tensor::register_post_accumulate_grad_hook(
+    std::function<void(const Tensor& leaf)> hook) const {
+  autograd::Hooks& hooks = hooks_of(*this);
+  if (!is_leaf()) {
+    throw CollectiveError("KB-A014",
+                          fmt::format("post accumulate grad hooks cannot be registered on non-leaf "
+                                      "tensors: '{}' was computed; register_hook() takes it",
+                                      name()));
+  }
+  hooks.after_accumulation.push_back({hooks.count, std::move(hook)});
+  return hooks.count++;
+}
+
+void Tensor::remove_hook(unsigned number) const {
+  autograd::Hooks& hooks = hooks_of(*this);
+  const auto has_number = [number](const auto& hook) { return hook.number == number; };
+  if (std::erase_if(hooks.on_gradient, has_number) +
+          std::erase_if(hooks.after_accumulation, has_number) ==
+      0) {
+    throw CollectiveError("KB-A014", fmt::format("'{}' has no hook number {}", name(), number));
+  }
+}
+
+void Tensor::retain_grad() const {
+  if (!requires_grad()) {
+    throw CollectiveError("KB-A014",
+                          fmt::format("can't retain_grad on Tensor that has requires_grad=False: "
+                                      "'{}'",
+                                      name()));
+  }
+  if (!is_leaf()) checked().autograd->recorded->retains_grad = storage_;
+}
+
+}  // namespace kernbench

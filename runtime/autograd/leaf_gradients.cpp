@@ -1,0 +1,115 @@
+#include "runtime/autograd/leaf_gradients.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/ops/elements.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::autograd {
+
+namespace {
+
+std::string describe(const Shape& shape, DType dtype, const ops::Placement& placement) {
+  return fmt::format("{} {} ({})", to_string(shape), name_of(dtype), to_string(placement));
+}
+
+Tensor& grad_of(const Tensor& leaf) {
+  return leaf.storage()->autograd->grad;
+}
+
+// Throws KB-A006 for a grad() that a user has assigned and that does not fit the leaf.
+void check_assigned(const Tensor& leaf, const Tensor& grad) {
+  if (grad.shape() != leaf.shape() || grad.dtype() != leaf.dtype()) {
+    throw CollectiveError(
+        "KB-A006", fmt::format("assigned grad has data of a different {}: tensor '{}' is {} {}, "
+                               "its grad '{}' is {} {}",
+                               grad.shape() == leaf.shape() ? "type" : "size", leaf.name(),
+                               to_string(leaf.shape()), name_of(leaf.dtype()), grad.name(),
+                               to_string(grad.shape()), name_of(grad.dtype())));
+  }
+  check_gradient(grad, gradient_form_of(leaf), fmt::format("grad() of '{}'", leaf.name()));
+}
+
+void add_to_grad(const Tensor& leaf, Tensor gradient) {
+  Tensor& grad = grad_of(leaf);
+  if (!grad.defined()) {
+    grad = std::move(gradient);
+    grad.storage()->name = leaf.name() + ".grad";
+    return;
+  }
+  check_assigned(leaf, grad);
+  ops::add_into(grad, gradient);
+}
+
+}  // namespace
+
+void check_gradient(const Tensor& gradient, const GradientForm& form, std::string_view from) {
+  const ops::Placement placement = ops::placement_of(gradient);
+  if (gradient.shape() == form.shape && gradient.dtype() == form.dtype &&
+      ops::is_gradient_placement(placement, form.placement)) {
+    return;
+  }
+  throw CollectiveError(
+      "KB-A006",
+      fmt::format("{} - got {} but expected shape compatible with {}; a gradient has its "
+                  "tensor's placement, but is replicated where that is partial and may "
+                  "be partial where that is replicated",
+                  from, describe(gradient.shape(), gradient.dtype(), placement),
+                  describe(form.shape, form.dtype, form.placement)));
+}
+
+Tensor with_hooks(const Hooks& hooks, Tensor gradient, const GradientForm& form) {
+  for (const Hooks::OnGradient& hook : std::vector(hooks.on_gradient)) {  // which it may change
+    Tensor other = hook.call(gradient);
+    if (!other.defined()) continue;
+    check_gradient(other, form, "a hook on a gradient returned another one");
+    gradient = std::move(other);
+  }
+  return gradient;
+}
+
+void LeafGradients::give_before(std::uint64_t next) {
+  while (given_ < reached_.size() && (reached_[given_].last > next || next == 0)) {
+    for (Complete& one : take_completed_by(reached_[given_].last)) {
+      add_to_grad(one.leaf, std::move(one.gradient));
+      for (const auto& hook : std::vector(one.leaf.storage()->autograd->hooks.after_accumulation)) {
+        hook.call(one.leaf);
+      }
+    }
+  }
+}
+
+// All gradients are taken before one is added to a grad(), which may itself be a gradient here.
+std::vector<LeafGradients::Complete> LeafGradients::take_completed_by(std::uint64_t node) {
+  std::vector<Complete> all;
+  for (; given_ < reached_.size() && reached_[given_].last == node; ++given_) {
+    const Tensor& leaf = reached_[given_].leaf;
+    auto sum = sums_.extract(leaf.storage().get());
+    if (sum.empty() || !leaf.requires_grad()) continue;
+    Tensor gradient = sum.mapped().take(leaf.shape());
+    const Hooks& hooks = leaf.storage()->autograd->hooks;
+    if (!hooks.on_gradient.empty()) {
+      gradient = with_hooks(hooks, std::move(gradient), gradient_form_of(leaf));
+    }
+    all.push_back({leaf, std::move(gradient)});
+  }
+  const auto is_grad_of_leaf = [&](const Tensor& gradient) {
+    return is_shared(gradient) && std::ranges::any_of(all, [&](const Complete& other) {
+             const Tensor& grad = grad_of(other.leaf);
+             return grad.defined() && grad.storage()->memory == gradient.storage()->memory;
+           });
+  };
+  for (Complete& one : all) {
+    // A gradient that becomes a grad(), or shares memory with one, must be nobody else's.
+    if (!grad_of(one.leaf).defined() || is_grad_of_leaf(one.gradient)) {
+      one.gradient = writable(std::move(one.gradient));
+    }
+  }
+  return all;
+}
+
+}  // namespace kernbench::autograd

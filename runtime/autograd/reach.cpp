@@ -1,0 +1,61 @@
+#include "runtime/autograd/reach.h"
+
+#include <algorithm>
+#include <ranges>
+#include <unordered_set>
+
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::autograd {
+
+namespace {
+
+// Returns the nodes that can be reached, in ascending order of their numbers.
+std::vector<const Node*> reached_nodes(const std::vector<GradientEdge>& from, std::uint64_t visit) {
+  std::vector<const Node*> nodes;
+  const auto see = [&](const GradientEdge& edge) {
+    Node* const node = edge.node.get();
+    if (node == nullptr || node->visit == visit) return;
+    node->visit = visit;
+    nodes.push_back(node);
+  };
+  std::ranges::for_each(from, see);
+  for (std::size_t i = 0; i < nodes.size(); ++i) std::ranges::for_each(nodes[i]->edges, see);
+  std::ranges::sort(nodes, {}, &Node::number);
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<ReachedLeaf> reached_leaves(const std::vector<GradientEdge>& from, NodeList& list) {
+  std::vector<ReachedLeaf> leaves;
+  std::unordered_set<const Tensor::Storage*> seen;
+  const auto see = [&](const GradientEdge& edge, std::uint64_t number) {
+    if (!edge.leaf.defined() || !seen.insert(edge.leaf.storage().get()).second) return;
+    leaves.push_back({edge.leaf, number});
+  };
+  // Backwards, so that the first time that a leaf is seen is its last turn in a pass.
+  for (const Node* node : reached_nodes(from, list.next_visit())) {
+    for (const GradientEdge& edge : node->edges | std::views::reverse) see(edge, node->number);
+  }
+  std::ranges::reverse(leaves);
+  for (const GradientEdge& edge : from) see(edge, 0);
+  return leaves;
+}
+
+std::vector<Tensor> leaves_of(const std::vector<Tensor>& tensors) {
+  std::vector<GradientEdge> edges;
+  runtime::Simulation* simulation = nullptr;
+  for (const Tensor& tensor : tensors) {
+    edges.push_back(edge_to(tensor));
+    if (edges.back().wants_gradient()) simulation = tensor.storage()->simulation.get();
+  }
+  std::vector<Tensor> leaves;
+  if (simulation == nullptr) return leaves;
+  for (ReachedLeaf& reached : reached_leaves(edges, NodeList::of(*simulation))) {
+    leaves.push_back(std::move(reached.leaf));
+  }
+  return leaves;
+}
+
+}  // namespace kernbench::autograd

@@ -1,0 +1,26 @@
+// What a backward pass reaches.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/autograd/node.h"
+
+namespace kernbench::autograd {
+
+// A leaf, and the number of the last node in a backward pass that gives it a gradient: when the
+// pass has got past that node, the leaf's gradient is complete.
+struct ReachedLeaf {
+  Tensor leaf;
+  std::uint64_t last = 0;  // 0: the pass begins at the leaf
+};
+
+// Returns the leaves that gradients may flow to from these edges, in the order in which a pass
+// completes them; those of one node in the order of its inputs.
+std::vector<ReachedLeaf> reached_leaves(const std::vector<GradientEdge>& from, NodeList& list);
+
+// The same leaves, from tensors.  Undefined tensors, and those that need no gradient, reach none.
+std::vector<Tensor> leaves_of(const std::vector<Tensor>& tensors);
+
+}  // namespace kernbench::autograd

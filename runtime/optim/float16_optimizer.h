@@ -1,0 +1,94 @@
+// Training in f16 or bf16 with f32 masters, as Megatron's Float16OptimizerWithFloat16Params
+// (megatron.core.optimizer; ADR-0218).
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/distributed/process_group.h"
+#include "runtime/distributed/reduce_op.h"
+#include "runtime/optim/grad_scaler.h"
+#include "runtime/optim/optimizer.h"
+
+namespace kernbench {
+class RuntimeContext;
+}
+
+namespace kernbench::optim {
+
+struct Float16OptimizerOptions {
+  double clip_grad = 0;  // largest norm of the gradients, once they are unscaled; 0: any
+  // Scales the loss, as f16 needs; none: it is not scaled.
+  std::optional<DynamicGradScalerOptions> grad_scaler = std::nullopt;
+  // The ranks that have different parameters of the model: infinities and norms are theirs
+  // together.  With tensor parallelism it is that group.
+  std::optional<distributed::ProcessGroup> grad_stats_parallel_group = std::nullopt;
+  // False for a parameter that another rank of the group counts: one that all have alike.
+  std::function<bool(const Tensor& parameter)> counts_in_norm = nullptr;
+};
+
+// Wraps an optimizer, whose f16 and bf16 parameters become masters in f32, each where its parameter
+// is.
+//
+//   Float16OptimizerWithFloat16Params optimizer(
+//       torch, std::make_unique<AdamW>(model->parameters(), 1e-3), {.clip_grad = 1});
+//   optimizer.scale_loss(loss).backward();
+//   optimizer.step();
+//
+// step() copies gradients to f32 and unscales them; looks for infinities, with which it skips the
+// rest; clips; updates the masters, and rounds them into the parameters.  Each of these is a kernel
+// for all tensors of a type.  Parameters in f32 are their own masters.
+class Float16OptimizerWithFloat16Params : public Optimizer {
+ public:
+  Float16OptimizerWithFloat16Params(RuntimeContext& torch, std::unique_ptr<Optimizer> optimizer,
+                                    Float16OptimizerOptions options = {});
+
+  Tensor scale_loss(const Tensor& loss) const;
+  double get_loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
+
+  // What Megatron's step() returns.
+  struct StepResult {
+    bool success = false;  // false: a gradient was not finite, and nothing was updated
+    double grad_norm = 0;  // before clipping; 0 unless gradients are clipped
+  };
+  // The gradients of f16 and bf16 parameters are gone afterwards.
+  void step() override;
+  const StepResult& last_step() const { return last_; }
+
+  void zero_grad(bool set_to_none = true) override;
+  std::size_t group_count() const override { return optimizer_->group_count(); }
+  double lr(std::size_t group) const override { return optimizer_->lr(group); }
+  void set_lr(std::size_t group, double lr) override { optimizer_->set_lr(group, lr); }
+  // The model's parameters, and those in f32 that are updated.
+  std::vector<Tensor> parameters() const override { return model_; }
+  std::vector<Tensor> main_parameters() const { return main_; }
+  void replace_parameter(const Tensor& parameter, const Tensor& by) override;
+  // Rounds the parameters into the masters, after a model was loaded.
+  void reload_model_params();
+
+  // The wrapped optimizer's state; the masters, as tensors "fp32_from_fp16_params.0"; and the
+  // scaler's numbers, as "grad_scaler.scale".
+  nn::State state_dict() const override;
+  void load_state_dict(const nn::State& state) override;
+
+ private:
+  std::vector<Tensor> copy_model_grads_to_main_grads();
+  bool found_inf(const std::vector<Tensor>& gradients) const;
+  double clip(const std::vector<Tensor>& gradients) const;
+  void copy(const std::vector<Tensor>& from, const std::vector<Tensor>& to);
+  bool has_master(std::size_t i) const { return model_[i].storage() != main_[i].storage(); }
+  double over_ranks(double value, ReduceOp op) const;
+
+  RuntimeContext& torch_;
+  const std::unique_ptr<Optimizer> optimizer_;
+  const Float16OptimizerOptions options_;
+  std::optional<DynamicGradScaler> scaler_;
+  std::vector<Tensor> model_;
+  std::vector<Tensor> main_;  // of the same numbers
+  StepResult last_;
+};
+
+}  // namespace kernbench::optim

@@ -1,0 +1,48 @@
+#include "runtime/parallel/comm_hook.h"
+
+#include "runtime/functional/elementwise.h"
+#include "runtime/torch/runtime_context.h"
+
+namespace kernbench::nn::parallel {
+
+Future Future::then(std::function<Tensor(const Tensor& value)> next) && {
+  next_.push_back(std::move(next));
+  return std::move(*this);
+}
+
+Tensor Future::wait() {
+  if (work_) work_.wait();
+  for (const auto& next : std::exchange(next_, {})) value_ = next(value_);
+  return value_;
+}
+
+std::vector<Tensor> GradBucket::gradients() const {
+  std::vector<Tensor> gradients;
+  for (const Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+  return gradients;
+}
+
+namespace {
+
+// Divides first, so that sums do not overflow.
+Future mean_of(const distributed::ProcessGroup& group, GradBucket& bucket, const Tensor& buffer) {
+  auto& distributed = bucket.torch().distributed;
+  buffer.div_(distributed.get_world_size(group));
+  return {distributed.all_reduce(buffer, {.group = group, .async_op = true}), buffer};
+}
+
+}  // namespace
+
+Future allreduce_hook(const distributed::ProcessGroup& group, GradBucket& bucket) {
+  return mean_of(group, bucket, bucket.buffer());
+}
+
+Future fp16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bucket) {
+  return mean_of(group, bucket, bucket.buffer().to(DType::f16));
+}
+
+Future bf16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bucket) {
+  return mean_of(group, bucket, bucket.buffer().to(DType::bf16));
+}
+
+}  // namespace kernbench::nn::parallel

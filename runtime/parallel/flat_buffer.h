@@ -1,0 +1,46 @@
+// Several tensors one after the other in one tensor, as a collective takes them.
+//
+// Every holder's parts lie one after the other in its part of the flat tensor, so nothing moves
+// between PEs; a level that cuts a tensor cuts the flat one, and holders with fewer elements than
+// others have zeros instead.  A tensor whose holders have summands makes the flat tensor partial:
+// beside it, of a replicated tensor only the first holder's elements count.
+
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/parallel/bucket_assignment.h"
+#include "runtime/tensor/tensor.h"
+#include "sim_engine/base/units.h"
+
+namespace kernbench::nn::parallel {
+
+Bytes bytes_of(const Tensor& tensor);  // of its elements, each counted once
+// Tensors are of one kind, and can share a buffer, if they have one type and the same holders, and
+// are cut on the same levels.
+std::vector<BucketItem> bucket_items(const std::vector<Tensor>& tensors);
+
+class FlatBuffer {
+ public:
+  // For tensors of one kind, which the buffer holds as `dtype`.
+  FlatBuffer(const std::vector<Tensor>& tensors, DType dtype);
+
+  const Tensor& tensor() const { return flat_; }
+
+  // Copies the tensors, multiplied by `factor` in f32, into the buffer, by one kernel; zeros where
+  // one is undefined.
+  // REQUIRES: they have the shapes and placements of those that it was made for
+  void pack(const std::vector<Tensor>& tensors, double factor = 1) const;
+  // Copies `flat`, the buffer or a tensor like it, of any type, into the tensors, but those that
+  // are undefined, by one kernel. REQUIRES: neither `flat` nor a tensor is partial
+  void unpack(const Tensor& flat, const std::vector<Tensor>& tensors) const;
+  void unpack(const std::vector<Tensor>& tensors) const { unpack(flat_, tensors); }
+
+ private:
+  Tensor flat_;
+  std::vector<std::int64_t> offsets_;  // in each holder's part
+  std::vector<std::int64_t> lengths_;  // the most that a holder has
+};
+
+}  // namespace kernbench::nn::parallel

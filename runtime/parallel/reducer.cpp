@@ -1,0 +1,353 @@
+#include "runtime/parallel/reducer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "runtime/autograd/callbacks.h"
+#include "runtime/autograd/grad_mode.h"
+#include "runtime/autograd/reach.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::nn::parallel {
+
+namespace {
+
+bool is_partial(const Tensor& tensor) {
+  return tensor.defined() && runtime::is_sum(*tensor.storage());
+}
+
+}  // namespace
+
+std::shared_ptr<Reducer> Reducer::make(RuntimeContext& torch, std::vector<std::string> names,
+                                       std::vector<Tensor> parameters,
+                                       const ReducerOptions& options) {
+  std::shared_ptr<Reducer> made(
+      new Reducer(torch, std::move(names), std::move(parameters), options));
+  for (std::size_t i = 0; i < made->parameters_.size(); ++i) {
+    made->parameters_[i].register_post_accumulate_grad_hook(
+        [reducer = std::weak_ptr(made), i](const Tensor&) {
+          if (const auto self = reducer.lock()) self->arrived(i);
+        });
+  }
+  return made;
+}
+
+Reducer::Reducer(RuntimeContext& torch, std::vector<std::string> names,
+                 std::vector<Tensor> parameters, const ReducerOptions& options)
+    : torch_(torch),
+      names_(std::move(names)),
+      parameters_(std::move(parameters)),
+      options_(options),
+      rank_(torch.distributed.get_rank(options.process_group)),
+      world_size_(torch.distributed.get_world_size(options.process_group)),
+      uses_(parameters_.size(), 0) {
+  std::vector<BucketParameters> assignment = assign({});
+  std::ranges::reverse(assignment);  // gradients come about in the reverse order of their uses
+  make_buckets(std::move(assignment));
+  for (const Bucket& bucket : buckets_) first_bucket_bytes_.push_back(bucket.bytes);
+}
+
+ReducerState Reducer::state() const {
+  return {rank_, options_.static_graph, options_.find_unused_parameters, names_};
+}
+
+// Buckets
+
+std::vector<BucketParameters> Reducer::assign(const std::vector<std::size_t>& order) const {
+  std::vector<Bytes> limits{options_.first_bucket_bytes_cap, options_.bucket_bytes_cap};
+  if (order.empty() && !searches_unused()) limits = {std::numeric_limits<Bytes>::max()};
+  return bucket_assignment(bucket_items(parameters_), limits, order);
+}
+
+void Reducer::make_buckets(std::vector<BucketParameters> assignment) {
+  buckets_.clear();
+  bucket_of_.assign(parameters_.size(), 0);
+  for (BucketParameters& parameters : assignment) {
+    std::vector<Tensor> tensors;
+    Bytes bytes = 0;
+    for (const std::size_t parameter : parameters) {
+      bucket_of_[parameter] = buckets_.size();
+      tensors.push_back(parameters_[parameter]);
+      bytes += bytes_of(tensors.back());
+    }
+    const DType dtype = tensors.front().dtype();
+    buckets_.push_back({std::move(parameters), bytes, FlatBuffer(tensors, dtype)});
+  }
+}
+
+void Reducer::rebuild_buckets() {
+  check_finished();
+  if (!should_rebuild() || rebuilt_order_.empty()) return;
+  make_buckets(from_rank_0(assign(std::exchange(rebuilt_order_, {}))));
+  has_rebuilt_buckets_ = true;
+}
+
+// As in torch: a broadcast of the parameters in the order of the buckets, with the number of
+// buckets behind them, and one of the buckets' sizes.
+std::vector<BucketParameters> Reducer::from_rank_0(const std::vector<BucketParameters>& own) {
+  std::vector<std::size_t> numbers;
+  std::vector<std::size_t> sizes;
+  for (const BucketParameters& bucket : own) {
+    numbers.insert(numbers.end(), bucket.begin(), bucket.end());
+    sizes.push_back(bucket.size());
+  }
+  numbers.push_back(own.size());
+  numbers = broadcast(numbers);
+  sizes.resize(numbers.back(), 0);
+  sizes = broadcast(sizes);
+  std::vector<BucketParameters> buckets;
+  auto next = numbers.begin();
+  for (const std::size_t size : sizes) {
+    const auto end = next + static_cast<std::ptrdiff_t>(size);
+    buckets.emplace_back(next, end);
+    next = end;
+  }
+  return buckets;
+}
+
+std::vector<std::size_t> Reducer::broadcast(const std::vector<std::size_t>& numbers) {
+  const Tensor sent =
+      torch_.tensor(std::vector<float>(numbers.begin(), numbers.end()),
+                    {static_cast<std::int64_t>(numbers.size())}, {.dp = DPPolicy::on_one_pe()});
+  torch_.distributed.broadcast(sent, {.group = options_.process_group, .group_src = 0},
+                               options_.location);
+  if (!torch_.options().data) return numbers;
+  const std::vector<float> received = sent.to_vector();
+  return {received.begin(), received.end()};
+}
+
+void Reducer::check_finished() const {
+  if (!must_finish_) return;
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!ready_.contains(i)) missing.push_back(i);
+  }
+  refuse_unfinished(state(), missing);
+}
+
+// A pass
+
+void Reducer::register_comm_hook(CommHook hook) {
+  if (hook_) {
+    throw CollectiveError(
+        "KB-A015",
+        fmt::format("register_comm_hook or register_builtin_comm_hook can only be called once. "
+                    "(rank {})",
+                    rank_));
+  }
+  hook_ = std::move(hook);
+}
+
+void Reducer::prepare_for_forward() {
+  ++iteration_;
+  step_began_ = device_instant(torch_, parameters_.front().device());
+}
+
+void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
+  expects_gradients_ = true;
+  ready_order_.clear();
+  next_bucket_ = 0;
+  for (Bucket& bucket : buckets_) bucket.pending = bucket.parameters.size();
+  if (is_later_static_iteration()) uses_ahead_ = uses_;
+  has_marked_unused_ = false;
+  ready_.clear();
+  if (!is_later_static_iteration()) {
+    is_used_.assign(parameters_.size(), false);
+    knows_used_ = false;
+  }
+  if (!searches_unused()) return;
+  unused_.clear();
+  std::set<const Tensor::Storage*> reached;
+  for (const Tensor& leaf : autograd::leaves_of(outputs)) reached.insert(leaf.storage().get());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!reached.contains(parameters_[i].storage().get())) unused_.push_back(i);
+  }
+  if (!unused_.empty() || std::exchange(has_warned_, true)) return;
+  fmt::print(stderr,
+             "kernbench: warning: find_unused_parameters=True was specified in DDP constructor, "
+             "but did not find any unused parameters in the forward pass. This flag results in an "
+             "extra traversal of the autograd graph every iteration,  which can adversely affect "
+             "performance. If your model indeed never has any unused parameters in the forward "
+             "pass, consider turning this flag off. Note that this warning may be a false positive "
+             "if your model has flow control causing later iterations to have unused parameters. "
+             "(rank {})\n",
+             rank_);
+}
+
+void Reducer::arrived(std::size_t parameter) {
+  if (!expects_gradients_) return;
+  ready_order_.push_back(parameter);
+  is_used_[parameter] = true;
+  if (is_first_static_iteration()) {
+    ++uses_[parameter];
+    if (std::exchange(has_queued_reduce_all_, true)) return;
+    autograd::queue_callback(torch_.simulation(),
+                             [self = shared_from_this()] { self->reduce_all(); });
+    return;
+  }
+  if (!std::exchange(has_marked_unused_, true)) {
+    for (const std::size_t unused : unused_) mark_ready(unused);
+  }
+  if (is_later_static_iteration()) {
+    if (uses_ahead_[parameter] == 0) refuse_changed_graph(state(), parameter);
+    if (--uses_ahead_[parameter] > 0) return;
+  }
+  if (should_rebuild()) rebuilt_order_.push_back(parameter);
+  mark_ready(parameter);
+}
+
+void Reducer::mark_ready(std::size_t parameter) {
+  if (!ready_.insert(parameter).second) refuse_marked_twice(state(), parameter);
+  must_finish_ = true;
+  Bucket& bucket = buckets_[bucket_of_[parameter]];
+  if (--bucket.pending == 0) {
+    pack(bucket);
+    reduce_ready_buckets();
+  }
+}
+
+void Reducer::pack(Bucket& bucket) {
+  std::vector<Tensor> gradients;
+  for (const std::size_t parameter : bucket.parameters) {
+    gradients.push_back(parameters_[parameter].grad());
+  }
+  if (std::ranges::any_of(gradients, is_partial)) {  // the last reduction has left it replicated
+    std::vector<Tensor> forms;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      forms.push_back(gradients[i].defined() ? gradients[i] : parameters_[bucket.parameters[i]]);
+    }
+    bucket.buffer = FlatBuffer(forms, bucket.buffer.tensor().dtype());
+  }
+  bucket.buffer.pack(gradients, hook_ ? 1 : 1.0 / world_size_);
+  bucket.ready = device_instant(torch_, bucket.buffer.tensor().device());
+}
+
+// Buckets are reduced in their order on every rank, so that no two ranks wait for each other.
+void Reducer::reduce_ready_buckets() {
+  while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].pending == 0) {
+    reduce(next_bucket_++);
+  }
+  if (next_bucket_ < buckets_.size()) return;
+  if (searches_unused()) reduce_used();
+  autograd::queue_callback(torch_.simulation(), [self = shared_from_this()] {
+    if (self->is_later_static_iteration() && self->should_rebuild()) {
+      auto& order = self->rebuilt_order_;
+      order.insert(order.end(), self->unused_.begin(), self->unused_.end());
+    }
+    self->finish();
+  });
+}
+
+void Reducer::reduce(std::size_t index) {
+  Bucket& bucket = buckets_[index];
+  const Tensor& buffer = bucket.buffer.tensor();
+  if (!hook_) {
+    bucket.mean =
+        Future(torch_.distributed.all_reduce(
+                   buffer, {.group = options_.process_group, .async_op = true}, options_.location),
+               buffer);
+    return;
+  }
+  std::vector<Tensor> parameters;
+  for (const std::size_t parameter : bucket.parameters) {
+    parameters.push_back(parameters_[parameter]);
+  }
+  GradBucket hooked(torch_, index, index + 1 == buckets_.size(), buffer, std::move(parameters));
+  bucket.mean = hook_(hooked);
+}
+
+void Reducer::reduce_used() {
+  used_ =
+      torch_.tensor(std::vector<float>(is_used_.begin(), is_used_.end()),
+                    {static_cast<std::int64_t>(is_used_.size())}, {.dp = DPPolicy::on_one_pe()});
+  used_work_ = torch_.distributed.all_reduce(
+      used_, {.group = options_.process_group, .async_op = true}, options_.location);
+}
+
+void Reducer::reduce_all() {
+  reduce_used();
+  unused_.clear();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (uses_[i] == 0) unused_.push_back(i);
+  }
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    pack(buckets_[i]);
+    reduce(i);
+  }
+  finish();
+}
+
+void Reducer::finish() {
+  expects_gradients_ = false;
+  must_finish_ = false;
+  for (Bucket& bucket : buckets_) unpack(bucket);
+  if (used_work_ && !knows_used_) used_work_.wait();
+  used_work_ = {};
+}
+
+void Reducer::unpack(Bucket& bucket) {
+  const Tensor mean = bucket.mean->wait();
+  const bool tells_used = options_.static_graph || options_.find_unused_parameters;
+  std::vector<Tensor> gradients;
+  for (const std::size_t parameter : bucket.parameters) {
+    Tensor like = parameters_[parameter];
+    Tensor& grad = like.mutable_grad();
+    if (tells_used && !is_used_somewhere(parameter)) {
+      gradients.emplace_back();
+      continue;
+    }
+    if (!grad.defined() || is_partial(grad)) {
+      grad = torch_.empty_like(like.detach());
+      grad.storage()->name = like.name() + ".grad";
+    }
+    gradients.push_back(grad);
+  }
+  bucket.buffer.unpack(mean, gradients);
+}
+
+StepTimes Reducer::last_step() const {
+  const int device = parameters_.front().device();
+  const DeviceInstant now{torch_.engine().now(), torch_.simulation().activity().of(device)};
+  StepTimes step = step_between(step_began_ ? *step_began_ : now, now);
+  step.iteration = iteration_;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const Bucket& bucket = buckets_[i];
+    if (!bucket.mean || !bucket.mean->work() || bucket.ready->at < step.begin) continue;
+    const distributed::Work::Times times = bucket.mean->work().times();
+    BucketTimes row{i,
+                    {},
+                    bucket.bytes,
+                    bucket.ready->at,
+                    times.started,
+                    times.ended,
+                    times.hidden,
+                    times.ended - times.started - times.hidden};
+    for (const std::size_t parameter : bucket.parameters) {
+      row.parameters.push_back(names_[parameter]);
+    }
+    step.buckets.push_back(std::move(row));
+  }
+  return step;
+}
+
+// Waits for the other ranks' answers only if this rank has not used the parameter.
+bool Reducer::is_used_somewhere(std::size_t parameter) {
+  if (is_used_[parameter] || !used_work_) return is_used_[parameter];
+  if (!std::exchange(knows_used_, true)) {
+    used_work_.wait();
+    if (torch_.options().data) {
+      const std::vector<float> counts = used_.to_vector();
+      for (std::size_t i = 0; i < counts.size(); ++i) is_used_[i] = counts[i] > 0;
+    }
+  }
+  return is_used_[parameter];
+}
+
+}  // namespace kernbench::nn::parallel

@@ -1,0 +1,28 @@
+// What a Reducer tells about a program that it cannot serve, in torch's words.
+
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kernbench::nn::parallel {
+
+// Who and what an error is about.
+struct ReducerState {
+  int rank = 0;
+  bool static_graph = false;
+  bool find_unused_parameters = false;
+  std::span<const std::string> names;  // of all parameters
+};
+
+// Each throws CollectiveError KB-A016.
+
+// Parameters that got no gradient in the last backward().
+[[noreturn]] void refuse_unfinished(const ReducerState& state,
+                                    const std::vector<std::size_t>& without_gradient);
+[[noreturn]] void refuse_marked_twice(const ReducerState& state, std::size_t parameter);
+[[noreturn]] void refuse_changed_graph(const ReducerState& state, std::size_t parameter);
+
+}  // namespace kernbench::nn::parallel

@@ -1,0 +1,219 @@
+#include "runtime/parallel/replica.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "runtime/autograd/grad_mode.h"
+#include "runtime/distributed/objects.h"
+#include "runtime/ops/placement.h"
+#include "runtime/parallel/bucket_assignment.h"
+#include "runtime/parallel/flat_buffer.h"
+#include "runtime/parallel/reducer.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/context_of.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::nn::parallel {
+
+namespace {
+
+constexpr Bytes kMiB = Bytes{1} << 20;
+constexpr Bytes kBroadcastBytes = 250 * kMiB;  // of one broadcast of parameters and buffers
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw CollectiveError("KB-A015", text);
+}
+
+RuntimeContext& context_of(const Module& module) {
+  for (const Tensor& parameter : module.parameters()) {
+    if (parameter.requires_grad()) return runtime::context_of(*parameter.storage()->simulation);
+  }
+  refuse(
+      "DistributedDataParallel is not needed when a module doesn't have any parameter that "
+      "requires "
+      "a gradient.");
+}
+
+Bytes cap_of(double mebibytes) {
+  const double bytes = mebibytes * static_cast<double>(kMiB);
+  if (!std::isfinite(bytes) || bytes < 0 || bytes > 1e18) {
+    refuse(fmt::format("DistributedDataParallel: bucket_cap_mb {} is no size of a bucket, in MiB",
+                       mebibytes));
+  }
+  return static_cast<Bytes>(bytes);
+}
+
+std::shared_ptr<Reducer> make_reducer(RuntimeContext& torch, const Module& module,
+                                      const DistributedDataParallelOptions& options,
+                                      std::source_location location) {
+  std::vector<std::string> names;
+  std::vector<Tensor> parameters;
+  for (const auto& item : module.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    ops::check_is_whole("DistributedDataParallel", item.value());
+    names.push_back(item.key());
+    parameters.push_back(item.value());
+  }
+  return Reducer::make(torch, std::move(names), std::move(parameters),
+                       {.process_group = options.process_group,
+                        .first_bucket_bytes_cap = kMiB,
+                        .bucket_bytes_cap = cap_of(options.bucket_cap_mb),
+                        .find_unused_parameters = options.find_unused_parameters,
+                        .static_graph = options.static_graph,
+                        .location = location});
+}
+
+// What ranks must agree on.
+struct Description {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::f32;
+
+  friend bool operator==(const Description&, const Description&) = default;
+};
+using Descriptions = std::vector<Description>;
+
+Descriptions describe(const Module& module) {
+  Descriptions all;
+  for (const auto& item : module.named_parameters()) {
+    all.push_back({item.key(), item.value().shape(), item.value().dtype()});
+  }
+  return all;
+}
+
+// The names that one has and the other has not, as "; rank 1 has also 'c.weight', 'c.bias'".
+std::string names_beyond(int rank, const Descriptions& own, const Descriptions& other) {
+  std::vector<std::string> names;
+  for (const Description& one : own) {
+    if (std::ranges::find(other, one.name, &Description::name) == other.end()) {
+      names.push_back(fmt::format("'{}'", one.name));
+    }
+  }
+  if (names.empty()) return "";
+  return fmt::format("; rank {} has also {}", rank, fmt::join(names, ", "));
+}
+
+void compare_counts(int rank, const std::vector<Descriptions>& all) {
+  const Descriptions& own = all[static_cast<std::size_t>(rank)];
+  for (int other = 0; other < static_cast<int>(all.size()); ++other) {
+    const Descriptions& theirs = all[static_cast<std::size_t>(other)];
+    if (own.size() == theirs.size()) continue;
+    refuse(
+        fmt::format("DDP expects same model across all ranks, but Rank {} has {} params, while "
+                    "rank {} has inconsistent {} params.{}{}",
+                    rank, own.size(), other, theirs.size(), names_beyond(rank, own, theirs),
+                    names_beyond(other, theirs, own)));
+  }
+}
+
+void compare_with_rank_0(int rank, const Descriptions& own, const Descriptions& first) {
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (own[i].shape != first[i].shape) {
+      refuse(
+          fmt::format("[{}]: params[{}] in this process with sizes {} appears not to match sizes "
+                      "of the same param in process 0. ('{}', which has sizes {} in process 0)",
+                      rank, i, to_string(own[i].shape), own[i].name, to_string(first[i].shape)));
+    }
+    if (own[i] != first[i]) {
+      refuse(fmt::format(
+          "[{}]: params[{}] in this process is '{}' of {}, in process 0 '{}' of {}: "
+          "ranks register the same parameters in the same order",
+          rank, i, own[i].name, name_of(own[i].dtype), first[i].name, name_of(first[i].dtype)));
+    }
+  }
+}
+
+}  // namespace
+
+Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOptions& options,
+                 std::source_location location)
+    : module_(std::move(module)),
+      options_(options),
+      location_(location),
+      torch_(context_of(*module_)) {
+  verify();
+  std::vector<Tensor> state = module_->parameters();
+  std::ranges::copy(module_->buffers(), std::back_inserter(state));
+  broadcast(state);
+  reducer_ = make_reducer(torch_, *module_, options_, location_);
+}
+
+Replica::~Replica() = default;
+
+void Replica::verify() const {
+  std::vector<Descriptions> all;
+  torch_.distributed.all_gather_object(all, describe(*module_), options_.process_group, location_);
+  const int rank = torch_.distributed.get_rank(options_.process_group);
+  compare_counts(rank, all);
+  compare_with_rank_0(rank, all[static_cast<std::size_t>(rank)], all.front());
+}
+
+// Gives all ranks rank 0's elements, of as many tensors as fit with each broadcast.
+void Replica::broadcast(const std::vector<Tensor>& tensors) const {
+  for (const BucketParameters& bucket :
+       bucket_assignment(bucket_items(tensors), std::array{kBroadcastBytes})) {
+    std::vector<Tensor> together;
+    for (const std::size_t number : bucket) together.push_back(tensors[number]);
+    const FlatBuffer buffer(together, together.front().dtype());
+    buffer.pack(together);
+    torch_.distributed.broadcast(buffer.tensor(), {.group = options_.process_group, .group_src = 0},
+                                 location_);
+    buffer.unpack(together);
+  }
+}
+
+bool Replica::is_synchronized() const {
+  return reduces_gradients_ && is_grad_enabled(torch_.simulation());
+}
+
+void Replica::begin_forward() {
+  if (is_synchronized()) reducer_->prepare_for_forward();
+  if (is_grad_enabled(torch_.simulation())) reducer_->rebuild_buckets();
+  if (options_.broadcast_buffers && syncs_buffers_) broadcast(module_->buffers());
+}
+
+void Replica::end_forward(const std::vector<Tensor>& outputs) {
+  syncs_buffers_ = is_synchronized();
+  if (syncs_buffers_) reducer_->prepare_for_backward(outputs);
+}
+
+void Replica::register_comm_hook(CommHook hook) {
+  reducer_->register_comm_hook(std::move(hook));
+}
+
+StepTimes Replica::last_step() const {
+  torch_.ahbm.synchronize();
+  return reducer_->last_step();
+}
+
+DDPLoggingData Replica::logging_data() const {
+  DDPLoggingData data{.rank = torch_.distributed.get_rank(options_.process_group),
+                      .world_size = torch_.distributed.get_world_size(options_.process_group),
+                      .backend_name = torch_.distributed.get_backend(options_.process_group),
+                      .bucket_cap_bytes = cap_of(options_.bucket_cap_mb),
+                      .broadcast_buffers = options_.broadcast_buffers,
+                      .find_unused_parameters = options_.find_unused_parameters,
+                      .static_graph = options_.static_graph,
+                      .iteration = reducer_->iteration(),
+                      .num_parameter_tensors = reducer_->names().size(),
+                      .bucket_sizes = reducer_->first_bucket_bytes(),
+                      .has_rebuilt_buckets = reducer_->has_rebuilt_buckets(),
+                      .rebuilt_bucket_sizes = {},
+                      .rebuilt_per_bucket_param_indices = {},
+                      .prev_iteration_grad_ready_order_indices = reducer_->ready_order()};
+  for (const Bytes bytes : data.bucket_sizes) data.total_parameter_size_bytes += bytes;
+  if (!data.has_rebuilt_buckets) return data;
+  for (const Reducer::Bucket& bucket : reducer_->buckets()) {
+    data.rebuilt_bucket_sizes.push_back(bucket.bytes);
+    data.rebuilt_per_bucket_param_indices.push_back(bucket.parameters);
+  }
+  return data;
+}
+
+}  // namespace kernbench::nn::parallel

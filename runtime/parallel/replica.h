@@ -1,0 +1,110 @@
+// What DistributedDataParallel does around a module's forward(), whatever the module's type.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <ranges>
+#include <source_location>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/distributed/process_group.h"
+#include "runtime/nn/module.h"
+#include "runtime/parallel/comm_hook.h"
+#include "runtime/parallel/step_times.h"
+#include "runtime/tensor/tensor.h"
+#include "sim_engine/base/units.h"
+
+namespace kernbench {
+class RuntimeContext;
+}
+
+namespace kernbench::nn::parallel {
+
+// The keyword arguments of torch.nn.parallel.DistributedDataParallel, with its defaults.
+struct DistributedDataParallelOptions {
+  distributed::ProcessGroup process_group = {};
+  double bucket_cap_mb = 25;      // in MiB; that of the first bucket is 1
+  bool broadcast_buffers = true;  // rank 0's buffers become everybody's when a forward() begins
+  // Parameters that the outputs of forward() do not depend on are found in each pass, and the other
+  // ranks do not wait for their gradients.
+  bool find_unused_parameters = false;
+  // The graph is the same in each pass; what is unused is learned in the first.
+  bool static_graph = false;
+};
+
+// Entries of torch's _get_ddp_logging_data(), of this rank.
+struct DDPLoggingData {
+  int rank = 0;
+  int world_size = 0;
+  std::string backend_name;
+  Bytes bucket_cap_bytes = 0;
+  bool broadcast_buffers = false;
+  bool find_unused_parameters = false;
+  bool static_graph = false;
+  std::int64_t iteration = 0;  // forward passes whose gradients are reduced
+  std::size_t num_parameter_tensors = 0;
+  Bytes total_parameter_size_bytes = 0;
+  std::vector<Bytes> bucket_sizes;  // at first
+  bool has_rebuilt_buckets = false;
+  std::vector<Bytes> rebuilt_bucket_sizes;
+  std::vector<std::vector<std::size_t>> rebuilt_per_bucket_param_indices;
+  std::vector<std::size_t> prev_iteration_grad_ready_order_indices;
+};
+
+class Reducer;
+
+class Replica {
+ public:
+  // Checks that all ranks have the same module, and gives them rank 0's parameters and buffers.
+  Replica(std::shared_ptr<Module> module, const DistributedDataParallelOptions& options,
+          std::source_location location);
+  ~Replica();
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  void begin_forward();
+  void end_forward(const std::vector<Tensor>& outputs);
+
+  bool reduces_gradients() const { return reduces_gradients_; }
+  void set_reduces_gradients(bool on) { reduces_gradients_ = on; }
+  void register_comm_hook(CommHook hook);
+  DDPLoggingData logging_data() const;
+  StepTimes last_step() const;
+
+ private:
+  bool is_synchronized() const;
+  void verify() const;
+  void broadcast(const std::vector<Tensor>& tensors) const;
+
+  const std::shared_ptr<Module> module_;
+  const DistributedDataParallelOptions options_;
+  const std::source_location location_;
+  RuntimeContext& torch_;
+  std::shared_ptr<Reducer> reducer_;
+  bool reduces_gradients_ = true;
+  bool syncs_buffers_ = true;  // as torch's: the last forward pass decides about the next
+};
+
+// Collects the tensors of what a forward() returns: a tensor, or a range or tuple of such.
+inline void collect_tensors(std::vector<Tensor>& tensors, const Tensor& output) {
+  tensors.push_back(output);
+}
+template <std::ranges::range Range>
+void collect_tensors(std::vector<Tensor>& tensors, const Range& outputs) {
+  for (const auto& output : outputs) collect_tensors(tensors, output);
+}
+template <class... Outputs>
+void collect_tensors(std::vector<Tensor>& tensors, const std::tuple<Outputs...>& outputs) {
+  std::apply([&](const auto&... output) { (collect_tensors(tensors, output), ...); }, outputs);
+}
+template <class First, class Second>
+void collect_tensors(std::vector<Tensor>& tensors, const std::pair<First, Second>& outputs) {
+  collect_tensors(tensors, outputs.first);
+  collect_tensors(tensors, outputs.second);
+}
+
+}  // namespace kernbench::nn::parallel

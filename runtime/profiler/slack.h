@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/simulation/run_log.h"
+
+namespace kernbench::runtime {
+
+// For each span of the log, how much later it could end without a later end of the run; of what is
+// no kernel, collective or message, or is not over at `end`, zero.
+//
+// A backward pass over the program's operations: what begins on a device after an operation has
+// ended, or is issued after its host knows that, waits for it; a collective begins when its last
+// rank calls, and is late for all of its ranks.  Lengths of operations and launches stay.  Where
+// two operations of a device have nothing to do with each other, the true slack is larger.
+std::vector<Time> slacks_of(const RunLog& log, Time end);
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,73 @@
+// Ranks that train one module, on both backends.
+
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ccl/backend/ahbm_backend.h"
+#include "runtime/autograd/grad_mode.h"
+#include "runtime/distributed/local_backend.h"
+#include "runtime/functional/functional.h"
+#include "runtime/nn/layers.h"
+#include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/torch/runtime_context.h"
+#include "test/support/error_text.h"
+#include "test/support/small_topology.h"
+
+namespace kernbench::test {
+
+using Floats = std::vector<float>;
+
+struct DataParallelWorld {
+  const int size;
+  RuntimeContext torch;
+
+  explicit DataParallelWorld(int ranks, std::string_view backend = "ahbm",
+                             RuntimeOptions options = {}, int cubes = 1)
+      : size(ranks), torch(round_topology(SipTopology::ring_1d, ranks, 1, cubes), options) {
+    ccl::register_ahbm_backend();
+    distributed::register_local_backend();
+    torch.distributed.init_process_group(backend);
+  }
+
+  // Each rank on the device of its number.
+  void spawn(const std::function<void(int)>& body) {
+    torch.multiprocessing.spawn(
+        [&](int rank) {
+          torch.ahbm.set_device(rank);
+          body(rank);
+        },
+        {}, size);
+  }
+  // What the first failing rank is refused with.
+  std::string refusal(const std::function<void(int)>& body) {
+    return error_of<SpawnException>([&] { spawn(body); });
+  }
+
+  Tensor tensor(const Floats& elements, const Shape& shape,
+                const DPPolicy& dp = DPPolicy::on_one_pe()) {
+    return torch.tensor(elements, shape, {.dp = dp});
+  }
+};
+
+inline const TensorOptions kOnOnePe{.dp = DPPolicy::on_one_pe()};
+
+// Sets all parameters to small dyadic numbers: element j of parameter q.
+inline void fill_parameters(RuntimeContext& torch, const nn::Module& module) {
+  const NoGradGuard no_grad(torch);
+  std::int64_t q = 0;
+  for (Tensor parameter : module.parameters()) {
+    Floats elements;
+    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
+      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 17 - 8) / 32);
+    }
+    parameter.copy_(RuntimeContext::tensor(elements, parameter.shape()));
+    ++q;
+  }
+}
+
+}  // namespace kernbench::test

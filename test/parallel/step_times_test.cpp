@@ -1,0 +1,104 @@
+// What of a step's communication is hidden, beside the recurrence
+//   S_k = max(R_k, E_k-1), E_k = S_k + T(n_k)
+// for the times R at which buckets are ready, S at which they start and E at which they end.
+
+#include "runtime/parallel/step_times.h"
+
+#include <algorithm>
+
+#include "test/parallel/data_parallel_world.h"
+
+namespace kernbench::test::step_times_test {
+namespace {
+
+using nn::parallel::BucketTimes;
+using nn::parallel::DistributedDataParallel;
+using nn::parallel::StepTimes;
+
+// Only the links between SIPs and PE_GEMM take time.
+Topology links_and_gemm() {
+  Topology topology = link_topology(SipTopology::ring_1d, 2);
+  topology.pe.gemm.rows = topology.pe.gemm.columns = 32;
+  topology.pe.gemm.clock = Frequency{1'000'000'000};
+  return topology;
+}
+
+// The time of an all_reduce of f32 numbers on an idle machine.
+Time alone(Bytes bytes) {
+  RuntimeContext torch(links_and_gemm(), {.data = false});
+  torch.distributed.init_process_group("ahbm");
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        torch.distributed.all_reduce(torch.zeros({bytes / 4}, kOnOnePe));
+      },
+      {}, 2);
+  return torch.engine().now();
+}
+
+StepTimes step_with(double bucket_cap_mb, bool blocks) {
+  RuntimeContext torch(links_and_gemm(), {.data = false, .launch_blocking = blocks});
+  ccl::register_ahbm_backend();
+  torch.distributed.init_process_group("ahbm");
+  StepTimes step;
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        DistributedDataParallel ddp(
+            nn::Sequential(nn::Linear(torch, 256, 512, kOnOnePe), nn::ReLU(),
+                           nn::Linear(torch, 512, 512, kOnOnePe), nn::ReLU(),
+                           nn::Linear(torch, 512, 1024, kOnOnePe)),
+            {.bucket_cap_mb = bucket_cap_mb});
+        const Tensor x = torch.zeros({64, 256}, kOnOnePe);
+        for (int i = 0; i < 3; ++i) {  // the second forms buckets anew
+          ddp->zero_grad();
+          ddp(x).sum().backward();
+        }
+        const StepTimes last = ddp->last_step();
+        if (rank == 0) step = last;
+      },
+      {}, 2);
+  return step;
+}
+
+TEST_CASE("buckets start and end when the recurrence says, to the picosecond", "[ddp][timing]") {
+  ccl::register_ahbm_backend();
+  const double cap = GENERATE(0.0, 0.5, 1.0, 25.0);
+  const bool blocks = GENERATE(true, false);
+  CAPTURE(cap, blocks);
+  const StepTimes step = step_with(cap, blocks);
+  REQUIRE(step.buckets.size() == (cap == 25 ? 2 : cap == 0 ? 5 : 3));
+  Time before{0};
+  Time hidden{0};
+  Time exposed{0};
+  for (const BucketTimes& bucket : step.buckets) {
+    CAPTURE(bucket.bucket, bucket.bytes);
+    CHECK(bucket.started == std::max(bucket.ready, before));
+    CHECK(bucket.ended == bucket.started + alone(bucket.bytes));
+    CHECK(bucket.hidden + bucket.exposed == bucket.ended - bucket.started);
+    before = bucket.ended;
+    hidden += bucket.hidden;
+    exposed += bucket.exposed;
+  }
+  // The four classes are the whole step, and have what buckets have.
+  CHECK(step.compute_only + step.both + step.exposed + step.idle == step.end - step.begin);
+  CHECK(step.both == hidden);
+  CHECK(step.exposed == exposed);
+  CHECK(step.buckets.back().exposed > Time{0});  // nothing is computed after the last gradient
+}
+
+TEST_CASE("smaller buckets hide more, and the last one is exposed", "[ddp][timing]") {
+  ccl::register_ahbm_backend();
+  const StepTimes small = step_with(0.5, false);
+  const StepTimes large = step_with(25, false);
+  CHECK(small.both > large.both);
+  CHECK(small.exposed < large.exposed);
+  const std::string text = to_string(small);
+  for (const char* const word : {"# step 3: ", "exposed  parameters", "  4.bias 4.weight\n",
+                                 "# compute only ", "idle 0.0 %"}) {
+    CHECK_THAT(text, Catch::Contains(word));
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test::step_times_test
