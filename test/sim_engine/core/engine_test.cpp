@@ -250,6 +250,31 @@ TEST_CASE("steps, cascades and clear in any mix agree with an ordered multimap",
   }
 }
 
+TEST_CASE("what is due together is asked for ahead, in stages, unless it is cancelled",
+          "[engine]") {
+  struct Asked {
+    std::vector<int> stages[10];
+    std::vector<std::uint64_t> run;
+  } asked;
+  EventQueue queue;
+  std::vector<EventHandle> handles;
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    handles.push_back(
+        queue.push(Time{5}, Event{[](void*, std::uint64_t) {}, &asked, i,
+                                  [](const void* object, std::uint64_t argument, int stage) {
+                                    auto& all = *static_cast<Asked*>(const_cast<void*>(object));
+                                    CHECK(std::ranges::find(all.run, argument) == all.run.end());
+                                    all.stages[argument].push_back(stage);
+                                  }}));
+  }
+  queue.cancel(handles[7]);
+  while (!queue.empty()) asked.run.push_back(queue.pop().argument);
+  CHECK(asked.run == std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 8, 9});
+  for (std::uint64_t i = 1; i < 10; ++i) {  // nobody runs before the first
+    CHECK(asked.stages[i] == (i == 7 ? std::vector<int>{} : std::vector<int>{0, 1, 2}));
+  }
+}
+
 TEST_CASE("the order of equal times holds when they lie in several bins", "[engine]") {
   // Times that evict each other from the table open several bins for one time.
   for (const std::int64_t longest : {2, 100, 5'000, 3'000'000}) {
