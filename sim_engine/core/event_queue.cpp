@@ -58,8 +58,10 @@ void EventQueue::advance() {
 }
 
 void EventQueue::begin_looking_ahead() {
+  // What so few events touch stays in the cache.
+  constexpr std::size_t kFew = 512;
   ahead_.fill(kNone);
-  if (node(current_.head).next == kNone) return;
+  if (size_ < kFew || node(current_.head).next == kNone) return;
   for (int stage = 0; stage < kPrefetchStages; ++stage) {
     ahead_[static_cast<std::size_t>(stage)] = node(current_.head).next;
     for (int i = 1; i < kAhead[static_cast<std::size_t>(stage)]; ++i) look_ahead(stage);
