@@ -122,18 +122,10 @@ GroupCommunicator::GroupCommunicator(RuntimeContext& torch, const KernelLauncher
 
 void GroupCommunicator::check(const CollectiveCall& request) const {
   if (!has_single_driver()) return check_blocks(request);
-  if (request.kind != CollectiveKind::all_reduce) {
-    check_rank_is_sip(distributed::op_type_of(request.kind));
+  check_for_pes(request, static_cast<int>(devices_.pes.size()));
+  for (const auto* blocks : {&request.gives, &request.takes}) {
+    for (const Block& block : *blocks) launcher_.check_pe_shards(block.tensor);
   }
-  launcher_.check_pe_shards(request.takes.front().tensor);
-}
-
-void GroupCommunicator::check_rank_is_sip(std::string_view what) const {
-  if (!has_single_driver()) return;
-  throw CollectiveError(
-      "KB-C023", fmt::format("ahbm runs {} between SIPs only, but with world_size in ccl.yaml the "
-                             "ranks are {} PEs; take it out",
-                             what, devices_.pes.size()));
 }
 
 // What a rank gives to, or takes from, each other one.
@@ -213,7 +205,7 @@ void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm&
 
 void GroupCommunicator::transfer(std::uint64_t operation, const Block& source,
                                  const Block& target) {
-  check_rank_is_sip("messages");
+  if (has_single_driver()) refuse_for_pes("messages", static_cast<int>(devices_.pes.size()));
   const GroupDevices ends = ends_of(source, target);
   const int taker = static_cast<int>(ends.sips.size()) - 1;
   std::shared_ptr<PlanCache>& plans = message_plans_[{ends.sips.front(), ends.sips.back()}];
@@ -249,12 +241,13 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
     const Protocol* const protocol =
         choice_.protocol_for(call.kind, bytes_of(call), size_of_call(call));
     const bool has_slots = is_default_ && protocol == nullptr;
-    entry = std::make_shared<Meeting>(Meeting{
-        {torch_.topology(),
-         cuts_,
-         plans_,
-         devices_,
-         {&algorithm, call.kind, config.root(), has_slots ? config.ipcq().slot_bytes : Bytes{0}}}});
+    entry = std::make_shared<Meeting>(
+        Meeting{{torch_.topology(),
+                 cuts_,
+                 plans_,
+                 devices_,
+                 {&algorithm, call.kind, config.root(),
+                  has_slots ? config.ipcq().slot_bytes : Bytes{0}, config.ipcq().depth}}});
     entry->protocol = protocol;
   }
   const std::shared_ptr<Meeting> meeting = entry;
@@ -282,8 +275,8 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
   meeting.sips = sips;
   const std::vector<CollectiveCall>& requests = meeting.call.requests;
   if (has_single_driver()) {
-    const Tensor& x = requests.front().gives.front().tensor;
-    meeting.bound = bound_of(x.numel() * size_of(x.dtype()));
+    const bool is_known = requests.front().kind == CollectiveKind::all_reduce;
+    meeting.bound = is_known ? bound_of(size_of_call(requests.front())) : Time{0};
   } else {
     meeting.bound =
         collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind, requests);

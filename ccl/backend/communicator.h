@@ -55,7 +55,6 @@ class GroupCommunicator : public distributed::Communicator {
   bool has_single_driver() const { return devices_.are_pes(); }
   int caller_count() const { return has_single_driver() ? 1 : static_cast<int>(ranks_.size()); }
   void check(const distributed::CollectiveCall& request) const;
-  void check_rank_is_sip(std::string_view what) const;
   Bytes bytes_of(const distributed::CollectiveCall& request) const;
   const Algorithm& algorithm_for(const distributed::CollectiveCall& request);
   const Algorithm& barrier_algorithm();

@@ -61,18 +61,24 @@ void PlannedCall::prepare() {
   if (!uses_slots_ || fits_into_slots()) return;
   uses_slots_ = false;
   shared_cuts_.clear();
+  pair_cuts_.clear();
   find_grain();
 }
 
+// A slot is in use for the way there and that of the credit back, which is two times of a plan.
 bool PlannedCall::fits_into_slots() {
   const std::shared_ptr<const Plan> plan = plan_of(0);
+  const Plan::Messages messages = plan->messages_to_a_node();
   for (const Move& move : plan->moves) {
     if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) return false;
     const int of = std::max(move.chunk.giver, move.chunk.taker);
     const std::shared_ptr<const Cut> cut =
-        devices_.are_pes() ? cut_of_shards() : shared_cut(of).cut;
+        devices_.are_pes() ? cut_of_shards(move.chunk) : shared_cut(of).cut;
     for (const auto& [lane, fragments] : cut->fragments) {
-      if (static_cast<int>(fragments.size()) > plan->window) return false;
+      const auto count = static_cast<int>(fragments.size());
+      const bool has_credits = count * messages.in_all <= settings_.depth ||
+                               2 * count * messages.at_a_time <= settings_.depth;
+      if (count > plan->window || !has_credits) return false;
     }
   }
   return true;
@@ -199,7 +205,7 @@ std::shared_ptr<const Cut> PlannedCall::pair_cut(int giver, int taker) {
 }
 
 ChunkPlace PlannedCall::place_of(int member, const Chunk& chunk) {
-  if (devices_.are_pes()) return place_of_shard(member);
+  if (devices_.are_pes()) return place_of_shard(member, chunk);
   const CollectiveCall& own = request(member);
   const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
   const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
@@ -221,25 +227,44 @@ ChunkPlace PlannedCall::place_of(int member, const Chunk& chunk) {
   return place;
 }
 
-// Members that are PEs have a shard each, of the driver's one tensor.
-ChunkPlace PlannedCall::place_of_shard(int member) {
-  const Block& block = request(member).gives.front();
+// Members that are PEs have a shard each, of each of the driver's tensors.
+ChunkPlace PlannedCall::place_of_shard(int member, const Chunk& chunk) {
+  const CollectiveCall& call = requests.front();
   if (shards_.empty()) {
     for (int i = 0; i < member_count(); ++i) {
       shards_.push_back(
           {.copies = {i}, .holders = {Lane{}}, .summands = {i}, .summand_holders = {Lane{}}});
     }
   }
-  return {cut_of_shards(), &block, 0, &block, 0, &shards_[static_cast<std::size_t>(member)]};
+  ChunkPlace place{.cut = cut_of_shards(chunk),
+                   .target_layout = 1,
+                   .slice = &shards_[static_cast<std::size_t>(member)]};
+  const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
+  const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
+  const bool has_it = call.kind == CollectiveKind::broadcast && call.root == member;
+  if (is_giver) place.source = block_for(call.gives, chunk.taker);
+  if (is_taker && !has_it && distributed::writes(call, member)) {
+    place.target = block_for(call.takes, chunk.giver);
+  }
+  return place;
 }
 
-std::shared_ptr<const Cut> PlannedCall::cut_of_shards() {
-  std::shared_ptr<const Cut>& known = shared_cuts_[kNobody].cut;
+// Of a block, each shard of its tensor has an equal part.
+std::shared_ptr<const Cut> PlannedCall::cut_of_shards(const Chunk& chunk) {
+  std::shared_ptr<const Cut>& known = pair_cuts_[{chunk.giver, chunk.taker}];
   if (known != nullptr) return known;
-  const std::int64_t count = request(0).gives.front().tensor.shards().front().shape.numel();
+  const Block& given = *block_for(requests.front().gives, chunk.taker);
+  const Block& taken = *block_for(requests.front().takes, chunk.giver);
+  const std::int64_t count = given.count / member_count();
   auto cut = std::make_shared<Cut>();
   if (count > 0) {
-    append_in_parts(cut->fragments[Lane{}], {1, count, Lane{}, {{0, 0, count}}}, grain_);
+    append_in_parts(
+        cut->fragments[Lane{}],
+        {1,
+         count,
+         Lane{},
+         {{0, given.first / member_count(), count}, {0, taken.first / member_count(), count}}},
+        grain_);
   }
   return known = cut;
 }

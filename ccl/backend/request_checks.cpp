@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/tensor/tensor_storage.h"
@@ -10,6 +11,8 @@
 namespace kernbench::ccl {
 
 using distributed::Block;
+using distributed::CollectiveCall;
+using distributed::CollectiveKind;
 
 namespace {
 
@@ -61,6 +64,25 @@ void check_blocks(const distributed::CollectiveCall& request) {
 
 void mark_replicated(const std::vector<Block>& takes) {
   for_each_tensor(takes, [](const Tensor& x) { runtime::mark_replicated(*x.storage()); });
+}
+
+void refuse_for_pes(std::string_view what, int pes) {
+  throw CollectiveError(
+      "KB-C023", fmt::format("ahbm runs {} between SIPs only, but with world_size in ccl.yaml the "
+                             "ranks are {} PEs; take it out",
+                             what, pes));
+}
+
+// Only the root has the list of a gather or a scatter.
+void check_for_pes(const CollectiveCall& request, int pes) {
+  if (request.kind == CollectiveKind::gather || request.kind == CollectiveKind::scatter) {
+    refuse_for_pes(distributed::op_type_of(request.kind), pes);
+  }
+  const auto& all = request.gives.size() > 1 ? request.gives : request.takes;
+  const auto differs = [&](const Block& block) { return block.count != all.front().count; };
+  if (std::ranges::any_of(request.gives, differs) || std::ranges::any_of(request.takes, differs)) {
+    refuse_for_pes("blocks of unequal sizes", pes);
+  }
 }
 
 }  // namespace kernbench::ccl

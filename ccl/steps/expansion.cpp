@@ -78,24 +78,26 @@ class Expansion {
 
   void add(StepList& list, Step step, const ChunkPlace& place, const Whole& whole) const {
     const Move& move = move_of(step);
-    const Fragment fragment = part_of(whole.fragment, unit_in(whole, move.chunk.begin),
-                                      unit_in(whole, move.chunk.end), plan_.units);
-    if (fragment.count() == 0) return;
+    const PartSize part = size_of_part(whole.fragment, unit_in(whole, move.chunk.begin),
+                                       unit_in(whole, move.chunk.end), plan_.units);
+    if (part.count() == 0) return;
     step.time = step.fragment / plan_.window * interval_ + move.time;
     step.is_complete = move.is_complete;
-    step.rows = fragment.rows;
-    step.columns = fragment.columns;
+    step.rows = part.rows;
+    step.columns = part.columns;
     if (move.has_source) {
       const Shards from = {&place.source->tensor, nullptr, cubes_.source};
-      step.source = range_of(list, place, from, place.source_layout, fragment);
+      step.source = range_of(list, place, from, part.at(at_of(whole, place.source_layout)),
+                             place.source_layout);
     }
     if (move.stores && place.target != nullptr) {
       const Shards to = {&place.target->tensor, nullptr, cubes_.target};
-      step.target = range_of(list, place, to, place.target_layout, fragment);
+      step.target = range_of(list, place, to, part.at(at_of(whole, place.target_layout)),
+                             place.target_layout);
     }
     if (move.stores && place.target == nullptr && move.to.empty()) return;  // it has the value
     step.parts = static_cast<std::uint32_t>(list.parts.size());
-    for (const int part : move.parts) add_part(list, step, part, whole);
+    for (const int held : move.parts) add_part(list, step, held, whole);
     list.steps.push_back(step);
   }
 
@@ -113,13 +115,16 @@ class Expansion {
     ++step.part_count;
   }
 
-  ShardRange range_of(StepList& list, const ChunkPlace& place, Shards shards, int layout,
-                      const Fragment& fragment) const {
-    const auto index = static_cast<std::size_t>(layout);
-    const FragmentAt& at = fragment.at[index];
+  static const FragmentAt& at_of(const Whole& whole, int layout) {
+    return whole.fragment.at[static_cast<std::size_t>(layout)];
+  }
+
+  ShardRange range_of(StepList& list, const ChunkPlace& place, Shards shards, const FragmentAt& at,
+                      int layout) const {
     shards.slice = place.slice;
     if (shards.slice == nullptr) {
-      shards.slice = &place.cut->layouts[index].tensor->slices[static_cast<std::size_t>(at.slice)];
+      const BlockLayout& block = place.cut->layouts[static_cast<std::size_t>(layout)];
+      shards.slice = &block.tensor->slices[static_cast<std::size_t>(at.slice)];
     }
     for (std::size_t back = 1; back <= std::min(list.shards.size(), kRecentShards); ++back) {
       const std::size_t number = list.shards.size() - back;

@@ -253,16 +253,18 @@ bool is_cut_by_rows(const Fragment& whole, int count) {
 
 }  // namespace
 
+PartSize size_of_part(const Fragment& whole, int begin, int end, int count) {
+  PartSize part{whole.rows, whole.columns, 0, is_cut_by_rows(whole, count)};
+  const std::int64_t size = part.is_by_rows ? whole.rows : whole.columns;
+  part.skipped = size * begin / count;
+  (part.is_by_rows ? part.rows : part.columns) = size * end / count - part.skipped;
+  return part;
+}
+
 Fragment part_of(const Fragment& whole, int begin, int end, int count) {
-  Fragment part = whole;
-  const bool by_rows = is_cut_by_rows(whole, count);
-  const std::int64_t size = by_rows ? whole.rows : whole.columns;
-  const std::int64_t first = size * begin / count;
-  (by_rows ? part.rows : part.columns) = size * end / count - first;
-  for (FragmentAt& at : part.at) at.offset += first * (by_rows ? at.pitch : 1);
-  if (part.rows == 1) {
-    for (FragmentAt& at : part.at) at.pitch = part.columns;
-  }
+  const PartSize size = size_of_part(whole, begin, end, count);
+  Fragment part{size.rows, size.columns, whole.lane, {}};
+  for (const FragmentAt& at : whole.at) part.at.push_back(size.at(at));
   return part;
 }
 

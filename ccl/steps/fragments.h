@@ -95,6 +95,22 @@ std::vector<Fragment> cut_in_fragments(std::span<const BlockLayout> blocks, std:
 // or column; they may be empty.
 Fragment part_of(const Fragment& whole, int begin, int end, int count);
 
+// The same without the list of places, for what is done once for each message.
+struct PartSize {
+  std::int64_t rows = 1;
+  std::int64_t columns = 0;
+  std::int64_t skipped = 0;  // rows, or columns, before it
+  bool is_by_rows = false;
+
+  std::int64_t count() const { return rows * columns; }
+  // Where the part lies if the whole lies at `whole`.
+  FragmentAt at(const FragmentAt& whole) const {
+    return {whole.slice, whole.offset + skipped * (is_by_rows ? whole.pitch : 1),
+            rows == 1 ? columns : whole.pitch};
+  }
+};
+PartSize size_of_part(const Fragment& whole, int begin, int end, int count);
+
 // The number of elements before a unit, in a fragment of one row or at least as many as units.
 std::int64_t elements_before(const Fragment& whole, int unit, int count);
 

@@ -86,7 +86,7 @@ Work DistributedContext::all_gather(const std::vector<Tensor>& outputs, const Te
   if (!call) return {};
   state_->check_tensors(*call, {x});
   state_->check_tensors(*call, outputs);
-  state_->check_list("allgather", "output", outputs, call->group->size());
+  state_->check_list("allgather", "output", outputs, state_->member_count(*call->group));
   check_same_dtype(outputs, x);
   call->is_list = true;
   call->gives = {whole(x)};
@@ -104,11 +104,11 @@ Work DistributedContext::all_gather_into_tensor(const Tensor& output, const Tens
   if (output.dtype() != input.dtype()) {
     wrong_argument("output tensor must have the same type as input tensor");
   }
-  if (output.numel() != input.numel() * call->group->size()) {
+  if (output.numel() != input.numel() * state_->member_count(*call->group)) {
     wrong_argument("output tensor size must be equal to world_size times input tensor size");
   }
   call->gives = {whole(input)};
-  call->takes = parts(output, call->group->size());
+  call->takes = parts(output, state_->member_count(*call->group));
   return state_->issue(std::move(*call));
 }
 
@@ -119,7 +119,7 @@ Work DistributedContext::reduce_scatter(const Tensor& output, const std::vector<
   if (!call) return {};
   state_->check_tensors(*call, {output});
   state_->check_tensors(*call, inputs);
-  state_->check_list("reduce_scatter", "input", inputs, call->group->size());
+  state_->check_list("reduce_scatter", "input", inputs, state_->member_count(*call->group));
   check_same_dtype(inputs, output);
   state_->set_reduce_op(*call, op);
   call->is_list = true;
@@ -139,10 +139,10 @@ Work DistributedContext::reduce_scatter_tensor(const Tensor& output, const Tenso
   if (output.dtype() != input.dtype()) {
     wrong_argument("output tensor must have the same type as input tensor");
   }
-  if (input.numel() != output.numel() * call->group->size()) {
+  if (input.numel() != output.numel() * state_->member_count(*call->group)) {
     wrong_argument("input tensor must be the same size as output size times world size");
   }
-  call->gives = parts(input, call->group->size());
+  call->gives = parts(input, state_->member_count(*call->group));
   call->takes = {whole(output)};
   return state_->issue(std::move(*call));
 }
@@ -154,8 +154,8 @@ Work DistributedContext::all_to_all(const std::vector<Tensor>& outputs,
   if (!call) return {};
   state_->check_tensors(*call, outputs);
   state_->check_tensors(*call, inputs);
-  state_->check_list("alltoall", "output", outputs, call->group->size());
-  state_->check_list("alltoall", "input", inputs, call->group->size());
+  state_->check_list("alltoall", "output", outputs, state_->member_count(*call->group));
+  state_->check_list("alltoall", "input", inputs, state_->member_count(*call->group));
   check_same_dtype(outputs, inputs.front());
   check_same_dtype(inputs, inputs.front());
   call->is_list = true;
@@ -173,8 +173,8 @@ Work DistributedContext::all_to_all_single(const Tensor& output, const Tensor& i
   state_->check_tensors(*call, {output, input});
   check_same_dtype({output}, input);
   call->is_list = !output_split_sizes.empty() || !input_split_sizes.empty();
-  call->gives = split(input, input_split_sizes, call->group->size());
-  call->takes = split(output, output_split_sizes, call->group->size());
+  call->gives = split(input, input_split_sizes, state_->member_count(*call->group));
+  call->takes = split(output, output_split_sizes, state_->member_count(*call->group));
   return state_->issue(std::move(*call));
 }
 
@@ -192,7 +192,7 @@ Work DistributedContext::gather(const Tensor& x, std::span<const Tensor> list,
     if (gather_list.empty()) {
       wrong_argument("Argument ``gather_list`` must be specified on destination rank.");
     }
-    state_->check_list("gather", "output", gather_list, call->group->size());
+    state_->check_list("gather", "output", gather_list, state_->member_count(*call->group));
   } else if (!gather_list.empty()) {
     wrong_argument("Argument ``gather_list`` must NOT be specified on non-destination ranks.");
   }
@@ -215,7 +215,7 @@ Work DistributedContext::scatter(const Tensor& x, std::span<const Tensor> list,
     if (scatter_list.empty()) {
       wrong_argument("Argument ``scatter_list`` must be specified on source rank.");
     }
-    state_->check_list("scatter", "input", scatter_list, call->group->size());
+    state_->check_list("scatter", "input", scatter_list, state_->member_count(*call->group));
   } else if (!scatter_list.empty()) {
     wrong_argument("Argument ``scatter_list`` must NOT be specified on non-source ranks.");
   }

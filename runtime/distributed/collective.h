@@ -55,6 +55,7 @@ struct CollectiveCall {
 
   Group* group = nullptr;       // null: a call that is no rank's, as of a bound
   int rank = 0;                 // the caller's in the group
+  bool is_for_all = false;      // one driver calls for all members, which have a shard each
   std::uint64_t operation = 0;  // KernelResult::operation, the same on all ranks
 
   DPPolicy placement = {};        // of the tensor
@@ -90,6 +91,7 @@ inline bool writes(const CollectiveCall& call, int member) {
 // True if the caller's output changes.  The root of a broadcast has the values already, but a
 // partial placement becomes replicated there too.
 inline bool changes(const CollectiveCall& call) {
+  if (call.is_for_all) return true;
   const bool has_it = call.kind == CollectiveKind::broadcast && call.root == call.rank;
   return has_it ? is_partial(call.placement) : writes(call, call.rank);
 }

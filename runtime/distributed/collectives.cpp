@@ -85,6 +85,10 @@ std::string_view role_of_rank(std::string_view function) {
 
 }  // namespace
 
+int DistributedContext::State::member_count(const Group& group) const {
+  return backend->has_single_driver() ? backend->world_size() : group.size();
+}
+
 int DistributedContext::State::root_of(std::string_view function, const Group& group,
                                        const std::optional<int>& global,
                                        const std::optional<int>& in_group) const {
@@ -104,6 +108,12 @@ int DistributedContext::State::root_of(std::string_view function, const Group& g
 
 void DistributedContext::State::set_root(CollectiveCall& call, const std::optional<int>& global,
                                          const std::optional<int>& in_group) const {
+  // A driver names any of the ranks that it calls for.
+  const int of_driver = call.is_for_all ? global.value_or(in_group.value_or(-1)) : -1;
+  if (of_driver >= 0 && of_driver < member_count(*call.group) && !(global && in_group)) {
+    call.root = call.event.root = of_driver;
+    return;
+  }
   call.root = root_of(call.event.function, *call.group, global, in_group);
   call.event.root = call.group->ranks[static_cast<std::size_t>(call.root)];
 }

@@ -85,6 +85,8 @@ struct DistributedContext::State {
   // Checks of arguments (collectives.cpp)
 
   std::string backend_class() const;  // "ProcessGroupAhbm"
+  // The ranks of a group, of which there may be one caller (Backend::has_single_driver()).
+  int member_count(const Group& group) const;
   void check_tensor(std::string_view function, const Tensor& x) const;
   void check_tensors(const CollectiveCall& call, const std::vector<Tensor>& tensors) const;
   void check_list(std::string_view function, std::string_view list,

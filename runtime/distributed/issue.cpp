@@ -133,7 +133,8 @@ std::optional<CollectiveCall> DistributedContext::State::begin(std::string_view 
                 .is_async = options.async_op},
       .kind = kind,
       .group = found,
-      .rank = rank};
+      .rank = rank,
+      .is_for_all = backend->has_single_driver()};
 }
 
 // Enters the properties of its tensor that ranks compare.  The placement of a partial tensor is the

@@ -66,7 +66,7 @@ class FiberScheduler {
   void wake(Fiber& fiber);
   // The event that wake() schedules: it enters a parked fiber until that parks again, or ends.
   static sim::Event resume_event(Fiber& fiber) {
-    return {&FiberScheduler::on_resume, &fiber, fiber.generation_};
+    return {&FiberScheduler::on_resume, &fiber, fiber.generation_, &FiberScheduler::prefetch};
   }
 
   // Runs `function` on the main stack, at once, and returns when it has returned; what it throws
@@ -103,6 +103,7 @@ class FiberScheduler {
   // fiber_switch.cpp: functions that switch stacks, or must be compiled beside those.
   static void on_start(void* fiber, std::uint64_t generation);
   static void on_resume(void* fiber, std::uint64_t generation);
+  static void prefetch(const void* fiber, std::uint64_t generation, int stage);
   static void enter(Fiber& fiber);
   static void leave(Fiber& fiber);
   void resume(Fiber& fiber);

@@ -70,10 +70,10 @@ void Tensor::take_over(Tensor& other) noexcept {
   dtype_ = other.dtype_;
   made_by_ = other.made_by_;
   if (other.context_ == nullptr) return;
-  tile_ = other.tile_;
-  context_ = other.context_;
+  tile_ = std::move(other.tile_);
+  context_ = std::exchange(other.context_, nullptr);
+  context_->handles_.remove(other);
   context_->handles_.add(*this);
-  other.let_go();
 }
 
 std::string describe(const Tensor& tensor) {

@@ -8,8 +8,8 @@
 #include <deque>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <variant>
-#include <vector>
 
 #include "sim_engine/components/composite_plan.h"
 #include "sim_engine/components/device_buffer.h"
@@ -97,30 +97,46 @@ struct Command {
   Command* next_send = nullptr;  // of the same queue, if it waits for this one to depart
   Bytes bytes = 0;
   bool is_of_collective = false;
+  Command* next_free = nullptr;
+
+  void prefetch(int stage) const;  // EventPrefetch
 };
+
+inline void Command::prefetch(int stage) const {
+  if (stage == 0) return sim::prefetch(this, sizeof *this);
+  if (stage != 1) return;
+  constexpr std::size_t kMostTouched = 256;  // of a queue or a kernel, from its begin
+  sim::prefetch(issuer, kMostTouched);
+  sim::prefetch(operands[0].operator->(), sizeof(TileNode));
+  sim::prefetch(result.operator->(), sizeof(TileNode));
+  std::visit(
+      [](const auto& of) {
+        if constexpr (requires { of.channel; }) sim::prefetch(of.channel, kMostTouched);
+      },
+      work);
+}
 
 // Recycles commands, so that nothing is allocated once enough exist.
 class CommandPool {
  public:
   Command& make() {
-    if (free_.empty()) free_.push_back(&commands_.emplace_back());
-    Command& command = *free_.back();
-    free_.pop_back();
+    if (free_ == nullptr) return commands_.emplace_back();
+    Command& command = *std::exchange(free_, free_->next_free);
     command.is_of_collective = false;
     return command;
   }
   // REQUIRES: it holds no tile
-  void give_back(Command& command) { free_.push_back(&command); }
+  void give_back(Command& command) { command.next_free = std::exchange(free_, &command); }
 
   static void let_go_of_tiles(Command& command) {
-    for (Tile& operand : command.operands) operand = {};
-    command.result = {};
-    command.departed = {};
+    for (Tile& operand : command.operands) operand.reset();
+    command.result.reset();
+    command.departed.reset();
   }
 
   // Takes all commands back, after a run that failed.
   void reset() {
-    free_.clear();
+    free_ = nullptr;
     for (Command& command : commands_) {
       command.missing_operands = 0;
       command.next_send = nullptr;
@@ -131,7 +147,7 @@ class CommandPool {
 
  private:
   std::deque<Command> commands_;  // addresses stay
-  std::vector<Command*> free_;
+  Command* free_ = nullptr;
 };
 
 }  // namespace kernbench::sim

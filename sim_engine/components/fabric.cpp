@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "sim_engine/base/check.h"
@@ -37,6 +38,17 @@ const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
     for (Transfer& transfer : transfers_) transfer.arrivals.resize(longest_way_);
   }
   return *path;
+}
+
+void Fabric::Transfer::prefetch(int stage) const {
+  if (stage == 0) return sim::prefetch(this, sizeof *this);
+  if (stage == 1) {
+    sim::prefetch(path, sizeof *path);
+    sim::prefetch(arrivals.data(), sizeof(Arrival) * (hop + 1));
+  }
+  if (delivered.prefetch != nullptr) {
+    delivered.prefetch(delivered.object, delivered.argument, stage - 1);
+  }
 }
 
 Fabric::Transfer& Fabric::take_transfer() {
@@ -78,10 +90,15 @@ void Fabric::send(const Path& path, Bytes bytes, const Event& delivered, Time de
   }
 }
 
+// How long a transfer occupies a link.
+Time Fabric::busy_time(const Transfer& transfer, const Link& link) {
+  return transfer_time(transfer.bytes, link.spec.bandwidth);
+}
+
 // The visit of the next hop's link.
-void Fabric::fill(Visit& visit, Transfer& transfer, const Link& link) {
+inline void Fabric::fill(Visit& visit, Transfer& transfer, Time busy) {
   visit.arrival = transfer.arrivals[transfer.hop].head;
-  visit.busy = transfer_time(transfer.bytes, link.spec.bandwidth);
+  visit.busy = busy;
   visit.bytes = transfer.bytes;
   visit.number = transfer.number & kNumbers;
   visit.transfer = &transfer;
@@ -95,7 +112,7 @@ void Fabric::fill(Visit& visit, Transfer& transfer, const Link& link) {
 Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
   if (free_visit_ == nullptr) free_visit_ = &visits_.emplace_back();
   Visit& visit = *std::exchange(free_visit_, free_visit_->next);
-  fill(visit, transfer, link);
+  fill(visit, transfer, busy_time(transfer, link));
   visit.next = nullptr;
   visit.previous = link.last;
   while (visit.previous != nullptr && precedes(visit, *visit.previous)) {
@@ -107,18 +124,32 @@ Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
   return visit;
 }
 
+// The link of the transfer's hop serves it from the visit's start on.
+inline void Fabric::pass(Transfer& transfer, const Visit& visit, Time latency) {
+  Arrival* const arrival = transfer.arrivals.data() + transfer.hop++;
+  const Time tail = std::max(visit.start + visit.busy, arrival->tail);
+  arrival[1] = {visit.start + latency, tail + latency};
+}
+
+inline void Fabric::serve(Link& link, const Visit& visit) {
+  link.server.reserve(visit.arrival, visit.busy, visit.counts);
+  link.carried += visit.bytes;
+}
+
 // Books as many hops as can be, and schedules what is next.
 void Fabric::go_on(Transfer& transfer) {
-  const std::size_t hops = transfer.path->hops.size();
+  const std::span<const LinkId> hops = transfer.path->hops;
+  Link* const links = links_.data();
   const Time now = engine_.now();
-  for (std::size_t hop = transfer.hop; hop < hops; ++hop) {
-    __builtin_prefetch(&links_[transfer.path->hops[hop]]);  // all misses at once
+  for (const LinkId id : hops.subspan(transfer.hop)) {
+    __builtin_prefetch(&links[id]);  // all misses at once
   }
-  for (std::size_t hop = transfer.hop; hop < hops; ++hop) {
-    __builtin_prefetch(links_[transfer.path->hops[hop]].first);  // whom the loop below meets there
+  for (const LinkId id : hops.subspan(transfer.hop)) {
+    __builtin_prefetch(links[id].first);  // whom the loop below meets there
   }
-  while (transfer.hop < hops) {
-    Link& link = transfer.link(links_);
+  while (transfer.hop < hops.size()) {
+    Link& link = links[hops[transfer.hop]];
+    if (book_after_past(transfer, link)) continue;
     Visit& visit = replace_past(transfer, link);
     if (!can_book(link, visit)) {
       transfer.pending = engine_.schedule_after(transfer.cause, visit.arrival - now,
@@ -129,9 +160,29 @@ void Fabric::go_on(Transfer& transfer) {
     visit.is_booked = true;
     pass(transfer, visit, link.spec.latency);
   }
-  transfer.pending =
-      engine_.schedule_after(cause_of_delivery(transfer), transfer.arrivals[hops].tail - now,
-                             Engine::call<&Fabric::deliver>(this, transfer));
+  transfer.pending = engine_.schedule_after(cause_of_delivery(transfer),
+                                            transfer.arrivals[transfer.hop].tail - now,
+                                            Engine::call<&Fabric::deliver>(this, transfer));
+}
+
+// Books the next hop if its link has one visit, which is over when the transfer comes, as is mostly
+// so: it takes that visit's place.  Returns false, and changes nothing, if this is not so.
+bool Fabric::book_after_past(Transfer& transfer, Link& link) {
+  Visit* const visit = link.first;
+  if (visit == nullptr || visit != link.last || steps_) return false;
+  const Time now = engine_.now();
+  if (visit->arrival >= now) return false;
+  const Arrival* const arrival = &transfer.arrivals[transfer.hop];
+  if (transfer.hop > 0 && arrival[-1].head == arrival->head) return false;  // see can_book()
+  // Others may interrupt what is under way, where there are packets.
+  if (packet_ > 0 && link.server.next_start(visit->arrival) + visit->busy > now) return false;
+  serve(link, *visit);
+  const Time busy = visit->bytes == transfer.bytes ? visit->busy : busy_time(transfer, link);
+  fill(*visit, transfer, busy);
+  visit->start = link.server.next_start(visit->arrival);
+  visit->is_booked = true;
+  pass(transfer, *visit, link.spec.latency);
+  return true;
 }
 
 // What passes until the last byte lands: what others take of the links, latencies, bytes.
@@ -149,16 +200,11 @@ CauseLog::Id Fabric::cause_of_delivery(const Transfer& transfer) const {
   return causes->add(id, landed, path.is_hbm_bound ? Cause::hbm : Cause::bytes, path.slowest);
 }
 
-// Serves what has arrived, and adds the visit of the next hop's link: mostly in the place of the
-// only one that was there.
+// Serves what has arrived, and adds the visit of the next hop's link.
 Fabric::Visit& Fabric::replace_past(Transfer& transfer, Link& link) {
   const Time now = engine_.now();
   while (link.first != nullptr && link.first->arrival < now) {
     serve(link, *link.first);
-    if (packet_ == 0 && link.first == link.last) {
-      fill(*link.first, transfer, link);
-      return *link.first;
-    }
     retire(link, *link.first);
   }
   return announce(transfer, link);
@@ -178,12 +224,6 @@ bool Fabric::can_book(const Link& link, const Visit& visit) const {
   const Visit* after = visit.next;  // one that is not booked may give its place up
   while (after != nullptr && !after->is_booked) after = after->next;
   return after == nullptr || after->start >= start + visit.busy;
-}
-
-// The link of the transfer's hop serves it from the visit's start on.
-void Fabric::pass(Transfer& transfer, const Visit& visit, Time latency) {
-  const Time tail = std::max(visit.start + visit.busy, transfer.arrivals[transfer.hop].tail);
-  transfer.arrivals[++transfer.hop] = {visit.start + latency, tail + latency};
 }
 
 // The head of a transfer has reached the link of its hop.
@@ -263,11 +303,6 @@ Fabric::Waiting Fabric::waiting_of_delivered() const {
   const Time latency = links_[path.hops[hop]].spec.latency;
   const Time hbm = arrivals[hop + 1].head - arrivals[hop].head - latency;
   return {all - hbm, hbm};
-}
-
-void Fabric::serve(Link& link, const Visit& visit) {
-  link.server.reserve(visit.arrival, visit.busy, visit.counts);
-  link.carried += visit.bytes;
 }
 
 void Fabric::unlink(Link& link, Visit& visit) {

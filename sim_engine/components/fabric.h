@@ -124,6 +124,7 @@ class Fabric {
     Transfer* next_free = nullptr;
 
     Link& link(std::vector<Link>& links) const { return links[path->hops[hop]]; }
+    void prefetch(int stage) const;  // EventPrefetch
   };
 
   // A link that several transfers want at once.
@@ -133,10 +134,12 @@ class Fabric {
   };
 
   Transfer& take_transfer();
-  static void fill(Visit& visit, Transfer& transfer, const Link& link);
+  static Time busy_time(const Transfer& transfer, const Link& link);
+  static void fill(Visit& visit, Transfer& transfer, Time busy);
   Visit& announce(Transfer& transfer, Link& link);
   Visit& replace_past(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
+  bool book_after_past(Transfer& transfer, Link& link);
   CauseLog::Id cause_of_delivery(const Transfer& transfer) const;
   bool can_book(const Link& link, const Visit& visit) const;
   static void pass(Transfer& transfer, const Visit& visit, Time latency);

@@ -1,5 +1,7 @@
 #include "sim_engine/components/ipcq_posts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim_engine/base/check.h"
@@ -12,11 +14,8 @@ constexpr std::size_t kFewPosts = 4;
 
 }  // namespace
 
-const IpcqPost* IpcqPosts::find(std::uint32_t number) const {
-  const auto distance = static_cast<std::int32_t>(number - next_);
-  if (distance >= 0) return nullptr;
-  KB_CHECK(number - first_ < size(), "post {} is closed", number);
-  return &at(number);
+void IpcqPosts::refuse(std::uint32_t number) {
+  check_failed(__FILE__, __LINE__, "is open", fmt::format("post {} is closed", number));
 }
 
 IpcqPost& IpcqPosts::add() {
@@ -33,6 +32,7 @@ void IpcqPosts::grow() {
     larger[number & (larger.size() - 1)] = std::move(at(number));
   }
   ring_ = std::move(larger);
+  mask_ = static_cast<std::uint32_t>(ring_.size()) - 1;
 }
 
 void IpcqPosts::close(std::uint32_t number) {

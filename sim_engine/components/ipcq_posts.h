@@ -59,7 +59,12 @@ class IpcqPosts {
   // The post with this number; nullptr if it is not made yet.  References are valid until the next
   // add().
   // REQUIRES: it is not closed
-  const IpcqPost* find(std::uint32_t number) const;
+  const IpcqPost* find(std::uint32_t number) const {
+    if (static_cast<std::int32_t>(number - next_) >= 0) return nullptr;
+    if (number - first_ >= size()) [[unlikely]]
+      refuse(number);
+    return &at(number);
+  }
   IpcqPost* find(std::uint32_t number) {
     return const_cast<IpcqPost*>(std::as_const(*this).find(number));
   }
@@ -78,14 +83,16 @@ class IpcqPosts {
 
  private:
   std::uint32_t size() const { return next_ - first_; }
-  const IpcqPost& at(std::uint32_t number) const { return ring_[number & (ring_.size() - 1)]; }
-  IpcqPost& at(std::uint32_t number) { return ring_[number & (ring_.size() - 1)]; }
+  [[noreturn]] static void refuse(std::uint32_t number);
+  const IpcqPost& at(std::uint32_t number) const { return ring_.data()[number & mask_]; }
+  IpcqPost& at(std::uint32_t number) { return ring_.data()[number & mask_]; }
   void grow();
   void forget_closed();
 
   std::uint32_t first_;         // the oldest post that is not closed
   std::uint32_t next_;          // [first_, next_) are in the ring
   std::vector<IpcqPost> ring_;  // its size is a power of two; post n lies at n modulo the size
+  std::uint32_t mask_ = 0;      // the size less one
 };
 
 }  // namespace kernbench::sim

@@ -27,7 +27,9 @@ IpcqMessage message_of(const Command& command, const work::Outgoing& outgoing) {
 }  // namespace
 
 void PeScheduler::issue(Command& command, std::span<const Tile> hazards) {
-  for (const Tile& operand : command.operands) wait_for(command, operand);
+  for (const Tile& operand : command.operands) {
+    if (operand && !operand->ready) wait_for(command, operand);
+  }
   for (const Tile& earlier : hazards) wait_for(command, earlier);
   if (command.missing_operands == 0) operands_ready(command);
 }

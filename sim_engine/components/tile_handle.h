@@ -34,6 +34,12 @@ class Tile {
     if (node_ != nullptr && --node_->references == 0) give_back(node_);
   }
 
+  void reset() {
+    if (node_ == nullptr) return;
+    TileReferences* const node = std::exchange(node_, nullptr);
+    if (--node->references == 0) give_back(node);
+  }
+
   explicit operator bool() const { return node_ != nullptr; }
   bool operator==(const Tile&) const = default;  // true if both refer to the same tile
   // The caller must include tile.h.  It is a template so that this header need not.

@@ -78,14 +78,15 @@ class Engine {
             object, argument};
   }
 
-  // An event that calls object->Method(argument).  REQUIRES: the argument is there when it does
+  // An event that calls object->Method(argument), and argument.prefetch(stage) before, if it has
+  // that.  REQUIRES: the argument is there when it does
   template <auto Method, class Object, class Argument>
   requires std::is_class_v<Argument>
   static Event call(Object* object, Argument& argument) {
     return {[](void* target, std::uint64_t address) {
               (static_cast<Object*>(target)->*Method)(*reinterpret_cast<Argument*>(address));
             },
-            object, reinterpret_cast<std::uintptr_t>(&argument)};
+            object, reinterpret_cast<std::uintptr_t>(&argument), prefetch_of<Argument>()};
   }
 
   // Runs call<Method>(object, argument) at now() + delay.
@@ -128,6 +129,16 @@ class Engine {
   void fold(std::uint64_t value) { fingerprint_ = mix(fingerprint_, value); }
 
  private:
+  template <class Argument>
+  static EventPrefetch prefetch_of() {
+    if constexpr (requires(const Argument& argument) { argument.prefetch(0); }) {
+      return [](const void*, std::uint64_t address, int stage) {
+        reinterpret_cast<const Argument*>(address)->prefetch(stage);
+      };
+    } else {
+      return nullptr;
+    }
+  }
   static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
     return (hash ^ value) * 0x9e3779b97f4a7c15;
   }

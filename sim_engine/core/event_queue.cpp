@@ -17,14 +17,14 @@ void EventQueue::refuse(std::int64_t time) const {
 
 // REQUIRES: the bin's time is after now
 void EventQueue::put_in_wheel(std::uint32_t bin) {
-  const std::int64_t time = nodes_[bin].time;
+  const std::int64_t time = node(bin).time;
   const auto difference = static_cast<std::uint64_t>(time ^ now_);
   const std::size_t level = (static_cast<std::size_t>(std::bit_width(difference)) - 1) / kDigitBits;
   const std::size_t digit = static_cast<std::size_t>(time >> (level * kDigitBits)) % kSlots;
   Level& wheel = levels_[level];
   List& slot = wheel.slots[digit];
-  nodes_[bin].next_bin = kNone;
-  (slot.head == kNone ? slot.head : nodes_[slot.tail].next_bin) = bin;
+  node(bin).next_bin = kNone;
+  (slot.head == kNone ? slot.head : node(slot.tail).next_bin) = bin;
   slot.tail = bin;
   wheel.used[digit / 64] |= std::uint64_t{1} << digit % 64;
   used_levels_ |= 1U << level;
@@ -41,8 +41,8 @@ EventQueue::Slot EventQueue::first_slot() const {
 
 std::int64_t EventQueue::first_time_in(const Slot& slot) const {
   std::uint32_t bin = levels_[slot.level].slots[slot.digit].head;
-  std::int64_t first = nodes_[bin].time;
-  while ((bin = nodes_[bin].next_bin) != kNone) first = std::min(first, nodes_[bin].time);
+  std::int64_t first = node(bin).time;
+  while ((bin = node(bin).next_bin) != kNone) first = std::min(first, node(bin).time);
   return first;
 }
 
@@ -52,7 +52,20 @@ Time EventQueue::next_time() const {
 }
 
 void EventQueue::advance() {
-  shuffles_ ? draw_due() : find_due();
+  if (shuffles_) return draw_due();
+  find_due();
+  begin_looking_ahead();
+}
+
+void EventQueue::begin_looking_ahead() {
+  // What so few events touch stays in the cache.
+  constexpr std::size_t kFew = 512;
+  ahead_.fill(kNone);
+  if (size_ < kFew || node(current_.head).next == kNone) return;
+  for (int stage = 0; stage < kPrefetchStages; ++stage) {
+    ahead_[static_cast<std::size_t>(stage)] = node(current_.head).next;
+    for (int i = 1; i < kAhead[static_cast<std::size_t>(stage)]; ++i) look_ahead(stage);
+  }
 }
 
 void EventQueue::shuffle_ties(std::uint64_t seed) {
@@ -64,7 +77,7 @@ void EventQueue::shuffle_ties(std::uint64_t seed) {
 void EventQueue::draw_due() {
   if (lane_.head != kNone || due_.empty()) {
     find_due();
-    for (std::uint32_t i = current_.head; i != kNone; i = nodes_[i].next) due_.push_back(i);
+    for (std::uint32_t i = current_.head; i != kNone; i = node(i).next) due_.push_back(i);
   }
   std::uint64_t drawn = draws_ += 0x9e3779b97f4a7c15;
   drawn = (drawn ^ drawn >> 30) * 0xbf58476d1ce4e5b9;
@@ -85,19 +98,20 @@ void EventQueue::find_due() {
   const Slot first = first_slot();
   Level& wheel = levels_[first.level];
   std::uint32_t bin = wheel.slots[first.digit].head;
-  const std::int64_t time = nodes_[bin].next_bin == kNone ? nodes_[bin].time : first_time_in(first);
+  const std::int64_t time = node(bin).next_bin == kNone ? node(bin).time : first_time_in(first);
   KB_CHECK(time > now_, "time runs backwards: {} to {} ps", now_, time);
   now_ = time;
   wheel.slots[first.digit] = {};
   wheel.used[first.digit / 64] &= ~(std::uint64_t{1} << first.digit % 64);
-  if (std::ranges::all_of(wheel.used, [](std::uint64_t word) { return word == 0; })) {
+  static_assert(std::tuple_size_v<decltype(wheel.used)> == 4);
+  if ((wheel.used[0] | wheel.used[1] | wheel.used[2] | wheel.used[3]) == 0) {
     used_levels_ &= used_levels_ - 1;
   }
   while (bin != kNone) {
-    const std::uint32_t next = nodes_[bin].next_bin;
-    if (nodes_[bin].time == time) {
-      (current_.head == kNone ? current_.head : nodes_[current_.tail].next) = bin;
-      current_.tail = nodes_[bin].last;
+    const std::uint32_t next = node(bin).next_bin;
+    if (node(bin).time == time) {
+      (current_.head == kNone ? current_.head : node(current_.tail).next) = bin;
+      current_.tail = node(bin).last;
     } else {
       put_in_wheel(bin);
     }
@@ -109,6 +123,7 @@ void EventQueue::clear() {
   size_ = 0;
   current_ = {};
   lane_ = {};
+  ahead_.fill(kNone);
   due_.clear();
   nodes_.clear();
   free_node_ = kNone;

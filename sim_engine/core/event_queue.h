@@ -15,11 +15,15 @@
 // moves at most once per level, and mostly not at all, so the cost does not grow with the number of
 // bins.
 //
+// Events of one time run one after the other, mostly of ranks that do the same: what one of them
+// touches is asked for while those before it run (ADR-0231).
+//
 // Nothing is allocated once the slabs have grown to the number of pending events.
 
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -30,11 +34,24 @@ namespace kernbench::sim {
 // What happens at an event: function(object, argument).
 using EventFunction = void (*)(void* object, std::uint64_t argument);
 
+// Asks the host's memory for what an event will touch: first for what it names (stage 0), then for
+// what that refers to (1), and so on.  It must change nothing.
+using EventPrefetch = void (*)(const void* object, std::uint64_t argument, int stage);
+inline constexpr int kPrefetchStages = 3;
+
 struct Event {
   EventFunction function = nullptr;
   void* object = nullptr;
   std::uint64_t argument = 0;
+  EventPrefetch prefetch = nullptr;  // null: nothing is asked for
 };
+
+// Asks for so many bytes of an object.
+inline void prefetch(const void* object, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  const char* const begin = static_cast<const char*>(object);
+  for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at);
+}
 
 // Names an event as long as it is pending.
 enum class EventHandle : std::uint32_t {};
@@ -56,7 +73,9 @@ class EventQueue {
   // Drops a pending event: it never happens, and now() does not stop at its time for it.
   // REQUIRES: it is pending
   void cancel(EventHandle handle) {
-    nodes_[static_cast<std::uint32_t>(handle)].event.function = &cancelled;
+    Event& event = node(static_cast<std::uint32_t>(handle)).event;
+    event.function = &cancelled;
+    event.prefetch = nullptr;  // what it would ask for may go
     --size_;
   }
 
@@ -78,7 +97,7 @@ class EventQueue {
   static constexpr std::size_t kTableSize = 1024;  // power of two; direct-mapped
 
   // An event; the first of a bin also holds what concerns the bin.
-  struct Node {
+  struct alignas(64) Node {
     Event event;
     std::uint32_t next = kNone;  // in its bin, or the next free one
     std::uint32_t cause = 0;
@@ -111,29 +130,38 @@ class EventQueue {
     return (static_cast<std::uint64_t>(time) * kGolden) >> 54;  // log2(2^64 / kTableSize)
   }
 
-  void append(List& list, std::uint32_t node) {
+  void append(List& list, std::uint32_t index) {
     if (list.tail == kNone) {
-      list.head = node;
+      list.head = index;
     } else {
-      nodes_[list.tail].next = node;
+      node(list.tail).next = index;
     }
-    list.tail = node;
+    list.tail = index;
   }
   static void cancelled(void*, std::uint64_t) {}
   [[noreturn]] void refuse(std::int64_t time) const;
-  std::uint32_t make_node(const Event& event);
+  // As nodes_[index], unchecked: an index comes from a list of nodes.
+  Node& node(std::uint32_t index) { return nodes_.data()[index]; }
+  const Node& node(std::uint32_t index) const { return nodes_.data()[index]; }
+  std::uint32_t make_node(const Event& event, std::uint32_t cause);
   void put_in_wheel(std::uint32_t bin);
   Slot first_slot() const;
   std::int64_t first_time_in(const Slot& slot) const;
   void advance();
   void find_due();
   void draw_due();
+  void look_ahead(int stage);
+  void begin_looking_ahead();
+
+  // While an event runs, the one so many places behind it is in a stage.
+  static constexpr std::array<int, kPrefetchStages> kAhead = {6, 4, 2};
 
   std::int64_t now_ = 0;
   std::size_t size_ = 0;
   std::uint32_t popped_cause_ = 0;
   List current_;  // events of the bins being emptied, all at now_
   List lane_;     // events pushed for now_ while it is now
+  std::array<std::uint32_t, kPrefetchStages> ahead_ = {kNone, kNone, kNone};  // in current_
   std::vector<Node> nodes_;
   std::uint32_t free_node_ = kNone;
   std::uint32_t used_levels_ = 0;  // a bit for each level that holds bins
@@ -144,17 +172,29 @@ class EventQueue {
   std::vector<std::uint32_t> due_;  // events at now_, if ties are shuffled
 };
 
-inline std::uint32_t EventQueue::make_node(const Event& event) {
+// The next event of those that are due enters a stage.
+inline void EventQueue::look_ahead(int stage) {
+  std::uint32_t& at = ahead_[static_cast<std::size_t>(stage)];
+  if (at == kNone) return;
+  const Node& next = node(at);
+  if (next.event.prefetch != nullptr) {
+    next.event.prefetch(next.event.object, next.event.argument, stage);
+  }
+  at = next.next;
+}
+
+inline std::uint32_t EventQueue::make_node(const Event& event, std::uint32_t cause) {
   std::uint32_t index = free_node_;
   if (index != kNone) {
-    free_node_ = nodes_[index].next;
+    free_node_ = node(index).next;
   } else {
     index = static_cast<std::uint32_t>(nodes_.size());
     nodes_.emplace_back();
   }
-  Node& node = nodes_[index];
-  node.event = event;
-  node.next = kNone;
+  Node& made = node(index);
+  made.event = event;
+  made.next = kNone;
+  made.cause = cause;
   return index;
 }
 
@@ -162,41 +202,42 @@ inline EventHandle EventQueue::push(Time time, const Event& event, std::uint32_t
   const std::int64_t at = time.count();
   if (at < now_) [[unlikely]]
     refuse(at);
-  const std::uint32_t node = make_node(event);
-  nodes_[node].cause = cause;
+  const std::uint32_t index = make_node(event, cause);
   ++size_;
   if (at == now_) {
-    append(lane_, node);
-    return EventHandle{node};
+    append(lane_, index);
+    return EventHandle{index};
   }
   TableEntry& entry = table_[entry_of(at)];
   if (entry.time == at) {
-    Node& bin = nodes_[entry.bin];
-    nodes_[bin.last].next = node;
-    bin.last = node;
-    return EventHandle{node};
+    Node& bin = node(entry.bin);
+    node(bin.last).next = index;
+    bin.last = index;
+    return EventHandle{index};
   }
-  entry = {at, node};
-  nodes_[node].time = at;
-  nodes_[node].last = node;
-  put_in_wheel(node);
-  return EventHandle{node};
+  entry = {at, index};
+  Node& bin = node(index);
+  bin.time = at;
+  bin.last = index;
+  put_in_wheel(index);
+  return EventHandle{index};
 }
 
 inline Event EventQueue::pop() {
   for (;;) {
     if (current_.head == kNone) advance();
+    for (int stage = 0; stage < kPrefetchStages; ++stage) look_ahead(stage);
     const std::uint32_t index = current_.head;
-    Node& node = nodes_[index];
-    current_.head = node.next;
+    Node& next = node(index);
+    current_.head = next.next;
     if (current_.head == kNone) current_.tail = kNone;
-    node.next = free_node_;
+    next.next = free_node_;
     free_node_ = index;
-    if (node.event.function == &cancelled) [[unlikely]]
+    if (next.event.function == &cancelled) [[unlikely]]
       continue;
     --size_;
-    popped_cause_ = node.cause;
-    return node.event;
+    popped_cause_ = next.cause;
+    return next.event;
   }
 }
 

@@ -22,8 +22,12 @@ AccessIndex::Id AccessIndex::add(Set& set, RegionId region, const ElementRange& 
     id = static_cast<Id>(nodes_.size());
     nodes_.emplace_back();
   }
-  const Place end{region, elements.end()};
-  nodes_[id] = {region, elements, end, end, kNone, set.unsorted, false};
+  Node& node = nodes_[id];
+  node.region = region;
+  node.elements = elements;
+  node.left = kNone;
+  node.right = set.unsorted;
+  node.is_sorted = false;
   if (set.unsorted != kNone) nodes_[set.unsorted].left = id;
   set.unsorted = id;
   ++set.unsorted_count;
@@ -54,6 +58,7 @@ void AccessIndex::sort_in(Set& set) {
     Node& node = nodes_[id];
     node.is_sorted = true;
     node.left = node.right = kNone;
+    node.end = node.limit = {node.region, node.elements.end()};
     Id before = kNone;
     Id after = kNone;
     split(set.tree, id, before, after);
