@@ -209,7 +209,7 @@ TEST_CASE("a summary has every rank, operation, unit class and wait", "[ccl][pro
   }
   for (const char* words : {"\nlink ", "\ngemm ", "\nmessage ", "launches of rank 0: ",
                             "\nranks waited for ", "kernel 'kernel7' on 1 PEs"}) {
-    CAPTURE(words);
+    CAPTURE(words, text);
     CHECK(text.find(words) != std::string::npos);
   }
 }
