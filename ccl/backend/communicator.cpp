@@ -241,13 +241,12 @@ std::shared_ptr<GroupCommunicator::Meeting> GroupCommunicator::meet(const Collec
     const Protocol* const protocol =
         choice_.protocol_for(call.kind, bytes_of(call), size_of_call(call));
     const bool has_slots = is_default_ && protocol == nullptr;
-    entry = std::make_shared<Meeting>(
-        Meeting{{torch_.topology(),
-                 cuts_,
-                 plans_,
-                 devices_,
-                 {&algorithm, call.kind, config.root(),
-                  has_slots ? config.ipcq().slot_bytes : Bytes{0}, config.ipcq().depth}}});
+    entry = std::make_shared<Meeting>(Meeting{
+        {torch_.topology(),
+         cuts_,
+         plans_,
+         devices_,
+         {&algorithm, call.kind, config.root(), has_slots ? config.ipcq().slot_bytes : Bytes{0}}}});
     entry->protocol = protocol;
   }
   const std::shared_ptr<Meeting> meeting = entry;

@@ -65,20 +65,15 @@ void PlannedCall::prepare() {
   find_grain();
 }
 
-// A slot is in use for the way there and that of the credit back, which is two times of a plan.
 bool PlannedCall::fits_into_slots() {
   const std::shared_ptr<const Plan> plan = plan_of(0);
-  const Plan::Messages messages = plan->messages_to_a_node();
   for (const Move& move : plan->moves) {
     if (move.chunk.giver != kNobody && move.chunk.taker != kNobody) return false;
     const int of = std::max(move.chunk.giver, move.chunk.taker);
     const std::shared_ptr<const Cut> cut =
         devices_.are_pes() ? cut_of_shards(move.chunk) : shared_cut(of).cut;
     for (const auto& [lane, fragments] : cut->fragments) {
-      const auto count = static_cast<int>(fragments.size());
-      const bool has_credits = count * messages.in_all <= settings_.depth ||
-                               2 * count * messages.at_a_time <= settings_.depth;
-      if (count > plan->window || !has_credits) return false;
+      if (static_cast<int>(fragments.size()) > plan->window) return false;
     }
   }
   return true;

@@ -52,7 +52,6 @@ struct CallSettings {
   distributed::CollectiveKind kind = distributed::CollectiveKind::all_reduce;
   Root root = Root::center;  // of the trees over cubes
   Bytes slot_bytes = 0;      // of the queues between neighbours; 0: they have no slots
-  int depth = 0;             // how many slots they have
 };
 
 class PlannedCall {
@@ -66,8 +65,8 @@ class PlannedCall {
 
   // Called once all requests are there.
   void prepare();
-  // True if messages go through slots, since they fit and there are enough (ADR-0233).  Else they
-  // go straight to posted receives, which wait for no slot.
+  // True if messages go through slots, for which no sender waits: as many as are under way at a
+  // time are all there are.  Larger ones go straight to posted receives, which wait for no slot.
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
   Programs programs_of(int member);

@@ -1,9 +1,5 @@
 #include "ccl/core/plan.h"
 
-#include <algorithm>
-#include <map>
-#include <utility>
-
 namespace kernbench::ccl {
 
 Move& Plan::reduce(const Chunk& chunk, const Branch& up, int time) {
@@ -61,19 +57,6 @@ int Plan::largest_chunk() const {
   int largest = 1;
   for (const Move& move : moves) largest = std::max(largest, move.chunk.end - move.chunk.begin);
   return largest;
-}
-
-Plan::Messages Plan::messages_to_a_node() const {
-  std::map<std::pair<int, int>, int> by_time;  // and node
-  std::map<int, int> by_node;
-  Messages most;
-  for (const Move& move : moves) {
-    for (const int node : move.to) {
-      most.at_a_time = std::max(most.at_a_time, ++by_time[{move.time, node}]);
-      most.in_all = std::max(most.in_all, ++by_node[node]);
-    }
-  }
-  return most;
 }
 
 }  // namespace kernbench::ccl

@@ -80,13 +80,6 @@ class Plan {
   // The units of the largest chunk.
   int largest_chunk() const;
 
-  // How many messages of a fragment the member sends to one node, at most.
-  struct Messages {
-    int at_a_time = 0;
-    int in_all = 0;
-  };
-  Messages messages_to_a_node() const;
-
  private:
   Kind kind_;
   int member_;

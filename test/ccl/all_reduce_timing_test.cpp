@@ -198,14 +198,16 @@ TEST_CASE("where PEs look every so often it takes longer, by no known form",
   CHECK_FALSE(form_of(ring, 8192, kPartial, polling("1 us")));
 }
 
-// Slots that do not suffice are not used (ADR-0233): with one, each message would wait for the
-// credit of the one before.
-TEST_CASE("a queue of one slot is no bottleneck: messages go to posted receives", "[ccl][timing]") {
+// A slot is free again when the value has come (alpha + m) and its credit, 16 B, is back.
+TEST_CASE("a stream over a queue of one slot waits for the credit of each message",
+          "[ccl][timing]") {
   const auto config = ccl::Config::parse("defaults: {depth: 1, slot: 4 B, buffer_kind: sram}");
-  const Time news = kAlpha + 16 * kByte;
-  // A line of two, 4 elements in 2 chunks: reduce-scatter and all-gather, once the news is there.
+  const Time m = 4 * kByte;
+  const Time credit = kAlpha + 16 * kByte;
+  // A line of two, 4 elements in 2 segments of 2 chunks: each way reduce-scatter and all-gather
+  // alternate, each message after the credit of the one before.
   CHECK(time_of(sip_links(SipTopology::mesh_2d_no_wrap, 2), 16, config) ==
-        news + 2 * (kAlpha + 8 * kByte));
+        4 * (kAlpha + m) + 3 * credit);
 }
 
 }  // namespace
