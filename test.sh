@@ -93,6 +93,8 @@ changed_folders() {
       adr/* | adr-ko/*) echo records ;;
       test/golden/*) echo ccl failures ;;
       topologies/*) echo sim_engine ccl ;;
+      runtime/parallel/*) echo runtime parallel ;;
+      tp/*) echo tp parallel ;;
       */*)
         folder="${file#test/}"
         echo "${folder%%/*}"
@@ -226,7 +228,7 @@ run_everything() {
   # Sweeps over numbers have nothing for a sanitizer to find that a few of them have not.  What reads texts alone
   # (records, tidy) has run.
   step "asan: build"
-  local -a folders=(sim_engine runtime ccl tp benches failures testing fuzz) targets
+  local -a folders=(sim_engine runtime ccl tp parallel benches failures testing fuzz) targets
   must configure asan
   mapfile -t targets < <(suites asan 2 "${folders[@]}")
   must build asan kernbench_run_tests kernbench_fuzz "${targets[@]}"

@@ -59,8 +59,8 @@ TrainingOptions options_of(const Settings& settings) {
           .pes = static_cast<int>(settings.integer("pes", 1, 1024))};
 }
 
-void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& options) {
-  const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
+void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& options,
+               std::int64_t steps) {
   Training training(torch, options);
   std::int64_t parameters = 0;
   for (const Tensor& parameter : training.model().parameters()) parameters += parameter.numel();
@@ -91,9 +91,10 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
 // A rank, since only ranks may sum what PEs share.
 void run_train(Bench& bench) {
   const TrainingOptions options = options_of(bench.settings());
+  const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
   const auto torch = bench.make_context();
   torch->distributed.init_process_group("ahbm", {.world_size = 1});
-  torch->multiprocessing.spawn([&](int) { run_steps(bench, *torch, options); }, {}, 1);
+  torch->multiprocessing.spawn([&](int) { run_steps(bench, *torch, options, steps); }, {}, 1);
 }
 
 }  // namespace
