@@ -55,30 +55,39 @@ Tensor numbers_beside(const Tensor& x, std::int64_t count) {
   return made;
 }
 
+// The operand of an operator that takes elements of it by their indices in one dimension.
+struct IndexedOperand {
+  Tensor tensor;  // contiguous
+  std::size_t dimension = 0;
+};
+
+IndexedOperand indexed_operand(std::string_view name, const Tensor& of, int dim,
+                               const Tensor& index) {
+  ops::check_operands(name, {of});
+  runtime::check_on_device(index, name);
+  const Tensor x = contiguous(of);
+  const std::size_t dimension = ops::dimension_of(name, x, dim);
+  ops::check_is_uncut(name, x, dimension);
+  return {x, dimension};
+}
+
 }  // namespace
 
 Tensor index_select(const Tensor& of, int dim, const Tensor& index) {
-  ops::check_operands("index_select", {of});
-  runtime::check_on_device(index, "index_select");
-  const Tensor x = contiguous(of);
-  const std::size_t dimension = ops::dimension_of("index_select", x, dim);
-  ops::check_is_uncut("index_select", x, dimension);
+  const auto [x, dimension] = indexed_operand("index_select", of, dim, index);
   if (index.dim() > 1) {
     ops::refuse_shapes("index_select", "Index is supposed to be a vector");
   }
   const ops::Indices indices = indices_along("index_select", x, index, dimension);
-  return autograd::record("index_select", ops::taken(x, dimension, indices), {x},
-                          [=, size = x.shape()[dimension]](const Tensor& dy) {
-                            return std::vector{ops::given_back(dy, dimension, indices, size)};
-                          });
+  return autograd::record(
+      "index_select", ops::taken(x, dimension, indices), {x},
+      [indices, dimension = dimension, size = x.shape()[dimension]](const Tensor& dy) {
+        return std::vector{ops::given_back(dy, dimension, indices, size)};
+      });
 }
 
 Tensor gather(const Tensor& of, int dim, const Tensor& index) {
-  ops::check_operands("gather", {of});
-  runtime::check_on_device(index, "gather");
-  const Tensor x = contiguous(of);
-  const std::size_t dimension = ops::dimension_of("gather", x, dim);
-  ops::check_is_uncut("gather", x, dimension);
+  const auto [x, dimension] = indexed_operand("gather", of, dim, index);
   const Shape& shape = index.shape();
   if (shape.rank() != x.shape().rank()) {
     ops::refuse_shapes("gather",
@@ -91,10 +100,11 @@ Tensor gather(const Tensor& of, int dim, const Tensor& index) {
                                              to_string(shape), to_string(x.shape()), dimension));
   }
   const ops::Indices indices = indices_along("gather", x, index, dimension);
-  return autograd::record("gather", ops::gathered(x, dimension, indices, shape), {x},
-                          [=, size = x.shape()[dimension]](const Tensor& dy) {
-                            return std::vector{ops::scattered(dy, dimension, indices, size)};
-                          });
+  return autograd::record(
+      "gather", ops::gathered(x, dimension, indices, shape), {x},
+      [indices, dimension = dimension, size = x.shape()[dimension]](const Tensor& dy) {
+        return std::vector{ops::scattered(dy, dimension, indices, size)};
+      });
 }
 
 Tensor one_hot(const Tensor& classes, std::int64_t num_classes) {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <boost/crc.hpp>
 #include <cstdint>
 #include <limits>
 
@@ -26,18 +26,9 @@ constexpr std::uint16_t kVersion = 20;
 constexpr std::uint16_t kFirstDay = 0x21;  // 1980-01-01: equal states give equal files
 
 std::uint32_t crc32(std::string_view bytes) {
-  static const std::array<std::uint32_t, 256> table = [] {
-    std::array<std::uint32_t, 256> of{};
-    for (std::uint32_t i = 0; i < of.size(); ++i) {
-      of[i] = i;
-      for (int bit = 0; bit < 8; ++bit) of[i] = (of[i] >> 1) ^ ((of[i] & 1U) * 0xedb88320U);
-    }
-    return of;
-  }();
-  std::uint32_t crc = 0xffffffff;
-  for (const char byte : bytes)
-    crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ crc >> 8;
-  return ~crc;
+  boost::crc_32_type crc;
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
 }
 
 // Appends numbers in little-endian order.
