@@ -52,7 +52,8 @@ class ExactBlocks {
   const std::int64_t largest_;  // largest magnitude of an input
   const std::int64_t
       stride_;  // every stride-th rank brings such a number, the others a neutral one
-  // Of all_reduce and reduce: computed once for all ranks, and not at all in a run without data.
+  // The result of all_reduce and reduce is computed once for all ranks, when it is first asked for:
+  // a run without data never needs it.
   mutable std::vector<float> result_on_all_ranks_;
 };
 

@@ -90,11 +90,11 @@ class Module : public std::enable_shared_from_this<Module> {
   // optimizers keep their parameters.  Call it before a graph is recorded.
   void to(DType dtype);
 
-  // What operator() of a handle calls around forward(), in the order of registration: hook(module,
-  // input) before it, and hook(module, input, output) after it.  A tensor that a hook returns, if
-  // it is defined, takes the place of the input, or of the output.  They are called for modules
-  // whose forward() takes a tensor first and, after it, if it returns one.  Each returns a number
-  // for remove_hook().
+  // operator() of a handle calls these hooks around forward(), in the order of registration:
+  // hook(module, input) before it, and hook(module, input, output) after it.  A tensor that a hook
+  // returns, if it is defined, takes the place of the input, or of the output.  They are called for
+  // modules whose forward() takes a tensor first and, after it, if it returns one.  Each returns a
+  // number for remove_hook().
   using ForwardPreHook = std::function<Tensor(Module& module, const Tensor& input)>;
   using ForwardHook =
       std::function<Tensor(Module& module, const Tensor& input, const Tensor& output)>;

@@ -110,7 +110,7 @@ class Array {
                   fmt::format("'{}': entry '{}' {}", visible(path_), visible(name_), problem));
   }
 
-  // What follows the key in the header.
+  // Returns the text that follows the key in the header.
   std::string_view value_of(std::string_view key) const {
     const std::size_t at = head_.find(key);
     if (at == std::string_view::npos) refuse("has no header of an array");

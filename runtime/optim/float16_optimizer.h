@@ -49,7 +49,7 @@ class Float16OptimizerWithFloat16Params : public Optimizer {
   Tensor scale_loss(const Tensor& loss) const;
   double get_loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
 
-  // What Megatron's step() returns.
+  // Megatron's step() returns these values.
   struct StepResult {
     bool success = false;  // false: a gradient was not finite, and nothing was updated
     double grad_norm = 0;  // before clipping; 0 unless gradients are clipped

@@ -26,7 +26,7 @@ class Future {
   explicit Future(Tensor value) : value_(std::move(value)) {}
   Future(distributed::Work work, Tensor value) : work_(std::move(work)), value_(std::move(value)) {}
 
-  // What becomes of the value when somebody waits for it.
+  // Returns a future whose wait() gives next(value), as torch.futures.Future.then() does.
   Future then(std::function<Tensor(const Tensor& value)> next) &&;
   // Waits for the collective, as Work::wait() does, and returns what becomes of the value.
   Tensor wait();

@@ -47,7 +47,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
                                        std::vector<Tensor> parameters,
                                        const ReducerOptions& options);
 
-  // What gradients are divided by from the next backward pass on.
+  // The next backward pass, and those after it, divide gradients by this number.
   void set_divisor(int divisor) { divisor_ = divisor; }
   // Takes part in a pass of the other ranks with zeros for gradients.
   void shadow_pass();
@@ -67,7 +67,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
     BucketParameters parameters;
     Bytes bytes = 0;  // of the parameters
     FlatBuffer buffer;
-    // Of the buffer, for gradients; undefined where they are copied.
+    // Each view is the part of the buffer that a gradient lies in.  It is undefined where gradients
+    // are copied into the buffer.
     std::vector<Tensor> views;
     std::size_t pending = 0;          // gradients that have not come in this pass
     std::optional<Future> mean = {};  // of the last reduction

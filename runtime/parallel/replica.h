@@ -95,7 +95,7 @@ class Replica {
   void broadcast(const std::vector<Tensor>& tensors, int root) const;
   std::vector<Tensor> state() const;
 
-  // What ranks tell each other in join() before each pass.
+  // In join() each rank tells the others this before each pass.
   struct Vote {
     bool has_inputs = false;
     bool is_synchronized = false;  // the gradients of its pass are to be reduced

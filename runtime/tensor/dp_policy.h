@@ -71,7 +71,8 @@ struct ShardInfo {
   std::vector<std::int64_t> offset;  // of its first element in the tensor, per dimension
   Shape shape;
   Bytes address = 0;  // virtual, in the SIP's address space
-  // Of a view whose elements do not lie row by row: the distances from index to index, in elements.
+  // The distances from index to index, in elements, of a view whose elements do not lie row by row;
+  // empty for other tensors.
   std::vector<std::int64_t> strides = {};
 };
 
