@@ -189,6 +189,25 @@ TEST_CASE("parameters and outputs have the types of a mixed precision policy", "
   });
 }
 
+// Holders of rows have summands of a weight's gradient.
+TEST_CASE("gradients that lie as summands on the PEs of a device are reduced", "[fsdp]") {
+  const char* const backend = GENERATE("local", "ahbm");
+  const bool has_bias = GENERATE(true, false);  // whose gradient is a summand too
+  DataParallelWorld world(2, backend, {}, 2);
+  world.spawn([&](int rank) {
+    const DPPolicy copies{.num_cubes = 2, .num_pes = 1};
+    const DPPolicy rows{.cube = Shard::row_wise, .num_cubes = 2, .num_pes = 1};
+    const nn::Linear linear(world.torch, nn::LinearOptions(2, 4).bias(has_bias), {.dp = copies});
+    fill_parameters(world.torch, *linear);
+    fully_shard(linear);
+    const auto own = static_cast<float>(rank);
+    const Tensor x = world.tensor({1 + own, 2, 3, 4 + own}, {2, 2}, rows);
+    const Tensor y = linear(x);
+    y.backward(world.torch.ones_like(y));
+    CHECK(linear->parameters().front().grad().to_vector() == Floats{4.5, 6.5, 4.5, 6.5});
+  });
+}
+
 TEST_CASE("a module's parameters are there after unshard(), until reshard()", "[fsdp]") {
   DataParallelWorld world(2);
   world.spawn([&](int) {
