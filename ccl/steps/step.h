@@ -109,8 +109,8 @@ struct Reduction {
 
 // Returns the most elements that a message of a plan may have, so that a kernel keeps about a third
 // of a PE's scratch, or Topology::Communication::scratch if that is less: compute kernels run
-// beside it.  `width` moves come at a time: Plan::width, or fewer of a lane that has not all of them.
-// `summands` is the number of summands of a value inside its SIP.
+// beside it.  `width` moves come at a time: Plan::width, or fewer in a lane that has not all of
+// them.  `summands` is the number of summands of a value inside its SIP.
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
                                    int width, std::size_t summands);
 
