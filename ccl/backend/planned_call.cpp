@@ -129,8 +129,10 @@ void PlannedCall::find_grain() {
     summands = std::max<std::size_t>(summands / static_cast<std::size_t>(cubes_.count), 1);
   std::int64_t slot = std::numeric_limits<std::int64_t>::max();
   if (uses_slots_) slot = std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1);
-  const std::int64_t message =
-      std::min(slot, most_message_elements(topology_, dtype, *plan, summands));
+  const auto most_of = [&](int width) {
+    return std::min(slot, most_message_elements(topology_, dtype, *plan, width, summands));
+  };
+  const std::int64_t message = most_of(plan->width);
   // A lane that has a share of the chunks mostly has at most half of those of a time.
   std::int64_t dealt = std::min(slot, plan->width > 1 ? 2 * message : message);
   dealt = std::min(dealt, (cubes_.count > 1 ? kDealtOverCubes : kDealt) / size_of(dtype));
@@ -139,7 +141,13 @@ void PlannedCall::find_grain() {
   };
   const bool is_joined =
       std::ranges::any_of(plan->moves, [](const Move& move) { return !move.parts.empty(); });
-  grain_ = {of_fragment(message), of_fragment(dealt), plan->units, is_joined, cubes_.count > 1};
+  grain_ = {of_fragment(message),
+            of_fragment(dealt),
+            of_fragment(most_of(plan->width / plan->colours)) / plan->colours,
+            plan->colours,
+            plan->units,
+            is_joined,
+            cubes_.count > 1};
 }
 
 // Cuts
