@@ -183,6 +183,7 @@ void Simulation::keep_run_log() {
   if (run_log_ == nullptr) run_log_ = std::make_unique<RunLog>();
   activity_.keep_intervals();
   machine_.engine().record_causes();
+  machine_.fabric().keep_use_over_time();
 }
 
 void Simulation::begin(std::uint64_t operation) {
