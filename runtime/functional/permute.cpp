@@ -12,6 +12,7 @@
 #include "runtime/autograd/view.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/functional/views.h"
+#include "runtime/ops/elements.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/ops/reduce.h"
 #include "runtime/ops/strided_copy.h"

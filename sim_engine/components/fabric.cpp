@@ -125,7 +125,7 @@ Fabric::Visit& Fabric::announce(Transfer& transfer, Link& link) {
 }
 
 // The link of the transfer's hop serves it from the visit's start on.
-inline void Fabric::pass(Transfer& transfer, const Visit& visit, Time latency) {
+void Fabric::pass(Transfer& transfer, const Visit& visit, Time latency) {
   Arrival* const arrival = transfer.arrivals.data() + transfer.hop++;
   const Time tail = std::max(visit.start + visit.busy, arrival->tail);
   arrival[1] = {visit.start + latency, tail + latency};

@@ -7,6 +7,7 @@
 
 #include "ccl/backend/ahbm_registration.h"
 #include "runtime/distributed/local_registration.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "runtime/simulation/simulation.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
