@@ -19,6 +19,7 @@
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/fully_shard.h"
+#include "runtime/parallel/power_sgd_hook.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::from_pytorch_test {
@@ -150,6 +151,8 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   kb::nn::parallel::DistributedDataParallel ddp(net);
   const std::vector<float> whole = net(x).to_vector();
   CHECK(ddp(x).to_vector() == whole);
+  const auto state = std::make_shared<kb::nn::parallel::PowerSGDState>();
+  ddp->register_comm_hook(state, kb::nn::parallel::powerSGD_hook);
   model->eval();
   const Net other(torch);
   other->load_state_dict(net->state_dict());
