@@ -114,7 +114,7 @@ void ParamGroup::unshard() {
   std::vector<Tensor> shards;
   for (const ShardedParameter& parameter : parameters_) shards.push_back(parameter.padded);
   copy_in_shards(own, shards, layout_);
-  gathering_ = {flat, {}};
+  gathering_ = {flat, {}, nullptr};
   gathered_ = setting_.torch.simulation().last_write();
   if (ranks_ == 1) return;
   gathering_->work = setting_.torch.distributed.all_gather_into_tensor(
