@@ -117,6 +117,7 @@ std::optional<RunLog::Id> Simulation::log_wait(const Completion& completion,
   if (const char* const file = caller.last_call.file) {
     span.where = call_site(file, caller.last_call.line);
   }
+  span.part = run_log_->part_of(span.rank);
   span.issued = span.start = now();
   return run_log_->add(std::move(span));
 }
