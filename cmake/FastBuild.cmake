@@ -24,13 +24,17 @@ endfunction()
 
 # kernbench_group(<target> <files>...): files share a compilation in the order in which they are listed.
 function(kernbench_group target)
-  set(count 0)
+  get_target_property(count ${target} kernbench_grouped)
+  if(NOT count)
+    set(count 0)
+  endif()
   foreach(file IN LISTS ARGN)
     math(EXPR group "${count} / ${kernbench_group_size}")
     math(EXPR count "${count} + 1")
     set_source_files_properties(${file} TARGET_DIRECTORY ${target}
       PROPERTIES UNITY_GROUP "${target}_${group}")
   endforeach()
+  set_target_properties(${target} PROPERTIES kernbench_grouped ${count})
 endfunction()
 
 # kernbench_compile_alone(<files>...): files that replace something global, or need other options.

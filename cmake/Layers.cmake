@@ -29,13 +29,13 @@ function(kernbench_layer folder)
   kernbench_compile_quickly(kernbench_${folder} kernbench_precompiled)
 endfunction()
 
-# kernbench_room(USES <rooms> INSTALLS <headers> HEADERS <headers> SOURCES <files>)
+# kernbench_room(USES <rooms> INSTALLS <headers> HEADERS <headers> SOURCES <files> ALONE <files>)
 # The calling folder as a target, kernbench.runtime.tensor for runtime/tensor.  Its files may
 # include those of the rooms that it uses, and no others: test/tidy reads rooms.txt.  A room must be
 # declared before it is used, so rooms cannot form a cycle.  The headers of INSTALLS are the public
-# ones.
+# ones.  The files of ALONE are generated or have options of their own.
 function(kernbench_room)
-  cmake_parse_arguments(arg "" "" "USES;INSTALLS;HEADERS;SOURCES" ${ARGN})
+  cmake_parse_arguments(arg "" "" "USES;INSTALLS;HEADERS;SOURCES;ALONE" ${ARGN})
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}
     OUTPUT_VARIABLE room)
   kernbench_check_uses(${room} ${arg_USES})
@@ -43,7 +43,7 @@ function(kernbench_room)
   foreach(files INSTALLS HEADERS)
     list(TRANSFORM arg_${files} PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   endforeach()
-  kernbench_room_target(${room} ${layer} "${arg_USES}" ${arg_SOURCES})
+  kernbench_room_target(${room} ${layer} "${arg_USES}" "${arg_SOURCES}" "${arg_ALONE}")
   target_sources(kernbench_${layer} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${arg_INSTALLS})
   set_property(GLOBAL APPEND PROPERTY kernbench_headers ${arg_INSTALLS} ${arg_HEADERS})
@@ -64,17 +64,28 @@ function(kernbench_check_uses room)
   endforeach()
 endfunction()
 
-function(kernbench_room_target room layer uses)
+# In unity builds the layer compiles the files of its rooms, which include much the same headers.
+function(kernbench_room_target room layer uses sources alone)
   string(REPLACE "/" "." name kernbench.${room})
   string(REPLACE "/" "." used_targets "${uses}")
   list(TRANSFORM used_targets PREPEND kernbench.)
+  if(CMAKE_UNITY_BUILD)
+    list(TRANSFORM sources PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    target_sources(kernbench_${layer} PRIVATE ${sources})
+    kernbench_group(kernbench_${layer} ${sources})
+    set(sources "")
+  endif()
+  if(NOT sources AND NOT alone)
+    add_library(${name} INTERFACE)
+    return()
+  endif()
   get_target_property(packages kernbench_${layer} LINK_LIBRARIES)
   list(FILTER packages EXCLUDE REGEX "^kernbench::")
-  add_library(${name} OBJECT ${ARGN})
+  add_library(${name} OBJECT ${sources} ${alone})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${used_targets} PRIVATE ${packages} fmt::fmt)
-  kernbench_compile_quickly(${name} kernbench_precompiled)
-  kernbench_group(${name} ${ARGN})
+  target_precompile_headers(${name} REUSE_FROM kernbench_precompiled)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_sources(kernbench_${layer} PRIVATE $<TARGET_OBJECTS:${name}>)
 endfunction()
 

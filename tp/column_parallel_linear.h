@@ -53,7 +53,7 @@ struct ColumnParallelLinearOptions {
 // Communication: forward none, backward one all_reduce of the gradient of x, overlapping the
 // product for the weight's gradient.  sequence_parallel: forward one all_gather of x, backward
 // another one and a reduce_scatter of its gradient.  gather_output: one all_gather of y.
-class ColumnParallelLinear : public nn::Module {
+class ColumnParallelLinear : public nn::Module, public ParallelLayer {
  public:
   // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide out_features,
   // KB-T006 for options that do not go together, KB-T002 without groups.
@@ -74,7 +74,7 @@ class ColumnParallelLinear : public nn::Module {
 
   const ColumnParallelLinearOptions& options() const { return options_; }
   // With Megatron's attributes; of a Module they are plain tensors.
-  std::vector<Parameter> parameters() const;
+  std::vector<Parameter> parameters() const override;
 
   Parameter weight;  // undefined if forward() takes one
   Parameter bias;    // undefined without bias

@@ -1,23 +1,42 @@
 #include "tp/distributed_data_parallel.h"
 
 #include <algorithm>
-#include <cmath>
+#include <iterator>
 
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/elementwise.h"
-#include "runtime/functional/reductions.h"
+#include "runtime/ops/placement.h"
+#include "tp/clip_grads.h"
+#include "tp/misuse.h"
 #include "tp/parallel_state.h"
+#include "tp/warnings.h"
 
 namespace kernbench::tp {
 
+namespace {
+
+void check(const DistributedDataParallelConfig& config) {
+  if (!config.overlap_param_gather) return;
+  if (!config.use_distributed_optimizer) {
+    wrong_layer("overlap_param_gather only supported with use_distributed_optimizer");
+  }
+  if (!config.overlap_grad_reduce) {
+    wrong_layer("Must use overlap_param_gather with overlap_grad_reduce");
+  }
+}
+
+}  // namespace
+
 GradBuffers::GradBuffers(RuntimeContext& torch, const DistributedDataParallelConfig& its_config,
-                         const std::vector<Tensor>& params)
-    : config(its_config), self_(std::make_shared<GradBuffers*>(this)) {
-  std::vector<Tensor> trained;
-  std::ranges::copy_if(params, std::back_inserter(trained), &Tensor::requires_grad);
+                         nn::Module& module)
+    : config(its_config), torch_(torch), self_(std::make_shared<GradBuffers*>(this)) {
+  check(config);
+  std::vector<Parameter> trained;
+  std::ranges::copy_if(parallel_parameters(module), std::back_inserter(trained),
+                       &Parameter::requires_grad);
   const ParamAndGradBucket::Setting setting{torch, config, get_data_parallel_group(torch)};
   const int dp = get_data_parallel_world_size(torch);
-  for (std::vector<Tensor>& bucket : bucketed_params(trained, config, dp)) {
+  for (std::vector<Parameter>& bucket : bucketed_params(trained, config, dp)) {
     buckets.push_back(std::make_shared<ParamAndGradBucket>(setting, std::move(bucket)));
   }
   for (std::size_t i = 0; i < buckets.size(); ++i) {
@@ -28,11 +47,78 @@ GradBuffers::GradBuffers(RuntimeContext& torch, const DistributedDataParallelCon
           });
     }
   }
+  if (!config.overlap_param_gather) return;
+  module.apply([&](nn::Module& part) { announce_forward_of(part); });
 }
 
 void GradBuffers::arrived(std::size_t bucket, std::size_t param) {
   buckets[bucket]->add_grad(param);
   if (is_last_microbatch) buckets[bucket]->register_grad_ready(param);
+}
+
+GradBuffers::Buckets GradBuffers::buckets_of(const nn::Module& module) const {
+  Buckets found;
+  for (const Tensor& param : module.parameters(false)) {
+    for (std::size_t i = 0; i < buckets.size(); ++i) {
+      const auto& params = buckets[i]->params();
+      if (std::ranges::find(params, param.storage(), &Parameter::storage) != params.end()) {
+        found.insert(i);
+      }
+    }
+  }
+  return found;
+}
+
+void GradBuffers::announce_forward_of(nn::Module& module) {
+  const Buckets own = buckets_of(module);
+  if (own.empty()) return;
+  const std::size_t number = of_modules_that_were_not_called_.size();
+  of_modules_that_were_not_called_.push_back(own);
+  module.register_forward_pre_hook(
+      [self = std::weak_ptr(self_), own, number](nn::Module&, const Tensor&) {
+        if (const auto buffers = self.lock()) {
+          (*buffers)->of_modules_that_were_not_called_[number].clear();
+          (*buffers)->needs(own);
+        }
+        return Tensor();
+      });
+}
+
+void GradBuffers::begin_forward() {
+  for (const Buckets& own : of_modules_that_were_not_called_) {
+    for (const std::size_t bucket : own) buckets[bucket]->finish_param_sync();
+  }
+}
+
+// Buckets have parameters in reverse order, so the one that is needed next is that before.
+void GradBuffers::needs(const Buckets& these) {
+  for (const std::size_t bucket : these) {
+    if (!buckets[bucket]->awaits_param_sync()) continue;
+    buckets[bucket]->finish_param_sync();
+    if (bucket == 0) continue;
+    if (buckets[bucket - 1]->is_gathering_params()) warn_of_order_of_param_gather(torch_);
+    buckets[bucket - 1]->start_param_sync();
+  }
+}
+
+void GradBuffers::finalize() const {
+  std::vector<Tensor> grads;
+  for (const auto& bucket : buckets) {
+    bucket->finish_grad_sync();
+    for (std::size_t i = 0; i < bucket->params().size(); ++i) {
+      if (!bucket->params()[i].sequence_parallel) continue;
+      grads.push_back(bucket->main_grad_view(i));
+      if (grads.back().defined()) continue;
+      ops::refuse_placement("finalize_model_grads", bucket->params()[i],
+                            "gradients of sequence parallel layers lie whole on each holder");
+    }
+  }
+  const auto group = get_tensor_model_parallel_group(torch_);
+  if (grads.empty() || torch_.distributed.get_world_size(group) == 1) return;
+  const nn::parallel::FlatBuffer together(grads, grads.front().dtype());
+  together.pack(grads);
+  torch_.distributed.all_reduce(together.tensor(), {.group = group});
+  together.unpack(grads);
 }
 
 MegatronOptimizer::MegatronOptimizer(RuntimeContext& torch,
@@ -63,24 +149,20 @@ MegatronOptimizer::Result MegatronOptimizer::step() {
   optimizer_->step();
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     masters_[i].zero_grad();
-    buckets_[i]->gather_params(masters_[i]);
+    buckets_[i]->update_params(masters_[i]);
   }
   return result;
 }
 
-// The root of the sum of squares over this rank's elements and those of the ranks that have others.
+// Over this rank's elements and those of the ranks that have others.
 double MegatronOptimizer::norm_of(const std::vector<Tensor>& gradients) const {
-  Tensor total;
-  for (const Tensor& gradient : gradients) {
-    const Tensor squares = gradient.square().sum();
-    total = total.defined() ? total + squares : squares;
+  std::vector<Tensor> counted;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    std::ranges::copy(buckets_[i]->grads_for_norm(gradients[i]), std::back_inserter(counted));
   }
-  if (buckets_.front()->is_shared()) {
-    torch_.distributed.all_reduce(total);
-  } else {
-    torch_.distributed.all_reduce(total, {.group = get_model_parallel_group(torch_)});
-  }
-  return torch_.options().data ? std::sqrt(total.item<double>()) : 0;
+  const bool is_shared = buckets_.front()->is_shared();
+  return get_grad_norm(torch_, counted, gradients.front(),
+                       is_shared ? ProcessGroup() : get_model_parallel_group(torch_));
 }
 
 }  // namespace kernbench::tp

@@ -11,8 +11,10 @@
 
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -26,15 +28,29 @@ namespace kernbench::tp {
 class GradBuffers {
  public:
   GradBuffers(RuntimeContext& torch, const DistributedDataParallelConfig& config,
-              const std::vector<Tensor>& params);
+              nn::Module& module);
+
+  // Before a forward pass: gathers parameters of modules that no hook has announced so far, such as
+  // those that are not called by a handle.
+  void begin_forward();
+  // Waits for all reductions, then sums the gradients of sequence parallel layers over the tensor
+  // parallel ranks, by one all_reduce.
+  void finalize() const;
 
   std::vector<std::shared_ptr<ParamAndGradBucket>> buckets;
   const DistributedDataParallelConfig config;
   bool is_last_microbatch = true;
 
  private:
-  void arrived(std::size_t bucket, std::size_t param);
+  using Buckets = std::set<std::size_t, std::greater<>>;  // the one that forward needs first first
 
+  void arrived(std::size_t bucket, std::size_t param);
+  Buckets buckets_of(const nn::Module& module) const;
+  void announce_forward_of(nn::Module& module);
+  void needs(const Buckets& these);
+
+  RuntimeContext& torch_;
+  std::vector<Buckets> of_modules_that_were_not_called_;
   std::shared_ptr<GradBuffers*> self_;  // what hooks refer to
 };
 
@@ -58,10 +74,11 @@ class DistributedDataParallelImpl : public nn::Module {
   DistributedDataParallelImpl(RuntimeContext& torch, const DistributedDataParallelConfig& config,
                               Holder contained)
       : module(register_module("module", std::move(contained))),
-        buffers_(torch, config, module.ptr()->parameters()) {}
+        buffers_(torch, config, *module.ptr()) {}
 
   template <class... Arguments>
   auto forward(Arguments&&... arguments) {
+    buffers_.begin_forward();
     return module(std::forward<Arguments>(arguments)...);
   }
 
@@ -79,6 +96,12 @@ class DistributedDataParallelImpl : public nn::Module {
   void finish_grad_sync() {
     for (const auto& bucket : buckets()) bucket->finish_grad_sync();
   }
+  // With overlap_param_gather the last step()'s parameters are there after this, or after the next
+  // forward pass.
+  void finish_param_sync() {
+    for (const auto& bucket : buckets()) bucket->finish_param_sync();
+  }
+  void finalize_grads() const { buffers_.finalize(); }
 
   Holder module;
 
@@ -87,7 +110,8 @@ class DistributedDataParallelImpl : public nn::Module {
 };
 
 // A handle.  backward() adds gradients to main_grad in the buckets' buffers, and leaves no grad().
-// Ranks must begin with the same parameters.
+// Ranks must begin with the same parameters.  Throws CollectiveError KB-T006 for a config that does
+// not go together.
 template <class Holder>
 class DistributedDataParallel : public nn::ModuleHolder<DistributedDataParallelImpl<Holder>> {
  public:
@@ -98,10 +122,12 @@ class DistributedDataParallel : public nn::ModuleHolder<DistributedDataParallelI
                                                                   std::move(module))) {}
 };
 
-// When a batch's last backward() has returned: waits for all reductions.
+// When a batch's last backward() has returned: waits for all reductions, then sums the gradients of
+// sequence parallel layers (Parameter::sequence_parallel) over the tensor parallel ranks, as
+// Megatron does without pipeline stages.  Throws DeviceError KB-F003 if holders have parts of one.
 template <class Model>
 void finalize_model_grads(const Model& model) {
-  model->finish_grad_sync();
+  model->finalize_grads();
 }
 
 // Keeps f32 masters of this rank's elements of each bucket, and updates those: all elements, or
@@ -124,10 +150,10 @@ class MegatronOptimizer {
                     const Make& make)
       : MegatronOptimizer(torch, std::move(buckets), make, Options{}) {}
 
-  // Clips, updates, and gives every rank the parameters.  Norms are added up over the ranks that
-  // have other elements: one all_reduce of 4 bytes.
-  // REQUIRES: finalize_model_grads() was called; no parameter is held twice by the tensor parallel
-  // ranks
+  // Clips, updates, and gives every rank the parameters, or with overlap_param_gather leaves that
+  // to the next forward pass.  Norms are added up over the ranks that have other elements, by one
+  // all_reduce of 4 bytes; what tensor parallel ranks have in common counts once.
+  // REQUIRES: finalize_model_grads() was called
   Result step();
   optim::Optimizer& inner() { return *optimizer_; }
 

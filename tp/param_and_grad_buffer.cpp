@@ -28,10 +28,10 @@ nn::parallel::FlatLayout layout_of(const ParamAndGradBucket::Setting& setting, i
           .multiple = is_shared ? std::lcm(std::int64_t{dp}, kEndAlignment) : kAlignment};
 }
 
-FlatBuffer make_grads(const ParamAndGradBucket::Setting& setting, const std::vector<Tensor>& params,
-                      int dp) {
+FlatBuffer make_grads(const ParamAndGradBucket::Setting& setting,
+                      const std::vector<Parameter>& params, int dp) {
   const DType dtype = setting.config.grad_reduce_in_fp32 ? DType::f32 : params.front().dtype();
-  return {params, dtype, layout_of(setting, dp)};
+  return {{params.begin(), params.end()}, dtype, layout_of(setting, dp)};
 }
 
 void check_is_uncut(const Tensor& param) {
@@ -43,7 +43,7 @@ void check_is_uncut(const Tensor& param) {
 
 }  // namespace
 
-ParamAndGradBucket::ParamAndGradBucket(const Setting& setting, std::vector<Tensor> params)
+ParamAndGradBucket::ParamAndGradBucket(const Setting& setting, std::vector<Parameter> params)
     : setting_(setting),
       params_(std::move(params)),
       grads_(make_grads(setting, params_, setting.torch.distributed.get_world_size(setting.group))),
@@ -62,8 +62,32 @@ Tensor ParamAndGradBucket::main_grad(std::size_t param) const {
   return all[param];
 }
 
+Tensor ParamAndGradBucket::main_grad_view(std::size_t param) const {
+  return grads_.view(param, params_[param].shape());
+}
+
 Tensor ParamAndGradBucket::grad_shard() const {
   return grad_data().narrow(0, shard_begin(), shard_size_);
+}
+
+std::vector<Tensor> ParamAndGradBucket::grads_for_norm(const Tensor& shard) const {
+  const auto counts = [&](const Parameter& param) {
+    return counts_in_norms(setting_.torch, param);
+  };
+  if (std::ranges::all_of(params_, counts)) return {shard};
+  std::vector<Tensor> counted;
+  for (std::size_t i = 0; i < params_.size(); ++i) {
+    if (!counts(params_[i])) continue;
+    if (!main_grad_view(i).defined()) {
+      counted.push_back(main_grad(i));
+      continue;
+    }
+    const std::int64_t offset = grads_.offset(i) - shard_begin();
+    const std::int64_t begin = std::max<std::int64_t>(offset, 0);
+    const std::int64_t end = std::min(offset + params_[i].numel(), shard_size_);
+    if (begin < end) counted.push_back(shard.narrow(0, begin, end - begin));
+  }
+  return counted;
 }
 
 void ParamAndGradBucket::add_grad(std::size_t param) {
@@ -131,38 +155,56 @@ void ParamAndGradBucket::zero_grad_data() {
   grad_data().zero_();
 }
 
+FlatBuffer ParamAndGradBucket::make_flat() const {
+  return {tensors(), params_.front().dtype(), layout_of(setting_, dp_)};
+}
+
 FlatBuffer ParamAndGradBucket::packed_params() const {
-  FlatBuffer flat(params_, params_.front().dtype(), layout_of(setting_, dp_));
-  flat.pack(params_);
+  FlatBuffer flat = make_flat();
+  flat.pack(tensors());
   return flat;
 }
 
-void ParamAndGradBucket::gather_params(const Tensor& master) const {
-  const FlatBuffer flat(params_, params_.front().dtype(), layout_of(setting_, dp_));
-  Tensor own = flat.tensor().narrow(0, shard_begin(), shard_size_);
-  own.copy_(master.detach().to(own.dtype()));
-  if (is_shared()) {
-    setting_.torch.distributed.all_gather_into_tensor(flat.tensor(), own,
-                                                      {.group = setting_.group});
-  }
-  flat.unpack(params_);
+void ParamAndGradBucket::update_params(const Tensor& master) {
+  master_ = master.detach();
+  if (!setting_.config.overlap_param_gather) finish_param_sync();
 }
 
-std::vector<std::vector<Tensor>> bucketed_params(const std::vector<Tensor>& params,
-                                                 const DistributedDataParallelConfig& config,
-                                                 int dp) {
+void ParamAndGradBucket::start_param_sync() {
+  if (!master_.defined()) return;
+  gathered_ = make_flat();
+  Tensor own = gathered_->tensor().narrow(0, shard_begin(), shard_size_);
+  own.copy_(std::exchange(master_, {}).to(own.dtype()));
+  if (!is_shared()) return;
+  gathering_ = setting_.torch.distributed.all_gather_into_tensor(
+      gathered_->tensor(), own,
+      {.group = setting_.group, .async_op = setting_.config.overlap_param_gather});
+}
+
+void ParamAndGradBucket::finish_param_sync() {
+  start_param_sync();
+  if (!gathered_) return;
+  if (gathering_) std::exchange(gathering_, {}).wait();
+  gathered_->unpack(tensors());
+  gathered_.reset();
+}
+
+std::vector<std::vector<Parameter>> bucketed_params(const std::vector<Parameter>& params,
+                                                    const DistributedDataParallelConfig& config,
+                                                    int dp) {
   const std::int64_t size =
       !config.overlap_grad_reduce
           ? std::numeric_limits<std::int64_t>::max()
           : config.bucket_size.value_or(std::max<std::int64_t>(40'000'000, 1'000'000L * dp));
-  std::vector<Tensor> reversed(params.rbegin(), params.rend());
-  std::vector<nn::parallel::BucketItem> items = nn::parallel::bucket_items(reversed);
+  const std::vector<Parameter> reversed(params.rbegin(), params.rend());
+  std::vector<nn::parallel::BucketItem> items =
+      nn::parallel::bucket_items({reversed.begin(), reversed.end()});
   for (std::size_t i = 0; i < items.size(); ++i) items[i].bytes = reversed[i].numel();
-  std::vector<std::vector<Tensor>> buckets;
+  std::vector<std::vector<Parameter>> buckets;
   std::vector<std::size_t> order(reversed.size());
   std::iota(order.begin(), order.end(), 0);
   for (const auto& bucket : nn::parallel::bucket_assignment(items, std::array{size}, order)) {
-    std::vector<Tensor>& made = buckets.emplace_back();
+    std::vector<Parameter>& made = buckets.emplace_back();
     for (const std::size_t number : bucket) made.push_back(reversed[number]);
   }
   return buckets;

@@ -15,6 +15,7 @@
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/step_times.h"
 #include "runtime/torch/runtime_context.h"
+#include "tp/parameter.h"
 
 namespace kernbench::tp {
 
@@ -27,6 +28,9 @@ struct DistributedDataParallelConfig {
   // Ranks keep an optimizer's state for a part of each bucket alone (ZeRO-1): gradients are
   // reduce_scattered, and parameters all_gathered.
   bool use_distributed_optimizer = false;
+  // With the two before: step() leaves parameters as they were, and a bucket is all_gathered in the
+  // next forward pass, while modules before those that have it compute.
+  bool overlap_param_gather = false;
   bool average_in_collective = false;  // ReduceOp::avg, instead of a product with 1 / dp before
   // Elements at which a bucket is closed; without a value max(40,000,000, 1,000,000 dp), and one
   // bucket if nothing overlaps.
@@ -41,18 +45,23 @@ class ParamAndGradBucket {
     distributed::ProcessGroup group;  // data parallel
   };
 
-  ParamAndGradBucket(const Setting& setting, std::vector<Tensor> params);
+  ParamAndGradBucket(const Setting& setting, std::vector<Parameter> params);
 
-  const std::vector<Tensor>& params() const { return params_; }
+  const std::vector<Parameter>& params() const { return params_; }
   // main_grad of all parameters, one after the other, each at a multiple of 64 elements.
   const Tensor& grad_data() const { return grads_.tensor(); }
   // Copies main_grad of a parameter out of the buffer.
   Tensor main_grad(std::size_t param) const;
+  // main_grad in the buffer itself; undefined if the parameter's holders have parts of it.
+  Tensor main_grad_view(std::size_t param) const;
   // The elements of the buffer that this rank's optimizer has: all, or its 1 / dp.
   std::int64_t shard_begin() const { return shard_size_ * shard_; }
   std::int64_t shard_size() const { return shard_size_; }
   // The mean of the gradients in this rank's elements, after finish_grad_sync().
   Tensor grad_shard() const;
+  // Of this rank's elements, `shard` or parts of it: those that count in a norm over all ranks
+  // (counts_in_norms()).
+  std::vector<Tensor> grads_for_norm(const Tensor& shard) const;
 
   // Adds a parameter's grad() to its main_grad, and drops it.
   void add_grad(std::size_t param);
@@ -73,16 +82,24 @@ class ParamAndGradBucket {
   bool is_shared() const { return setting_.config.use_distributed_optimizer; }
   // The parameters, one after the other as the gradients are.
   Tensor pack_params() const { return packed_params().tensor(); }
-  // Rounds this rank's elements, in f32, to the parameters' type, and gives all ranks' to the
-  // parameters: by an all_gather if ranks share the bucket.
-  void gather_params(const Tensor& master) const;
+  // This rank's elements, in f32, are new.  All ranks' are rounded to the parameters' type, and
+  // given to the parameters: now, or with overlap_param_gather by finish_param_sync().
+  void update_params(const Tensor& master);
+  // Starts the all_gather of what update_params() was given, unless it is under way.
+  void start_param_sync();
+  // Gives the parameters what it has gathered.  Starts it if nobody has.
+  void finish_param_sync();
+  bool awaits_param_sync() const { return master_.defined() || gathered_; }
+  bool is_gathering_params() const { return gathered_.has_value(); }
 
  private:
   bool is_first_batch() const { return expected_.empty(); }
+  std::vector<Tensor> tensors() const { return {params_.begin(), params_.end()}; }
+  nn::parallel::FlatBuffer make_flat() const;
   nn::parallel::FlatBuffer packed_params() const;
 
   const Setting setting_;
-  const std::vector<Tensor> params_;
+  const std::vector<Parameter> params_;
   nn::parallel::FlatBuffer grads_;
   int dp_ = 1;
   std::int64_t shard_ = 0;
@@ -92,11 +109,14 @@ class ParamAndGradBucket {
   distributed::Work work_;             // of this batch, or of the last one
   std::shared_ptr<const nn::parallel::DeviceInstant> sent_;
   bool is_reducing_ = false;
+  Tensor master_;                                     // not gathered yet
+  std::optional<nn::parallel::FlatBuffer> gathered_;  // not given to the parameters yet
+  distributed::Work gathering_;
 };
 
 // Cuts parameters, in reverse order, into buckets.
-std::vector<std::vector<Tensor>> bucketed_params(const std::vector<Tensor>& params,
-                                                 const DistributedDataParallelConfig& config,
-                                                 int dp);
+std::vector<std::vector<Parameter>> bucketed_params(const std::vector<Parameter>& params,
+                                                    const DistributedDataParallelConfig& config,
+                                                    int dp);
 
 }  // namespace kernbench::tp

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 
@@ -27,6 +30,24 @@ void copy_tensor_model_parallel_attributes(Parameter& to, const Parameter& from)
 bool param_is_not_tensor_parallel_duplicate(RuntimeContext& torch, const Parameter& parameter) {
   const bool is_parallel = parameter.attributes && parameter.attributes->tensor_model_parallel;
   return is_parallel || get_tensor_model_parallel_rank(torch) == 0;
+}
+
+bool counts_in_norms(RuntimeContext& torch, const Parameter& parameter) {
+  return !parameter.shared && param_is_not_tensor_parallel_duplicate(torch, parameter);
+}
+
+std::vector<Parameter> parallel_parameters(nn::Module& module) {
+  std::vector<Parameter> known;
+  module.apply([&](nn::Module& part) {
+    const auto* const layer = dynamic_cast<const ParallelLayer*>(&part);
+    if (layer != nullptr) std::ranges::copy(layer->parameters(), std::back_inserter(known));
+  });
+  std::vector<Parameter> all;
+  for (const Tensor& tensor : module.parameters()) {
+    const auto found = std::ranges::find(known, tensor.storage(), &Parameter::storage);
+    all.push_back(found == known.end() ? Parameter(tensor) : *found);
+  }
+  return all;
 }
 
 }  // namespace kernbench::tp

@@ -2,8 +2,11 @@
 
 #pragma once
 
+#include <concepts>
 #include <optional>
+#include <vector>
 
+#include "runtime/nn/module.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::tp {
@@ -29,6 +32,7 @@ class Parameter : public Tensor {
   // True if its gradient sums over this rank's tokens alone, until
   // allreduce_sequence_parallel_gradients().
   bool sequence_parallel = false;
+  bool shared = false;  // another pipeline stage has it too, and counts it
 };
 
 // Sets the attributes.  Throws CollectiveError KB-T006 if they are set already (Megatron asserts
@@ -43,5 +47,35 @@ void copy_tensor_model_parallel_attributes(Parameter& to, const Parameter& from)
 // True if a sum over all ranks' parameters (e.g. of norms) must count this one: a replicated
 // parameter counts only on the first rank of the tensor model parallel group.
 bool param_is_not_tensor_parallel_duplicate(RuntimeContext& torch, const Parameter& parameter);
+// The same, and another pipeline stage does not count it.
+bool counts_in_norms(RuntimeContext& torch, const Parameter& parameter);
+
+// A module whose parameters have attributes: a base beside nn::Module.
+class ParallelLayer {
+ public:
+  virtual ~ParallelLayer() = default;
+  // The module's own parameters, with their attributes.
+  virtual std::vector<Parameter> parameters() const = 0;
+};
+
+// A module whose input is a rank's part of the sequence, so that its parameters' gradients sum over
+// this rank's tokens alone: `struct Norm : nn::ModuleHolder<tp::SequenceParallel<
+// nn::LayerNormImpl>>`.
+template <std::derived_from<nn::Module> Impl>
+class SequenceParallel : public Impl, public ParallelLayer {
+ public:
+  using Impl::Impl;
+  std::vector<Parameter> parameters() const override {
+    std::vector<Parameter> own;
+    for (const Tensor& tensor : nn::Module::parameters(false)) {
+      own.emplace_back(tensor).sequence_parallel = true;
+    }
+    return own;
+  }
+};
+
+// All parameters of a module, as its parameters() lists them, with the attributes that the layers
+// in it give them.
+std::vector<Parameter> parallel_parameters(nn::Module& module);
 
 }  // namespace kernbench::tp

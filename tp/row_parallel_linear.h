@@ -47,7 +47,7 @@ struct RowParallelLinearOptions {
 // Communication: forward one all_reduce of y, backward none.  sequence_parallel: forward one
 // reduce_scatter of y, backward one all_gather of its gradient; then the bias' gradient is a sum
 // over this rank's tokens, for allreduce_sequence_parallel_gradients().
-class RowParallelLinear : public nn::Module {
+class RowParallelLinear : public nn::Module, public ParallelLayer {
  public:
   // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide in_features,
   // KB-T006 for options that do not go together, KB-T002 without groups.
@@ -63,7 +63,7 @@ class RowParallelLinear : public nn::Module {
 
   const RowParallelLinearOptions& options() const { return options_; }
   // With Megatron's attributes; of a Module they are plain tensors.
-  std::vector<Parameter> parameters() const;
+  std::vector<Parameter> parameters() const override;
 
   Parameter weight;
   Parameter bias;  // undefined without bias

@@ -42,7 +42,7 @@ struct VocabParallelEmbeddingOptions {
 //
 // Communication: forward one all_reduce of the output, backward none; with
 // reduce_scatter_embeddings forward one reduce_scatter, backward one all_gather.
-class VocabParallelEmbedding : public nn::Module {
+class VocabParallelEmbedding : public nn::Module, public ParallelLayer {
  public:
   // Called by a rank.  Throws CollectiveError KB-T001 if the group does not divide num_embeddings,
   // KB-T002 without groups.
@@ -53,7 +53,7 @@ class VocabParallelEmbedding : public nn::Module {
   const VocabParallelEmbeddingOptions& options() const { return options_; }
   const VocabRange& vocab_range() const { return words_; }
   // With Megatron's attributes; of a Module they are plain tensors.
-  std::vector<Parameter> parameters() const { return {weight}; }
+  std::vector<Parameter> parameters() const override { return {weight}; }
 
   Parameter weight;
 

@@ -12,4 +12,8 @@ namespace kernbench::tp {
 // one rank; once per context.
 void warn_if_not_sequence_parallel(RuntimeContext& torch, std::string_view layer, int world_size);
 
+// Warns with KB-T008, in Megatron's words, that modules run in another order than that in which
+// their parameters were registered, so that gathering them hides less; once per context.
+void warn_of_order_of_param_gather(RuntimeContext& torch);
+
 }  // namespace kernbench::tp

@@ -22,6 +22,13 @@ namespace kernbench::benches::tensor_parallel {
 template <class Scalar>
 using RowMajor = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
+// Eigen's product and transpose of each kind of operand would be compiled anew, and are half of the
+// cost of these files; parts of matrices are copied instead.
+RowMajor<float> product(const RowMajor<float>& a, const RowMajor<float>& b);
+RowMajor<double> product(const RowMajor<double>& a, const RowMajor<double>& b);
+RowMajor<float> transposed(const RowMajor<float>& x);
+RowMajor<double> transposed(const RowMajor<double>& x);
+
 class ExactArithmetic {
  public:
   using Scalar = double;

@@ -85,19 +85,18 @@ class DenseBlock {
   }
 
   Matrix linear(const Matrix& x, const Matrix& weight, const Matrix& bias) {
-    Matrix y = rounded(x * weight);
+    Matrix y = rounded(product(x, weight));
     y.rowwise() += bias.row(0);
     return rounded(std::move(y));
   }
 
   // The product a b as a sum over all PEs of all ranks, each with an equal part of the inner
   // dimension.
-  template <class A, class B>
-  Matrix summed(const A& a, const B& b) {
+  Matrix summed(const Matrix& a, const Matrix& b) {
     const Eigen::Index part = a.cols() / (devices_.ranks * devices_.pes);
-    Matrix sum = rounded(a.leftCols(part) * b.topRows(part));
+    Matrix sum = rounded(product(Matrix(a.leftCols(part)), Matrix(b.topRows(part))));
     for (Eigen::Index at = part; at < a.cols(); at += part) {
-      sum += rounded(a.middleCols(at, part) * b.middleRows(at, part));
+      sum += rounded(product(Matrix(a.middleCols(at, part)), Matrix(b.middleRows(at, part))));
       sum = rounded(std::move(sum));
     }
     return sum;
@@ -131,22 +130,23 @@ class DenseBlock {
     Matrix context(qkv_.rows(), context_columns());
     probabilities_.clear();
     for (Eigen::Index head = 0; head < heads(); ++head) {
-      const Matrix scores = rounded(part(qkv_, head, 0) * part(qkv_, head, 1).transpose());
+      const Matrix scores =
+          rounded(product(part(qkv_, head, 0), transposed(Matrix(part(qkv_, head, 1)))));
       probabilities_.push_back(rounded(causal_softmax<Matrix>(scores * scale_)));
-      context.middleCols(head * head_, head_) = probabilities_.back() * part(qkv_, head, 2);
+      context.middleCols(head * head_, head_) = product(probabilities_.back(), part(qkv_, head, 2));
     }
     return rounded(std::move(context));
   }
 
   Matrix mlp_backward(const Matrix& dy) {
     gradients_.down_bias = sum_of_rows(dy);
-    gradients_.down_weight = rounded(active_.transpose() * dy);
-    Matrix d_up = rounded(dy * own_.down_weight.transpose());
+    gradients_.down_weight = rounded(product(transposed(active_), dy));
+    Matrix d_up = rounded(product(dy, transposed(own_.down_weight)));
     d_up.array() *= up_.unaryExpr([](Scalar u) { return Gelu<Scalar>(u).slope; }).array();
     d_up = rounded(std::move(d_up));
     gradients_.up_bias = rounded(d_up.colwise().sum());
-    gradients_.up_weight = rounded(mlp_normed_.transpose() * d_up);
-    const Matrix d_normed = summed(d_up, own_.up_weight.transpose());
+    gradients_.up_weight = rounded(product(transposed(mlp_normed_), d_up));
+    const Matrix d_normed = summed(d_up, transposed(own_.up_weight));
     gradients_.mlp_norm_bias = sum_of_rows(d_normed);
     gradients_.mlp_norm_weight = sum_of_rows(d_normed.cwiseProduct(mlp_norm_.rows));
     return rounded(layer_norm_gradient(d_normed, mlp_norm_, own_.mlp_norm_weight));
@@ -154,11 +154,11 @@ class DenseBlock {
 
   Matrix attention_backward(const Matrix& dy) {
     gradients_.dense_bias = sum_of_rows(dy);
-    gradients_.dense_weight = rounded(context_.transpose() * dy);
-    const Matrix d_qkv = heads_backward(rounded(dy * own_.dense_weight.transpose()));
+    gradients_.dense_weight = rounded(product(transposed(context_), dy));
+    const Matrix d_qkv = heads_backward(rounded(product(dy, transposed(own_.dense_weight))));
     gradients_.qkv_bias = rounded(d_qkv.colwise().sum());
-    gradients_.qkv_weight = rounded(normed_.transpose() * d_qkv);
-    const Matrix d_normed = summed(d_qkv, own_.qkv_weight.transpose());
+    gradients_.qkv_weight = rounded(product(transposed(normed_), d_qkv));
+    const Matrix d_normed = summed(d_qkv, transposed(own_.qkv_weight));
     gradients_.norm_bias = sum_of_rows(d_normed);
     gradients_.norm_weight = sum_of_rows(d_normed.cwiseProduct(norm_.rows));
     return rounded(layer_norm_gradient(d_normed, norm_, own_.norm_weight));
@@ -169,11 +169,11 @@ class DenseBlock {
     for (Eigen::Index head = 0; head < heads(); ++head) {
       const Matrix& p = probabilities_[static_cast<std::size_t>(head)];
       const Matrix dy = d_context.middleCols(head * head_, head_);
-      const Matrix dp = rounded(dy * part(qkv_, head, 2).transpose());
+      const Matrix dp = rounded(product(dy, transposed(Matrix(part(qkv_, head, 2)))));
       const Matrix d_scores = rounded(softmax_gradient(dp, p) * scale_);
-      part(d_qkv, head, 0) = d_scores * part(qkv_, head, 1);
-      part(d_qkv, head, 1) = d_scores.transpose() * part(qkv_, head, 0);
-      part(d_qkv, head, 2) = p.transpose() * dy;
+      part(d_qkv, head, 0) = product(d_scores, part(qkv_, head, 1));
+      part(d_qkv, head, 1) = product(transposed(d_scores), part(qkv_, head, 0));
+      part(d_qkv, head, 2) = product(transposed(p), dy);
     }
     return rounded(std::move(d_qkv));
   }

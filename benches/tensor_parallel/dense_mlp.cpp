@@ -15,8 +15,8 @@ using Matrix = RowMajor<float>;
 constexpr std::int64_t kInColumn = 4;
 constexpr std::uint32_t kSparsity = 4;  // of the gradient, one in so many is not 0
 
-Eigen::Map<const Matrix> view(const DenseMatrix& matrix) {
-  return {matrix.elements.data(), matrix.rows, matrix.columns};
+Matrix matrix_of(const DenseMatrix& dense) {
+  return Eigen::Map<const Matrix>(dense.elements.data(), dense.rows, dense.columns);
 }
 
 // Integers drawn by a hash.
@@ -91,23 +91,23 @@ DenseModel integer_mlp(const MlpSize& size, std::uint64_t seed) {
 }
 
 DenseStep dense_mlp_step(const DenseModel& model, DType dtype) {
-  const auto x = view(model.x);
-  const auto dy = view(model.gradient);
-  const auto up = view(model.parameters[0]);
-  const auto up_bias = view(model.parameters[1]);
-  const auto down = view(model.parameters[2]);
-  const auto down_bias = view(model.parameters[3]);
+  const Matrix x = matrix_of(model.x);
+  const Matrix dy = matrix_of(model.gradient);
+  const Matrix up = matrix_of(model.parameters[0]);
+  const Matrix up_bias = matrix_of(model.parameters[1]);
+  const Matrix down = matrix_of(model.parameters[2]);
+  const Matrix down_bias = matrix_of(model.parameters[3]);
 
-  const Matrix h = ((x * up).rowwise() + up_bias.row(0)).cwiseMax(0.0F);
-  const Matrix y = (h * down).rowwise() + down_bias.row(0);
-  const Matrix d_active = dy * down.transpose();
+  const Matrix h = (product(x, up).rowwise() + up_bias.row(0)).cwiseMax(0.0F);
+  const Matrix y = product(h, down).rowwise() + down_bias.row(0);
+  const Matrix d_active = product(dy, transposed(down));
   const Matrix dh = (h.array() > 0).select(d_active, 0.0F);
   DenseStep step;
   step.y = checked(y, dtype, "y");
-  step.dx = checked(dh * up.transpose(), dtype, "the gradient of x");
-  step.gradients.push_back(checked(x.transpose() * dh, dtype, "a weight's gradient"));
+  step.dx = checked(product(dh, transposed(up)), dtype, "the gradient of x");
+  step.gradients.push_back(checked(product(transposed(x), dh), dtype, "a weight's gradient"));
   step.gradients.push_back(checked(dh.colwise().sum(), dtype, "a bias' gradient"));
-  step.gradients.push_back(checked(h.transpose() * dy, dtype, "a weight's gradient"));
+  step.gradients.push_back(checked(product(transposed(h), dy), dtype, "a weight's gradient"));
   step.gradients.push_back(checked(dy.colwise().sum(), dtype, "a bias' gradient"));
   return step;
 }

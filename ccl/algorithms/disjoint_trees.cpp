@@ -9,7 +9,7 @@ namespace kernbench::ccl {
 namespace {
 
 // Larger groups would take long to plan.
-constexpr int kMostMembers = 36;
+constexpr int kMostRanks = 36;
 
 // Directed links between neighbours that no tree has taken yet.
 class Links {
@@ -119,7 +119,7 @@ Branch branch_of(const std::vector<int>& inner, int member) {
 
 void plan_disjoint_trees(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
-  if (shape.rows.size() == 1 || shape.columns.size() == 1 || shape.size > kMostMembers) {
+  if (shape.rows.size() == 1 || shape.columns.size() == 1 || shape.size > kMostRanks) {
     return plan_half_chains(request, plan);
   }
   Links links(shape);

@@ -29,7 +29,7 @@ constexpr std::string_view kEndOfProcess = "  a worker ends by returning or by t
 std::mutex guards_mutex;
 ProcessGuard* guards = nullptr;  // written under the mutex; the handler of a signal reads without
 struct sigaction previous_abort;
-volatile sig_atomic_t chained = 0;
+volatile sig_atomic_t calling_previous = 0;
 std::terminate_handler previous_terminate = nullptr;
 
 // Returns the guard of the context on one of whose fibers the caller runs; nullptr if there is
@@ -99,17 +99,17 @@ std::string_view cause_of(const siginfo_t& info) {
 
 void on_abort(int signal, siginfo_t* info, void* context) {
   const ProcessGuard* const guard = guard_of_stack(__builtin_frame_address(0));
-  if (guard != nullptr && chained == 0) say(*guard, cause_of(*info));
+  if (guard != nullptr && calling_previous == 0) say(*guard, cause_of(*info));
   const bool is_handler =
       previous_abort.sa_handler != SIG_DFL && previous_abort.sa_handler != SIG_IGN;
-  if (is_handler && chained == 0) {
-    chained = 1;
+  if (is_handler && calling_previous == 0) {
+    calling_previous = 1;
     if ((previous_abort.sa_flags & SA_SIGINFO) != 0) {
       previous_abort.sa_sigaction(signal, info, context);
     } else {
       previous_abort.sa_handler(signal);
     }
-    chained = 0;
+    calling_previous = 0;
   }
   end_by_abort();
 }

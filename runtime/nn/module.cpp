@@ -221,6 +221,12 @@ void zero_grad(std::vector<Tensor> parameters, bool set_to_none) {
   }
 }
 
+void Module::replace_parameter(const Tensor& from, const Tensor& to) {
+  for (auto& item : parameters_) {
+    if (item.value().storage() == from.storage()) item.value() = to;
+  }
+}
+
 void Module::apply(const std::function<void(Module&)>& function) {
   for (const auto& child : children_) child.value()->apply(function);
   function(*this);

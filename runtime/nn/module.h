@@ -113,6 +113,18 @@ class Module : public std::enable_shared_from_this<Module> {
   // Calls function(module) for all submodules, then for this module.
   void apply(const std::function<void(Module&)>& function);
 
+  // Puts `to` in the place of this module's own parameter `from`, for parameters() and all that
+  // lists them; what has a handle to `from`, such as forward(), goes on using that.  Does nothing
+  // if it has no such parameter.
+  void replace_parameter(const Tensor& from, const Tensor& to);
+
+  // The state of what changes how the module runs, such as fully_shard; it lives with the module.
+  struct Extension {
+    virtual ~Extension() = default;
+  };
+  const std::shared_ptr<Extension>& extension() const { return extension_; }
+  void set_extension(std::shared_ptr<Extension> extension) { extension_ = std::move(extension); }
+
  private:
   void add_child(std::string name, std::shared_ptr<Module> child);
   void check_name(std::string_view what, std::string_view name) const;
@@ -124,6 +136,7 @@ class Module : public std::enable_shared_from_this<Module> {
   std::map<unsigned, ForwardHook> after_forward_;
   unsigned hook_count_ = 0;
   bool is_training_ = true;
+  std::shared_ptr<Extension> extension_;
 };
 
 // Forgets the gradients of the parameters or, unless `set_to_none`, fills them with zeros.

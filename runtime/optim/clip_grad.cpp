@@ -4,21 +4,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <iterator>
 #include <utility>
 
+#include "runtime/distributed/shard_spec.h"
 #include "runtime/optim/fused_update.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/context_of.h"
+#include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::nn::utils {
 
 namespace {
 
+// The parameters that have a gradient.
+std::vector<Tensor> with_gradient(const std::vector<Tensor>& parameters) {
+  std::vector<Tensor> all;
+  std::ranges::copy_if(parameters, std::back_inserter(all),
+                       [](const Tensor& parameter) { return parameter.grad().defined(); });
+  return all;
+}
+
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> gradients;
-  for (const Tensor& parameter : parameters) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad().detach());
-  }
+  for (const Tensor& parameter : parameters) gradients.push_back(parameter.grad().detach());
   return gradients;
 }
 
@@ -26,14 +36,48 @@ tl::Tensor square_of(const tl::Tensor& g) {
   return g * g;
 }
 
+double sum_over_ranks(double number, const Tensor& like, const distributed::ProcessGroup& group) {
+  RuntimeContext& torch = runtime::context_of(*like.storage()->simulation);
+  const Tensor sum = torch.tensor({static_cast<float>(number)}, {1}, {.dp = DPPolicy::on_one_pe()});
+  torch.distributed.all_reduce(sum, {.group = group});
+  return torch.options().data ? sum.item<double>() : 0;
+}
+
+// The square of the gradients' norm.  Of a parameter that fully_shard has cut each rank has a part:
+// the ranks of each group add up theirs.
+double total_square(const std::vector<Tensor>& parameters, const std::vector<double>& squares) {
+  double total = 0;
+  std::vector<std::pair<std::size_t, double>> shared;  // by the first parameter of each group
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& spec = parameters[i].storage()->shard_of;
+    if (spec == nullptr) {
+      total += squares[i];
+      continue;
+    }
+    const auto known = std::ranges::find_if(shared, [&](const auto& sum) {
+      return parameters[sum.first].storage()->shard_of->group == spec->group;
+    });
+    if (known == shared.end()) {
+      shared.emplace_back(i, squares[i]);
+    } else {
+      known->second += squares[i];
+    }
+  }
+  for (const auto& [first, sum] : shared) {
+    total += sum_over_ranks(sum, parameters[first], parameters[first].storage()->shard_of->group);
+  }
+  return total;
+}
+
 }  // namespace
 
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
                        const ClipOptions& options) {
-  const std::vector<Tensor> gradients = gradients_of(parameters);
+  const std::vector<Tensor> clipped = with_gradient(parameters);
+  const std::vector<Tensor> gradients = gradients_of(clipped);
   if (gradients.empty()) return 0;
-  const std::vector<double> squares = optim::sums("clip_grad_norm_", gradients, square_of);
-  const double norm = std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
+  const double norm =
+      std::sqrt(total_square(clipped, optim::sums("clip_grad_norm_", gradients, square_of)));
   if (options.error_if_nonfinite && !std::isfinite(norm)) {
     throw CollectiveError(
         "KB-A013",
@@ -53,7 +97,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
 
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {
   std::vector<optim::Assignment> clipped;
-  for (const Tensor& gradient : gradients_of(parameters)) {
+  for (const Tensor& gradient : gradients_of(with_gradient(parameters))) {
     clipped.push_back({gradient, gradient, clip_value});
   }
   optim::assign("clip_grad_value_", std::move(clipped),

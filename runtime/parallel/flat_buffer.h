@@ -42,6 +42,8 @@ class FlatBuffer {
   // Returns the elements of a tensor as a view of the buffer; undefined where holders have parts of
   // it, or summands.
   Tensor view(std::size_t index, const Shape& shape) const;
+  // The first element of a tensor in each holder's part.
+  std::int64_t offset(std::size_t index) const { return offsets_[index]; }
   // Adds a tensor, in f32 with one rounding, to what the buffer has of it.
   void add(std::size_t index, const Tensor& tensor) const;
   // Copies `flat`, the buffer or a tensor like it, of any type, into the tensors, but those that

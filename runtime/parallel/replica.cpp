@@ -79,13 +79,15 @@ struct Description {
   friend bool operator==(const Description&, const Description&) = default;
 };
 using Descriptions = std::vector<Description>;
+// Ranks show each other what they have, and copy nothing: each sees all others'.
+using SharedDescriptions = std::shared_ptr<const Descriptions>;
 
-Descriptions describe(const Module& module) {
+SharedDescriptions describe(const Module& module) {
   Descriptions all;
   for (const auto& item : module.named_parameters()) {
     all.push_back({item.key(), item.value().shape(), item.value().dtype()});
   }
-  return all;
+  return std::make_shared<const Descriptions>(std::move(all));
 }
 
 // The names that one has and the other has not, as "; rank 1 has also 'c.weight', 'c.bias'".
@@ -100,10 +102,10 @@ std::string names_beyond(int rank, const Descriptions& own, const Descriptions& 
   return fmt::format("; rank {} has also {}", rank, fmt::join(names, ", "));
 }
 
-void compare_counts(int rank, const std::vector<Descriptions>& all) {
-  const Descriptions& own = all[static_cast<std::size_t>(rank)];
+void compare_counts(int rank, const std::vector<SharedDescriptions>& all) {
+  const Descriptions& own = *all[static_cast<std::size_t>(rank)];
   for (int other = 0; other < static_cast<int>(all.size()); ++other) {
-    const Descriptions& theirs = all[static_cast<std::size_t>(other)];
+    const Descriptions& theirs = *all[static_cast<std::size_t>(other)];
     if (own.size() == theirs.size()) continue;
     refuse(
         fmt::format("DDP expects same model across all ranks, but Rank {} has {} params, while "
@@ -146,11 +148,11 @@ Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOp
 Replica::~Replica() = default;
 
 void Replica::verify() const {
-  std::vector<Descriptions> all;
+  std::vector<SharedDescriptions> all;
   torch_.distributed.all_gather_object(all, describe(*module_), options_.process_group, location_);
   const int rank = torch_.distributed.get_rank(options_.process_group);
   compare_counts(rank, all);
-  compare_with_rank_0(rank, all[static_cast<std::size_t>(rank)], all.front());
+  compare_with_rank_0(rank, *all[static_cast<std::size_t>(rank)], *all.front());
 }
 
 std::vector<Tensor> Replica::state() const {

@@ -10,14 +10,10 @@ namespace kernbench::runtime {
 
 namespace {
 
-bool holds(const sim::ElementRange& whole, const sim::ElementRange& part) {
-  return whole.is_contiguous() && whole.begin <= part.begin && part.end() <= whole.end();
-}
-
 // An access that is covered by a later one which follows it need not be kept: what races with the
 // earlier one races with the later one, or follows it.
 bool covers(const StreamAccess& later, const StreamAccess& earlier) {
-  return (later.writes || !earlier.writes) && holds(later.elements, earlier.elements) &&
+  return (later.writes || !earlier.writes) && later.elements.contains(earlier.elements) &&
          (later.by.follows(earlier.by) || later.by.stream == earlier.by.stream);
 }
 

@@ -39,10 +39,6 @@ const std::vector<sim::DeviceBuffer>& buffers_of(const AccessUnderWay& access,
   return access.part.empty() ? memory.buffers : access.part;
 }
 
-bool holds(const sim::ElementRange& whole, const sim::ElementRange& part) {
-  return whole.begin <= part.begin && part.end() <= whole.end();
-}
-
 void forget_known(AccessesUnderWay& accesses, const sim::ElementRange& elements) {
   accesses.erase_if(elements, [](const AccessUnderWay& access) {
     return access.operation->is_known_to_be_done();
@@ -74,7 +70,7 @@ void begin_access(const Tensor& tensor, std::shared_ptr<const OperationUnderWay>
   forget_known(accesses, elements);
   accesses.erase_if(elements, [&](const AccessUnderWay& earlier) {
     return earlier.operation->stream == operation->stream && (writes || !earlier.writes) &&
-           holds(elements, earlier.elements);
+           elements.contains(earlier.elements);
   });
   accesses.add({std::move(operation), writes, elements, storage.part});
 }

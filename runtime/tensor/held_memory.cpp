@@ -42,7 +42,8 @@ std::vector<Holder> holders(Simulation& simulation,
                             const std::function<bool(const sim::PeLocation&)>& is_meant) {
   std::map<std::string, Holder> by_name;
   for (const TensorMemory* memory : *list_of(simulation)) {
-    if (memory->place_of != nullptr) continue;  // a snapshot takes no memory of the device
+    // A snapshot takes no memory of the device.
+    if (memory->place_of != nullptr || !memory->has_space) continue;
     Bytes bytes = 0;
     for (const sim::DeviceBuffer& buffer : memory->buffers) {
       if (is_meant(buffer.home)) bytes += sim::HbmAllocator::block_bytes(buffer.bytes());

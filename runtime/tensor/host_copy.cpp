@@ -10,6 +10,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/stream/stream_races.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -117,6 +118,7 @@ void copy_from_host(const Tensor& target, std::vector<ShardWrite> writes, std::s
     throw CollectiveError("KB-R012", fmt::format("copy_ into tensor '{}' inside kernel '{}'",
                                                  target.name(), local.kernel));
   }
+  check_has_space(*target.storage(), function);
   check_may_touch(target, Touch::writes,
                   [&] { return fmt::format("{} at {}", function, call_site(location)); });
   if (simulation.queues_launches()) take_turn(target, function);

@@ -6,6 +6,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -58,6 +59,7 @@ void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
     throw CollectiveError("KB-R012", fmt::format("{} of tensor '{}' inside kernel '{}'",
                                                  name_of(entry_point), storage.name, local.kernel));
   }
+  check_has_space(storage, name_of(entry_point));
   wait_until_unused(storage, [&] {
     return fmt::format("what tensor '{}' depends on, to read it by {}", storage.name,
                        name_of(entry_point));

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/host_read.h"
+#include "runtime/tensor/memory_space.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/enum_names.h"
 #include "sim_engine/base/error.h"
@@ -27,11 +27,9 @@ void Tensor::Storage::end_use() {
 namespace runtime {
 
 TensorMemory::~TensorMemory() {
-  if (logged != RunLog::kNone) simulation->run_log()->tensor_freed(logged, simulation->now());
+  if (has_space && place_of == nullptr) free_space(*this);
   for (const sim::DeviceBuffer& buffer : buffers) {
     simulation->machine().memory().destroy_region(buffer.region);
-    if (place_of != nullptr) continue;
-    simulation->allocator(buffer.home.sip).free(buffer.address, buffer.bytes());
   }
 }
 
@@ -40,8 +38,6 @@ bool share_elements(const Tensor::Storage& a, const Tensor::Storage& b) {
 }
 
 namespace {
-
-constexpr std::size_t kMostHolders = 5;  // names that an error lists
 
 // True if holders have copies of the same elements.  A scalar is never split.
 bool is_copied(const Tensor::Storage& storage, Shard shard) {
@@ -67,40 +63,21 @@ bool is_sum(const Tensor::Storage& storage) {
 
 namespace {
 
-void log_memory(const Tensor::Storage& storage) {
-  RunLog* const log = storage.simulation->run_log();
-  if (log == nullptr) return;
-  Bytes bytes = 0;
-  for (const sim::DeviceBuffer& buffer : storage.memory->buffers) {
-    bytes += buffer.bytes();
-  }
-  storage.memory->logged = log->add(RunTensor{.device = storage.device,
-                                              .name = storage.name,
-                                              .bytes = bytes,
-                                              .made = storage.simulation->now()});
-}
-
 // Takes the memory of one shard.
 void allocate(Tensor::Storage& storage, ShardInfo& shard) {
   const std::int64_t count = shard.shape.numel();
   const sim::PeLocation home{shard.sip, shard.cube, shard.pe};
-  try {
-    shard.address = storage.simulation->allocator(shard.sip).allocate(
-        shard.cube, shard.pe, count * size_of(storage.dtype));
-  } catch (const DeviceError& error) {
-    const auto text = std::string_view(error.what()).substr(error.code().size() + 3);  // "[...] "
-    const std::string holders = holders_of_slice(*storage.simulation, home, kMostHolders);
-    throw DeviceError(error.code(), fmt::format("{}, for tensor '{}' {} {}{}{}", text, storage.name,
-                                                to_string(storage.shape), name_of(storage.dtype),
-                                                holders.empty() ? "" : "; who holds it:", holders));
-  }
+  shard.address = allocate_space(storage, home, count * size_of(storage.dtype));
   storage.memory->buffers.push_back(
       {storage.simulation->machine().memory().create_region(storage.dtype, count), home,
        shard.address, storage.dtype, count});
 }
 
-std::shared_ptr<Tensor::Storage> allocate(std::shared_ptr<Simulation> simulation, int device,
-                                          const Shape& shape, const TensorOptions& options) {
+}  // namespace
+
+std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
+                                                     int device, const Shape& shape,
+                                                     const TensorOptions& options) {
   if (!is_enumerator(options.dtype, kDTypes.size())) {
     throw DeviceError("KB-M014",
                       fmt::format("tensor '{}' of dtype {}: there is none of that number; "
@@ -121,24 +98,8 @@ std::shared_ptr<Tensor::Storage> allocate(std::shared_ptr<Simulation> simulation
   storage->in_memory =
       storage->memory->tensors.insert(storage->memory->tensors.end(), storage.get());
   for (ShardInfo& shard : storage->shards) allocate(*storage, shard);
-  log_memory(*storage);
+  log_space(*storage);
   return storage;
-}
-
-}  // namespace
-
-// Launches that are queued keep memory that the host has given up; it is free when they are done.
-std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
-                                                     int device, const Shape& shape,
-                                                     const TensorOptions& options) {
-  if (!simulation->queues_launches()) return allocate(simulation, device, shape, options);
-  try {
-    return allocate(simulation, device, shape, options);
-  } catch (const DeviceError& error) {
-    if (error.code() != "KB-M010") throw;
-  }
-  synchronize(*simulation);
-  return allocate(simulation, device, shape, options);
 }
 
 namespace {
@@ -222,6 +183,7 @@ void check_on_device(const Tensor& tensor, std::string_view user) {
                                   "made by zeros, full, ...",
                                   user));
   }
+  check_has_space(*tensor.storage(), user);
 }
 
 void check_on_device(const Tensor& tensor, const Simulation& simulation, std::string_view user) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/simulation/simulation.h"
@@ -22,6 +23,10 @@ namespace autograd {
 struct Meta;
 struct View;
 }  // namespace autograd
+
+namespace distributed {
+struct ShardSpec;
+}  // namespace distributed
 
 namespace runtime {
 
@@ -38,6 +43,7 @@ struct TensorMemory final : tl::AccessRule {
   const std::shared_ptr<const TensorMemory> place_of;  // of a snapshot: whose addresses it has
   std::int64_t element_count = 0;                      // of the first tensor
   std::vector<sim::DeviceBuffer> buffers;              // one for each shard of the first tensor
+  bool has_space = true;                               // false after free_space()
   std::list<Tensor::Storage*> tensors;                 // in this memory: the first, and its views
 
   sim::ElementRange elements() const { return {0, element_count}; }
@@ -57,7 +63,10 @@ struct TensorMemory final : tl::AccessRule {
   // that is known; queued launches that may write it, which is known when they are done.
   std::uint64_t last_write = 0;
   int undecided = 0;
-  void note_write(std::uint64_t write) { last_write = std::max(last_write, write); }
+  std::pair<std::uint64_t, std::uint64_t> restores{0, 0};  // those that change nothing
+  void note_write(std::uint64_t write) {
+    if (write < restores.first || write > restores.second) last_write = std::max(last_write, write);
+  }
   std::uint64_t write_count() const;  // stores so far
 
   RunLog::Id logged = RunLog::kNone;
@@ -92,6 +101,7 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   std::list<Storage*>::iterator in_memory;   // position in memory->tensors
   std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient
   std::shared_ptr<autograd::View> view;      // null: autograd knows of no view
+  std::shared_ptr<const distributed::ShardSpec> shard_of;  // null: no rank's shard of a parameter
 
   Storage() = default;
   Storage(const Storage&) = delete;

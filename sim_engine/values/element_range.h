@@ -23,6 +23,10 @@ struct ElementRange {
     return count() == 0 ? begin : begin + (rows - 1) * pitch + columns;
   }
   bool is_contiguous() const { return rows <= 1 || pitch == columns; }
+  // Whether all elements of `part` are surely among these; one with gaps is said not to.
+  bool contains(const ElementRange& part) const {
+    return is_contiguous() && begin <= part.begin && part.end() <= end();
+  }
   ElementRange row(std::int64_t index) const { return {begin + index * pitch, columns}; }
   // The same elements, as one row if they follow each other.
   ElementRange simplified() const { return is_contiguous() ? ElementRange{begin, count()} : *this; }

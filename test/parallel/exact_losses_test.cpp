@@ -54,6 +54,7 @@ void learn(DataParallelWorld& world, int rank, Model& model, Learned& learned, c
     loss += mean.item<double>() / world.size;
     step();
   }
+  if constexpr (requires { model->finish_param_sync(); }) model->finish_param_sync();
   if (rank != 0) return;
   for (const Tensor& parameter : model->parameters()) {
     const Floats own = parameter.to_vector();
@@ -109,6 +110,10 @@ TEST_CASE("every scheme gives the losses of one rank over the whole batch, bit f
                                         .bucket_size = 20}) == alone);
     }
   }
+  CHECK(learn_with_megatron(ranks, {.overlap_grad_reduce = true,
+                                    .use_distributed_optimizer = true,
+                                    .overlap_param_gather = true,
+                                    .bucket_size = 20}) == alone);
 }
 
 // Adam's state and the masters are f32: 2 + 4 bytes for a parameter and its gradient, and 12 / dp.

@@ -40,6 +40,7 @@
 #include "sim_engine/base/time_format.h"
 #include "sim_engine/base/units.h"
 #include "sim_engine/topology/topology.h"
+#include "tp/clip_grads.h"
 #include "tp/column_parallel_linear.h"
 #include "tp/data.h"
 #include "tp/distributed_data_parallel.h"

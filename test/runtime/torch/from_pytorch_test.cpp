@@ -17,6 +17,7 @@
 #include "runtime/optim/lr_scheduler.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/parallel/fully_shard.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::from_pytorch_test {
@@ -119,11 +120,14 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   distributed::register_local_backend();
   torch.distributed.init_process_group("local", {.world_size = 1});
   kb::nn::parallel::DistributedDataParallel ddp(net);
-  CHECK(ddp(x).to_vector() == net(x).to_vector());
+  const std::vector<float> whole = net(x).to_vector();
+  CHECK(ddp(x).to_vector() == whole);
   model->eval();
   const Net other(torch);
   other->load_state_dict(net->state_dict());
   CHECK(other->fc->weight.to_vector() == net->fc->weight.to_vector());
+  kb::distributed::fsdp::fully_shard(net);
+  CHECK(net(x).to_vector() == whole);
 }
 
 TEST_CASE("what the guide says of larger models works", "[guide]") {

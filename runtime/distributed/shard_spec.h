@@ -1,0 +1,23 @@
+// What a rank's shard of a parameter is a part of: what torch keeps in a DTensor.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/distributed/process_group.h"
+#include "runtime/tensor/tensor.h"
+#include "sim_engine/base/shape.h"
+
+namespace kernbench::distributed {
+
+// Ranks of the group have consecutive rows of dimension 0, each as many but for the last ones.
+struct ShardSpec {
+  std::string name;            // of the parameter
+  Shape whole;                 // its shape
+  std::int64_t first_row = 0;  // of this rank's
+  Tensor padded;               // the shard, and zeros behind it where it has fewer rows
+  ProcessGroup group;
+};
+
+}  // namespace kernbench::distributed

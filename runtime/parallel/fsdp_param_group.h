@@ -1,0 +1,151 @@
+// The parameters of one call of fully_shard, which are gathered together, and whose gradients are
+// reduced together (torch.distributed.fsdp's FSDPParamGroup; ADR-0237).
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "runtime/distributed/process_group.h"
+#include "runtime/distributed/work.h"
+#include "runtime/parallel/fsdp_copies.h"
+#include "runtime/parallel/fully_shard.h"
+#include "runtime/stream/stream.h"
+#include "runtime/tensor/tensor.h"
+
+namespace kernbench {
+class RuntimeContext;
+}
+
+namespace kernbench::distributed::fsdp {
+
+class ParamGroup;
+
+// What the groups of a root module share: the streams beside the one that computes, and what is
+// under way on them.
+class CommContext {
+ public:
+  explicit CommContext(RuntimeContext& torch);
+
+  ahbm::Stream copy_in;         // of all_gathers
+  ahbm::Stream reduce_scatter;  // what follows a reduce_scatter
+  ahbm::Stream all_reduce;      // of replicas, and what follows
+
+  // The buffer of the forward pass's last all_gather, and when it has been copied out.  It is kept
+  // until the next one has come, which so does not wait for the copy.
+  struct CopiedOut {
+    Tensor flat;
+    ahbm::Event event;
+  };
+  std::optional<CopiedOut> last_gathered;
+  void free_last_gathered();
+  // Makes all_gathers that are issued from now on follow the event.
+  void gather_after(const ahbm::Event& event) const { copy_in.wait_event(event); }
+
+  ParamGroup* last_reduced = nullptr;      // whose reduce_scatter has been issued last
+  std::vector<ParamGroup*> forward_order;  // a group for each of its forward passes
+};
+
+// What a group does with its parameters.
+enum class Pass : std::uint8_t { idle, forward, pre_backward, post_backward };
+
+struct ShardedParameter {
+  std::string name;
+  Tensor whole;        // what forward() uses; its elements are there while the group is unsharded
+  Tensor padded;       // this rank's rows, and zeros behind them
+  Tensor shard;        // those rows: what optimizers get
+  FlatRows rows;       // in the flat buffer of an all_gather
+  Tensor accumulated;  // gradients that have not been reduced, of another type than whole.grad()
+};
+
+class ParamGroup {
+ public:
+  struct Setting {
+    RuntimeContext& torch;
+    ProcessGroup shard_group;
+    std::optional<ProcessGroup> replicate_group;  // with a value: HSDP
+    MixedPrecisionPolicy policy;
+    std::source_location location;  // of fully_shard(), for messages
+  };
+  ParamGroup(const Setting& setting, std::vector<ShardedParameter> parameters);
+
+  std::vector<ShardedParameter>& parameters() { return parameters_; }
+  void set_context(std::shared_ptr<CommContext> context) { context_ = std::move(context); }
+
+  bool reshard_after_forward = true;
+  bool reshard_after_backward = true;
+  bool reduce_grads = true;
+  bool all_reduce_grads = true;
+
+  bool is_unsharded() const { return is_unsharded_; }
+  // Issues the all_gather, unless it is under way or the parameters are there.
+  void unshard();
+  // The same ahead of a pass.
+  void prefetch(Pass pass);
+  // Makes the current stream wait for it, and copies the parameters out.
+  void wait_for_unshard();
+  // Frees the parameters' elements, unless a forward pass shall leave them.
+  void reshard();
+
+  void pre_forward();
+  void post_forward();
+  // Prefetches the group of the forward pass before this one's.
+  void pre_backward(bool prefetches);
+  // Reduces the gradients.  Does nothing if there are none.
+  void post_backward();
+  bool has_ended_backward() const { return pass_ == Pass::post_backward; }
+  // Makes the current stream wait for the reduction.
+  void finalize_backward();
+
+  // Makes the current stream wait for the last reduce_scatter, whose input is no longer needed.
+  void wait_for_reduce_scatter();
+
+ private:
+  struct Gathering {
+    Tensor flat;
+    Work work;
+  };
+  struct Reduction {
+    std::vector<std::size_t> parameters;
+    std::vector<FlatRows> rows;
+    Tensor input;
+    Tensor output;
+    Work work;
+    double factor = 1;  // of the output
+    bool is_settled = false;
+    std::optional<ahbm::Event> has_come;
+  };
+
+  Tensor make_flat(std::string_view name, std::int64_t count, DType dtype, bool cube_is_partial,
+                   bool pe_is_partial) const;
+  DType gathered_dtype() const;
+  DType reduced_dtype() const;
+  void accumulate_gradients();
+  void reduce();
+  void settle();
+  void all_reduce();
+  void give_gradients();
+  void wait_for_post_backward();
+
+  const Setting setting_;
+  std::vector<ShardedParameter> parameters_;
+  std::vector<FlatRows> layout_;
+  std::int64_t part_elements_ = 0;  // of a rank, in an all_gather
+  const int ranks_;
+  std::shared_ptr<CommContext> context_;
+
+  Pass pass_ = Pass::idle;
+  bool is_unsharded_ = false;
+  std::optional<Gathering> gathering_;
+  std::optional<Reduction> reduction_;        // the last one
+  Tensor partly_reduced_;                     // over a replica, without all_reduce
+  std::optional<ahbm::Event> has_reduced_;    // and the gradients are there
+  std::vector<std::size_t> forward_indices_;  // in CommContext::forward_order
+};
+
+}  // namespace kernbench::distributed::fsdp

@@ -1,0 +1,165 @@
+#include "runtime/parallel/fsdp_state.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/autograd/callbacks.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::distributed::fsdp {
+
+namespace {
+
+// Calls visit(name, module) for a module and all inner ones.
+void walk(nn::Module& module, const std::string& name,
+          const std::function<void(const std::string& name, nn::Module&)>& visit) {
+  visit(name, module);
+  for (const auto& child : module.named_children()) {
+    walk(*child.value(), name.empty() ? child.key() : name + "." + child.key(), visit);
+  }
+}
+
+}  // namespace
+
+State::State(RuntimeContext& torch, nn::Module& module, const FullyShardOptions& options,
+             std::unique_ptr<ParamGroup> group)
+    : has_own_reshard_setting(options.reshard_after_forward.has_value()),
+      torch_(torch),
+      module_(module),
+      policy_(options.mp_policy),
+      group_(std::move(group)),
+      shared_(std::make_shared<Shared>()) {}
+
+std::shared_ptr<State> State::of(const nn::Module& module) {
+  return std::dynamic_pointer_cast<State>(module.extension());
+}
+
+void State::for_each(const RecurseOptions& options, const std::function<void(State&)>& function) {
+  if (!options.recurse) return function(*this);
+  walk(module_, "", [&](const std::string&, nn::Module& module) {
+    if (const auto state = of(module)) function(*state);
+  });
+}
+
+void State::set_is_last_backward(bool is_last) {
+  shared_->is_last_backward = is_last;
+}
+
+CommContext& State::comm() {
+  if (shared_->comm == nullptr) shared_->comm = std::make_shared<CommContext>(torch_);
+  return *shared_->comm;
+}
+
+void State::unshard() {
+  if (group_ == nullptr) return;
+  comm().copy_in.wait_stream(torch_.ahbm.current_stream());
+  group_->set_context(shared_->comm);
+  group_->unshard();
+}
+
+// The forward pass
+
+// The first module that is called is the root of those inside of it.
+void State::become_root() {
+  shared_->states.clear();
+  const auto comm = (this->comm(), shared_->comm);
+  walk(module_, "", [&](const std::string& name, nn::Module& module) {
+    const std::shared_ptr<State> state = of(module);
+    if (state == nullptr) return;
+    if (state.get() != this && state->is_root_) {
+      throw CollectiveError(
+          "KB-A021", fmt::format("FSDP state has already been lazily initialized for {}\nFSDP "
+                                 "requires running forward through the root module first (rank {})",
+                                 name, torch_.distributed.get_rank()));
+    }
+    state->is_root_ = state.get() == this;
+    state->shared_ = shared_;
+    shared_->states.push_back(state.get());
+    if (ParamGroup* const group = state->group()) group->set_context(comm);
+  });
+  if (group_ != nullptr && !has_own_reshard_setting) group_->reshard_after_forward = false;
+}
+
+void State::begin_forward() {
+  if (!is_root_) become_root();
+  if (shared_->forward_root != nullptr) return;
+  shared_->forward_root = this;
+  // What is gathered was written by an optimizer.
+  comm().copy_in.wait_stream(torch_.ahbm.current_stream());
+}
+
+Tensor State::pre_forward(const Tensor& input) {
+  if (pass_ == Pass::pre_backward) {  // a checkpoint computes forward() again
+    if (group_ != nullptr) group_->pre_backward(false);
+    return input;
+  }
+  pass_ = Pass::forward;
+  begin_forward();
+  Tensor taken = input;
+  if (policy_.cast_forward_inputs && policy_.param_dtype) taken = taken.to(*policy_.param_dtype);
+  if (group_ != nullptr) {
+    group_->pre_forward();
+    taken = autograd::record("fully_shard", taken, {taken},
+                             [self = shared_from_this()](const Tensor& gradient) {
+                               self->group()->post_backward();
+                               return std::vector{gradient};
+                             });
+  }
+  for (const auto& next : forward_prefetch) {
+    const auto state = next.lock();
+    if (state != nullptr && state->group() != nullptr) state->group()->prefetch(Pass::forward);
+  }
+  return taken;
+}
+
+Tensor State::post_forward(const Tensor& output) {
+  if (pass_ == Pass::pre_backward) return output;
+  if (group_ != nullptr) group_->post_forward();
+  pass_ = Pass::idle;
+  if (autograd::needs_grad(output)) {
+    output.register_hook([state = weak_from_this()](const Tensor&) {
+      if (const auto self = state.lock()) self->pre_backward();
+    });
+  }
+  if (shared_->forward_root == this) {
+    comm().free_last_gathered();
+    shared_->forward_root = nullptr;
+  }
+  return policy_.output_dtype ? output.to(*policy_.output_dtype) : output;
+}
+
+// The backward pass
+
+void State::pre_backward() {
+  pass_ = Pass::pre_backward;
+  if (!std::exchange(shared_->has_queued_callback, true)) {
+    autograd::queue_callback(torch_.simulation(), [state = weak_from_this()] {
+      if (const auto self = state.lock()) self->end_backward();
+    });
+  }
+  if (group_ != nullptr) group_->pre_backward(backward_prefetch.empty());
+  for (const auto& next : backward_prefetch) {
+    const auto state = next.lock();
+    if (state != nullptr && state->group() != nullptr) state->group()->prefetch(Pass::pre_backward);
+  }
+}
+
+// Groups whose input needs no gradient have not been told of the end of their backward pass.
+void State::end_backward() {
+  for (State* const state : shared_->states) {
+    state->pass_ = Pass::idle;
+    ParamGroup* const group = state->group();
+    if (group == nullptr) continue;
+    if (!group->has_ended_backward()) group->post_backward();
+    if (shared_->is_last_backward) group->finalize_backward();
+  }
+  shared_->has_queued_callback = false;
+  if (!shared_->is_last_backward) return;
+  comm().forward_order.clear();
+  if (ParamGroup* const last = comm().last_reduced) last->wait_for_reduce_scatter();
+}
+
+}  // namespace kernbench::distributed::fsdp

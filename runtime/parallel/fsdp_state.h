@@ -1,0 +1,65 @@
+// The state of a module that fully_shard was called with, and what it does around forward() and in
+// the backward pass (torch.distributed.fsdp's FSDPState; ADR-0237).
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/nn/module.h"
+#include "runtime/parallel/fsdp_param_group.h"
+#include "runtime/parallel/fully_shard.h"
+
+namespace kernbench::distributed::fsdp {
+
+class State : public nn::Module::Extension, public std::enable_shared_from_this<State> {
+ public:
+  // `group` is null if inner modules have all parameters.
+  State(RuntimeContext& torch, nn::Module& module, const FullyShardOptions& options,
+        std::unique_ptr<ParamGroup> group);
+
+  // Returns the state of a module, or null.
+  static std::shared_ptr<State> of(const nn::Module& module);
+
+  ParamGroup* group() const { return group_.get(); }
+  // Calls function(state) for this state and, if it recurses, for those of all inner modules.
+  void for_each(const RecurseOptions& options, const std::function<void(State&)>& function);
+  void unshard();
+  void set_is_last_backward(bool is_last);
+
+  Tensor pre_forward(const Tensor& input);
+  Tensor post_forward(const Tensor& output);
+
+  bool has_own_reshard_setting = false;
+  std::vector<std::weak_ptr<State>> forward_prefetch;
+  std::vector<std::weak_ptr<State>> backward_prefetch;
+
+ private:
+  // What the states below a root share.
+  struct Shared {
+    std::vector<State*> states;  // the root's first
+    State* forward_root = nullptr;
+    bool has_queued_callback = false;
+    bool is_last_backward = true;
+    std::shared_ptr<CommContext> comm;
+  };
+
+  void begin_forward();
+  void become_root();
+  void pre_backward();
+  void end_backward();
+  CommContext& comm();
+
+  RuntimeContext& torch_;
+  nn::Module& module_;
+  const MixedPrecisionPolicy policy_;
+  const std::unique_ptr<ParamGroup> group_;
+  std::shared_ptr<Shared> shared_;
+  std::optional<bool> is_root_;  // known after the first forward pass
+  Pass pass_ = Pass::idle;
+};
+
+}  // namespace kernbench::distributed::fsdp

@@ -1,0 +1,297 @@
+#include "runtime/parallel/fully_shard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "runtime/autograd/grad_mode.h"
+#include "runtime/distributed/objects.h"
+#include "runtime/distributed/shard_spec.h"
+#include "runtime/ops/device_kernel.h"
+#include "runtime/ops/placement.h"
+#include "runtime/parallel/fsdp_param_group.h"
+#include "runtime/parallel/fsdp_state.h"
+#include "runtime/tensor/memory_space.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/context_of.h"
+#include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::distributed::fsdp {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw CollectiveError("KB-A020", text);
+}
+
+// Parameters that no inner call has, inner modules' first, as torch orders them.
+void collect(nn::Module& module, const std::string& prefix, const std::vector<Tensor>& ignored,
+             OrderedDict<Tensor>& all) {
+  const auto has = [](const auto& tensors, const Tensor& tensor) {
+    return std::ranges::any_of(
+        tensors, [&](const Tensor& other) { return other.storage() == tensor.storage(); });
+  };
+  for (const auto& child : module.named_children()) {
+    if (State::of(*child.value()) != nullptr) continue;
+    collect(*child.value(), prefix + child.key() + ".", ignored, all);
+  }
+  for (const auto& item : module.named_parameters(false)) {
+    if (has(ignored, item.value()) || has(all.values(), item.value())) continue;
+    all.insert(prefix + item.key(), item.value());
+  }
+}
+
+// Groups
+
+struct Groups {
+  ProcessGroup shard;
+  std::optional<ProcessGroup> replicate;
+};
+
+Groups groups_of(const std::optional<DeviceMesh>& mesh) {
+  if (!mesh) return {};
+  if (mesh->ndim() == 1) return {mesh->get_group(0), std::nullopt};
+  if (mesh->ndim() != 2) {
+    refuse(fmt::format("fully_shard expects a 1D or 2D DeviceMesh but got one of {} dimensions",
+                       mesh->ndim()));
+  }
+  if (mesh->mesh_dim_names().empty()) {
+    refuse("Please init the 2D mesh for HSDP with mesh_dim_names specified");
+  }
+  return {mesh->get_group(1), mesh->get_group(0)};
+}
+
+// What ranks must agree on.
+std::vector<std::string> describe(const OrderedDict<Tensor>& parameters) {
+  std::vector<std::string> lines;
+  for (const auto& item : parameters) {
+    lines.push_back(fmt::format("'{}' {} {}", item.key(), to_string(item.value().shape()),
+                                name_of(item.value().dtype())));
+  }
+  return lines;
+}
+
+void compare(RuntimeContext& torch, const std::vector<std::string>& own, const ProcessGroup& group,
+             std::source_location location) {
+  std::vector<std::vector<std::string>> all;
+  torch.distributed.all_gather_object(all, own, group, location);
+  const std::vector<std::string>& first = all.front();
+  if (own == first) return;
+  const auto [mine, theirs] = std::ranges::mismatch(own, first);
+  refuse(fmt::format(
+      "fully_shard expects the same module on all ranks: of the parameters that it is to shard, "
+      "rank {} has {} as number {}, and rank {} has {}",
+      torch.distributed.get_rank(), mine == own.end() ? "none" : *mine, mine - own.begin(),
+      torch.distributed.get_global_rank(group, 0), theirs == first.end() ? "none" : *theirs));
+}
+
+// Parameters
+
+void check_parameter(const std::string& name, const Tensor& parameter, const Tensor& first) {
+  const Tensor::Storage& storage = *parameter.storage();
+  if (storage.shard_of != nullptr || (!storage.is_host() && !storage.memory->has_space)) {
+    refuse(
+        fmt::format("Parameter '{}' is shared with a parameter already managed by another FSDP "
+                    "group, or fully_shard was called with an outer module before: call it from "
+                    "the inside out",
+                    name));
+  }
+  if (parameter.dim() == 0) {
+    refuse(
+        fmt::format("fully_shard doesn't support scalar parameters. Change {} to a 1D tensor "
+                    "with numel equal to 1.",
+                    name));
+  }
+  if (storage.memory->element_count != parameter.numel()) {
+    refuse(
+        fmt::format("fully_shard: parameter '{}' is a part of another tensor; clone() it", name));
+  }
+  const ops::Placement placement = ops::placement_of(parameter);
+  if (!placement.cube.is_replicate() || !placement.pe.is_replicate() ||
+      placement != ops::placement_of(first)) {
+    refuse(
+        fmt::format("fully_shard: parameter '{}' has placement {}; parameters of one call lie "
+                    "whole on the same PEs",
+                    name, to_string(placement)));
+  }
+  if (parameter.dtype() != first.dtype()) {
+    refuse(
+        fmt::format("FSDP expects uniform original parameter dtype but got {} for '{}' and {} "
+                    "for others",
+                    name_of(parameter.dtype()), name, name_of(first.dtype())));
+  }
+}
+
+// Returns this rank's rows, and zeros behind them, outside of simulated time.
+Tensor padded_shard(const Tensor& whole, const FlatRows& rows, int rank, bool has_data) {
+  std::vector<std::int64_t> sizes(whole.shape().begin(), whole.shape().end());
+  sizes[0] = rows.padded_rows;
+  Tensor padded =
+      ops::make_like(whole, whole.name(), Shape(sizes), whole.dtype(), ops::placement_of(whole));
+  if (!has_data) return padded;
+  const std::vector<float> all = whole.to_vector();
+  std::vector<float> own(static_cast<std::size_t>(padded.numel()));
+  std::copy_n(all.begin() + rank * rows.padded_elements(), rows.rows_of(rank) * rows.row_elements,
+              own.begin());
+  runtime::set_elements(*padded.storage(), own);
+  return padded;
+}
+
+ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor whole,
+                       const ProcessGroup& group, const MixedPrecisionPolicy& policy) {
+  const int ranks = torch.distributed.get_world_size(group);
+  const int rank = torch.distributed.get_rank(group);
+  const std::int64_t rows = whole.shape()[0];
+  const FlatRows layout{rows, (rows + ranks - 1) / ranks, rows == 0 ? 0 : whole.numel() / rows, 0};
+  const Tensor padded = padded_shard(whole, layout, rank, torch.options().data);
+  const Tensor own = runtime::stretch_of(padded, 0, 0, layout.rows_of(rank));
+  own.storage()->shard_of = std::make_shared<const ShardSpec>(
+      ShardSpec{name, whole.shape(), rank * layout.padded_rows, padded, group});
+  Tensor(own).requires_grad_(whole.requires_grad());
+  if (const DType dtype = policy.param_dtype.value_or(whole.dtype()); dtype != whole.dtype()) {
+    const Tensor gathered =
+        ops::make_like(whole, whole.name(), whole.shape(), dtype, ops::placement_of(whole));
+    runtime::set_data(*whole.storage(), *gathered.storage());
+  }
+  runtime::begin_host_write(*whole.storage());
+  runtime::free_space(*whole.storage()->memory);
+  whole.zero_grad();
+  return {name, whole, padded, own, layout, {}};
+}
+
+std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch, nn::Module& module,
+                                       const OrderedDict<Tensor>& managed,
+                                       const FullyShardOptions& options, const Groups& groups,
+                                       std::source_location location) {
+  if (managed.is_empty()) return nullptr;
+  const Tensor first = managed.begin()->value();
+  for (const auto& item : managed) check_parameter(item.key(), item.value(), first);
+  std::vector<ShardedParameter> parameters;
+  for (const auto& item : managed) {
+    parameters.push_back(shard(torch, item.key(), item.value(), groups.shard, options.mp_policy));
+    module.apply([&](nn::Module& inner) {
+      inner.replace_parameter(parameters.back().whole, parameters.back().shard);
+    });
+  }
+  auto group = std::make_unique<ParamGroup>(
+      ParamGroup::Setting{torch, groups.shard, groups.replicate, options.mp_policy, location},
+      std::move(parameters));
+  group->reshard_after_forward = options.reshard_after_forward.value_or(true);
+  return group;
+}
+
+RuntimeContext& context_of(const nn::Module& module) {
+  const std::vector<Tensor> parameters = module.parameters();
+  if (parameters.empty()) refuse("fully_shard: the module has no parameters");
+  runtime::check_on_device(parameters.front(), "fully_shard");
+  return runtime::context_of(*parameters.front().storage()->simulation);
+}
+
+}  // namespace
+
+FSDPModule fully_shard(nn::Module& module, const FullyShardOptions& options,
+                       std::source_location location) {
+  if (options.offload_policy) {
+    refuse(
+        "fully_shard: offload_policy: the host has no simulated memory, so parameters stay on "
+        "the device; leave it out");
+  }
+  if (State::of(module) != nullptr) {
+    refuse(
+        "Each distinct composable distributed API can only be applied to a module once. The "
+        "following APIs have already been applied to the following module: ['fully_shard']");
+  }
+  RuntimeContext& torch = context_of(module);
+  const NoGradGuard no_grad(torch);
+  const Groups groups = groups_of(options.mesh);
+  OrderedDict<Tensor> managed;
+  collect(module, "", options.ignored_params, managed);
+  const std::vector<std::string> description = describe(managed);
+  compare(torch, description, groups.shard, location);
+  if (groups.replicate) compare(torch, description, *groups.replicate, location);
+  const auto state = std::make_shared<State>(
+      torch, module, options, make_group(torch, module, managed, options, groups, location));
+  module.set_extension(state);
+  module.register_forward_pre_hook(
+      [of = state.get()](nn::Module&, const Tensor& input) { return of->pre_forward(input); });
+  module.register_forward_hook(
+      [of = state.get()](nn::Module&, const Tensor&, const Tensor& output) {
+        return of->post_forward(output);
+      });
+  return FSDPModule(state);
+}
+
+// FSDPModule
+
+void UnshardHandle::wait() const {
+  if (ParamGroup* const group = state_->group()) group->wait_for_unshard();
+}
+
+void FSDPModule::reshard() const {
+  if (ParamGroup* const group = state_->group()) group->reshard();
+}
+
+UnshardHandle FSDPModule::unshard(const UnshardOptions& options) const {
+  state_->unshard();
+  const UnshardHandle handle(state_);
+  if (!options.async_op) handle.wait();
+  return handle;
+}
+
+namespace {
+
+// Calls function(group) for the groups of a module and, if it recurses, of those inside of it.
+void for_each_group(State& state, const RecurseOptions& options,
+                    const std::function<void(ParamGroup&)>& function) {
+  state.for_each(options, [&](State& each) {
+    if (ParamGroup* const group = each.group()) function(*group);
+  });
+}
+
+}  // namespace
+
+void FSDPModule::set_requires_gradient_sync(bool requires_gradient_sync,
+                                            const RecurseOptions& options) const {
+  for_each_group(*state_, options, [&](ParamGroup& group) {
+    group.reduce_grads = group.all_reduce_grads = requires_gradient_sync;
+  });
+}
+
+void FSDPModule::set_requires_all_reduce(bool requires_all_reduce,
+                                         const RecurseOptions& options) const {
+  for_each_group(*state_, options,
+                 [&](ParamGroup& group) { group.all_reduce_grads = requires_all_reduce; });
+}
+
+void FSDPModule::set_reshard_after_forward(bool reshard_after_forward,
+                                           const RecurseOptions& options) const {
+  state_->for_each(options, [&](State& state) {
+    state.has_own_reshard_setting = true;
+    if (state.group() != nullptr) state.group()->reshard_after_forward = reshard_after_forward;
+  });
+}
+
+void FSDPModule::set_reshard_after_backward(bool reshard_after_backward,
+                                            const RecurseOptions& options) const {
+  for_each_group(*state_, options,
+                 [&](ParamGroup& group) { group.reshard_after_backward = reshard_after_backward; });
+}
+
+void FSDPModule::set_is_last_backward(bool is_last_backward) const {
+  state_->set_is_last_backward(is_last_backward);
+}
+
+void FSDPModule::set_modules_to_forward_prefetch(const std::vector<FSDPModule>& modules) const {
+  state_->forward_prefetch.clear();
+  for (const FSDPModule& module : modules) state_->forward_prefetch.push_back(module.state_);
+}
+
+void FSDPModule::set_modules_to_backward_prefetch(const std::vector<FSDPModule>& modules) const {
+  state_->backward_prefetch.clear();
+  for (const FSDPModule& module : modules) state_->backward_prefetch.push_back(module.state_);
+}
+
+}  // namespace kernbench::distributed::fsdp

@@ -1,0 +1,126 @@
+// torch.distributed.fsdp.fully_shard: data parallel training in which each rank keeps a part of
+// every parameter, gradient and optimizer state, and has whole parameters only while they are used
+// (FSDP2; ADR-0237).
+//
+//   Net net(torch);
+//   for (const Block& block : *net->blocks) kb::distributed::fsdp::fully_shard(block);
+//   kb::distributed::fsdp::fully_shard(net);
+//   kb::optim::AdamW optimizer(net->parameters());  // after fully_shard(): of this rank's shards
+//   loss(net(x), y).backward();
+//   optimizer.step();
+
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "runtime/distributed/device_mesh.h"
+#include "runtime/nn/module.h"
+#include "runtime/nn/module_holder.h"
+#include "sim_engine/base/dtype.h"
+
+namespace kernbench::distributed::fsdp {
+
+// torch.distributed.fsdp.MixedPrecisionPolicy.
+struct MixedPrecisionPolicy {
+  std::optional<DType> param_dtype = {};   // of what is gathered and computed with
+  std::optional<DType> reduce_dtype = {};  // of gradients when they are reduced; else param_dtype
+  std::optional<DType> output_dtype = {};  // of what forward() returns
+  // The input becomes param_dtype.  Set it to false where that is a tensor of indices, which have
+  // no integer type here.
+  bool cast_forward_inputs = true;
+};
+
+// Refused: there is no simulated memory of the host.
+struct CPUOffloadPolicy {
+  bool pin_memory = true;
+};
+
+// The keyword arguments of fully_shard.
+struct FullyShardOptions {
+  // Of one dimension: ranks share the parameters.  Of two, with names: those along the second
+  // dimension share them, and those along the first one have the same (HSDP).  None: all ranks.
+  std::optional<DeviceMesh> mesh = {};
+  // Free the parameters after forward(), and gather them again for the backward pass.  None: but
+  // for the root module, whose backward pass comes at once.
+  std::optional<bool> reshard_after_forward = {};
+  MixedPrecisionPolicy mp_policy = {};
+  std::optional<CPUOffloadPolicy> offload_policy = {};
+  std::vector<Tensor> ignored_params = {};  // stay as they are, and their gradients too
+};
+
+class State;
+
+// The wait for unshard() with async_op.
+class UnshardHandle {
+ public:
+  explicit UnshardHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  void wait() const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+struct UnshardOptions {
+  bool async_op = false;
+};
+struct RecurseOptions {
+  bool recurse = true;
+};
+
+// A handle to a module that fully_shard was called with: torch's methods of it.
+class FSDPModule {
+ public:
+  explicit FSDPModule(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  // Free this module's parameters, or gather them; not those of inner modules with a group of their
+  // own.  With async_op the next forward pass waits, or the handle's wait().
+  void reshard() const;
+  UnshardHandle unshard(const UnshardOptions& options = {}) const;
+
+  // False: gradients stay on their ranks, whole, and are added up until a backward pass reduces
+  // them (torch's no_sync of FSDP2).
+  void set_requires_gradient_sync(bool requires_gradient_sync,
+                                  const RecurseOptions& options = {}) const;
+  // False: those of HSDP are reduced over the ranks that share parameters alone.
+  void set_requires_all_reduce(bool requires_all_reduce, const RecurseOptions& options = {}) const;
+  void set_reshard_after_forward(bool reshard_after_forward,
+                                 const RecurseOptions& options = {}) const;
+  void set_reshard_after_backward(bool reshard_after_backward,
+                                  const RecurseOptions& options = {}) const;
+  // False: the end of the next backward pass waits for no reduction.
+  void set_is_last_backward(bool is_last_backward) const;
+  // Gather these modules' parameters as soon as this one's are there: in a forward pass in which
+  // the host is not ahead of the device, and in a backward pass instead of the module before it.
+  void set_modules_to_forward_prefetch(const std::vector<FSDPModule>& modules) const;
+  void set_modules_to_backward_prefetch(const std::vector<FSDPModule>& modules) const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// Cuts the module's parameters along dimension 0, but those of inner modules that it was called
+// with before, so call it from the inside out.  They form one group: one all_gather and one
+// reduce_scatter each time.  From now on parameters() and state_dict() have this rank's shards,
+// whose rows the last ranks may have fewer of, or none.  All ranks of the mesh call it, with the
+// same module; no time passes, and the values are not sent: ranks begin with equal ones, by a seed
+// or a broadcast.
+//
+// The parameters are there while the module is called by its handle's operator(), if that takes a
+// tensor first and returns one, and in its backward pass; other uses are refused with KB-A019.
+// Throws CollectiveError KB-A020 for a module that has been sharded, or whose parameters cannot be;
+// for a mesh of other dimensions, and for ranks whose modules differ.
+FSDPModule fully_shard(nn::Module& module, const FullyShardOptions& options = {},
+                       std::source_location location = std::source_location::current());
+template <class Holder>
+requires std::derived_from<Holder, nn::HolderBase> FSDPModule
+fully_shard(const Holder& module, const FullyShardOptions& options = {},
+            std::source_location location = std::source_location::current()) {
+  return fully_shard(*module.ptr(), options, location);
+}
+
+}  // namespace kernbench::distributed::fsdp

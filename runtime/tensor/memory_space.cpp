@@ -1,0 +1,125 @@
+#include "runtime/tensor/memory_space.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <vector>
+
+#include "runtime/stream/rank_streams.h"
+#include "sim_engine/base/check.h"
+#include "sim_engine/base/error.h"
+
+namespace kernbench::runtime {
+
+namespace {
+
+constexpr std::size_t kMostHolders = 5;  // names that an error lists
+
+Bytes allocate_or_explain(const Tensor::Storage& storage, const sim::PeLocation& home,
+                          Bytes bytes) {
+  try {
+    return storage.simulation->allocator(home.sip).allocate(home.cube, home.pe, bytes);
+  } catch (const DeviceError& error) {
+    const auto text = std::string_view(error.what()).substr(error.code().size() + 3);  // "[...] "
+    const std::string holders = holders_of_slice(*storage.simulation, home, kMostHolders);
+    throw DeviceError(error.code(), fmt::format("{}, for tensor '{}' {} {}{}{}", text, storage.name,
+                                                to_string(storage.shape), name_of(storage.dtype),
+                                                holders.empty() ? "" : "; who holds it:", holders));
+  }
+}
+
+}  // namespace
+
+Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes) {
+  if (storage.simulation->queues_launches()) {
+    try {
+      return allocate_or_explain(storage, home, bytes);
+    } catch (const DeviceError& error) {
+      if (error.code() != "KB-M010") throw;
+    }
+    synchronize(*storage.simulation);
+  }
+  return allocate_or_explain(storage, home, bytes);
+}
+
+void log_space(const Tensor::Storage& storage) {
+  RunLog* const log = storage.simulation->run_log();
+  if (log == nullptr) return;
+  Bytes bytes = 0;
+  for (const sim::DeviceBuffer& buffer : storage.memory->buffers) bytes += buffer.bytes();
+  storage.memory->logged = log->add(RunTensor{.device = storage.device,
+                                              .name = storage.name,
+                                              .bytes = bytes,
+                                              .made = storage.simulation->now()});
+}
+
+void free_space(TensorMemory& memory) {
+  KB_CHECK(memory.has_space && memory.place_of == nullptr, "a memory without a place was freed");
+  if (memory.logged != RunLog::kNone) {
+    memory.simulation->run_log()->tensor_freed(memory.logged, memory.simulation->now());
+  }
+  for (const sim::DeviceBuffer& buffer : memory.buffers) {
+    memory.simulation->allocator(buffer.home.sip).free(buffer.address, buffer.bytes());
+  }
+  memory.has_space = false;
+}
+
+namespace {
+
+void move_to(sim::DeviceBuffer& buffer, Bytes address, TensorMemory& memory) {
+  const Bytes moved = address - buffer.address;
+  buffer.address = address;
+  for (Tensor::Storage* const tensor : memory.tensors) {
+    for (ShardInfo& shard : tensor->shards) {
+      if (sim::PeLocation{shard.sip, shard.cube, shard.pe} == buffer.home) shard.address += moved;
+    }
+    for (sim::DeviceBuffer& part : tensor->part) {
+      if (part.home == buffer.home) part.address += moved;
+    }
+  }
+}
+
+}  // namespace
+
+void take_space(TensorMemory& memory) {
+  KB_CHECK(!memory.has_space && !memory.tensors.empty(), "a memory took a place twice");
+  const Tensor::Storage& first = *memory.tensors.front();
+  std::vector<Bytes> addresses;
+  try {
+    for (const sim::DeviceBuffer& buffer : memory.buffers) {
+      addresses.push_back(allocate_space(first, buffer.home, buffer.bytes()));
+    }
+  } catch (...) {
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      const sim::DeviceBuffer& buffer = memory.buffers[i];
+      memory.simulation->allocator(buffer.home.sip).free(addresses[i], buffer.bytes());
+    }
+    throw;
+  }
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    move_to(memory.buffers[i], addresses[i], memory);
+  }
+  memory.has_space = true;
+  log_space(first);
+}
+
+void check_has_space(const Tensor::Storage& storage, std::string_view user) {
+  if (storage.is_host() || storage.memory->has_space) return;
+  throw CollectiveError(
+      "KB-A019",
+      fmt::format("{}: tensor '{}' {} is sharded: fully_shard has freed its elements until the "
+                  "module that has it is called, by its handle's operator(), or unshard() of that "
+                  "module; parameters() gives this rank's shard",
+                  user, storage.name, to_string(storage.shape)));
+}
+
+PreservedVersion::PreservedVersion(TensorMemory& memory) : memory_(memory) {
+  memory_.restores = {memory_.simulation->last_write() + 1,
+                      std::numeric_limits<std::uint64_t>::max()};
+}
+
+PreservedVersion::~PreservedVersion() {
+  memory_.restores.second = memory_.simulation->last_write();
+}
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,41 @@
+// The place that a tensor's elements take in HBM, which can be given up while the tensor lives.
+
+#pragma once
+
+#include <string_view>
+
+#include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/units.h"
+#include "sim_engine/topology/pe_location.h"
+
+namespace kernbench::runtime {
+
+// Returns the address of so many bytes.  Launches that are queued keep memory that the host has
+// given up, so it waits for them before it throws DeviceError KB-M010, with the memory's holders.
+Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes);
+void log_space(const Tensor::Storage& storage);
+
+// Frees the place of a memory, for all tensors in it: their elements are lost, and operations on
+// them are refused until take_space() has found another place (torch's
+// untyped_storage().resize_(0)).  As with torch's caching allocator the place is free for what the
+// host makes next, and it is the caller who orders the streams that use it.
+void free_space(TensorMemory& memory);
+void take_space(TensorMemory& memory);
+
+// Throws CollectiveError KB-A019 for a tensor without a place.
+void check_has_space(const Tensor::Storage& storage, std::string_view user);
+
+// While it lives, what is issued writes elements into a memory that it had before.  So autograd
+// does not count it as a change (torch.autograd._unsafe_preserve_version_counter).
+class PreservedVersion {
+ public:
+  explicit PreservedVersion(TensorMemory& memory);
+  ~PreservedVersion();
+  PreservedVersion(const PreservedVersion&) = delete;
+  PreservedVersion& operator=(const PreservedVersion&) = delete;
+
+ private:
+  TensorMemory& memory_;
+};
+
+}  // namespace kernbench::runtime

@@ -1,0 +1,109 @@
+// What fully_shard refuses, in torch's words where torch has them.
+
+#include "test/parallel/fsdp_world.h"
+
+namespace kernbench::test::fsdp_errors_test {
+namespace {
+
+using Catch::Contains;
+
+TEST_CASE("a module is sharded once, from the inside out", "[fsdp]") {
+  DataParallelWorld world(2);
+  CHECK_THAT(world.refusal([&](int) {
+    const nn::Sequential model = two_layers(world.torch, 8);
+    fully_shard(model);
+    fully_shard(model);
+  }),
+             Contains("[KB-A020] Each distinct composable distributed API can only be applied to a "
+                      "module once. The following APIs have already been applied to the following "
+                      "module: ['fully_shard']"));
+  DataParallelWorld other(2);
+  CHECK_THAT(other.refusal([&](int) {
+    const nn::Sequential model = two_layers(other.torch, 8);
+    fully_shard(model);
+    fully_shard(*model->children().front());
+  }),
+             Contains("[KB-A020] Parameter 'weight' is shared with a parameter already managed by "
+                      "another FSDP group"));
+}
+
+TEST_CASE("meshes have one dimension, or two with names", "[fsdp]") {
+  DataParallelWorld world(8);
+  CHECK_THAT(world.refusal([&](int) {
+    const auto mesh = world.torch.distributed.init_device_mesh("ahbm", {2, 2, 2});
+    fully_shard(two_layers(world.torch, 8), {.mesh = mesh});
+  }),
+             Contains("[KB-A020] fully_shard expects a 1D or 2D DeviceMesh but got one of 3 "
+                      "dimensions"));
+  DataParallelWorld other(4);
+  CHECK_THAT(other.refusal([&](int) {
+    const auto mesh = other.torch.distributed.init_device_mesh("ahbm", {2, 2});
+    fully_shard(two_layers(other.torch, 8), {.mesh = mesh});
+  }),
+             Contains("Please init the 2D mesh for HSDP with mesh_dim_names specified"));
+}
+
+TEST_CASE("ranks whose modules differ are told what differs", "[fsdp]") {
+  DataParallelWorld world(2);
+  CHECK_THAT(world.refusal([&](int rank) { fully_shard(two_layers(world.torch, 8 + rank)); }),
+             Contains("rank 1 has '0.weight' [9, 4] f32 as number 0, and rank 0 has '0.weight' "
+                      "[8, 4] f32"));
+}
+
+TEST_CASE("what cannot be sharded is named", "[fsdp]") {
+  struct ScalarImpl : nn::Module {
+    explicit ScalarImpl(const RuntimeContext& torch)
+        : scale(register_parameter("scale", torch.ones({}, kOnOnePe))) {}
+    Tensor forward(const Tensor& x) const { return x * scale; }
+    Tensor scale;
+  };
+  DataParallelWorld world(2);
+  CHECK_THAT(world.refusal([&](int) { fully_shard(nn::ModuleHolder<ScalarImpl>(world.torch)); }),
+             Contains("fully_shard doesn't support scalar parameters. Change scale to a 1D tensor "
+                      "with numel equal to 1."));
+  DataParallelWorld other(2);
+  CHECK_THAT(other.refusal([&](int) {
+    fully_shard(two_layers(other.torch, 8),
+                {.offload_policy = distributed::fsdp::CPUOffloadPolicy()});
+  }),
+             Contains("offload_policy: the host has no simulated memory"));
+}
+
+TEST_CASE("an inner module that runs before the root is refused", "[fsdp]") {
+  DataParallelWorld world(2);
+  CHECK_THAT(world.refusal([&](int) {
+    const nn::Linear inner(world.torch, 4, 4, kOnOnePe);
+    const nn::Sequential model(inner, nn::ReLU());
+    shard_layers(model);
+    const Tensor x = world.torch.zeros({1, 4}, kOnOnePe);
+    inner(x);
+    model(x);
+  }),
+             Contains("[KB-A021] FSDP state has already been lazily initialized for 0\nFSDP "
+                      "requires running forward through the root module first (rank 0)"));
+}
+
+TEST_CASE("a parameter that is used outside of its module's passes is refused", "[fsdp]") {
+  DataParallelWorld world(2);
+  CHECK_THAT(world.refusal([&](int) {
+    const nn::Linear linear(world.torch, 4, 4, kOnOnePe);
+    fully_shard(linear);
+    linear->weight * 2;
+  }),
+             Contains("[KB-A019] scale: tensor 'weight' [4, 4] is sharded: fully_shard has freed"));
+}
+
+TEST_CASE("a rank that leaves out a module ends the run, and is named", "[fsdp]") {
+  DataParallelWorld world(2);
+  const std::string text = error_of<DeadlockError>([&] {
+    world.spawn([&](int rank) {
+      const nn::Sequential model = two_layers(world.torch, 8);
+      shard_layers(model);
+      if (rank == 0) model(world.torch.zeros({1, 4}, kOnOnePe));
+    });
+  });
+  CHECK_THAT(text, Contains("[KB-C002] rank 1 finished without calling all_gather_into_tensor#"));
+}
+
+}  // namespace
+}  // namespace kernbench::test::fsdp_errors_test

@@ -1,0 +1,85 @@
+// What ranks hold of a module that fully_shard has cut, in exact bytes.
+
+#include "runtime/optim/optimizer.h"
+#include "test/parallel/fsdp_world.h"
+
+namespace kernbench::test::fully_shard_memory_test {
+namespace {
+
+constexpr std::int64_t kSide = 64;
+constexpr Bytes kWhole = kSide * kSide * 4;  // of a layer's weight
+constexpr Bytes kRow = kSide * 4;  // of a sample's activation; HBM is given in such blocks
+constexpr int kLayers = 6;         // each has a group, but for the last one, the root's
+
+nn::Sequential layers(const RuntimeContext& torch) {
+  const nn::Sequential model(std::make_shared<nn::SequentialImpl>());
+  for (int i = 0; i < kLayers; ++i) {
+    model->push_back(nn::Linear(torch, nn::LinearOptions(kSide, kSide).bias(false), kOnOnePe));
+  }
+  return model;
+}
+
+void shard(const nn::Sequential& model, const FullyShardOptions& options = {}) {
+  const auto children = model->children();
+  for (std::size_t i = 0; i + 1 < children.size(); ++i) fully_shard(*children[i], options);
+  fully_shard(model);
+}
+
+TEST_CASE("parameters and an optimizer's state take a W-th of their bytes", "[fsdp][memory]") {
+  const int ranks = GENERATE(1, 2, 4, 8);
+  const bool blocks = GENERATE(true, false);
+  DataParallelWorld world(ranks, "ahbm", {.data = false, .launch_blocking = blocks});
+  world.spawn([&](int rank) {
+    const Bytes before = world.torch.ahbm.memory_allocated(rank);
+    const auto held = [&] { return world.torch.ahbm.memory_allocated(rank) - before; };
+    const nn::Sequential model = layers(world.torch);
+    CHECK(held() == kLayers * kWhole);
+    shard(model);
+    CHECK(held() == kLayers * kWhole / ranks);
+    optim::AdamW optimizer(model->parameters());
+    for (int step = 0; step < 2; ++step) {
+      model(world.torch.zeros({1, kSide}, kOnOnePe)).sum().backward();
+      CHECK(held() == (step == 0 ? 2 : 4) * kLayers * kWhole / ranks);  // and gradients
+      optimizer.step();
+      optimizer.zero_grad();
+      CHECK(held() == 3 * kLayers * kWhole / ranks);
+    }
+  });
+}
+
+// A forward pass has, beside the root's parameters, the buffers of two all_gathers, or one and the
+// parameters that come out of it.  A backward pass has, at its largest, when it computes the second
+// layer's gradients: the root's parameters and gradient, which leave last; the layer's parameters
+// and gradient; the buffer of the all_gather for the first layer, and that of the third one's
+// reduce_scatter; and the gradients' shards of the layers behind.
+TEST_CASE("a step holds two unsharded groups beside the root", "[fsdp][memory]") {
+  constexpr int kRanks = 4;
+  constexpr Bytes kShard = kWhole / kRanks;
+  struct Expected {
+    bool reshards;
+    Bytes forward, between, backward;
+  };
+  const Expected expected = GENERATE(
+      Expected{true, 3 * kWhole + 6 * kRow, kWhole + 7 * kRow, 6 * kWhole + 3 * kShard + 6 * kRow},
+      // All are kept: those that the backward pass has not come to are there beside it.
+      Expected{false, (kLayers + 1) * kWhole + 7 * kRow, kLayers * kWhole + 7 * kRow,
+               8 * kWhole + kShard + 8 * kRow});
+  CAPTURE(expected.reshards);
+  DataParallelWorld world(kRanks, "ahbm", {.data = false, .launch_blocking = true});
+  world.spawn([&](int rank) {
+    const nn::Sequential model = layers(world.torch);
+    shard(model, {.reshard_after_forward = expected.reshards});
+    const Bytes shards = world.torch.ahbm.memory_allocated(rank);
+    const auto most = [&] { return world.torch.ahbm.max_memory_allocated(rank) - shards; };
+    world.torch.ahbm.reset_peak_memory_stats(rank);
+    const Tensor y = model(world.torch.zeros({1, kSide}, kOnOnePe));
+    CHECK(most() == expected.forward);
+    CHECK(world.torch.ahbm.memory_allocated(rank) - shards == expected.between);
+    world.torch.ahbm.reset_peak_memory_stats(rank);
+    y.backward(world.torch.zeros({1, kSide}, kOnOnePe));
+    CHECK(most() == expected.backward);
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::test::fully_shard_memory_test

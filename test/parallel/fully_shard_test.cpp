@@ -1,0 +1,210 @@
+// fully_shard (FSDP2): ranks that have a part of each parameter learn as one rank does.
+
+#include <fmt/format.h>
+
+#include "runtime/optim/clip_grad.h"
+#include "runtime/optim/optimizer.h"
+#include "runtime/parallel/state_dict.h"
+#include "test/parallel/fsdp_world.h"
+
+namespace kernbench::test::fully_shard_test {
+namespace {
+
+using distributed::checkpoint::get_model_state_dict;
+using distributed::checkpoint::set_model_state_dict;
+
+Floats whole_parameters(const nn::Module& model) {
+  Floats all;
+  const nn::StateDict whole = get_model_state_dict(model, {.full_state_dict = true});
+  for (const Tensor& parameter : whole.values()) {
+    const Floats own = parameter.to_vector();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+struct Setting {
+  int ranks = 1;
+  std::int64_t width = 8;
+  const char* backend = "ahbm";
+  bool blocks = false;
+  int replicas = 1;
+  FullyShardOptions options = {};
+  int microbatches = 1;
+};
+
+// Losses, summed over ranks, the gradients' norm, and the weights after two steps: a third one's
+// need more than 24 bits.
+struct Learned {
+  std::vector<double> losses = std::vector<double>(2);
+  std::vector<double> norms = std::vector<double>(2);
+  Floats weights;
+  friend bool operator==(const Learned&, const Learned&) = default;
+};
+
+// A step over this rank's rows, in several passes of which the last one sends gradients.
+double accumulate(DataParallelWorld& world, const Setting& setting, const nn::Sequential& model,
+                  const FSDPModule& fsdp, int rank) {
+  const std::int64_t count = kBatchRows / setting.ranks / setting.microbatches;
+  double loss = 0;
+  for (int i = 0; i < setting.microbatches; ++i) {
+    const std::int64_t first = (rank * setting.microbatches + i) * count;
+    const Tensor x = world.tensor(batch_rows(first, count, 1), {count, kBatchColumns});
+    const Tensor t = world.tensor(batch_rows(first, count, 2), {count, kBatchColumns});
+    fsdp.set_requires_gradient_sync(i + 1 == setting.microbatches);
+    const Tensor mean = (model(x) * t).sum() / static_cast<double>(count * setting.microbatches);
+    mean.backward();
+    loss += mean.item<double>() / setting.ranks;
+  }
+  return loss;
+}
+
+Learned learn(const Setting& setting) {
+  DataParallelWorld world(setting.ranks, setting.backend, {.launch_blocking = setting.blocks});
+  Learned learned;
+  world.spawn([&](int rank) {
+    FullyShardOptions options = setting.options;
+    if (setting.replicas > 1) {
+      options.mesh = world.torch.distributed.init_device_mesh(
+          "ahbm", {setting.replicas, setting.ranks / setting.replicas}, {"replicate", "shard"});
+    }
+    const nn::Sequential model = two_layers(world.torch, setting.width);
+    const FSDPModule fsdp = shard_layers(model, options, options);
+    optim::SGD optimizer(model->parameters(), 0.25);
+    for (std::size_t step = 0; step < learned.losses.size(); ++step) {
+      learned.losses[step] += accumulate(world, setting, model, fsdp, rank);
+      learned.norms[step] = nn::utils::clip_grad_norm_(model->parameters(), 1e30);
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    const Floats weights = whole_parameters(*model);
+    if (rank == 0) learned.weights = weights;
+  });
+  return learned;
+}
+
+TEST_CASE("shards learn as one rank over the whole batch does, bit for bit", "[fsdp]") {
+  const int ranks = GENERATE(1, 2, 4, 8);
+  const char* const backend = GENERATE("local", "ahbm");
+  const bool blocks = GENERATE(true, false);
+  const std::int64_t width = GENERATE(8, 5);  // of 5 rows the last of 4 ranks has none
+  CAPTURE(ranks, backend, blocks, width);
+  const Learned alone = learn({.width = width});
+  CHECK(alone.losses[0] != alone.losses[1]);
+  const Learned learned =
+      learn({.ranks = ranks, .width = width, .backend = backend, .blocks = blocks});
+  CHECK(learned.losses == alone.losses);
+  CHECK(learned.weights == alone.weights);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(learned.norms[i] == Approx(alone.norms[i]));
+}
+
+TEST_CASE("so do those that keep parameters, replicas of shards, and several passes", "[fsdp]") {
+  const bool blocks = GENERATE(true, false);
+  const Learned alone = learn({});
+  Setting setting{.ranks = 4, .blocks = blocks};
+  SECTION("reshard_after_forward = false") {
+    setting.options.reshard_after_forward = false;
+  }
+  SECTION("HSDP of 2 x 2") {
+    setting.replicas = 2;
+  }
+  SECTION("HSDP of 4 x 1") {
+    setting.replicas = 4;
+  }
+  SECTION("two passes without gradients' sync before") {
+    setting.microbatches = 2;
+  }
+  SECTION("two passes of HSDP") {
+    setting.replicas = 2;
+    setting.microbatches = 2;
+  }
+  CAPTURE(blocks);
+  const Learned learned = learn(setting);
+  CHECK(learned.losses == alone.losses);
+  CHECK(learned.weights == alone.weights);
+}
+
+TEST_CASE("parameters are this rank's rows, the last ranks' fewer", "[fsdp]") {
+  DataParallelWorld world(4);
+  world.spawn([&](int rank) {
+    const nn::Linear linear(world.torch, 3, 5, kOnOnePe);
+    fill_parameters(world.torch, *linear);
+    const Floats all = linear->weight.to_vector();
+    fully_shard(linear);
+    const std::vector<std::int64_t> rows{2, 2, 1, 0};
+    const Tensor shard = linear->parameters().front();
+    CHECK(shard.shape() == Shape{rows[static_cast<std::size_t>(rank)], 3});
+    CHECK(shard.name() == linear->weight.name());
+    const auto first = all.begin() + std::min(rank * 6, 15);
+    CHECK(shard.to_vector() == Floats(first, first + shard.numel()));
+    CHECK(linear->named_parameters().keys() == std::vector<std::string>{"weight", "bias"});
+  });
+}
+
+TEST_CASE("whole states are gathered and loaded, and shards are", "[fsdp]") {
+  DataParallelWorld world(4);
+  world.spawn([&](int) {
+    const nn::Sequential model = two_layers(world.torch, 5);
+    const Floats before = whole_parameters(*model);
+    shard_layers(model);
+    CHECK(whole_parameters(*model) == before);
+    nn::StateDict shards;
+    for (const auto& item : get_model_state_dict(*model)) {
+      shards.insert(item.key(), item.value().clone());
+    }
+    const nn::StateDict whole = get_model_state_dict(*model, {.full_state_dict = true});
+    CHECK(whole["0.weight"].shape() == Shape{5, kBatchColumns});
+    for (const Tensor& parameter : model->parameters()) {
+      if (parameter.numel() > 0) parameter.detach().zero_();
+    }
+    set_model_state_dict(*model, whole, {.full_state_dict = true});
+    CHECK(whole_parameters(*model) == before);
+    for (const Tensor& parameter : model->parameters()) {
+      if (parameter.numel() > 0) parameter.detach().zero_();
+    }
+    CHECK(whole_parameters(*model) == Floats(before.size(), 0));
+    model->load_state_dict(shards);
+    CHECK(whole_parameters(*model) == before);
+  });
+}
+
+TEST_CASE("parameters and outputs have the types of a mixed precision policy", "[fsdp]") {
+  const DType reduce = GENERATE(DType::f32, DType::bf16, DType::f16);
+  DataParallelWorld world(2);
+  world.spawn([&](int rank) {
+    const nn::Linear linear(world.torch, 2, 4, kOnOnePe);
+    fill_parameters(world.torch, *linear);
+    fully_shard(linear, {.mp_policy = {.param_dtype = DType::bf16,
+                                       .reduce_dtype = reduce,
+                                       .output_dtype = DType::f32}});
+    CHECK(linear->weight.dtype() == DType::bf16);
+    const Tensor shard = linear->parameters().front();
+    CHECK(shard.dtype() == DType::f32);
+    const Tensor x = world.tensor({1.0F + static_cast<float>(rank), 2}, {1, 2});
+    const Tensor y = linear(x);
+    CHECK(y.dtype() == DType::f32);
+    y.sum().backward();
+    CHECK(shard.grad().dtype() == DType::f32);
+    CHECK(shard.grad().to_vector() == Floats{1.5, 2, 1.5, 2});
+  });
+}
+
+TEST_CASE("a module's parameters are there after unshard(), until reshard()", "[fsdp]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int) {
+    const nn::Linear linear(world.torch, 2, 4, kOnOnePe);
+    fill_parameters(world.torch, *linear);
+    const Floats before = linear->weight.to_vector();
+    const FSDPModule fsdp = fully_shard(linear);
+    const auto handle = fsdp.unshard({.async_op = true});
+    handle.wait();
+    CHECK(linear->weight.to_vector() == before);
+    fsdp.reshard();
+    const std::string text = error_of<CollectiveError>([&] { linear->weight.to_vector(); });
+    CHECK_THAT(text, Catch::StartsWith("[KB-A019] to_vector: tensor '"));
+    CHECK_THAT(text, Catch::Contains("[4, 2] is sharded: fully_shard has freed its elements"));
+  });
+}
+
+}  // namespace
+}  // namespace kernbench::test::fully_shard_test
