@@ -143,9 +143,10 @@ RuntimeOptions checked(RuntimeOptions options) {
 }  // namespace
 
 // As CUDA_LAUNCH_BLOCKING.
-bool launches_block_by_environment() {
+std::optional<bool> launches_block_by_environment() {
   const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
-  return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
+  if (value == nullptr || std::string_view(value).empty()) return std::nullopt;
+  return std::string_view(value) != "0";
 }
 
 namespace {
@@ -174,8 +175,9 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,
                              options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {
-  simulation_->set_queues_launches(
-      !options_.launch_blocking.value_or(launches_block_by_environment()));
+  const std::optional<bool> blocking =
+      options_.launch_blocking ? options_.launch_blocking : launches_block_by_environment();
+  simulation_->set_queues_launches(!blocking.value_or(topology.launch.blocking));
   simulation_->attachments().get<ContextOfSimulation>().torch = this;
 }
 

@@ -76,16 +76,16 @@ struct RuntimeOptions {
   std::optional<std::chrono::milliseconds> rank_time_limit = std::nullopt;
   // A launch returns to its rank when it is issued, and a collective on devices does, as on every
   // device that PyTorch drives (ADR-0190).  True: when they are done.  Without a value the
-  // environment's KERNBENCH_LAUNCH_BLOCKING=1 says so.
+  // environment's KERNBENCH_LAUNCH_BLOCKING says so, 1 or 0; without that `launch.blocking` of the
+  // topology (ADR-0250).
   std::optional<bool> launch_blocking = std::nullopt;
   // A seed: what happens at the same simulated instant then happens in any legal order, drawn at
   // random, to find times that depend on it.  Equal seeds draw equally; no value depends on it.
   std::optional<std::uint64_t> shuffle_ties = std::nullopt;
 };
 
-// True if the environment asks launches to block: what RuntimeOptions::launch_blocking is without a
-// value.
-bool launches_block_by_environment();
+// What KERNBENCH_LAUNCH_BLOCKING of the environment asks for; nullopt: it is not set, or empty.
+std::optional<bool> launches_block_by_environment();
 
 // The results of a run: torch.engine().  All but the time first wait for what the caller has
 // queued, as torch.ahbm.synchronize() does for each device.
