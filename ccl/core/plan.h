@@ -25,6 +25,10 @@ struct Chunk {
   friend auto operator<=>(const Chunk&, const Chunk&) = default;
 };
 
+// Where neighbours send to each other both ways, a message may be under way for two times, so that
+// neither waits for what the other has yet to send.
+inline constexpr int kTimesOfHop = 2;
+
 // What a member does with a chunk: it reduces the messages and its own value, in this order, sends
 // the result and stores it.
 struct Move {
