@@ -1,9 +1,9 @@
 // The matrix product of the evaluation: elements of any type through blocks of f32 and Eigen's
-// product.
+// product; f32 where it lies, if that can change no bit (ADR-0245).
 //
 // The result is cut in parts whose bounds depend on the sizes alone, and a part sums its products
-// in an order that depends on them alone, in blocks whose alignment is fixed; so the bits do not
-// depend on which thread computes which part, nor on where the elements lie.
+// in an order that depends on them alone, small ones in blocks whose alignment is fixed; so the
+// bits do not depend on which thread computes which part, nor on where the elements lie.
 
 #pragma once
 

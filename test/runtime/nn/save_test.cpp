@@ -156,5 +156,25 @@ TEST_CASE("files that are none of these are refused", "[nn][save]") {
              Says("KB-I010", "/no/such/folder/x.npz"));
 }
 
+TEST_CASE("integers and bool keep their types in a file", "[nn][save]") {
+  OperatorsUnderTest dut;
+  const std::vector<std::int64_t> numbers{std::numeric_limits<std::int64_t>::max(), -1, 0};
+  nn::StateDict tensors;
+  for (const DType dtype : {DType::i32, DType::i64, DType::boolean}) {
+    const std::vector<std::int64_t> own{dtype == DType::i64 ? numbers[0] : 1, -1, 0};
+    tensors.insert(std::string(name_of(dtype)),
+                   dut.torch.tensor(std::span<const std::int64_t>(own), {3}, {.dtype = dtype}));
+  }
+  const ScratchFile file;
+  nn::save(tensors, file.path());
+  const nn::State loaded = nn::load(file.path());
+  for (const auto& item : tensors) {
+    const Tensor& read = loaded.tensors[item.key()];
+    CHECK(read.dtype() == item.value().dtype());
+    CHECK(read.to_vector<std::int64_t>() == item.value().to_vector<std::int64_t>());
+    CHECK(read.is_host());
+  }
+}
+
 }  // namespace
 }  // namespace kernbench::test::save_test
