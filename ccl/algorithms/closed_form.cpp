@@ -42,8 +42,8 @@ sim::Endpoint hbm(const sim::PeLocation& pe) {
 class UniformCase {
  public:
   // Returns nullopt where the model does not hold: no elements; waiting PEs that poll; parts on
-  // several PEs of a SIP; with rank = PE, ranks beyond one cube, ranks that share a memory port,
-  // or queues outside TCM; protocols.
+  // several PEs of a SIP; with rank = PE, ranks beyond one cube, ranks that share a memory port or
+  // a corner's way to the rest of the cube, or queues outside TCM; protocols.
   static std::optional<UniformCase> of(const CollectiveCase& collective);
 
   bool is_rank_pe() const { return layout_.is_rank_pe(); }
@@ -106,7 +106,9 @@ std::optional<UniformCase> UniformCase::of(const CollectiveCase& collective) {
     const bool own_memory = topology.cube.hbm.bandwidth.is_unlimited() ||
                             sim::Routing::hbm_slice_count(topology) == topology.pe_count();
     const bool in_a_cube = layout.world_size() > 1 && layout.world_size() <= topology.pe_count();
-    if (!in_a_cube || !own_memory || config.ipcq().buffer_kind != sim::BufferKind::tcm) {
+    const bool has_ways_of_corners = topology.cube.corner != LinkSpec{};
+    if (!in_a_cube || !own_memory || has_ways_of_corners ||
+        config.ipcq().buffer_kind != sim::BufferKind::tcm) {
       return std::nullopt;
     }
     return UniformCase(collective, std::move(layout));

@@ -59,6 +59,12 @@ tl::Tensor combine(tl::Context& tl, ReduceOp op, const tl::Tensor& a, const tl::
       return tl.minimum(a, b);
     case ReduceOp::max:
       return tl.maximum(a, b);
+    case ReduceOp::band:
+      return a & b;
+    case ReduceOp::bor:
+      return a | b;
+    case ReduceOp::bxor:
+      return a ^ b;
     default:
       return a + b;
   }

@@ -34,7 +34,7 @@ TEST_CASE("the choice is within 1.3 of the fastest, at every size and on every s
   const Topology topology = shipped(name);
   for (const DPPolicy& dp :
        {DPPolicy::on_one_pe(), DPPolicy{Shard::column_wise, Shard::column_wise}}) {
-    for (std::int64_t n = 64; n <= 1 << 20; n *= 4) {
+    for (std::int64_t n = 64; n <= 1 << 18; n *= 8) {
       const auto time_by = [&](const ccl::Config& config) {
         return run({.topology = topology,
                     .dp = dp,
