@@ -33,6 +33,8 @@
 #include "runtime/optim/lr_scheduler.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/parallel/fully_shard.h"
+#include "runtime/parallel/state_dict.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/dtype.h"
