@@ -67,7 +67,7 @@ double cap_of(std::string_view text) {
   } catch (const std::exception&) {
     end = 0;
   }
-  if (end == text.size() && std::isfinite(cap) && cap >= 0) return cap;
+  if (end == text.size() && cap >= 0 && cap <= static_cast<double>(kMost)) return cap;
   throw UsageError("KB-U012",
                    fmt::format("--set bucket_cap_mb={}: a size in MiB is wanted, or several "
                                "separated by commas",
