@@ -64,21 +64,25 @@ Groups groups_of(const std::optional<DeviceMesh>& mesh) {
   return {mesh->get_group(1), mesh->get_group(0)};
 }
 
-// What ranks must agree on.
-std::vector<std::string> describe(const OrderedDict<Tensor>& parameters) {
+// What ranks must agree on: a line for each parameter.
+using Description = std::shared_ptr<const std::vector<std::string>>;
+
+Description describe(const OrderedDict<Tensor>& parameters) {
   std::vector<std::string> lines;
   for (const auto& item : parameters) {
     lines.push_back(fmt::format("'{}' {} {}", item.key(), to_string(item.value().shape()),
                                 name_of(item.value().dtype())));
   }
-  return lines;
+  return std::make_shared<const std::vector<std::string>>(std::move(lines));
 }
 
-void compare(RuntimeContext& torch, const std::vector<std::string>& own, const ProcessGroup& group,
+// Each rank compares its own with that of the group's first rank.
+void compare(RuntimeContext& torch, const Description& description, const ProcessGroup& group,
              std::source_location location) {
-  std::vector<std::vector<std::string>> all;
-  torch.distributed.all_gather_object(all, own, group, location);
-  const std::vector<std::string>& first = all.front();
+  std::vector<Description> sent{description};
+  torch.distributed.broadcast_object_list(sent, {.group = group, .group_src = 0}, location);
+  const std::vector<std::string>& own = *description;
+  const std::vector<std::string>& first = *sent.front();
   if (own == first) return;
   const auto [mine, theirs] = std::ranges::mismatch(own, first);
   refuse(fmt::format(
@@ -217,7 +221,7 @@ FSDPModule shard_modules(const std::vector<nn::Module*>& modules, const FullySha
     const std::string prefix = modules.size() == 1 ? "" : fmt::format("{}.", i);
     collect(*modules[i], prefix, options.ignored_params, managed);
   }
-  const std::vector<std::string> description = describe(managed);
+  const Description description = describe(managed);
   compare(torch, description, groups.shard, location);
   if (groups.replicate) compare(torch, description, *groups.replicate, location);
   const auto state = std::make_shared<State>(

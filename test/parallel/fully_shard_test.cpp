@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/nn/checkpoint.h"
 #include "runtime/optim/clip_grad.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/state_dict.h"
@@ -216,6 +217,90 @@ TEST_CASE("modules that are called one after the other can share a group", "[fsd
     });
   }
   CHECK(weights[0] == weights[1]);
+}
+
+// Whole gradients of a model's parameters, from all ranks' shards.
+Floats whole_gradients(DataParallelWorld& world, const nn::Module& model) {
+  const NoGradGuard no_grad(world.torch);
+  for (Tensor parameter : model.parameters()) parameter.copy_(parameter.grad());
+  return whole_parameters(model);
+}
+
+TEST_CASE("a module that is called twice, or again by a checkpoint, has the same gradients",
+          "[fsdp]") {
+  const bool blocks = GENERATE(true, false);
+  const bool checkpoints = GENERATE(true, false);
+  const auto gradients = [&](bool shards) {
+    DataParallelWorld world(2, "ahbm", {.launch_blocking = blocks});
+    Floats all;
+    world.spawn([&](int) {
+      const nn::Linear linear(world.torch, 4, 4, kOnOnePe);
+      const nn::Sequential model(linear, nn::ReLU(), linear);
+      fill_parameters(world.torch, *model);
+      if (shards) {
+        fully_shard(linear);
+        fully_shard(model);
+      }
+      Tensor x = world.tensor(batch_rows(0, 4, 1), {4, kBatchColumns});
+      x.requires_grad_();
+      if (checkpoints) {
+        const auto call = [&](const std::vector<Tensor>& inputs) { return model(inputs.front()); };
+        nn::utils::checkpoint(call, {x}).sum().backward();
+      } else {
+        model(x).sum().backward();
+      }
+      all = whole_gradients(world, *model);
+    });
+    return all;
+  };
+  CHECK(gradients(true) == gradients(false));
+}
+
+TEST_CASE("gradients of f16 are divided before and after their sum", "[fsdp]") {
+  DataParallelWorld world(8);
+  world.spawn([&](int) {
+    const TensorOptions f16{.dtype = DType::f16, .dp = DPPolicy::on_one_pe()};
+    const nn::Linear linear(world.torch, nn::LinearOptions(1, 1).bias(false), f16);
+    fully_shard(linear);
+    linear(world.torch.full({1, 1}, 16384, f16)).sum().backward();  // 8 of them are infinite
+    const Floats gradient = linear->parameters().front().grad().to_vector();
+    if (!gradient.empty()) CHECK(gradient == Floats{16384});
+  });
+}
+
+TEST_CASE("replicas add up what they have reduced when they are told to", "[fsdp]") {
+  const bool blocks = GENERATE(true, false);
+  DataParallelWorld world(4, "ahbm", {.launch_blocking = blocks});
+  world.spawn([&](int rank) {
+    const auto mesh =
+        world.torch.distributed.init_device_mesh("ahbm", {2, 2}, {"replicate", "shard"});
+    const nn::Linear linear(world.torch, nn::LinearOptions(1, 2).bias(false), kOnOnePe);
+    const FSDPModule fsdp = fully_shard(linear, {.mesh = mesh});
+    const Tensor x = world.tensor({static_cast<float>(rank)}, {1, 1});
+    fsdp.set_requires_all_reduce(false);
+    linear(x).sum().backward();
+    CHECK_FALSE(linear->parameters().front().grad().defined());
+    fsdp.set_requires_all_reduce(true);
+    linear(x).sum().backward();
+    CHECK(linear->parameters().front().grad().to_vector() == Floats{3});  // twice the mean
+  });
+}
+
+TEST_CASE("ignored parameters stay whole, and frozen ones get no gradient", "[fsdp]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int) {
+    const nn::Sequential model = two_layers(world.torch, 8);
+    const Tensor ignored = model->parameters().front();
+    Tensor frozen = model->parameters().back();
+    frozen.requires_grad_(false);
+    fully_shard(model, {.ignored_params = {ignored}});
+    CHECK(model->parameters().front().storage() == ignored.storage());
+    const Tensor x = world.tensor(batch_rows(0, 4, 1), {4, kBatchColumns});
+    model(x).sum().backward();
+    CHECK(ignored.grad().shape() == ignored.shape());
+    CHECK_FALSE(model->parameters().back().grad().defined());
+    CHECK(model->parameters()[1].grad().shape() == Shape{4});
+  });
 }
 
 TEST_CASE("a root that keeps its parameters sees what is loaded", "[fsdp]") {
