@@ -131,8 +131,10 @@ std::string head(const BenchInfo& info, BenchRun& run, const Work& work) {
   }
   text += note_line("world size", describe_ranks(info, run));
   text += note_line("seed", fmt::format("{}", run.request.seed));
-  if (launches_block_by_environment())
-    text += note_line("launches", "blocking, by the environment");
+  if (const auto blocking = launches_block_by_environment()) {
+    text += note_line("launches",
+                      *blocking ? "blocking, by the environment" : "queued, by the environment");
+  }
   for (const auto& [key, value] : work.first.fixed) {
     if (!run.settings.is_set(key)) text += note_line("set", fmt::format("{}={}", key, value));
   }

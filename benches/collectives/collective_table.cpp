@@ -81,7 +81,7 @@ void set_place(Row& row, std::string_view place, const BlocksInput& blocks,
   const std::optional<Time> time =
       measured && measured->algorithm ? std::optional(measured->time) : std::nullopt;
   const auto bandwidth = [&](double (*of)(const BlocksInput&, Time)) {
-    return time ? std::optional(of(blocks, *time)) : std::nullopt;
+    return time ? std::optional(of(blocks, measured->time)) : std::nullopt;
   };
   set("time_ns", in_ns(time));
   set("algbw_gbs",

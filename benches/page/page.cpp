@@ -104,10 +104,10 @@ std::string operation_table(const Profile& profile) {
     rows += fmt::format(
         "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
         "class=n>{}<td class=n>{}<td class=n>{}</tr>\n",
-        escaped(row.name), escaped(row.phase), escaped(row.where),
-        row.group < 0 ? "" : fmt::to_string(row.group), escaped(row.algorithm), row.count,
-        row.bytes, us(row.total), row.kind == "kernel" ? "" : us(row.exposed), us(row.longest),
-        us(row.slack));
+        escaped(row.part.empty() ? row.name : row.name + ", " + row.part), escaped(row.phase),
+        escaped(row.where), row.group < 0 ? "" : fmt::to_string(row.group), escaped(row.algorithm),
+        row.count, row.bytes, us(row.total), row.kind == "kernel" ? "" : us(row.exposed),
+        us(row.longest), us(row.slack));
   }
   return rows + "</table>\n";
 }

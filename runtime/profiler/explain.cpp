@@ -53,6 +53,7 @@ std::string ranks_text(const Profile& profile) {
 
 std::string name_of_row(const OperationRow& row) {
   std::string name = row.name;
+  if (!row.part.empty()) name += ", " + row.part;
   if (!row.phase.empty()) name += ", " + row.phase;
   if (row.group > 0) name += fmt::format(", group {}", row.group);
   if (!row.algorithm.empty()) name += fmt::format(" ({})", row.algorithm);

@@ -34,8 +34,10 @@ const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
   auto& path = paths_[key];
   if (!path) {
     path = std::make_unique<const Path>(routing_.route(from, to));
-    longest_way_ = std::max(longest_way_, path->hops.size() + 1);
-    for (Transfer& transfer : transfers_) transfer.arrivals.resize(longest_way_);
+    if (path->hops.size() >= longest_way_) {
+      longest_way_ = path->hops.size() + 1;
+      for (Transfer& transfer : transfers_) transfer.arrivals.resize(longest_way_);
+    }
   }
   return *path;
 }

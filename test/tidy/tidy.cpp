@@ -48,7 +48,7 @@ const std::array<Package, 8> kPackages = {{
      {"benches/", "fuzz/", "sim_engine/trace/trace_recorder_test.cpp", "ccl/kineto_test.cpp",
       "ccl/profile_test.cpp", "ccl/temporal_breakdown_test.cpp",
       "runtime/tl/composite_trace_test.cpp", "failures/flight_record_test.cpp",
-      "tp/overlap_trace_test.cpp"}},
+      "tp/overlap_trace_test.cpp", "parallel/named_buckets_test.cpp"}},
     {"benchmark/", {"benches/"}},
     {"catch2/", {"test/", "benches/include/kernbench/testing.h"}},
 }};
