@@ -66,9 +66,14 @@ void CallRecord::is_flow(std::uint64_t number) const {
   if (runtime::RunSpan* const logged = span()) logged->flow = number;
 }
 
+void CallRecord::ended() const {
+  runtime::RunSpan* const logged = span();
+  if (logged != nullptr && logged->end == Time::max()) logged->end = simulation_->now();
+}
+
 void CallRecord::completed(Describe describe) const {
   simulation_->flight_recorder().complete(rank_, id_, simulation_->now());
-  if (runtime::RunSpan* const logged = span()) logged->end = simulation_->now();
+  ended();
   log(describe, "completed");
 }
 

@@ -35,6 +35,9 @@ class CallRecord {
   void runs_by(const Communicator::RunsBy& by) const;
   // The number of the message, equal on both sides.
   void is_flow(std::uint64_t number) const;
+  // Nothing of it is under way any more.
+  void ended() const;
+  // The caller may know of it, which may be later.
   void completed(Describe describe = {}) const;
 
  private:

@@ -271,6 +271,7 @@ void DistributedContext::State::run(const Issued& issued) const {
     issued.record.runs_by(issued.communicator->runs_by(call));
     run_on_snapshots_if_aliased(*issued.communicator, call);
   }
+  issued.record.ended();
   if (!call.event.is_async) issued.record.completed(describe);  // else its Work completes it
 }
 

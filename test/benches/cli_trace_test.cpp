@@ -73,6 +73,19 @@ TEST_CASE("a trace has a process for each rank and SIP, and a named track for ea
   }
 }
 
+TEST_CASE("traces without units are small: the default run's, and ring_1d_6's at its sizes",
+          "[cli][trace]") {
+  const auto size_of = [](const std::string& topology) {
+    const TemporaryFolder folder;
+    const ProgramResult result = run_program({"run", "--bench", "ccl-allreduce", "--topology",
+                                              topology, "-q", "--trace", folder.path("t.json")});
+    REQUIRE(result.exit_code == 0);
+    return folder.read("t.json").size();
+  };
+  CHECK(size_of("default") < 5'000'000);
+  CHECK(size_of("ring_1d_6") < 20'000'000);
+}
+
 TEST_CASE("spans of one track never overlap but by nesting", "[cli][trace]") {
   for (const std::string topology : {"tiny", "torus_2d_2x3", "mesh_2d_no_wrap_2x3"}) {
     std::map<std::pair<int, int>, std::vector<Span>> spans;

@@ -71,6 +71,17 @@ TEST_CASE("HTA's temporal breakdown of the traces is that of the profile, to the
   }
 }
 
+TEST_CASE("a call that its rank learns of later has ended when it was over", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(), {.profile = true});
+  run_program(torch);
+  const runtime::Profile profile = torch.engine().profile();
+  Time exposed{0};
+  for (const runtime::RankTime& rank : profile.ranks) exposed += rank.exposed;
+  Time in_rows{0};
+  for (const runtime::OperationRow& row : profile.operations) in_rows += row.exposed;
+  CHECK(in_rows == exposed);  // no two calls of a rank are under way at once
+}
+
 TEST_CASE("each rank has a file, with its launches, scopes and calls", "[ccl][profile][kineto]") {
   RuntimeContext torch(ring_with_array());
   const profiler::profile prof(torch);

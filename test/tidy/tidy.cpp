@@ -45,10 +45,10 @@ const std::array<Package, 8> kPackages = {{
     {"yaml-cpp/", {"sim_engine/config/"}},
     {"CLI/", {"benches/", "fuzz/", "runner/"}},
     {"nlohmann/",
-     {"benches/", "fuzz/", "sim_engine/trace/trace_recorder_test.cpp", "ccl/profile_test.cpp",
+     {"benches/", "fuzz/", "sim_engine/trace/trace_recorder_test.cpp", "ccl/kineto_test.cpp",
+      "ccl/profile_test.cpp", "ccl/temporal_breakdown_test.cpp",
       "runtime/tl/composite_trace_test.cpp", "failures/flight_record_test.cpp",
-      "ccl/kineto_test.cpp", "ccl/temporal_breakdown_test.cpp", "tp/overlap_trace_test.cpp",
-      "parallel/named_buckets_test.cpp"}},
+      "tp/overlap_trace_test.cpp", "parallel/named_buckets_test.cpp"}},
     {"benchmark/", {"benches/"}},
     {"catch2/", {"test/", "benches/include/kernbench/testing.h"}},
 }};
