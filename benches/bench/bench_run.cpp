@@ -41,7 +41,9 @@ std::uint64_t BenchRun::inputs_hash() const {
   const std::string ties =
       fmt::format("{} {}", request.tie_orders,
                   request.shuffle_ties ? fmt::to_string(*request.shuffle_ties) : "in order");
-  const std::string_view launches = launches_block_by_environment() ? "blocking" : "queued";
+  const auto by_environment = launches_block_by_environment();
+  const bool blocks = by_environment.value_or(request.topology.launch.blocking);
+  const std::string_view launches = blocks ? "blocking" : "queued";
   return content_hash(fmt::format("{:016x}\n{}\n{}\n{}\n{}\n{}\n{}", program_hash(),
                                   request.topology.name, request.inputs, request.seed, ties,
                                   launches, settings.to_text()));

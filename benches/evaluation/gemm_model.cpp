@@ -63,12 +63,7 @@ class Pipeline {
                 sim::ceil_divide(problem.size.k, problem.tile.k)},
         steps_(static_cast<std::size_t>(counts_.m * counts_.n * counts_.k)),
         stored_(static_cast<std::size_t>(counts_.m * counts_.n)) {
-    const int slices = sim::Routing::hbm_slice_count(topology);
-    const HbmSpec& hbm = topology.cube.hbm;
-    slice_.spec = {hbm.bandwidth, hbm.latency};
-    if (!hbm.bandwidth.is_unlimited()) {
-      slice_.spec.bandwidth.per_second *= hbm.channels / slices;
-    }
+    slice_.spec = sim::Routing::hbm_slice(topology);
     const LinkSpec tcm{pe_.tcm.bandwidth, pe_.tcm.latency};
     way_in_ = {Hop{topology.cube.noc}, Hop{tcm}};
     way_out_ = {Hop{tcm}, Hop{topology.cube.noc}};

@@ -87,11 +87,16 @@ void draw_pes(SvgWriter& svg, const Box& area, int first, int count, int total) 
   }
 }
 
+std::string share_of_peak(const HbmSpec& hbm) {
+  return hbm.efficiency == 1000 ? "" : fmt::format("at {} %, ", hbm.efficiency / 10.0);
+}
+
 }  // namespace
 
 void draw_cube(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   const Topology::Cube& cube = topology.cube;
-  const Box inside = panel.inside(1);
+  const bool has_ways_of_corners = cube.corner != LinkSpec{};
+  const Box inside = panel.inside(has_ways_of_corners ? 2 : 1);
   const Box area{inside.x + 4, inside.y + 4, inside.w - 8, inside.h - 8};
   const auto at = [&](int column, int row) { return place(area, column, row, 146, 20); };
   const Box noc = at(1, 1);
@@ -118,8 +123,11 @@ void draw_cube(SvgWriter& svg, const Panel& panel, const Topology& topology) {
   draw_box(svg, at(1, 2),
            {"HBM", capacity_text(cube.hbm.capacity),
             fmt::format("{} × {}", cube.hbm.channels, text_of(cube.hbm.bandwidth)),
-            text_of(cube.hbm.latency)});
+            share_of_peak(cube.hbm) + text_of(cube.hbm.latency)});
   panel.draw_key(svg, 0, kNocLink, "a PE's port, each way: " + text_of(cube.noc));
+  if (has_ways_of_corners) {
+    panel.draw_key(svg, 1, kNocLink, "a corner's, for its PEs: " + text_of(cube.corner));
+  }
 }
 
 void draw_pe(SvgWriter& svg, const Panel& panel, const Topology& topology) {

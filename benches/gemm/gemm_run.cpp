@@ -276,11 +276,9 @@ void add_bounds(GemmRow& row, const Topology& topology, const GemmLevels& levels
         Time{static_cast<std::int64_t>(products_of(row.input.size) * kPicosecondsPerSecond / rate)};
     row.peak_tflops = 2 * static_cast<double>(rate) / 1e12;
   }
-  const HbmSpec& hbm = topology.cube.hbm;
-  if (!hbm.bandwidth.is_unlimited()) {
-    const int slices = sim::Routing::hbm_slice_count(topology);
-    const Wide rate =
-        Wide{hbm.bandwidth.per_second} * (hbm.channels / slices) * slice_count(topology, levels);
+  const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
+  if (!slice.is_unlimited()) {
+    const Wide rate = Wide{slice.per_second} * slice_count(topology, levels);
     Wide bytes = 0;
     for (const GemmShare& share : row.shares) {
       const GemmSize& size = share.size;

@@ -12,15 +12,13 @@ namespace {
 
 // The rate of the HBM slices that belong to the PEs; 0: unlimited.
 Wide hbm_bytes_per_s(const Topology& topology, const std::vector<sim::PeLocation>& pes) {
-  const HbmSpec& hbm = topology.cube.hbm;
-  if (hbm.bandwidth.is_unlimited()) return 0;
-  const int slices_per_cube = sim::Routing::hbm_slice_count(topology);
+  const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
+  if (slice.is_unlimited()) return 0;
   std::set<std::pair<int, int>> slices;
   for (const sim::PeLocation& pe : pes) {
     slices.emplace(pe.cube, sim::Routing::hbm_slice_of(topology, pe.pe));
   }
-  return Wide{hbm.bandwidth.per_second} * (hbm.channels / slices_per_cube) *
-         static_cast<int>(slices.size());
+  return Wide{slice.per_second} * static_cast<int>(slices.size());
 }
 
 Time roofline_of(const Topology& topology, const OperatorRun& run, Direction direction) {

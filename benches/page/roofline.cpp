@@ -6,6 +6,7 @@
 
 #include "benches/page/charts.h"
 #include "benches/page/drawing.h"
+#include "sim_engine/components/routing.h"
 
 namespace kernbench::benches::page {
 
@@ -38,14 +39,15 @@ struct Roof {
 
 Roof roof_of(const Topology& topology) {
   const GemmSpec& array = topology.pe.gemm;
-  const HbmSpec& hbm = topology.cube.hbm;
   Roof roof;
   if (!array.clock.is_unlimited()) {
     roof.operations =
         2.0 * array.rows * array.columns * static_cast<double>(array.clock.per_second);
   }
-  if (!hbm.bandwidth.is_unlimited()) {
-    roof.bytes = static_cast<double>(hbm.bandwidth.per_second) * hbm.channels / topology.pe_count();
+  const Bandwidth slice = sim::Routing::hbm_slice(topology).bandwidth;
+  if (!slice.is_unlimited()) {
+    const int slices = sim::Routing::hbm_slice_count(topology);
+    roof.bytes = static_cast<double>(slice.per_second) * slices / topology.pe_count();
   }
   return roof;
 }

@@ -40,12 +40,15 @@ constexpr Help kTopology[] = {
     {"cube.pe_layout.pe_per_corner", "PEs in each of these corners"},
     {"cube.noc.bandwidth", "of a PE's port to the cube's network, each way"},
     {"cube.noc.latency", "through the cube's network"},
+    {"cube.noc.corner.bandwidth", "of what a corner's PEs share to the rest of the cube, each way"},
+    {"cube.noc.corner.latency", "between a corner and the rest of the cube"},
     {"cube.m_cpu.dispatch", "to pass a launch on to a PE"},
     {"cube.sram.capacity", "of a cube"},
     {"cube.sram.bandwidth", "of a cube"},
     {"cube.sram.latency", "of an access"},
     {"cube.hbm.channels", "of a cube"},
-    {"cube.hbm.bandwidth", "of one channel"},
+    {"cube.hbm.bandwidth", "of one channel, at its peak"},
+    {"cube.hbm.efficiency", "what transfers get of the peak"},
     {"cube.hbm.latency", "of an access"},
     {"cube.hbm.capacity", "of a cube"},
     {"pe.cpu.issue", "of PE_CPU, to issue a command"},
@@ -76,6 +79,7 @@ constexpr Help kTopology[] = {
     {"pe.ipcq.latency", "of PE_IPCQ, to push or pop"},
     {"communication.packet", "between which short transfers and communication go ahead; 0: never"},
     {"communication.scratch", "of a PE, which users' kernels leave to collectives"},
+    {"launch.blocking", "true: launches and collectives return when they are done"},
 };
 
 // Of defaults, and of an algorithm's entry.

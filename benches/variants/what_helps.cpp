@@ -29,8 +29,8 @@ constexpr std::size_t kMostSentences = 3;
 constexpr int kLeastShare = 50;     // a fiftieth of the path
 constexpr double kWorthIt = 1.005;  // what makes less of a difference is not told
 
-// The section of a topology file that describes the links of a class.
-std::string_view section_of(UnitClass link_class) {
+// The section of a topology file that describes the links of a class, or this one of them.
+std::string_view section_of(UnitClass link_class, std::string_view place) {
   switch (link_class) {
     case UnitClass::host:
       return "system.host_link";
@@ -39,7 +39,7 @@ std::string_view section_of(UnitClass link_class) {
     case UnitClass::ucie:
       return "sip.ucie";
     case UnitClass::noc:
-      return "cube.noc";
+      return place.find(".noc.") == place.npos ? "cube.noc.corner" : "cube.noc";
     case UnitClass::sram:
       return "cube.sram";
     case UnitClass::hbm:
@@ -51,7 +51,7 @@ std::string_view section_of(UnitClass link_class) {
 
 // What could make an edge shorter.  An edge of a PE's unit does not say which of its units it was.
 std::vector<std::string> keys_of(const runtime::PathRow& row) {
-  const std::string section(row.link_class ? section_of(*row.link_class) : "");
+  const std::string section(row.link_class ? section_of(*row.link_class, row.place) : "");
   switch (row.cause) {
     case Cause::launch:
       return {"system.host_link.latency", "system.host_link.issue"};

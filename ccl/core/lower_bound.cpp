@@ -288,11 +288,7 @@ Time memory_lower_bound(const Topology& topology, std::span<const CollectiveCall
     traffic.add(written_blocks(request), true);
     most = std::max(most, traffic.most());
   }
-  const sim::Routing routing(topology);
-  const sim::PeLocation pe{0, 0, 0};
-  const sim::Path path =
-      routing.route({sim::Endpoint::Kind::hbm, pe}, {sim::Endpoint::Kind::tcm, pe});
-  return at_least(most, 1, 1, routing.spec(path.links.front()).bandwidth);
+  return at_least(most, 1, 1, sim::Routing::hbm_slice(topology).bandwidth);
 }
 
 int directed_link_count(const Topology& topology) {

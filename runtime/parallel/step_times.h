@@ -25,8 +25,9 @@ struct BucketTimes {
   Time ready{0};    // all gradients are in the bucket
   Time started{0};  // the collective begins
   Time ended{0};
-  Time hidden{0};   // of the time between the two, that in which the device ran kernels
-  Time exposed{0};  // the rest
+  Time hidden{0};               // of the time between the two, that in which the device ran kernels
+  Time exposed{0};              // the rest
+  std::string collective = {};  // its name, where a step has several kinds
 };
 
 // A step, from its forward pass on.  Its time is the sum of the four.

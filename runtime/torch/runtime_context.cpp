@@ -143,9 +143,10 @@ RuntimeOptions checked(RuntimeOptions options) {
 }  // namespace
 
 // As CUDA_LAUNCH_BLOCKING.
-bool launches_block_by_environment() {
+std::optional<bool> launches_block_by_environment() {
   const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
-  return value != nullptr && std::string_view(value) != "" && std::string_view(value) != "0";
+  if (value == nullptr || std::string_view(value).empty()) return std::nullopt;
+  return std::string_view(value) != "0";
 }
 
 namespace {
@@ -174,8 +175,9 @@ RuntimeContext::RuntimeContext(const Topology& topology, RuntimeOptions options)
           runtime::RunLimits{options_.command_limit, options_.kernel_time_limit,
                              options_.rank_notice_time,
                              options_.rank_time_limit.value_or(runtime::RunLimits{}.rank_time)})) {
-  simulation_->set_queues_launches(
-      !options_.launch_blocking.value_or(launches_block_by_environment()));
+  const std::optional<bool> blocking =
+      options_.launch_blocking ? options_.launch_blocking : launches_block_by_environment();
+  simulation_->set_queues_launches(!blocking.value_or(topology.launch.blocking));
   simulation_->attachments().get<ContextOfSimulation>().torch = this;
 }
 
@@ -232,20 +234,11 @@ Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) co
 
 namespace {
 
-double largest_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return 65'504;
-    case DType::bf16:
-      return 0x1.FEp127;
-    case DType::f32:
-      break;
-  }
-  return std::numeric_limits<float>::max();
-}
-
 // As torch.full does; infinities and NaN are values of each type.
-void check_fits(double value, DType dtype) {
+void check_fits(const Scalar& scalar, DType dtype) {
+  const double value = scalar.real();
+  const bool is_whole = is_integral(scalar.type());
+  if (dtype == DType::boolean || (dtype == DType::i64 && is_whole)) return;
   if (!std::isfinite(value) || std::abs(value) <= largest_of(dtype)) return;
   throw DeviceError("KB-M021",
                     fmt::format("full: value cannot be converted to type {} without overflow: {}; "
@@ -255,10 +248,11 @@ void check_fits(double value, DType dtype) {
 
 }  // namespace
 
-Tensor RuntimeContext::full(const Shape& shape, double value, const TensorOptions& options) const {
+Tensor RuntimeContext::full(const Shape& shape, const Scalar& value,
+                            const TensorOptions& options) const {
   Tensor tensor = make(shape, options);
-  check_fits(value, options.dtype);
-  runtime::fill(*tensor.storage(), static_cast<float>(value));
+  check_fits(value, tensor.dtype());
+  runtime::fill(*tensor.storage(), value);
   return tensor;
 }
 
@@ -282,10 +276,21 @@ void RuntimeContext::check_count(std::size_t elements, const Shape& shape) {
 
 Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shape) {
   check_count(elements.size(), shape);
-  return Tensor(runtime::make_host_storage(shape, {elements.begin(), elements.end()}));
+  return Tensor(
+      runtime::make_host_storage(shape, std::vector<float>(elements.begin(), elements.end())));
+}
+
+Tensor RuntimeContext::tensor(std::span<const std::int64_t> elements, const Shape& shape) {
+  check_count(elements.size(), shape);
+  return Tensor(runtime::make_host_storage(
+      shape, std::vector<std::int64_t>(elements.begin(), elements.end()), DType::i64));
 }
 
 Tensor RuntimeContext::from_blob(const float* elements, const Shape& shape) {
+  return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
+}
+
+Tensor RuntimeContext::from_blob(const std::int64_t* elements, const Shape& shape) {
   return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim_engine/base/check.h"
+#include "sim_engine/base/wide.h"
 
 namespace kernbench::sim {
 
@@ -24,23 +25,30 @@ int Routing::hbm_slice_of(const Topology& topology, int pe) {
   return pe / (topology.pe_count() / hbm_slice_count(topology));
 }
 
+LinkSpec Routing::hbm_slice(const Topology& topology) {
+  const HbmSpec& hbm = topology.cube.hbm;
+  if (hbm.bandwidth.is_unlimited()) return {hbm.bandwidth, hbm.latency};
+  const int channels = hbm.channels / hbm_slice_count(topology);
+  const Wide peak = Wide{hbm.bandwidth.per_second} * channels;
+  return {{static_cast<std::int64_t>(peak * hbm.efficiency / 1000)}, hbm.latency};
+}
+
 Routing::Routing(const Topology& topology)
     : topology_(topology),
       cubes_(cube_grid(topology)),
       sips_(topology),
+      corners_(costs_time(topology.cube.corner) ? std::ssize(topology.cube.corners) : 0),
+      hbm_at_(kCorners + static_cast<LinkId>(corners_ * kPerCorner)),
       hbm_slices_(static_cast<LinkId>(hbm_slice_count(topology))),
-      per_cube_(kHbm + hbm_slices_ + static_cast<LinkId>(topology.pe_count()) * kPerPe),
+      pes_at_(hbm_at_ + hbm_slices_),
+      per_cube_(pes_at_ + static_cast<LinkId>(topology.pe_count()) * kPerPe),
       cubes_at_(kSipOut +
                 static_cast<LinkId>(sips_.links_per_sip() * topology.system.links_per_pair)),
       per_sip_(cubes_at_ + static_cast<LinkId>(topology.cube_count()) * per_cube_),
-      hbm_{topology.cube.hbm.bandwidth, topology.cube.hbm.latency},
+      hbm_(hbm_slice(topology)),
       sram_{topology.cube.sram.bandwidth, topology.cube.sram.latency},
       tcm_{topology.pe.tcm.bandwidth, topology.pe.tcm.latency},
-      sums_(topology.system.network_switch.sums.value_or(LinkSpec{})) {
-  if (!hbm_.bandwidth.is_unlimited()) {
-    hbm_.bandwidth.per_second *= topology.cube.hbm.channels / static_cast<int>(hbm_slices_);
-  }
-}
+      sums_(topology.system.network_switch.sums.value_or(LinkSpec{})) {}
 
 const LinkSpec& Routing::spec(LinkId link) const {
   if (link >= core_link()) {
@@ -52,9 +60,10 @@ const LinkSpec& Routing::spec(LinkId link) const {
   if (in_sip < cubes_at_) return topology_.system.sip_link;
   const LinkId in_cube = (in_sip - cubes_at_) % per_cube_;
   if (in_cube < kSram) return topology_.sip.ucie;
-  if (in_cube < kHbm) return sram_;
-  if (is_hbm(link)) return hbm_;
-  const LinkId in_pe = (in_cube - kHbm - hbm_slices_) % kPerPe;
+  if (in_cube < kCorners) return sram_;
+  if (in_cube < hbm_at_) return topology_.cube.corner;
+  if (in_cube < pes_at_) return hbm_;
+  const LinkId in_pe = (in_cube - pes_at_) % kPerPe;
   return in_pe < kTcmRead ? topology_.cube.noc : tcm_;
 }
 
@@ -73,9 +82,10 @@ UnitClass Routing::class_of(LinkId link) const {
   if (in_sip < cubes_at_) return UnitClass::link;
   const LinkId in_cube = (in_sip - cubes_at_) % per_cube_;
   if (in_cube < kSram) return UnitClass::ucie;
-  if (in_cube < kHbm) return UnitClass::sram;
-  if (in_cube < kHbm + hbm_slices_) return UnitClass::hbm;
-  const LinkId in_pe = (in_cube - kHbm - hbm_slices_) % kPerPe;
+  if (in_cube < kCorners) return UnitClass::sram;
+  if (in_cube < hbm_at_) return UnitClass::noc;
+  if (in_cube < pes_at_) return UnitClass::hbm;
+  const LinkId in_pe = (in_cube - pes_at_) % kPerPe;
   return in_pe < kTcmRead ? UnitClass::noc : UnitClass::tcm;
 }
 
@@ -100,14 +110,41 @@ std::string Routing::name(LinkId link) const {
     return fmt::format("{}.ucie.{}", cube, name_of(static_cast<Compass>(in_cube)));
   }
   if (in_cube < kSram) return cube + (in_cube == kToIo ? ".ucie.to_io" : ".ucie.from_io");
-  if (in_cube < kHbm) return cube + ".sram";
-  if (in_cube < kHbm + hbm_slices_) return fmt::format("{}.hbm{}", cube, in_cube - kHbm);
-  const LinkId in_pes = in_cube - kHbm - hbm_slices_;
+  if (in_cube < kCorners) return cube + ".sram";
+  if (in_cube < hbm_at_) {
+    const LinkId in_corners = in_cube - kCorners;
+    return fmt::format("{}.{}.{}", cube, topology_.cube.corners[in_corners / kPerCorner],
+                       in_corners % kPerCorner == kCornerOut ? "out" : "in");
+  }
+  if (in_cube < pes_at_) return fmt::format("{}.hbm{}", cube, in_cube - hbm_at_);
+  const LinkId in_pes = in_cube - pes_at_;
   return fmt::format("{}.pe{}.{}", cube, in_pes / kPerPe, kPeLinks.at(in_pes % kPerPe));
 }
 
 LinkId Routing::hbm_link(const PeLocation& at) const {
-  return cube_link(at.sip, at.cube, kHbm + static_cast<LinkId>(hbm_slice_of(topology_, at.pe)));
+  return cube_link(at.sip, at.cube, hbm_at_ + static_cast<LinkId>(hbm_slice_of(topology_, at.pe)));
+}
+
+// A slice of HBM lies where the first of its PEs does.
+std::optional<int> Routing::corner_of(const Endpoint& end) const {
+  switch (end.kind) {
+    case Endpoint::Kind::tcm:
+    case Endpoint::Kind::pe_cpu:
+      return end.at.pe / topology_.cube.pe_per_corner;
+    case Endpoint::Kind::hbm: {
+      const int per_slice = topology_.pe_count() / static_cast<int>(hbm_slices_);
+      return end.at.pe / per_slice * per_slice / topology_.cube.pe_per_corner;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+void Routing::pass_corner(const Endpoint& end, LinkId direction, std::vector<LinkId>& links) const {
+  const std::optional<int> corner = corner_of(end);
+  if (!corner || corners_ == 0) return;
+  links.push_back(cube_link(end.at.sip, end.at.cube,
+                            kCorners + static_cast<LinkId>(*corner) * kPerCorner + direction));
 }
 
 // Adds the links from the endpoint to its cube's network, or to the IO chiplet.
@@ -245,7 +282,10 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
   Path path;
   path.is_of_launch = !is_memory(from.kind) && !is_memory(to.kind);
   path.is_of_kernels = from.kind == Endpoint::Kind::tcm || to.kind == Endpoint::Kind::tcm;
+  const bool stays = from.at.sip == to.at.sip && from.at.cube == to.at.cube && corner_of(from) &&
+                     corner_of(from) == corner_of(to);
   leave(from, path.links);
+  if (!stays) pass_corner(from, kCornerOut, path.links);
   if (from.kind == Endpoint::Kind::network && to.kind == Endpoint::Kind::network) {
     path.links.push_back(core_link() + kSums);
   } else if (from.at.sip == to.at.sip && !at_io(from) && !at_io(to)) {
@@ -255,6 +295,7 @@ Path Routing::route(const Endpoint& from, const Endpoint& to) const {
     cross_sips(from, to, path.links);
     if (!at_io(to)) enter_sip(to, path.links);
   }
+  if (!stays) pass_corner(to, kCornerIn, path.links);
   enter(to, path.links);
   // A transfer within one TCM does not use the network.
   if (from.kind == Endpoint::Kind::tcm && to.kind == Endpoint::Kind::tcm && from.at == to.at) {

@@ -4,7 +4,9 @@
 // a thousand SIPs needs no table.  Memory ports are links too: a message occupies the port of the
 // memory that it leaves and of the one that it enters like any other hop.
 //
-// Modelled:     a cube's network as a crossbar with one port per PE and direction; UCIe between
+// Modelled:     a cube's network as a crossbar with one port per PE and direction; where the
+//               topology says so, a corner's PEs and their slices of HBM reach the rest of the cube
+//               over one link each way, and each other without it (ADR-0248); UCIe between
 //               neighbouring cubes, x before y; the IO chiplet on one edge of the cubes, over which
 //               a message takes a hop to the cubes and one away from them; links between SIPs, in
 //               dimension order on a grid, straight in a full mesh, and through a switch.
@@ -14,7 +16,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,10 +88,14 @@ class Routing {
   // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
+  // What a slice gives and takes: its channels' bandwidth times the efficiency.  Whatever compares
+  // a time with HBM's bandwidth takes it from here.
+  static LinkSpec hbm_slice(const Topology& topology);
 
  private:
   enum SipLink : LinkId { kHostDown, kHostUp, kIoOut, kIoIn, kSipOut };
-  enum CubeLink : LinkId { kUcieOut, kToIo = kCubeSides, kFromIo, kSram, kHbm };
+  enum CubeLink : LinkId { kUcieOut, kToIo = kCubeSides, kFromIo, kSram, kCorners };
+  enum CornerLink : LinkId { kCornerOut, kCornerIn, kPerCorner };
   enum PeLink : LinkId { kNocOut, kNocIn, kTcmRead, kTcmWrite, kPerPe };
 
   enum SwitchLink : LinkId { kCore, kSums, kSwitchLinks };  // behind those of all SIPs
@@ -98,11 +106,12 @@ class Routing {
     return sip_link(sip, cubes_at_ + static_cast<LinkId>(cube) * per_cube_ + kind);
   }
   LinkId pe_link(const PeLocation& at, LinkId kind) const {
-    return cube_link(at.sip, at.cube,
-                     kHbm + hbm_slices_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
+    return cube_link(at.sip, at.cube, pes_at_ + static_cast<LinkId>(at.pe) * kPerPe + kind);
   }
   LinkId hbm_link(const PeLocation& at) const;
   bool is_hbm(LinkId link) const;
+  std::optional<int> corner_of(const Endpoint& end) const;
+  void pass_corner(const Endpoint& end, LinkId direction, std::vector<LinkId>& links) const;
 
   void leave(const Endpoint& from, std::vector<LinkId>& links) const;
   void enter(const Endpoint& to, std::vector<LinkId>& links) const;
@@ -118,7 +127,10 @@ class Routing {
   const Topology topology_;
   const Grid cubes_;
   const SipNetwork sips_;
+  const std::ptrdiff_t corners_;  // with links of their own
+  const LinkId hbm_at_;           // within a cube's links
   const LinkId hbm_slices_;
+  const LinkId pes_at_;
   const LinkId per_cube_;
   const LinkId cubes_at_;  // the first link of a SIP's cubes
   const LinkId per_sip_;

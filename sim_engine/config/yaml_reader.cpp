@@ -242,6 +242,11 @@ std::size_t YamlMap::choice_of(std::string_view key, std::span<const std::string
   return node == nullptr ? 0 : reader_.choice(*node, names);
 }
 
+bool YamlMap::boolean(std::string_view key) {
+  constexpr std::array<std::string_view, 2> kNames = {"false", "true"};
+  return choice_of(key, kNames) == 1;
+}
+
 std::vector<std::string> YamlMap::choices(std::string_view key,
                                           std::span<const std::string_view> names) {
   record(key, "list", one_of(names));

@@ -110,6 +110,7 @@ class YamlMap {
     for (std::size_t i = 0; i < n; ++i) names[i] = name_of(values[i]);
     return values[choice_of(key, names)];
   }
+  bool boolean(std::string_view key);  // true or false
   std::vector<std::string> choices(std::string_view key, std::span<const std::string_view> names);
 
   // Where the value of a key is written; nullopt if it is not there.

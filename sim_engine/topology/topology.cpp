@@ -47,7 +47,7 @@ struct NamedCount {
 
 // The numbers that must be at least 1 in every topology.
 std::vector<NamedCount> counts_of(const Topology& topology) {
-  const auto& [name, system, sip, cube, pe, communication] = topology;
+  const auto& [name, system, sip, cube, pe, communication, launch] = topology;
   return {{"system.sips.count", system.sip_count},
           {"system.sips.w", system.w},
           {"system.sips.h", system.h},
@@ -63,9 +63,11 @@ std::vector<NamedCount> counts_of(const Topology& topology) {
           {"cube.pe_layout.corners", std::ssize(cube.corners)},
           {"cube.pe_layout.pe_per_corner", cube.pe_per_corner},
           {"cube.noc.bandwidth", cube.noc.bandwidth.per_second},
+          {"cube.noc.corner.bandwidth", cube.corner.bandwidth.per_second},
           {"cube.sram.bandwidth", cube.sram.bandwidth.per_second},
           {"cube.hbm.channels", cube.hbm.channels},
           {"cube.hbm.bandwidth", cube.hbm.bandwidth.per_second},
+          {"cube.hbm.efficiency", cube.hbm.efficiency},
           {"pe.math.lanes", pe.math_lanes},
           {"pe.math.clock", pe.math_clock.per_second},
           {"pe.gemm.rows", pe.gemm.rows},
@@ -97,6 +99,10 @@ void Topology::check() const {
     refuse(*this, fmt::format("pe.gemm.dataflow is {}; there are: output_stationary, "
                               "weight_stationary, input_stationary",
                               number_of(pe.gemm.dataflow)));
+  }
+  if (cube.hbm.efficiency > 1000) {
+    refuse(*this, fmt::format("cube.hbm.efficiency is {} thousandths; there are 1000",
+                              cube.hbm.efficiency));
   }
   if (communication.packet < 0 || communication.scratch < 0) {
     refuse(*this, fmt::format("communication: packet is {} B and scratch {} B; they must not be "

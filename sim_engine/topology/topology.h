@@ -90,9 +90,12 @@ struct SramSpec {
 
 struct HbmSpec {
   int channels = 1;     // per cube
-  Bandwidth bandwidth;  // of one channel
+  Bandwidth bandwidth;  // of one channel, at its peak
   Time latency{0};
   Bytes capacity = 0;  // per cube
+  // What transfers get of the peak, in thousandths: refresh, turns between reading and writing, and
+  // closed rows take the rest (ADR-0248).
+  int efficiency = 1000;
 
   friend bool operator==(const HbmSpec&, const HbmSpec&) = default;
 };
@@ -164,6 +167,7 @@ struct Topology {
     std::vector<std::string> corners;  // of NW, NE, SW, SE
     int pe_per_corner = 1;
     LinkSpec noc;            // each PE's port to the cube's network
+    LinkSpec corner;         // each corner's way to the rest of the cube, which its PEs share
     Time m_cpu_dispatch{0};  // M_CPU: per PE that a launch is passed on to
     SramSpec sram;
     HbmSpec hbm;
@@ -194,6 +198,13 @@ struct Topology {
 
     friend bool operator==(const Communication&, const Communication&) = default;
   } communication;
+
+  // How the host's program launches (ADR-0250).
+  struct Launch {
+    bool blocking = false;  // a launch or collective returns to its rank when it is done
+
+    friend bool operator==(const Launch&, const Launch&) = default;
+  } launch;
 
   int cube_count() const { return sip.cubes_w * sip.cubes_h; }
   int pe_count() const { return static_cast<int>(cube.corners.size()) * cube.pe_per_corner; }

@@ -121,10 +121,12 @@ SramSpec sram_of(YamlMap sram) {
 }
 
 HbmSpec hbm_of(YamlMap hbm) {
-  return {.channels = hbm.integer("channels", 1, 1024),
-          .bandwidth = hbm.bandwidth("bandwidth"),
-          .latency = hbm.time("latency"),
-          .capacity = capacity_of(hbm)};
+  HbmSpec result{.channels = hbm.integer("channels", 1, 1024),
+                 .bandwidth = hbm.bandwidth("bandwidth"),
+                 .latency = hbm.time("latency"),
+                 .capacity = capacity_of(hbm)};
+  if (hbm.has("efficiency")) result.efficiency = hbm.thousandths("efficiency");
+  return result;
 }
 
 // Each PE has a whole number of channels as its own slice, or several PEs share one channel.
@@ -143,7 +145,9 @@ void read_pe_layout(YamlMap layout, Topology::Cube& cube) {
 Topology::Cube cube_of(YamlMap cube) {
   Topology::Cube result;
   read_pe_layout(cube.map("pe_layout"), result);
-  result.noc = link_of(cube.map("noc"));
+  YamlMap noc = cube.map("noc");
+  result.noc = link_in(noc);
+  if (noc.has("corner")) result.corner = link_of(noc.map("corner"));
   result.m_cpu_dispatch = cube.map("m_cpu").time("dispatch");
   result.sram = sram_of(cube.map("sram"));
   result.hbm = hbm_of(cube.map("hbm"));
@@ -210,6 +214,11 @@ Topology::Communication communication_of(YamlMap& file, const TcmSpec& tcm) {
   return result;
 }
 
+Topology::Launch launch_of(YamlMap& file) {
+  if (!file.has("launch")) return {};
+  return {.blocking = file.map("launch").boolean("blocking")};
+}
+
 // Links of a full mesh grow with the square of the SIPs.
 void check_full_mesh(YamlMap& file, const Topology::System& system) {
   if (system.topology != SipTopology::full_mesh || system.sip_count <= kMaxFullMesh) return;
@@ -236,7 +245,8 @@ Topology topology_of(YamlMap file, std::string name) {
                     .sip = sip_of(file.map("sip")),
                     .cube = cube_of(file.map("cube")),
                     .pe = pe_of(file.map("pe")),
-                    .communication = {}};
+                    .communication = {},
+                    .launch = launch_of(file)};
   topology.communication = communication_of(file, topology.pe.tcm);
   check_size(file, topology);
   check_full_mesh(file, topology.system);

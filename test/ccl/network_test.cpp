@@ -197,7 +197,15 @@ TEST_CASE(
     Topology topology = kind == SipTopology::torus_3d
                             ? joined_topology(kind, pick(1, 3), pick(1, 3), pick(1, 3))
                             : joined_topology(kind, pick(2, 9));
-    topology.cube.pe_per_corner = topology.cube.hbm.channels = pick(1, 3);
+    topology.cube.pe_per_corner = pick(1, 3);
+    if (pick(0, 1) == 1) topology.cube.corners.push_back("SE");
+    topology.cube.hbm.channels = topology.pe_count() * pick(1, 2);
+    topology.cube.hbm.bandwidth = {pick(5, 50) * kGBs};
+    topology.cube.hbm.efficiency = pick(500, 1000);
+    if (pick(0, 1) == 1) {
+      topology.cube.noc = {Bandwidth{pick(50, 100) * kGBs}, Time{2'000}};
+      topology.cube.corner = {Bandwidth{pick(50, 200) * kGBs}, Time{pick(0, 4) * 1000}};
+    }
     topology.system.links_per_pair = pick(1, 4);
     topology.sip.io_hop = {Bandwidth{pick(50, 500) * kGBs}, Time{pick(0, 90) * 1000}};
     topology.system.network_switch.core.latency = Time{pick(0, 200) * 1000};
@@ -221,8 +229,17 @@ TEST_CASE(
     AllReduce twice = same;
     twice.shape = {1, 2 * all_reduce.shape[1]};
     CHECK(run(twice).took >= took);
-    same.topology.system.sip_link.bandwidth.per_second /= 2;
-    CHECK(run(same).took >= took);
+    AllReduce slower = same;
+    slower.topology.system.sip_link.bandwidth.per_second /= 2;
+    CHECK(run(slower).took >= took);
+    slower = same;
+    slower.topology.cube.hbm.efficiency /= 2;
+    CHECK(run(slower).took >= took);
+    slower = same;
+    if (!same.topology.cube.corner.bandwidth.is_unlimited()) {
+      slower.topology.cube.corner.bandwidth.per_second /= 2;
+    }
+    CHECK(run(slower).took >= took);
   }
 }
 

@@ -36,8 +36,8 @@ std::string text_of(const SwitchSpec& spec) {
 }
 
 std::string text_of(const Topology::System& system) {
-  std::string grid = has_rows(system.topology) ? fmt::format(", w: {}, h: {}", system.w, system.h)
-                                               : std::string();
+  std::string grid =
+      has_rows(system.topology) ? fmt::format(", w: {}, h: {}", system.w, system.h) : std::string();
   if (system.topology == SipTopology::torus_3d) grid += fmt::format(", d: {}", system.d);
   std::string text = fmt::format(
       "system:\n"
@@ -65,14 +65,16 @@ std::string text_of(const Topology::Cube& cube) {
   return fmt::format(
       "cube:\n"
       "  pe_layout: {{corners: [{}], pe_per_corner: {}}}\n"
-      "  noc: {}\n"
+      "  noc: {{bandwidth: {}, latency: {}, corner: {}}}\n"
       "  m_cpu: {{dispatch: {}}}\n"
       "  sram: {{capacity: {} B, bandwidth: {}, latency: {}}}\n"
-      "  hbm: {{channels: {}, bandwidth: {}, latency: {}, capacity: {} B}}\n",
-      fmt::join(cube.corners, ", "), cube.pe_per_corner, text_of(cube.noc),
-      text_of(cube.m_cpu_dispatch), cube.sram.capacity, text_of(cube.sram.bandwidth),
-      text_of(cube.sram.latency), cube.hbm.channels, text_of(cube.hbm.bandwidth),
-      text_of(cube.hbm.latency), cube.hbm.capacity);
+      "  hbm: {{channels: {}, bandwidth: {}, latency: {}, capacity: {} B, "
+      "efficiency: {} %}}\n",
+      fmt::join(cube.corners, ", "), cube.pe_per_corner, text_of(cube.noc.bandwidth),
+      text_of(cube.noc.latency), text_of(cube.corner), text_of(cube.m_cpu_dispatch),
+      cube.sram.capacity, text_of(cube.sram.bandwidth), text_of(cube.sram.latency),
+      cube.hbm.channels, text_of(cube.hbm.bandwidth), text_of(cube.hbm.latency), cube.hbm.capacity,
+      cube.hbm.efficiency / 10.0);
 }
 
 std::string text_of(const MathCycles& cycles) {
@@ -106,9 +108,14 @@ std::string text_of(const Topology::Communication& communication) {
                      communication.scratch);
 }
 
+std::string text_of(const Topology::Launch& launch) {
+  return fmt::format("launch: {{blocking: {}}}\n", launch.blocking);
+}
+
 std::string text_of(const Topology& topology) {
   return "kernbench_topology: 1\n" + text_of(topology.system) + text_of(topology.sip) +
-         text_of(topology.cube) + text_of(topology.pe) + text_of(topology.communication);
+         text_of(topology.cube) + text_of(topology.pe) + text_of(topology.communication) +
+         text_of(topology.launch);
 }
 
 void check(std::string_view input) {

@@ -17,6 +17,7 @@
 #include "ccl/core/config.h"
 #include "ccl/core/piece.h"
 #include "runtime/autograd/autograd.h"
+#include "runtime/autograd/grad.h"
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/distributed/local_registration.h"
 #include "runtime/fiber/cancelled.h"

@@ -138,6 +138,9 @@ TEST_CASE("the figures of the topology stand beside what they belong to",
     CHECK(count_texts(elements, text) == 1);
   }
   CHECK(count_texts(shipped("zero_overhead"), "UCIe, each way: unlimited, 0 ns") == 1);
+  const SvgElements part = shipped("part_2025");
+  CHECK(count_texts(part, "at 90 %, 120 ns") == 1);
+  CHECK(count_texts(part, "a corner's, for its PEs: 256 GB/s, 2 ns") == 1);
 }
 
 }  // namespace kernbench::benches::figure::topology_diagram_test

@@ -180,22 +180,28 @@ TEST_CASE("launches that block return when they are done, and cost the host as m
   CHECK(torch.engine().now() == Time{7'000} + 2 * (kHostLeg + kDeviceLeg));
 }
 
-TEST_CASE("by default a launch returns when it is issued, unless the environment asks to block",
+TEST_CASE("a launch returns when it is issued, unless the environment or else the topology says no",
           "[stream]") {
-  const auto returns_at = [](const char* environment) {
+  const auto returns_at = [](const char* environment, bool by_topology) {
     environment == nullptr ? unsetenv("KERNBENCH_LAUNCH_BLOCKING")
                            : setenv("KERNBENCH_LAUNCH_BLOCKING", environment, 1);
-    RuntimeContext torch(topology_with_issue(Time{7'000}));
+    Topology topology = topology_with_issue(Time{7'000});
+    topology.launch.blocking = by_topology;
+    RuntimeContext torch(topology);
     unsetenv("KERNBENCH_LAUNCH_BLOCKING");
     const Tensor x = torch.zeros({4}, {.dp = DPPolicy::on_one_pe()});
     torch.launch("k", nothing, x);
     return torch.engine().now();
   };
   const Time done = Time{7'000} + 2 * (kHostLeg + kDeviceLeg);
-  CHECK(returns_at(nullptr) == Time{7'000});
-  CHECK(returns_at("") == Time{7'000});
-  CHECK(returns_at("0") == Time{7'000});
-  CHECK(returns_at("1") == done);
+  CHECK(returns_at(nullptr, false) == Time{7'000});
+  CHECK(returns_at("", false) == Time{7'000});
+  CHECK(returns_at("0", false) == Time{7'000});
+  CHECK(returns_at("1", false) == done);
+  CHECK(returns_at(nullptr, true) == done);
+  CHECK(returns_at("", true) == done);
+  CHECK(returns_at("0", true) == Time{7'000});
+  CHECK(returns_at("1", true) == done);
 }
 
 }  // namespace

@@ -130,6 +130,56 @@ TEST_CASE("a path goes x first, out by the IO edge, and in by the row of its tar
         std::vector<std::string>{"sip1.host.down"});
 }
 
+// 2 corners of 2 PEs; a corner's way to the rest of the cube takes 3 ns and moves 10 GB/s.
+Topology corner_topology() {
+  Topology topology = test::round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
+  topology.cube.corners = {"NW", "SE"};
+  topology.cube.hbm.channels = 4;
+  topology.cube.corner = {Bandwidth{10'000'000'000}, Time{3'000}};
+  return topology;
+}
+
+TEST_CASE("what leaves a corner takes the corner's way, PEs and slices of one corner do not",
+          "[routing]") {
+  const Routing routing(corner_topology());
+  const auto way = [&](const Endpoint& from, const Endpoint& to) {
+    return names(routing, routing.route(from, to));
+  };
+  const auto hbm = [](int cube, int pe) { return Endpoint{Endpoint::Kind::hbm, {0, cube, pe}}; };
+  CHECK(way(hbm(0, 1), tcm(0, 0, 0)) == std::vector<std::string>{"sip0.cube0.hbm1",
+                                                                 "sip0.cube0.pe0.noc.in",
+                                                                 "sip0.cube0.pe0.tcm.write"});
+  CHECK(way(tcm(0, 0, 1), hbm(0, 2)) ==
+        std::vector<std::string>{"sip0.cube0.pe1.tcm.read", "sip0.cube0.pe1.noc.out",
+                                 "sip0.cube0.NW.out", "sip0.cube0.SE.in", "sip0.cube0.hbm2"});
+  CHECK(way(tcm(0, 0, 1), tcm(0, 1, 1)) ==
+        std::vector<std::string>{"sip0.cube0.pe1.tcm.read", "sip0.cube0.pe1.noc.out",
+                                 "sip0.cube0.NW.out", "sip0.cube0.ucie.east", "sip0.cube1.NW.in",
+                                 "sip0.cube1.pe1.noc.in", "sip0.cube1.pe1.tcm.write"});
+  CHECK(way({Endpoint::Kind::sram, {0, 0, 0}}, tcm(0, 0, 3)) ==
+        std::vector<std::string>{"sip0.cube0.sram", "sip0.cube0.SE.in", "sip0.cube0.pe3.noc.in",
+                                 "sip0.cube0.pe3.tcm.write"});
+  CHECK(way({Endpoint::Kind::host, {0, 0, 0}}, hbm(0, 3)) ==
+        std::vector<std::string>{"sip0.host.down", "sip0.cube0.ucie.from_io", "sip0.cube0.SE.in",
+                                 "sip0.cube0.hbm3"});
+  CHECK(routing.class_of(routing.route(tcm(0, 0, 1), hbm(0, 2)).links.at(2)) == UnitClass::noc);
+}
+
+TEST_CASE("PEs of a corner meet on its way, those of two corners do not", "[fabric][timing]") {
+  FabricUnderTest dut(corner_topology());
+  // To other corners' ports, so that nothing else is shared: 1000 B are 100 ns on a corner's way.
+  const auto time_of = [&](int one, int other) {
+    const Time start = dut.engine.now();
+    dut.send(tcm(0, 0, one), tcm(0, 1, 0), 1000, 1);
+    dut.send(tcm(0, 0, other), tcm(0, 1, 2), 1000, 2);
+    dut.engine.run();
+    return std::max(dut.delivered.at(1), dut.delivered.at(2)) - start;
+  };
+  const Time alone{1000 * (1 + 2 + 3 + 5 + 3 + 2 + 1 + 100)};
+  CHECK(time_of(0, 2) == alone + Time{10'000});  // on UCIe, 100 GB/s
+  CHECK(time_of(0, 1) == alone + Time{100'000});
+}
+
 TEST_CASE("two SIPs in a dimension are joined by one pair of links", "[routing]") {
   const Routing routing(test::round_topology(SipTopology::torus_2d, 2, 3));
   const auto link_of = [&](int from, int to) {

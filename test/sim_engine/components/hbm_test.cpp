@@ -57,6 +57,16 @@ TEST_CASE("k streams on one slice share it, from wherever they come", "[hbm][tim
   CHECK(load_time(hbm_topology(4, 2), {0, 1, 2, 3}, {0, 1, 2, 3}) == ns(10 + 2 * 1000));
 }
 
+TEST_CASE("transfers get a share of the peak, and a slice says which", "[hbm][timing]") {
+  Topology topology = hbm_topology(4, 8);
+  topology.cube.hbm.efficiency = 800;
+  CHECK(Routing::hbm_slice(topology) == LinkSpec{Bandwidth{12'800'000'000}, ns(10)});
+  CHECK(load_time(topology, {0}, {0}) == ns(10 + 625));
+  CHECK(load_time(topology, {0, 1, 2}, {1, 1, 1}) == ns(10 + 3 * 625));
+  topology.cube.hbm.bandwidth = Bandwidth::unlimited();
+  CHECK(load_time(topology, {0}, {0}) == ns(10));
+}
+
 TEST_CASE("an unlimited channel stays unlimited in a slice", "[hbm][timing]") {
   Topology topology = hbm_topology(2, 8);
   topology.cube.hbm.bandwidth = Bandwidth::unlimited();

@@ -116,6 +116,7 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
       {"h100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"mesh_2d_no_wrap_2x3", SipTopology::mesh_2d_no_wrap, 6, 2, 3, 16, 8},
       {"original_6sip", SipTopology::torus_2d, 6, 2, 3, 16, 1},
+      {"part_2025", SipTopology::torus_2d, 6, 2, 3, 16, 8},
       {"ring_1d_6", SipTopology::ring_1d, 6, 6, 1, 16, 8},
       {"scale_1024", SipTopology::torus_2d, 1024, 32, 32, 1, 4},
       {"scale_64", SipTopology::torus_2d, 64, 8, 8, 4, 8},
@@ -247,6 +248,50 @@ TEST_CASE("a topology without a section `communication` has nothing for it", "[t
         Topology::Communication{.packet = 1024, .scratch = 704 << 10});
   const std::string without = text.substr(0, text.find("communication:"));
   CHECK(Topology::parse(without, "t.yaml").communication == Topology::Communication{});
+}
+
+TEST_CASE("HBM gives its peak, corners no limit, and launches queue where a file does not say so",
+          "[topology]") {
+  std::string text = complete_topology();
+  Topology topology = Topology::parse(text, "t.yaml");
+  CHECK(topology.cube.hbm.efficiency == 900);
+  CHECK(topology.cube.corner == LinkSpec{Bandwidth{256'000'000'000}, Time{2'000}});
+  const auto replace = [&](std::string_view old, std::string_view by) {
+    REQUIRE(text.find(old) != text.npos);
+    text.replace(text.find(old), old.size(), by);
+  };
+  replace("blocking: false", "blocking: true");
+  CHECK(Topology::parse(text, "t.yaml").launch.blocking);
+  replace("launch: {blocking: true}", "");
+  replace(" efficiency: 90 %,", "");
+  replace(", corner: {bandwidth: 256 GB/s, latency: 2 ns}", "");
+  topology = Topology::parse(text, "t.yaml");
+  CHECK(topology.cube.hbm.efficiency == 1000);
+  CHECK(topology.cube.corner == LinkSpec{});
+  CHECK_FALSE(topology.launch.blocking);
+}
+
+// FLOP per byte of HBM, and four links to HBM, of a SIP; see ADR-0249.
+TEST_CASE("part_2025 has the ratios of a part of 2025", "[topology]") {
+  const Topology topology = Topology::load("part_2025");
+  const GemmSpec& array = topology.pe.gemm;
+  const double flops = 2.0 * array.rows * array.columns *
+                       static_cast<double>(array.clock.per_second) * topology.pe_count();
+  const HbmSpec& hbm = topology.cube.hbm;
+  const double bytes = static_cast<double>(hbm.bandwidth.per_second) * hbm.channels;
+  CHECK(flops / bytes == Approx(240));
+  const double links = 4 * static_cast<double>(topology.system.sip_link.bandwidth.per_second);
+  CHECK(links / (bytes * topology.cube_count()) == Approx(0.15625));
+}
+
+TEST_CASE("an efficiency is a share of the peak", "[topology][errors]") {
+  CHECK_THAT(error_at("cube.hbm.efficiency", "101 %"), Says("KB-Y020", "100 %"));
+  CHECK_THAT(error_at("cube.hbm.efficiency", "0.9"), Says("KB-Y011", "%"));
+  CHECK_THAT(error_at("launch.blocking", "1"), Says("KB-Y020", "false, true"));
+  Topology topology = Topology::parse(complete_topology(), "t.yaml");
+  topology.cube.hbm.efficiency = 1001;
+  CHECK_THAT(error_of<ConfigError>([&] { topology.check(); }),
+             Says("KB-Y037", "cube.hbm.efficiency is 1001 thousandths"));
 }
 
 TEST_CASE("a missing section is one error with an example of the whole section", "[topology]") {
