@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/parallel/reducer.h"
+#include "runtime/simulation/simulation.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::nn::parallel {

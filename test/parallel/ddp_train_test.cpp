@@ -1,5 +1,6 @@
 // A small MLP on several ranks, trained in every way that there is, beside torch's real
-// DistributedDataParallel (test/golden/ddp_train.txt, which says how weights and data are made).
+// DistributedDataParallel (test/golden/ddp_train.txt, which says how weights and data are made, and
+// ddp_train_more.txt).
 
 #include <fmt/format.h>
 
@@ -44,8 +45,8 @@ double number_after(const std::string& line, std::string_view word) {
   return std::stod(line.substr(line.find(word) + word.size()));
 }
 
-std::vector<Run> torch_runs() {
-  std::ifstream file(std::filesystem::path(KERNBENCH_ROOT) / "test/golden/ddp_train.txt");
+std::vector<Run> torch_runs(std::string_view file_name) {
+  std::ifstream file(std::filesystem::path(KERNBENCH_ROOT) / "test/golden" / file_name);
   std::vector<Run> runs;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("## W=")) {
@@ -69,8 +70,10 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name,
     return std::make_unique<optim::AdamW>(std::move(parameters),
                                           optim::AdamWOptions(0.01).weight_decay(0.01));
   }
+  if (name == "adam lr .01") return std::make_unique<optim::Adam>(std::move(parameters), 0.01);
   auto options = optim::SGDOptions(0.1);
   if (name == "sgd lr .1 momentum .9 wd .01") options.momentum(0.9).weight_decay(0.01);
+  if (name == "sgd lr .1 momentum .9 nesterov") options.momentum(0.9).nesterov(true);
   return std::make_unique<optim::SGD>(std::move(parameters), options);
 }
 
@@ -244,8 +247,20 @@ std::vector<Step> train(DataParallelWorld& world, const Run& run, Scheme scheme)
   return steps;
 }
 
+void check_is_close(const std::vector<Step>& steps, const std::vector<Step>& expected) {
+  REQUIRE(steps.size() == 6);
+  const auto close = [](double number) { return Approx(number).epsilon(2e-6); };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    CAPTURE(i);
+    CHECK(steps[i].loss == close(expected[i].loss));
+    CHECK(steps[i].norm == close(expected[i].norm));
+    CHECK(steps[i].sum == close(expected[i].sum));
+    CHECK(steps[i].squares == close(expected[i].squares));
+  }
+}
+
 TEST_CASE("an MLP on several ranks learns as torch's DistributedDataParallel does", "[ddp]") {
-  const std::vector<Run> runs = torch_runs();
+  const std::vector<Run> runs = torch_runs("ddp_train.txt");
   REQUIRE(runs.size() == 3);
   const auto& run = runs[GENERATE(0U, 1U, 2U)];
   const char* const backend = GENERATE("local", "ahbm");
@@ -255,15 +270,17 @@ TEST_CASE("an MLP on several ranks learns as torch's DistributedDataParallel doe
                Scheme::zero1, Scheme::zero1_overlap, Scheme::fsdp, Scheme::fsdp_kept);
   CAPTURE(run.optimizer, run.accumulation, backend, blocks, scheme);
   DataParallelWorld world(run.ranks, backend, {.launch_blocking = blocks});
-  const std::vector<Step> steps = train(world, run, scheme);
-  REQUIRE(steps.size() == 6);
-  const auto close = [](double expected) { return Approx(expected).epsilon(2e-6); };
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    CAPTURE(i);
-    CHECK(steps[i].loss == close(run.steps[i].loss));
-    CHECK(steps[i].norm == close(run.steps[i].norm));
-    CHECK(steps[i].sum == close(run.steps[i].sum));
-    CHECK(steps[i].squares == close(run.steps[i].squares));
+  check_is_close(train(world, run, scheme), run.steps);
+}
+
+TEST_CASE("an MLP on 1, 2 and 4 ranks learns with every optimizer as with torch", "[ddp]") {
+  const std::vector<Run> runs = torch_runs("ddp_train_more.txt");
+  REQUIRE(runs.size() == 24);
+  const Scheme scheme = GENERATE(Scheme::ddp, Scheme::zero1_overlap);
+  for (const Run& run : runs) {
+    CAPTURE(run.ranks, run.optimizer, run.clip, run.accumulation, scheme);
+    DataParallelWorld world(run.ranks, "local");
+    check_is_close(train(world, run, scheme), run.steps);
   }
 }
 
