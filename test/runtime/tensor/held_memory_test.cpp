@@ -35,7 +35,7 @@ TEST_CASE("what queued launches use is free when its last handle is gone, and no
   const Time issued = dut.torch.engine().now();
   CHECK(ahbm.memory_allocated() == before + 4096);
   CHECK(ahbm.max_memory_allocated() == before + 2 * 4096);  // the sum, and the one before it
-  CHECK_THAT(ahbm.memory_summary(), Contains("at most"));
+  CHECK_THAT(ahbm.memory_summary(), Catch::Contains("at most"));
   CHECK(dut.torch.engine().now() == issued);
   ahbm.synchronize();
   CHECK(dut.torch.engine().now() > issued);
