@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests.  The last line is "N passed, M failed"; exits with 1 if anything failed.
-#   ./test.sh           everything: the suite in release and under AddressSanitizer, the golden file in
-#                       debug, sweeps over mpirun, and the acceptance programs against an installed copy
+#   ./test.sh           everything: the suite in release and under AddressSanitizer, sweeps over mpirun,
+#                       and the acceptance programs against an installed copy
 #   ./test.sh fast      after an edit: the preset dev, the cases of the folders that git says are changed
 #   ./test.sh fast all  the preset dev, all cases
 set -euo pipefail
@@ -236,11 +236,6 @@ run_everything() {
   run_cases asan "~[exhaustive]" "${folders[@]}"
   step "asan: fuzz: 30 s"
   run_fuzz asan
-
-  # What the golden file holds is the same in every build: without optimisation too.
-  step "debug: golden fingerprints"
-  must build golden golden_test
-  count build/golden/test/ccl/golden_test </dev/null
 
   # Unlike the suite's queues between threads: real processes, and MPI's own start and end.
   step "mpi: the same bytes from one process and from several, and errors that end"

@@ -34,10 +34,11 @@ GradBuffers::GradBuffers(RuntimeContext& torch, const DistributedDataParallelCon
   std::vector<Parameter> trained;
   std::ranges::copy_if(parallel_parameters(module), std::back_inserter(trained),
                        &Parameter::requires_grad);
-  const ParamAndGradBucket::Setting setting{torch, config, get_data_parallel_group(torch)};
+  ParamAndGradBucket::Setting setting{torch, config, get_data_parallel_group(torch)};
   const int dp = get_data_parallel_world_size(torch);
   for (std::vector<Parameter>& bucket : bucketed_params(trained, config, dp)) {
     buckets.push_back(std::make_shared<ParamAndGradBucket>(setting, std::move(bucket)));
+    ++setting.index;
   }
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     for (std::size_t param = 0; param < buckets[i]->params().size(); ++param) {

@@ -11,6 +11,7 @@
 
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/placement.h"
+#include "runtime/simulation/named_part.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::tp {
@@ -109,6 +110,7 @@ void ParamAndGradBucket::start_grad_sync() {
                           "Should not have multiple communication calls outstanding at once: "
                           "finish_grad_sync() comes before the next backward pass");
   }
+  const runtime::NamedPart part(setting_.torch.simulation(), "bucket", setting_.index);
   const DistributedDataParallelConfig& config = setting_.config;
   const ReduceOp op = config.average_in_collective ? ReduceOp::avg : ReduceOp::sum;
   if (!config.average_in_collective) grad_data().mul_(1.0 / dp_);
@@ -172,6 +174,8 @@ void ParamAndGradBucket::update_params(const Tensor& master) {
 
 void ParamAndGradBucket::start_param_sync() {
   if (!master_.defined()) return;
+  const runtime::NamedPart part(setting_.torch.simulation(), "parameters of bucket",
+                                setting_.index);
   gathered_ = make_flat();
   Tensor own = gathered_->tensor().narrow(0, shard_begin(), shard_size_);
   own.copy_(std::exchange(master_, {}).to(own.dtype()));

@@ -43,6 +43,7 @@ class ParamAndGradBucket {
     RuntimeContext& torch;
     DistributedDataParallelConfig config;
     distributed::ProcessGroup group;  // data parallel
+    std::size_t index = 0;            // among the model's buckets
   };
 
   ParamAndGradBucket(const Setting& setting, std::vector<Parameter> params);

@@ -61,7 +61,7 @@ class RowsOnPe {
   // 1 where a column is the row's target, else 0; a target on another rank matches no column.
   tl::Tensor is_target(const Tensor& target, const Rows& rows, const VocabRange& own) const {
     const tl::Tensor words = tl_.reshape(tl_.arange(own.begin, own.end), {1, own.end - own.begin});
-    return load_each(target, rows) == words;
+    return tl_.cast(load_each(target, rows), DType::f32) == words;
   }
 
   const LocalPart& logits() const { return logits_; }
@@ -148,10 +148,10 @@ void check(const Tensor& logits, const Tensor& target,
   const bool has_columns = shape.rank() > 0 && shape[shape.rank() - 1] > 0;
   const auto rows = shape.sizes().first(has_columns ? shape.rank() - 1 : 0);
   if (!has_columns || !std::ranges::equal(rows, target.shape().sizes()) ||
-      target.dtype() != DType::f32) {
+      (target.dtype() != DType::f32 && target.dtype() != DType::i64)) {
     wrong_layer(
         fmt::format("vocab_parallel_cross_entropy: logits {} and target {} {}; [..., "
-                    "vocabulary / W] and [...] in f32 are wanted",
+                    "vocabulary / W] and [...] in i64 or f32 are wanted",
                     to_string(shape), to_string(target.shape()), name_of(target.dtype())));
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing < 1)) {

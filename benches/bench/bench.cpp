@@ -80,11 +80,11 @@ void Bench::add_artifact(std::string_view file_name, std::string content) {
 
 void Bench::print(std::string_view text) {
   run_.has_printed = true;
-  run_.console.print(text);
+  run_.console.print_behind_opening(text);
 }
 
 void Bench::note(std::string_view what, std::string_view text) {
-  run_.console.print(note_line(what, text));
+  run_.console.print_behind_opening(note_line(what, text));
 }
 
 SettingInfo algorithm_setting() {

@@ -81,7 +81,8 @@ class Bench {
   // kept.
   void add_artifact(std::string_view file_name, std::string content);
 
-  // Prints text for people.  If a bench prints nothing, its rows are printed as a table.
+  // Prints text for people, and before the first context is made, once it is: what refuses a run
+  // comes before all text.  If a bench prints nothing, its rows are printed as a table.
   void print(std::string_view text);
   // Prints a line of the head: "#   algorithm     intercube_allreduce".
   void note(std::string_view what, std::string_view text);

@@ -45,6 +45,11 @@ void Console::print(std::string_view text) {
   if (failure_ == 0) failure_ = write_all(descriptor_, text);
 }
 
+void Console::print_behind_opening(std::string_view text) {
+  if (opening_.empty()) return print(text);
+  opening_ += text;
+}
+
 std::string Console::coloured(std::string_view code, std::string_view text) const {
   return colour_ ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
 }

@@ -21,6 +21,8 @@ class Console {
 
   // Writes at once.  A failure is kept for finish(), and silences what follows.
   void print(std::string_view text);
+  // Like print(), but while the opening waits, the text waits behind it.
+  void print_behind_opening(std::string_view text);
 
   // `text` in red if colour is on: for failures.
   std::string alarming(std::string_view text) const;

@@ -28,10 +28,9 @@ constexpr std::int64_t exact_limit(DType dtype) {
       return 2048;
     case DType::bf16:
       return 256;
-    case DType::f32:
-      break;
+    default:
+      return 1 << 24;
   }
-  return 1 << 24;
 }
 
 }  // namespace kernbench::benches

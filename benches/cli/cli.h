@@ -37,6 +37,7 @@ struct RunArguments {
   bool explain = false;
   bool summary = false;
   std::string report;
+  std::string kineto;  // a folder
   std::string seed = "0";
   std::string shuffle_ties;  // a seed; empty: they are not shuffled
   std::string tie_orders = "0";

@@ -55,12 +55,15 @@ int compare_reruns(const CompareArguments& arguments, ProcessTeam* team,
       {.first = variants.front(),
        .inputs = maker.inputs(),
        .axes = maker.axes(),
-       .run = [&](Bench& bench) {
-         const std::vector<Row> rows = variants::run_variants(bench, "compare", info, variants);
-         const auto [before, after] = variants::split_rows(rows, variants.front());
-         comparison = variants::compare_rows(before, after);
-         bench.print(to_table(*comparison, variants::time_column(rows, arguments.metric)));
-       }});
+       .run =
+           [&](Bench& bench) {
+             const std::vector<Row> rows = variants::run_variants(bench, "compare", info, variants);
+             const auto [before, after] = variants::split_rows(rows, variants.front());
+             comparison = variants::compare_rows(before, after);
+             bench.print(to_table(*comparison, variants::time_column(rows, arguments.metric)));
+           },
+       .ran = {},
+       .command = "compare"});
   if (condition && comparison) variants::check_condition(*comparison, *condition);
   return exit_code;
 }

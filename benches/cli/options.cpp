@@ -73,6 +73,8 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
   app->add_flag("--summary", arguments.summary,
                 "Show tables of ranks, kernels, collectives, units and waits");
   add(app, "--report", "F", arguments.report, "Write where the time went as an HTML page");
+  add(app, "--kineto", "DIR", arguments.kineto,
+      "Write a trace for each rank in the form of PyTorch's profiler, for HTA");
   add_jobs(app, arguments.jobs);
   app->add_flag("-q,--quiet", arguments.quiet, "Print errors alone");
   app->add_flag("-v,--verbose", arguments.verbose, "Print a line for each simulated system");

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "benches/bench/report.h"
+#include "runtime/profiler/kineto.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::cli {
@@ -34,6 +35,8 @@ Outputs::Outputs(const RunArguments& arguments) {
   if (!arguments.csv.empty()) csv_.emplace_back(arguments.csv);
   if (!arguments.trace.empty()) trace_.emplace(arguments.trace);
   if (!arguments.report.empty()) page_.emplace(arguments.report);
+  kineto_folder_ = arguments.kineto;
+  if (!kineto_folder_.empty()) create_output_folder(kineto_folder_);
   check_all_differ();
 }
 
@@ -117,6 +120,15 @@ void Outputs::write_page(const std::string& page, Report& report) {
   page_->commit(page);
   if (page_->name() != "-") report.artifacts.push_back(page_->name());
   page_.reset();
+}
+
+void Outputs::write_kineto(const std::vector<std::string>& traces, Report& report) const {
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    OutputFile file((fs::path(kineto_folder_) / runtime::kineto_file_name(i)).string());
+    check_is_free(file);
+    file.commit(traces[i]);
+    report.artifacts.push_back(file.name());
+  }
 }
 
 std::vector<std::string> Outputs::write_report(const Report& report) {

@@ -25,6 +25,9 @@ class Outputs {
   // Writes the HTML page, if it is wanted, and enters its name in the report.
   void write_page(const std::string& page, Report& report);
 
+  // Writes the traces of ranks into their folder, and enters their names in the report.
+  void write_kineto(const std::vector<std::string>& traces, Report& report) const;
+
   // Writes JSON and CSV.  Returns the names of the files.
   std::vector<std::string> write_report(const Report& report);
 
@@ -41,6 +44,7 @@ class Outputs {
   std::vector<OutputFile> csv_;
   std::optional<OutputFile> trace_;
   std::optional<OutputFile> page_;
+  std::string kineto_folder_;
 };
 
 }  // namespace kernbench::benches::cli

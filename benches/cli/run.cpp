@@ -16,11 +16,12 @@
 #include "benches/cli/commands.h"
 #include "benches/cli/outputs.h"
 #include "benches/cli/perform.h"
+#include "benches/cli/report_page.h"
 #include "benches/figure/figure_artifacts.h"
-#include "benches/page/page.h"
 #include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
 #include "runtime/profiler/explain.h"
+#include "runtime/profiler/kineto.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/profiler/trace_level.h"
 #include "runtime/simulation/simulation.h"
@@ -88,21 +89,24 @@ std::optional<runtime::TraceLevel> parse_trace(const RunArguments& arguments) {
   return static_cast<runtime::TraceLevel>(level - kLevels.begin());
 }
 
+bool is_profiled(const RunArguments& arguments) {
+  return arguments.explain || arguments.summary || !arguments.report.empty() ||
+         !arguments.kineto.empty();
+}
+
 BenchRequest make_request(const RunArguments& arguments, const Work& work, ProcessTeam* team) {
-  return {
-      .topology = work.first.topology,
-      .ccl = work.first.ccl,
-      .ccl_is_given = work.first.names_ccl,
-      .seed = parse_seed("--seed", arguments.seed),
-      .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
-      .tie_orders = parse_tie_orders(arguments.tie_orders),
-      .recording = {.trace = parse_trace(arguments),
-                    .profile = arguments.explain || arguments.summary || !arguments.report.empty()},
-      .output_folder = arguments.output_folder,
-      .jobs = parse_jobs(arguments.jobs),
-      .inputs = work.inputs,
-      .team = team,
-      .shows_progress = !arguments.quiet};
+  return {.topology = work.first.topology,
+          .ccl = work.first.ccl,
+          .ccl_is_given = work.first.names_ccl,
+          .seed = parse_seed("--seed", arguments.seed),
+          .shuffle_ties = parse_shuffle_ties(arguments.shuffle_ties),
+          .tie_orders = parse_tie_orders(arguments.tie_orders),
+          .recording = {.trace = parse_trace(arguments), .profile = is_profiled(arguments)},
+          .output_folder = arguments.output_folder,
+          .jobs = parse_jobs(arguments.jobs),
+          .inputs = work.inputs,
+          .team = team,
+          .shows_progress = !arguments.quiet};
 }
 
 int rank_count(const BenchInfo& info, BenchRun& run) {
@@ -172,38 +176,6 @@ std::string foot(const Report& report) {
   text += note_line("fingerprint", fmt::format("{:016x}", engine.fingerprint));
   for (const std::string& name : report.artifacts) text += note_line("wrote", name);
   return text;
-}
-
-// The command that makes the same results again.
-std::string command_of(const RunArguments& arguments) {
-  std::string text =
-      fmt::format("kernbench run --bench {} --topology {}", arguments.bench, arguments.topology);
-  if (!arguments.ccl.empty()) text += " --ccl " + arguments.ccl;
-  if (arguments.seed != "0") text += " --seed " + arguments.seed;
-  if (!arguments.settings.empty()) text += " --set";
-  for (const std::string& setting : arguments.settings) text += ' ' + setting;
-  return text;
-}
-
-std::string page_of(const RunArguments& arguments, const Report& report,
-                    const runtime::Simulation& simulation) {
-  if (arguments.report.empty()) return "";
-  const EngineStatistics& engine = report.engine;
-  page::Heading heading{.title = fmt::format("kernbench: {}", report.bench), .facts = {}};
-  const auto add = [&](std::string name, std::string value) {
-    heading.facts.emplace_back(std::move(name), std::move(value));
-  };
-  add("command", command_of(arguments));
-  add("topology",
-      fmt::format("{}: {}", simulation.topology().name, describe(simulation.topology())));
-  add("simulated", fmt::format("{:.3f} us", to_ns(simulation.now()) / 1e3));
-  if (engine.system_count > 1) {
-    add("shown",
-        fmt::format("the longest of {} systems that the run simulated", engine.system_count));
-  }
-  add("fingerprint", fmt::format("{:016x}", engine.fingerprint));
-  add("kernbench", std::string(version()));
-  return page::report_page(heading, simulation);
 }
 
 // The report of what the bench has done so far.  From any thread.
@@ -373,7 +345,10 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   outputs.write_artifacts(run, report);
   if (arguments.verbose) console.print(systems_table(run));
   const runtime::Simulation* const longest = run.contexts.longest();
-  if (longest != nullptr) outputs.write_page(page_of(arguments, report, *longest), report);
+  if (longest != nullptr) {
+    outputs.write_page(page_of(arguments, report, work, *longest), report);
+    if (!arguments.kineto.empty()) outputs.write_kineto(runtime::kineto_traces(*longest), report);
+  }
   console.print(foot(report));
   if (longest != nullptr && arguments.summary) {
     console.print("#\n" + runtime::summary(runtime::profile_of(*longest)));

@@ -43,6 +43,19 @@ void add_artifacts(Bench& bench, const variants::WhatIf& result) {
   figure::FigureArtifacts(bench).add("whatif", plot.chart);
 }
 
+Gains gains_of(const variants::WhatIf& result) {
+  Gains gains;
+  for (const variants::Gain& gain : result.gains) {
+    gains.push_back({.resource = gain.resource,
+                     .value = gain.value,
+                     .x2 = gain.x2,
+                     .x4 = gain.x4,
+                     .infinite = gain.infinite,
+                     .alone_us = gain.alone_ns / 1e3});
+  }
+  return gains;
+}
+
 }  // namespace
 
 int whatif(const WhatIfArguments& arguments, ProcessTeam* team) {
@@ -54,19 +67,25 @@ int whatif(const WhatIfArguments& arguments, ProcessTeam* team) {
                                             maker.count()));
   }
   const std::vector<variants::Variant> variants = variants::what_if_variants(maker);
+  Gains gains;
   return perform(info, arguments.run, team,
                  {.first = variants.front(),
                   .inputs = maker.inputs(),
                   .axes = {fmt::format("the speed of each resource, in {} runs", variants.size())},
-                  .run = [&](Bench& bench) {
-                    const std::vector<Row> rows =
-                        variants::run_variants(bench, "whatif", info, variants);
-                    variants::WhatIf result = variants::what_if(
-                        rows, maker, variants::time_column(rows, arguments.metric));
-                    result.slower = variants::slower_runs(bench, info, variants, result);
-                    bench.print(to_table(result));
-                    add_artifacts(bench, result);
-                  }});
+                  .run =
+                      [&](Bench& bench) {
+                        const std::vector<Row> rows =
+                            variants::run_variants(bench, "whatif", info, variants);
+                        variants::WhatIf result = variants::what_if(
+                            rows, maker, variants::time_column(rows, arguments.metric));
+                        result.slower = variants::slower_runs(bench, info, variants, result);
+                        bench.print(to_table(result));
+                        add_artifacts(bench, result);
+                        gains = gains_of(result);
+                      },
+                  .ran = {},
+                  .command = "whatif",
+                  .gains = &gains});
 }
 
 }  // namespace kernbench::benches::cli

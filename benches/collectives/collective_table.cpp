@@ -81,7 +81,7 @@ void set_place(Row& row, std::string_view place, const BlocksInput& blocks,
   const std::optional<Time> time =
       measured && measured->algorithm ? std::optional(measured->time) : std::nullopt;
   const auto bandwidth = [&](double (*of)(const BlocksInput&, Time)) {
-    return time ? std::optional(of(blocks, *time)) : std::nullopt;
+    return time ? std::optional(of(blocks, measured->time)) : std::nullopt;
   };
   set("time_ns", in_ns(time));
   set("algbw_gbs",
@@ -186,7 +186,8 @@ CollectiveTable::CollectiveTable(Bench& bench, MeasuredCollective collective, Ta
       is_in_one_place_(form == TableForm::one_place),
       missing_(is_in_one_place_ ? "-" : "N/A") {}
 
-void CollectiveTable::begin() {
+void CollectiveTable::print_head() {
+  has_head_ = true;
   if (!is_in_one_place_) {
     bench_.print(
         fmt::format("#\n# {}\n#\n#{:>68}{:>34}\n", spec_.name, "out-of-place", "in-place"));
@@ -197,6 +198,7 @@ void CollectiveTable::begin() {
 }
 
 void CollectiveTable::add(const Row& row) {
+  if (!has_head_) print_head();
   bench_.print(table_line(columns_, row, bench_.run().console, missing_));
   for (const TableColumn& column : columns_) {
     const bool is_wrong = column.title == "#wrong";

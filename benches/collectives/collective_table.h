@@ -42,7 +42,7 @@ class CollectiveTable {
  public:
   CollectiveTable(Bench& bench, MeasuredCollective collective, TableForm form);
 
-  void begin();
+  // The head comes before the first row.
   // REQUIRES: the row has the cells of all columns; those of one_place are to_row()'s and "redop"
   void add(const Row& row);
   // The number of wrong elements, the mean of all busbw, and the closed form if it is the same for
@@ -50,10 +50,13 @@ class CollectiveTable {
   void end();
 
  private:
+  void print_head();
+
   Bench& bench_;
   const CollectiveSpec& spec_;
   const std::vector<TableColumn> columns_;
   const bool is_in_one_place_;
+  bool has_head_ = false;
   const std::string_view missing_;  // shown for what was not measured
   std::int64_t wrong_ = 0;
   double bus_factor_ = 1;

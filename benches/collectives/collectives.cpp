@@ -256,7 +256,6 @@ void run_collectives(Bench& bench) {
     if (counts[i] == 0) continue;
     CollectiveTable table(bench, plan.collectives[i],
                           plan.groups.empty() ? TableForm::both_places : TableForm::groups_at_once);
-    table.begin();
     for (const Row& row : std::span(rows).subspan(first, counts[i])) table.add(row);
     table.end();
     first += counts[i];
@@ -321,7 +320,6 @@ void run_ccl_allreduce(Bench& bench) {
   note_algorithm(bench, input);
   const auto torch = bench.make_context();
   CollectiveTable table(bench, input.blocks.collective, TableForm::one_place);
-  table.begin();
   for (const std::int64_t n_elem : sizes) {
     input.blocks.count = n_elem;
     const Measurement measured = measure(*torch, input);

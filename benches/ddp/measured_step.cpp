@@ -1,6 +1,7 @@
 #include "benches/ddp/measured_step.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +12,8 @@
 #include "runtime/functional/cross_entropy.h"
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
+#include "runtime/parallel/flat_buffer.h"
+#include "runtime/parallel/fully_shard.h"
 #include "runtime/torch/runtime_context.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
@@ -127,21 +130,56 @@ std::pair<StepTimes, StepTimes> zero1_steps(RuntimeContext& torch, const StepInp
       });
 }
 
+// Groups of blocks that are closed when they have so many bytes, and the root's of what is left.
+distributed::fsdp::FSDPModule shard(const StepInput& input, nn::Module& module) {
+  const double cap = input.bucket_cap_mb * 1024 * 1024;
+  std::vector<std::shared_ptr<nn::Module>> group;
+  Bytes bytes = 0;
+  const auto close = [&] {
+    if (!group.empty()) distributed::fsdp::fully_shard(std::exchange(group, {}));
+    bytes = 0;
+  };
+  for (const auto& block : module.named_children()["blocks"]->children()) {
+    group.push_back(block);
+    for (const Tensor& parameter : block->parameters()) bytes += nn::parallel::bytes_of(parameter);
+    if (static_cast<double>(bytes) >= cap) close();
+  }
+  close();
+  return distributed::fsdp::fully_shard(module);
+}
+
+std::pair<StepTimes, StepTimes> fsdp_steps(RuntimeContext& torch, const StepInput& input,
+                                           const ModelHolder& holder) {
+  const distributed::fsdp::FSDPModule fsdp = shard(input, *holder.ptr());
+  optim::AdamW optimizer(holder.ptr()->parameters());
+  return first_and_third(
+      torch, input, holder,
+      [&] {
+        optimizer.step();
+        optimizer.zero_grad();
+      },
+      [&](const nn::parallel::DeviceInstant&, bool) { return fsdp.last_step(); });
+}
+
 // The time on the devices of collectives of so many bytes, one at a time: that of the rank that
 // begins last, and so waits least for others.
-std::map<Bytes, Time> times_alone(PointContext& point, const StepInput& input,
-                                  const std::vector<BucketTimes>& buckets) {
-  std::map<Bytes, Time> times;
-  for (const BucketTimes& bucket : buckets) times[bucket.bytes] = Time::max();
+using Collective = std::pair<std::string, Bytes>;
+std::map<Collective, Time> times_alone(PointContext& point, const StepInput& input,
+                                       const std::vector<BucketTimes>& buckets) {
+  std::map<Collective, Time> times;
+  for (const BucketTimes& bucket : buckets) {
+    times[{collective_of(input.scheme, bucket), bucket.bytes}] = Time::max();
+  }
   run_on_ranks(point, input.world, [&](RuntimeContext& torch, int rank) {
-    for (auto& [bytes, time] : times) {
-      const std::int64_t count = bytes / size_of(input.dtype);
+    for (auto& [collective, time] : times) {
+      const std::int64_t count = collective.second / size_of(input.dtype);
       const Tensor x = torch.empty({count}, on_one_pe(input.dtype));
       const Tensor part = x.narrow(0, rank * (count / input.world), count / input.world);
       torch.distributed.barrier();
       const distributed::Work work =
-          input.scheme == Scheme::ddp
-              ? torch.distributed.all_reduce(x, {.async_op = true})
+          collective.first == "all_reduce" ? torch.distributed.all_reduce(x, {.async_op = true})
+          : collective.first == "all_gather"
+              ? torch.distributed.all_gather_into_tensor(x, part, {.async_op = true})
               : torch.distributed.reduce_scatter_tensor(part, x, {.async_op = true});
       work.wait();
       torch.ahbm.synchronize();
@@ -154,7 +192,13 @@ std::map<Bytes, Time> times_alone(PointContext& point, const StepInput& input,
 }  // namespace
 
 std::string_view name_of(Scheme scheme) {
-  return scheme == Scheme::ddp ? "ddp" : "zero1";
+  constexpr std::array kNames = {"ddp", "zero1", "fsdp2"};
+  return kNames.at(static_cast<std::size_t>(scheme));
+}
+
+std::string collective_of(Scheme scheme, const BucketTimes& row) {
+  if (!row.collective.empty()) return row.collective;
+  return scheme == Scheme::ddp ? "all_reduce" : "reduce_scatter";
 }
 
 MeasuredStep measure_step(PointContext& point, const StepInput& input) {
@@ -162,14 +206,16 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input) {
   run_on_ranks(point, input.world, [&](RuntimeContext& torch, int rank) {
     const auto make = input.model == train::ModelKind::gpt ? train::make_gpt : train::make_llama;
     const ModelHolder holder{{}, make(torch, input.size, on_one_pe(input.dtype))};
-    auto steps = input.scheme == Scheme::ddp ? ddp_steps(torch, input, holder)
-                                             : zero1_steps(torch, input, holder);
+    auto steps = input.scheme == Scheme::ddp     ? ddp_steps(torch, input, holder)
+                 : input.scheme == Scheme::zero1 ? zero1_steps(torch, input, holder)
+                                                 : fsdp_steps(torch, input, holder);
     if (rank == 0) std::tie(measured.first, measured.later) = std::move(steps);
   });
-  const std::map<Bytes, Time> alone = times_alone(point, input, measured.later.buckets);
+  const std::map<Collective, Time> alone = times_alone(point, input, measured.later.buckets);
   Time end{0};
   for (const BucketTimes& bucket : measured.later.buckets) {
-    end = std::max(bucket.ready, end) + alone.at(bucket.bytes);
+    end =
+        std::max(bucket.ready, end) + alone.at({collective_of(input.scheme, bucket), bucket.bytes});
     measured.bounds.push_back(end);
   }
   return measured;

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +16,12 @@ namespace kernbench::benches::ddp {
 enum class Scheme {
   ddp,    // torch's DistributedDataParallel: an all_reduce of each bucket
   zero1,  // Megatron's, with its distributed optimizer: a reduce_scatter, and an all_gather later
+  fsdp2,  // torch's fully_shard: an all_gather of each group in both passes, and a reduce_scatter
 };
 std::string_view name_of(Scheme scheme);
+
+// The collective that a row of a step's table is of.
+std::string collective_of(Scheme scheme, const nn::parallel::BucketTimes& row);
 
 struct StepInput {
   Scheme scheme = Scheme::ddp;
@@ -24,7 +29,7 @@ struct StepInput {
   train::LanguageModelSize size = {};
   DType dtype = DType::f32;
   int world = 1;
-  double bucket_cap_mb = 25;
+  double bucket_cap_mb = 25;  // of fsdp2: blocks share a group until it has so much
 };
 
 // Of rank 0.

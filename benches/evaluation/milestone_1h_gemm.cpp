@@ -94,11 +94,12 @@ void print_verdict(Bench& bench, std::span<const Row> rows) {
 void run_milestone_gemm(Bench& bench) {
   bench.output_folder("benches/1H_milestone_output/gemm");
   bench.note("evaluates", "tl.composite, f16, beside the recurrence of ADR-0044");
-  bench.submit_sentinel();
   const Settings& settings = bench.settings();
-  const std::vector<GemmFamily> families = settings.choices("families", kGemmFamilies);
-  const std::vector<Row> rows = evaluate_gemm(
-      bench, gemm_shapes(families), settings.choices("on", gemm::kGemmOn), wants_saved_points());
+  const auto families = settings.choices("families", kGemmFamilies);
+  const auto on = settings.choices("on", gemm::kGemmOn);
+  bench.submit_sentinel();
+  const std::vector<Row> rows =
+      evaluate_gemm(bench, gemm_shapes(families), on, wants_saved_points());
 
   print_table(bench, rows);
   print_verdict(bench, rows);

@@ -28,10 +28,9 @@ int significand_bits(DType dtype) {
       return 11;
     case DType::bf16:
       return 8;
-    case DType::f32:
-      break;
+    default:
+      return 24;
   }
-  return 24;
 }
 
 }  // namespace

@@ -30,10 +30,9 @@ Rounding rounding_of(DType dtype) {
       return {0x1p-11 + kUnitOfF32, 0x1p-25};
     case DType::bf16:
       return {0x1p-8 + kUnitOfF32, 0x1p-134};
-    case DType::f32:
-      break;
+    default:
+      return {};
   }
-  return {};
 }
 
 // The error of a constant, which a kernel first rounds to its type.

@@ -14,7 +14,8 @@ namespace kernbench::benches::page {
 // HBM, under what a PE's array and its share of the HBM allow.  Empty if no kernel has both.
 std::string roofline(const runtime::Profile& profile, const Topology& topology);
 
-// The HBM that tensors hold on each device over time, and the tensors at the highest point.
+// The HBM that tensors hold over time, by owner, on the device that holds most; the owners at its
+// peak, and the peaks of all devices.
 std::string memory(const runtime::RunLog& log, Time end);
 
 }  // namespace kernbench::benches::page

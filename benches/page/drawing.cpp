@@ -3,16 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 namespace kernbench::benches::page {
 
 using figure::escaped;
 
+namespace {
+
+constexpr int kHeatSteps = 10;
+
+}  // namespace
+
 Drawing::Drawing(double width, double height, std::string_view name)
     : svg_(fmt::format("<svg viewBox=\"0 0 {:.4g} {:.4g}\" role=\"img\" aria-label=\"{}\" "
-                       "style=\"max-width:{:.4g}px\">\n",
-                       width, height, escaped(name), 1.25 * width)) {}
+                       "style=\"min-width:{:.4g}px;max-width:{:.4g}px\">\n",
+                       width, height, escaped(name), std::min(width, 560.0), 1.15 * width)) {}
 
 void Drawing::end(std::string_view tip, std::string_view element) {
   if (tip.empty()) {
@@ -40,6 +47,34 @@ void Drawing::heat_line(Position from, Position to, double share, std::string_vi
   line(from, to, fmt::format("l h{}", heat_step(share)), tip);
 }
 
+void Drawing::heat_row(double y, std::span<const Heat> row, std::string_view tip) {
+  std::array<std::string, kHeatSteps> paths;
+  for (const Heat& heat : row) {
+    fmt::format_to(std::back_inserter(paths.at(static_cast<std::size_t>(heat_step(heat.share)))),
+                   "M{:.5g} {:.5g}H{:.5g}", heat.from, y, heat.to);
+  }
+  svg_ += fmt::format("<g><title>{}</title>\n", escaped(tip));
+  for (std::size_t step = 0; step < paths.size(); ++step) {
+    if (paths.at(step).empty()) continue;
+    fmt::format_to(std::back_inserter(svg_), "<path class=\"l h{}\" d=\"{}\"/>\n", step,
+                   paths.at(step));
+  }
+  svg_ += "</g>\n";
+}
+
+void Drawing::area(std::span<const Position> top, std::span<const Position> bottom,
+                   std::string_view style, std::string_view tip) {
+  std::string path;
+  const auto add = [&](const Position& at) {
+    fmt::format_to(std::back_inserter(path), "{}{:.5g} {:.5g}", path.empty() ? 'M' : 'L', at.x,
+                   at.y);
+  };
+  std::ranges::for_each(top, add);
+  std::for_each(bottom.rbegin(), bottom.rend(), add);
+  svg_ += fmt::format("<path class=\"{}\" d=\"{}Z\"", style, path);
+  end(tip, "path");
+}
+
 void Drawing::dot(Position at, double radius, std::string_view style, std::string_view tip) {
   fmt::format_to(std::back_inserter(svg_),
                  "<circle class=\"{}\" cx=\"{:.6g}\" cy=\"{:.6g}\" r=\"{:.4g}\"", style, at.x, at.y,
@@ -58,7 +93,14 @@ std::string Drawing::finish() && {
 }
 
 int heat_step(double share) {
-  return std::clamp(static_cast<int>(share * 10), 0, 9);
+  return std::clamp(static_cast<int>(share * kHeatSteps), 0, kHeatSteps - 1);
+}
+
+std::string beside(const std::string& left, const std::string& right) {
+  return fmt::format(
+      "<div class=beside>\n<div class=wide>{}</div>\n<div class=wide>{}</div>\n"
+      "</div>\n",
+      left, right);
 }
 
 std::string section(std::string_view title, std::string_view note, const std::string& content) {

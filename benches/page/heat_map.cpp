@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "benches/page/drawing.h"
+#include "benches/page/links_over_time.h"
 #include "sim_engine/topology/grid.h"
 
 namespace kernbench::benches::page {
@@ -188,16 +189,22 @@ std::string heat_map(const sim::Machine& machine) {
   const sim::Grid cubes = sim::cube_grid(topology);
   std::string text = heat_scale();
   if (static_cast<std::size_t>(sips.count()) <= kMostBoxes && sips.count() > 1) {
-    text += grid_of_links(sips, uses, UnitClass::link, "SIP", [](int sip, Compass direction) {
-      return fmt::format("sip{}.link.{}", sip, sim::name_of(direction));
-    });
+    const std::string drawing =
+        grid_of_links(sips, uses, UnitClass::link, "SIP", [](int sip, Compass direction) {
+          return fmt::format("sip{}.link.{}", sip, sim::name_of(direction));
+        });
+    text += beside(drawing, links_over_time(machine, UnitClass::link));
+  } else {
+    text += links_over_time(machine, UnitClass::link);
   }
   if (static_cast<std::size_t>(cubes.count()) <= kMostBoxes && cubes.count() > 1) {
     const int shown = busiest_sip(uses);
     text += fmt::format("<p>The cubes of SIP {}:</p>\n", shown);
-    text += grid_of_links(cubes, uses, UnitClass::ucie, "cube", [&](int cube, Compass direction) {
-      return fmt::format("sip{}.cube{}.ucie.{}", shown, cube, sim::name_of(direction));
-    });
+    const std::string drawing =
+        grid_of_links(cubes, uses, UnitClass::ucie, "cube", [&](int cube, Compass direction) {
+          return fmt::format("sip{}.cube{}.ucie.{}", shown, cube, sim::name_of(direction));
+        });
+    text += beside(drawing, links_over_time(machine, UnitClass::ucie));
   }
   return text + busiest_links(uses);
 }

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "benches/figure/svg.h"
@@ -13,109 +15,186 @@ namespace kernbench::benches::page {
 
 namespace {
 
+using runtime::RunLog;
+using runtime::RunTensor;
+
 constexpr int kMostDevices = 16;
-constexpr std::size_t kMostSteps = 300;  // of a device's line
-constexpr std::size_t kMostOwners = 8;
+constexpr std::size_t kMostColumns = 220;  // of a chart
+constexpr std::size_t kMostOwners = 8;     // with a colour of their own
+constexpr std::size_t kMostOwnerRows = 20;
+constexpr std::array<std::string_view, kMostOwners> kOwnerColours = {"c4", "c7", "c9", "c10",
+                                                                     "c5", "c0", "c2", "c11"};
+constexpr std::string_view kOthersColour = "c1";
+constexpr double kBytesWidth = 110;
+constexpr double kHeldWidth = 880;
+constexpr double kHeldHeight = 180;
 
-struct Step {
-  Time at{0};
-  Bytes bytes = 0;  // from then on
-};
+bool has_part(std::string_view name, std::string_view part) {
+  return name.find(part) != name.npos;
+}
 
-struct Use {
-  std::vector<Step> steps;
-  Step peak;
-};
-
-std::map<int, Use> uses_of(const runtime::RunLog& log) {
-  std::map<int, std::map<Time, Bytes>> changes;
-  for (const runtime::RunTensor& tensor : log.tensors()) {
-    if (tensor.device >= kMostDevices) continue;
-    changes[tensor.device][tensor.made] += tensor.bytes;
-    changes[tensor.device][tensor.freed] -= tensor.bytes;
+// Who holds a tensor: states of the optimizer, gradients, modules by the first two parts of their
+// names, and the rest by name, which of results is that of the operation.
+std::string owner_of(const std::string& name) {
+  for (const std::string_view state : {".exp_avg", ".max_exp_avg_sq", ".momentum_buffer"}) {
+    if (has_part(name, state)) return "optimizer state";
   }
-  std::map<int, Use> uses;
-  for (const auto& [device, by_time] : changes) {
-    Use& use = uses[device];
-    Bytes bytes = 0;
-    for (const auto& [at, change] : by_time) {
-      if (at == Time::max()) break;
-      use.steps.push_back({at, bytes += change});
-      if (bytes > use.peak.bytes) use.peak = use.steps.back();
+  if (name == "grad" || name.ends_with(".grad")) return "gradients";
+  if (name == "bucket") return "gradients' buckets";
+  const std::size_t first = name.find('.');
+  if (first == name.npos) return name;
+  const std::size_t second = name.find('.', first + 1);
+  return "module " + name.substr(0, second == name.npos ? first : second);
+}
+
+using Held = std::map<std::string, Bytes>;  // by owner
+
+Bytes total_of(const Held& held) {
+  Bytes total = 0;
+  for (const auto& [owner, bytes] : held) total += bytes;
+  return total;
+}
+
+struct Moment {
+  Time at{0};
+  Held held = {};
+  Bytes total = 0;
+};
+
+// What a device holds from each moment on at which that changes; of many moments those at which it
+// holds most.
+std::vector<Moment> moments_of(const RunLog& log, int device, Time end) {
+  std::map<Time, Held> changes;
+  for (const RunTensor& tensor : log.tensors()) {
+    if (tensor.device != device || tensor.made > end) continue;
+    const std::string owner = owner_of(tensor.name);
+    changes[tensor.made][owner] += tensor.bytes;
+    if (tensor.freed <= end) changes[tensor.freed][owner] -= tensor.bytes;
+  }
+  std::vector<Moment> moments;
+  Moment now;
+  const std::size_t stride = changes.size() / kMostColumns + 1;
+  std::size_t i = 0;
+  for (const auto& [at, change] : changes) {
+    for (const auto& [owner, bytes] : change) now.held[owner] += bytes;
+    now.total = total_of(now.held);
+    now.at = at;
+    if (i++ % stride == 0) {
+      moments.push_back(now);
+    } else if (now.total > moments.back().total) {
+      moments.back() = now;
     }
   }
-  return uses;
+  return moments;
 }
 
-// Of many steps, in each stretch of time the highest.
-std::vector<Step> fewer(const std::vector<Step>& steps) {
-  if (steps.size() <= kMostSteps) return steps;
-  const std::size_t stride = steps.size() / kMostSteps + 1;
-  std::vector<Step> result;
-  for (std::size_t i = 0; i < steps.size(); i += stride) {
-    const auto end =
-        steps.begin() + static_cast<std::ptrdiff_t>(std::min(i + stride, steps.size()));
-    result.push_back(
-        *std::max_element(steps.begin() + static_cast<std::ptrdiff_t>(i), end,
-                          [](const Step& a, const Step& b) { return a.bytes < b.bytes; }));
-  }
-  return result;
+const Moment& peak_of(const std::vector<Moment>& moments) {
+  return *std::ranges::max_element(moments, {}, &Moment::total);
 }
 
-void draw_use(Drawing& drawing, const Use& use, Bytes most, Time end, const Box& area,
-              std::string_view tip) {
-  const auto x_of = [&](Time at) {
-    return area.x + area.w * static_cast<double>(at.count()) / static_cast<double>(end.count());
-  };
-  const auto y_of = [&](Bytes bytes) {
-    return area.bottom() - area.h * static_cast<double>(bytes) / static_cast<double>(most);
-  };
-  const std::vector<Step> steps = fewer(use.steps);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const Time until = i + 1 < steps.size() ? steps[i + 1].at : end;
-    const double y = y_of(steps[i].bytes);
-    drawing.box({x_of(steps[i].at), y, x_of(until) - x_of(steps[i].at), area.bottom() - y}, "hbm",
-                tip);
+std::vector<std::pair<std::string, Bytes>> owners_at(const Moment& moment) {
+  std::vector<std::pair<std::string, Bytes>> owners;
+  for (const auto& [owner, bytes] : moment.held) {
+    if (bytes > 0) owners.emplace_back(owner, bytes);
   }
-}
-
-// The tensors that lie on the device at its peak, by name.
-std::string owners_at(const runtime::RunLog& log, int device, const Step& peak) {
-  std::map<std::string, Bytes> by_name;
-  for (const runtime::RunTensor& tensor : log.tensors()) {
-    if (tensor.device != device || tensor.made > peak.at || tensor.freed <= peak.at) continue;
-    by_name[tensor.name] += tensor.bytes;
-  }
-  std::vector<std::pair<std::string, Bytes>> owners(by_name.begin(), by_name.end());
   std::ranges::stable_sort(owners, std::ranges::greater{}, &std::pair<std::string, Bytes>::second);
-  std::string rows =
-      fmt::format("<table><tr><th>tensor on device {} at its peak<th class=n>bytes</tr>\n", device);
+  return owners;
+}
+
+std::string key_of(const std::vector<std::pair<std::string, Bytes>>& owners) {
+  std::string text = "<p class=key>";
   for (std::size_t i = 0; i < std::min(kMostOwners, owners.size()); ++i) {
-    rows += fmt::format("<tr><td>{}<td class=n>{}</tr>\n", figure::escaped(owners[i].first),
-                        owners[i].second);
+    text += fmt::format("<span><i class={}></i>{}</span>", kOwnerColours.at(i),
+                        figure::escaped(owners[i].first));
+  }
+  return text + fmt::format("<span><i class={}></i>others</span></p>\n", kOthersColour);
+}
+
+// Steps over time: a point before and behind each change.
+std::vector<Position> steps_of(const std::vector<Moment>& moments, const std::vector<Bytes>& bytes,
+                               Time end, Bytes most) {
+  std::vector<Position> line;
+  const auto x_of = [&](Time at) {
+    return kBytesWidth +
+           kHeldWidth * static_cast<double>(at.count()) / static_cast<double>(end.count());
+  };
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    const double y =
+        20 + kHeldHeight * (1 - static_cast<double>(bytes[i]) / static_cast<double>(most));
+    line.push_back({x_of(moments[i].at), y});
+    line.push_back({x_of(i + 1 < moments.size() ? moments[i + 1].at : end), y});
+  }
+  return line;
+}
+
+std::string chart_of(const std::vector<Moment>& moments, Time end) {
+  const Moment& peak = peak_of(moments);
+  const auto owners = owners_at(peak);
+  Drawing drawing(kBytesWidth + kHeldWidth + 10, kHeldHeight + 40, "HBM held over time, by owner");
+  drawing.text({kBytesWidth - 8, 26}, fmt::format("{} B", peak.total), "t e");
+  drawing.text({kBytesWidth - 8, 20 + kHeldHeight}, "0 B", "t e");
+  drawing.text({kBytesWidth, kHeldHeight + 36}, "0");
+  drawing.text({kBytesWidth + kHeldWidth, kHeldHeight + 36},
+               fmt::format("{:.3f} us", to_ns(end) / 1e3), "t e");
+  std::vector<Bytes> below(moments.size(), 0);
+  const auto add = [&](const auto& bytes_at, std::string_view colour, std::string_view tip) {
+    const std::vector<Position> bottom = steps_of(moments, below, end, peak.total);
+    for (std::size_t i = 0; i < moments.size(); ++i) below[i] += bytes_at(moments[i], below[i]);
+    drawing.area(steps_of(moments, below, end, peak.total), bottom, colour, tip);
+  };
+  for (std::size_t i = 0; i < std::min(kMostOwners, owners.size()); ++i) {
+    const std::string& owner = owners[i].first;
+    const auto bytes_at = [&](const Moment& moment, Bytes) {
+      const auto held = moment.held.find(owner);
+      return held == moment.held.end() ? 0 : held->second;
+    };
+    add(bytes_at, kOwnerColours.at(i),
+        fmt::format("{}: {} B at the peak", owner, owners[i].second));
+  }
+  add([](const Moment& moment, Bytes known) { return moment.total - known; }, kOthersColour,
+      "others");
+  return key_of(owners) + std::move(drawing).finish();
+}
+
+std::string owner_table(const Moment& peak, Time at) {
+  std::string rows = fmt::format(
+      "<table><tr><th>owner, at the peak from {:.3f} us on<th class=n>bytes<th "
+      "class=n>share</tr>\n",
+      to_ns(at) / 1e3);
+  const auto owners = owners_at(peak);
+  for (std::size_t i = 0; i < std::min(kMostOwnerRows, owners.size()); ++i) {
+    rows +=
+        fmt::format("<tr><td>{}<td class=n>{}<td class=n>{:.1f} %</tr>\n",
+                    figure::escaped(owners[i].first), owners[i].second,
+                    100 * static_cast<double>(owners[i].second) / static_cast<double>(peak.total));
+  }
+  return rows + "</table>\n";
+}
+
+std::string device_table(const std::map<int, std::vector<Moment>>& devices) {
+  std::string rows = "<table><tr><th>device<th class=n>bytes at its peak</tr>\n";
+  for (const auto& [device, moments] : devices) {
+    rows += fmt::format("<tr><td>{}<td class=n>{}</tr>\n", device, peak_of(moments).total);
   }
   return rows + "</table>\n";
 }
 
 }  // namespace
 
-std::string memory(const runtime::RunLog& log, Time end) {
-  const std::map<int, Use> uses = uses_of(log);
-  if (uses.empty()) return "";
-  const auto most =
-      std::ranges::max_element(uses, {}, [](const auto& entry) { return entry.second.peak.bytes; });
-  const Step peak = most->second.peak;
-  if (peak.bytes == 0) return "";
-  constexpr double kRow = 44;
-  Drawing drawing(1000, kRow * static_cast<double>(uses.size()), "HBM held by tensors over time");
-  double y = 0;
-  for (const auto& [device, use] : uses) {
-    const std::string tip = fmt::format("device {}: at most {} B", device, use.peak.bytes);
-    drawing.text({0, y + 26}, tip);
-    draw_use(drawing, use, peak.bytes, end, {230, y + 4, 770, kRow - 8}, tip);
-    y += kRow;
+std::string memory(const RunLog& log, Time end) {
+  std::map<int, std::vector<Moment>> devices;
+  for (const RunTensor& tensor : log.tensors()) {
+    if (tensor.device < kMostDevices) devices[tensor.device];
   }
-  return std::move(drawing).finish() + owners_at(log, most->first, peak);
+  for (auto& [device, moments] : devices) moments = moments_of(log, device, end);
+  std::erase_if(devices, [](const auto& entry) { return entry.second.empty(); });
+  if (devices.empty() || end == Time{0}) return "";
+  const auto most = std::ranges::max_element(
+      devices, {}, [](const auto& entry) { return peak_of(entry.second).total; });
+  const Moment& peak = peak_of(most->second);
+  if (peak.total == 0) return "";
+  return fmt::format("<p>Device {}, which holds most:</p>\n", most->first) +
+         chart_of(most->second, end) + beside(owner_table(peak, peak.at), device_table(devices));
 }
 
 }  // namespace kernbench::benches::page

@@ -12,6 +12,7 @@
 #include "benches/page/path_strip.h"
 #include "benches/page/style_sheet.h"
 #include "benches/page/timeline.h"
+#include "benches/page/what_if.h"
 #include "runtime/profiler/profile.h"
 #include "runtime/simulation/simulation.h"
 
@@ -95,16 +96,18 @@ std::string rank_table(const Profile& profile) {
 
 std::string operation_table(const Profile& profile) {
   std::string rows =
-      "<table><tr><th>name<th>line<th>group<th>algorithm<th class=n>calls<th class=n>bytes<th "
-      "class=n>total us<th class=n>exposed us<th class=n>longest us</tr>\n";
+      "<table><tr><th>name<th>phase<th>line<th>group<th>algorithm<th class=n>calls<th "
+      "class=n>bytes<th class=n>total us<th class=n>exposed<th class=n>longest<th "
+      "class=n>slack</tr>\n";
   for (std::size_t i = 0; i < std::min(kMostRows, profile.operations.size()); ++i) {
     const OperationRow& row = profile.operations[i];
     rows += fmt::format(
-        "<tr><td>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
-        "class=n>{}</tr>\n",
-        escaped(row.name), escaped(row.where), row.group < 0 ? "" : fmt::to_string(row.group),
-        escaped(row.algorithm), row.count, row.bytes, us(row.total),
-        row.kind == "kernel" ? "" : us(row.exposed), us(row.longest));
+        "<tr><td>{}<td>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{}<td "
+        "class=n>{}<td class=n>{}<td class=n>{}</tr>\n",
+        escaped(row.part.empty() ? row.name : row.name + ", " + row.part), escaped(row.phase),
+        escaped(row.where), row.group < 0 ? "" : fmt::to_string(row.group), escaped(row.algorithm),
+        row.count, row.bytes, us(row.total), row.kind == "kernel" ? "" : us(row.exposed),
+        us(row.longest), us(row.slack));
   }
   return rows + "</table>\n";
 }
@@ -135,7 +138,8 @@ std::string wait_table(const Profile& profile) {
   return rows + "</table>\n";
 }
 
-std::string sections_of(const Profile& profile, const runtime::Simulation& simulation) {
+std::string sections_of(const Profile& profile, const runtime::Simulation& simulation,
+                        const std::vector<ResourceGain>& gains) {
   const runtime::RunLog& log = *simulation.run_log();
   std::string text = section("What each rank did", "At every moment one of four.",
                              key({{"kernel", "compute only"},
@@ -152,6 +156,10 @@ std::string sections_of(const Profile& profile, const runtime::Simulation& simul
   if (const std::string strip = path_strip(profile); !strip.empty()) {
     text += section("Critical path", "What the run waited for, over all ranks, from begin to end.",
                     strip);
+  }
+  if (!gains.empty()) {
+    text += section("What if", "The run again, with one resource of the machine faster.",
+                    what_if(gains));
   }
   text += section("Kernels, collectives and messages", "", operation_table(profile));
   text += section("Links", "Busy with kernels' data, of the time in which kernels ran.",
@@ -176,7 +184,8 @@ std::string report_page(const Heading& heading, const runtime::Simulation& simul
       "<!DOCTYPE html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport "
       "content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>\n{}</style>\n"
       "<body>\n{}{}</body>\n</html>\n",
-      escaped(heading.title), style_sheet(), head_of(heading), sections_of(profile, simulation));
+      escaped(heading.title), style_sheet(), head_of(heading),
+      sections_of(profile, simulation, heading.gains));
 }
 
 }  // namespace kernbench::benches::page

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "benches/page/what_if.h"
+
 namespace kernbench::runtime {
 class Simulation;
 }
@@ -17,6 +19,7 @@ namespace kernbench::benches::page {
 struct Heading {
   std::string title;                                       // "ccl-allreduce"
   std::vector<std::pair<std::string, std::string>> facts;  // pairs (name, value): command, topology
+  std::vector<ResourceGain> gains = {};  // of `kernbench whatif`, the largest first
 };
 
 // The page of a simulation that was profiled; under 500 KB, however long the run.

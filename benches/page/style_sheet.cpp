@@ -15,8 +15,10 @@ body{margin:0 auto;padding:16px;max-width:1180px;background:var(--paper);color:v
 font:15px/1.5 system-ui,sans-serif}
 h1{font-size:22px;margin:8px 0}h2{font-size:17px;margin:28px 0 4px}p{margin:4px 0;
 color:var(--faint)}
-.wide{overflow-x:auto}svg{display:block;width:100%;min-width:560px;height:auto}
-table{border-collapse:collapse;margin:8px 0}th,td{text-align:left;padding:2px 14px 2px 0;
+.wide{overflow-x:auto}.beside{display:flex;flex-wrap:wrap;gap:0 24px;align-items:flex-start}
+.beside>*{flex:1 1 440px;min-width:0}svg{display:block;width:100%;height:auto}
+table{border-collapse:collapse;font-size:14px;margin:8px 0}
+th,td{text-align:left;padding:2px 12px 2px 0;
 border-bottom:1px solid var(--line);white-space:nowrap}th{font-weight:600}.n{text-align:right}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 14px;margin:8px 0}dt{
 color:var(--faint)}
@@ -32,7 +34,9 @@ background:var(--wait)}
 .idle{fill:var(--idle);background:var(--idle)}.hbm{fill:var(--kernel)}
 .b{fill:var(--box);stroke:var(--faint)}.g{stroke:var(--line)}.roof{stroke:var(--ink);
 stroke-width:2}
-.l{stroke-width:8}.h0{stroke:var(--cold)}.h1{stroke:#f6d5a8}.h2{stroke:#f4bd86}.h3{stroke:#f0a46b}
+.l{stroke-width:8;fill:none}
+.curve{stroke-width:2}
+.h0{stroke:var(--cold)}.h1{stroke:#f6d5a8}.h2{stroke:#f4bd86}.h3{stroke:#f0a46b}
 .h4{stroke:#ea8b56}.h5{stroke:#e17245}.h6{stroke:#d55a38}.h7{stroke:#c5432e}.h8{stroke:#b02b27}
 .h9{stroke:#960f22}
 .c0{fill:#6b4c9a;background:#6b4c9a}.c1{fill:#8c8c8c;background:#8c8c8c}
@@ -42,6 +46,9 @@ stroke-width:2}
 .c8{fill:#d55e00;background:#d55e00}.c9{fill:#009e73;background:#009e73}
 .c10{fill:#cc79a7;background:#cc79a7}.c11{fill:#7a5230;background:#7a5230}
 .c12{fill:#444444;background:#444444}
+.curve.c0{stroke:#6b4c9a}.curve.c2{stroke:#b8a13c}.curve.c4{stroke:#0072b2}
+.curve.c7{stroke:#e69f00}.curve.c8{stroke:#d55e00}.curve.c9{stroke:#009e73}
+.curve.c10{stroke:#cc79a7}
 )css";
 }
 

@@ -44,7 +44,8 @@ std::string lane_of(const runtime::RunSpan& span) {
 }
 
 std::string tip_of(const runtime::RunSpan& span, Time end) {
-  std::string tip = fmt::format("{}, {:.3f} us", span.name, to_ns(end - span.start) / 1e3);
+  const std::string part = span.part.empty() ? "" : ", " + span.part;
+  std::string tip = fmt::format("{}{}, {:.3f} us", span.name, part, to_ns(end - span.start) / 1e3);
   if (!span.algorithm.empty()) tip += ", " + span.algorithm;
   if (span.bytes > 0) tip += fmt::format(", {} B", span.bytes);
   return span.where.empty() ? tip : tip + ", " + span.where;

@@ -151,8 +151,8 @@ struct LlamaImpl : nn::Module {
 template <class Model>
 LanguageModel made(const RuntimeContext& torch, const LanguageModelSize& size,
                    const TensorOptions& tensors) {
-  const auto model = std::make_shared<Model>(torch, size, tensors);
-  return {model, [model](const Tensor& tokens) { return model->forward(tokens); }};
+  const nn::ModuleHolder<Model> model(std::make_shared<Model>(torch, size, tensors));
+  return {model.ptr(), [model](const Tensor& tokens) { return model(tokens); }};
 }
 
 // Number j of parameter q.

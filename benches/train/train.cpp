@@ -91,6 +91,7 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
 // A rank, since only ranks may sum what PEs share.
 void run_train(Bench& bench) {
   const TrainingOptions options = options_of(bench.settings());
+  check_options(options);
   const std::int64_t steps = bench.settings().integer("steps", 1, kMost);
   const auto torch = bench.make_context();
   torch->distributed.init_process_group("ahbm", {.world_size = 1});

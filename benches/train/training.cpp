@@ -17,16 +17,6 @@ namespace {
 constexpr double kLossScale = 4096;   // at first, of f16
 constexpr std::int64_t kStride = 97;  // bytes between the beginnings of samples
 
-void check(const TrainingOptions& options) {
-  check_heads("train", options.model, options.size);
-  if (options.size.batch % options.holders() != 0) {
-    throw UsageError(
-        "KB-U012", fmt::format("train: batch {} is no multiple of the {} PEs of "
-                               "cubes={} and pes={}",
-                               options.size.batch, options.holders(), options.cubes, options.pes));
-  }
-}
-
 std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<Tensor> parameters,
                                                  const TrainingOptions& options) {
   switch (options.optimizer) {
@@ -41,6 +31,16 @@ std::unique_ptr<optim::Optimizer> make_optimizer(std::vector<Tensor> parameters,
 }
 
 }  // namespace
+
+void check_options(const TrainingOptions& options) {
+  check_heads("train", options.model, options.size);
+  if (options.size.batch % options.holders() != 0) {
+    throw UsageError(
+        "KB-U012", fmt::format("train: batch {} is no multiple of the {} PEs of "
+                               "cubes={} and pes={}",
+                               options.size.batch, options.holders(), options.cubes, options.pes));
+  }
+}
 
 void check_heads(std::string_view bench, ModelKind model, const LanguageModelSize& size) {
   if (size.hidden % size.heads != 0) {
@@ -63,7 +63,7 @@ std::string_view name_of(OptimizerKind kind) {
 
 Training::Training(RuntimeContext& torch, const TrainingOptions& options)
     : torch_(torch), options_(options) {
-  check(options);
+  check_options(options);
   const TensorOptions tensors{.dtype = options.dtype, .dp = options.weights()};
   model_ = options.model == ModelKind::gpt ? make_gpt(torch, options.size, tensors)
                                            : make_llama(torch, options.size, tensors);

@@ -36,6 +36,9 @@ struct TrainingOptions {
   DPPolicy samples() const { return {Shard::row_wise, Shard::row_wise, cubes, pes}; }
 };
 
+// Throws what check_heads() does, and UsageError KB-U012 for PEs that do not divide the samples.
+void check_options(const TrainingOptions& options);
+
 // What one step did.
 struct TrainingStep {
   double loss = 0;  // 0 in a context without data, as is `norm`
@@ -46,8 +49,7 @@ struct TrainingStep {
 
 class Training {
  public:
-  // Called by a rank of a world of one.  Throws what check_heads() does, and UsageError KB-U012 for
-  // PEs that do not divide the samples.
+  // Called by a rank of a world of one.  Throws what check_options() does.
   Training(RuntimeContext& torch, const TrainingOptions& options);
 
   TrainingStep step();

@@ -44,8 +44,8 @@ bool has_reals(std::span<const Row> rows, const std::string& column) {
 
 bool is_measured(std::span<const Row> before, std::span<const Row> after,
                  const std::string& column) {
-  return is_time(column) || column.ends_with("wrong") || has_reals(before, column) ||
-         has_reals(after, column);
+  return is_time(column) || column.ends_with("wrong") || column.ends_with("_wait") ||
+         has_reals(before, column) || has_reals(after, column);
 }
 
 std::string text_in_row(const Row& row, const std::string& column) {
@@ -80,6 +80,25 @@ std::optional<double> number_in_row(const Row& row, const std::string& column) {
   return std::nullopt;
 }
 
+bool are_texts(std::span<const Row> rows, const std::string& column) {
+  return std::ranges::all_of(rows, [&](const Row& row) {
+    const Cell* const cell = row.find(column);
+    return cell == nullptr || std::holds_alternative<std::string>(*cell);
+  });
+}
+
+// True if whole numbers and texts of other columns tell each row from the others.
+bool are_told_apart(std::span<const Row> rows, const std::set<std::string>& names,
+                    const std::string& without) {
+  std::vector<std::string> columns;
+  for (const std::string& column : names) {
+    if (column != without && !is_measured(rows, rows, column)) columns.push_back(column);
+  }
+  std::set<std::string> keys;
+  for (const Row& row : rows) keys.insert(key_of(row, columns));
+  return keys.size() == rows.size();
+}
+
 // How the rows of both runs are told apart.
 struct Columns {
   std::vector<std::string> matching;
@@ -100,7 +119,10 @@ Columns choose_columns(std::span<const Row> before, std::span<const Row> after,
     const std::vector<std::string> old_texts = texts_of(before, column);
     const std::vector<std::string> new_texts = texts_of(after, column);
     const bool has_same = std::ranges::find_first_of(old_texts, new_texts) != old_texts.end();
-    if (!has_same) {
+    const bool is_needless = old_texts != new_texts && are_texts(before, column) &&
+                             are_told_apart(before, names, column) &&
+                             are_told_apart(after, names, column);
+    if (!has_same || is_needless) {
       differences.push_back(
           fmt::format("{}: {} -> {}", column, joined(old_texts), joined(new_texts)));
       continue;

@@ -97,7 +97,7 @@ std::vector<Row> run_variant(PointContext& point, const BenchInfo& info, const V
                 .ccl = variant.ccl,
                 .ccl_is_given = variant.names_ccl,
                 .seed = whole.seed,
-                .recording = point.contexts().recording(),
+                .recording = variant.is_recorded ? point.contexts().recording() : Recording{},
                 .shows_progress = false,
                 .known = whole.known},
                variant.settings, silent, point.contexts());

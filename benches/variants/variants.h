@@ -40,6 +40,7 @@ struct Variant {
   ccl::Config ccl;
   bool names_ccl = false;  // --ccl or a key of ccl.yaml is given
   Settings settings;
+  bool is_recorded = true;  // as the run asks for it (ContextSet::recording())
 };
 
 // What the command line gives.

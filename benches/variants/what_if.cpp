@@ -153,6 +153,7 @@ std::vector<Variant> what_if_variants(const VariantMaker& maker) {
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     variants.push_back(named(maker.first(others), name, kAllButIt));
   }
+  for (Variant& variant : std::span(variants).subspan(1)) variant.is_recorded = false;
   return variants;
 }
 

@@ -13,7 +13,8 @@
 
 namespace kernbench::benches::variants {
 
-// A run that answers one question; its rows begin with the cells `resource` and `speed`.
+// A run that answers one question, of which only the first is recorded; its rows begin with the
+// cells `resource` and `speed`.
 //   resource                 speed
 //   none                     x1          as it is
 //   a key of the topology    x2, x4, infinite, or "all but it": all others are infinite

@@ -55,9 +55,10 @@ Row time_of(PointContext& point, const BenchInfo& info, const Variant& variant, 
 using Path = runtime::CriticalPath;
 
 // The critical path of the variant's longest system.
-Path path_of(PointContext& point, const BenchInfo& info, const Variant& variant) {
+Path path_of(PointContext& point, const BenchInfo& info, Variant variant) {
   ContextSet profiled(point.contexts(), Recording{.profile = true});
   PointContext context(point.bench(), profiled);
+  variant.is_recorded = true;
   run_variant(context, info, variant);
   return runtime::profile_of(*profiled.longest()).path;
 }

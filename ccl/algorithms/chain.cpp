@@ -19,10 +19,11 @@ int nearest_ahead(const GroupShape& shape, int root) {
   return ahead;
 }
 
-void add_chain(const PlanRequest& request, Plan& plan, const Chunk& chunk, int ahead) {
+void add_chain(const PlanRequest& request, Plan& plan, const Chunk& chunk, int ahead, int hop = 1) {
   const Row& ring = request.shape.ring;
-  const Branch branch =
+  Branch branch =
       ring.branch(ring.position_of(request.self), ring.position_of(request.root), ahead);
+  branch.distance *= hop;
   request.kind == Plan::Kind::reduce ? plan.reduce(chunk, branch, plan.length - 1)
                                      : plan.broadcast(chunk, branch, 0);
 }
@@ -41,13 +42,13 @@ void plan_chain(const PlanRequest& request, Plan& plan) {
 void plan_half_chains(const PlanRequest& request, Plan& plan) {
   const int last = request.shape.size - 1;
   plan.units = 2;
-  plan.length = last + 1;
+  plan.length = kTimesOfHop * last + 1;
   // Parts follow each other one by one: where both halves come by, none waits for all of the other.
   plan.window = 1;
   plan.interval = 1;
-  plan.width = 8;  // more than there are: short messages fill the way round sooner
-  add_chain(request, plan, {0, 1}, last);
-  add_chain(request, plan, {1, 2}, 0);
+  plan.width = 2;
+  add_chain(request, plan, {0, 1}, last, kTimesOfHop);
+  add_chain(request, plan, {1, 2}, 0, kTimesOfHop);
 }
 
 }  // namespace kernbench::ccl

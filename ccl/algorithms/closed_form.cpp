@@ -5,6 +5,7 @@
 #include "ccl/algorithms/direct.h"
 #include "ccl/algorithms/grid.h"
 #include "ccl/algorithms/ring.h"
+#include "ccl/algorithms/swing.h"
 #include "ccl/algorithms/tree.h"
 #include "ccl/core/layout.h"
 #include "ccl/steps/step.h"
@@ -129,7 +130,7 @@ std::optional<Time> UniformCase::message(AlgorithmPlan algorithm) const {
   const std::int64_t chunk = collective_.n_elem / plan.units * largest;
   const std::int64_t most = std::min<std::int64_t>(
       ipcq_.slot_bytes / size_of(collective_.dtype),
-      most_message_elements(collective_.topology, collective_.dtype, plan, 1));
+      most_message_elements(collective_.topology, collective_.dtype, plan, plan.width, 1));
   if (!are_equal || collective_.n_elem % plan.units != 0 || chunk > most) return std::nullopt;
   return way_.of(chunk * size_of(collective_.dtype));
 }
@@ -222,6 +223,19 @@ std::optional<Time> tree_closed_form(const CollectiveCase& collective) {
   const auto time = in_steps(*uniform, 2 * rounds, plan_tree);
   if (!time) return std::nullopt;
   return *time - (is_full ? Time{0} : 2 * uniform->way().alpha);
+}
+
+// Where all steps lead to neighbours over rings of 4, no two messages meet.
+std::optional<Time> swing_closed_form(const CollectiveCase& collective) {
+  const auto uniform = UniformCase::of(collective);
+  if (!uniform || uniform->is_rank_pe()) return std::nullopt;
+  int steps = 0;
+  for (const auto* lines : {&uniform->shape().rows, &uniform->shape().columns}) {
+    const Row& line = lines->front();
+    if (line.size() != 1 && (line.size() != 4 || !line.wraps())) return std::nullopt;
+    steps += line.size() == 1 ? 0 : 2;
+  }
+  return in_steps(*uniform, steps, plan_swing_whole);
 }
 
 // In a full mesh all messages of a step are under way at once; through a switch a SIP's follow each

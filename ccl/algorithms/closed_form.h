@@ -17,6 +17,7 @@ std::optional<Time> mesh_closed_form(const CollectiveCase& collective);
 std::optional<Time> ring_closed_form(const CollectiveCase& collective);
 std::optional<Time> both_rings_closed_form(const CollectiveCase& collective);
 std::optional<Time> tree_closed_form(const CollectiveCase& collective);
+std::optional<Time> swing_closed_form(const CollectiveCase& collective);
 std::optional<Time> direct_closed_form(const CollectiveCase& collective);
 std::optional<Time> switch_closed_form(const CollectiveCase& collective);
 std::optional<Time> hello_closed_form(const CollectiveCase& collective);

@@ -106,7 +106,8 @@ std::vector<int> take_tree(Links& links, int root, int to_come) {
 Branch branch_of(const std::vector<int>& inner, int member) {
   Branch branch;
   branch.inner = inner[static_cast<std::size_t>(member)];
-  for (int at = member; inner[static_cast<std::size_t>(at)] != kNobody; ++branch.distance) {
+  for (int at = member; inner[static_cast<std::size_t>(at)] != kNobody;
+       branch.distance += kTimesOfHop) {
     at = inner[static_cast<std::size_t>(at)];
   }
   for (std::size_t other = 0; other < inner.size(); ++other) {
@@ -125,7 +126,7 @@ void plan_disjoint_trees(const PlanRequest& request, Plan& plan) {
   Links links(shape);
   const int count = links.least_degree();
   plan.units = plan.width = count;
-  plan.window = 4;
+  plan.window = 1;
   plan.interval = 1;
   std::vector<Branch> branches;
   for (int tree = 0; tree < count; ++tree) {

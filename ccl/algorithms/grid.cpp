@@ -16,20 +16,25 @@ struct Colour {
   int units() const { return end - begin; }
 };
 
-// The share of the data that every link of a dimension carries in a pass there and back, times
-// `scale`: (s - 1)/s of a ring of s in both directions, all of a line.
-std::int64_t load(const Row& row, std::int64_t scale) {
+// The share of the data that the busiest links of a dimension carry in a pass there and back, times
+// `scale`: (s - 1)/s of a ring of s in both directions, all of a line.  There alone a line's end
+// takes what all others have over one link, a ring's half of it over either: twice (s - 1)/s.
+std::int64_t load(const Row& row, std::int64_t scale, bool sums) {
   if (row.size() == 1) return 0;
-  return row.wraps() ? scale / row.size() * (row.size() - 1) : scale;
+  const std::int64_t others = scale / row.size() * (row.size() - 1);
+  if (row.wraps()) return others;
+  return sums ? scale : 2 * others;
 }
 
-std::vector<Colour> colours_of(const GroupShape& shape) {
+std::vector<Colour> colours_of(const GroupShape& shape, bool sums) {
   const Row& row = shape.rows.front();
   const Row& column = shape.columns.front();
   const std::int64_t both = std::int64_t{row.size()} * column.size();
   // f: the share with rows first.  Rows carry f X + (1 - f) X/h, columns f Y/w + (1 - f) Y.
-  std::int64_t by_rows = load(column, both) - load(row, both) / column.size();
-  std::int64_t by_columns = load(row, both) - load(column, both) / row.size();
+  const std::int64_t of_row = load(row, both, sums);
+  const std::int64_t of_column = load(column, both, sums);
+  std::int64_t by_rows = of_column - of_row / column.size();
+  std::int64_t by_columns = of_row - of_column / row.size();
   if (row.size() == 1 || column.size() == 1) {
     by_rows = column.size() == 1 ? 1 : 0;
     by_columns = 1 - by_rows;
@@ -169,7 +174,7 @@ class Passes {
 void plan_grid(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
   const bool sums = request.kind == Plan::Kind::all_reduce;
-  const std::vector<Colour> colours = colours_of(shape);
+  const std::vector<Colour> colours = colours_of(shape, sums);
   plan.units = colours.back().end * (sums ? shape.size : 1);
   plan.length = (shape.rows.front().depth() + shape.columns.front().depth()) * (sums ? 2 : 1) + 1;
   plan.width = 4 * static_cast<int>(colours.size());

@@ -11,6 +11,7 @@
 #include "ccl/algorithms/over_cubes.h"
 #include "ccl/algorithms/pairs.h"
 #include "ccl/algorithms/ring.h"
+#include "ccl/algorithms/swing.h"
 #include "ccl/algorithms/tree.h"
 #include "ccl/core/algorithm.h"
 
@@ -75,6 +76,25 @@ inline constexpr std::array kLibrary = {
               .network = Network::adds_up,
               .closed_form = switch_closed_form,
               .form = "2 a + 2 n b + n s, with s per byte that the switch adds up"},
+    Algorithm{
+        .name = "swing_allreduce",
+        .plan = plan_swing,
+        .summary = "exchanges with members 1, 1, 3, 5, 11 ... away; neighbours exchange halves",
+        .neighbours = Neighbours::grid,
+        .reduces_in_sip = true,
+        .suits_auto = true,
+        .shapes = "grids whose sides are powers of two",
+        .misfit = misfit_of_swing},
+    Algorithm{.name = "swing_whole_allreduce",
+              .plan = plan_swing_whole,
+              .summary = "the same, and all exchange the whole",
+              .neighbours = Neighbours::grid,
+              .reduces_in_sip = true,
+              .suits_auto = true,
+              .closed_form = swing_closed_form,
+              .form = "a ring of 4: 2 (a + n b/2), a torus of 4 x 4: 4 (a + n b/4)",
+              .shapes = "grids whose sides are powers of two",
+              .misfit = misfit_of_swing},
     Algorithm{.name = "torus",
               .plan = plan_grid,
               .collective = "all_gather, reduce_scatter",

@@ -50,6 +50,8 @@ void plan_over_cubes(AlgorithmPlan exchange, const PlanRequest& request, Plan& p
   plan.width = whole.width;
   plan.window = whole.window;
   plan.interval = whole.interval;
+  plan.colours = whole.colours;
+  plan.halves = whole.halves;
   const bool has_result = request.kind == Plan::Kind::broadcast && member == request.root;
   for (Move& move : whole.moves) {
     move.time += depth;

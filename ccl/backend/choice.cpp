@@ -15,7 +15,7 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Up to so many members, all plans are looked at; of larger groups one, which all are like.
+// Up to so many members, all plans are looked at; of larger groups these, which all are like.
 constexpr int kMostMembers = 64;
 
 double share_of(const Move& move, const Plan& plan) {
@@ -43,6 +43,13 @@ class LinkLoads {
     add({sips_[static_cast<std::size_t>(member)], link}, share);
   }
   double most() const { return *std::ranges::max_element(loads_) / parallel_; }
+  // Of the links of each direction, if all members load them as so many have.
+  double most_by_direction(int members) const {
+    const auto links = static_cast<std::size_t>(network_.links_per_sip());
+    std::vector<double> sums(links, 0);
+    for (std::size_t i = 0; i < loads_.size(); ++i) sums[i % links] += loads_[i];
+    return *std::ranges::max_element(sums) / members / parallel_;
+  }
 
  private:
   void add(const sim::SipNetwork::Link& link, double share) {
@@ -112,7 +119,7 @@ PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
     cost.window = plan.window;
     cost.interval = plan.interval > 0 ? plan.interval : std::max((plan.length + 1) / 2, 1);
     cost.message = std::min(config_.ipcq().slot_bytes,
-                            most_message_elements(topology_, DType::f16, plan, 1) * 2);
+                            most_message_elements(topology_, DType::f16, plan, plan.width, 1) * 2);
     for (const Move& move : plan.moves) {
       const auto time = static_cast<std::size_t>(move.time);
       for (const int to : move.to) {
@@ -130,9 +137,19 @@ PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
       most = std::max(most, share_of(move, plan));
     }
   }
+  // When none of those looked at sends, others do.
+  for (std::size_t time = 1; shape_.size > kMostMembers && time + 1 < hops.size(); ++time) {
+    if (hops[time] > 0) continue;
+    hops[time] = hops[time - 1];
+    by_time[time] = by_time[time - 1];
+  }
   cost.fill = std::accumulate(by_time.begin(), by_time.end(), 0.0);
-  cost.steps = std::accumulate(hops.begin(), hops.end(), 0);
+  cost.steps = static_cast<int>(std::ranges::count_if(hops, [](int count) { return count > 0; }));
+  cost.further = std::accumulate(hops.begin(), hops.end(), 0) - cost.steps;
   cost.load = shape_.is_of_pes ? *std::ranges::max_element(sent) : links.most();
+  if (shape_.size > kMostMembers && !shape_.is_of_pes) {
+    cost.load = std::max(cost.load, links.most_by_direction(kMostMembers));
+  }
   return cost;
 }
 
@@ -170,7 +187,8 @@ Time AlgorithmChoice::time_of(const Candidate& candidate, Bytes bytes, int lanes
   const Time step = added + path.latency +
                     2 * (pe.scheduler_dispatch + pe.dma_setup + pe.ipcq_latency) +
                     2 * pe.tcm.latency + 3 * pe.cpu_issue;
-  if (path.bottleneck.is_unlimited()) return cost.steps * step;
+  const Time steps = cost.steps * step + cost.further * topology_.system.sip_link.latency;
+  if (path.bottleneck.is_unlimited()) return steps;
   // Messages of other lanes fill the time in which one is under way.
   const double first = std::min(static_cast<double>(bytes) / lanes,
                                 static_cast<double>(cost.message) * cost.fragment);
@@ -184,8 +202,7 @@ Time AlgorithmChoice::time_of(const Candidate& candidate, Bytes bytes, int lanes
                0.0);
   const auto in_steps =
       Time{static_cast<std::int64_t>(windows * cost.interval * static_cast<double>(step.count()))};
-  return cost.steps * step +
-         std::max(transfer_time(static_cast<Bytes>(carried), path.bottleneck), in_steps);
+  return steps + std::max(transfer_time(static_cast<Bytes>(carried), path.bottleneck), in_steps);
 }
 
 int AlgorithmChoice::neighbour_of_first() const {
@@ -198,10 +215,12 @@ const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, Bytes
   if (const Rule* rule = config_.rule_for(kind, shape_.size, bytes, group_)) {
     return rule->algorithm != nullptr ? *rule->algorithm : best(kind, bytes, lanes);
   }
-  if (kind == distributed::CollectiveKind::all_reduce && !config_.is_auto()) {
-    return config_.algorithm();
-  }
-  return best(kind, bytes, lanes);
+  return is_open(kind) ? best(kind, bytes, lanes) : config_.algorithm();
+}
+
+bool AlgorithmChoice::is_open(distributed::CollectiveKind kind) const {
+  if (kind != distributed::CollectiveKind::all_reduce || config_.is_auto()) return true;
+  return !config_.names_all_reduce() && !shape_.is_of_pes && shape_.size > kMostRanksOfDefault;
 }
 
 std::vector<AlgorithmChoice::TimedName> AlgorithmChoice::times(distributed::CollectiveKind kind,
@@ -241,7 +260,7 @@ bool AlgorithmChoice::is_configured(distributed::CollectiveKind kind, const Algo
     return config_.is_chosen(rule);
   }
   return kind == distributed::CollectiveKind::all_reduce && config_.is_chosen(nullptr) &&
-         (config_.is_auto() || &config_.algorithm() == &algorithm);
+         (is_open(kind) || &config_.algorithm() == &algorithm);
 }
 
 const Algorithm& AlgorithmChoice::best(distributed::CollectiveKind kind, Bytes bytes, int lanes) {

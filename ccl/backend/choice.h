@@ -19,6 +19,7 @@ namespace kernbench::ccl {
 // a member gives to, or takes from, another one.
 struct PlanCost {
   int steps = 0;        // messages that follow each other
+  int further = 0;      // links that they pass beyond one each
   double fill = 0;      // their share, summed up over the steps
   double load = 0;      // the share that the busiest link carries
   double fragment = 1;  // a block over its largest message
@@ -39,6 +40,10 @@ struct Chosen {
   std::optional<Time> time;    // nullopt: a kernel, or a plan that `auto` does not choose
   std::string others;          // "mesh_allreduce 14.0 us, ...", the fastest first
 };
+
+// Groups of more ranks take the fastest algorithm for all_reduce, too, if nobody names one: what
+// the default is made for, and is compared with, has fewer (ADR-0254).
+inline constexpr int kMostRanksOfDefault = 32;
 
 // The algorithm of an all_reduce that nothing has run yet.
 const Algorithm& default_algorithm(const Config& config);
@@ -77,6 +82,9 @@ class AlgorithmChoice {
   }
 
  private:
+  // True if nobody names the algorithm of such a collective, or ccl.yaml says auto.
+  bool is_open(distributed::CollectiveKind kind) const;
+
   using TimedName = std::pair<Time, std::string_view>;
 
   // The fastest first.

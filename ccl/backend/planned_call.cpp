@@ -58,11 +58,42 @@ void PlannedCall::prepare() {
   // Queues of ccl.yaml do not join all members.
   uses_slots_ = settings_.slot_bytes > 0 && settings_.algorithm->network == Network::any;
   find_grain();
-  if (!uses_slots_ || fits_into_slots()) return;
-  uses_slots_ = false;
-  shared_cuts_.clear();
-  pair_cuts_.clear();
-  find_grain();
+  if (uses_slots_ && !fits_into_slots()) {
+    uses_slots_ = false;
+    shared_cuts_.clear();
+    pair_cuts_.clear();
+    find_grain();
+  }
+  order_ = best_order();
+}
+
+// True if parts follow each other one by one from member to member.
+bool PlannedCall::is_piped(const Plan& plan) const {
+  return plan.window == 1 && plan.interval == 1 && !plan.moves.empty() && !devices_.are_pes();
+}
+
+// A part of all lanes takes `part` of each link.  Interleaved, it waits so long at each member.  In
+// sequence, each waits until the one before has come by from the other side, which takes the
+// latencies of the way.
+PartOrder PlannedCall::best_order() {
+  const std::shared_ptr<const Plan> plan = plan_of(0);
+  if (!is_piped(*plan)) return PartOrder::interleaved;
+  const Chunk& chunk = plan->moves.front().chunk;
+  const std::shared_ptr<const Cut> cut = shared_cut(std::max(chunk.giver, chunk.taker)).cut;
+  std::int64_t parts = 0;
+  std::int64_t elements = 0;  // of a part of all lanes
+  for (const auto& [lane, fragments] : cut->fragments) {
+    parts = std::max<std::int64_t>(parts, std::ssize(fragments));
+    elements += fragments.front().count();
+  }
+  const LinkSpec& link = topology_.system.sip_link;
+  const Bytes bytes = elements * size_of(any_block().tensor.dtype()) * plan->largest_chunk() /
+                      plan->units / topology_.system.links_per_pair;
+  const Time part = transfer_time(bytes, link.bandwidth);
+  const Time way = plan->length * link.latency;
+  const Time interleaved = (parts + plan->length - 1) * std::max(part, link.latency);
+  const Time in_sequence = parts * std::max(part, way) + way;
+  return in_sequence < interleaved ? PartOrder::in_sequence : PartOrder::interleaved;
 }
 
 bool PlannedCall::fits_into_slots() {
@@ -129,8 +160,11 @@ void PlannedCall::find_grain() {
     summands = std::max<std::size_t>(summands / static_cast<std::size_t>(cubes_.count), 1);
   std::int64_t slot = std::numeric_limits<std::int64_t>::max();
   if (uses_slots_) slot = std::max<std::int64_t>(settings_.slot_bytes / size_of(dtype), 1);
-  const std::int64_t message =
-      std::min(slot, most_message_elements(topology_, dtype, *plan, summands));
+  const std::int64_t piped = elements_in_pipe(*plan);
+  const auto most_of = [&](int width) {
+    return std::min({slot, piped, most_message_elements(topology_, dtype, *plan, width, summands)});
+  };
+  const std::int64_t message = most_of(plan->width);
   // A lane that has a share of the chunks mostly has at most half of those of a time.
   std::int64_t dealt = std::min(slot, plan->width > 1 ? 2 * message : message);
   dealt = std::min(dealt, (cubes_.count > 1 ? kDealtOverCubes : kDealt) / size_of(dtype));
@@ -139,7 +173,34 @@ void PlannedCall::find_grain() {
   };
   const bool is_joined =
       std::ranges::any_of(plan->moves, [](const Move& move) { return !move.parts.empty(); });
-  grain_ = {of_fragment(message), of_fragment(dealt), plan->units, is_joined, cubes_.count > 1};
+  grain_ = {of_fragment(message),
+            of_fragment(dealt),
+            of_fragment(most_of(plan->width / plan->colours)) / plan->colours,
+            plan->colours,
+            plan->units,
+            is_joined,
+            cubes_.count > 1};
+}
+
+// Where parts follow each other one by one from member to member, the less a part has, the sooner
+// all members are busy.  But a link must not run dry before the news of the next receive have come
+// to the sender, and the message to the receiver, which takes two latencies and what PEs add.
+std::int64_t PlannedCall::elements_in_pipe(const Plan& plan) {
+  constexpr int kLatencies = 3;
+  constexpr Bytes kLeast = 8 << 10;
+  constexpr int kLeastParts = 4;  // of little data
+  const LinkSpec& link = topology_.system.sip_link;
+  if (!is_piped(plan) || link.bandwidth.is_unlimited()) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  const Block& block = any_block();
+  const Bytes size = size_of(block.tensor.dtype());
+  const auto lanes = std::max<std::int64_t>(
+      static_cast<std::int64_t>(cuts_->layout_of(block.tensor)->shard_count()) / cubes_.count, 1);
+  const double seconds = 1e-12 * static_cast<double>((kLatencies * link.latency).count());
+  const double in_flight = seconds * static_cast<double>(link.bandwidth.per_second);
+  const Bytes of_part = block.count * size / plan.units / kLeastParts;
+  return std::max(std::min(static_cast<Bytes>(in_flight), of_part) / lanes, kLeast) / size;
 }
 
 // Cuts
@@ -277,8 +338,9 @@ Programs PlannedCall::programs_of(int member) {
   for (int cube = 0; cube < cubes_.count; ++cube) {
     const int node = member * cubes_.count + cube;
     const std::shared_ptr<const Plan> plan = plan_of(node);
-    LaneSteps steps = expand(*plan, [&](const Chunk& chunk) { return place_of(member, chunk); },
-                             {cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody});
+    LaneSteps steps = expand(
+        *plan, [&](const Chunk& chunk) { return place_of(member, chunk); },
+        {cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody}, order_);
     for (auto& [lane, of_lane] : steps) {
       if (of_lane.steps.empty()) continue;
       programs[pe_of(node, lane)] = {member, lane, std::move(of_lane)};

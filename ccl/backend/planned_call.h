@@ -93,6 +93,9 @@ class PlannedCall {
   void find_cubes();
   void find_grain();
   bool fits_into_slots();
+  std::int64_t elements_in_pipe(const Plan& plan);
+  bool is_piped(const Plan& plan) const;
+  PartOrder best_order();
   std::shared_ptr<const Plan> plan_of(int node);
   BlockLayout layout_of(int member, bool gives, int of);
   SharedCut make_cut(int of);
@@ -110,6 +113,7 @@ class PlannedCall {
   CubeTree cubes_;
   Grain grain_;
   bool uses_slots_ = false;
+  PartOrder order_ = PartOrder::interleaved;
   std::vector<std::array<Lies, 2>> layouts_;  // by member: of what it takes, and of what it gives
   std::map<int, SharedCut> shared_cuts_;      // by the member whose block it is
   std::map<std::pair<int, int>, std::shared_ptr<const Cut>> pair_cuts_;

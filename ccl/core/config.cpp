@@ -161,6 +161,10 @@ bool Config::names_algorithm() const {
   return state_->names_algorithm;
 }
 
+bool Config::names_all_reduce() const {
+  return state_->algorithm_mark.has_value() || state_->is_overridden;
+}
+
 const std::string& Config::choice_text() const {
   return state_->choice_text.empty() ? state_->algorithm : state_->choice_text;
 }
@@ -238,7 +242,7 @@ std::vector<const Algorithm*> Config::candidates() const {
   if (!is_auto()) return {&algorithm()};
   std::vector<const Algorithm*> all = algorithms();
   std::erase_if(all, [](const Algorithm* one) {
-    return !one->suits_auto || one->network != Network::any ||
+    return !one->suits_auto || one->network != Network::any || one->misfit != nullptr ||
            !serves(*one, distributed::CollectiveKind::all_reduce);
   });
   return all;

@@ -85,11 +85,13 @@ class Config : public distributed::BackendConfig {
   const std::string& algorithm_name() const;
   // True if the file's defaults, or with_algorithm(), name the algorithm.
   bool names_algorithm() const;
+  // True if one of them names that of all_reduce in every group.
+  bool names_all_reduce() const;
   // What with_algorithm() was given; else algorithm_name().
   const std::string& choice_text() const;
   bool is_auto() const { return algorithm_name() == kAuto; }
   const Algorithm& algorithm() const;  // REQUIRES: !is_auto()
-  // auto chooses among these on every network; else the one.
+  // auto chooses among these on every network and in every group; else the one.
   std::vector<const Algorithm*> candidates() const;
   // The rule that decides for a collective; nullptr if none does.  `group`: its description.
   const Rule* rule_for(distributed::CollectiveKind kind, int ranks, Bytes bytes,

@@ -25,6 +25,10 @@ struct Chunk {
   friend auto operator<=>(const Chunk&, const Chunk&) = default;
 };
 
+// Where neighbours send to each other both ways, a message may be under way for two times, so that
+// neither waits for what the other has yet to send.
+inline constexpr int kTimesOfHop = 2;
+
 // What a member does with a chunk: it reduces the messages and its own value, in this order, sends
 // the result and stores it.
 struct Move {
@@ -63,6 +67,10 @@ class Plan {
   // of the links are busy.
   int window = 2;
   int interval = 0;  // 0: half of the length
+  // The units are so many equal parts that travel different ways at once.  Lanes are dealt to them
+  // if they can be, so that each has messages of one alone, and fewer of them.
+  int colours = 1;
+  bool halves = false;  // messages have half of those before: all later ones are as one of them
   std::vector<Move> moves;
 
   // Sums flow along the tree; the root has them at `time`.

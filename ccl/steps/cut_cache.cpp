@@ -1,6 +1,7 @@
 #include "ccl/steps/cut_cache.h"
 
 #include <algorithm>
+#include <set>
 
 #include "sim_engine/base/ceil_divide.h"
 
@@ -22,6 +23,12 @@ int class_count(const Cut& cut, const Grain& grain) {
   int classes = lanes;
   while (classes > 1 && (lanes % classes != 0 || largest * classes > grain.most_dealt)) --classes;
   return std::max(classes, 1);
+}
+
+bool has_lanes_for_colours(const std::vector<Fragment>& fragments, const Grain& grain) {
+  std::set<Lane> lanes;
+  for (const Fragment& fragment : fragments) lanes.insert(fragment.lane);
+  return grain.colours > 1 && static_cast<int>(lanes.size()) % grain.colours == 0;
 }
 
 }  // namespace
@@ -65,10 +72,14 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
 
   auto cut = std::make_shared<Cut>();
   cut->layouts = layouts;
-  for (const Fragment& fragment : cut_in_fragments(layouts, count, dtype, grain.on_one_cube)) {
-    append_in_parts(cut->fragments[fragment.lane], fragment, grain);
+  const std::vector<Fragment> wholes = cut_in_fragments(layouts, count, dtype, grain.on_one_cube);
+  const bool by_colour = has_lanes_for_colours(wholes, grain);
+  Grain finest = grain;
+  if (by_colour) finest.most = grain.most_of_colour;
+  for (const Fragment& fragment : wholes) {
+    append_in_parts(cut->fragments[fragment.lane], fragment, finest);
   }
-  cut->classes = class_count(*cut, grain);
+  cut->classes = by_colour ? grain.colours : class_count(*cut, grain);
   known = cut;
   return known;
 }

@@ -47,9 +47,11 @@ struct Cut {
 
 // How finely blocks are cut.
 struct Grain {
-  std::int64_t most = 1;        // elements of a fragment
-  std::int64_t most_dealt = 1;  // elements of which each class of lanes has a share
-  int units = 1;                // that it will be cut into
+  std::int64_t most = 1;            // elements of a fragment
+  std::int64_t most_dealt = 1;      // elements of which each class of lanes has a share
+  std::int64_t most_of_colour = 1;  // elements of a fragment, where a lane has one colour alone
+  int colours = 1;                  // Plan::colours
+  int units = 1;                    // that it will be cut into
   // Values of its parts are put together again, so parts must be consecutive elements.
   bool is_joined = false;
   bool on_one_cube = false;  // cut_in_fragments()

@@ -13,8 +13,8 @@ constexpr std::size_t kRecentShards = 8;
 
 class Expansion {
  public:
-  Expansion(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes)
-      : plan_(plan), place_of_(place_of), cubes_(cubes) {}
+  Expansion(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes, PartOrder order)
+      : plan_(plan), place_of_(place_of), cubes_(cubes), order_(order) {}
 
   LaneSteps steps() {
     for (std::size_t i = 0; i < plan_.moves.size(); ++i) add(static_cast<int>(i));
@@ -23,6 +23,10 @@ class Expansion {
         if (a.time != b.time) return a.time < b.time;
         const Move& one = move_of(a);
         const Move& other = move_of(b);
+        if (order_ == PartOrder::in_sequence && a.fragment == b.fragment &&
+            one.time != other.time) {
+          return one.time < other.time;
+        }
         return std::tie(a.fragment, one.stage, one.chunk) <
                std::tie(b.fragment, other.stage, other.chunk);
       });
@@ -81,7 +85,9 @@ class Expansion {
     const PartSize part = size_of_part(whole.fragment, unit_in(whole, move.chunk.begin),
                                        unit_in(whole, move.chunk.end), plan_.units);
     if (part.count() == 0) return;
-    step.time = step.fragment / plan_.window * interval_ + move.time;
+    step.time = order_ == PartOrder::in_sequence
+                    ? step.fragment
+                    : step.fragment / plan_.window * interval_ + move.time;
     step.is_complete = move.is_complete;
     step.rows = part.rows;
     step.columns = part.columns;
@@ -169,6 +175,7 @@ class Expansion {
   const Plan& plan_;
   const PlaceOf& place_of_;
   const CubeFilter cubes_;
+  const PartOrder order_;
   const int interval_ = plan_.interval > 0 ? plan_.interval : std::max((plan_.length + 1) / 2, 1);
   std::map<std::pair<int, int>, ChunkPlace> places_;  // by giver and taker
   LaneSteps lists_;
@@ -176,8 +183,9 @@ class Expansion {
 
 }  // namespace
 
-LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes) {
-  return Expansion(plan, place_of, cubes).steps();
+LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes,
+                 PartOrder order) {
+  return Expansion(plan, place_of, cubes, order).steps();
 }
 
 }  // namespace kernbench::ccl

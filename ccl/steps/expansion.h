@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,7 +33,13 @@ struct CubeFilter {
   int target = kNobody;
 };
 
+// How the parts of a lane's data follow each other: by Plan::interval, so that a part waits at no
+// member for one before it, or each after all moves of the one before, for which none waits if
+// links take longer for a part of all lanes than it takes to go all the way.
+enum class PartOrder : std::uint8_t { interleaved, in_sequence };
+
 // Returns the steps of a plan.  Their shards refer to cuts, which must outlive them.
-LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes = {});
+LaneSteps expand(const Plan& plan, const PlaceOf& place_of, const CubeFilter& cubes = {},
+                 PartOrder order = PartOrder::interleaved);
 
 }  // namespace kernbench::ccl

@@ -59,6 +59,12 @@ tl::Tensor combine(tl::Context& tl, ReduceOp op, const tl::Tensor& a, const tl::
       return tl.minimum(a, b);
     case ReduceOp::max:
       return tl.maximum(a, b);
+    case ReduceOp::band:
+      return a & b;
+    case ReduceOp::bor:
+      return a | b;
+    case ReduceOp::bxor:
+      return a ^ b;
     default:
       return a + b;
   }
@@ -285,12 +291,13 @@ void send(tl::Context& tl, const NodePort& to, const tl::Tensor& value) {
 }  // namespace
 
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
-                                   std::size_t summands) {
+                                   int width, std::size_t summands) {
   // Counts messages, summands and results of all times that have begun.
   const bool reduces = std::ranges::any_of(
       plan.moves, [](const Move& move) { return move.has_source && !move.from.empty(); });
   const Bytes loads = reduces ? (1 + kLoadsAhead) * static_cast<Bytes>(summands) : 0;
-  const Bytes values = plan.window * (plan.width * (1 + kPostsAhead + loads) + 1);
+  const Bytes posted = plan.halves ? 1 : kPostsAhead;
+  const Bytes values = plan.window * (width * (1 + posted + loads) + 1);
   const Bytes own = topology.communication.scratch;
   const Bytes third = topology.pe.tcm.capacity / kShareOfScratch;
   return std::max<std::int64_t>((own > 0 ? std::min(own, third) : third) / values / size_of(dtype),

@@ -109,9 +109,10 @@ struct Reduction {
 
 // Returns the most elements that a message of a plan may have, so that a kernel keeps about a third
 // of a PE's scratch, or Topology::Communication::scratch if that is less: compute kernels run
-// beside it.  `summands` is the number of summands of a value inside its SIP.
+// beside it.  `width` moves come at a time: Plan::width, or fewer in a lane that has not all of
+// them.  `summands` is the number of summands of a value inside its SIP.
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
-                                   std::size_t summands);
+                                   int width, std::size_t summands);
 
 // The kernel of every collective.
 void run_steps(tl::Context& tl, const StepList& list, const NodePorts& ports,

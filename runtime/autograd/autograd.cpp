@@ -30,7 +30,7 @@ namespace {
 // Throws KB-F001, KB-F002, KB-F003 unless `output` has the shape, type and placement of the part.
 void check_part(std::string_view name, const Tensor& output, const Tensor& input,
                 const Part& part) {
-  ops::check_operands(name, {input, output});
+  ops::check_operands(name, {input, output}, ops::Types::any);
   const Shape& whole = input.shape();
   const Shape& shape = output.shape();
   const std::size_t dimension = part.dimension;
@@ -59,7 +59,7 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
               Backward backward) {
   const bool is_needed =
       std::ranges::any_of(inputs, [](const Tensor& input) { return needs_grad(input); });
-  if (!is_needed) return output;
+  if (!is_needed || is_integral(output.dtype())) return output;
   runtime::check_on_device(output, name);
   const bool is_input = std::ranges::any_of(inputs, [&](const Tensor& input) {
     return input.defined() && input.storage() == output.storage();

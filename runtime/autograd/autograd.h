@@ -30,10 +30,10 @@ namespace kernbench::autograd {
 using Backward = std::function<std::vector<Tensor>(const Tensor& grad_output)>;
 
 // Returns `output`, which now needs a gradient: `backward` will compute those of `inputs`, some of
-// which may be undefined or need none.  Returns `output` unchanged if gradients are disabled or no
-// input needs one.  If `output` already belongs to a graph, or is one of the inputs, it stays
-// unchanged and a view of it is returned.  Throws DeviceError KB-M001, KB-M019 if the output is
-// not on a device.
+// which may be undefined or need none.  Returns `output` unchanged if gradients are disabled, no
+// input needs one, or it is of integers.  If `output` already belongs to a graph, or is one of the
+// inputs, it stays unchanged and a view of it is returned.  Throws DeviceError KB-M001, KB-M019 if
+// the output is not on a device.
 Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& inputs,
               Backward backward);
 

@@ -1,14 +1,16 @@
-// Tensor::backward().
+// Tensor::backward() and grad().
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "runtime/autograd/callbacks.h"
+#include "runtime/autograd/grad.h"
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/leaf_gradients.h"
 #include "runtime/ops/device_kernel.h"
@@ -34,10 +36,24 @@ class BackwardPass {
  public:
   BackwardPass(std::vector<autograd::ReachedLeaf> leaves, bool retain_graph)
       : retain_graph_(retain_graph), leaves_(std::move(leaves)) {}
+  // A pass that computes the gradients of these edges alone, and adds to no grad().
+  BackwardPass(const std::vector<GradientEdge>& wanted, const std::vector<GradientEdge>& from,
+               autograd::NodeList& list, bool retain_graph)
+      : retain_graph_(retain_graph),
+        leaves_({}),
+        wanted_(&wanted),
+        needed_(autograd::nodes_between(from, wanted, list)),
+        captured_(wanted.size()) {}
 
   // Returns the sum of the gradients that flow along an edge.
   GradientSum& at(const GradientEdge& edge);
   void run();
+  // False for an edge that leads to no wanted one.
+  bool is_needed(const GradientEdge& edge) const {
+    return wanted_ == nullptr || edge.leaf.defined() || needed_.contains(edge.node.get());
+  }
+  // The gradients of the wanted edges; undefined where none has come.
+  const std::vector<Tensor>& captured() const { return captured_; }
 
  private:
   struct Turn {
@@ -50,10 +66,16 @@ class BackwardPass {
 
   std::vector<Tensor> run(Node& node, const Tensor& gradient) const;
   void give(const Node& node, std::size_t input, Tensor gradient);
+  void capture(const Node& node, const Tensor& gradient);
+  void capture_leaves();
+  bool leads_on(const Node& node) const;
 
   const bool retain_graph_;
   std::map<std::uint64_t, Turn, std::greater<>> turns_;
   LeafGradients leaves_;
+  const std::vector<GradientEdge>* wanted_ = nullptr;  // null: all leaves get their gradients
+  std::unordered_set<const Node*> needed_;             // never iterated
+  std::vector<Tensor> captured_;
 };
 
 GradientSum& BackwardPass::at(const GradientEdge& edge) {
@@ -99,7 +121,7 @@ std::vector<Tensor> BackwardPass::run(Node& node, const Tensor& gradient) const 
 
 void BackwardPass::give(const Node& node, std::size_t input, Tensor gradient) {
   const GradientEdge& edge = node.edges[input];
-  if (!edge.wants_gradient() || !gradient.defined()) return;
+  if (!edge.wants_gradient() || !gradient.defined() || !is_needed(edge)) return;
   if (node.part) return at(edge).add(std::move(gradient), *node.part);
   check_gradient(
       gradient, edge.form,
@@ -112,7 +134,12 @@ void BackwardPass::run() {
     Turn turn = std::move(turns_.extract(turns_.begin()).mapped());
     Node& node = *turn.node;
     leaves_.give_before(node.number);
-    std::vector<Tensor> gradients = run(node, turn.take_gradient());
+    const Tensor gradient = turn.take_gradient();
+    if (wanted_ != nullptr) {
+      capture(node, gradient);
+      if (!leads_on(node)) continue;
+    }
+    std::vector<Tensor> gradients = run(node, gradient);
     if (gradients.size() != node.edges.size()) {
       throw CollectiveError("KB-A006",
                             fmt::format("Function {} returned an incorrect number of gradients "
@@ -121,7 +148,36 @@ void BackwardPass::run() {
     }
     for (std::size_t i = 0; i < gradients.size(); ++i) give(node, i, std::move(gradients[i]));
   }
+  if (wanted_ != nullptr) return capture_leaves();
   leaves_.give_before(0);
+}
+
+// True if a wanted edge is reached through the node's inputs.
+bool BackwardPass::leads_on(const Node& node) const {
+  return std::ranges::any_of(node.edges, [&](const GradientEdge& edge) {
+    if (edge.node != nullptr) return needed_.contains(edge.node.get());
+    return edge.leaf.defined() && std::ranges::any_of(*wanted_, [&](const GradientEdge& wanted) {
+             return wanted.leaf.defined() && wanted.leaf.storage() == edge.leaf.storage();
+           });
+  });
+}
+
+void BackwardPass::capture(const Node& node, const Tensor& gradient) {
+  for (std::size_t i = 0; i < wanted_->size(); ++i) {
+    if ((*wanted_)[i].node.get() == &node) captured_[i] = gradient;
+  }
+}
+
+void BackwardPass::capture_leaves() {
+  for (std::size_t i = 0; i < wanted_->size(); ++i) {
+    const GradientEdge& edge = (*wanted_)[i];
+    if (!edge.leaf.defined()) continue;
+    const auto same = std::ranges::find_if(*wanted_, [&](const GradientEdge& other) {
+      return other.leaf.defined() && other.leaf.storage() == edge.leaf.storage();
+    });
+    const auto first = static_cast<std::size_t>(same - wanted_->begin());
+    captured_[i] = first < i ? captured_[first] : leaves_.take(edge.leaf);
+  }
 }
 
 // Returns the gradient with which backward() begins.
@@ -154,14 +210,72 @@ bool is_grad_of(const std::vector<autograd::ReachedLeaf>& leaves, const Tensor& 
 
 }  // namespace
 
-void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
-  if (!requires_grad()) {
-    throw CollectiveError(
-        "KB-A001", fmt::format("element 0 of tensors does not require grad and does not have "
-                               "a grad_fn: tensor '{}' was not computed, with gradients "
-                               "enabled, from one that requires_grad_()",
-                               name()));
+namespace {
+
+void check_requires_grad(const Tensor& output, std::size_t element) {
+  if (output.requires_grad()) return;
+  throw CollectiveError("KB-A001",
+                        fmt::format("element {} of tensors does not require grad and does not have "
+                                    "a grad_fn: tensor '{}' was not computed, with gradients "
+                                    "enabled, from one that requires_grad_()",
+                                    element, output.name()));
+}
+
+void check_options(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                   const std::vector<Tensor>& grad_outputs, const autograd::GradOptions& options) {
+  if (options.create_graph) {
+    throw CollectiveError("KB-A025",
+                          "grad: create_graph=True needs derivatives of derivatives, which are not "
+                          "recorded here: call grad() of an expression of your own instead");
   }
+  if (outputs.empty() || inputs.empty()) {
+    throw CollectiveError("KB-A001", "grad requires non-empty inputs and outputs.");
+  }
+  if (!grad_outputs.empty() && grad_outputs.size() != outputs.size()) {
+    throw CollectiveError("KB-A003", fmt::format("got {} tensors and {} gradients", outputs.size(),
+                                                 grad_outputs.size()));
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) check_requires_grad(outputs[i], i);
+  for (const Tensor& input : inputs) {
+    if (input.requires_grad()) continue;
+    throw CollectiveError("KB-A001", fmt::format("One of the differentiated Tensors does not "
+                                                 "require grad: '{}'",
+                                                 input.name()));
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs,
+                                   const std::vector<Tensor>& inputs,
+                                   const std::vector<Tensor>& grad_outputs,
+                                   const GradOptions& options) {
+  check_options(outputs, inputs, grad_outputs, options);
+  runtime::Simulation& simulation = *outputs.front().storage()->simulation;
+  const NoGradGuard no_grad(simulation);
+  std::vector<GradientEdge> from;
+  std::vector<GradientEdge> wanted;
+  for (const Tensor& output : outputs) from.push_back(edge_to(output));
+  for (const Tensor& input : inputs) wanted.push_back(edge_to(input));
+  BackwardPass pass(wanted, from, NodeList::of(simulation), options.retain_graph);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Tensor first = first_gradient(outputs[i], grad_outputs.empty() ? Tensor() : grad_outputs[i]);
+    if (pass.is_needed(from[i])) pass.at(from[i]).add(std::move(first));
+  }
+  pass.run();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (options.allow_unused || pass.captured()[i].defined()) continue;
+    throw CollectiveError(
+        "KB-A026", fmt::format("One of the differentiated Tensors appears to not have been used in "
+                               "the graph. Set allow_unused=True if this is the desired behavior: "
+                               "'{}'",
+                               inputs[i].name()));
+  }
+  return pass.captured();
+}
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
+  check_requires_grad(*this, 0);
   runtime::Simulation& simulation = *checked().simulation;
   const NoGradGuard no_grad(simulation);
   autograd::Callbacks callbacks(simulation);

@@ -26,6 +26,12 @@ class NoGradGuard {
   const bool was_enabled_;
 };
 
+// As NoGradGuard (c10::InferenceMode, whose tensors may not be used in a graph later: these may).
+class InferenceMode : public NoGradGuard {
+ public:
+  using NoGradGuard::NoGradGuard;
+};
+
 // While it lives, they are recorded again (torch.enable_grad).
 class EnableGradGuard {
  public:

@@ -72,6 +72,13 @@ Tensor with_hooks(const Hooks& hooks, Tensor gradient, const GradientForm& form)
   return gradient;
 }
 
+Tensor LeafGradients::take(const Tensor& leaf) {
+  auto sum = sums_.extract(leaf.storage().get());
+  if (sum.empty()) return {};
+  return with_hooks(leaf.storage()->autograd->hooks, sum.mapped().take(leaf.shape()),
+                    gradient_form_of(leaf));
+}
+
 void LeafGradients::give_before(std::uint64_t next) {
   while (given_ < reached_.size() && (reached_[given_].last > next || next == 0)) {
     for (Complete& one : take_completed_by(reached_[given_].last)) {

@@ -25,6 +25,8 @@ class LeafGradients {
   explicit LeafGradients(std::vector<ReachedLeaf> leaves) : reached_(std::move(leaves)) {}
 
   GradientSum& of(const Tensor& leaf) { return sums_[leaf.storage().get()]; }
+  // Returns the sum for a leaf, after its hooks, and forgets it; undefined if nothing has come.
+  Tensor take(const Tensor& leaf);
   // Gives their gradients to the leaves to which no node of this number or a lower one contributes.
   void give_before(std::uint64_t next);
 

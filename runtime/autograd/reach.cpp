@@ -43,6 +43,25 @@ std::vector<ReachedLeaf> reached_leaves(const std::vector<GradientEdge>& from, N
   return leaves;
 }
 
+std::unordered_set<const Node*> nodes_between(const std::vector<GradientEdge>& from,
+                                              const std::vector<GradientEdge>& to, NodeList& list) {
+  std::unordered_set<const Node*> between;
+  std::unordered_set<const Tensor::Storage*> leaves;
+  for (const GradientEdge& edge : to) {
+    if (edge.node != nullptr) between.insert(edge.node.get());
+    if (edge.leaf.defined()) leaves.insert(edge.leaf.storage().get());
+  }
+  // In ascending order: a node comes after those that made its inputs.
+  for (const Node* node : reached_nodes(from, list.next_visit())) {
+    const bool leads_there = std::ranges::any_of(node->edges, [&](const GradientEdge& edge) {
+      return between.contains(edge.node.get()) ||
+             (edge.leaf.defined() && leaves.contains(edge.leaf.storage().get()));
+    });
+    if (leads_there) between.insert(node);
+  }
+  return between;
+}
+
 std::vector<Tensor> leaves_of(const std::vector<Tensor>& tensors) {
   std::vector<GradientEdge> edges;
   runtime::Simulation* simulation = nullptr;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/autograd/node.h"
@@ -19,6 +20,10 @@ struct ReachedLeaf {
 // Returns the leaves that gradients may flow to from these edges, in the order in which a pass
 // completes them; those of one node in the order of its inputs.
 std::vector<ReachedLeaf> reached_leaves(const std::vector<GradientEdge>& from, NodeList& list);
+
+// Returns the nodes on the ways from some edges to others, the nodes of both included.
+std::unordered_set<const Node*> nodes_between(const std::vector<GradientEdge>& from,
+                                              const std::vector<GradientEdge>& to, NodeList& list);
 
 // The same leaves, from tensors.  Undefined tensors, and those that need no gradient, reach none.
 std::vector<Tensor> leaves_of(const std::vector<Tensor>& tensors);

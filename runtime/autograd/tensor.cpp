@@ -26,6 +26,12 @@ Tensor& Tensor::requires_grad_(bool requires_grad) {
                           "only tensors on a device can require gradients, and this one "
                           "is a host tensor; copy_ it into one made by zeros, full, ...");
   }
+  if (requires_grad && is_integral(storage.dtype)) {
+    throw CollectiveError("KB-A002",
+                          fmt::format("only Tensors of floating point dtype can require gradients: "
+                                      "tensor '{}' is {}",
+                                      storage.name, name_of(storage.dtype)));
+  }
   if (!is_leaf() && !requires_grad) {
     throw CollectiveError(
         "KB-A002",

@@ -29,26 +29,13 @@ std::vector<Block> parts(const Tensor& tensor, int count) {
   return blocks;
 }
 
-// The name that torch.dtype prints.
-std::string_view dtype_text(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return "float16";
-    case DType::bf16:
-      return "bfloat16";
-    case DType::f32:
-      break;
-  }
-  return "float32";
-}
-
 void check_same_dtype(const std::vector<Tensor>& tensors, const Tensor& x) {
   for (const Tensor& tensor : tensors) {
     if (tensor.dtype() == x.dtype()) continue;
     wrong_argument(
         fmt::format("Invalid usage of tensors with different dtypesFound torch.{} and  "
                     "torch.{}",
-                    dtype_text(x.dtype()), dtype_text(tensor.dtype())));
+                    torch_dtype_of(x.dtype()), torch_dtype_of(tensor.dtype())));
   }
 }
 
@@ -121,7 +108,7 @@ Work DistributedContext::reduce_scatter(const Tensor& output, const std::vector<
   state_->check_tensors(*call, inputs);
   state_->check_list("reduce_scatter", "input", inputs, state_->member_count(*call->group));
   check_same_dtype(inputs, output);
-  state_->set_reduce_op(*call, op);
+  state_->set_reduce_op(*call, op, output.dtype());
   call->is_list = true;
   call->gives = all_of(inputs);
   call->takes = {whole(output)};
@@ -135,7 +122,7 @@ Work DistributedContext::reduce_scatter_tensor(const Tensor& output, const Tenso
       state_->begin("reduce_scatter_tensor", CollectiveKind::reduce_scatter, options, location);
   if (!call) return {};
   state_->check_tensors(*call, {output, input});
-  state_->set_reduce_op(*call, op);
+  state_->set_reduce_op(*call, op, output.dtype());
   if (output.dtype() != input.dtype()) {
     wrong_argument("output tensor must have the same type as input tensor");
   }

@@ -36,6 +36,7 @@ CallRecord::CallRecord(runtime::Simulation& simulation, const runtime::FlightEve
   if (runtime::RunLog* const run_log = simulation.run_log()) {
     runtime::RunSpan span = span_of(event_, rank_, simulation.local().device);
     span.scope = run_log->scope_of(rank_);
+    span.part = run_log->part_of(rank_);
     span_ = run_log->add(std::move(span));
   }
   log(describe, "issued");

@@ -40,6 +40,12 @@ sim::MathOp math_op_of(ReduceOp op) {
       return sim::MathOp::minimum;
     case ReduceOp::max:
       return sim::MathOp::maximum;
+    case ReduceOp::band:
+      return sim::MathOp::bit_and;
+    case ReduceOp::bor:
+      return sim::MathOp::bit_or;
+    case ReduceOp::bxor:
+      return sim::MathOp::bit_xor;
     default:
       return sim::MathOp::add;
   }

@@ -47,7 +47,8 @@ void DistributedContext::State::check_tensors(const CollectiveCall& call,
   for (const Tensor& tensor : tensors) check_tensor(call.event.function, tensor);
 }
 
-void DistributedContext::State::set_reduce_op(CollectiveCall& call, ReduceOp op) const {
+void DistributedContext::State::set_reduce_op(CollectiveCall& call, ReduceOp op,
+                                              DType dtype) const {
   constexpr std::size_t kCount = 9;
   if (!is_enumerator(op, kCount)) {
     wrong_argument(fmt::format("There is no ReduceOp {}; there are: SUM, AVG, PRODUCT, MIN, MAX",
@@ -56,7 +57,11 @@ void DistributedContext::State::set_reduce_op(CollectiveCall& call, ReduceOp op)
   if (op == ReduceOp::premul_sum) {
     wrong_argument(fmt::format("Cannot use ReduceOp.{} with {}", name_of(op), backend->name()));
   }
-  if (op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor) {
+  const bool is_of_bits = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
+  if (op == ReduceOp::avg && is_integral(dtype)) {
+    wrong_argument(fmt::format("Cannot use ReduceOp.AVG with {}", torch_name_of(dtype)));
+  }
+  if (is_of_bits && !is_integral(dtype)) {
     wrong_argument(fmt::format("Cannot use ReduceOp.{} with non-integral dtype", name_of(op)));
   }
   call.op = op;
@@ -129,7 +134,7 @@ Work DistributedContext::all_reduce(const Tensor& x, ReduceOp op, const Collecti
   auto call = state_->begin("all_reduce", CollectiveKind::all_reduce, options, location);
   if (!call) return {};
   state_->check_tensors(*call, {x});
-  state_->set_reduce_op(*call, op);
+  state_->set_reduce_op(*call, op, x.dtype());
   call->gives = call->takes = {whole(x)};
   return state_->issue(std::move(*call));
 }
@@ -162,7 +167,7 @@ Work DistributedContext::reduce(const Tensor& x, const DestinationOptions& optio
                             {.group = options.group, .async_op = options.async_op}, location);
   if (!call) return {};
   state_->check_tensors(*call, {x});
-  state_->set_reduce_op(*call, op);
+  state_->set_reduce_op(*call, op, x.dtype());
   state_->set_root(*call, options.dst, options.group_dst);
   call->gives = call->takes = {whole(x)};
   return state_->issue(std::move(*call));

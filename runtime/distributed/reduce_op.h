@@ -10,8 +10,8 @@
 namespace kernbench {
 
 // The order is PyTorch's.  avg is the sum divided by the number of ranks (AverageDivisors says
-// when it is divided).  band, bor and bxor need integers, which no dtype here has, and premul_sum
-// is NCCL's: all four are refused by name.
+// when it is divided).  band, bor and bxor are of i32, i64 and bool, avg of the other types;
+// premul_sum is NCCL's and refused by name.
 enum class ReduceOp : std::uint8_t { sum, avg, product, min, max, band, bor, bxor, premul_sum };
 
 // "SUM", "AVG", ...

@@ -94,21 +94,23 @@ constexpr ElementwiseOperator kRelu{
     {Derivative{[](const Elements& of) { return of.tl.where(of.y() > 0, of.dy(), 0); },
                 needs::kResult, Computes::in_own_type}}};
 
-constexpr ElementwiseOperator kSigmoid{
-    "sigmoid",
-    Linearity::none,
-    [](const Elements& of) { return of.tl.sigmoid(of.a()); },
-    Computes::in_own_type,
-    {Derivative{[](const Elements& of) { return of.dy() * (1 - of.y()) * of.y(); },
-                needs::kResult}}};
+constexpr ElementwiseOperator kSigmoid =
+    of_type(ResultType::floating,
+            {"sigmoid",
+             Linearity::none,
+             [](const Elements& of) { return of.tl.sigmoid(of.a()); },
+             Computes::in_own_type,
+             {Derivative{[](const Elements& of) { return of.dy() * (1 - of.y()) * of.y(); },
+                         needs::kResult}}});
 
-constexpr ElementwiseOperator kTanh{
-    "tanh",
-    Linearity::none,
-    [](const Elements& of) { return tanh_of(of.tl, of.a()); },
-    Computes::in_f32,
-    {Derivative{[](const Elements& of) { return of.dy() * (1 - of.y() * of.y()); },
-                needs::kResult}}};
+constexpr ElementwiseOperator kTanh =
+    of_type(ResultType::floating,
+            {"tanh",
+             Linearity::none,
+             [](const Elements& of) { return tanh_of(of.tl, of.a()); },
+             Computes::in_f32,
+             {Derivative{[](const Elements& of) { return of.dy() * (1 - of.y() * of.y()); },
+                         needs::kResult}}});
 
 // x sigmoid(x), whose slope is s (1 + x (1 - s)).
 constexpr ElementwiseOperator kSilu{
@@ -137,6 +139,7 @@ Tensor tanh(const Tensor& x) {
 namespace nn::functional {
 
 Tensor silu(const Tensor& x) {
+  ops::check_is_floating("silu", x);
   return apply(kSilu, {x});
 }
 
@@ -146,6 +149,7 @@ Tensor gelu(const Tensor& x, Approximate approximate) {
                                              "tanh",
                                              number_of(approximate)));
   }
+  ops::check_is_floating("gelu", x);
   return apply(approximate == Approximate::tanh ? kGelu<TanhGelu> : kGelu<ErfGelu>, {x});
 }
 

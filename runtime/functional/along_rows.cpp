@@ -60,11 +60,11 @@ void find_largest(tl::Context& tl, const LocalPart& source, const tl::Pointer& t
   ops::for_each_row_block(tl, source, [&](std::int64_t row, std::int64_t height) {
     const tl::Tensor block =
         tl.load(source.data + row * columns, {height, columns}, source.data.dtype());
-    const tl::Tensor x = tl.cast(block, DType::f32);
+    const tl::Tensor x = tl.cast(block, is_integral(block.dtype()) ? DType::i64 : DType::f32);
     const tl::Tensor is_largest = x == tl.max(x, 1, {.keep_dims = true});
     const tl::Tensor candidates =
         tl.where(is_largest, tl.arange(0, columns), static_cast<double>(columns));
-    tl.store(target + row, tl.min(candidates, 1));
+    tl.store(target + row, tl.cast(tl.min(candidates, 1), DType::i64));
   });
 }
 
@@ -76,7 +76,7 @@ Tensor argmax_of_rows(const Tensor& x) {
   if (columns == 0) {
     ops::refuse_shapes("argmax", "Expected reduction dim to have non-zero size");
   }
-  Tensor result = ops::make_like(x, "argmax", Shape(sizes), DType::f32, ops::placement_of(x));
+  Tensor result = ops::make_like(x, "argmax", Shape(sizes), DType::i64, ops::placement_of(x));
   ops::launch_on_rows("argmax", {result}, {x}, columns, [x, result](tl::Context& tl) {
     find_largest(tl, ops::local_part(x, tl), ops::local_part(result, tl).data);
   });
@@ -133,7 +133,31 @@ Tensor scanned(const Tensor& x, bool is_reverse) {
   return result;
 }
 
+// Adds up integers, column by column.
+void scan_integers(tl::Context& tl, const LocalPart& source, const tl::Pointer& target) {
+  const std::int64_t columns = source.columns;
+  ops::for_each_block(
+      source.rows, ops::block_elements(tl), [&](std::int64_t row, std::int64_t count) {
+        tl::Tensor sum = tl.zeros({count, 1}, DType::i64);
+        for (std::int64_t column = 0; column < columns; ++column) {
+          const std::int64_t at = row * columns + column;
+          sum = sum + tl.cast(tl.load(source.data + at, {count, 1}, source.data.dtype(), columns),
+                              DType::i64);
+          tl.store(target + at, sum, columns);
+        }
+      });
+}
+
+Tensor scanned_integers(const Tensor& x) {
+  Tensor result = ops::make_like(x, "cumsum", x.shape(), DType::i64, ops::placement_of(x));
+  ops::launch("cumsum", {result}, {x}, [x, result](tl::Context& tl) {
+    scan_integers(tl, ops::local_part(x, tl), ops::local_part(result, tl).data);
+  });
+  return result;
+}
+
 Tensor cumsum_of_rows(const Tensor& x) {
+  if (is_integral(x.dtype())) return scanned_integers(x);
   return autograd::record("cumsum", scanned(x, false), {x},
                           [](const Tensor& dy) { return std::vector{scanned(dy, true)}; });
 }
@@ -142,7 +166,7 @@ Tensor cumsum_of_rows(const Tensor& x) {
 
 Tensor argmax(const Tensor& of, int dim, bool keepdim) {
   const Tensor x = contiguous(of.detach());
-  ops::check_operands("argmax", {x});
+  ops::check_operands("argmax", {x}, ops::Types::any);
   const std::size_t dimension = ops::dimension_of("argmax", x, dim);
   ops::check_is_whole("argmax", x);
   ops::check_is_uncut("argmax", x, dimension);
@@ -154,14 +178,15 @@ Tensor argmax(const Tensor& of, int dim, bool keepdim) {
 }
 
 Tensor argmax(const Tensor& x) {
-  ops::check_operands("argmax", {x});
+  ops::check_operands("argmax", {x}, ops::Types::any);
   for (std::size_t d = 0; d < x.shape().rank(); ++d) ops::check_is_uncut("argmax", x, d);
   return argmax(reshape(x.detach(), {x.numel()}), 0);
 }
 
 Tensor cumsum(const Tensor& of, int dim) {
   const Tensor x = contiguous(of);
-  ops::check_operands("cumsum", {x});
+  ops::check_operands("cumsum", {x}, ops::Types::any);
+  if (is_float8(x.dtype())) ops::check_is_floating("cumsum", x);
   const std::size_t dimension = ops::dimension_of("cumsum", x, dim);
   ops::check_is_uncut("cumsum", x, dimension);
   return along(x, dimension, cumsum_of_rows);

@@ -2,6 +2,10 @@
 
 #include "runtime/functional/arithmetic.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "runtime/functional/elementwise.h"
 
 namespace kernbench {
@@ -47,14 +51,15 @@ constexpr ElementwiseOperator kMul{
     {Derivative{[](const Elements& of) { return of.dy() * of.b(); }, needs::kB, kOwn},
      Derivative{[](const Elements& of) { return of.dy() * of.a(); }, needs::kA, kOwn}}};
 
-constexpr ElementwiseOperator kDiv{
-    "div",
-    Linearity::first,
-    [](const Elements& of) { return of.a() / of.b(); },
-    kOwn,
-    {Derivative{[](const Elements& of) { return of.dy() / of.b(); }, needs::kB, kOwn},
-     Derivative{[](const Elements& of) { return -of.dy() * (of.a() / of.b() / of.b()); },
-                needs::kA | needs::kB}}};
+constexpr ElementwiseOperator kDiv =
+    of_type(ResultType::floating,
+            {"div",
+             Linearity::first,
+             [](const Elements& of) { return of.a() / of.b(); },
+             kOwn,
+             {Derivative{[](const Elements& of) { return of.dy() / of.b(); }, needs::kB, kOwn},
+              Derivative{[](const Elements& of) { return -of.dy() * (of.a() / of.b() / of.b()); },
+                         needs::kA | needs::kB}}});
 
 constexpr ElementwiseOperator kNeg{
     "neg", Linearity::each, [](const Elements& of) { return -of.a(); }, kOwn, {kNegated}};
@@ -77,20 +82,44 @@ constexpr ElementwiseOperator kScale{"scale",
                                      kF32,
                                      {kTimesNumber}};
 
-constexpr ElementwiseOperator kDivNumber{
-    "div",
-    Linearity::each,
-    [](const Elements& of) { return of.a() / of.numbers[0]; },
-    kF32,
-    {Derivative{[](const Elements& of) { return of.dy() / of.numbers[0]; }}}};
+constexpr ElementwiseOperator kDivNumber =
+    of_type(ResultType::floating,
+            {"div",
+             Linearity::each,
+             [](const Elements& of) { return of.a() / of.numbers[0]; },
+             kF32,
+             {Derivative{[](const Elements& of) { return of.dy() / of.numbers[0]; }}}});
 
-constexpr ElementwiseOperator kNumberDiv{
-    "div",
-    Linearity::none,
-    [](const Elements& of) { return of.numbers[0] / of.a(); },
-    kF32,
-    {Derivative{[](const Elements& of) { return -of.dy() * (of.numbers[0] / of.a() / of.a()); },
-                needs::kA}}};
+constexpr ElementwiseOperator kNumberDiv = of_type(
+    ResultType::floating,
+    {"div",
+     Linearity::none,
+     [](const Elements& of) { return of.numbers[0] / of.a(); },
+     kF32,
+     {Derivative{[](const Elements& of) { return -of.dy() * (of.numbers[0] / of.a() / of.a()); },
+                 needs::kA}}});
+
+Scalar alpha_of(const Tensor& a, const Tensor& b, double alpha) {
+  if (alpha == std::trunc(alpha) && std::abs(alpha) <= 0x1p53) {
+    return static_cast<std::int64_t>(alpha);
+  }
+  if (is_integral(a.dtype()) && is_integral(b.dtype())) {
+    ops::refuse_type("add",
+                     "For integral input tensors, argument alpha must not be a floating "
+                     "point number.");
+  }
+  return alpha;
+}
+
+void check_is_no_bool(std::string_view name, const Tensor& x) {
+  if (x.dtype() != DType::boolean) return;
+  ops::refuse_type(
+      name, fmt::format("{} with a bool tensor is not supported. If you are trying to invert a "
+                        "mask, use the `~` or `logical_not()` operator instead.",
+                        name == "neg" ? "Negation, the `-` operator,"
+                                      : "Subtraction, the `-` "
+                                        "operator,"));
+}
 
 }  // namespace arithmetic
 
@@ -98,6 +127,7 @@ Tensor operator+(const Tensor& a, const Tensor& b) {
   return apply(arithmetic::kAdd, {a, b});
 }
 Tensor operator-(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::boolean) arithmetic::check_is_no_bool("sub", b);
   return apply(arithmetic::kSub, {a, b});
 }
 Tensor operator*(const Tensor& a, const Tensor& b) {
@@ -107,54 +137,58 @@ Tensor operator/(const Tensor& a, const Tensor& b) {
   return apply(arithmetic::kDiv, {a, b});
 }
 Tensor operator-(const Tensor& x) {
+  arithmetic::check_is_no_bool("neg", x);
   return apply(arithmetic::kNeg, {x});
 }
-Tensor operator+(const Tensor& x, double number) {
+Tensor operator+(const Tensor& x, const Scalar& number) {
   return apply(arithmetic::kAddNumber, {x}, {number});
 }
-Tensor operator+(double number, const Tensor& x) {
+Tensor operator+(const Scalar& number, const Tensor& x) {
   return x + number;
 }
-Tensor operator-(const Tensor& x, double number) {
+Tensor operator-(const Tensor& x, const Scalar& number) {
+  arithmetic::check_is_no_bool("sub", x);
   return x + -number;
 }
-Tensor operator-(double number, const Tensor& x) {
+Tensor operator-(const Scalar& number, const Tensor& x) {
+  arithmetic::check_is_no_bool("sub", x);
   return apply(arithmetic::kNumberSub, {x}, {number});
 }
-Tensor operator*(const Tensor& x, double number) {
+Tensor operator*(const Tensor& x, const Scalar& number) {
   return apply(arithmetic::kScale, {x}, {number});
 }
-Tensor operator*(double number, const Tensor& x) {
+Tensor operator*(const Scalar& number, const Tensor& x) {
   return x * number;
 }
-Tensor operator/(const Tensor& x, double number) {
+Tensor operator/(const Tensor& x, const Scalar& number) {
   return apply(arithmetic::kDivNumber, {x}, {number});
 }
-Tensor operator/(double number, const Tensor& x) {
+Tensor operator/(const Scalar& number, const Tensor& x) {
   return apply(arithmetic::kNumberDiv, {x}, {number});
 }
 Tensor add(const Tensor& a, const Tensor& b, double alpha) {
-  return alpha == 1 ? a + b : apply(arithmetic::kAddScaled, {a, b}, {alpha});
+  if (alpha == 1) return a + b;
+  return apply(arithmetic::kAddScaled, {a, b}, {arithmetic::alpha_of(a, b, alpha)});
 }
 Tensor sub(const Tensor& a, const Tensor& b, double alpha) {
-  return alpha == 1 ? a - b : apply(arithmetic::kAddScaled, {a, b}, {-alpha});
+  return alpha == 1 ? a - b : add(a, b, -alpha);
 }
-Tensor add(const Tensor& x, double number) {
+Tensor add(const Tensor& x, const Scalar& number) {
   return x + number;
 }
-Tensor sub(const Tensor& x, double number) {
+Tensor sub(const Tensor& x, const Scalar& number) {
   return x - number;
 }
 Tensor mul(const Tensor& a, const Tensor& b) {
   return a * b;
 }
-Tensor mul(const Tensor& x, double number) {
+Tensor mul(const Tensor& x, const Scalar& number) {
   return x * number;
 }
 Tensor div(const Tensor& a, const Tensor& b) {
   return a / b;
 }
-Tensor div(const Tensor& x, double number) {
+Tensor div(const Tensor& x, const Scalar& number) {
   return x / number;
 }
 Tensor neg(const Tensor& x) {

@@ -55,7 +55,7 @@ Tensor concatenated(const std::vector<Tensor>& tensors, std::size_t dimension,
 Tensor cat(const std::vector<Tensor>& operands, int dim) {
   if (operands.empty()) ops::refuse_shapes("cat", "expected a non-empty list of Tensors");
   const std::vector<Tensor> tensors = contiguous(operands);
-  ops::check_operands("cat", tensors);
+  ops::check_operands("cat", tensors, ops::Types::any);
   const std::size_t dimension = ops::dimension_of("cat", tensors.front(), dim);
   const std::vector<std::int64_t> sizes = check_cat(tensors, dimension);
   std::vector<bool> wanted;
@@ -75,7 +75,7 @@ Tensor cat(const std::vector<Tensor>& operands, int dim) {
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& sizes, int dim) {
-  ops::check_operands("split", {x});
+  ops::check_operands("split", {x}, ops::Types::any);
   const std::int64_t size = x.shape()[ops::dimension_of("split", x, dim)];
   std::int64_t total = 0;
   for (const std::int64_t part : sizes) total += part;
@@ -95,7 +95,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<std::int64_t>& size
 }
 
 std::vector<Tensor> split(const Tensor& x, std::int64_t split_size, int dim) {
-  ops::check_operands("split", {x});
+  ops::check_operands("split", {x}, ops::Types::any);
   const std::int64_t size = x.shape()[ops::dimension_of("split", x, dim)];
   if (split_size <= 0) {
     ops::refuse_shapes(
@@ -112,7 +112,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int dim) {
   if (tensors.empty()) ops::refuse_shapes("stack", "expects a non-empty TensorList");
   std::vector<Tensor> unsqueezed;
   for (const Tensor& tensor : tensors) {
-    ops::check_operands("stack", {tensor});
+    ops::check_operands("stack", {tensor}, ops::Types::any);
     if (tensor.shape() != tensors.front().shape()) {
       ops::refuse_shapes("stack", fmt::format("expects each tensor to be equal size, but got {} at "
                                               "entry 0 and {} at entry {}",
@@ -125,7 +125,7 @@ Tensor stack(const std::vector<Tensor>& tensors, int dim) {
 }
 
 std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim) {
-  ops::check_operands("chunk", {x});
+  ops::check_operands("chunk", {x}, ops::Types::any);
   if (chunks <= 0) {
     ops::refuse_shapes("chunk",
                        fmt::format("chunk expects `chunks` to be greater than 0, got: {}", chunks));
@@ -135,7 +135,7 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim) {
 }
 
 std::vector<Tensor> unbind(const Tensor& x, int dim) {
-  ops::check_operands("unbind", {x});
+  ops::check_operands("unbind", {x}, ops::Types::any);
   const std::int64_t size = x.shape()[ops::dimension_of("unbind", x, dim)];
   std::vector<Tensor> parts;
   for (std::int64_t i = 0; i < size; ++i) parts.push_back(select(x, dim, i));

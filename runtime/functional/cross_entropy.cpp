@@ -35,7 +35,8 @@ struct Classes {
   static Classes of(tl::Context& tl, const tl::Tensor& logits, const tl::Tensor& targets,
                     std::int64_t ignore_index) {
     const tl::Tensor columns = tl.reshape(tl.arange(0, logits.shape()[1]), {1, logits.shape()[1]});
-    return {tl.cast(logits, DType::f32), targets == columns, targets != ignore_index};
+    const tl::Tensor numbers = tl.cast(targets, DType::f32);
+    return {tl.cast(logits, DType::f32), numbers == columns, numbers != ignore_index};
   }
 };
 
@@ -70,7 +71,7 @@ Tensor losses(const Tensor& logits, const Tensor& targets, const CrossEntropyOpt
     ops::for_each_row_block(tl, source, [&](std::int64_t row, std::int64_t height) {
       const Classes classes = Classes::of(
           tl, tl.load(source.data + row * source.columns, {height, source.columns}, logits.dtype()),
-          tl.load(of_targets.data + row, {height, 1}, DType::f32), options.ignore_index);
+          tl.load(of_targets.data + row, {height, 1}, targets.dtype()), options.ignore_index);
       tl.store(target.data + row, losses_of(tl, classes, options.label_smoothing));
     });
   };
@@ -100,6 +101,7 @@ Tensor gradient_of_logits(const Tensor& gradients, const Tensor& logits, const T
 
 void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options) {
   ops::check_holders(kName, {logits, targets});
+  ops::check_is_floating(kName, logits);
   if (!is_enumerator(options.reduction, 3)) {
     ops::refuse_shapes(kName, fmt::format("there is no Reduction {}; there are: mean, sum, none",
                                           number_of(options.reduction)));
@@ -110,12 +112,12 @@ void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
                                           "with at least one class",
                                           to_string(shape), to_string(targets.shape())));
   }
-  if (targets.dtype() != DType::f32) {
+  if (targets.dtype() != DType::f32 && targets.dtype() != DType::i64) {
     throw DeviceError(
         "KB-F002",
-        fmt::format("cross_entropy: argument 2, {}; targets must be f32, which has "
+        fmt::format("cross_entropy: argument 2, {}; targets must be i64 or f32, which has "
                     "all whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
-                    runtime::describe(targets), targets.name(), runtime::words_for(DType::f32)));
+                    runtime::describe(targets), targets.name(), runtime::words_for(DType::i64)));
   }
   if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
     ops::refuse_shapes(kName, fmt::format("label_smoothing must be between 0.0 and 1.0. Got: {}",
@@ -132,17 +134,22 @@ void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
 // share would otherwise need a collective.  Throws KB-F004.
 std::int64_t count_of(const Tensor& targets, std::int64_t class_count, std::int64_t ignore_index) {
   if (!targets.storage()->simulation->machine().memory().has_data()) return targets.numel();
+  const bool is_real = !is_integral(targets.dtype());
+  std::vector<float> numbers;
+  if (is_real) numbers = runtime::read_elements(targets, runtime::HostRead::targets);
+  const std::vector<std::int64_t> classes =
+      runtime::read_integers(targets, runtime::HostRead::targets);
   std::int64_t count = 0;
-  for (const float target : runtime::read_elements(targets, runtime::HostRead::targets)) {
-    if (target == static_cast<float>(ignore_index)) continue;
-    if (!(target >= 0 && target < static_cast<float>(class_count)) ||
-        target != std::floor(target)) {
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const bool is_whole = !is_real || numbers[i] == std::floor(numbers[i]);
+    if (is_whole && classes[i] == ignore_index) continue;
+    if (!is_whole || classes[i] < 0 || classes[i] >= class_count) {
       throw DeviceError(
           "KB-F004",
           fmt::format("cross_entropy: Target {} is out of bounds: targets '{}' {} are the numbers "
                       "of classes from 0 to {}, or {} (ignore_index)",
-                      target, targets.name(), to_string(targets.shape()), class_count - 1,
-                      ignore_index));
+                      is_real ? fmt::format("{}", numbers[i]) : fmt::format("{}", classes[i]),
+                      targets.name(), to_string(targets.shape()), class_count - 1, ignore_index));
     }
     ++count;
   }

@@ -14,7 +14,7 @@ struct CrossEntropyOptions {
   std::int64_t ignore_index = -100;  // rows with this target do not count
 };
 
-// The loss of logits [n, c] with target classes [n] in f32.  For each row it is
+// The loss of logits [n, c] with target classes [n] in i64 or f32.  For each row it is
 //   log(sum(exp(x))) - (1 - label_smoothing) x[target] - label_smoothing mean(x);
 // the result is the rows' mean, their sum, or all of them (torch.nn.functional.cross_entropy).  A
 // row whose target is ignore_index has loss and gradient 0, and the mean is over the other rows:
@@ -26,7 +26,7 @@ struct CrossEntropyOptions {
 //
 // The host reads the targets (ADR-0161) and waits for the operations that they depend on.  In a
 // context without data all rows count.
-// Throws DeviceError KB-F001, KB-F002 for targets that are not f32, KB-F003, KB-F004 for a target
+// Throws DeviceError KB-F001, KB-F002 for targets of another type, KB-F003, KB-F004 for a target
 // that is neither a class nor ignored, with torch's text, and KB-M010.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options = {});

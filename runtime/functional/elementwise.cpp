@@ -1,5 +1,7 @@
 #include "runtime/functional/elementwise.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <functional>
 
@@ -37,14 +39,16 @@ struct GreaterEqual : std::greater_equal<> {
 };
 
 template <class Compare>
-constexpr ElementwiseOperator kComparison{
-    Compare::kName, Linearity::none,
-    [](const Elements& of) { return tl::Tensor(Compare()(of.a(), of.b())); }, kOwn};
+constexpr ElementwiseOperator kComparison =
+    of_type(ResultType::boolean,
+            {Compare::kName, Linearity::none,
+             [](const Elements& of) { return tl::Tensor(Compare()(of.a(), of.b())); }, kOwn});
 // The number is not rounded to the type of x.
 template <class Compare>
-constexpr ElementwiseOperator kComparisonWithNumber{
-    Compare::kName, Linearity::none,
-    [](const Elements& of) { return tl::Tensor(Compare()(of.a(), of.numbers[0])); }, kF32};
+constexpr ElementwiseOperator kComparisonWithNumber = of_type(
+    ResultType::boolean,
+    {Compare::kName, Linearity::none,
+     [](const Elements& of) { return tl::Tensor(Compare()(of.a(), of.numbers[0])); }, kF32});
 
 // dy where `is_chosen`, half of it where a and b are equal, else 0.
 tl::Tensor gradient_of_choice(const Elements& of, const tl::Tensor& is_chosen) {
@@ -108,34 +112,38 @@ constexpr ElementwiseOperator kClamp{
                 },
                 needs::kA}}};
 
-constexpr ElementwiseOperator kExp{
-    "exp",
-    Linearity::none,
-    [](const Elements& of) { return of.tl.exp(of.a()); },
-    kOwn,
-    {Derivative{[](const Elements& of) { return of.dy() * of.y(); }, needs::kResult}}};
+constexpr ElementwiseOperator kExp =
+    of_type(ResultType::floating,
+            {"exp",
+             Linearity::none,
+             [](const Elements& of) { return of.tl.exp(of.a()); },
+             kOwn,
+             {Derivative{[](const Elements& of) { return of.dy() * of.y(); }, needs::kResult}}});
 
-constexpr ElementwiseOperator kLog{
-    "log",
-    Linearity::none,
-    [](const Elements& of) { return of.tl.log(of.a()); },
-    kOwn,
-    {Derivative{[](const Elements& of) { return of.dy() / of.a(); }, needs::kA}}};
+constexpr ElementwiseOperator kLog =
+    of_type(ResultType::floating,
+            {"log",
+             Linearity::none,
+             [](const Elements& of) { return of.tl.log(of.a()); },
+             kOwn,
+             {Derivative{[](const Elements& of) { return of.dy() / of.a(); }, needs::kA}}});
 
-constexpr ElementwiseOperator kSqrt{
-    "sqrt",
-    Linearity::none,
-    [](const Elements& of) { return of.tl.sqrt(of.a()); },
-    kOwn,
-    {Derivative{[](const Elements& of) { return of.dy() / (of.y() * 2.0); }, needs::kResult}}};
+constexpr ElementwiseOperator kSqrt = of_type(
+    ResultType::floating,
+    {"sqrt",
+     Linearity::none,
+     [](const Elements& of) { return of.tl.sqrt(of.a()); },
+     kOwn,
+     {Derivative{[](const Elements& of) { return of.dy() / (of.y() * 2.0); }, needs::kResult}}});
 
-constexpr ElementwiseOperator kRsqrt{
-    "rsqrt",
-    Linearity::none,
-    [](const Elements& of) { return of.tl.rsqrt(of.a()); },
-    kOwn,
-    {Derivative{[](const Elements& of) { return of.dy() * -0.5 * (of.y() * of.y() * of.y()); },
-                needs::kResult}}};
+constexpr ElementwiseOperator kRsqrt = of_type(
+    ResultType::floating,
+    {"rsqrt",
+     Linearity::none,
+     [](const Elements& of) { return of.tl.rsqrt(of.a()); },
+     kOwn,
+     {Derivative{[](const Elements& of) { return of.dy() * -0.5 * (of.y() * of.y() * of.y()); },
+                 needs::kResult}}});
 
 constexpr ElementwiseOperator kAbs{
     "abs",
@@ -159,7 +167,8 @@ constexpr double kMostFactors = 64;
 tl::Tensor power(tl::Context& tl, const tl::Tensor& x, double exponent) {
   if (exponent == 0.5) return tl.sqrt(x);
   if (exponent == -0.5) return tl.rsqrt(x);
-  if (exponent != std::trunc(exponent) || std::abs(exponent) > kMostFactors) {
+  if (exponent != std::trunc(exponent) ||
+      (std::abs(exponent) > kMostFactors && !is_integral(x.dtype()))) {
     return tl.exp(tl.log(x) * exponent);
   }
   if (exponent < 0) return 1 / power(tl, x, -exponent);
@@ -187,37 +196,37 @@ constexpr ElementwiseOperator kPow{
 Tensor operator==(const Tensor& a, const Tensor& b) {
   return apply(kComparison<Equal>, {a, b});
 }
-Tensor operator==(const Tensor& x, double number) {
+Tensor operator==(const Tensor& x, const Scalar& number) {
   return apply(kComparisonWithNumber<Equal>, {x}, {number});
 }
 Tensor operator!=(const Tensor& a, const Tensor& b) {
   return apply(kComparison<NotEqual>, {a, b});
 }
-Tensor operator!=(const Tensor& x, double number) {
+Tensor operator!=(const Tensor& x, const Scalar& number) {
   return apply(kComparisonWithNumber<NotEqual>, {x}, {number});
 }
 Tensor operator<(const Tensor& a, const Tensor& b) {
   return apply(kComparison<Less>, {a, b});
 }
-Tensor operator<(const Tensor& x, double number) {
+Tensor operator<(const Tensor& x, const Scalar& number) {
   return apply(kComparisonWithNumber<Less>, {x}, {number});
 }
 Tensor operator<=(const Tensor& a, const Tensor& b) {
   return apply(kComparison<LessEqual>, {a, b});
 }
-Tensor operator<=(const Tensor& x, double number) {
+Tensor operator<=(const Tensor& x, const Scalar& number) {
   return apply(kComparisonWithNumber<LessEqual>, {x}, {number});
 }
 Tensor operator>(const Tensor& a, const Tensor& b) {
   return apply(kComparison<Greater>, {a, b});
 }
-Tensor operator>(const Tensor& x, double number) {
+Tensor operator>(const Tensor& x, const Scalar& number) {
   return apply(kComparisonWithNumber<Greater>, {x}, {number});
 }
 Tensor operator>=(const Tensor& a, const Tensor& b) {
   return apply(kComparison<GreaterEqual>, {a, b});
 }
-Tensor operator>=(const Tensor& x, double number) {
+Tensor operator>=(const Tensor& x, const Scalar& number) {
   return apply(kComparisonWithNumber<GreaterEqual>, {x}, {number});
 }
 Tensor maximum(const Tensor& a, const Tensor& b) {
@@ -229,17 +238,28 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b) {
   return apply(kWhere, {mask, a, b});
 }
-Tensor where(const Tensor& mask, const Tensor& a, double b) {
+Tensor where(const Tensor& mask, const Tensor& a, const Scalar& b) {
   return apply(kWhereElseNumber, {mask, a}, {b});
 }
-Tensor where(const Tensor& mask, double a, const Tensor& b) {
+Tensor where(const Tensor& mask, const Scalar& a, const Tensor& b) {
   return apply(kWhereNumber, {mask, b}, {a});
 }
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
-  return where(mask, value, x);
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
+  if (!is_integral(x.dtype()) || is_integral(value.type())) return where(mask, value, x);
+  if (!std::isfinite(value.real())) {
+    ops::refuse_type("masked_fill", fmt::format("value cannot be converted to type {} without "
+                                                "overflow: {}",
+                                                torch_dtype_of(x.dtype()), value.real()));
+  }
+  return where(mask, static_cast<std::int64_t>(value.real()), x);
 }
-Tensor clamp(const Tensor& x, double min, double max) {
-  return apply(kClamp, {x}, {min, max});
+Tensor clamp(const Tensor& x, const Scalar& min, const Scalar& max) {
+  // An end that is open takes no part in the choice of the type.
+  const auto end = [&](const Scalar& given) {
+    if (!std::isinf(given.real())) return given;
+    return Scalar::infinity(given.real() < 0 ? -1 : 1, x.dtype());
+  };
+  return apply(kClamp, {x}, {end(min), end(max)});
 }
 Tensor exp(const Tensor& x) {
   return apply(kExp, {x});
@@ -262,35 +282,73 @@ Tensor reciprocal(const Tensor& x) {
 Tensor square(const Tensor& x) {
   return apply(kSquare, {x});
 }
-Tensor pow(const Tensor& x, double exponent) {
+Tensor pow(const Tensor& x, const Scalar& exponent) {
+  if (is_integral(x.dtype()) && is_integral(exponent.type()) && exponent.whole() < 0) {
+    ops::refuse_type("pow", "Integers to negative integer powers are not allowed.");
+  }
   return apply(kPow, {x}, {exponent});
 }
 
+namespace {
+
+constexpr ElementwiseOperator kBitAnd{"bitwise_and", Linearity::none,
+                                      [](const Elements& of) { return of.a() & of.b(); }, kOwn};
+constexpr ElementwiseOperator kBitOr{"bitwise_or", Linearity::none,
+                                     [](const Elements& of) { return of.a() | of.b(); }, kOwn};
+constexpr ElementwiseOperator kBitXor{"bitwise_xor", Linearity::none,
+                                      [](const Elements& of) { return of.a() ^ of.b(); }, kOwn};
+
+Tensor apply_to_bits(const ElementwiseOperator& op, const Tensor& a, const Tensor& b) {
+  for (const Tensor& operand : {a, b}) {
+    if (is_integral(operand.dtype())) continue;
+    ops::refuse_type(op.name, fmt::format("\"{}\" not implemented for '{}'", op.name,
+                                          torch_name_of(operand.dtype())));
+  }
+  return apply(op, {a, b});
+}
+
+}  // namespace
+
+Tensor operator&(const Tensor& a, const Tensor& b) {
+  return apply_to_bits(kBitAnd, a, b);
+}
+Tensor operator|(const Tensor& a, const Tensor& b) {
+  return apply_to_bits(kBitOr, a, b);
+}
+Tensor operator^(const Tensor& a, const Tensor& b) {
+  return apply_to_bits(kBitXor, a, b);
+}
+Tensor operator~(const Tensor& x) {
+  if (!is_integral(x.dtype())) {
+    ops::refuse_type("bitwise_not", fmt::format("\"bitwise_not\" not implemented for '{}'",
+                                                torch_name_of(x.dtype())));
+  }
+  return x.dtype() == DType::boolean ? logical_not(x) : -1 - x;
+}
+Tensor logical_not(const Tensor& x) {
+  return x == 0;
+}
+Tensor logical_and(const Tensor& a, const Tensor& b) {
+  return (a != 0) & (b != 0);
+}
+Tensor logical_or(const Tensor& a, const Tensor& b) {
+  return (a != 0) | (b != 0);
+}
+
 Tensor clone(const Tensor& x) {
-  ops::check_operands("clone", {x});
+  ops::check_operands("clone", {x}, ops::Types::any);
   if (runtime::is_strided(x)) return contiguous(x);
   return autograd::record("clone", ops::copy_of(x), {x},
                           [](const Tensor& dy) { return std::vector{dy}; });
 }
 
-namespace {
-
-Tensor converted(const Tensor& x, DType dtype) {
-  return ops::map_to("to", x.shape(), dtype, ops::placement_of(x), {x},
-                     ops::Owning([dtype](tl::Context& tl, std::span<const tl::Tensor> of) {
-                       return tl.cast(of[0], dtype);
-                     }));
-}
-
-}  // namespace
-
 Tensor to(const Tensor& of, DType dtype) {
-  ops::check_operands("to", {of});
+  ops::check_operands("to", {of}, ops::Types::any);
   if (of.dtype() == dtype) return of;
   const Tensor x = contiguous(of);
-  return autograd::record("to", converted(x, dtype), {x}, [dtype = x.dtype()](const Tensor& dy) {
-    return std::vector{converted(dy, dtype)};
-  });
+  return autograd::record(
+      "to", ops::converted(x, dtype), {x},
+      [dtype = x.dtype()](const Tensor& dy) { return std::vector{ops::converted(dy, dtype)}; });
 }
 
 }  // namespace kernbench

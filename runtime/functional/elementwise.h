@@ -1,13 +1,16 @@
 // Elementwise operators, with PyTorch's names.  Each launches a kernel on every PE that holds a
 // part, in forward and in backward (ADR-0207).  Elements are computed in f32 and rounded once to
-// the tensors' type.
+// the result's type, or exactly if all are integers.
 //
-// Operands have one type and the same holders (KB-F002, KB-F003); ADR-0131 has the rules for
-// placements.  Shapes broadcast as in torch (KB-F001).  An operand that repeats along a dimension
-// that is cut is replicated.  Only functions that are linear take partial tensors.
+// Types are promoted as in torch (ADR-0243): bool, i32, i64, floating point; f16 beside f32 gives
+// f32; the 8-bit types are only converted (KB-F002).  Operands have the same holders (KB-F003);
+// ADR-0131 has the rules for placements.  Shapes broadcast as in torch (KB-F001).  An operand that
+// repeats along a dimension that is cut is replicated.  Only functions that are linear take partial
+// tensors.
 //
-// A number is an f32 whatever the type of its tensor, as in torch, so that 1e-8 does not become 0
-// beside an f16 tensor.
+// A number does not change the type of a tensor of its category: x + 1 and x + 0.5 of f16 are f16,
+// and of i64 they are i64 and f32.  It is an f32 whatever the type of its tensor, as in torch, so
+// that 1e-8 does not become 0 beside an f16 tensor.
 
 #pragma once
 
@@ -22,60 +25,69 @@ Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& a, const Tensor& b);
 // a b: both lie the same way, or one is partial and the other replicated.
 Tensor operator*(const Tensor& a, const Tensor& b);
-// a / b: both lie the same way, or a is partial and b replicated.
+// a / b: both lie the same way, or a is partial and b replicated.  Of integers it is f32.
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor operator-(const Tensor& x);  // x may be partial
 
 // With a number.  x may be partial in x * number and x / number.
-Tensor operator+(const Tensor& x, double number);
-Tensor operator+(double number, const Tensor& x);
-Tensor operator-(const Tensor& x, double number);
-Tensor operator-(double number, const Tensor& x);
-Tensor operator*(const Tensor& x, double number);
-Tensor operator*(double number, const Tensor& x);
-Tensor operator/(const Tensor& x, double number);
-Tensor operator/(double number, const Tensor& x);
+Tensor operator+(const Tensor& x, const Scalar& number);
+Tensor operator+(const Scalar& number, const Tensor& x);
+Tensor operator-(const Tensor& x, const Scalar& number);
+Tensor operator-(const Scalar& number, const Tensor& x);
+Tensor operator*(const Tensor& x, const Scalar& number);
+Tensor operator*(const Scalar& number, const Tensor& x);
+Tensor operator/(const Tensor& x, const Scalar& number);
+Tensor operator/(const Scalar& number, const Tensor& x);
 
 // a + alpha b and a - alpha b, with one rounding (torch.add, torch.sub).
 Tensor add(const Tensor& a, const Tensor& b, double alpha = 1);
 Tensor sub(const Tensor& a, const Tensor& b, double alpha = 1);
-Tensor add(const Tensor& x, double number);
-Tensor sub(const Tensor& x, double number);
+Tensor add(const Tensor& x, const Scalar& number);
+Tensor sub(const Tensor& x, const Scalar& number);
 Tensor mul(const Tensor& a, const Tensor& b);
-Tensor mul(const Tensor& x, double number);
+Tensor mul(const Tensor& x, const Scalar& number);
 Tensor div(const Tensor& a, const Tensor& b);
-Tensor div(const Tensor& x, double number);
+Tensor div(const Tensor& x, const Scalar& number);
 Tensor neg(const Tensor& x);
 
-// Comparisons: 1 or 0, in the operands' type (torch gives bool, which is no type here).  No
-// gradient flows through them.
+// Comparisons: bool.  No gradient flows through them.
 Tensor operator==(const Tensor& a, const Tensor& b);
 Tensor operator!=(const Tensor& a, const Tensor& b);
 Tensor operator<(const Tensor& a, const Tensor& b);
 Tensor operator<=(const Tensor& a, const Tensor& b);
 Tensor operator>(const Tensor& a, const Tensor& b);
 Tensor operator>=(const Tensor& a, const Tensor& b);
-Tensor operator==(const Tensor& x, double number);
-Tensor operator!=(const Tensor& x, double number);
-Tensor operator<(const Tensor& x, double number);
-Tensor operator<=(const Tensor& x, double number);
-Tensor operator>(const Tensor& x, double number);
-Tensor operator>=(const Tensor& x, double number);
+Tensor operator==(const Tensor& x, const Scalar& number);
+Tensor operator!=(const Tensor& x, const Scalar& number);
+Tensor operator<(const Tensor& x, const Scalar& number);
+Tensor operator<=(const Tensor& x, const Scalar& number);
+Tensor operator>(const Tensor& x, const Scalar& number);
+Tensor operator>=(const Tensor& x, const Scalar& number);
+
+// Bits of integers, and of bool "and", "or", "exclusive or", "not".  KB-F002 for other types.
+Tensor operator&(const Tensor& a, const Tensor& b);
+Tensor operator|(const Tensor& a, const Tensor& b);
+Tensor operator^(const Tensor& a, const Tensor& b);
+Tensor operator~(const Tensor& x);
+// Whether elements are 0; whether both, one at least, are not: bool.
+Tensor logical_not(const Tensor& x);
+Tensor logical_and(const Tensor& a, const Tensor& b);
+Tensor logical_or(const Tensor& a, const Tensor& b);
 
 // The larger, the smaller of each two elements.  Of equal elements each gets half of the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 
-// a where the mask is not 0, else b.  The mask may have another type than a and b.
+// a where the mask is not 0, else b.  The mask may have any type.
 Tensor where(const Tensor& mask, const Tensor& a, const Tensor& b);
-Tensor where(const Tensor& mask, const Tensor& a, double b);
-Tensor where(const Tensor& mask, double a, const Tensor& b);
+Tensor where(const Tensor& mask, const Tensor& a, const Scalar& b);
+Tensor where(const Tensor& mask, const Scalar& a, const Tensor& b);
 // x, but `value` where the mask is not 0.
-Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
+Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 
 // min where x is below it, max where x is above it.  The gradient at a limit is that of x.
-Tensor clamp(const Tensor& x, double min = -std::numeric_limits<double>::infinity(),
-             double max = std::numeric_limits<double>::infinity());
+Tensor clamp(const Tensor& x, const Scalar& min = -std::numeric_limits<double>::infinity(),
+             const Scalar& max = std::numeric_limits<double>::infinity());
 
 Tensor exp(const Tensor& x);
 Tensor log(const Tensor& x);
@@ -86,11 +98,13 @@ Tensor reciprocal(const Tensor& x);
 Tensor square(const Tensor& x);
 // x to the power of a number.  Whole exponents up to 64 are products; 0.5 and -0.5 are roots;
 // others are exp(exponent log(x)), whose relative error is about |exponent log(x)| 2^-24.
-Tensor pow(const Tensor& x, double exponent);
+Tensor pow(const Tensor& x, const Scalar& exponent);
 
 // Returns a copy of x in memory of its own (torch.clone).
 Tensor clone(const Tensor& x);
-// Rounds x to another type; x itself if it has that type (torch's x.to(dtype)).
+// Converts x to another type; x itself if it has that type (torch's x.to(dtype)).  To integers,
+// numbers are rounded towards zero, and what is too large becomes the largest there is (as on
+// torch's devices; NaN becomes 0); to f8e4m3fn, which has no infinity, it becomes NaN.
 Tensor to(const Tensor& x, DType dtype);
 
 }  // namespace kernbench

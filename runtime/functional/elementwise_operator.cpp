@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/in_place.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/reduce.h"
+#include "runtime/ops/result_type.h"
 #include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench {
 
@@ -17,22 +21,33 @@ using autograd::needs_grad;
 using autograd::SavedTensor;
 using Blocks = std::span<const tl::Tensor>;
 
-// Returns the blocks in the type that a function computes in.
-std::vector<tl::Tensor> blocks_for(tl::Context& tl, Computes computes, Blocks blocks) {
+// Returns the blocks in the type that a function computes in; a mask stays as it is.
+std::vector<tl::Tensor> blocks_for(tl::Context& tl, DType dtype, Blocks blocks,
+                                   bool has_mask = false) {
   std::vector<tl::Tensor> made(blocks.begin(), blocks.end());
-  if (computes == Computes::in_f32) {
-    for (tl::Tensor& block : made) block = tl.cast(block, DType::f32);
-  }
+  for (std::size_t i = has_mask ? 1 : 0; i < made.size(); ++i) made[i] = tl.cast(made[i], dtype);
   return made;
 }
 
-ops::BlockFunction forward_of(const ElementwiseOperator& op, const Numbers& numbers, DType dtype) {
+// The type in which a function of operands of one type computes.
+DType computed_in(Computes computes, DType dtype) {
+  return computes == Computes::in_f32 && !is_integral(dtype) ? DType::f32 : dtype;
+}
+
+// The types of an operator's call.
+struct Typing {
+  DType computed = DType::f32;
+  DType result = DType::f32;
+};
+
+ops::BlockFunction forward_of(const ElementwiseOperator& op, const Numbers& numbers,
+                              const Typing& types) {
   // Operators are constants.
-  return ops::Owning([&op, numbers, dtype](tl::Context& tl, Blocks blocks) {
-    const std::vector<tl::Tensor> own = blocks_for(tl, op.computes, blocks);
+  return ops::Owning([&op, numbers, types](tl::Context& tl, Blocks blocks) {
+    const std::vector<tl::Tensor> own = blocks_for(tl, types.computed, blocks, op.has_mask);
     Elements elements{.tl = tl, .numbers = numbers};
     for (std::size_t i = 0; i < own.size(); ++i) elements.operands[i] = &own[i];
-    return tl.cast(op.forward(elements), dtype);
+    return tl.cast(op.forward(elements), types.result);
   });
 }
 
@@ -40,7 +55,8 @@ ops::BlockFunction forward_of(const ElementwiseOperator& op, const Numbers& numb
 // of the bits.
 ops::BlockFunction gradient_of(const Derivative& derivative, const Numbers& numbers, DType dtype) {
   return ops::Owning([&derivative, numbers, dtype](tl::Context& tl, Blocks blocks) {
-    const std::vector<tl::Tensor> own = blocks_for(tl, derivative.computes, blocks);
+    const std::vector<tl::Tensor> own =
+        blocks_for(tl, computed_in(derivative.computes, dtype), blocks);
     Elements elements{.tl = tl, .gradient = own.data(), .numbers = numbers};
     std::size_t next = 1;
     for (std::size_t i = 0; i < kMostElementwiseOperands; ++i) {
@@ -59,7 +75,7 @@ class ElementwiseBackward {
                       const Numbers& numbers)
       : op_(&op), numbers_(numbers), wanted_(operands.size(), false) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      shapes_.push_back(operands[i].shape());
+      forms_.push_back({operands[i].shape(), operands[i].dtype()});
       wanted_[i] = op.derivatives[i].exists() && needs_grad(operands[i]);
       if (wanted_[i]) needs_ |= op.derivatives[i].needs;
     }
@@ -78,7 +94,9 @@ class ElementwiseBackward {
   std::vector<Tensor> operator()(const Tensor& dy) const {
     std::vector<Tensor> gradients(wanted_.size());
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      if (wanted_[i]) gradients[i] = ops::sum_to(shapes_[i], gradient(dy, op_->derivatives[i]));
+      if (!wanted_[i]) continue;
+      gradients[i] = ops::converted(ops::sum_to(forms_[i].shape, gradient(dy, op_->derivatives[i])),
+                                    forms_[i].dtype);
     }
     return gradients;
   }
@@ -100,7 +118,11 @@ class ElementwiseBackward {
   const ElementwiseOperator* op_;
   Numbers numbers_;
   std::vector<bool> wanted_;
-  std::vector<Shape> shapes_;
+  struct Form {
+    Shape shape;
+    DType dtype;
+  };
+  std::vector<Form> forms_;  // of the operands
   unsigned needs_ = needs::kNothing;
   std::vector<SavedTensor> saved_;
   SavedTensor result_;
@@ -108,21 +130,42 @@ class ElementwiseBackward {
 
 struct ResultForm {
   Shape shape;
-  DType dtype = DType::f32;
+  Typing types;
   ops::Placement placement;
 };
 
+// Returns the type of what operands and numbers together compute.
+DType common_type(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
+                  const std::vector<Scalar>& numbers) {
+  const auto first = operands.begin() + (op.has_mask ? 1 : 0);
+  const bool are_alike = std::all_of(first, operands.end(), [&](const Tensor& operand) {
+    return operand.dtype() == first->dtype();
+  });
+  const bool is_plain = are_alike && !is_integral(first->dtype());
+  const DType common =
+      is_plain ? first->dtype() : ops::result_type(op.name, {first, operands.end()}, numbers);
+  if (is_float8(common)) ops::check_is_floating(op.name, *first);
+  return common;
+}
+
 // Checks the operands.
-ResultForm form_of(const ElementwiseOperator& op, const std::vector<Tensor>& operands) {
-  if (op.has_mask) {
-    ops::check_holders(op.name, operands);
-    ops::check_operands(op.name, {operands.begin() + 1, operands.end()});
-  } else {
-    ops::check_operands(op.name, operands);
-  }
-  ResultForm form{ops::broadcast_shape(op.name, operands), operands.back().dtype(), {}};
+ResultForm form_of(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
+                   const std::vector<Scalar>& numbers) {
+  ops::check_holders(op.name, operands);
+  DType common = common_type(op, operands, numbers);
+  if (op.result == ResultType::floating && is_integral(common)) common = DType::f32;
+  ResultForm form{ops::broadcast_shape(op.name, operands),
+                  {computed_in(op.computes, common),
+                   op.result == ResultType::boolean ? DType::boolean : common},
+                  {}};
   form.placement = ops::elementwise_placement(op.name, operands, form.shape, op.linearity);
   return form;
+}
+
+Numbers numbers_of(std::string_view name, const std::vector<Scalar>& scalars) {
+  Numbers numbers{};
+  for (std::size_t i = 0; i < scalars.size(); ++i) numbers[i] = exact_number(name, scalars[i]);
+  return numbers;
 }
 
 // All but the target, which may be strided, are made contiguous.
@@ -134,11 +177,22 @@ std::vector<Tensor> operands_in_place(const std::vector<Tensor>& of) {
 
 }  // namespace
 
-Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of, const Numbers& numbers) {
+double exact_number(std::string_view name, const Scalar& scalar) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
+  const std::int64_t whole = is_integral(scalar.type()) ? scalar.whole() : 0;
+  if (whole >= -kExact && whole <= kExact) return scalar.real();
+  throw DeviceError("KB-M021", fmt::format("{}: the number {} would be rounded: above 2^53 it must "
+                                           "be an element of a tensor",
+                                           name, whole));
+}
+
+Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of,
+             const std::vector<Scalar>& scalars) {
   const std::vector<Tensor> operands = contiguous(of);
-  const ResultForm form = form_of(op, operands);
-  Tensor y = ops::map_to(op.name, form.shape, form.dtype, form.placement, operands,
-                         forward_of(op, numbers, form.dtype));
+  const ResultForm form = form_of(op, operands, scalars);
+  const Numbers numbers = numbers_of(op.name, scalars);
+  Tensor y = ops::map_to(op.name, form.shape, form.types.result, form.placement, operands,
+                         forward_of(op, numbers, form.types));
   ElementwiseBackward backward(op, operands, numbers);
   if (!backward.is_needed()) return y;
   for (std::size_t i = 0; i < operands.size(); ++i) backward.save(i, operands[i]);
@@ -147,10 +201,13 @@ Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of, const
 }
 
 void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of,
-                    const Numbers& numbers) {
+                    const std::vector<Scalar>& scalars) {
   const std::vector<Tensor> operands = operands_in_place(of);
-  const ResultForm form = form_of(op, operands);
+  ResultForm form = form_of(op, operands, scalars);
+  const Numbers numbers = numbers_of(op.name, scalars);
   const Tensor& target = operands.front();
+  ops::check_can_cast(op.name, form.types.result, target);
+  form.types.result = target.dtype();
   if (form.shape != target.shape()) {
     ops::refuse_shapes(op.name, fmt::format("output with shape {} doesn't match the broadcast "
                                             "shape {}",
@@ -162,7 +219,7 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of
   }
   const bool is_recorded = autograd::check_in_place(op.name, operands);
   if (runtime::is_strided(target)) {
-    Tensor(target).copy_(apply(op, operands, numbers));
+    Tensor(target).copy_(apply(op, operands, scalars));
     return;
   }
   ElementwiseBackward backward(op, operands, numbers);
@@ -174,7 +231,7 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of
       backward.save(i, is_overwritten ? ops::copy_of(operands[i]) : operands[i]);
     }
   }
-  ops::map_into(target, op.name, operands, forward_of(op, numbers, form.dtype));
+  ops::map_into(target, op.name, operands, forward_of(op, numbers, form.types));
   if (is_needed) backward.save_result(target);
   if (is_recorded) autograd::record_in_place(op.name, operands, std::move(backward));
 }

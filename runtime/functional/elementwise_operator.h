@@ -14,7 +14,7 @@ namespace kernbench {
 
 inline constexpr std::size_t kMostElementwiseOperands = 3;
 
-// The numbers among an operator's arguments, such as an exponent.
+// The numbers among an operator's arguments, such as an exponent, as kernels get them.
 using Numbers = std::array<double, 2>;
 
 // The blocks and numbers that a function computes with.  Blocks that it does not need are null.
@@ -34,7 +34,7 @@ struct Elements {
 using ElementFunction = tl::Tensor (*)(const Elements&);
 
 // Whether a function computes in f32, with one rounding at the end.  What is a single operation of
-// PE_MATH does so anyway, and needs no casts.
+// PE_MATH does so anyway, and needs no casts.  Integers are computed with as such (ADR-0243).
 enum class Computes : std::uint8_t { in_own_type, in_f32 };
 
 // What a derivative needs besides the gradient of the result.
@@ -57,23 +57,38 @@ struct Derivative {
 };
 inline constexpr Derivative kIdentity{.is_identity = true};
 
+// The type of a result: that of its operands and numbers together (ops::result_type()); as before,
+// but f32 of integers; or bool.
+enum class ResultType : std::uint8_t { promoted, floating, boolean };
+
 struct ElementwiseOperator {
   std::string_view name;
   ops::Linearity linearity;
   ElementFunction forward;
   Computes computes;
   std::array<Derivative, kMostElementwiseOperands> derivatives{};
-  bool has_mask = false;  // the first operand is a mask, which may have another type
+  bool has_mask = false;  // the first operand is a mask, whose type does not matter
+  ResultType result = ResultType::promoted;
 };
 
+// An operator with another type of result.
+constexpr ElementwiseOperator of_type(ResultType result, ElementwiseOperator op) {
+  op.result = result;
+  return op;
+}
+
+// The number as kernels get it.  Throws DeviceError KB-M021 for a whole one above 2^53, which would
+// be rounded: a tensor may have it.
+double exact_number(std::string_view name, const Scalar& scalar);
+
 // Computes an operator as a new tensor, and records it.  `op` must be a constant of the program.
-// Throws DeviceError KB-F001, KB-F002, KB-F003.
+// Throws DeviceError KB-F001, KB-F002, KB-F003; KB-M021 as exact_number().
 Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
-             const Numbers& numbers = {});
+             const std::vector<Scalar>& numbers = {});
 
 // Computes an operator into its first operand, and records that.  Throws as apply(), KB-F001 if the
 // first operand would broadcast, and CollectiveError KB-A008, KB-A009 as copy_() does.
 void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& operands,
-                    const Numbers& numbers = {});
+                    const std::vector<Scalar>& numbers = {});
 
 }  // namespace kernbench

@@ -38,7 +38,7 @@ struct Parts {
   // Loads indices as [size, 1] or, with `are_columns`, as [1, size].
   tl::Tensor load_indices(tl::Context& tl, const Stretch& stretch, bool are_columns) const {
     const Shape shape = are_columns ? Shape{1, stretch.size} : Shape{stretch.size, 1};
-    return tl.load(indices.data + stretch.begin, shape, DType::f32);
+    return tl.cast(tl.load(indices.data + stretch.begin, shape, indices.data.dtype()), DType::f32);
   }
   tl::Tensor numbers_of(tl::Context& tl, const Stretch& of_table, const Shape& shape) const {
     const std::int64_t first = first_index + of_table.begin;
@@ -157,12 +157,14 @@ Tensor embedding(const Tensor& of, const Tensor& of_table, const EmbeddingOption
     ops::refuse_shapes("embedding", fmt::format("'weight' must be 2-D: '{}' is {}", table.name(),
                                                 to_string(table.shape())));
   }
-  if (indices.dtype() != DType::f32) {
+  ops::check_is_floating("embedding", table);
+  const bool are_indices = is_integral(indices.dtype()) && indices.dtype() != DType::boolean;
+  if (indices.dtype() != DType::f32 && !are_indices) {
     throw DeviceError(
         "KB-F002",
-        fmt::format("embedding: argument 1, {}; indices must be f32, which has all "
+        fmt::format("embedding: argument 1, {}; indices must be i64, i32 or f32, which has all "
                     "whole numbers up to 2^24: make '{}' with {{.dtype = {}}}",
-                    runtime::describe(indices), indices.name(), runtime::words_for(DType::f32)));
+                    runtime::describe(indices), indices.name(), runtime::words_for(DType::i64)));
   }
   const Shape shape = with_rows(indices.shape(), table.shape()[1]);
   const auto placement = ops::by_level(

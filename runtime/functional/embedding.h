@@ -13,7 +13,7 @@ struct EmbeddingOptions {
 };
 
 // Returns row `indices[i] - first_index` of the table [n, h] for each of the indices [...]: [...,
-// h].  Indices are whole numbers in f32, which represents them up to 2^24.  An index outside the
+// h].  Indices are i64, i32 or whole numbers in f32, up to 2^24.  An index outside the
 // table gives a row of zeros, as the other parts of a split vocabulary need (torch throws; kernels
 // cannot look at values).  Each index becomes a row with a single 1, which is multiplied with the
 // table: columns where the table is finite are exact, and in the others every row is NaN.  So it
@@ -23,7 +23,7 @@ struct EmbeddingOptions {
 // The result's placement on each level, from those of indices and table:
 //   replicate, replicate          -> replicate     replicate, columns cut -> columns cut
 //   first dimension cut, replicate -> the same     replicate, rows cut    -> partial
-// Throws DeviceError KB-F001, KB-F002 if indices are not f32, KB-F003.
+// Throws DeviceError KB-F001, KB-F002 for indices of another type, KB-F003.
 Tensor embedding(const Tensor& indices, const Tensor& table, const EmbeddingOptions& options = {});
 
 }  // namespace kernbench::nn::functional

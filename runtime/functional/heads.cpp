@@ -103,7 +103,7 @@ Tensor with_merged_heads(const Tensor& x) {
 
 Tensor split_heads(const Tensor& of, std::int64_t heads) {
   const Tensor x = contiguous(of);
-  ops::check_operands("split_heads", {x});
+  ops::check_operands("split_heads", {x}, ops::Types::any);
   if (x.shape().rank() != 2 || heads <= 0 || x.shape()[1] % heads != 0) {
     ops::refuse_shapes("split_heads", fmt::format("{} with {} heads; [s, heads d] is wanted",
                                                   to_string(x.shape()), heads));
@@ -114,7 +114,7 @@ Tensor split_heads(const Tensor& of, std::int64_t heads) {
 
 Tensor merge_heads(const Tensor& of) {
   const Tensor x = contiguous(of);
-  ops::check_operands("merge_heads", {x});
+  ops::check_operands("merge_heads", {x}, ops::Types::any);
   if (x.shape().rank() != 3 || x.shape()[0] == 0) {
     ops::refuse_shapes("merge_heads",
                        fmt::format("{}; [heads, s, d] is wanted", to_string(x.shape())));

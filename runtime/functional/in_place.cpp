@@ -13,26 +13,28 @@ namespace kernbench {
 
 const Tensor& Tensor::add_(const Tensor& other, double alpha) const {
   const bool is_plain = alpha == 1;
-  apply_in_place(is_plain ? arithmetic::kAdd : arithmetic::kAddScaled, {*this, other}, {alpha});
+  apply_in_place(is_plain ? arithmetic::kAdd : arithmetic::kAddScaled, {*this, other},
+                 {arithmetic::alpha_of(*this, other, alpha)});
   return *this;
 }
-const Tensor& Tensor::add_(double number) const {
+const Tensor& Tensor::add_(const Scalar& number) const {
   apply_in_place(arithmetic::kAddNumber, {*this}, {number});
   return *this;
 }
 const Tensor& Tensor::sub_(const Tensor& other, double alpha) const {
   const bool is_plain = alpha == 1;
-  apply_in_place(is_plain ? arithmetic::kSub : arithmetic::kAddScaled, {*this, other}, {-alpha});
+  apply_in_place(is_plain ? arithmetic::kSub : arithmetic::kAddScaled, {*this, other},
+                 {arithmetic::alpha_of(*this, other, -alpha)});
   return *this;
 }
-const Tensor& Tensor::sub_(double number) const {
+const Tensor& Tensor::sub_(const Scalar& number) const {
   return add_(-number);
 }
 const Tensor& Tensor::mul_(const Tensor& other) const {
   apply_in_place(arithmetic::kMul, {*this, other});
   return *this;
 }
-const Tensor& Tensor::mul_(double number) const {
+const Tensor& Tensor::mul_(const Scalar& number) const {
   apply_in_place(arithmetic::kScale, {*this}, {number});
   return *this;
 }
@@ -40,11 +42,12 @@ const Tensor& Tensor::div_(const Tensor& other) const {
   apply_in_place(arithmetic::kDiv, {*this, other});
   return *this;
 }
-const Tensor& Tensor::div_(double number) const {
+const Tensor& Tensor::div_(const Scalar& number) const {
   apply_in_place(arithmetic::kDivNumber, {*this}, {number});
   return *this;
 }
 const Tensor& Tensor::neg_() const {
+  arithmetic::check_is_no_bool("neg", *this);
   apply_in_place(arithmetic::kNeg, {*this});
   return *this;
 }
@@ -58,11 +61,11 @@ std::vector<Tensor> no_gradient(const Tensor&) {
 
 }  // namespace
 
-const Tensor& Tensor::fill_(double value) const {
-  ops::check_operands("fill_", {*this});
-  if (value != 0) ops::check_is_whole("fill_", *this);
+const Tensor& Tensor::fill_(const Scalar& value) const {
+  ops::check_operands("fill_", {*this}, ops::Types::any);
+  if (value.real() != 0) ops::check_is_whole("fill_", *this);
   const bool is_recorded = autograd::check_in_place("fill_", {*this});
-  ops::fill(*this, value);
+  ops::fill(*this, exact_number("fill_", value));
   if (is_recorded) autograd::record_in_place("fill_", {*this}, no_gradient);
   return *this;
 }

@@ -19,18 +19,14 @@
 
 namespace kernbench {
 
-namespace {
-
-// Reads whole numbers; zeros in a run without values.
 ops::Indices read_indices(const Tensor& index) {
-  ops::Indices indices(static_cast<std::size_t>(index.numel()), 0);
-  if (!index.storage()->simulation->machine().memory().has_data()) return indices;
-  const std::vector<float> numbers = runtime::read_elements(index, runtime::HostRead::indices);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    indices[i] = static_cast<std::int64_t>(numbers[i]);
+  if (!index.storage()->simulation->machine().memory().has_data()) {
+    return ops::Indices(static_cast<std::size_t>(index.numel()), 0);
   }
-  return indices;
+  return runtime::read_integers(index, runtime::HostRead::indices);
 }
+
+namespace {
 
 ops::Indices indices_along(std::string_view name, const Tensor& x, const Tensor& index,
                            std::size_t dimension) {
@@ -63,7 +59,7 @@ struct IndexedOperand {
 
 IndexedOperand indexed_operand(std::string_view name, const Tensor& of, int dim,
                                const Tensor& index) {
-  ops::check_operands(name, {of});
+  ops::check_operands(name, {of}, ops::Types::any);
   runtime::check_on_device(index, name);
   const Tensor x = contiguous(of);
   const std::size_t dimension = ops::dimension_of(name, x, dim);
@@ -107,8 +103,86 @@ Tensor gather(const Tensor& of, int dim, const Tensor& index) {
       });
 }
 
+namespace {
+
+// Returns what scatter and scatter_add check: the indices, row by row.
+ops::Indices scatter_indices(std::string_view name, const Tensor& x, std::size_t dimension,
+                             const Tensor& index, const Tensor& src) {
+  ops::check_operands(name, {x, src}, ops::Types::any);
+  if (index.shape() != src.shape() ||
+      ops::with_size(src.shape(), dimension, x.shape()[dimension]) != x.shape()) {
+    ops::refuse_shapes(name, fmt::format("Expected index {} and src {} of self {}'s size apart "
+                                         "from dimension {}",
+                                         to_string(index.shape()), to_string(src.shape()),
+                                         to_string(x.shape()), dimension));
+  }
+  if (ops::placement_of(src) != ops::placement_of(x)) {
+    ops::refuse_placements(name, x, src, "both must lie the same way");
+  }
+  ops::check_is_whole(name, x);
+  return indices_along(name, x, index, dimension);
+}
+
+Tensor scatter_into(std::string_view name, const Tensor& of, int dim, const Tensor& index,
+                    const Tensor& of_src, ops::Scatter how) {
+  const auto [x, dimension] = indexed_operand(name, of, dim, index);
+  const Tensor src = contiguous(of_src);
+  const ops::Indices indices = scatter_indices(name, x, dimension, index, src);
+  const auto backward = [=, dimension = dimension, shape = src.shape(),
+                         is_wanted = autograd::needs_grad(x)](const Tensor& dy) {
+    Tensor of_x = is_wanted ? dy : Tensor();
+    if (is_wanted && how == ops::Scatter::replace) {
+      Tensor zeros = ops::make_like(dy, "zeros", shape, dy.dtype(), ops::placement_of(dy));
+      runtime::fill(*zeros.storage(), 0);
+      of_x = ops::scattered_into(dy, dimension, indices, zeros, how);
+    }
+    return std::vector{of_x, ops::gathered(dy, dimension, indices, shape)};
+  };
+  return autograd::record(name, ops::scattered_into(x, dimension, indices, src, how), {x, src},
+                          backward);
+}
+
+}  // namespace
+
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
+  return scatter_into("scatter", x, dim, index, src, ops::Scatter::replace);
+}
+
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Scalar& value) {
+  ops::check_operands("scatter", {x}, ops::Types::any);
+  Tensor src = ops::make_like(x, "src", index.shape(), x.dtype(), ops::placement_of(x));
+  runtime::fill(*src.storage(), value);
+  return scatter(x, dim, index, src);
+}
+
+Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
+  if (is_float8(x.dtype())) ops::check_is_floating("scatter_add", x);
+  return scatter_into("scatter_add", x, dim, index, src, ops::Scatter::add);
+}
+
+Tensor nonzero(const Tensor& x) {
+  ops::check_operands("nonzero", {x}, ops::Types::any);
+  const std::vector<float> elements = contiguous(x.detach()).to_vector();
+  std::vector<std::int64_t> indices;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    if (elements[i] == 0) continue;
+    auto rest = static_cast<std::int64_t>(i);
+    const auto first = static_cast<std::ptrdiff_t>(indices.size());
+    for (std::size_t d = x.shape().rank(); d-- > 0; rest /= x.shape()[d]) {
+      indices.insert(indices.begin() + first, rest % x.shape()[d]);
+    }
+  }
+  const std::int64_t rank = x.dim();
+  const std::int64_t count = std::ranges::count_if(elements, [](float e) { return e != 0; });
+  ops::Placement placement = ops::placement_of(x);
+  placement.cube = placement.pe = ops::kReplicate;
+  Tensor made = ops::make_like(x, "nonzero", {count, rank}, DType::i64, placement);
+  runtime::set_elements(*made.storage(), std::move(indices));
+  return made;
+}
+
 Tensor one_hot(const Tensor& classes, std::int64_t num_classes) {
-  ops::check_operands("one_hot", {classes});
+  ops::check_operands("one_hot", {classes}, ops::Types::any);
   const ops::Indices numbers = read_indices(classes);
   const auto [least, most] = std::ranges::minmax(numbers.empty() ? ops::Indices{0} : numbers);
   if (least < 0) ops::refuse_shapes("one_hot", "Class values must be non-negative.");
@@ -116,7 +190,8 @@ Tensor one_hot(const Tensor& classes, std::int64_t num_classes) {
   if (num_classes <= most) {
     ops::refuse_shapes("one_hot", "Class values must be smaller than num_classes.");
   }
-  return unsqueeze(classes.detach().to(DType::f32), -1) == numbers_beside(classes, num_classes);
+  const Tensor is_class = unsqueeze(classes.detach(), -1) == numbers_beside(classes, num_classes);
+  return is_class.to(is_integral(classes.dtype()) ? DType::i64 : DType::f32);
 }
 
 namespace {
@@ -136,7 +211,7 @@ Tensor triangle(std::string_view name, const Tensor& x, std::int64_t diagonal, b
 }
 
 Tensor triangle_of(std::string_view name, const Tensor& of, std::int64_t diagonal, bool is_lower) {
-  ops::check_operands(name, {of});
+  ops::check_operands(name, {of}, ops::Types::any);
   if (of.dim() < 2) {
     ops::refuse_shapes(name, "input tensor must have at least 2 dimensions");
   }
@@ -163,22 +238,24 @@ namespace {
 Tensor largest_of_rows(const Tensor& x, std::int64_t k) {
   const std::int64_t columns = x.shape()[x.shape().rank() - 1];
   Tensor result = ops::make_like(x, "topk", ops::with_size(x.shape(), x.shape().rank() - 1, k),
-                                 DType::f32, ops::placement_of(x));
+                                 DType::i64, ops::placement_of(x));
   ops::launch_on_rows("topk", {result}, {x}, columns, [=](tl::Context& tl) {
     const ops::LocalPart from = ops::local_part(x, tl);
     const tl::Pointer to = ops::local_part(result, tl).data;
     ops::for_each_row_block(tl, from, [&](std::int64_t row, std::int64_t height) {
       const tl::Tensor elements =
-          tl.cast(tl.load(from.data + row * columns, {height, columns}, x.dtype()), DType::f32);
+          tl.cast(tl.load(from.data + row * columns, {height, columns}, x.dtype()),
+                  is_integral(x.dtype()) ? DType::i64 : DType::f32);
       tl::Tensor is_left = tl.full({height, columns}, 1, DType::f32);
       for (std::int64_t i = 0; i < k; ++i) {
         constexpr double kInfinity = std::numeric_limits<double>::infinity();
         const tl::Tensor score = tl.where(is_left, elements, -kInfinity);
-        const tl::Tensor is_largest = (score == tl.max(score, 1, {.keep_dims = true})) * is_left;
+        const tl::Tensor is_most = score == tl.max(score, 1, {.keep_dims = true});
+        const tl::Tensor is_largest = tl.cast(is_most, DType::f32) * is_left;
         const tl::Tensor index =
             tl.min(tl.where(is_largest, tl.arange(0, columns), static_cast<double>(columns)), 1,
                    {.keep_dims = true});
-        tl.store(to + row * k + i, index, k);
+        tl.store(to + row * k + i, tl.cast(index, DType::i64), k);
         is_left = is_left * (index != tl.reshape(tl.arange(0, columns), {1, columns}));
       }
     });
@@ -189,7 +266,8 @@ Tensor largest_of_rows(const Tensor& x, std::int64_t k) {
 }  // namespace
 
 std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim, bool largest) {
-  ops::check_operands("topk", {x});
+  ops::check_operands("topk", {x}, ops::Types::any);
+  if (is_float8(x.dtype())) ops::check_is_floating("topk", x);
   const std::size_t dimension = ops::dimension_of("topk", x, dim);
   const std::int64_t size = x.shape()[dimension];
   if (k <= 0 || k > size) ops::refuse_shapes("topk", "selected index k out of range");
@@ -199,7 +277,8 @@ std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim, bool la
   const Tensor numbers = numbers_beside(x, size);
   std::vector<Tensor> values;
   for (std::int64_t i = 0; i < k; ++i) {
-    values.push_back(sum(where(numbers == narrow(indices, -1, i, 1), turned, 0.0), -1, true));
+    const Tensor chosen = where(numbers == narrow(indices, -1, i, 1), turned, 0);
+    values.push_back(sum(chosen, -1, true).to(x.dtype()));
   }
   return {contiguous(transpose(cat(values, -1), dim, -1)), contiguous(transpose(indices, dim, -1))};
 }

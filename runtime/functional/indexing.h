@@ -1,4 +1,5 @@
-// Operators whose indices are elements of a tensor: whole numbers in f32, as argmax gives them.
+// Operators whose indices are elements of a tensor: i64, as argmax gives them, or whole numbers of
+// another type.
 //
 // The host reads them, and so waits for them: a kernel's addresses cannot depend on values.  In a
 // run without values every index counts as 0.
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "runtime/tensor/tensor.h"
 
@@ -20,7 +22,19 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index);
 // which `index` has x's sizes (torch.gather).  KB-F001, KB-F003.
 Tensor gather(const Tensor& x, int dim, const Tensor& index);
 
-// Returns 1 at the class of each element along a new last dimension, and 0 elsewhere, in f32.
+// Returns x with src's elements at these indices along the dimension, at the same place along the
+// others, in which `index` and src have x's sizes (torch.scatter); the last of several at one place
+// stays.  scatter_add adds them to x's, in f32 or exactly.  KB-F001, KB-F002, KB-F003.
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Scalar& value);
+Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
+
+// Returns the indices of the elements that are not 0, [n, x.dim()] in i64, on x's holders
+// (torch.nonzero).  The host reads x, and so waits: the shape depends on values.
+Tensor nonzero(const Tensor& x);
+
+// Returns 1 at the class of each element along a new last dimension, and 0 elsewhere: i64, or f32
+// of classes in f32.
 // num_classes = -1 stands for the largest class + 1 (torch.nn.functional.one_hot).  KB-F001.
 Tensor one_hot(const Tensor& classes, std::int64_t num_classes = -1);
 
@@ -33,5 +47,8 @@ Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 // ascending, order, and their indices (torch.topk).  Of equal elements the first comes first.  It
 // takes a few kernels for each of the k.  KB-F001, KB-F003.
 std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim = -1, bool largest = true);
+
+// For operators: reads indices, row by row; zeros in a run without values.
+std::vector<std::int64_t> read_indices(const Tensor& index);
 
 }  // namespace kernbench

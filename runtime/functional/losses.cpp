@@ -51,8 +51,7 @@ Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                                    to_string(input.shape()), to_string(target.shape())));
   }
   const Tensor column = target.detach().unsqueeze(1);
-  const auto ignored = static_cast<double>(ignore_index);
-  const Tensor is_target = (column == classes_beside(input)) * (column != ignored);
+  const Tensor is_target = (column == classes_beside(input)) & (column != ignore_index);
   const Tensor losses = -sum(where(is_target, input, 0.0), 1);
   if (reduction != Reduction::mean) return reduced(losses, reduction);
   return sum(losses) / sum(is_target).to(input.dtype());

@@ -13,7 +13,7 @@ namespace kernbench::nn::functional {
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 
-// -input[i, target[i]] of each row, for log-probabilities [n, c] and classes [n] in f32; 0 where
+// -input[i, target[i]] of each row, for log-probabilities [n, c] and classes [n]; 0 where
 // the target is ignore_index, or no class, and the mean is over the other rows.  Classes are
 // compared with a range [c] on the device; the input is whole on each PE (KB-F003).
 Tensor nll_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean,

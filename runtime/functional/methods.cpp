@@ -18,25 +18,25 @@ std::int64_t Tensor::size(int dim) const {
 Tensor Tensor::add(const Tensor& other, double alpha) const {
   return kernbench::add(*this, other, alpha);
 }
-Tensor Tensor::add(double number) const {
+Tensor Tensor::add(const Scalar& number) const {
   return *this + number;
 }
 Tensor Tensor::sub(const Tensor& other, double alpha) const {
   return kernbench::sub(*this, other, alpha);
 }
-Tensor Tensor::sub(double number) const {
+Tensor Tensor::sub(const Scalar& number) const {
   return *this - number;
 }
 Tensor Tensor::mul(const Tensor& other) const {
   return *this * other;
 }
-Tensor Tensor::mul(double number) const {
+Tensor Tensor::mul(const Scalar& number) const {
   return *this * number;
 }
 Tensor Tensor::div(const Tensor& other) const {
   return *this / other;
 }
-Tensor Tensor::div(double number) const {
+Tensor Tensor::div(const Scalar& number) const {
   return *this / number;
 }
 Tensor Tensor::neg() const {
@@ -63,10 +63,10 @@ Tensor Tensor::square() const {
 Tensor Tensor::reciprocal() const {
   return kernbench::reciprocal(*this);
 }
-Tensor Tensor::pow(double exponent) const {
+Tensor Tensor::pow(const Scalar& exponent) const {
   return kernbench::pow(*this, exponent);
 }
-Tensor Tensor::clamp(double min, double max) const {
+Tensor Tensor::clamp(const Scalar& min, const Scalar& max) const {
   return kernbench::clamp(*this, min, max);
 }
 Tensor Tensor::relu() const {
@@ -84,7 +84,7 @@ Tensor Tensor::softmax(int dim) const {
 Tensor Tensor::log_softmax(int dim) const {
   return nn::functional::log_softmax(*this, dim);
 }
-Tensor Tensor::masked_fill(const Tensor& mask, double value) const {
+Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
   return kernbench::masked_fill(*this, mask, value);
 }
 Tensor Tensor::sum(const Dimensions& dims, bool keepdim) const {
@@ -116,6 +116,51 @@ Tensor Tensor::argmax(int dim, bool keepdim) const {
 }
 Tensor Tensor::cumsum(int dim) const {
   return kernbench::cumsum(*this, dim);
+}
+Tensor Tensor::any(const Dimensions& dims, bool keepdim) const {
+  return kernbench::any(*this, dims, keepdim);
+}
+Tensor Tensor::all(const Dimensions& dims, bool keepdim) const {
+  return kernbench::all(*this, dims, keepdim);
+}
+std::pair<Tensor, Tensor> Tensor::sort(int dim, bool descending) const {
+  return kernbench::sort(*this, dim, descending);
+}
+Tensor Tensor::argsort(int dim, bool descending) const {
+  return kernbench::argsort(*this, dim, descending);
+}
+std::pair<Tensor, Tensor> Tensor::topk(std::int64_t k, int dim, bool largest) const {
+  return kernbench::topk(*this, k, dim, largest);
+}
+Tensor Tensor::index_select(int dim, const Tensor& index) const {
+  return kernbench::index_select(*this, dim, index);
+}
+Tensor Tensor::gather(int dim, const Tensor& index) const {
+  return kernbench::gather(*this, dim, index);
+}
+Tensor Tensor::scatter(int dim, const Tensor& index, const Tensor& src) const {
+  return kernbench::scatter(*this, dim, index, src);
+}
+Tensor Tensor::scatter(int dim, const Tensor& index, const Scalar& value) const {
+  return kernbench::scatter(*this, dim, index, value);
+}
+Tensor Tensor::scatter_add(int dim, const Tensor& index, const Tensor& src) const {
+  return kernbench::scatter_add(*this, dim, index, src);
+}
+Tensor Tensor::eq(const Tensor& other) const {
+  return *this == other;
+}
+Tensor Tensor::eq(const Scalar& number) const {
+  return *this == number;
+}
+Tensor Tensor::ne(const Tensor& other) const {
+  return *this != other;
+}
+Tensor Tensor::ne(const Scalar& number) const {
+  return *this != number;
+}
+Tensor Tensor::logical_not() const {
+  return kernbench::logical_not(*this);
 }
 Tensor Tensor::matmul(const Tensor& other) const {
   return kernbench::matmul(*this, other);
@@ -170,6 +215,9 @@ Tensor Tensor::select(int dim, std::int64_t index) const {
 std::vector<Tensor> Tensor::split(std::int64_t split_size, int dim) const {
   return kernbench::split(*this, split_size, dim);
 }
+std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, int dim) const {
+  return kernbench::split(*this, sizes, dim);
+}
 std::vector<Tensor> Tensor::chunk(std::int64_t chunks, int dim) const {
   return kernbench::chunk(*this, chunks, dim);
 }
@@ -195,6 +243,10 @@ Tensor Tensor::clone() const {
 }
 Tensor Tensor::to(DType dtype) const {
   return kernbench::to(*this, dtype);
+}
+
+Tensor Tensor::redistribute(const DPPolicy& dp) const {
+  return kernbench::redistribute(*this, dp);
 }
 
 }  // namespace kernbench

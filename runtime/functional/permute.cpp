@@ -89,7 +89,7 @@ std::vector<Tensor> contiguous(std::vector<Tensor> tensors) {
 }
 
 Tensor permute(const Tensor& x, const std::vector<int>& dims) {
-  ops::check_operands("permute", {x});
+  ops::check_operands("permute", {x}, ops::Types::any);
   if (dims.size() != x.shape().rank()) {
     ops::refuse_shapes("permute",
                        fmt::format("number of dimensions in the tensor input does not match the "
@@ -108,7 +108,7 @@ Tensor permute(const Tensor& x, const std::vector<int>& dims) {
 }
 
 Tensor transpose(const Tensor& x, int dim0, int dim1) {
-  ops::check_operands("transpose", {x});
+  ops::check_operands("transpose", {x}, ops::Types::any);
   const std::size_t first = ops::dimension_of("transpose", x, dim0);
   const std::size_t second = ops::dimension_of("transpose", x, dim1);
   if (first == second) return x;
@@ -166,7 +166,7 @@ Tensor expanded(const Tensor& x, const Shape& shape) {
 }  // namespace
 
 Tensor expand(const Tensor& x, const std::vector<std::int64_t>& sizes) {
-  ops::check_operands("expand", {x});
+  ops::check_operands("expand", {x}, ops::Types::any);
   const Shape shape = expanded_shape(x, sizes);
   for (std::size_t d = 0; d < x.shape().rank(); ++d) {
     if (x.shape()[d] != shape[d + shape.rank() - x.shape().rank()]) {
@@ -179,7 +179,7 @@ Tensor expand(const Tensor& x, const std::vector<std::int64_t>& sizes) {
 }
 
 Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length) {
-  ops::check_operands("narrow", {x});
+  ops::check_operands("narrow", {x}, ops::Types::any);
   const std::size_t dimension = ops::dimension_of("narrow", x, dim);
   const std::int64_t size = x.shape()[dimension];
   if (start < 0 || length < 0 || start > size || length > size - start) {
@@ -194,7 +194,7 @@ Tensor narrow(const Tensor& x, int dim, std::int64_t start, std::int64_t length)
 }
 
 Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t end, std::int64_t step) {
-  ops::check_operands("slice", {x});
+  ops::check_operands("slice", {x}, ops::Types::any);
   if (step <= 0) ops::refuse_shapes("slice", "slice step must be positive");
   const std::size_t dimension = ops::dimension_of("slice", x, dim);
   const std::int64_t size = x.shape()[dimension];
@@ -224,7 +224,7 @@ Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t end, std
 }
 
 Tensor select(const Tensor& x, int dim, std::int64_t index) {
-  ops::check_operands("select", {x});
+  ops::check_operands("select", {x}, ops::Types::any);
   const std::size_t dimension = ops::dimension_of("select", x, dim);
   const std::int64_t size = x.shape()[dimension];
   if (index < -size || index >= size) {
@@ -266,7 +266,7 @@ Tensor view_with_one(std::string_view name, const Tensor& x, std::size_t dimensi
 }  // namespace
 
 Tensor unsqueeze(const Tensor& x, int dim) {
-  ops::check_operands("unsqueeze", {x});
+  ops::check_operands("unsqueeze", {x}, ops::Types::any);
   const auto rank = static_cast<int>(x.shape().rank());
   if (dim < -rank - 1 || dim > rank) {
     ops::refuse_shapes("unsqueeze", fmt::format("Dimension out of range (expected to be in range "
@@ -281,7 +281,7 @@ Tensor unsqueeze(const Tensor& x, int dim) {
 }
 
 Tensor squeeze(const Tensor& x, int dim) {
-  ops::check_operands("squeeze", {x});
+  ops::check_operands("squeeze", {x}, ops::Types::any);
   const std::size_t dimension = ops::dimension_of("squeeze", x, dim);
   if (x.shape()[dimension] != 1) return x;
   if (runtime::is_strided(x)) return view_with_one("squeeze", x, dimension, false);

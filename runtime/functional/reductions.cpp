@@ -61,6 +61,10 @@ constexpr Reduction kLeast{
     },
     [](tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) { return tl.minimum(a, b); }};
 
+// Of elements of bool.
+constexpr Reduction kAny{"any", 0, false, kMost.of_block, kMost.joined};
+constexpr Reduction kAll{"all", 1, false, kLeast.of_block, kLeast.joined};
+
 DimensionSet set_of(std::string_view name, const Tensor& x, const Dimensions& dims) {
   if (dims.numbers().empty()) return (DimensionSet{1} << x.shape().rank()) - 1;
   DimensionSet set = 0;
@@ -117,7 +121,8 @@ Tensor gradient_of(const ReductionOperator& op, const Tensor& dy, const Tensor& 
 
 Tensor reduce(const ReductionOperator& op, const Tensor& of, const Dimensions& dims, bool keepdim) {
   const Tensor x = contiguous(of);
-  ops::check_operands(op.forward.name, {x});
+  if (is_float8(x.dtype())) ops::check_is_floating(op.forward.name, x);
+  ops::check_operands(op.forward.name, {x}, ops::Types::any);
   const DimensionSet dimensions = set_of(op.forward.name, x, dims);
   Tensor y = ops::reduced(x, op.forward, dimensions);
   if (!needs_grad(x)) return finished(std::move(y), dimensions, keepdim);
@@ -136,7 +141,8 @@ Tensor reduce(const ReductionOperator& op, const Tensor& of, const Dimensions& d
 Tensor reduce_to_extreme(const Reduction& reduction, const Tensor& of, const Dimensions& dims,
                          bool keepdim) {
   const Tensor x = contiguous(of);
-  ops::check_operands(reduction.name, {x});
+  if (is_float8(x.dtype())) ops::check_is_floating(reduction.name, x);
+  ops::check_operands(reduction.name, {x}, ops::Types::any);
   const DimensionSet dimensions = set_of(reduction.name, x, dims);
   if (count_of(x.shape(), dimensions) == 0) {
     ops::refuse_shapes(reduction.name, fmt::format("Expected reduction dim to be specified for "
@@ -146,7 +152,7 @@ Tensor reduce_to_extreme(const Reduction& reduction, const Tensor& of, const Dim
   Tensor y = ops::reduced(x, reduction, dimensions);
   if (!needs_grad(x)) return finished(std::move(y), dimensions, keepdim);
   const auto backward = [x = SavedTensor(x), y = SavedTensor(y), dimensions](const Tensor& dy) {
-    const Tensor is_chosen = x.get().detach() == y.get();
+    const Tensor is_chosen = (x.get().detach() == y.get()).to(dy.dtype());
     return std::vector{is_chosen * (dy / ops::reduced(is_chosen, ops::kSum, dimensions))};
   };
   return finished(autograd::record(reduction.name, y, {x}, backward), dimensions, keepdim);
@@ -158,6 +164,11 @@ Tensor sum(const Tensor& x, const Dimensions& dims, bool keepdim) {
   return reduce(kSum, x, dims, keepdim);
 }
 Tensor mean(const Tensor& x, const Dimensions& dims, bool keepdim) {
+  if (is_integral(x.dtype())) {
+    ops::refuse_type("mean", fmt::format("could not infer output dtype. Input dtype must be either "
+                                         "a floating point or complex dtype. Got: {}",
+                                         torch_name_of(x.dtype())));
+  }
   return reduce(kMean, x, dims, keepdim);
 }
 Tensor amax(const Tensor& x, const Dimensions& dims, bool keepdim) {
@@ -173,7 +184,19 @@ Tensor min(const Tensor& x) {
   return amin(x);
 }
 
+Tensor any(const Tensor& x, const Dimensions& dims, bool keepdim) {
+  return reduce({kAny, {}}, x != 0, dims, keepdim);
+}
+Tensor all(const Tensor& x, const Dimensions& dims, bool keepdim) {
+  return reduce({kAll, {}}, x != 0, dims, keepdim);
+}
+
 Tensor norm(const Tensor& x, double p, const Dimensions& dims, bool keepdim) {
+  if (is_integral(x.dtype())) {
+    ops::refuse_type("norm", fmt::format("Expected a floating point or complex tensor as input. "
+                                         "Got {}",
+                                         torch_name_of(x.dtype())));
+  }
   if (p == 2) return reduce(kNorm, x, dims, keepdim);
   if (p == 1) return sum(abs(x), dims, keepdim);
   if (p == kInfinity) return amax(abs(x), dims, keepdim);

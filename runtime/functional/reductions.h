@@ -1,11 +1,12 @@
-// Reductions over any dimensions (ADR-0207), in f32 with one rounding to the type of x.
+// Reductions over any dimensions (ADR-0207), in f32 with one rounding to the type of x; of integers
+// exactly.
 //
 // Of a placement that is cut along a reduced dimension, or partial, sums and means are partial:
 // each holder has a summand.  The others need those elements together (KB-F003).
 
 #pragma once
 
-#include <tuple>
+#include <utility>
 
 #include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/tensor.h"
@@ -13,24 +14,34 @@
 namespace kernbench {
 
 // Without dimensions all are reduced.  Throw DeviceError KB-F001 for a dimension that there is not,
-// or that is named twice.
+// or that is named twice.  The sum of integers and of bool is i64; their mean is refused (KB-F002).
 Tensor sum(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 // The largest and the smallest.  Elements that are equal share the gradient evenly.
 Tensor amax(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
+// Whether any element, or each, is not 0: bool.
+Tensor any(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
+Tensor all(const Tensor& x, const Dimensions& dims = {}, bool keepdim = false);
 Tensor max(const Tensor& x);  // amax over all dimensions
 Tensor min(const Tensor& x);
 // sqrt(sum(x^2)) for p = 2; sum(|x|) for 1; amax(|x|) for infinity.  KB-F001 for other p.  Where
 // all of x is 0, the gradient of the 2-norm is 0, as torch's.
 Tensor norm(const Tensor& x, double p = 2, const Dimensions& dims = {}, bool keepdim = false);
 
-// The index of the largest element along a dimension, of the first if several are equal, as a whole
-// number in f32.  The dimension must be whole on each PE (KB-F003), and its elements fit scratch.
+// The index of the largest element along a dimension, of the first if several are equal: i64.  The
+// dimension must be whole on each PE (KB-F003), and its elements fit scratch.
 Tensor argmax(const Tensor& x, int dim, bool keepdim = false);
 Tensor argmax(const Tensor& x);  // among all elements, row by row
 
-// The sums of the elements up to each, along a dimension that is whole on each PE (KB-F003).
+// The elements along a dimension in ascending or descending order, and their indices (i64); equal
+// ones stay in their order, and NaN counts as the largest (torch.sort, stable).  The dimension must
+// be whole on each PE (KB-F003).  Its elements are compared each with each.
+std::pair<Tensor, Tensor> sort(const Tensor& x, int dim = -1, bool descending = false);
+Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
+
+// The sums of the elements up to each, along a dimension that is whole on each PE (KB-F003); i64 of
+// integers.
 Tensor cumsum(const Tensor& x, int dim);
 
 namespace nn::functional {

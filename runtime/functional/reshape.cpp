@@ -82,7 +82,7 @@ Tensor ops::viewed(const Tensor& x, const Shape& shape, const DPPolicy& wanted) 
 }
 
 Tensor reshape(const Tensor& operand, const Shape& shape) {
-  ops::check_operands("reshape", {operand});
+  ops::check_operands("reshape", {operand}, ops::Types::any);
   const Tensor x = contiguous(operand);
   if (shape.numel() != x.numel()) {
     ops::refuse_shapes("reshape", fmt::format("shape '{}' is invalid for input of size {}",

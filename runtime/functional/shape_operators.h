@@ -61,6 +61,11 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim = 0);
 // Applies select() to each index (torch.unbind).
 std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
 
+// Returns x with another placement on its device: one kernel reads from other PEs' memories what a
+// holder needs; what is partial is summed up on the way, in f32 or exactly (DTensor.redistribute).
+// KB-F003 for a partial placement, whose summands nobody could say.
+Tensor redistribute(const Tensor& x, const DPPolicy& dp);
+
 // Turns [s, heads d] into [heads, s, d], for attention.  A column_wise level becomes row_wise,
 // with heads on each PE, if every holder has whole heads (KB-F003); a row_wise level is refused.
 // KB-F001 if the columns are no multiple of the heads.

@@ -102,24 +102,23 @@ QueuedLaunch::~QueuedLaunch() {
 
 // The handles of a body cannot be seen, but a copy of the body makes as many again.
 void QueuedLaunch::count_handles() {
-  for (const Tensor& tensor : uses_) {
-    Tensor::Storage* const storage = tensor.storage().get();
-    const auto known = std::ranges::find(handles_, storage, &Handles::storage);
-    if (known == handles_.end()) handles_.push_back({storage, 0});
+  // An optimizer's step has hundreds of tensors.  Their order decides nothing.
+  std::vector<Tensor::Storage*> storages;
+  for (const Tensor& tensor : uses_) storages.push_back(tensor.storage().get());
+  std::ranges::sort(storages);
+  for (Tensor::Storage* const storage : storages) {
+    if (handles_.empty() || handles_.back().storage != storage) handles_.push_back({storage, 0});
+    ++handles_.back().count;
   }
   const auto use_count = [](const Handles& of) {
     return static_cast<int>(of.storage->weak_from_this().use_count());
   };
-  for (Handles& of : handles_) of.count = -use_count(of);
+  for (Handles& of : handles_) of.count -= use_count(of);
   {
     const auto copy = body_;
     for (Handles& of : handles_) of.count += use_count(of);
   }
-  for (Handles& of : handles_) {
-    of.count += static_cast<int>(std::ranges::count_if(
-        uses_, [&](const Tensor& tensor) { return tensor.storage().get() == of.storage; }));
-    of.storage->queued_handles += of.count;
-  }
+  for (const Handles& of : handles_) of.storage->queued_handles += of.count;
 }
 
 void QueuedLaunch::watch(StreamPosition by) {

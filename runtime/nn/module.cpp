@@ -169,6 +169,7 @@ void Module::to(DType dtype) {
   }
   for (const Tensor& buffer : buffers()) all.push_back(buffer);
   for (const Tensor& tensor : all) {
+    if (is_integral(tensor.dtype())) continue;  // counts and masks, as in torch
     const NoGradGuard no_grad(*tensor.storage()->simulation);
     round_to(tensor, dtype);
   }

@@ -86,8 +86,9 @@ class Module : public std::enable_shared_from_this<Module> {
   void eval() { train(false); }
   bool is_training() const { return is_training_; }
 
-  // Rounds parameters, buffers and gradients to a type, in place: all handles to them see it, and
-  // optimizers keep their parameters.  Call it before a graph is recorded.
+  // Rounds parameters, buffers and gradients to a type, but for those of integers, in place: all
+  // handles to them see it, and optimizers keep their parameters.  Call it before a graph is
+  // recorded.
   void to(DType dtype);
 
   // operator() of a handle calls these hooks around forward(), in the order of registration:

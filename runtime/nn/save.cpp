@@ -9,6 +9,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -60,17 +62,37 @@ std::string array_head(std::string_view type, const Shape& shape) {
   return head + text;
 }
 
-std::string array_of(const Tensor& tensor) {
-  const bool is_f16 = !tensor.is_host() && tensor.dtype() == DType::f16;
-  std::string array = array_head(is_f16 ? "<f2" : "<f4", tensor.shape());
-  for (const float element : tensor.to_vector()) {
-    if (is_f16) {
-      append(array, sim::f16_bits_of(element));
-    } else {
-      append(array, element);
-    }
+// The name of a type in a header; numpy has neither bf16 nor 8-bit types, which become f32.
+std::string_view type_name_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return "<f2";
+    case DType::i32:
+      return "<i4";
+    case DType::i64:
+      return "<i8";
+    case DType::boolean:
+      return "|b1";
+    default:
+      return "<f4";
   }
+}
+
+// Appends the elements as they lie in memory.
+template <class Number>
+std::string array_of(const Tensor& tensor, DType dtype) {
+  std::string array = array_head(type_name_of(dtype), tensor.shape());
+  const std::vector<Number> elements = tensor.to_vector<Number>();
+  std::vector<std::byte> bytes(elements.size() * static_cast<std::size_t>(size_of(dtype)));
+  sim::encode(dtype, std::span<const Number>(elements), bytes.data());
+  array.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return array;
+}
+
+std::string array_of(const Tensor& tensor) {
+  const DType dtype = tensor.dtype();
+  if (is_integral(dtype)) return array_of<std::int64_t>(tensor, dtype);
+  return array_of<float>(tensor, dtype == DType::f16 ? DType::f16 : DType::f32);
 }
 
 std::string array_of(double number) {
@@ -100,8 +122,13 @@ class Array {
   bool is_number() const { return type_ == "<f8" && shape().rank() == 0; }
   double number() const { return elements().front(); }
   Tensor tensor() const {
+    const std::map<std::string_view, DType> integral = {
+        {"<i4", DType::i32}, {"<i8", DType::i64}, {"|b1", DType::boolean}};
+    if (const auto type = integral.find(type_); type != integral.end()) {
+      return Tensor(runtime::make_host_storage(shape(), integers(), type->second));
+    }
     const std::vector<double> all = elements();
-    return Tensor(runtime::make_host_storage(shape(), {all.begin(), all.end()}));
+    return Tensor(runtime::make_host_storage(shape(), std::vector<float>(all.begin(), all.end())));
   }
 
  private:
@@ -130,29 +157,32 @@ class Array {
     return Shape(sizes);
   }
 
-  template <class Number, class Convert>
-  std::vector<double> numbers(const Convert& convert) const {
+  template <class Result, class Number, class Convert>
+  std::vector<Result> numbers(const Convert& convert) const {
     const auto count = static_cast<std::size_t>(shape().numel());
     if (elements_.size() != count * sizeof(Number)) refuse("has not as many bytes as its shape");
-    std::vector<double> all;
+    std::vector<Result> all;
     for (std::size_t i = 0; i < count; ++i) all.push_back(convert(read_at<Number>(elements_, i)));
     return all;
   }
-  template <class Number>
-  std::vector<double> numbers() const {
-    return numbers<Number>([](Number number) { return static_cast<double>(number); });
+  template <class Result, class Number>
+  std::vector<Result> numbers() const {
+    return numbers<Result, Number>([](Number number) { return static_cast<Result>(number); });
+  }
+
+  std::vector<std::int64_t> integers() const {
+    if (type_ == "<i8") return numbers<std::int64_t, std::int64_t>();
+    if (type_ == "<i4") return numbers<std::int64_t, std::int32_t>();
+    return numbers<std::int64_t, std::uint8_t>();
   }
 
   std::vector<double> elements() const {
     if (type_ == "<f2") {
-      return numbers<std::uint16_t>(
+      return numbers<double, std::uint16_t>(
           [](std::uint16_t bits) { return static_cast<double>(sim::value_of_f16(bits)); });
     }
-    if (type_ == "<f4") return numbers<float>();
-    if (type_ == "<f8") return numbers<double>();
-    if (type_ == "<i8") return numbers<std::int64_t>();
-    if (type_ == "<i4") return numbers<std::int32_t>();
-    if (type_ == "|b1") return numbers<std::uint8_t>();
+    if (type_ == "<f4") return numbers<double, float>();
+    if (type_ == "<f8") return numbers<double, double>();
     refuse(fmt::format("is of type {}; there are: <f2, <f4, <f8, <i4, <i8, |b1", visible(type_)));
   }
 

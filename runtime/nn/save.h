@@ -8,10 +8,10 @@
 
 namespace kernbench::nn {
 
-// Writes tensors and numbers by their names: numpy.load(path)["fc.weight"] reads one.  f16 and f32
-// keep their type; bf16, which numpy has not, is written as f32, and numbers as f64 without
-// dimensions.  The file appears complete or not at all.  This is a host read.  Throws IoError
-// KB-I010 if it cannot be written.
+// Writes tensors and numbers by their names: numpy.load(path)["fc.weight"] reads one.  f16, f32,
+// integers and bool keep their type; bf16 and the 8-bit types, which numpy has not, are written as
+// f32, and numbers as f64 without dimensions.  The file appears complete or not at all.  This is a
+// host read.  Throws IoError KB-I010 if it cannot be written.
 //   kb::nn::save(model->state_dict(), "model.npz");
 //   kb::nn::save(optimizer.state_dict(), "optimizer.npz");
 void save(const State& state, const std::string& path);

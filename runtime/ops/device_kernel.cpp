@@ -54,7 +54,8 @@ void check_parts(std::string_view name, const std::vector<Tensor>& tensors) {
 
 void launch_on_views(std::string_view name, const std::vector<Tensor>& results,
                      const std::vector<Tensor>& operands, KernelBody body) {
-  launch_as(lifetime_of(body), name, results, operands, [body](tl::Context& tl) {
+  const runtime::Body lifetime = lifetime_of(body);
+  launch_as(lifetime, name, results, operands, [body = std::move(body)](tl::Context& tl) {
     tl.limit_commands_under_way(kCommandsAhead);
     body(tl);
   });

@@ -190,6 +190,14 @@ Tensor copy_of(const Tensor& x) {
              [](tl::Context&, std::span<const tl::Tensor> of) { return of[0]; });
 }
 
+Tensor converted(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return map_to("to", x.shape(), dtype, placement_of(x), {x},
+                Owning([dtype](tl::Context& tl, std::span<const tl::Tensor> of) {
+                  return tl.cast(of[0], dtype);
+                }));
+}
+
 void copy_into(const Tensor& target, const Tensor& x) {
   map_into(target, "copy_", {x},
            Owning([dtype = target.dtype()](tl::Context& tl, std::span<const tl::Tensor> of) {

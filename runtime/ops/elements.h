@@ -33,6 +33,8 @@ Tensor map(std::string_view name, const Placement& placement, const std::vector<
 void fill(const Tensor& target, double value);
 
 Tensor copy_of(const Tensor& x);
+// Returns x in another type; x itself if it has that type.
+Tensor converted(const Tensor& x, DType dtype);
 // Writes x, rounded to the target's type, into the target.
 // REQUIRES: they have one shape and one placement, and share no elements
 void copy_into(const Tensor& target, const Tensor& x);

@@ -1,6 +1,7 @@
 #include "runtime/ops/indexed.h"
 
 #include <map>
+#include <optional>
 
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/pieces.h"
@@ -134,34 +135,85 @@ Tensor gathered(const Tensor& x, std::size_t dimension, const Indices& indices,
   return result;
 }
 
+namespace {
+
+// Writes a PE's part of a scattered tensor: elements of `src` at their places, and between them
+// those of a base, or 0.
+class PartScatter {
+ public:
+  PartScatter(tl::Context& tl, const LocalPart& to, const tl::Pointer& src,
+              const std::optional<tl::Pointer>& base, Scatter how)
+      : tl_(tl), to_(to), src_(src), base_(base), how_(how) {}
+
+  // `places`: for each element of src the place in the result.
+  void run(const Indices& places) {
+    std::map<std::int64_t, Indices> sources;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      sources[places[i]].push_back(static_cast<std::int64_t>(i));
+    }
+    std::int64_t end = 0;  // of what is written
+    for (const auto& [place, of] : sources) {
+      write_rest(end, place);
+      tl_.store(to_.data + place, element(place, of));
+      end = place + 1;
+    }
+    write_rest(end, to_.shape.numel());
+  }
+
+ private:
+  tl::Tensor element(std::int64_t place, const Indices& of) {
+    const DType dtype = src_.dtype();
+    if (how_ == Scatter::replace) return load(src_ + of.back(), 1);
+    const DType sums = is_integral(dtype) ? DType::i64 : DType::f32;
+    std::optional<tl::Tensor> sum;
+    if (base_) sum = tl_.cast(load(*base_ + place, 1), sums);
+    for (const std::int64_t i : of) {
+      const tl::Tensor summand = tl_.cast(load(src_ + i, 1), sums);
+      sum = sum ? *sum + summand : summand;
+    }
+    return tl_.cast(*sum, dtype);
+  }
+
+  void write_rest(std::int64_t first, std::int64_t end) {
+    for_each_block(end - first, block_elements(tl_), [&](std::int64_t begin, std::int64_t count) {
+      tl_.store(to_.data + first + begin,
+                base_ ? load(*base_ + first + begin, count) : tl_.zeros({count}, src_.dtype()));
+    });
+  }
+
+  tl::Tensor load(const tl::Pointer& from, std::int64_t count) {
+    return tl_.load(from, {count}, from.dtype());
+  }
+
+  tl::Context& tl_;
+  const LocalPart to_;
+  const tl::Pointer src_;
+  const std::optional<tl::Pointer> base_;
+  const Scatter how_;
+};
+
+}  // namespace
+
+Tensor scattered_into(const Tensor& x, std::size_t dimension, const Indices& indices,
+                      const Tensor& src, Scatter how) {
+  Tensor result = make_like(x, "scatter", x.shape(), x.dtype(), placement_of(x));
+  launch("scatter", {result}, {x, src}, [=](tl::Context& tl) {
+    const Places places(src.shape(), shard_at(src, tl.location()), dimension, indices,
+                        x.shape()[dimension]);
+    PartScatter(tl, local_part(result, tl), local_part(src, tl).data, local_part(x, tl).data, how)
+        .run(places.all());
+  });
+  return result;
+}
+
 Tensor scattered(const Tensor& dy, std::size_t dimension, const Indices& indices,
                  std::int64_t size) {
   const Shape shape = with_size(dy.shape(), dimension, size);
   Tensor result = make_like(dy, "gather_backward", shape, dy.dtype(), placement_of(dy));
   launch("gather_backward", {result}, {dy}, [=](tl::Context& tl) {
-    const tl::Pointer from = local_part(dy, tl).data;
-    const LocalPart to = local_part(result, tl);
     const Places places(dy.shape(), shard_at(dy, tl.location()), dimension, indices, size);
-    std::map<std::int64_t, Indices> sources;
-    for (std::size_t i = 0; i < places.all().size(); ++i) {
-      sources[places.all()[i]].push_back(static_cast<std::int64_t>(i));
-    }
-    std::int64_t end = 0;  // of what is written
-    const auto write_zeros = [&](std::int64_t until) {
-      for_each_block(until - end, block_elements(tl), [&](std::int64_t begin, std::int64_t count) {
-        tl.store(to.data + end + begin, tl.zeros({count}, dy.dtype()));
-      });
-    };
-    for (const auto& [place, of] : sources) {
-      write_zeros(place);
-      tl::Tensor sum = tl.cast(tl.load(from + of.front(), {1}, dy.dtype()), DType::f32);
-      for (std::size_t i = 1; i < of.size(); ++i) {
-        sum = sum + tl.cast(tl.load(from + of[i], {1}, dy.dtype()), DType::f32);
-      }
-      tl.store(to.data + place, tl.cast(sum, dy.dtype()));
-      end = place + 1;
-    }
-    write_zeros(to.shape.numel());
+    PartScatter(tl, local_part(result, tl), local_part(dy, tl).data, std::nullopt, Scatter::add)
+        .run(places.all());
   });
   return result;
 }

@@ -24,6 +24,12 @@ Tensor given_back(const Tensor& dy, std::size_t dimension, const Indices& indice
 // dimension and the same place along the others (torch.gather).
 // REQUIRES: as above; along the other dimensions the shape has x's sizes
 Tensor gathered(const Tensor& x, std::size_t dimension, const Indices& indices, const Shape& shape);
+// Returns x with the elements of src at these indices along the dimension: in x's place, of several
+// the last, or added to x's in f32 or exactly.
+// REQUIRES: as above; src has x's placement and type
+enum class Scatter : std::uint8_t { replace, add };
+Tensor scattered_into(const Tensor& x, std::size_t dimension, const Indices& indices,
+                      const Tensor& src, Scatter how);
 // The gradient of gathered() for x of `size` elements along the dimension.
 Tensor scattered(const Tensor& dy, std::size_t dimension, const Indices& indices,
                  std::int64_t size);

@@ -91,7 +91,10 @@ std::string to_string(const Placement& placement) {
 }
 
 Placement placement_of(const Tensor& tensor) {
-  const DPPolicy& dp = tensor.dp();
+  return placement_of(tensor, tensor.dp());
+}
+
+Placement placement_of(const Tensor& tensor, const DPPolicy& dp) {
   const Topology& topology = tensor.storage()->simulation->machine().topology();
   Placement placement;
   placement.device = tensor.device();
@@ -168,9 +171,17 @@ void check_lies_together(std::string_view name, const Tensor& x) {
                                sim::to_string(x.storage()->buffers().front().home)));
 }
 
-void check_operands(std::string_view name, const std::vector<Tensor>& operands) {
+void check_operands(std::string_view name, const std::vector<Tensor>& operands, Types types) {
   check_holders(name, operands);
   for (std::size_t i = 1; i < operands.size(); ++i) check_types(name, operands, i);
+  if (types == Types::floating) check_is_floating(name, operands.front());
+}
+
+void check_is_floating(std::string_view name, const Tensor& x) {
+  if (!is_integral(x.dtype()) && !is_float8(x.dtype())) return;
+  throw DeviceError("KB-F002", fmt::format("\"{}\" not implemented for '{}': {}; give it {}.to({})",
+                                           name, torch_name_of(x.dtype()), runtime::describe(x),
+                                           x.name(), runtime::words_for(DType::f32)));
 }
 
 void check_is_whole(std::string_view name, const Tensor& x) {
@@ -215,6 +226,10 @@ std::size_t dimension_of(std::string_view name, const Tensor& x, int dim) {
 
 void refuse_shapes(std::string_view name, const std::string& text) {
   throw DeviceError("KB-F001", fmt::format("{}: {}", name, text));
+}
+
+void refuse_type(std::string_view name, const std::string& text) {
+  throw DeviceError("KB-F002", fmt::format("{}: {}", name, text));
 }
 
 void refuse_placements(std::string_view name, const Tensor& a, const Tensor& b,

@@ -58,6 +58,8 @@ std::string to_string(const Placement& placement);
 
 // REQUIRES: the tensor is on a device
 Placement placement_of(const Tensor& tensor);
+// That of a tensor with the shape and the device of `like`, and this policy.
+Placement placement_of(const Tensor& like, const DPPolicy& dp);
 
 // Returns the policy that gives a tensor of `rank` dimensions this placement; nullopt if a
 // dimension is cut that is neither the first nor the last.
@@ -82,8 +84,13 @@ bool is_gradient_placement(const Placement& gradient, const Placement& tensor);
 // Throws DeviceError unless all operands are on one device of one context, on the same holders:
 // KB-M001, KB-M019, KB-M013 as a launch does; KB-F003 for other holders, naming both tensors.
 void check_holders(std::string_view name, const std::vector<Tensor>& operands);
-// As check_holders(), and KB-F002 if the types differ.
-void check_operands(std::string_view name, const std::vector<Tensor>& operands);
+// The types that an operator is implemented for: those that arithmetic in f32 serves, or all.
+enum class Types : std::uint8_t { floating, any };
+// As check_holders(), and KB-F002 if the types differ, or are not of the operator's.
+void check_operands(std::string_view name, const std::vector<Tensor>& operands,
+                    Types types = Types::floating);
+// Throws DeviceError KB-F002 for a type that an operator of floating point is not implemented for.
+void check_is_floating(std::string_view name, const Tensor& x);
 // Throws DeviceError KB-F003 for a row view that lies elsewhere than a policy would place it
 // (runtime::lies_apart); check_holders() checks this too.
 void check_lies_together(std::string_view name, const Tensor& x);
@@ -101,6 +108,8 @@ std::size_t dimension_of(std::string_view name, const Tensor& x, int dim);
 
 // Throws DeviceError KB-F001: the shapes do not fit.
 [[noreturn]] void refuse_shapes(std::string_view name, const std::string& text);
+// Throws DeviceError KB-F002: a type that the operator has no meaning for.
+[[noreturn]] void refuse_type(std::string_view name, const std::string& text);
 // Throws DeviceError KB-F003: placements that an operator cannot use without communication.
 [[noreturn]] void refuse_placements(std::string_view name, const Tensor& a, const Tensor& b,
                                     std::string_view what_is_right);

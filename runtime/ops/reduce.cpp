@@ -40,6 +40,7 @@ class PartReduction {
         reduction_(reduction),
         source_(local_part(x, tl)),
         target_(local_part(result, tl).data),
+        computed_in_(is_integral(x.dtype()) ? DType::i64 : DType::f32),
         loops_(loops_of(source_.shape, dimensions)),
         rows_(loops_[loops_.size() - 2].size),
         columns_(loops_.back().size),
@@ -81,7 +82,7 @@ class PartReduction {
   // Reduces to the elements [begin, begin + size) of the innermost loop that stays.
   tl::Tensor value_of(std::int64_t offset, std::int64_t begin, std::int64_t size) {
     const Shape shape = reduces_rows_ ? Shape{1, size} : Shape{size, 1};
-    tl::Tensor value = tl_.full(shape, reduction_.initial, DType::f32);
+    tl::Tensor value = tl_.full(shape, reduction_.initial, computed_in_);
     for_each_outer(
         true, 0,
         [&](std::int64_t inner) {
@@ -94,20 +95,22 @@ class PartReduction {
         },
         offset);
     if (reduction_.result != nullptr) value = reduction_.result(tl_, value, count_);
-    return tl_.cast(value, source_.data.dtype());
+    return tl_.cast(value, target_.dtype());
   }
 
   tl::Tensor joined(const tl::Tensor& value, std::int64_t offset, const MatrixBlock& block) {
     const tl::Tensor loaded = tl_.load(source_.data + offset + block.row * columns_ + block.column,
                                        {block.height, block.width}, source_.data.dtype(), columns_);
     return reduction_.joined(
-        tl_, value, reduction_.of_block(tl_, tl_.cast(loaded, DType::f32), reduces_rows_ ? 0 : 1));
+        tl_, value,
+        reduction_.of_block(tl_, tl_.cast(loaded, computed_in_), reduces_rows_ ? 0 : 1));
   }
 
   tl::Context& tl_;
   const Reduction& reduction_;
   const LocalPart source_;
   const tl::Pointer target_;
+  const DType computed_in_;
   const std::vector<Loop> loops_;
   const std::int64_t rows_;
   const std::int64_t columns_;
@@ -148,8 +151,9 @@ Tensor reduced(const Tensor& x, const Reduction& reduction, DimensionSet dimensi
   const auto placement = by_level(placement_of(x), [&](Level level) -> std::optional<Level> {
     return level_of_result(x, reduction, level, dimensions, dropped);
   });
-  Tensor result = make_like(x, reduction.name, shape_of_result(x.shape(), dimensions, dropped),
-                            x.dtype(), *placement);
+  Tensor result =
+      make_like(x, reduction.name, shape_of_result(x.shape(), dimensions, dropped),
+                reduction.widens && is_integral(x.dtype()) ? DType::i64 : x.dtype(), *placement);
   launch(reduction.name, {result}, {x}, [x, result, reduction, dimensions](tl::Context& tl) {
     PartReduction(tl, x, result, reduction, dimensions).run();
   });

@@ -16,7 +16,7 @@ inline bool contains(DimensionSet set, std::size_t dimension) {
   return (set >> dimension & 1U) != 0;
 }
 
-// A way of reducing elements, in f32 with one rounding at the end.
+// A way of reducing elements, in f32 with one rounding at the end, or of integers in i64.
 struct Reduction {
   std::string_view name;
   double initial = 0;  // the value of no elements
@@ -28,6 +28,7 @@ struct Reduction {
   tl::Tensor (*joined)(tl::Context& tl, const tl::Tensor& a, const tl::Tensor& b) = nullptr;
   // Computes the result from the value that `count` elements have; null: it is that value.
   tl::Tensor (*result)(tl::Context& tl, const tl::Tensor& value, double count) = nullptr;
+  bool widens = false;  // integers become i64
 };
 
 inline tl::Tensor sum_of_block(tl::Context& tl, const tl::Tensor& block, int axis) {
@@ -36,7 +37,7 @@ inline tl::Tensor sum_of_block(tl::Context& tl, const tl::Tensor& block, int axi
 inline tl::Tensor sum_of_both(tl::Context&, const tl::Tensor& a, const tl::Tensor& b) {
   return a + b;
 }
-inline constexpr Reduction kSum{"sum", 0, true, sum_of_block, sum_of_both};
+inline constexpr Reduction kSum{"sum", 0, true, sum_of_block, sum_of_both, nullptr, true};
 
 // Reduces these dimensions, which keep size 1 unless they are `dropped` too.  Throws DeviceError
 // KB-F003 for a placement that it cannot do without communication.

@@ -1,6 +1,8 @@
 #include "runtime/parallel/comm_hook.h"
 
 #include "runtime/functional/elementwise.h"
+#include "runtime/functional/shape_operators.h"
+#include "runtime/ops/placement.h"
 #include "runtime/torch/runtime_context.h"
 
 namespace kernbench::nn::parallel {
@@ -18,7 +20,15 @@ Tensor Future::wait() {
 
 std::vector<Tensor> GradBucket::gradients() const {
   std::vector<Tensor> gradients;
-  for (const Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+  const ops::Placement placement = ops::placement_of(buffer_);
+  const bool is_whole = placement.cube.is_replicate() && placement.pe.is_replicate();
+  std::int64_t begin = 0;
+  for (const Tensor& parameter : parameters_) {
+    const std::int64_t length = parameter.numel();
+    gradients.push_back(is_whole ? reshape(buffer_.narrow(0, begin, length), parameter.shape())
+                                 : Tensor());
+    begin += length;
+  }
   return gradients;
 }
 

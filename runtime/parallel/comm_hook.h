@@ -56,7 +56,8 @@ class GradBucket {
   const Tensor& buffer() const { return buffer_; }
   void set_buffer(Tensor buffer) { buffer_ = std::move(buffer); }
   const std::vector<Tensor>& parameters() const { return parameters_; }
-  // This rank's gradients, in the order of the parameters; undefined where one has none.
+  // The gradients as views of the buffer, in the order of the parameters; undefined where holders
+  // have parts of it, or summands.
   std::vector<Tensor> gradients() const;
 
  private:
@@ -75,5 +76,21 @@ Future allreduce_hook(const distributed::ProcessGroup& group, GradBucket& bucket
 // Round the buffer to f16 or bf16, divide, and reduce that: half of the bytes.
 Future fp16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bucket);
 Future bf16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bucket);
+
+// Return a hook that calls another one with the buffer rounded to f16, or bf16.
+template <class Hook>
+auto fp16_compress_wrapper(Hook hook) {
+  return [hook = std::move(hook)](auto& state, GradBucket& bucket) mutable {
+    bucket.set_buffer(bucket.buffer().to(DType::f16));
+    return hook(state, bucket);
+  };
+}
+template <class Hook>
+auto bf16_compress_wrapper(Hook hook) {
+  return [hook = std::move(hook)](auto& state, GradBucket& bucket) mutable {
+    bucket.set_buffer(bucket.buffer().to(DType::bf16));
+    return hook(state, bucket);
+  };
+}
 
 }  // namespace kernbench::nn::parallel

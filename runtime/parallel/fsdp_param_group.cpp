@@ -1,11 +1,14 @@
 #include "runtime/parallel/fsdp_param_group.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/placement.h"
+#include "runtime/parallel/flat_buffer.h"
+#include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/memory_space.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
@@ -20,6 +23,17 @@ void free_elements(const Tensor& tensor) {
 
 ahbm::Stream current_stream(RuntimeContext& torch) {
   return torch.ahbm.current_stream();
+}
+
+// Makes the current stream wait for a collective, and notes its times.  A Work keeps its tensors,
+// so it is not kept for them.
+void wait_for(RuntimeContext& torch, const Work& work, const std::shared_ptr<Work::Times>& times) {
+  work.wait();
+  const auto look = [work, times] { *times = work.times(); };
+  runtime::Simulation& simulation = torch.simulation();
+  if (!simulation.queues_launches()) return look();
+  runtime::current_stream(simulation, torch.ahbm.current_device())
+      .enqueue("a collective's times", look);
 }
 
 // f16 overflows if sums are divided last, and loses small numbers if they are divided first: so
@@ -73,6 +87,21 @@ Tensor ParamGroup::make_flat(std::string_view name, std::int64_t count, DType dt
   return ops::make_like(parameters_.front().whole, name, {count}, dtype, placement);
 }
 
+std::vector<std::string> ParamGroup::names() const {
+  std::vector<std::string> names;
+  for (const ShardedParameter& parameter : parameters_) names.push_back(parameter.name);
+  return names;
+}
+
+// The current stream has been given what makes the collective ready.
+std::shared_ptr<Work::Times> ParamGroup::note(std::string_view collective,
+                                              const Tensor& flat) const {
+  context_->sent.push_back({this, std::string(collective), nn::parallel::bytes_of(flat),
+                            nn::parallel::device_instant(setting_.torch, flat.device()),
+                            std::make_shared<Work::Times>()});
+  return context_->sent.back().times;
+}
+
 // Gathering
 
 void ParamGroup::unshard() {
@@ -85,10 +114,12 @@ void ParamGroup::unshard() {
   std::vector<Tensor> shards;
   for (const ShardedParameter& parameter : parameters_) shards.push_back(parameter.padded);
   copy_in_shards(own, shards, layout_);
-  gathering_ = {flat, {}};
+  gathering_ = {flat, {}, nullptr};
+  gathered_ = setting_.torch.simulation().last_write();
   if (ranks_ == 1) return;
   gathering_->work = setting_.torch.distributed.all_gather_into_tensor(
       flat, own, {.group = setting_.shard_group, .async_op = true}, setting_.location);
+  gathering_->times = note("all_gather", flat);
 }
 
 void ParamGroup::prefetch(Pass pass) {
@@ -102,8 +133,8 @@ void ParamGroup::prefetch(Pass pass) {
 void ParamGroup::wait_for_unshard() {
   if (!gathering_) return;
   if (pass_ == Pass::forward) context_->free_last_gathered();
-  const auto [flat, work] = *std::exchange(gathering_, std::nullopt);
-  if (work) work.wait();
+  const auto [flat, work, times] = *std::exchange(gathering_, std::nullopt);
+  if (work) wait_for(setting_.torch, work, times);
   const ahbm::Stream stream = current_stream(setting_.torch);
   if (!work) stream.wait_stream(context_->copy_in);
   std::vector<Tensor> wholes;
@@ -128,7 +159,15 @@ void ParamGroup::reshard() {
 
 // Passes
 
+// True if shards were written after they had been gathered, such as by load_state_dict().
+bool ParamGroup::is_stale() const {
+  return is_unsharded_ && std::ranges::any_of(parameters_, [&](const ShardedParameter& parameter) {
+           return runtime::is_written_after(*parameter.shard.storage(), gathered_);
+         });
+}
+
 void ParamGroup::pre_forward() {
+  if (is_stale()) reshard();
   pass_ = Pass::forward;
   unshard();
   wait_for_unshard();
@@ -235,6 +274,7 @@ void ParamGroup::reduce() {
     reduction.work = setting_.torch.distributed.reduce_scatter_tensor(
         reduction.output, reduction.input, reduce_op(dtype),
         {.group = setting_.shard_group, .async_op = true}, setting_.location);
+    reduction.times = note("reduce_scatter", reduction.input);
   }
   reduction_ = std::move(reduction);
   context_->last_reduced = this;
@@ -247,7 +287,7 @@ void ParamGroup::settle() {
   if (!reduction_ || std::exchange(reduction_->is_settled, true)) return;
   const NoGradGuard no_grad(setting_.torch);
   const ahbm::StreamContext on_stream(context_->reduce_scatter);
-  if (reduction_->work) reduction_->work.wait();
+  if (reduction_->work) wait_for(setting_.torch, reduction_->work, reduction_->times);
   reduction_->has_come = context_->reduce_scatter.record_event();
   if (!setting_.replicate_group) return give_gradients();
   if (partly_reduced_.defined()) reduction_->output.add_(std::exchange(partly_reduced_, {}));

@@ -9,14 +9,17 @@
 #include <optional>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
 #include "runtime/parallel/fsdp_copies.h"
 #include "runtime/parallel/fully_shard.h"
+#include "runtime/parallel/step_times.h"
 #include "runtime/stream/stream.h"
 #include "runtime/tensor/tensor.h"
+#include "sim_engine/base/units.h"
 
 namespace kernbench {
 class RuntimeContext;
@@ -47,6 +50,18 @@ class CommContext {
   // Makes all_gathers that are issued from now on follow the event.
   void gather_after(const ahbm::Event& event) const { copy_in.wait_event(event); }
 
+  // The collectives over the ranks that share parameters, since the last forward pass began.
+  struct Sent {
+    const ParamGroup* group = nullptr;
+    std::string collective;
+    Bytes bytes = 0;
+    std::shared_ptr<const nn::parallel::DeviceInstant> ready;
+    std::shared_ptr<Work::Times> times;  // filled in when it has been waited for
+  };
+  std::vector<Sent> sent;
+  std::shared_ptr<const nn::parallel::DeviceInstant> step_began;
+  std::int64_t steps = 0;
+
   ParamGroup* last_reduced = nullptr;      // whose reduce_scatter has been issued last
   std::vector<ParamGroup*> forward_order;  // a group for each of its forward passes
 };
@@ -75,6 +90,7 @@ class ParamGroup {
   ParamGroup(const Setting& setting, std::vector<ShardedParameter> parameters);
 
   std::vector<ShardedParameter>& parameters() { return parameters_; }
+  std::vector<std::string> names() const;
   void set_context(std::shared_ptr<CommContext> context) { context_ = std::move(context); }
 
   bool reshard_after_forward = true;
@@ -109,6 +125,7 @@ class ParamGroup {
   struct Gathering {
     Tensor flat;
     Work work;
+    std::shared_ptr<Work::Times> times;
   };
   struct Reduction {
     std::vector<std::size_t> parameters;
@@ -116,6 +133,7 @@ class ParamGroup {
     Tensor input;
     Tensor output;
     Work work;
+    std::shared_ptr<Work::Times> times;
     double factor = 1;  // of the output
     bool is_settled = false;
     std::optional<ahbm::Event> has_come;
@@ -123,6 +141,8 @@ class ParamGroup {
 
   Tensor make_flat(std::string_view name, std::int64_t count, DType dtype, bool cube_is_partial,
                    bool pe_is_partial) const;
+  std::shared_ptr<Work::Times> note(std::string_view collective, const Tensor& flat) const;
+  bool is_stale() const;
   DType gathered_dtype() const;
   DType reduced_dtype() const;
   void accumulate_gradients();
@@ -141,6 +161,7 @@ class ParamGroup {
 
   Pass pass_ = Pass::idle;
   bool is_unsharded_ = false;
+  std::uint64_t gathered_ = 0;  // Simulation::last_write() when the shards were read
   std::optional<Gathering> gathering_;
   std::optional<Reduction> reduction_;        // the last one
   Tensor partly_reduced_;                     // over a replica, without all_reduce

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "runtime/autograd/autograd.h"
@@ -24,11 +26,11 @@ void walk(nn::Module& module, const std::string& name,
 
 }  // namespace
 
-State::State(RuntimeContext& torch, nn::Module& module, const FullyShardOptions& options,
-             std::unique_ptr<ParamGroup> group)
+State::State(RuntimeContext& torch, std::vector<nn::Module*> modules,
+             const FullyShardOptions& options, std::unique_ptr<ParamGroup> group)
     : has_own_reshard_setting(options.reshard_after_forward.has_value()),
       torch_(torch),
-      module_(module),
+      modules_(std::move(modules)),
       policy_(options.mp_policy),
       group_(std::move(group)),
       shared_(std::make_shared<Shared>()) {}
@@ -39,9 +41,11 @@ std::shared_ptr<State> State::of(const nn::Module& module) {
 
 void State::for_each(const RecurseOptions& options, const std::function<void(State&)>& function) {
   if (!options.recurse) return function(*this);
-  walk(module_, "", [&](const std::string&, nn::Module& module) {
-    if (const auto state = of(module)) function(*state);
-  });
+  for (nn::Module* const each : modules_) {
+    walk(*each, "", [&](const std::string&, nn::Module& module) {
+      if (const auto state = of(module)) function(*state);
+    });
+  }
 }
 
 void State::set_is_last_backward(bool is_last) {
@@ -64,12 +68,17 @@ void State::unshard() {
 
 // The first module that is called is the root of those inside of it.
 void State::become_root() {
+  if (modules_.size() > 1) {
+    throw CollectiveError("KB-A021",
+                          fmt::format("FSDP requires a single root module but got {} (rank {})",
+                                      modules_.size(), torch_.distributed.get_rank()));
+  }
   shared_->states.clear();
-  const auto comm = (this->comm(), shared_->comm);
-  walk(module_, "", [&](const std::string& name, nn::Module& module) {
+  comm();
+  walk(*modules_.front(), "", [&](const std::string& name, nn::Module& module) {
     const std::shared_ptr<State> state = of(module);
-    if (state == nullptr) return;
-    if (state.get() != this && state->is_root_) {
+    if (state == nullptr || std::ranges::count(shared_->states, state.get()) > 0) return;
+    if (state->is_root_) {
       throw CollectiveError(
           "KB-A021", fmt::format("FSDP state has already been lazily initialized for {}\nFSDP "
                                  "requires running forward through the root module first (rank {})",
@@ -78,17 +87,58 @@ void State::become_root() {
     state->is_root_ = state.get() == this;
     state->shared_ = shared_;
     shared_->states.push_back(state.get());
-    if (ParamGroup* const group = state->group()) group->set_context(comm);
+    if (ParamGroup* const group = state->group()) group->set_context(shared_->comm);
   });
   if (group_ != nullptr && !has_own_reshard_setting) group_->reshard_after_forward = false;
+  name_parameters();
+}
+
+// Names are those in the root.
+void State::name_parameters() {
+  const auto names = modules_.front()->named_parameters();
+  for (State* const state : shared_->states) {
+    if (state->group() == nullptr) continue;
+    for (ShardedParameter& parameter : state->group()->parameters()) {
+      for (const auto& item : names) {
+        if (item.value().storage() == parameter.shard.storage()) parameter.name = item.key();
+      }
+    }
+  }
 }
 
 void State::begin_forward() {
   if (!is_root_) become_root();
   if (shared_->forward_root != nullptr) return;
   shared_->forward_root = this;
+  comm().sent.clear();
+  comm().step_began = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
+  ++comm().steps;
   // What is gathered was written by an optimizer.
   comm().copy_in.wait_stream(torch_.ahbm.current_stream());
+}
+
+Tensor State::pre_forward(nn::Module& module, const Tensor& input) {
+  if (modules_.size() == 1) return pre_forward(input);
+  const bool is_first = uncalled_.empty();
+  if (is_first) uncalled_ = modules_;
+  std::erase(uncalled_, &module);
+  return is_first ? pre_forward(input) : input;
+}
+
+Tensor State::post_forward(nn::Module&, const Tensor& output) {
+  return uncalled_.empty() ? post_forward(output) : output;
+}
+
+// In torch's words.
+void State::warn_of_uncalled() {
+  if (uncalled_.empty()) return;
+  fmt::print(stderr,
+             "kernbench: warning: {} of the {} modules passed to fully_shard did not run forward "
+             "before backward, which is error-prone since FSDP post-forward/pre-backward logic "
+             "will not run for these modules. We recommend passing only modules that run forward "
+             "together. (rank {})\n",
+             uncalled_.size(), modules_.size(), torch_.distributed.get_rank());
+  uncalled_.clear();
 }
 
 Tensor State::pre_forward(const Tensor& input) {
@@ -151,6 +201,7 @@ void State::pre_backward() {
 void State::end_backward() {
   for (State* const state : shared_->states) {
     state->pass_ = Pass::idle;
+    state->warn_of_uncalled();
     ParamGroup* const group = state->group();
     if (group == nullptr) continue;
     if (!group->has_ended_backward()) group->post_backward();
@@ -160,6 +211,22 @@ void State::end_backward() {
   if (!shared_->is_last_backward) return;
   comm().forward_order.clear();
   if (ParamGroup* const last = comm().last_reduced) last->wait_for_reduce_scatter();
+}
+
+nn::parallel::StepTimes State::last_step() {
+  const auto now = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
+  torch_.ahbm.synchronize();
+  const CommContext& context = comm();
+  nn::parallel::StepTimes step =
+      nn::parallel::step_between(context.step_began ? *context.step_began : *now, *now);
+  step.iteration = context.steps;
+  for (const CommContext::Sent& sent : context.sent) {
+    const Work::Times& times = *sent.times;
+    step.buckets.push_back({step.buckets.size(), sent.group->names(), sent.bytes, sent.ready->at,
+                            times.started, times.ended, times.hidden,
+                            times.ended - times.started - times.hidden, sent.collective});
+  }
+  return step;
 }
 
 }  // namespace kernbench::distributed::fsdp

@@ -18,7 +18,7 @@ namespace kernbench::distributed::fsdp {
 class State : public nn::Module::Extension, public std::enable_shared_from_this<State> {
  public:
   // `group` is null if inner modules have all parameters.
-  State(RuntimeContext& torch, nn::Module& module, const FullyShardOptions& options,
+  State(RuntimeContext& torch, std::vector<nn::Module*> modules, const FullyShardOptions& options,
         std::unique_ptr<ParamGroup> group);
 
   // Returns the state of a module, or null.
@@ -30,8 +30,11 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   void unshard();
   void set_is_last_backward(bool is_last);
 
-  Tensor pre_forward(const Tensor& input);
-  Tensor post_forward(const Tensor& output);
+  // Of several modules, what comes before them happens before the first one that is called, and
+  // what comes after them when all have been.
+  Tensor pre_forward(nn::Module& module, const Tensor& input);
+  Tensor post_forward(nn::Module& module, const Tensor& output);
+  nn::parallel::StepTimes last_step();
 
   bool has_own_reshard_setting = false;
   std::vector<std::weak_ptr<State>> forward_prefetch;
@@ -47,14 +50,19 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
     std::shared_ptr<CommContext> comm;
   };
 
+  Tensor pre_forward(const Tensor& input);
+  Tensor post_forward(const Tensor& output);
   void begin_forward();
   void become_root();
+  void name_parameters();
+  void warn_of_uncalled();
   void pre_backward();
   void end_backward();
   CommContext& comm();
 
   RuntimeContext& torch_;
-  nn::Module& module_;
+  const std::vector<nn::Module*> modules_;
+  std::vector<nn::Module*> uncalled_;  // of several, after the first one was called
   const MixedPrecisionPolicy policy_;
   const std::unique_ptr<ParamGroup> group_;
   std::shared_ptr<Shared> shared_;

@@ -162,7 +162,8 @@ ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor wh
   return {name, whole, padded, own, layout, {}};
 }
 
-std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch, nn::Module& module,
+std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch,
+                                       const std::vector<nn::Module*>& modules,
                                        const OrderedDict<Tensor>& managed,
                                        const FullyShardOptions& options, const Groups& groups,
                                        std::source_location location) {
@@ -172,9 +173,11 @@ std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch, nn::Module& module
   std::vector<ShardedParameter> parameters;
   for (const auto& item : managed) {
     parameters.push_back(shard(torch, item.key(), item.value(), groups.shard, options.mp_policy));
-    module.apply([&](nn::Module& inner) {
-      inner.replace_parameter(parameters.back().whole, parameters.back().shard);
-    });
+    for (nn::Module* const module : modules) {
+      module->apply([&](nn::Module& inner) {
+        inner.replace_parameter(parameters.back().whole, parameters.back().shard);
+      });
+    }
   }
   auto group = std::make_unique<ParamGroup>(
       ParamGroup::Setting{torch, groups.shard, groups.replicate, options.mp_policy, location},
@@ -183,45 +186,67 @@ std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch, nn::Module& module
   return group;
 }
 
-RuntimeContext& context_of(const nn::Module& module) {
-  const std::vector<Tensor> parameters = module.parameters();
-  if (parameters.empty()) refuse("fully_shard: the module has no parameters");
-  runtime::check_on_device(parameters.front(), "fully_shard");
-  return runtime::context_of(*parameters.front().storage()->simulation);
+RuntimeContext& context_of(const std::vector<nn::Module*>& modules) {
+  for (const nn::Module* const module : modules) {
+    for (const Tensor& parameter : module->parameters()) {
+      runtime::check_on_device(parameter, "fully_shard");
+      return runtime::context_of(*parameter.storage()->simulation);
+    }
+  }
+  refuse("fully_shard: the module has no parameters");
+}
+
+FSDPModule shard_modules(const std::vector<nn::Module*>& modules, const FullyShardOptions& options,
+                         std::source_location location) {
+  if (options.offload_policy) {
+    refuse(
+        "fully_shard: offload_policy: the host has no simulated memory, so parameters stay on "
+        "the device; leave it out");
+  }
+  for (const nn::Module* const module : modules) {
+    if (State::of(*module) == nullptr) continue;
+    refuse(
+        "Each distinct composable distributed API can only be applied to a module once. The "
+        "following APIs have already been applied to the following module: ['fully_shard']");
+  }
+  RuntimeContext& torch = context_of(modules);
+  const NoGradGuard no_grad(torch);
+  const Groups groups = groups_of(options.mesh);
+  OrderedDict<Tensor> managed;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const std::string prefix = modules.size() == 1 ? "" : fmt::format("{}.", i);
+    collect(*modules[i], prefix, options.ignored_params, managed);
+  }
+  const std::vector<std::string> description = describe(managed);
+  compare(torch, description, groups.shard, location);
+  if (groups.replicate) compare(torch, description, *groups.replicate, location);
+  const auto state = std::make_shared<State>(
+      torch, modules, options, make_group(torch, modules, managed, options, groups, location));
+  for (nn::Module* const module : modules) {
+    module->set_extension(state);
+    module->register_forward_pre_hook([of = state.get()](nn::Module& called, const Tensor& input) {
+      return of->pre_forward(called, input);
+    });
+    module->register_forward_hook(
+        [of = state.get()](nn::Module& called, const Tensor&, const Tensor& output) {
+          return of->post_forward(called, output);
+        });
+  }
+  return FSDPModule(state);
 }
 
 }  // namespace
 
 FSDPModule fully_shard(nn::Module& module, const FullyShardOptions& options,
                        std::source_location location) {
-  if (options.offload_policy) {
-    refuse(
-        "fully_shard: offload_policy: the host has no simulated memory, so parameters stay on "
-        "the device; leave it out");
-  }
-  if (State::of(module) != nullptr) {
-    refuse(
-        "Each distinct composable distributed API can only be applied to a module once. The "
-        "following APIs have already been applied to the following module: ['fully_shard']");
-  }
-  RuntimeContext& torch = context_of(module);
-  const NoGradGuard no_grad(torch);
-  const Groups groups = groups_of(options.mesh);
-  OrderedDict<Tensor> managed;
-  collect(module, "", options.ignored_params, managed);
-  const std::vector<std::string> description = describe(managed);
-  compare(torch, description, groups.shard, location);
-  if (groups.replicate) compare(torch, description, *groups.replicate, location);
-  const auto state = std::make_shared<State>(
-      torch, module, options, make_group(torch, module, managed, options, groups, location));
-  module.set_extension(state);
-  module.register_forward_pre_hook(
-      [of = state.get()](nn::Module&, const Tensor& input) { return of->pre_forward(input); });
-  module.register_forward_hook(
-      [of = state.get()](nn::Module&, const Tensor&, const Tensor& output) {
-        return of->post_forward(output);
-      });
-  return FSDPModule(state);
+  return shard_modules({&module}, options, location);
+}
+
+FSDPModule fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules,
+                       const FullyShardOptions& options, std::source_location location) {
+  std::vector<nn::Module*> all;
+  for (const std::shared_ptr<nn::Module>& module : modules) all.push_back(module.get());
+  return shard_modules(all, options, location);
 }
 
 // FSDPModule
@@ -278,6 +303,10 @@ void FSDPModule::set_reshard_after_backward(bool reshard_after_backward,
                                             const RecurseOptions& options) const {
   for_each_group(*state_, options,
                  [&](ParamGroup& group) { group.reshard_after_backward = reshard_after_backward; });
+}
+
+nn::parallel::StepTimes FSDPModule::last_step() const {
+  return state_->last_step();
 }
 
 void FSDPModule::set_is_last_backward(bool is_last_backward) const {

@@ -21,6 +21,7 @@
 #include "runtime/distributed/device_mesh.h"
 #include "runtime/nn/module.h"
 #include "runtime/nn/module_holder.h"
+#include "runtime/parallel/step_times.h"
 #include "sim_engine/base/dtype.h"
 
 namespace kernbench::distributed::fsdp {
@@ -99,6 +100,10 @@ class FSDPModule {
   void set_modules_to_forward_prefetch(const std::vector<FSDPModule>& modules) const;
   void set_modules_to_backward_prefetch(const std::vector<FSDPModule>& modules) const;
 
+  // Of a root: what the last step, since its forward pass began, has hidden of each all_gather and
+  // reduce_scatter, in the order of their issue.  Waits for the device.
+  nn::parallel::StepTimes last_step() const;
+
  private:
   std::shared_ptr<State> state_;
 };
@@ -115,6 +120,11 @@ class FSDPModule {
 // Throws CollectiveError KB-A020 for a module that has been sharded, or whose parameters cannot be;
 // for a mesh of other dimensions, and for ranks whose modules differ.
 FSDPModule fully_shard(nn::Module& module, const FullyShardOptions& options = {},
+                       std::source_location location = std::source_location::current());
+// The same for several modules that are called one after the other, none of them the root: they
+// share a group.
+FSDPModule fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules,
+                       const FullyShardOptions& options = {},
                        std::source_location location = std::source_location::current());
 template <class Holder>
 requires std::derived_from<Holder, nn::HolderBase> FSDPModule

@@ -12,6 +12,7 @@
 #include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/reach.h"
+#include "runtime/simulation/named_part.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 #include "sim_engine/base/error.h"
@@ -158,7 +159,7 @@ void Reducer::register_comm_hook(CommHook hook) {
 
 void Reducer::prepare_for_forward() {
   ++iteration_;
-  step_began_ = device_instant(torch_, parameters_.front().device());
+  begin_step();
 }
 
 void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
@@ -194,6 +195,7 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
 
 void Reducer::arrived(std::size_t parameter) {
   if (!expects_gradients_) return;
+  log_instant(&LoggedStep::backward_compute_start);
   ready_order_.push_back(parameter);
   is_used_[parameter] = true;
   if (is_first_static_iteration()) {
@@ -262,6 +264,8 @@ void Reducer::reduce_ready_buckets() {
 }
 
 void Reducer::reduce(std::size_t index) {
+  const runtime::NamedPart part(torch_.simulation(), "bucket", index);
+  log_instant(&LoggedStep::backward_comm_start);
   Bucket& bucket = buckets_[index];
   const Tensor& buffer = bucket.buffer.tensor();
   if (!hook_) {
@@ -301,11 +305,16 @@ void Reducer::reduce_all() {
 }
 
 void Reducer::finish() {
+  log_instant(&LoggedStep::backward_compute_end);
   expects_gradients_ = false;
   must_finish_ = false;
-  for (Bucket& bucket : buckets_) unpack(bucket);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const runtime::NamedPart part(torch_.simulation(), "bucket", i);
+    unpack(buckets_[i]);
+  }
   if (used_work_ && !knows_used_) used_work_.wait();
   used_work_ = {};
+  log_instant(&LoggedStep::backward_comm_end);
 }
 
 // Gradients that are views of the buffer have the mean already, unless a hook has put it elsewhere.
@@ -352,31 +361,6 @@ void Reducer::shadow_pass() {
   if (!should_rebuild()) return;
   rebuilt_order_.resize(parameters_.size());
   std::iota(rebuilt_order_.begin(), rebuilt_order_.end(), 0);
-}
-
-StepTimes Reducer::last_step() const {
-  const int device = parameters_.front().device();
-  const DeviceInstant now{torch_.engine().now(), torch_.simulation().activity().of(device)};
-  StepTimes step = step_between(step_began_ ? *step_began_ : now, now);
-  step.iteration = iteration_;
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    const Bucket& bucket = buckets_[i];
-    if (!bucket.mean || !bucket.mean->work() || bucket.ready->at < step.begin) continue;
-    const distributed::Work::Times times = bucket.mean->work().times();
-    BucketTimes row{i,
-                    {},
-                    bucket.bytes,
-                    bucket.ready->at,
-                    times.started,
-                    times.ended,
-                    times.hidden,
-                    times.ended - times.started - times.hidden};
-    for (const std::size_t parameter : bucket.parameters) {
-      row.parameters.push_back(names_[parameter]);
-    }
-    step.buckets.push_back(std::move(row));
-  }
-  return step;
 }
 
 // Waits for the other ranks' answers only if this rank has not used the parameter.

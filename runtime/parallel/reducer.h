@@ -85,6 +85,10 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   StepTimes last_step() const;
   // The parameters in the order in which their gradients arrived in the last pass.
   const std::vector<std::size_t>& ready_order() const { return ready_order_; }
+  std::size_t unused_count() const { return unused_.size(); }
+  std::size_t reduced_count() const { return next_bucket_; }  // buckets, in the last pass
+  // The first 10 steps, and every 100th.
+  const std::vector<LoggedStep>& logged_steps() const { return logged_; }
 
  private:
   Reducer(RuntimeContext& torch, std::vector<std::string> names, std::vector<Tensor> parameters,
@@ -104,6 +108,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::vector<std::size_t> broadcast(const std::vector<std::size_t>& numbers);
   void check_finished() const;
 
+  void begin_step();
+  void log_instant(std::shared_ptr<const DeviceInstant> LoggedStep::*instant);
   void arrived(std::size_t parameter);
   void mark_ready(std::size_t parameter);
   void pack(Bucket& bucket);
@@ -131,6 +137,8 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   std::int64_t iteration_ = 0;
   std::shared_ptr<const DeviceInstant> step_began_;
+  std::vector<LoggedStep> logged_;
+  bool is_logged_ = false;  // this step
   bool expects_gradients_ = false;
   bool must_finish_ = false;  // a gradient has come, and not all of them
   bool has_marked_unused_ = false;

@@ -47,7 +47,8 @@ struct JoinOptions {
   bool throw_on_early_termination = false;  // on all ranks, when the first has no more inputs
 };
 
-// Entries of torch's _get_ddp_logging_data(), of this rank.
+// Entries of torch's _get_ddp_logging_data(), of this rank.  Times are the device's, of the last
+// step that was logged (as in torch, the first 10 and every 100th), and averages over those.
 struct DDPLoggingData {
   int rank = 0;
   int world_size = 0;
@@ -55,7 +56,9 @@ struct DDPLoggingData {
   Bytes bucket_cap_bytes = 0;
   bool broadcast_buffers = false;
   bool find_unused_parameters = false;
+  bool gradient_as_bucket_view = false;
   bool static_graph = false;
+  std::string dtypes;          // of the parameters: "f32, bf16"
   std::int64_t iteration = 0;  // forward passes whose gradients are reduced
   std::size_t num_parameter_tensors = 0;
   Bytes total_parameter_size_bytes = 0;
@@ -64,6 +67,18 @@ struct DDPLoggingData {
   std::vector<Bytes> rebuilt_bucket_sizes;
   std::vector<std::vector<std::size_t>> rebuilt_per_bucket_param_indices;
   std::vector<std::size_t> prev_iteration_grad_ready_order_indices;
+  std::size_t unused_parameter_size = 0;  // parameters without a gradient here in the last pass
+  std::size_t num_buckets_reduced = 0;    // in the last pass
+  // Until the first gradient is there; from then until the last one is; from the first bucket's
+  // reduction until all gradients are reduced; of that, until the last gradient is there.
+  Time forward_compute_time{0};
+  Time backward_compute_time{0};
+  Time backward_comm_time{0};
+  Time backward_compute_comm_overlap_time{0};
+  Time avg_forward_compute_time{0};
+  Time avg_backward_compute_time{0};
+  Time avg_backward_comm_time{0};
+  Time avg_backward_compute_comm_overlap_time{0};
 };
 
 class Reducer;

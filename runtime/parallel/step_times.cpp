@@ -55,10 +55,12 @@ std::string to_string(const StepTimes& step) {
                   step.iteration, us(step.end - step.begin), "bucket", "bytes", "ready", "started",
                   "ended", "hidden", "exposed", "parameters");
   for (const BucketTimes& bucket : step.buckets) {
-    text += fmt::format("{:>6}{:>12}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}  {}\n",
+    const std::string collective = bucket.collective.empty() ? "" : bucket.collective + ": ";
+    text += fmt::format("{:>6}{:>12}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}{:>12.3f}  {}{}\n",
                         bucket.bucket, bucket.bytes, us(bucket.ready - step.begin),
                         us(bucket.started - step.begin), us(bucket.ended - step.begin),
-                        us(bucket.hidden), us(bucket.exposed), fmt::join(bucket.parameters, " "));
+                        us(bucket.hidden), us(bucket.exposed), collective,
+                        fmt::join(bucket.parameters, " "));
   }
   const Time whole = step.end - step.begin;
   return text + fmt::format(

@@ -25,8 +25,9 @@ struct BucketTimes {
   Time ready{0};    // all gradients are in the bucket
   Time started{0};  // the collective begins
   Time ended{0};
-  Time hidden{0};   // of the time between the two, that in which the device ran kernels
-  Time exposed{0};  // the rest
+  Time hidden{0};               // of the time between the two, that in which the device ran kernels
+  Time exposed{0};              // the rest
+  std::string collective = {};  // its name, where a step has several kinds
 };
 
 // A step, from its forward pass on.  Its time is the sum of the four.
@@ -52,6 +53,21 @@ struct DeviceInstant {
 // Returns the instant at which the device has done what the caller has launched so far: now, if
 // launches block; else it is filled in when it has come.
 std::shared_ptr<const DeviceInstant> device_instant(RuntimeContext& torch, int device);
+
+// The instants of a step that torch's Logger keeps, and the times between them.
+struct LoggedStep {
+  std::shared_ptr<const DeviceInstant> forward_start;
+  std::shared_ptr<const DeviceInstant> backward_compute_start;  // the first gradient is there
+  std::shared_ptr<const DeviceInstant> backward_comm_start;     // the first bucket is
+  std::shared_ptr<const DeviceInstant> backward_compute_end;
+  std::shared_ptr<const DeviceInstant> backward_comm_end;  // gradients are reduced and copied back
+
+  bool is_complete() const { return backward_comm_end != nullptr; }
+  Time forward_compute() const { return backward_compute_start->at - forward_start->at; }
+  Time backward_compute() const { return backward_compute_end->at - backward_compute_start->at; }
+  Time backward_comm() const { return backward_comm_end->at - backward_comm_start->at; }
+  Time overlap() const { return backward_compute_end->at - backward_comm_start->at; }
+};
 
 // Returns a step's times without buckets.
 StepTimes step_between(const DeviceInstant& begin, const DeviceInstant& end);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/profiler/profile_text.h"
+#include "sim_engine/base/error.h"
 
 namespace kernbench::runtime {
 
@@ -52,6 +53,7 @@ std::string ranks_text(const Profile& profile) {
 
 std::string name_of_row(const OperationRow& row) {
   std::string name = row.name;
+  if (!row.part.empty()) name += ", " + row.part;
   if (!row.phase.empty()) name += ", " + row.phase;
   if (row.group > 0) name += fmt::format(", group {}", row.group);
   if (!row.algorithm.empty()) name += fmt::format(" ({})", row.algorithm);
@@ -90,6 +92,15 @@ std::vector<OperationRow> sorted(std::vector<OperationRow> rows, SortBy by) {
   switch (by) {
     case SortBy::total:
       descend(&OperationRow::total);
+      break;
+    case SortBy::average:
+      descend([](const OperationRow& row) { return row.total / row.count; });
+      break;
+    case SortBy::longest:
+      descend(&OperationRow::longest);
+      break;
+    case SortBy::slack:
+      std::ranges::stable_sort(rows, {}, &OperationRow::slack);
       break;
     case SortBy::exposed:
       descend(&OperationRow::exposed);
@@ -177,6 +188,33 @@ std::string waits_text(const Profile& profile) {
 }
 
 }  // namespace
+
+SortBy sort_by_of(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, SortBy>, 14> kNames = {{
+      {"", SortBy::total},
+      {"total", SortBy::total},
+      {"cuda_time_total", SortBy::total},
+      {"device_time_total", SortBy::total},
+      {"self_cuda_time_total", SortBy::total},
+      {"self_device_time_total", SortBy::total},
+      {"average", SortBy::average},
+      {"cuda_time", SortBy::average},
+      {"device_time", SortBy::average},
+      {"longest", SortBy::longest},
+      {"exposed", SortBy::exposed},
+      {"slack", SortBy::slack},
+      {"count", SortBy::count},
+      {"bytes", SortBy::bytes},
+  }};
+  std::string known;
+  for (const auto& [text, by] : kNames) {
+    if (text == name) return by;
+    if (!text.empty()) known += fmt::format("{}{}", known.empty() ? "" : ", ", text);
+  }
+  throw CollectiveError("KB-R031", fmt::format("table: sort_by '{}' is no figure of an operation "
+                                               "on a device; there are: {}",
+                                               name, known));
+}
 
 std::string table(const Profile& profile, SortBy sort_by, std::size_t row_limit) {
   const Time all = total_of(profile.operations);

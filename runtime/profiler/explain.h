@@ -3,13 +3,19 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runtime/profiler/profile.h"
 
 namespace kernbench::runtime {
 
-// The order of rows in table().
-enum class SortBy { total, exposed, count, bytes };
+// The order of rows in table(): the largest first, of slack the smallest.
+enum class SortBy { total, average, longest, exposed, slack, count, bytes };
+
+// Takes torch's names of `sort_by` whose figures a simulated device has ("cuda_time_total",
+// "device_time", "count"), and those of SortBy; "" is "total".  Throws CollectiveError KB-R031,
+// which lists them, for any other.
+SortBy sort_by_of(std::string_view name);
 
 // The operations as torch's key_averages().table(): a line for each, at most `row_limit`.
 std::string table(const Profile& profile, SortBy sort_by = SortBy::total,

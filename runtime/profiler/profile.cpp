@@ -47,7 +47,8 @@ bool is_operation(Kind kind) {
 
 std::vector<OperationRow> operations_of(const Simulation& simulation, const RunLog& log,
                                         const Profile& profile) {
-  std::map<std::tuple<Kind, std::string, std::string, std::string, int, std::string>, OperationRow>
+  std::map<std::tuple<Kind, std::string, std::string, std::string, std::string, int, std::string>,
+           OperationRow>
       rows;
   const std::vector<Time> slacks = slacks_of(log, profile.to);
   for (std::size_t i = 0; i < log.spans().size(); ++i) {
@@ -55,11 +56,13 @@ std::vector<OperationRow> operations_of(const Simulation& simulation, const RunL
     const Part part = part_of(span, profile);
     if (!is_operation(span.kind) || span.end < profile.from || part.end < part.start) continue;
     const std::string phase = span.scope ? log.spans()[*span.scope].name : "";
-    OperationRow& row = rows[{span.kind, span.name, span.where, phase, span.group, span.algorithm}];
+    OperationRow& row =
+        rows[{span.kind, span.name, span.where, phase, span.part, span.group, span.algorithm}];
     row.name = span.name;
     row.kind = name_of(span.kind);
     row.where = span.where;
     row.phase = phase;
+    row.part = span.part;
     row.group = span.group;
     row.algorithm = span.algorithm;
     ++row.count;
@@ -94,7 +97,8 @@ std::vector<WaitRow> waits_of(const RunLog& log, const Profile& profile) {
   for (const RunSpan& span : log.spans()) {
     const Time length = part_of(span, profile).length();
     if (span.kind != Kind::wait || span.rank < 0 || length == Time{0}) continue;
-    const std::pair key(on_any_device(span.name), span.where);
+    const std::string what = on_any_device(span.name);
+    const std::pair key(span.part.empty() ? what : span.part + ": " + what, span.where);
     by_rank[key][span.rank] += length;
     ++counts[key];
   }

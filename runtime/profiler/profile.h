@@ -36,6 +36,7 @@ struct OperationRow {
   std::string kind = {};       // "kernel", "collective", "message"
   std::string where = {};      // "ddp.cpp:41"; empty: called by an operator
   std::string phase = {};      // the innermost scope (profiler::record_function) of the call
+  std::string part = {};       // what the call is a part of: "bucket 0"
   int group = -1;              // of a collective or message: the number of its group
   std::string algorithm = {};  // of a collective
   std::int64_t count = 0;
@@ -61,7 +62,7 @@ struct LaunchTime {
 
 // What the programs of ranks have waited for.
 struct WaitRow {
-  std::string what = {};  // "kernel 'add' on 2 PEs of sip0"
+  std::string what = {};  // "kernel 'add' on 2 PEs of sip0", "bucket 0: collective ..."
   std::string where = {};
   std::int64_t count = 0;
   Time total{0};    // summed over ranks

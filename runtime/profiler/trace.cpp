@@ -101,6 +101,7 @@ void RankTracks::add_arguments(const RunSpan& span) {
   const auto text = [](std::string_view value) { return '"' + sim::json_escaped(value) + '"'; };
   if (!span.where.empty()) add("line", text(span.where));
   if (span.bytes > 0) add("bytes", fmt::to_string(span.bytes));
+  if (span.kind == Kind::collective && !span.part.empty()) add("call", text(span.name));
   if (span.group >= 0) add("group", fmt::to_string(span.group));
   if (span.sequence >= 0) add("sequence", fmt::to_string(span.sequence));
   if (span.peer >= 0) add("peer", fmt::to_string(span.peer));
@@ -124,8 +125,9 @@ void RankTracks::add(const RunSpan& span) {
   const Time end = std::max(span.start, std::min(span.end, now_));
   const int thread = thread_of(span, end);
   const bool is_mark = span.kind == Kind::mark;
+  const bool is_part = span.kind == Kind::collective && !span.part.empty();
   events_ += fmt::format(R"({{"ph":"{}","cat":"{}","name":"{}",)", is_mark ? 'i' : 'X',
-                         name_of(span.kind), sim::json_escaped(span.name));
+                         name_of(span.kind), sim::json_escaped(is_part ? span.part : span.name));
   add_place(span, thread, span.start);
   if (is_mark) {
     events_ += R"(,"s":"p")";

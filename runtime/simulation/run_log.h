@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim_engine/base/units.h"
@@ -34,6 +35,7 @@ struct RunSpan {
   int device = 0;
   std::string name = {};   // "add", "all_reduce", "forward"; of a wait: what it waits for
   std::string where = {};  // "ddp.cpp:41", the line of the call; empty: not known
+  std::string part = {};   // of what it is a part: "bucket 0"; empty: of nothing named (NamedPart)
   Time issued{0};          // when it was called
   std::optional<std::size_t> scope = {};  // the innermost one when it was called, a RunLog::Id
   Time start{0};
@@ -93,6 +95,10 @@ class RunLog {
   void open_scope(int rank, Id scope) { open_scopes_[rank].push_back(scope); }
   void close_scope(int rank) { open_scopes_[rank].pop_back(); }
 
+  // What a rank's calls and waits are a part of from now on, until it is something else.
+  const std::string& part_of(int rank) { return parts_[rank]; }
+  void set_part(int rank, std::string part) { parts_[rank] = std::move(part); }
+
   // Numbers the messages, from 1 on.
   std::uint64_t next_flow() { return ++last_flow_; }
 
@@ -102,6 +108,7 @@ class RunLog {
   std::deque<RunSpan> spans_;
   std::deque<RunTensor> tensors_;
   std::map<int, std::vector<Id>> open_scopes_;  // by rank, -1: the driver
+  std::map<int, std::string> parts_;            // likewise
   RunSpan ignored_;
   std::uint64_t last_flow_ = 0;
 };

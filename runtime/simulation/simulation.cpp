@@ -117,6 +117,7 @@ std::optional<RunLog::Id> Simulation::log_wait(const Completion& completion,
   if (const char* const file = caller.last_call.file) {
     span.where = call_site(file, caller.last_call.line);
   }
+  span.part = run_log_->part_of(span.rank);
   span.issued = span.start = now();
   return run_log_->add(std::move(span));
 }
@@ -172,17 +173,22 @@ void Simulation::interrupt(ExitCode reason) {
   stop_ = true;
 }
 
-std::vector<float> Simulation::read(const sim::Value& value) {
+template <class Number>
+std::vector<Number> Simulation::read(const sim::Value& value) {
   check_thread();
-  std::vector<float> elements(static_cast<std::size_t>(value.element_count()));
-  fibers_.call_on_main([&] { executor_.read(value, elements); });
+  std::vector<Number> elements(static_cast<std::size_t>(value.element_count()));
+  fibers_.call_on_main([&] { executor_.read(value, std::span<Number>(elements)); });
   return elements;
 }
+
+template std::vector<float> Simulation::read(const sim::Value& value);
+template std::vector<std::int64_t> Simulation::read(const sim::Value& value);
 
 void Simulation::keep_run_log() {
   if (run_log_ == nullptr) run_log_ = std::make_unique<RunLog>();
   activity_.keep_intervals();
   machine_.engine().record_causes();
+  machine_.fabric().keep_use_over_time();
 }
 
 void Simulation::begin(std::uint64_t operation) {

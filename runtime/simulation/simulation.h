@@ -127,7 +127,8 @@ class Simulation {
   sim::HbmAllocator& allocator(int sip) { return machine_.hbm(sip); }
 
   // Evaluates a value's elements; a fiber switches to the main stack for this.
-  std::vector<float> read(const sim::Value& value);
+  template <class Number = float>
+  std::vector<Number> read(const sim::Value& value);
 
   // A launch or collective takes its number from next_operation() and reports it to begin() when
   // it begins (a collective: on each rank).

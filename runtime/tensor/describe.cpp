@@ -30,7 +30,7 @@ std::string words_for(const DPPolicy& policy) {
 }
 
 std::string words_for(DType dtype) {
-  return fmt::format("kb::DType::{}", name_of(dtype));
+  return fmt::format("kb::DType::{}", dtype == DType::boolean ? "boolean" : name_of(dtype));
 }
 
 }  // namespace kernbench::runtime

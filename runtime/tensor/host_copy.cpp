@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <span>
 
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
@@ -35,7 +36,7 @@ class HostCopy {
 
   const Tensor target_;
   const std::vector<ShardWrite> writes_;
-  std::map<const std::vector<float>*, sim::Value> values_;  // never iterated
+  std::map<const HostElements*, sim::Value> values_;  // never iterated
   std::size_t under_way_;
   Completion done_{*target_.storage()->simulation};
   Time started_{0};
@@ -58,8 +59,12 @@ void HostCopy::run() {
 const sim::Value& HostCopy::value_of(const ShardWrite& write) {
   const auto [place, is_new] = values_.try_emplace(write.elements.get());
   if (is_new) {
-    place->second =
-        storage().simulation->machine().memory().literal(storage().dtype, *write.elements);
+    place->second = std::visit(
+        [&](const auto& elements) {
+          return storage().simulation->machine().memory().literal(storage().dtype,
+                                                                  std::span(elements));
+        },
+        *write.elements);
   }
   return place->second;
 }

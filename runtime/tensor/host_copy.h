@@ -8,15 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/tensor/host_elements.h"
 #include "runtime/tensor/tensor.h"
 
 namespace kernbench::runtime {
 
 struct ShardWrite {
   std::size_t shard = 0;
-  // The elements, row by row.  Writes of equal elements share this vector, and then also the
+  // The elements, row by row.  Writes of equal elements share these, and then also the
   // value: copies of a replicated tensor need the host's memory of one.
-  std::shared_ptr<const std::vector<float>> elements;
+  std::shared_ptr<const HostElements> elements;
 };
 
 // Starts one transfer per shard at once and waits for the last.  A shard's new contents are

@@ -46,5 +46,7 @@ void wait_until_unused(Tensor::Storage& storage, DescribeWait what);
 
 // Returns all elements, row by row, without changing the tensor.
 std::vector<float> read_elements(const Tensor& tensor, HostRead entry_point);
+// As whole numbers; of a type of floating point they are rounded towards zero.
+std::vector<std::int64_t> read_integers(const Tensor& tensor, HostRead entry_point);
 
 }  // namespace kernbench::runtime

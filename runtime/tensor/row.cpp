@@ -17,6 +17,7 @@ Shape row_shape(const Shape& shape) {
 std::shared_ptr<Tensor::Storage> host_row(const Tensor::Storage& base, std::int64_t index) {
   auto row = std::make_shared<Tensor::Storage>();
   row->shape = row_shape(base.shape);
+  row->dtype = base.dtype;
   row->name = base.name;
   row->host = base.host;
   row->first = base.first + index * row->shape.numel();

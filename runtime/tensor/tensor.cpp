@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "runtime/tensor/host_copy.h"
 #include "runtime/tensor/host_read.h"
@@ -49,11 +50,13 @@ const std::vector<ShardInfo>& Tensor::shards() const {
 namespace {
 
 using runtime::contributes;
+using runtime::HostElements;
 using runtime::HostRead;
 using runtime::is_sum;
 
 // Appends the elements of a strided shard from dimension `d` on, row by row.
-void append(std::vector<float>& elements, const ShardInfo& shard, std::span<const float> memory,
+template <class Number>
+void append(std::vector<Number>& elements, const ShardInfo& shard, std::span<const Number> memory,
             std::size_t d = 0) {
   if (shard.shape.numel() == 0) return;
   if (d == shard.shape.rank()) return elements.push_back(memory.front());
@@ -62,28 +65,31 @@ void append(std::vector<float>& elements, const ShardInfo& shard, std::span<cons
   }
 }
 
-std::vector<float> read_shard(const Tensor::Storage& storage, std::size_t index) {
+template <class Number>
+std::vector<Number> read_shard(const Tensor::Storage& storage, std::size_t index) {
   const sim::DeviceBuffer& buffer = storage.buffers().at(index);
-  std::vector<float> memory = storage.simulation->read(storage.simulation->machine().memory().load(
-      buffer.region, buffer.first, buffer.element_count));
+  std::vector<Number> memory =
+      storage.simulation->read<Number>(storage.simulation->machine().memory().load(
+          buffer.region, buffer.first, buffer.element_count));
   if (storage.span == 0) return memory;
-  std::vector<float> elements;
-  append(elements, storage.shards[index], memory);
+  std::vector<Number> elements;
+  append(elements, storage.shards[index], std::span<const Number>(memory));
   return elements;
 }
 
-std::vector<float> gather(const Tensor::Storage& storage) {
+template <class Number>
+std::vector<Number> gather(const Tensor::Storage& storage) {
   const bool adds = is_sum(storage);
-  std::vector<float> elements(static_cast<std::size_t>(storage.shape.numel()), 0.0F);
+  std::vector<Number> elements(static_cast<std::size_t>(storage.shape.numel()), Number{0});
   for (std::size_t i = 0; i < storage.shards.size(); ++i) {
     const ShardInfo& shard = storage.shards[i];
     if (!contributes(storage, shard) || shard.shape.numel() == 0) continue;
-    const std::vector<float> part = read_shard(storage, i);
+    const std::vector<Number> part = read_shard<Number>(storage, i);
     runtime::for_each_run(storage.shape, shard,
                           [&](std::int64_t to, std::int64_t from, std::int64_t count) {
                             for (std::int64_t k = 0; k < count; ++k) {
-                              float& element = elements[static_cast<std::size_t>(to + k)];
-                              const float read = part[static_cast<std::size_t>(from + k)];
+                              Number& element = elements[static_cast<std::size_t>(to + k)];
+                              const Number read = part[static_cast<std::size_t>(from + k)];
                               element = adds ? element + read : read;
                             }
                           });
@@ -131,13 +137,23 @@ void begin_read(Tensor::Storage& storage, HostRead entry_point) {
   }
 }
 
-std::vector<float> read(Tensor::Storage& storage, HostRead entry_point) {
-  if (storage.is_host()) {
-    const std::span<const float> elements = storage.host_elements();
-    return {elements.begin(), elements.end()};
+template <class Number>
+std::vector<Number> read(Tensor::Storage& storage, HostRead entry_point) {
+  if (!storage.is_host()) {
+    begin_read(storage, entry_point);
+    return gather<Number>(storage);
   }
-  begin_read(storage, entry_point);
-  return gather(storage);
+  return std::visit(
+      [&](const auto& all) {
+        const auto first = all.begin() + storage.first;
+        return std::vector<Number>(first, first + storage.shape.numel());
+      },
+      *storage.host);
+}
+
+HostElements read_any(Tensor::Storage& storage, HostRead entry_point) {
+  if (is_integral(storage.dtype)) return read<std::int64_t>(storage, entry_point);
+  return read<float>(storage, entry_point);
 }
 
 // The part of the tensor that a shard holds; is_zero: the shard's summand is 0 instead.
@@ -155,17 +171,18 @@ Place place_of(const Tensor::Storage& storage, std::size_t index) {
           runtime::holds_summand_zero(storage, index)};
 }
 
-std::shared_ptr<const std::vector<float>> part_of(const Tensor::Storage& storage, std::size_t index,
-                                                  const std::vector<float>& elements) {
+template <class Number>
+std::vector<Number> part_of(const Tensor::Storage& storage, std::size_t index,
+                            const std::vector<Number>& elements) {
   const ShardInfo& shard = storage.shards[index];
-  std::vector<float> part(static_cast<std::size_t>(shard.shape.numel()), 0.0F);
+  std::vector<Number> part(static_cast<std::size_t>(shard.shape.numel()), Number{0});
   if (!runtime::holds_summand_zero(storage, index)) {
     runtime::for_each_run(storage.shape, shard,
                           [&](std::int64_t from, std::int64_t to, std::int64_t count) {
                             std::copy_n(elements.begin() + from, count, part.begin() + to);
                           });
   }
-  return std::make_shared<const std::vector<float>>(std::move(part));
+  return part;
 }
 
 void check_shard(const Tensor::Storage& storage, std::size_t index, std::string_view operation) {
@@ -178,31 +195,37 @@ void check_shard(const Tensor::Storage& storage, std::size_t index, std::string_
 
 }  // namespace
 
-std::vector<float> Tensor::read_elements() const {
-  return read(checked(), HostRead::to_vector);
+template <class Number>
+std::vector<Number> Tensor::read_elements() const {
+  return read<Number>(checked(), HostRead::to_vector);
 }
+template std::vector<float> Tensor::read_elements() const;
+template std::vector<std::int64_t> Tensor::read_elements() const;
 
 std::vector<float> Tensor::read_for_eigen() const {
   if (shape().rank() != 2) {
     throw DeviceError("KB-M015", fmt::format("to_eigen: tensor '{}' is {}, not a matrix", name(),
                                              to_string(shape())));
   }
-  return read(checked(), HostRead::to_eigen);
+  return read<float>(checked(), HostRead::to_eigen);
 }
 
 std::vector<float> Tensor::shard_to_vector(std::size_t index) const {
   check_shard(checked(), index, "shard_to_vector");
   begin_read(checked(), HostRead::shard_to_vector);
-  return read_shard(checked(), index);
+  return read_shard<float>(checked(), index);
 }
 
-float Tensor::read_item() const {
+template <class Number>
+Number Tensor::read_item() const {
   if (numel() != 1) {
     throw DeviceError(
         "KB-M016", fmt::format("a Tensor with {} elements cannot be converted to Scalar", numel()));
   }
-  return read(checked(), HostRead::item).front();
+  return read<Number>(checked(), HostRead::item).front();
 }
+template float Tensor::read_item() const;
+template std::int64_t Tensor::read_item() const;
 
 float Tensor::at(std::initializer_list<std::int64_t> index) const {
   std::int64_t position = 0;
@@ -218,34 +241,48 @@ float Tensor::at(std::initializer_list<std::int64_t> index) const {
     throw DeviceError("KB-M017", fmt::format("tensor '{}' {} takes {} indices, not {}", name(),
                                              to_string(shape()), shape().rank(), dimension));
   }
-  if (is_host()) return checked().host_elements()[static_cast<std::size_t>(position)];
+  if (is_host()) return read<float>(checked(), HostRead::at)[static_cast<std::size_t>(position)];
   begin_read(checked(), HostRead::at);
   return gather_one(checked(), std::span(index.begin(), index.size()));
 }
 
 std::vector<float> runtime::read_elements(const Tensor& tensor, HostRead entry_point) {
-  return read(*tensor.storage(), entry_point);
+  return read<float>(*tensor.storage(), entry_point);
+}
+
+std::vector<std::int64_t> runtime::read_integers(const Tensor& tensor, HostRead entry_point) {
+  if (is_integral(tensor.dtype())) return read<std::int64_t>(*tensor.storage(), entry_point);
+  const std::vector<float> numbers = read<float>(*tensor.storage(), entry_point);
+  return {numbers.begin(), numbers.end()};
 }
 
 void runtime::copy_elements(const Tensor& into, const Tensor& source,
                             const std::source_location& location) {
   Tensor::Storage& target = *into.storage();
-  const std::vector<float> elements = read(*source.storage(), HostRead::copy_source);
+  const HostElements elements = read_any(*source.storage(), HostRead::copy_source);
   if (target.is_host()) {
-    std::ranges::copy(elements, target.host_elements().begin());
+    std::visit(
+        [&](const auto& from, auto& to) { std::ranges::copy(from, to.begin() + target.first); },
+        elements, *target.host);
     return;
   }
   std::vector<runtime::ShardWrite> writes;
-  std::map<Place, std::shared_ptr<const std::vector<float>>> parts;  // shared by copies
+  std::map<Place, std::shared_ptr<const HostElements>> parts;  // shared by copies
   for (std::size_t i = 0; i < target.shards.size(); ++i) {
     auto& part = parts[place_of(target, i)];
-    if (part == nullptr) part = part_of(target, i, elements);
+    if (part == nullptr) {
+      part = std::visit(
+          [&](const auto& all) {
+            return std::make_shared<const HostElements>(part_of(target, i, all));
+          },
+          elements);
+    }
     writes.push_back({i, part});
   }
   runtime::copy_from_host(into, std::move(writes), "copy_", location);
 }
 
-void runtime::set_elements(Tensor::Storage& storage, const std::vector<float>& elements) {
+void runtime::set_elements(Tensor::Storage& storage, const HostElements& elements) {
   begin_host_write(storage);
   sim::MemoryStore& memory = storage.simulation->machine().memory();
   std::map<Place, sim::Value> parts;  // shared by copies
@@ -253,7 +290,14 @@ void runtime::set_elements(Tensor::Storage& storage, const std::vector<float>& e
     const sim::DeviceBuffer& buffer = storage.buffers()[i];
     if (buffer.element_count == 0) continue;
     const auto [part, is_new] = parts.try_emplace(place_of(storage, i));
-    if (is_new) part->second = memory.literal(storage.dtype, *part_of(storage, i, elements));
+    if (is_new) {
+      part->second = std::visit(
+          [&](const auto& all) {
+            return memory.literal(storage.dtype, std::span(std::as_const(all)));
+          },
+          std::visit([&](const auto& all) -> HostElements { return part_of(storage, i, all); },
+                     elements));
+    }
     memory.store(buffer.region, buffer.first, part->second);
   }
 }
@@ -270,8 +314,8 @@ void runtime::copy_elements_of_shard(const Tensor& into, std::size_t index, cons
                                to_string(shard.shape)));
   }
   std::vector<runtime::ShardWrite> writes;
-  writes.push_back({index, std::make_shared<const std::vector<float>>(
-                               read(*source.storage(), HostRead::copy_source))});
+  writes.push_back({index, std::make_shared<const HostElements>(
+                               read_any(*source.storage(), HostRead::copy_source))});
   runtime::copy_from_host(into, std::move(writes), "copy_shard_", location);
 }
 

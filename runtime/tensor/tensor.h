@@ -11,6 +11,7 @@
 #include <iosfwd>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@
 
 #include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/dp_policy.h"
+#include "runtime/tensor/scalar.h"
 #include "sim_engine/base/dtype.h"
 #include "sim_engine/base/shape.h"
 
@@ -37,7 +39,8 @@ using Location = std::source_location;
 
 // The keyword arguments of torch's zeros(), full(), ...
 struct TensorOptions {
-  DType dtype = DType::f32;
+  // Without a type it is f32; of arange() and randint() of whole numbers, i64.
+  std::optional<DType> dtype = {};
   DPPolicy dp = {};
   std::string name = {};  // for messages; "tensor<n>" if empty
   // The number of SIPs, from the caller's device on, over which the last dimension is split before
@@ -100,7 +103,8 @@ class Tensor {
   // Autograd, as in PyTorch (ADR-0130).  Errors are CollectiveErrors with PyTorch's texts.
 
   // From now on operators on this tensor are recorded, so that backward() of a result adds to
-  // grad().  Throws KB-A002 for a host tensor, and if a computed tensor shall need no gradient.
+  // grad().  Throws KB-A002 for a host tensor, for one of integers, and if a computed tensor shall
+  // need no gradient.
   Tensor& requires_grad_(bool requires_grad = true);
   // True also for tensors that were computed from one that requires a gradient.
   bool requires_grad() const;
@@ -153,8 +157,8 @@ class Tensor {
   // Host reads (the registry is runtime/tensor/host_read.h).  They wait until the operations that
   // this tensor depends on are done, and take no simulated time themselves.
 
-  // Returns all elements, row by row.  For a partial tensor they are the sums of the holders'
-  // elements in f32, in the holders' order.
+  // Returns all elements, row by row; as integers they are exact.  For a partial tensor they are
+  // the sums of the holders' elements, in f32 or exactly, in the holders' order.
   template <class T = float>
   std::vector<T> to_vector() const;
   // Returns the elements of one holder (DTensor.to_local).  Throws DeviceError KB-M017 if there is
@@ -163,9 +167,10 @@ class Tensor {
   // Returns the only element.  Throws DeviceError KB-M016 if there is not exactly one.
   template <class T = float>
   T item() const {
-    return static_cast<T>(read_item());
+    return is_integral(dtype()) ? static_cast<T>(read_item<std::int64_t>())
+                                : static_cast<T>(read_item<float>());
   }
-  // Returns one element.  Throws DeviceError KB-M017 if the index is out of range.
+  // Returns one element, in f32.  Throws DeviceError KB-M017 if the index is out of range.
   float at(std::initializer_list<std::int64_t> index) const;
   // Returns a row-major matrix.
   // REQUIRES: two dimensions; <Eigen/Core> is included where this is called
@@ -174,13 +179,13 @@ class Tensor {
 
   // Operators as methods, as in PyTorch: x.exp() is exp(x).  runtime/functional documents them.
   Tensor add(const Tensor& other, double alpha = 1) const;
-  Tensor add(double number) const;
+  Tensor add(const Scalar& number) const;
   Tensor sub(const Tensor& other, double alpha = 1) const;
-  Tensor sub(double number) const;
+  Tensor sub(const Scalar& number) const;
   Tensor mul(const Tensor& other) const;
-  Tensor mul(double number) const;
+  Tensor mul(const Scalar& number) const;
   Tensor div(const Tensor& other) const;
-  Tensor div(double number) const;
+  Tensor div(const Scalar& number) const;
   Tensor neg() const;
   Tensor exp() const;
   Tensor log() const;
@@ -189,25 +194,40 @@ class Tensor {
   Tensor abs() const;
   Tensor square() const;
   Tensor reciprocal() const;
-  Tensor pow(double exponent) const;
-  Tensor clamp(double min = -std::numeric_limits<double>::infinity(),
-               double max = std::numeric_limits<double>::infinity()) const;
+  Tensor pow(const Scalar& exponent) const;
+  Tensor clamp(const Scalar& min = -std::numeric_limits<double>::infinity(),
+               const Scalar& max = std::numeric_limits<double>::infinity()) const;
   Tensor relu() const;
   Tensor sigmoid() const;
   Tensor tanh() const;
   Tensor softmax(int dim) const;
   Tensor log_softmax(int dim) const;
-  Tensor masked_fill(const Tensor& mask, double value) const;
+  Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
   Tensor sum(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor mean(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor amax(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor amin(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor max() const;
   Tensor min() const;
+  Tensor any(const Dimensions& dims = {}, bool keepdim = false) const;
+  Tensor all(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor norm(double p = 2, const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor argmax() const;
   Tensor argmax(int dim, bool keepdim = false) const;
   Tensor cumsum(int dim) const;
+  std::pair<Tensor, Tensor> sort(int dim = -1, bool descending = false) const;
+  Tensor argsort(int dim = -1, bool descending = false) const;
+  std::pair<Tensor, Tensor> topk(std::int64_t k, int dim = -1, bool largest = true) const;
+  Tensor index_select(int dim, const Tensor& index) const;
+  Tensor gather(int dim, const Tensor& index) const;
+  Tensor scatter(int dim, const Tensor& index, const Tensor& src) const;
+  Tensor scatter(int dim, const Tensor& index, const Scalar& value) const;
+  Tensor scatter_add(int dim, const Tensor& index, const Tensor& src) const;
+  Tensor eq(const Tensor& other) const;
+  Tensor eq(const Scalar& number) const;
+  Tensor ne(const Tensor& other) const;
+  Tensor ne(const Scalar& number) const;
+  Tensor logical_not() const;
   Tensor matmul(const Tensor& other) const;
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const;
   Tensor view(std::initializer_list<std::int64_t> sizes) const;
@@ -226,6 +246,7 @@ class Tensor {
                std::int64_t step = 1) const;
   Tensor select(int dim, std::int64_t index) const;
   std::vector<Tensor> split(std::int64_t split_size, int dim = 0) const;
+  std::vector<Tensor> split(const std::vector<std::int64_t>& sizes, int dim = 0) const;
   std::vector<Tensor> chunk(std::int64_t chunks, int dim = 0) const;
   std::vector<Tensor> unbind(int dim = 0) const;
   Tensor contiguous() const;
@@ -235,20 +256,21 @@ class Tensor {
   bool is_alias_of(const Tensor& other) const;
   Tensor clone() const;
   Tensor to(DType dtype) const;
+  Tensor redistribute(const DPPolicy& dp) const;
 
   // Operators that write their result into this tensor.  They are recorded as copy_() is
   // (KB-A008, KB-A009), and a tensor that was saved for backward must not be written before it
   // (KB-A005).  The result's shape and placement must be this tensor's (KB-F001, KB-F003).
   const Tensor& add_(const Tensor& other, double alpha = 1) const;
-  const Tensor& add_(double number) const;
+  const Tensor& add_(const Scalar& number) const;
   const Tensor& sub_(const Tensor& other, double alpha = 1) const;
-  const Tensor& sub_(double number) const;
+  const Tensor& sub_(const Scalar& number) const;
   const Tensor& mul_(const Tensor& other) const;
-  const Tensor& mul_(double number) const;
+  const Tensor& mul_(const Scalar& number) const;
   const Tensor& div_(const Tensor& other) const;
-  const Tensor& div_(double number) const;
+  const Tensor& div_(const Scalar& number) const;
   const Tensor& neg_() const;
-  const Tensor& fill_(double value) const;  // of a partial tensor: 0 alone
+  const Tensor& fill_(const Scalar& value) const;  // of a partial tensor: 0 alone
   const Tensor& zero_() const;
   // Random numbers of the device's generator, drawn by the host outside of simulated time, as those
   // of torch.rand are.
@@ -258,19 +280,21 @@ class Tensor {
   const Tensor& operator-=(const Tensor& other) const { return sub_(other); }
   const Tensor& operator*=(const Tensor& other) const { return mul_(other); }
   const Tensor& operator/=(const Tensor& other) const { return div_(other); }
-  const Tensor& operator+=(double number) const { return add_(number); }
-  const Tensor& operator-=(double number) const { return sub_(number); }
-  const Tensor& operator*=(double number) const { return mul_(number); }
-  const Tensor& operator/=(double number) const { return div_(number); }
+  const Tensor& operator+=(const Scalar& number) const { return add_(number); }
+  const Tensor& operator-=(const Scalar& number) const { return sub_(number); }
+  const Tensor& operator*=(const Scalar& number) const { return mul_(number); }
+  const Tensor& operator/=(const Scalar& number) const { return div_(number); }
 
   struct Storage;
   const std::shared_ptr<Storage>& storage() const { return storage_; }
   explicit Tensor(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
 
  private:
-  std::vector<float> read_elements() const;
+  template <class Number>
+  std::vector<Number> read_elements() const;
   std::vector<float> read_for_eigen() const;
-  float read_item() const;
+  template <class Number>
+  Number read_item() const;
   unsigned add_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   Storage& checked() const;
 
@@ -284,11 +308,15 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-  std::vector<float> elements = read_elements();
-  if constexpr (std::is_same_v<T, float>) {
-    return elements;
-  } else {
+  if constexpr (!std::is_same_v<T, float>) {
+    if (is_integral(dtype())) {
+      const std::vector<std::int64_t> elements = read_elements<std::int64_t>();
+      return {elements.begin(), elements.end()};
+    }
+    const std::vector<float> elements = read_elements<float>();
     return {elements.begin(), elements.end()};
+  } else {
+    return read_elements<float>();
   }
 }
 

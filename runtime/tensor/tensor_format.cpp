@@ -13,17 +13,21 @@ namespace {
 constexpr std::int64_t kEdgeItems = 3;  // as torch.set_printoptions(edgeitems=3)
 constexpr std::int64_t kSummarizeAbove = 1000;
 
+template <class Number>
 class Printer {
  public:
-  Printer(const Tensor& tensor, const std::vector<float>& elements)
+  Printer(const Tensor& tensor, const std::vector<Number>& elements)
       : shape_(tensor.shape()),
         elements_(elements),
+        is_bool_(tensor.dtype() == DType::boolean),
         summarizes_(tensor.numel() > kSummarizeAbove) {}
 
   // Formats `count` elements from `first` on: those below one index of dimension `dimension - 1`.
   std::string text(std::size_t dimension, std::int64_t first, std::int64_t count) {
-    if (dimension == shape_.rank())
-      return fmt::format("{}", elements_[static_cast<std::size_t>(first)]);
+    if (dimension == shape_.rank()) {
+      const Number element = elements_[static_cast<std::size_t>(first)];
+      return is_bool_ ? fmt::format("{}", element != 0) : fmt::format("{}", element);
+    }
     const std::int64_t size = shape_[dimension];
     const std::int64_t stride = size == 0 ? 0 : count / size;
     std::string text = "[";
@@ -40,18 +44,26 @@ class Printer {
 
  private:
   const Shape& shape_;
-  const std::vector<float>& elements_;
+  const std::vector<Number>& elements_;
+  const bool is_bool_;
   const bool summarizes_;
 };
+
+template <class Number>
+std::string text_of(const Tensor& tensor) {
+  const std::vector<Number> elements = tensor.to_vector<Number>();
+  return Printer(tensor, elements).text(0, 0, tensor.numel());
+}
 
 }  // namespace
 
 std::string to_string(const Tensor& tensor) {
   if (!tensor.defined()) return "tensor(undefined)";
   if (!tensor.is_host()) runtime::begin_host_read(*tensor.storage(), runtime::HostRead::format);
-  const std::vector<float> elements = tensor.to_vector<float>();
-  return fmt::format("tensor({}, dtype={})", Printer(tensor, elements).text(0, 0, tensor.numel()),
-                     name_of(tensor.dtype()));
+  return fmt::format(
+      "tensor({}, dtype={})",
+      is_integral(tensor.dtype()) ? text_of<std::int64_t>(tensor) : text_of<float>(tensor),
+      name_of(tensor.dtype()));
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {

@@ -78,16 +78,17 @@ void allocate(Tensor::Storage& storage, ShardInfo& shard) {
 std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
                                                      int device, const Shape& shape,
                                                      const TensorOptions& options) {
-  if (!is_enumerator(options.dtype, kDTypes.size())) {
+  const DType dtype = options.dtype.value_or(DType::f32);
+  if (!is_enumerator(dtype, kAllDTypes.size())) {
     throw DeviceError("KB-M014",
-                      fmt::format("tensor '{}' of dtype {}: there is none of that number; "
-                                  "there are: f16, bf16, f32",
-                                  visible(options.name), number_of(options.dtype)));
+                      fmt::format("tensor '{}' of dtype {}: there is none of that "
+                                  "number; there are: {}",
+                                  visible(options.name), number_of(dtype), all_dtypes()));
   }
   free_unheld_space(*simulation);
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
-  storage->dtype = options.dtype;
+  storage->dtype = dtype;
   storage->name = visible(options.name);  // the name goes into messages
   storage->device = device;
   storage->dp = options.dp;
@@ -165,12 +166,13 @@ Tensor snapshot_of(const Tensor& tensor) {
   return Tensor(make_storage_in(std::move(memory), base, base.shape, base.dp, base.shards));
 }
 
-std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape,
-                                                   std::vector<float> elements) {
+std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape, HostElements elements,
+                                                   DType dtype) {
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
+  storage->dtype = dtype;
   storage->name = "host tensor";
-  storage->host = std::make_shared<std::vector<float>>(std::move(elements));
+  storage->host = std::make_shared<HostElements>(std::move(elements));
   return storage;
 }
 
@@ -232,14 +234,17 @@ void begin_host_write(Tensor::Storage& storage) {
   storage.memory->note_write(storage.simulation->next_write());
 }
 
-void fill(Tensor::Storage& storage, float value) {
+void fill(Tensor::Storage& storage, const Scalar& value) {
   begin_host_write(storage);
   sim::MemoryStore& memory = storage.simulation->machine().memory();
   for (std::size_t i = 0; i < storage.buffers().size(); ++i) {
     const sim::DeviceBuffer& buffer = storage.buffers()[i];
-    const float summand = holds_summand_zero(storage, i) ? 0.0F : value;
+    const Scalar summand = holds_summand_zero(storage, i) ? Scalar(0) : value;
+    const std::int64_t count = buffer.element_count;
     memory.store(buffer.region, buffer.first,
-                 memory.constant(buffer.dtype, buffer.element_count, summand));
+                 is_integral(summand.type())
+                     ? memory.integer_constant(buffer.dtype, count, summand.whole())
+                     : memory.constant(buffer.dtype, count, static_cast<float>(summand.real())));
   }
 }
 

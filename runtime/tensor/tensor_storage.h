@@ -15,6 +15,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/held_memory.h"
+#include "runtime/tensor/host_elements.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/access_rule.h"
 
@@ -101,7 +102,7 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   std::int64_t span = 0;
 
   // The elements of a host tensor, which uses none of the fields below.
-  std::shared_ptr<std::vector<float>> host;
+  std::shared_ptr<runtime::HostElements> host;
 
   std::shared_ptr<runtime::Simulation> simulation;  // a tensor may outlive its context
   int device = 0;
@@ -122,10 +123,6 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   ~Storage();
 
   bool is_host() const { return simulation == nullptr; }
-  std::span<float> host_elements() const {
-    return std::span(*host).subspan(static_cast<std::size_t>(first),
-                                    static_cast<std::size_t>(shape.numel()));
-  }
   // The range of the memory that this tensor's elements occupy, or that they lie in.
   sim::ElementRange elements() const { return {first, span > 0 ? span : shape.numel()}; }
   const std::vector<sim::DeviceBuffer>& buffers() const {
@@ -181,7 +178,8 @@ Tensor stretch_of(const Tensor& tensor, std::size_t dimension, std::int64_t star
 // of a tensor that is split along its first dimension.
 bool lies_apart(const Tensor::Storage& storage);
 
-std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape, std::vector<float> elements);
+std::shared_ptr<Tensor::Storage> make_host_storage(const Shape& shape, HostElements elements,
+                                                   DType dtype = DType::f32);
 
 // True if a shard adds to the tensor's value; of several copies only the first does.
 bool contributes(const Tensor::Storage& storage, const ShardInfo& shard);
@@ -216,11 +214,11 @@ void check_on_device(const Tensor& tensor, const Simulation& simulation, std::st
 // The host is about to write the tensor, outside simulated time: waits for queued launches that use
 // it.
 void begin_host_write(Tensor::Storage& storage);
-// Sets every element to `value`, outside simulated time.
-void fill(Tensor::Storage& storage, float value);
+// Sets every element to `value`, rounded to f32 or a whole number, outside simulated time.
+void fill(Tensor::Storage& storage, const Scalar& value);
 // Sets the elements, row by row, outside simulated time.  A partial tensor has them as its value.
 // REQUIRES: there are as many as the tensor has
-void set_elements(Tensor::Storage& storage, const std::vector<float>& elements);
+void set_elements(Tensor::Storage& storage, const HostElements& elements);
 
 }  // namespace runtime
 }  // namespace kernbench

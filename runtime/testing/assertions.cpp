@@ -83,10 +83,9 @@ double unit_roundoff(DType dtype) {
       return 0x1p-11;
     case DType::bf16:
       return 0x1p-8;
-    case DType::f32:
-      break;
+    default:
+      return 0x1p-24;
   }
-  return 0x1p-24;
 }
 
 }  // namespace
@@ -98,9 +97,10 @@ Tolerance default_tolerance(DType dtype) {
     case DType::bf16:
       return {.relative = 1.6e-2, .absolute = 1e-5};
     case DType::f32:
-      break;
+      return {.relative = 1.3e-6, .absolute = 1e-5};
+    default:
+      return {};  // exact
   }
-  return {.relative = 1.3e-6, .absolute = 1e-5};
 }
 
 void assert_close(const Tensor& actual, std::span<const float> expected,

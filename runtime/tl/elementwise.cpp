@@ -72,6 +72,10 @@ bool are_alike(Operands operands) {
   return a != nullptr && b != nullptr && a->dtype() == b->dtype() && a->shape() == b->shape();
 }
 
+bool is_of_bits(sim::MathOp op) {
+  return op == sim::MathOp::bit_and || op == sim::MathOp::bit_or || op == sim::MathOp::bit_xor;
+}
+
 bool are_numbers(Operands operands) {
   return std::ranges::all_of(operands, [](const Operand& x) { return x.tensor() == nullptr; });
 }
@@ -104,6 +108,11 @@ Tensor Context::elementwise(sim::MathOp op, std::string_view name,
   const Operands operands(list.begin(), list.size());
   for (const Operand& operand : operands) {
     if (operand.tensor() != nullptr) check_own(name, *operand.tensor());
+  }
+  if (is_of_bits(op) && !std::ranges::all_of(operands, [](const Operand& x) {
+        return x.tensor() == nullptr || is_integral(x.tensor()->dtype());
+      })) {
+    throw do_not_fit(where(name), operands, "bits are of i32, i64 and bool");
   }
   if (are_alike(operands)) {
     const Tensor& a = *operands[0].tensor();

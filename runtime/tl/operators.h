@@ -1,6 +1,7 @@
 // Arithmetic and comparisons on tensors: with tensors, or with numbers on either side.
 //
-// They run on PE_MATH, elementwise, in f32 with one rounding to the type.  Shapes are broadcast as
+// They run on PE_MATH, elementwise, in f32 with one rounding to the type, or exactly on integers.
+// Shapes are broadcast as
 // in numpy: aligned at the last dimension, a size of 1 fits any.  A number is rounded to the
 // tensor's type first.  A comparison gives 1 or 0 in its operands' type, a mask: tl.where() takes
 // it, * and tl.maximum() combine two as "and" and "or", and tl.sum() counts.
@@ -40,6 +41,19 @@ requires WithTensor<A, B> Tensor operator*(const A& a, const B& b) {
 template <class A, class B>
 requires WithTensor<A, B> Tensor operator/(const A& a, const B& b) {
   return Context::apply(sim::MathOp::divide, "a / b", {a, b});
+}
+// Of integers alone (KB-K020).
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator&(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::bit_and, "a & b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator|(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::bit_or, "a | b", {a, b});
+}
+template <class A, class B>
+requires WithTensor<A, B> Tensor operator^(const A& a, const B& b) {
+  return Context::apply(sim::MathOp::bit_xor, "a ^ b", {a, b});
 }
 template <class A, class B>
 requires WithTensor<A, B> Tensor operator<(const A& a, const B& b) {

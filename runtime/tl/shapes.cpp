@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <limits>
 
 #include "runtime/tl/tl.h"
 #include "sim_engine/base/error.h"
@@ -19,6 +20,15 @@ std::int64_t largest_count(DType dtype) {
       return 1 << 11;
     case DType::bf16:
       return 1 << 8;
+    case DType::i32:
+    case DType::i64:
+      return std::numeric_limits<std::int32_t>::max();
+    case DType::boolean:
+      return 1;
+    case DType::f8e4m3fn:
+      return 1 << 4;
+    case DType::f8e5m2:
+      return 1 << 3;
     case DType::f32:
       break;
   }

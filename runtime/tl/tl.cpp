@@ -149,9 +149,9 @@ void Context::check_own(std::string_view operation, const Tensor& value) const {
 }
 
 void Context::check_dtype(std::string_view operation, DType dtype) const {
-  if (is_enumerator(dtype, kDTypes.size())) return;
-  throw DeviceError("KB-K021", fmt::format("{}: there is no dtype {}; there are: f16, bf16, f32",
-                                           where(operation), number_of(dtype)));
+  if (is_enumerator(dtype, kAllDTypes.size())) return;
+  throw DeviceError("KB-K021", fmt::format("{}: there is no dtype {}; there are: {}",
+                                           where(operation), number_of(dtype), all_dtypes()));
 }
 
 void Context::store(const Pointer& target, const Tensor& value) {

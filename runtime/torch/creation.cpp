@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "runtime/random/generator.h"
 #include "runtime/simulation/simulation.h"
@@ -25,10 +27,11 @@ Tensor made_like(const Tensor& like, const std::function<void(Tensor::Storage&)>
 
 }  // namespace
 
+template <class Number>
 Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options,
-                            const std::vector<float>& elements) const {
+                            std::vector<Number> elements) const {
   Tensor made = make(shape, options);
-  runtime::set_elements(*made.storage(), elements);
+  runtime::set_elements(*made.storage(), std::move(elements));
   return made;
 }
 
@@ -38,9 +41,8 @@ Tensor RuntimeContext::zeros_like(const Tensor& like) const {
 Tensor RuntimeContext::ones_like(const Tensor& like) const {
   return full_like(like, 1);
 }
-Tensor RuntimeContext::full_like(const Tensor& like, double value) const {
-  return made_like(
-      like, [&](Tensor::Storage& storage) { runtime::fill(storage, static_cast<float>(value)); });
+Tensor RuntimeContext::full_like(const Tensor& like, const Scalar& value) const {
+  return made_like(like, [&](Tensor::Storage& storage) { runtime::fill(storage, value); });
 }
 Tensor RuntimeContext::empty_like(const Tensor& like) const {
   return made_like(like, [](Tensor::Storage&) {});
@@ -60,30 +62,69 @@ Tensor RuntimeContext::randn_like(const Tensor& like) const {
   });
 }
 
-Tensor RuntimeContext::arange(double start, double end, double step,
+namespace {
+
+// Returns the options with a type, where none was given.
+TensorOptions with_dtype(TensorOptions options, DType dtype) {
+  options.dtype = options.dtype.value_or(dtype);
+  return options;
+}
+
+[[noreturn]] void refuse_range(const Scalar& start, const Scalar& end, const Scalar& step) {
+  throw DeviceError("KB-F001",
+                    fmt::format("arange: upper bound and larger bound inconsistent with step "
+                                "sign: from {} to {} by {}",
+                                start.real(), end.real(), step.real()));
+}
+
+}  // namespace
+
+Tensor RuntimeContext::arange(const Scalar& start, const Scalar& end, const Scalar& step,
                               const TensorOptions& options) const {
-  if (step == 0) throw DeviceError("KB-F001", "arange: step must be nonzero");
-  if ((step > 0 && start > end) || (step < 0 && start < end)) {
-    throw DeviceError("KB-F001",
-                      fmt::format("arange: upper bound and larger bound inconsistent with step "
-                                  "sign: from {} to {} by {}",
-                                  start, end, step));
+  const double by = step.real();
+  if (by == 0) throw DeviceError("KB-F001", "arange: step must be nonzero");
+  const double distance = end.real() - start.real();
+  if (by > 0 ? distance < 0 : distance > 0) refuse_range(start, end, step);
+  const auto count = static_cast<std::int64_t>(std::ceil(distance / by));
+  if (is_integral(start.type()) && is_integral(end.type()) && is_integral(step.type())) {
+    std::vector<std::int64_t> elements;
+    for (std::int64_t i = 0; i < count; ++i) elements.push_back(start.whole() + i * step.whole());
+    return make({count}, with_dtype(options, DType::i64), std::move(elements));
   }
-  const auto count = static_cast<std::int64_t>(std::ceil((end - start) / step));
   std::vector<float> elements;
   for (std::int64_t i = 0; i < count; ++i) {
-    elements.push_back(static_cast<float>(start + static_cast<double>(i) * step));
+    elements.push_back(static_cast<float>(start.real() + static_cast<double>(i) * by));
   }
-  return make({count}, options, elements);
-}
-Tensor RuntimeContext::arange(double end, const TensorOptions& options) const {
-  return arange(0, end, 1, options);
+  return make({count}, options, std::move(elements));
 }
 
 Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shape,
                               const TensorOptions& options) const {
   check_count(elements.size(), shape);
-  return make(shape, options, {elements.begin(), elements.end()});
+  return make(shape, options, std::vector<float>(elements.begin(), elements.end()));
+}
+
+Tensor RuntimeContext::tensor(std::span<const std::int64_t> elements, const Shape& shape,
+                              const TensorOptions& options) const {
+  check_count(elements.size(), shape);
+  return make(shape, with_dtype(options, DType::i64),
+              std::vector<std::int64_t>(elements.begin(), elements.end()));
+}
+
+Tensor RuntimeContext::tensor(std::initializer_list<Scalar> elements, const Shape& shape,
+                              const TensorOptions& options) const {
+  check_count(elements.size(), shape);
+  const auto are_whole = [&] {
+    return std::ranges::all_of(elements, [](const Scalar& x) { return is_integral(x.type()); });
+  };
+  if (is_integral(options.dtype.value_or(DType::f32)) && are_whole()) {
+    std::vector<std::int64_t> integers;
+    for (const Scalar& element : elements) integers.push_back(element.whole());
+    return make(shape, options, std::move(integers));
+  }
+  std::vector<float> numbers;
+  for (const Scalar& element : elements) numbers.push_back(static_cast<float>(element.real()));
+  return make(shape, options, std::move(numbers));
 }
 
 Tensor RuntimeContext::rand(const Shape& shape, const TensorOptions& options) const {
@@ -103,11 +144,15 @@ Tensor RuntimeContext::randint(std::int64_t low, std::int64_t high, const Shape&
                                              low, high));
   }
   const random::Draw draw = random::Generator::of(*simulation_, ahbm.current_device()).draw();
-  std::vector<float> elements;
+  const auto range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+  const bool is_wide = range > std::uint64_t{1} << 32;  // than a number drawn: two make one
+  std::vector<std::int64_t> elements;
   for (std::int64_t i = 0; i < shape.numel(); ++i) {
-    elements.push_back(static_cast<float>(low + draw.bits(i) % (high - low)));
+    const std::uint64_t bits =
+        is_wide ? std::uint64_t{draw.bits(2 * i)} << 32 | draw.bits(2 * i + 1) : draw.bits(i);
+    elements.push_back(static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + bits % range));
   }
-  return make(shape, options, elements);
+  return make(shape, with_dtype(options, DType::i64), std::move(elements));
 }
 
 void RuntimeContext::manual_seed(std::uint64_t seed) const {

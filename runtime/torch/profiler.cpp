@@ -1,7 +1,12 @@
 #include "runtime/torch/profiler.h"
 
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <utility>
 
+#include "runtime/profiler/kineto.h"
+#include "runtime/profiler/written_file.h"
 #include "runtime/simulation/call_site.h"
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
@@ -50,18 +55,43 @@ void mark(RuntimeContext& torch, std::string_view name) {
 }
 
 profile::profile(RuntimeContext& torch) : torch_(torch) {
-  runtime::synchronize(torch.simulation());
-  torch.simulation().keep_run_log();
-  start_ = runtime::profile_start(torch.simulation());
+  start();
+}
+
+void profile::start() {
+  runtime::synchronize(torch_.simulation());
+  torch_.simulation().keep_run_log();
+  start_ = runtime::profile_start(torch_.simulation());
+  stopped_.reset();
+}
+
+void profile::stop() {
+  stopped_.reset();
+  stopped_ = result();
+}
+
+void profile::step() {
+  mark(torch_, fmt::format("ProfilerStep#{}", steps_++));
 }
 
 Profile profile::result() const {
+  if (stopped_) return *stopped_;
   runtime::synchronize(torch_.simulation());
   return runtime::profile_of(torch_.simulation(), start_);
 }
 
 void profile::export_chrome_trace(const std::string& path) const {
   torch_.engine().write_trace(path);
+}
+
+void profile::export_kineto_traces(const std::string& folder) const {
+  runtime::synchronize(torch_.simulation());
+  const std::vector<std::string> traces = runtime::kineto_traces(torch_.simulation());
+  std::error_code ignored;  // what is wrong with the folder, the first file says
+  std::filesystem::create_directories(folder, ignored);
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    runtime::write_file(std::filesystem::path(folder) / runtime::kineto_file_name(i), traces[i]);
+  }
 }
 
 }  // namespace kernbench::profiler

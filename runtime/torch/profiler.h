@@ -1,15 +1,18 @@
 // torch.profiler, with PyTorch's names.
 //
 //   profiler::profile prof(torch);
-//   {
+//   for (const Batch& batch : batches) {
 //     profiler::record_function scope(torch, "forward");
-//     y = layer.forward(x);
+//     y = layer.forward(batch);
+//     prof.step();
 //   }
-//   fmt::print("{}", prof.key_averages().table());
+//   prof.stop();
+//   fmt::print("{}", prof.key_averages().table("cuda_time_total", 10));
 //   prof.export_chrome_trace("trace.json");
 
 #pragma once
 
+#include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -60,18 +63,29 @@ class KeyAverages {
   std::string table(SortBy sort_by = SortBy::total, std::size_t row_limit = 100) const {
     return runtime::table(profile_, sort_by, row_limit);
   }
+  // With torch's names, "cuda_time_total", or "exposed": runtime::sort_by_of().
+  std::string table(std::string_view sort_by, std::size_t row_limit = 100) const {
+    return table(runtime::sort_by_of(sort_by), row_limit);
+  }
 
  private:
   Profile profile_;
 };
 
-// Profiles the run from its construction on.  Its construction and results wait for what the caller
-// has queued.
+// Profiles the run from its construction on, until stop() or, without it, until its results are
+// asked for.  Its construction, stop() and results wait for what the caller has queued.
 class profile {
  public:
   explicit profile(RuntimeContext& torch);
 
-  // From the construction until now.
+  // Begins anew.
+  void start();
+  // Results are those of until now.
+  void stop();
+  // Marks the end of a step of the caller's program, as "ProfilerStep#0", "ProfilerStep#1", ...
+  void step();
+
+  // From the construction, or the last start(), until the last stop(), or now.
   Profile result() const;
   KeyAverages key_averages() const { return KeyAverages(result()); }
   // The text of `kernbench run --summary`.
@@ -80,10 +94,15 @@ class profile {
   std::string explain() const { return runtime::explain(result()); }
   // Writes a trace for ui.perfetto.dev.  Throws IoError KB-I010 if the file cannot be written.
   void export_chrome_trace(const std::string& path) const;
+  // Writes DIR/rank0.json, DIR/rank1.json, ... as PyTorch's profiler does, for HTA
+  // (torch.profiler.tensorboard_trace_handler).  Throws as export_chrome_trace().
+  void export_kineto_traces(const std::string& folder) const;
 
  private:
   RuntimeContext& torch_;
   runtime::ProfileStart start_;
+  std::optional<Profile> stopped_;
+  int steps_ = 0;
 };
 
 }  // namespace profiler

@@ -234,20 +234,11 @@ Tensor RuntimeContext::make(const Shape& shape, const TensorOptions& options) co
 
 namespace {
 
-double largest_of(DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return 65'504;
-    case DType::bf16:
-      return 0x1.FEp127;
-    case DType::f32:
-      break;
-  }
-  return std::numeric_limits<float>::max();
-}
-
 // As torch.full does; infinities and NaN are values of each type.
-void check_fits(double value, DType dtype) {
+void check_fits(const Scalar& scalar, DType dtype) {
+  const double value = scalar.real();
+  const bool is_whole = is_integral(scalar.type());
+  if (dtype == DType::boolean || (dtype == DType::i64 && is_whole)) return;
   if (!std::isfinite(value) || std::abs(value) <= largest_of(dtype)) return;
   throw DeviceError("KB-M021",
                     fmt::format("full: value cannot be converted to type {} without overflow: {}; "
@@ -257,10 +248,11 @@ void check_fits(double value, DType dtype) {
 
 }  // namespace
 
-Tensor RuntimeContext::full(const Shape& shape, double value, const TensorOptions& options) const {
+Tensor RuntimeContext::full(const Shape& shape, const Scalar& value,
+                            const TensorOptions& options) const {
   Tensor tensor = make(shape, options);
-  check_fits(value, options.dtype);
-  runtime::fill(*tensor.storage(), static_cast<float>(value));
+  check_fits(value, tensor.dtype());
+  runtime::fill(*tensor.storage(), value);
   return tensor;
 }
 
@@ -284,10 +276,21 @@ void RuntimeContext::check_count(std::size_t elements, const Shape& shape) {
 
 Tensor RuntimeContext::tensor(std::span<const float> elements, const Shape& shape) {
   check_count(elements.size(), shape);
-  return Tensor(runtime::make_host_storage(shape, {elements.begin(), elements.end()}));
+  return Tensor(
+      runtime::make_host_storage(shape, std::vector<float>(elements.begin(), elements.end())));
+}
+
+Tensor RuntimeContext::tensor(std::span<const std::int64_t> elements, const Shape& shape) {
+  check_count(elements.size(), shape);
+  return Tensor(runtime::make_host_storage(
+      shape, std::vector<std::int64_t>(elements.begin(), elements.end()), DType::i64));
 }
 
 Tensor RuntimeContext::from_blob(const float* elements, const Shape& shape) {
+  return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
+}
+
+Tensor RuntimeContext::from_blob(const std::int64_t* elements, const Shape& shape) {
   return tensor(std::span(elements, static_cast<std::size_t>(shape.numel())), shape);
 }
 

@@ -176,29 +176,36 @@ class RuntimeContext {
 
   // Make tensors on the caller's device (torch.ahbm.set_device).  Initializing them takes no
   // simulated time.  Throw DeviceError KB-M010 if a tensor does not fit, KB-M021 if the value is
-  // finite and too large for the type.
+  // finite and too large for the type.  Without a type they are f32, whatever the value (torch 1.13
+  // makes i64 of a whole one).
   Tensor zeros(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor ones(const Shape& shape, const TensorOptions& options = {}) const;
-  Tensor full(const Shape& shape, double value, const TensorOptions& options = {}) const;
+  Tensor full(const Shape& shape, const Scalar& value, const TensorOptions& options = {}) const;
   // Elements read as NaN until they are written.
   Tensor empty(const Shape& shape, const TensorOptions& options = {}) const;
 
   // Make tensors with the shape, type and placement of another one.
   Tensor zeros_like(const Tensor& like) const;
   Tensor ones_like(const Tensor& like) const;
-  Tensor full_like(const Tensor& like, double value) const;
+  Tensor full_like(const Tensor& like, const Scalar& value) const;
   Tensor empty_like(const Tensor& like) const;
   Tensor rand_like(const Tensor& like) const;
   Tensor randn_like(const Tensor& like) const;
 
-  // The numbers from start on, `step` apart, up to and without end.  Throws DeviceError KB-F001 if
-  // they would never get there, in torch's words.
-  Tensor arange(double start, double end, double step, const TensorOptions& options = {}) const;
-  Tensor arange(double end, const TensorOptions& options = {}) const;
+  // The numbers from start on, `step` apart, up to and without end; i64 if all three are whole.
+  // Throws DeviceError KB-F001 if they would never get there, in torch's words.
+  Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
+                const TensorOptions& options = {}) const;
+  Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options = {}) const {
+    return arange(start, end, 1, options);
+  }
+  Tensor arange(const Scalar& end, const TensorOptions& options = {}) const {
+    return arange(0, end, 1, options);
+  }
 
   // Random numbers, from the generator of the caller's device (ADR-0208): those of a shape are the
   // same with every placement.  rand: in [0, 1); randn: normal, with mean 0 and variance 1;
-  // randint: whole numbers in [low, high), KB-F001 if there is none.
+  // randint: whole numbers in [low, high), i64 if no type is given; KB-F001 if there is none.
   Tensor rand(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor randn(const Shape& shape, const TensorOptions& options = {}) const;
   Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
@@ -206,23 +213,26 @@ class RuntimeContext {
   // Seeds the generator of the caller's device; outside of ranks, those of all devices.
   void manual_seed(std::uint64_t seed) const;
 
-  // Make host tensors, to copy_ from.  The elements are copied, row by row.
+  // Make host tensors, to copy_ from: f32, or i64 of int64_t.  The elements are copied, row by row.
   // Throw DeviceError KB-M015 if the number of elements is not the shape's.
   static Tensor from_blob(const float* elements, const Shape& shape);
+  static Tensor from_blob(const std::int64_t* elements, const Shape& shape);
   static Tensor tensor(std::span<const float> elements, const Shape& shape);
+  static Tensor tensor(std::span<const std::int64_t> elements, const Shape& shape);
   static Tensor tensor(std::initializer_list<float> elements, const Shape& shape) {
     return tensor(std::span(elements.begin(), elements.size()), shape);
   }
   static Tensor tensor(std::initializer_list<float> elements) {
     return tensor(elements, {static_cast<std::int64_t>(elements.size())});
   }
-  // Makes a tensor on the caller's device, outside of simulated time.
+  // Make tensors on the caller's device, outside of simulated time.  Without a type, literals are
+  // f32, as in tensor({1, 2}, {2}, {.dp = dp}), and elements of int64_t are i64.
   Tensor tensor(std::span<const float> elements, const Shape& shape,
                 const TensorOptions& options) const;
-  Tensor tensor(std::initializer_list<float> elements, const Shape& shape,
-                const TensorOptions& options) const {
-    return tensor(std::span(elements.begin(), elements.size()), shape, options);
-  }
+  Tensor tensor(std::span<const std::int64_t> elements, const Shape& shape,
+                const TensorOptions& options) const;
+  Tensor tensor(std::initializer_list<Scalar> elements, const Shape& shape,
+                const TensorOptions& options) const;
   // Accepts any matrix expression of Eigen.
   template <class Matrix>
   static Tensor from_eigen(const Matrix& matrix);
@@ -257,8 +267,8 @@ class RuntimeContext {
 
  private:
   Tensor make(const Shape& shape, const TensorOptions& options) const;
-  Tensor make(const Shape& shape, const TensorOptions& options,
-              const std::vector<float>& elements) const;
+  template <class Number>
+  Tensor make(const Shape& shape, const TensorOptions& options, std::vector<Number> elements) const;
   // Throws KB-M015.
   static void check_count(std::size_t elements, const Shape& shape);
   void launch_on_holders(const runtime::LaunchName& name, const Tensor& first,

@@ -3,29 +3,52 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "sim_engine/base/units.h"
 
 namespace kernbench {
 
-// Element types.  Arithmetic is done in f32 with one rounding to the type per operation (ADR-0020).
-enum class DType : std::uint8_t { f16, bf16, f32 };
+// Element types.  Arithmetic on types of floating point is done in f32 with one rounding to the
+// type per operation (ADR-0020), arithmetic on integral ones exactly, modulo 2^64 (ADR-0243).  The
+// 8-bit types are for storage: they are converted, and not computed with.
+enum class DType : std::uint8_t { f16, bf16, f32, i32, i64, boolean, f8e4m3fn, f8e5m2 };
 
+// The types that models, collectives and benches compute in.
 inline constexpr std::array kDTypes = {DType::f16, DType::bf16, DType::f32};
+inline constexpr std::array kAllDTypes = {DType::f16,      DType::bf16,  DType::f32,
+                                          DType::i32,      DType::i64,   DType::boolean,
+                                          DType::f8e4m3fn, DType::f8e5m2};
 
 // Size of one element.
 constexpr Bytes size_of(DType dtype) {
-  return dtype == DType::f32 ? 4 : 2;
+  constexpr std::array<Bytes, kAllDTypes.size()> kSizes = {2, 2, 4, 4, 8, 1, 1, 1};
+  return kSizes[static_cast<std::size_t>(dtype)];
 }
 
-// "f16", "bf16", "f32".
+constexpr bool is_integral(DType dtype) {  // bool too
+  return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::boolean;
+}
+constexpr bool is_float8(DType dtype) {
+  return dtype == DType::f8e4m3fn || dtype == DType::f8e5m2;
+}
+
+// "f16", "bf16", "f32", "i32", "i64", "bool", "f8e4m3fn", "f8e5m2".
 std::string_view name_of(DType dtype);
 
-// PyTorch's name: "Half", "BFloat16", "Float".
+// PyTorch's name: "Half", "BFloat16", "Float", "Int", "Long", "Bool", ...
 std::string_view torch_name_of(DType dtype);
+// The name that torch.dtype prints: "float16", "bfloat16", "float32", "int32", ...
+std::string_view torch_dtype_of(DType dtype);
 
-// The inverse of name_of(); nullopt if there is no such type.
+// The largest number that the type represents.
+double largest_of(DType dtype);
+
+// The names of all types, for errors: "f16, bf16, ...".
+std::string all_dtypes();
+
+// The inverse of name_of() for kDTypes; nullopt if there is no such type.
 std::optional<DType> parse_dtype(std::string_view name);
 
 }  // namespace kernbench

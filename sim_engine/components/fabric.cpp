@@ -34,8 +34,10 @@ const Path& Fabric::path(const Endpoint& from, const Endpoint& to) {
   auto& path = paths_[key];
   if (!path) {
     path = std::make_unique<const Path>(routing_.route(from, to));
-    longest_way_ = std::max(longest_way_, path->hops.size() + 1);
-    for (Transfer& transfer : transfers_) transfer.arrivals.resize(longest_way_);
+    if (path->hops.size() >= longest_way_) {
+      longest_way_ = path->hops.size() + 1;
+      for (Transfer& transfer : transfers_) transfer.arrivals.resize(longest_way_);
+    }
   }
   return *path;
 }
@@ -136,6 +138,13 @@ inline void Fabric::serve(Link& link, const Visit& visit) {
   link.carried += visit.bytes;
 }
 
+// Serves a visit of one of links_.
+inline void Fabric::serve_for_good(Link& link, const Visit& visit) {
+  if (use_ != nullptr) [[unlikely]]
+    note_use(*use_, link, visit);
+  serve(link, visit);
+}
+
 // Books as many hops as can be, and schedules what is next.
 void Fabric::go_on(Transfer& transfer) {
   const std::span<const LinkId> hops = transfer.path->hops;
@@ -165,6 +174,11 @@ void Fabric::go_on(Transfer& transfer) {
                                             Engine::call<&Fabric::deliver>(this, transfer));
 }
 
+// True if a head that need not wait at the link is at the next one at the same moment.
+bool Fabric::leaves_at_once(const Transfer& transfer, const Link& link) {
+  return link.spec.latency == Time{0} && transfer.hop + 1 < transfer.path->hops.size();
+}
+
 // Books the next hop if its link has one visit, which is over when the transfer comes, as is mostly
 // so: it takes that visit's place.  Returns false, and changes nothing, if this is not so.
 bool Fabric::book_after_past(Transfer& transfer, Link& link) {
@@ -174,9 +188,10 @@ bool Fabric::book_after_past(Transfer& transfer, Link& link) {
   if (visit->arrival >= now) return false;
   const Arrival* const arrival = &transfer.arrivals[transfer.hop];
   if (transfer.hop > 0 && arrival[-1].head == arrival->head) return false;  // see can_book()
+  if (leaves_at_once(transfer, link)) return false;
   // Others may interrupt what is under way, where there are packets.
   if (packet_ > 0 && link.server.next_start(visit->arrival) + visit->busy > now) return false;
-  serve(link, *visit);
+  serve_for_good(link, *visit);
   const Time busy = visit->bytes == transfer.bytes ? visit->busy : busy_time(transfer, link);
   fill(*visit, transfer, busy);
   visit->start = link.server.next_start(visit->arrival);
@@ -204,19 +219,20 @@ CauseLog::Id Fabric::cause_of_delivery(const Transfer& transfer) const {
 Fabric::Visit& Fabric::replace_past(Transfer& transfer, Link& link) {
   const Time now = engine_.now();
   while (link.first != nullptr && link.first->arrival < now) {
-    serve(link, *link.first);
+    serve_for_good(link, *link.first);
     retire(link, *link.first);
   }
   return announce(transfer, link);
 }
 
 // True if the link will be free for the visit between those that are known to be before and after
-// it.  Links that a head passes at one moment are not all booked: part of that could have happened
-// when it must be undone.
+// it.  Links that a head passes at one moment are not booked: part of that could have happened when
+// it must be undone.
 bool Fabric::can_book(const Link& link, const Visit& visit) const {
   if (steps_) return false;
   if (visit.hop > 0 && visit.arrival == visit.transfer->arrivals[visit.hop - 1].head) return false;
   const Time start = link.server.next_start(visit.arrival);
+  if (start == visit.arrival && leaves_at_once(*visit.transfer, link)) return false;
   if (packet_ > 0 && start > visit.arrival) return false;
   if (const Visit* const before = visit.previous) {
     if (!before->is_booked || before->start + before->busy > start) return false;
@@ -233,7 +249,7 @@ void Fabric::enter_link(Transfer& transfer) {
   let_pass(link, transfer);
   Visit& visit = *link.first;
   visit.start = link.server.next_start(visit.arrival);
-  serve(link, visit);
+  serve_for_good(link, visit);
   if (packet_ > 0 && (visit.start > visit.arrival || is_waited_for(id))) {
     unlink(link, visit);
     make_way(link);
@@ -251,7 +267,7 @@ void Fabric::let_pass(Link& link, const Transfer& transfer) {
   while (link.first->number != transfer.number || link.first->hop != transfer.hop) {
     Visit& before = *link.first;
     if (before.is_booked) {
-      serve(link, before);
+      serve_for_good(link, before);
       retire(link, before);
     } else {  // its event is due now, too
       engine_.cancel(before.transfer->pending);

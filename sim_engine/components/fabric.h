@@ -33,6 +33,7 @@
 #include "sim_engine/components/link_arbiter.h"
 #include "sim_engine/components/routing.h"
 #include "sim_engine/components/unit_use.h"
+#include "sim_engine/components/use_over_time.h"
 #include "sim_engine/core/engine.h"
 
 namespace kernbench::sim {
@@ -69,6 +70,12 @@ class Fabric {
 
   // How long a link has been busy with kernels' data so far.
   Time busy(LinkId link) const { return as_of_now(links_[link]).server.busy(engine_.now()); }
+
+  // From now on it is kept when the links between cubes and SIPs are busy.
+  void keep_use_over_time();
+  // When links have been busy with kernels' data, by LinkId; nullptr if it is not kept.  Over the
+  // whole run a link's stretches add up to busy().
+  std::unique_ptr<const UseOverTime> use_over_time() const;
 
   // Drops the transfers under way and the reservations beyond now (see Engine::clear()).
   void reset();
@@ -139,6 +146,7 @@ class Fabric {
   Visit& announce(Transfer& transfer, Link& link);
   Visit& replace_past(Transfer& transfer, Link& link);
   void go_on(Transfer& transfer);
+  static bool leaves_at_once(const Transfer& transfer, const Link& link);
   bool book_after_past(Transfer& transfer, Link& link);
   CauseLog::Id cause_of_delivery(const Transfer& transfer) const;
   bool can_book(const Link& link, const Visit& visit) const;
@@ -159,6 +167,8 @@ class Fabric {
   void unlink(Link& link, Visit& visit);
   void put_back(Visit& visit) { visit.next = std::exchange(free_visit_, &visit); }
   static void serve(Link& link, const Visit& visit);
+  void serve_for_good(Link& link, const Visit& visit);
+  void note_use(UseOverTime& use, const Link& link, const Visit& visit) const;
   Link as_of_now(const Link& link) const;
   void drop(Link& link, Visit& visit);
   bool precedes(const Visit& a, const Visit& b) const;
@@ -171,6 +181,7 @@ class Fabric {
   const Bytes packet_;  // 0: a transfer keeps a link until it has passed
   bool steps_;
   std::vector<Link> links_;
+  std::unique_ptr<UseOverTime> use_;
   std::vector<std::unique_ptr<Meeting>> meetings_;  // by link; null where none has been
   std::deque<Transfer> transfers_;                  // addresses stay
   Transfer* free_transfer_ = nullptr;

@@ -11,6 +11,9 @@ MathKind kind_of(MathOp op) {
   switch (op) {
     case MathOp::add:
     case MathOp::subtract:
+    case MathOp::bit_and:
+    case MathOp::bit_or:
+    case MathOp::bit_xor:
     case MathOp::negate:
     case MathOp::absolute:
       return MathKind::add;

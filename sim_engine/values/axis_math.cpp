@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sim_engine/base/check.h"
 #include "sim_engine/values/elementwise.h"
 #include "sim_engine/values/transcendental.h"
 
@@ -20,8 +19,9 @@ MathOp element_op(AxisOp op) {
 }
 
 // to[i] = op(to[i], from[i])
-void fold(MathOp op, float* to, const float* from, std::int64_t count) {
-  apply(op, {to, from}, to, count);
+template <class Number>
+void fold(MathOp op, Number* to, const Number* from, std::int64_t count) {
+  apply(op, BlocksOf<Number>{to, from}, to, count);
 }
 
 // rows[i][j] = op(rows[i][j], row[j]); a single column is a row against one number.
@@ -60,8 +60,9 @@ void transpose_elements(const std::byte* in, std::int64_t rows, std::int64_t col
 
 // The partial results are laid out like the elements, as 16 rows of `inner`: each next 16 rows are
 // folded into them at once, and at the end their second half into their first.
-void AxisMath::reduce(AxisOp op, const float* in, std::int64_t length, std::int64_t inner,
-                      float* out) {
+template <class Number>
+void AxisMath<Number>::reduce(AxisOp op, const Number* in, std::int64_t length, std::int64_t inner,
+                              Number* out) {
   const MathOp each = element_op(op);
   std::int64_t rows = std::min(length, kPartials);
   partial_.assign(in, in + rows * inner);
@@ -77,7 +78,9 @@ void AxisMath::reduce(AxisOp op, const float* in, std::int64_t length, std::int6
   std::copy_n(partial_.data(), inner, out);
 }
 
-void AxisMath::softmax(const float* in, std::int64_t length, std::int64_t inner, float* out) {
+template <>
+void AxisMath<float>::softmax(const float* in, std::int64_t length, std::int64_t inner,
+                              float* out) {
   extremes_.resize(static_cast<std::size_t>(inner));
   shifted_.resize(static_cast<std::size_t>(length * inner));
   reduce(AxisOp::maximum, in, length, inner, extremes_.data());
@@ -87,11 +90,31 @@ void AxisMath::softmax(const float* in, std::int64_t length, std::int64_t inner,
   apply_to_rows(std::divides<>(), out, extremes_.data(), out, length, inner);
 }
 
+template <>
+void AxisMath<std::int64_t>::softmax(const std::int64_t* in, std::int64_t length,
+                                     std::int64_t inner, std::int64_t* out) {
+  const std::vector<float> numbers(in, in + length * inner);
+  std::vector<float> results(numbers.size());
+  AxisMath<float>().softmax(numbers.data(), length, inner, results.data());
+  std::transform(results.begin(), results.end(), out,
+                 [](float x) { return static_cast<std::int64_t>(x); });
+}
+
+template class AxisMath<float>;
+template class AxisMath<std::int64_t>;
+
 void transpose(const std::byte* in, std::int64_t rows, std::int64_t columns,
                std::int64_t element_size, std::byte* out) {
-  KB_CHECK(element_size == 2 || element_size == 4, "elements of {} bytes", element_size);
-  if (element_size == 2) return transpose_elements<std::uint16_t>(in, rows, columns, out);
-  transpose_elements<float>(in, rows, columns, out);
+  switch (element_size) {
+    case 1:
+      return transpose_elements<std::uint8_t>(in, rows, columns, out);
+    case 2:
+      return transpose_elements<std::uint16_t>(in, rows, columns, out);
+    case 4:
+      return transpose_elements<std::uint32_t>(in, rows, columns, out);
+    default:
+      return transpose_elements<std::uint64_t>(in, rows, columns, out);
+  }
 }
 
 }  // namespace kernbench::sim

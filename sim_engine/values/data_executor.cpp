@@ -37,6 +37,15 @@ DataExecutor::DataExecutor(MemoryStore& store, int thread_count)
                                      : static_cast<int>(std::thread::hardware_concurrency())) {}
 
 void DataExecutor::read(const Value& value, std::span<float> out) {
+  read_as(value, out);
+}
+
+void DataExecutor::read(const Value& value, std::span<std::int64_t> out) {
+  read_as(value, out);
+}
+
+template <class Number>
+void DataExecutor::read_as(const Value& value, std::span<Number> out) {
   KB_CHECK(store_.has_data(), "read in a timing-only run");
   KB_CHECK(static_cast<std::int64_t>(out.size()) == value.element_count(),
            "read of {} elements into {}", value.element_count(), out.size());
@@ -46,7 +55,7 @@ void DataExecutor::read(const Value& value, std::span<float> out) {
   ValueNode& node = without_aliases(*value.node());
   compute(node);
   if (node.kind == ValueKind::constant) {
-    std::ranges::fill(out, node.scalar);
+    std::ranges::fill(out, number_of<Number>(node));
   } else {
     decode(node.dtype, node.data.get(), out);
   }

@@ -33,6 +33,8 @@ class DataExecutor {
   // REQUIRES: the store has data; out.size() is the number of elements; no placeholder that the
   // value depends on is unbound
   void read(const Value& value, std::span<float> out);
+  // REQUIRES: the value's type is integral
+  void read(const Value& value, std::span<std::int64_t> out);
 
   // How many values have been computed, for reports and tests.
   std::int64_t computed_count() const { return computed_count_; }
@@ -42,6 +44,8 @@ class DataExecutor {
  private:
   class PlanWork;
 
+  template <class Number>
+  void read_as(const Value& value, std::span<Number> out);
   void compute(ValueNode& root);
   void plan_some();
   bool is_plan_long_enough() const;

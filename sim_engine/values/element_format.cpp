@@ -1,11 +1,16 @@
 #include "sim_engine/values/element_format.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
+
+#include "sim_engine/base/check.h"
 
 namespace kernbench::sim {
 
@@ -145,21 +150,128 @@ float value_of_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
+namespace {
+
+// The parameters of an 8-bit type, whose elements are finite up to `largest`.
+struct Format8 {
+  int mantissa_bits;
+  int least_exponent;    // of a normal number
+  std::uint8_t largest;  // bits of the largest finite number
+  std::uint8_t beyond;   // bits of what is too large
+  std::uint8_t not_a_number;
+};
+
+constexpr Format8 format_of(DType dtype) {
+  return dtype == DType::f8e4m3fn ? Format8{3, -6, 0x7e, 0x7f, 0x7f}
+                                  : Format8{2, -14, 0x7b, 0x7c, 0x7f};
+}
+
+// The magnitude of a number of these bits, without their sign.
+float magnitude_of(const Format8& format, int bits) {
+  const int exponent = bits >> format.mantissa_bits;
+  const int mantissa = bits & ((1 << format.mantissa_bits) - 1);
+  const int leading = exponent == 0 ? 0 : 1 << format.mantissa_bits;
+  const int power = std::max(exponent, 1) - 1 + format.least_exponent - format.mantissa_bits;
+  return std::ldexp(static_cast<float>(leading + mantissa), power);
+}
+
+using Values8 = std::array<float, 256>;
+
+Values8 values_of(DType dtype) {
+  const Format8 format = format_of(dtype);
+  Values8 values;
+  for (int bits = 0; bits < 256; ++bits) {
+    const int magnitude = bits & 0x7f;
+    float value = magnitude_of(format, magnitude);
+    if (magnitude > format.largest) {
+      value = magnitude == format.beyond && format.beyond != format.not_a_number
+                  ? std::numeric_limits<float>::infinity()
+                  : std::numeric_limits<float>::quiet_NaN();
+    }
+    values[static_cast<std::size_t>(bits)] = bits >= 0x80 ? -value : value;
+  }
+  return values;
+}
+
+// Integers
+
+template <class Whole>
+Whole saturated(double value) {
+  constexpr auto kLeast = static_cast<double>(std::numeric_limits<Whole>::min());
+  if (std::isnan(value)) return 0;
+  if (value < kLeast) return std::numeric_limits<Whole>::min();
+  return value >= -kLeast ? std::numeric_limits<Whole>::max() : static_cast<Whole>(value);
+}
+
+template <class Element, class Source, class Convert>
+void encode_each(std::span<const Source> source, std::byte* target, const Convert& convert) {
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    store(target, i, static_cast<Element>(convert(source[i])));
+  }
+}
+
+template <class Element, class Target, class Convert>
+void decode_each(const std::byte* source, std::span<Target> target, const Convert& convert) {
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    target[i] = static_cast<Target>(convert(load<Element>(source, i)));
+  }
+}
+
+constexpr auto as_is = [](auto element) { return element; };
+
+}  // namespace
+
+std::uint8_t f8_bits_of(DType dtype, float value) {
+  const Format8 format = format_of(dtype);
+  const auto sign = static_cast<std::uint8_t>(std::signbit(value) ? 0x80 : 0);
+  const float magnitude = std::abs(value);
+  if (std::isnan(value)) return sign | format.not_a_number;
+  if (std::isinf(value)) return sign | format.beyond;
+  if (magnitude == 0) return sign;
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);  // magnitude = f 2^exponent with 0.5 <= f < 1
+  const int least = std::max(exponent - 1, format.least_exponent) - format.mantissa_bits;
+  // In units of the last place; the sum carries into the exponent by itself.
+  const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, -least)));
+  const int binade = least + format.mantissa_bits - format.least_exponent;
+  const int bits = (binade << format.mantissa_bits) + units;
+  return sign | (bits > format.largest ? format.beyond : static_cast<std::uint8_t>(bits));
+}
+
+float value_of_f8(DType dtype, std::uint8_t bits) {
+  static const Values8 kE4m3fn = values_of(DType::f8e4m3fn);
+  static const Values8 kE5m2 = values_of(DType::f8e5m2);
+  return (dtype == DType::f8e4m3fn ? kE4m3fn : kE5m2)[bits];
+}
+
 float round_to(DType dtype, float value) {
   switch (dtype) {
     case DType::f16:
       return value_of_f16(f16_bits_of(value));
     case DType::bf16:
       return value_of_bf16(bf16_bits_of(value));
-    case DType::f32:
-      break;
+    case DType::f8e4m3fn:
+    case DType::f8e5m2:
+      return value_of_f8(dtype, f8_bits_of(dtype, value));
+    default:
+      return value;
   }
-  return value;
 }
 
 float round_to(DType dtype, double value) {
   if (dtype == DType::f32) return static_cast<float>(value);
   return round_to(dtype, round_to_odd(value));
+}
+
+std::int64_t whole_of(DType dtype, double value) {
+  if (dtype == DType::boolean) return value != 0 ? 1 : 0;
+  if (dtype == DType::i32) return saturated<std::int32_t>(value);
+  return saturated<std::int64_t>(value);
+}
+
+std::int64_t whole_of(DType dtype, std::int64_t value) {
+  if (dtype == DType::boolean) return value != 0 ? 1 : 0;
+  return dtype == DType::i32 ? static_cast<std::int32_t>(value) : value;
 }
 
 void encode(DType dtype, std::span<const float> source, std::byte* target) {
@@ -170,6 +282,35 @@ void encode(DType dtype, std::span<const float> source, std::byte* target) {
       return encode_bf16(source, target);
     case DType::f32:
       if (!source.empty()) std::memcpy(target, source.data(), source.size_bytes());
+      return;
+    case DType::i32:
+      return encode_each<std::int32_t>(source, target, saturated<std::int32_t>);
+    case DType::i64:
+      return encode_each<std::int64_t>(source, target, saturated<std::int64_t>);
+    case DType::boolean:
+      return encode_each<std::uint8_t>(source, target, [](float value) { return value != 0; });
+    case DType::f8e4m3fn:
+    case DType::f8e5m2:
+      return encode_each<std::uint8_t>(source, target,
+                                       [=](float value) { return f8_bits_of(dtype, value); });
+  }
+}
+
+void encode(DType dtype, std::span<const std::int64_t> source, std::byte* target) {
+  switch (dtype) {
+    case DType::i32:
+      return encode_each<std::int32_t>(source, target, as_is);
+    case DType::i64:
+      if (!source.empty()) std::memcpy(target, source.data(), source.size_bytes());
+      return;
+    case DType::boolean:
+      return encode_each<std::uint8_t>(source, target, [](auto value) { return value != 0; });
+    default:
+      break;
+  }
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const auto value = static_cast<float>(source[i]);
+    encode(dtype, std::span(&value, 1), target + static_cast<Bytes>(i) * size_of(dtype));
   }
 }
 
@@ -181,7 +322,25 @@ void decode(DType dtype, const std::byte* source, std::span<float> target) {
       return decode_bf16(source, target);
     case DType::f32:
       if (!target.empty()) std::memcpy(target.data(), source, target.size_bytes());
+      return;
+    case DType::i32:
+      return decode_each<std::int32_t>(source, target, as_is);
+    case DType::i64:
+      return decode_each<std::int64_t>(source, target, as_is);
+    case DType::boolean:
+      return decode_each<std::uint8_t>(source, target, as_is);
+    case DType::f8e4m3fn:
+    case DType::f8e5m2:
+      return decode_each<std::uint8_t>(source, target,
+                                       [=](std::uint8_t bits) { return value_of_f8(dtype, bits); });
   }
+}
+
+void decode(DType dtype, const std::byte* source, std::span<std::int64_t> target) {
+  if (dtype == DType::i32) return decode_each<std::int32_t>(source, target, as_is);
+  if (dtype == DType::boolean) return decode_each<std::uint8_t>(source, target, as_is);
+  KB_CHECK(dtype == DType::i64, "{} read as integers", name_of(dtype));
+  if (!target.empty()) std::memcpy(target.data(), source, target.size_bytes());
 }
 
 }  // namespace kernbench::sim

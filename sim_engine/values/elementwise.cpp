@@ -166,4 +166,69 @@ void apply(MathOp op, const Blocks& in, float* out, std::int64_t count) {
   }
 }
 
+namespace {
+
+using Whole = std::int64_t;
+
+// Arithmetic modulo 2^64, where that of signed numbers is undefined.
+template <class Operation>
+Whole wrapped(Operation operation, Whole a, Whole b) {
+  return static_cast<Whole>(
+      operation(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
+}
+
+Whole whole_result(MathOp op, Whole a, Whole b, Whole c) {
+  switch (op) {
+    case MathOp::add:
+      return wrapped(std::plus<>(), a, b);
+    case MathOp::subtract:
+      return wrapped(std::minus<>(), a, b);
+    case MathOp::multiply:
+      return wrapped(std::multiplies<>(), a, b);
+    case MathOp::maximum:
+      return std::max(a, b);
+    case MathOp::minimum:
+      return std::min(a, b);
+    case MathOp::less:
+      return a < b ? 1 : 0;
+    case MathOp::less_equal:
+      return a <= b ? 1 : 0;
+    case MathOp::greater:
+      return a > b ? 1 : 0;
+    case MathOp::greater_equal:
+      return a >= b ? 1 : 0;
+    case MathOp::equal:
+      return a == b ? 1 : 0;
+    case MathOp::not_equal:
+      return a != b ? 1 : 0;
+    case MathOp::bit_and:
+      return a & b;
+    case MathOp::bit_or:
+      return a | b;
+    case MathOp::bit_xor:
+      return a ^ b;
+    case MathOp::negate:
+      return wrapped(std::minus<>(), 0, a);
+    case MathOp::absolute:
+      return a < 0 ? wrapped(std::minus<>(), 0, a) : a;
+    case MathOp::fma:
+      return wrapped(std::plus<>(), wrapped(std::multiplies<>(), a, b), c);
+    case MathOp::clamp:
+      return std::min(std::max(a, b), c);
+    case MathOp::select:
+      return a != 0 ? b : c;
+    default:  // convert: what is stored is converted
+      return a;
+  }
+}
+
+}  // namespace
+
+void apply(MathOp op, const BlocksOf<Whole>& in, Whole* out, std::int64_t count) {
+  const std::size_t operands = operand_count(op);
+  for (std::int64_t i = 0; i < count; ++i) {
+    out[i] = whole_result(op, in[0][i], operands > 1 ? in[1][i] : 0, operands > 2 ? in[2][i] : 0);
+  }
+}
+
 }  // namespace kernbench::sim

@@ -8,7 +8,9 @@
 
 namespace kernbench::sim {
 
-// Operations on each element, computed in f32 and then rounded once to the type of the result.
+// Operations on each element, computed in f32 and then rounded once to the type of the result; but
+// in integers modulo 2^64 if all operands are integral and the operation has integral results: not
+// for divide, exp, log, sqrt, rsqrt and sigmoid.
 //
 // - maximum, minimum and clamp are NaN if an operand is, and order -0 below +0, so that maximum and
 //   minimum are commutative to the bit.
@@ -18,6 +20,7 @@ namespace kernbench::sim {
 // - fma(a, b, c) is a * b + c, rounded to f32 once.
 // - clamp(a, low, high) is minimum(maximum(a, low), high).
 // - select(mask, a, b) is a where the mask is not 0, else b.
+// - bit_and, bit_or and bit_xor are of integers alone.
 enum class MathOp : std::uint8_t {
   // of two operands
   add,
@@ -32,6 +35,9 @@ enum class MathOp : std::uint8_t {
   greater_equal,
   equal,
   not_equal,
+  bit_and,
+  bit_or,
+  bit_xor,
   // of one
   negate,
   absolute,
@@ -47,11 +53,16 @@ enum class MathOp : std::uint8_t {
   select,
 };
 
-inline constexpr std::size_t kMathOpCount = 23;
+inline constexpr std::size_t kMathOpCount = 26;
 inline constexpr std::size_t kMostOperands = 3;
 
 constexpr std::size_t operand_count(MathOp op) {
   return op < MathOp::negate ? 2 : op < MathOp::fma ? 1 : 3;
+}
+
+// True if the operation of integers is one: computed as such, and not in f32.
+constexpr bool is_of_integers(MathOp op) {
+  return op != MathOp::divide && (op < MathOp::exp || op > MathOp::sigmoid);
 }
 
 // "add", "subtract", ...

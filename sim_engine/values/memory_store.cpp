@@ -13,7 +13,8 @@ namespace {
 
 bool same_constant(const ValueNode& a, const ValueNode& b) {
   return a.kind == ValueKind::constant && b.kind == ValueKind::constant &&
-         std::bit_cast<std::uint32_t>(a.scalar) == std::bit_cast<std::uint32_t>(b.scalar);
+         std::bit_cast<std::uint32_t>(a.scalar) == std::bit_cast<std::uint32_t>(b.scalar) &&
+         a.whole == b.whole;
 }
 
 // True if a piece that starts at `offset` of `value` continues where `last` ends.
@@ -50,7 +51,7 @@ RegionId MemoryStore::create_region(DType dtype, std::int64_t element_count) {
   created.dtype = dtype;
   created.live = true;
   created.element_count = element_count;
-  constexpr float kNeverWritten = std::numeric_limits<float>::quiet_NaN();
+  constexpr double kNeverWritten = std::numeric_limits<double>::quiet_NaN();
   if (needs_node(element_count)) {
     created.values.fill(element_count, constant(dtype, element_count, kNeverWritten));
   }
@@ -74,17 +75,50 @@ void MemoryStore::check_own(const Value& value) const {
 Value MemoryStore::constant(DType dtype, std::int64_t element_count, double scalar) {
   KB_CHECK(element_count >= 0, "a value of {} elements", element_count);
   if (!needs_node(element_count)) return {dtype, element_count};
+  if (is_integral(dtype)) return integer_constant(dtype, element_count, whole_of(dtype, scalar));
   ValueNode* const node = pool_->create(ValueKind::constant, dtype, element_count);
   node->scalar = round_to(dtype, scalar);
+  node->whole = 0;
   return Value(node);
 }
 
+Value MemoryStore::integer_constant(DType dtype, std::int64_t element_count, std::int64_t whole) {
+  if (!is_integral(dtype)) return constant(dtype, element_count, static_cast<double>(whole));
+  KB_CHECK(element_count >= 0, "a value of {} elements", element_count);
+  if (!needs_node(element_count)) return {dtype, element_count};
+  ValueNode* const node = pool_->create(ValueKind::constant, dtype, element_count);
+  node->whole = whole_of(dtype, whole);
+  node->scalar = static_cast<float>(node->whole);
+  return Value(node);
+}
+
+Value MemoryStore::repeated(const ValueNode& of, std::int64_t element_count) {
+  ValueNode* const node = pool_->create(ValueKind::constant, of.dtype, element_count);
+  node->scalar = of.scalar;
+  node->whole = of.whole;
+  return Value(node);
+}
+
+namespace {
+
+template <class Number>
+Value data_of(ValuePool& pool, DType dtype, std::span<const Number> elements) {
+  const Value value(
+      pool.create(ValueKind::data, dtype, static_cast<std::int64_t>(elements.size())));
+  encode(dtype, elements, pool.allocate_data(*value.node()));
+  return value;
+}
+
+}  // namespace
+
 Value MemoryStore::literal(DType dtype, std::span<const float> elements) {
   const auto count = static_cast<std::int64_t>(elements.size());
-  if (!needs_node(count)) return {dtype, count};
-  const Value value(pool_->create(ValueKind::data, dtype, count));
-  encode(dtype, elements, pool_->allocate_data(*value.node()));
-  return value;
+  return needs_node(count) ? data_of(*pool_, dtype, elements) : Value(dtype, count);
+}
+
+Value MemoryStore::literal(DType dtype, std::span<const std::int64_t> elements) {
+  const auto count = static_cast<std::int64_t>(elements.size());
+  return needs_node(count) ? data_of(*pool_, dtype, elements) : Value(dtype, count);
 }
 
 Value MemoryStore::ramp(DType dtype, std::int64_t start, std::int64_t element_count) {
@@ -93,7 +127,7 @@ Value MemoryStore::ramp(DType dtype, std::int64_t start, std::int64_t element_co
   ValueNode* const node = pool_->create(ValueKind::along_axis, dtype, element_count);
   node->axis_op = AxisOp::ramp;
   node->form = {1, element_count, 1};
-  node->scalar = static_cast<float>(start);
+  node->whole = start;
   return Value(node);
 }
 
@@ -124,6 +158,10 @@ Value MemoryStore::math(MathOp op, DType dtype, std::span<const Value> operands)
   ValueNode* const node = pool_->create(ValueKind::math, dtype, count);
   node->op = op;
   for (std::size_t i = 0; i < operands.size(); ++i) node->inputs[i] = operands[i].ref();
+  if (op == MathOp::select && is_integral(dtype) && !is_integral(operands[0].dtype())) {
+    // Integers are chosen as such, whatever the mask's type.
+    node->inputs[0] = math(MathOp::convert, DType::boolean, operands.first(1)).ref();
+  }
   return Value(node);
 }
 
@@ -136,10 +174,10 @@ Value MemoryStore::along_axis(AxisOp op, const Value& operand, const AxisForm& f
   if (!needs_node(count)) return {operand.dtype(), count};
   if (operand.element_count() == 0) {
     KB_CHECK(op == AxisOp::sum, "{} of no elements", name_of(op));
-    return constant(operand.dtype(), count, 0);
+    return constant(operand.dtype(), count, 0.0);
   }
   if (op == AxisOp::broadcast && operand.node()->kind == ValueKind::constant) {
-    return constant(operand.dtype(), count, operand.node()->scalar);
+    return repeated(*operand.node(), count);
   }
   ValueNode* const node = pool_->create(ValueKind::along_axis, operand.dtype(), count);
   node->axis_op = op;
@@ -163,7 +201,7 @@ Value MemoryStore::gemm(const GemmSize& size, const Value& a, const Value& b,
   check_own(accumulator);
   if (!needs_node(count)) return {dtype, count};
   if (size.k == 0) {
-    return summands == 0 ? constant(dtype, count, 0)
+    return summands == 0 ? constant(dtype, count, 0.0)
                          : math(MathOp::convert, dtype, std::span(&accumulator, 1));
   }
   ValueNode* const node = pool_->create(ValueKind::gemm, dtype, count);
@@ -212,7 +250,7 @@ Value MemoryStore::joined_pieces(DType dtype, std::int64_t count) {
   const ValuePiece& piece = pieces_.front();
   if (piece.value.element_count() == count) return piece.value;
   if (piece.value.node()->kind == ValueKind::constant) {
-    return constant(dtype, count, piece.value.node()->scalar);
+    return repeated(*piece.value.node(), count);
   }
   const Value part(pool_->create(ValueKind::view, dtype, count));
   part.node()->inputs[0] = piece.value.ref();

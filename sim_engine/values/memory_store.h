@@ -48,8 +48,10 @@ class MemoryStore {
 
   // `element_count` times `scalar`, rounded once to the type.
   Value constant(DType dtype, std::int64_t element_count, double scalar);
+  Value integer_constant(DType dtype, std::int64_t element_count, std::int64_t whole);
   // The given elements, each rounded once to the type.
   Value literal(DType dtype, std::span<const float> elements);
+  Value literal(DType dtype, std::span<const std::int64_t> elements);
   // The numbers start, start + 1, ..., each rounded to the type.
   Value ramp(DType dtype, std::int64_t start, std::int64_t element_count);
   // a op b, element by element: in f32, then rounded once to the type.
@@ -119,6 +121,8 @@ class MemoryStore {
   void check_own(const Value& value) const;
   void add_pieces(const Region& from, std::int64_t begin, std::int64_t end);
   void add_piece(const Value& value, std::int64_t offset, std::int64_t count);
+  // A constant of the same number.
+  Value repeated(const ValueNode& constant, std::int64_t element_count);
   Value joined_pieces(DType dtype, std::int64_t count);
 
   bool data_;

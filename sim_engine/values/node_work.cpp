@@ -62,51 +62,80 @@ GemmProduct product_of(const ValueNode& node) {
   return product;
 }
 
-void compute_math(ValueNode& node, const Range& range) {
-  std::array<Operand, kMostOperands> operands;
-  const std::size_t operand_total = operand_count(node.op);
-  for (std::size_t i = 0; i < operand_total; ++i) operands[i].open(*node.inputs[i].node(), node);
-  alignas(64) std::array<float, kBlock> unrounded;
-  for (std::int64_t first = range.first; first < range.end; first += kBlock) {
-    const std::int64_t count = std::min(kBlock, range.end - first);
-    Blocks blocks{};
-    for (std::size_t i = 0; i < operand_total; ++i) blocks[i] = operands[i].block(first, count);
-    apply(node.op, blocks, unrounded.data(), count);
-    encode(node.dtype, span_of(unrounded.data(), count), element_of(node, first));
-  }
+// True for what is computed in integers: operations of integers on integral operands.
+bool is_of_integers(const ValueNode& node) {
+  if (node.kind != ValueKind::math) return is_integral(node.dtype);
+  const auto has_integers = [](const NodeRef& input) {
+    return input.node() == nullptr || is_integral(input.node()->dtype);
+  };
+  return is_of_integers(node.op) && std::ranges::all_of(node.inputs, has_integers);
 }
 
-// Writes a broadcast out; only done if it is read as such, not through an element-wise operation.
-void compute_broadcast(ValueNode& node, const Range& range) {
-  Operand elements;
-  elements.open(node, node);
+template <class Number>
+void compute_math(ValueNode& node, const Range& range) {
+  std::array<Operand<Number>, kMostOperands> operands;
+  const std::size_t operand_total = operand_count(node.op);
+  for (std::size_t i = 0; i < operand_total; ++i) operands[i].open(*node.inputs[i].node(), node);
+  alignas(64) std::array<Number, kBlock> unrounded;
   for (std::int64_t first = range.first; first < range.end; first += kBlock) {
     const std::int64_t count = std::min(kBlock, range.end - first);
-    encode(node.dtype, {elements.block(first, count), static_cast<std::size_t>(count)},
+    BlocksOf<Number> blocks{};
+    for (std::size_t i = 0; i < operand_total; ++i) blocks[i] = operands[i].block(first, count);
+    apply(node.op, blocks, unrounded.data(), count);
+    encode(node.dtype, std::span<const Number>(span_of(unrounded.data(), count)),
            element_of(node, first));
   }
 }
 
-void compute_ramp(ValueNode& node, const Range& range) {
-  alignas(64) std::array<float, kBlock> numbers;
-  const auto start = static_cast<std::int64_t>(node.scalar);
+// Writes a broadcast out; only done if it is read as such, not through an element-wise operation.
+template <class Number>
+void compute_broadcast(ValueNode& node, const Range& range) {
+  Operand<Number> elements;
+  elements.open(node, node);
   for (std::int64_t first = range.first; first < range.end; first += kBlock) {
     const std::int64_t count = std::min(kBlock, range.end - first);
-    for (std::int64_t i = 0; i < count; ++i) {
-      numbers[static_cast<std::size_t>(i)] = static_cast<float>(start + first + i);
-    }
-    encode(node.dtype, span_of(numbers.data(), count), element_of(node, first));
+    encode(node.dtype, span_of(elements.block(first, count), count), element_of(node, first));
   }
 }
 
-void fill(DType dtype, float scalar, std::int64_t count, std::byte* target) {
-  if (dtype == DType::f32) {
-    std::fill_n(reinterpret_cast<float*>(target), count, scalar);
-    return;
+template <class Number>
+void compute_ramp(ValueNode& node, const Range& range) {
+  alignas(64) std::array<Number, kBlock> numbers;
+  for (std::int64_t first = range.first; first < range.end; first += kBlock) {
+    const std::int64_t count = std::min(kBlock, range.end - first);
+    for (std::int64_t i = 0; i < count; ++i) {
+      numbers[static_cast<std::size_t>(i)] = static_cast<Number>(node.whole + first + i);
+    }
+    encode(node.dtype, std::span<const Number>(span_of(numbers.data(), count)),
+           element_of(node, first));
   }
-  std::uint16_t bits = 0;
-  encode(dtype, span_of(&scalar, 1), reinterpret_cast<std::byte*>(&bits));
-  std::fill_n(reinterpret_cast<std::uint16_t*>(target), count, bits);
+}
+
+template <class Bits>
+void fill_with(const std::byte* element, std::int64_t count, std::byte* target) {
+  Bits bits;
+  std::memcpy(&bits, element, sizeof(Bits));
+  std::fill_n(reinterpret_cast<Bits*>(target), count, bits);
+}
+
+// Repeats a constant.
+void fill(const ValueNode& constant, std::int64_t count, std::byte* target) {
+  std::array<std::byte, sizeof(std::int64_t)> element{};
+  if (is_integral(constant.dtype)) {
+    encode(constant.dtype, std::span(&constant.whole, 1), element.data());
+  } else {
+    encode(constant.dtype, std::span(&constant.scalar, 1), element.data());
+  }
+  switch (size_of(constant.dtype)) {
+    case 1:
+      return fill_with<std::uint8_t>(element.data(), count, target);
+    case 2:
+      return fill_with<std::uint16_t>(element.data(), count, target);
+    case 4:
+      return fill_with<std::uint32_t>(element.data(), count, target);
+    default:
+      return fill_with<std::uint64_t>(element.data(), count, target);
+  }
 }
 
 // Copies `count` elements of `node` from `offset` on; returns where the copy ends.
@@ -115,7 +144,7 @@ std::byte* copy_elements(ValueNode& node, std::int64_t offset, std::int64_t coun
   const NodeRange base = base_of(node);
   const Bytes bytes = count * size_of(node.dtype);
   if (base.node->kind == ValueKind::constant) {
-    fill(node.dtype, base.node->scalar, count, target);
+    fill(*base.node, count, target);
   } else {
     std::memcpy(target, element_of(*base.node, base.offset + offset),
                 static_cast<std::size_t>(bytes));
@@ -144,7 +173,7 @@ void compute_transpose(ValueNode& node, const Range& stretches) {
   for (std::int64_t i = stretches.first; i < stretches.end; ++i) {
     const std::int64_t first = i * rows * columns;
     if (base.node->kind == ValueKind::constant) {
-      fill(node.dtype, base.node->scalar, rows * columns, element_of(node, first));
+      fill(*base.node, rows * columns, element_of(node, first));
     } else {
       transpose(element_of(*base.node, base.offset + first), rows, columns, size_of(node.dtype),
                 element_of(node, first));
@@ -153,36 +182,44 @@ void compute_transpose(ValueNode& node, const Range& stretches) {
 }
 
 // Sums, extremes and softmax, one stretch of [length][inner] after the other.
+template <class Number>
 void compute_along_axis(ValueNode& node, const Range& stretches) {
   const auto [outer, length, inner] = node.form;
   const std::int64_t result_size = node.count / outer;
-  Operand operand;
+  Operand<Number> operand;
   operand.open(*node.inputs[0].node(), node);
-  AxisMath math;
-  std::vector<float> decoded;
-  std::vector<float> results(static_cast<std::size_t>(result_size));
+  AxisMath<Number> math;
+  std::vector<Number> decoded;
+  std::vector<Number> results(static_cast<std::size_t>(result_size));
   for (std::int64_t i = stretches.first; i < stretches.end; ++i) {
-    const float* const in = operand.elements(i * length * inner, length * inner, decoded);
+    const Number* const in = operand.elements(i * length * inner, length * inner, decoded);
     if (node.axis_op == AxisOp::softmax) {
       math.softmax(in, length, inner, results.data());
     } else {
       math.reduce(node.axis_op, in, length, inner, results.data());
     }
-    encode(node.dtype, results, element_of(node, i * result_size));
+    encode(node.dtype, std::span<const Number>(results), element_of(node, i * result_size));
   }
 }
 
+template <class Number>
 void compute_axis_op(ValueNode& node, std::int64_t part) {
   switch (node.axis_op) {
     case AxisOp::broadcast:
-      return compute_broadcast(node, elements_of_part(node, part));
+      return compute_broadcast<Number>(node, elements_of_part(node, part));
     case AxisOp::transpose:
       return compute_transpose(node, stretches_of_part(node, part));
     case AxisOp::ramp:
-      return compute_ramp(node, elements_of_part(node, part));
+      return compute_ramp<Number>(node, elements_of_part(node, part));
     default:
-      return compute_along_axis(node, stretches_of_part(node, part));
+      return compute_along_axis<Number>(node, stretches_of_part(node, part));
   }
+}
+
+template <class Number>
+void compute_elements(ValueNode& node, std::int64_t part) {
+  if (node.kind == ValueKind::along_axis) return compute_axis_op<Number>(node, part);
+  compute_math<Number>(node, elements_of_part(node, part));
 }
 
 bool is_cut_by_elements(const ValueNode& node) {
@@ -240,9 +277,9 @@ std::int64_t part_cost(const ValueNode& node) {
 void compute_part(ValueNode& node, std::int64_t part, GemmWorkspace& workspace) {
   switch (node.kind) {
     case ValueKind::math:
-      return compute_math(node, elements_of_part(node, part));
     case ValueKind::along_axis:
-      return compute_axis_op(node, part);
+      return is_of_integers(node) ? compute_elements<std::int64_t>(node, part)
+                                  : compute_elements<float>(node, part);
     case ValueKind::gemm:
       return compute_gemm_part(product_of(node), part, workspace);
     default:

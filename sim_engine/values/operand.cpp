@@ -7,7 +7,8 @@
 
 namespace kernbench::sim {
 
-void Operand::open(ValueNode& node, const ValueNode& result) {
+template <class Number>
+void Operand<Number>::open(ValueNode& node, const ValueNode& result) {
   NodeRange base = base_of(node);
   is_broadcast_ = base.node->is_broadcast();
   if (is_broadcast_) {
@@ -19,15 +20,17 @@ void Operand::open(ValueNode& node, const ValueNode& result) {
   dtype_ = base.node->dtype;
   if (base.node->kind == ValueKind::constant) {
     data_ = nullptr;
-    std::fill_n(converted_.data(), std::min(node.count, kBlock), base.node->scalar);
+    std::fill_n(converted_.data(), std::min(node.count, kBlock), number_of<Number>(*base.node));
   } else {
     data_ = elements_of(*base.node, result) + base.offset * size_of(dtype_);
   }
 }
 
-const float* Operand::elements(std::int64_t first, std::int64_t count, std::vector<float>& buffer) {
+template <class Number>
+const Number* Operand<Number>::elements(std::int64_t first, std::int64_t count,
+                                        std::vector<Number>& buffer) {
   KB_CHECK(!is_broadcast_, "a broadcast is read in blocks");
-  if (data_ != nullptr && dtype_ == DType::f32) return block(first, count);
+  if (data_ != nullptr && dtype_ == kOwnType) return block(first, count);
   buffer.resize(static_cast<std::size_t>(count));
   if (data_ == nullptr) {
     std::ranges::fill(buffer, converted_[0]);
@@ -37,14 +40,16 @@ const float* Operand::elements(std::int64_t first, std::int64_t count, std::vect
   return buffer.data();
 }
 
-const float* Operand::converted_block(const std::byte* source, std::int64_t count) {
+template <class Number>
+const Number* Operand<Number>::converted_block(const std::byte* source, std::int64_t count) {
   decode(dtype_, source, span_of(converted_.data(), count));
   return converted_.data();
 }
 
 // Fills the block stretch by stretch: one source element repeated (inner == 1), or up to `inner`
 // consecutive source elements.
-const float* Operand::broadcast_block(std::int64_t first, std::int64_t count) {
+template <class Number>
+const Number* Operand<Number>::broadcast_block(std::int64_t first, std::int64_t count) {
   const auto [outer, length, inner] = form_;
   std::int64_t at = begin_ + first;
   for (std::int64_t done = 0; done < count;) {
@@ -53,7 +58,7 @@ const float* Operand::broadcast_block(std::int64_t first, std::int64_t count) {
     const std::int64_t left = inner == 1 ? (row + 1) * length - at : inner - column;
     const std::int64_t run = std::min(left, count - done);
     const std::byte* const source = data_ + (row * inner + column) * size_of(dtype_);
-    float* const target = converted_.data() + done;
+    Number* const target = converted_.data() + done;
     decode(dtype_, source, span_of(target, inner == 1 ? 1 : run));
     if (inner == 1) std::fill_n(target + 1, run - 1, *target);
     done += run;
@@ -61,5 +66,8 @@ const float* Operand::broadcast_block(std::int64_t first, std::int64_t count) {
   }
   return converted_.data();
 }
+
+template class Operand<float>;
+template class Operand<std::int64_t>;
 
 }  // namespace kernbench::sim

@@ -1,4 +1,5 @@
-// An operand of the evaluation as blocks of f32, whatever the type and place of its elements.
+// An operand of the evaluation as blocks of f32 or of i64, whatever the type and place of its
+// elements.
 
 #pragma once
 
@@ -6,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "sim_engine/values/value.h"
@@ -26,12 +28,27 @@ inline const std::byte* elements_of(const ValueNode& node, const ValueNode& resu
   return node.data != nullptr ? node.data.get() : result.data.get();
 }
 
-inline std::span<float> span_of(float* first, std::int64_t count) {
+template <class Number>
+std::span<Number> span_of(Number* first, std::int64_t count) {
   return {first, static_cast<std::size_t>(count)};
 }
 
-// A computed node or a view of one.  For an element-wise operation also a broadcast, which is read
-// from its source and never written out.
+// The number that a constant repeats.
+template <class Number>
+Number number_of(const ValueNode& constant);
+template <>
+inline float number_of<float>(const ValueNode& constant) {
+  return constant.scalar;
+}
+template <>
+inline std::int64_t number_of<std::int64_t>(const ValueNode& constant) {
+  return constant.whole;
+}
+
+// A computed node or a view of one, as numbers in which the evaluation computes: float or
+// std::int64_t.  For an element-wise operation also a broadcast, which is read from its source and
+// never written out.
+template <class Number>
 class Operand {
  public:
   Operand() = default;
@@ -44,28 +61,33 @@ class Operand {
 
   // Elements [first, first + count); valid until the next call.
   // REQUIRES: count <= kBlock
-  const float* block(std::int64_t first, std::int64_t count) {
+  const Number* block(std::int64_t first, std::int64_t count) {
     if (data_ == nullptr) return converted_.data();
     if (is_broadcast_) return broadcast_block(first, count);
     const std::byte* const source = data_ + first * size_of(dtype_);
-    if (dtype_ == DType::f32) return reinterpret_cast<const float*>(source);
+    if (dtype_ == kOwnType) return reinterpret_cast<const Number*>(source);
     return converted_block(source, count);
   }
 
-  // Like block(), for any count; `buffer` is used if the elements are not f32 in memory.
+  // Like block(), for any count; `buffer` is used if the elements are not Numbers in memory.
   // REQUIRES: not a broadcast
-  const float* elements(std::int64_t first, std::int64_t count, std::vector<float>& buffer);
+  const Number* elements(std::int64_t first, std::int64_t count, std::vector<Number>& buffer);
 
  private:
-  const float* converted_block(const std::byte* source, std::int64_t count);
-  const float* broadcast_block(std::int64_t first, std::int64_t count);
+  static constexpr DType kOwnType = std::is_same_v<Number, float> ? DType::f32 : DType::i64;
 
-  DType dtype_ = DType::f32;
+  const Number* converted_block(const std::byte* source, std::int64_t count);
+  const Number* broadcast_block(std::int64_t first, std::int64_t count);
+
+  DType dtype_ = kOwnType;
   bool is_broadcast_ = false;
   const std::byte* data_ = nullptr;  // null for a constant: converted_ always holds it
   AxisForm form_;                    // of a broadcast
   std::int64_t begin_ = 0;           // of a broadcast: the first element's place in it
-  alignas(64) std::array<float, kBlock> converted_;
+  alignas(64) std::array<Number, kBlock> converted_;
 };
+
+extern template class Operand<float>;
+extern template class Operand<std::int64_t>;
 
 }  // namespace kernbench::sim

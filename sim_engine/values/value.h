@@ -96,7 +96,8 @@ struct ValueNode {
   bool on_path = false;          // the executor is looking at its inputs
   MathOp op = MathOp::add;       // of kind math
   AxisOp axis_op = AxisOp::sum;  // of kind along_axis
-  float scalar = 0;              // of a constant, or where a ramp starts; already rounded to dtype
+  float scalar = 0;              // of a constant; already rounded to dtype
+  std::int64_t whole = 0;        // of an integral constant; where a ramp starts
   std::uint32_t step = 0;        // in the executor's plan, from 1 on; 0: not planned
   std::int64_t count = 0;
   std::array<NodeRef, kMostOperands> inputs;  // as many as there are; of a view, the first

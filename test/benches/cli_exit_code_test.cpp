@@ -105,6 +105,30 @@ TEST_CASE("a wrong command line is told with what would be right", "[cli][errors
                  Contains("ccl-allreduce, "));
 }
 
+TEST_CASE("a refused setting comes before any table", "[cli][errors]") {
+  for (const auto& [bench, setting] :
+       std::vector<std::pair<std::string, std::string>>{{"ipcq", "depth=0"},
+                                                        {"ipcq", "buffer_kind=abc"},
+                                                        {"overlap", "gemm=0"},
+                                                        {"tp-mlp", "check=maybe"},
+                                                        {"milestone-1h-gemm", "on=nothing"},
+                                                        {"train", "heads=3"},
+                                                        {"train", "pes=3"},
+                                                        {"ddp", "bucket_cap_mb=1e9"}}) {
+    CAPTURE(bench, setting);
+    const ProgramResult result =
+        run_program({"run", "--bench", bench, "--topology", "tiny", "--set", setting});
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err, StartsWith("kernbench: error: [KB-U012]"));
+  }
+  const ProgramResult large =
+      run_program({"run", "--bench", "ccl-allreduce", "--topology", "tiny", "--set", "n_elem=4Gi"});
+  CHECK(large.exit_code == 71);
+  CHECK_THAT(large.out, !Contains("algbw"));
+  CHECK_THAT(large.err, Contains("[KB-L001]"));
+}
+
 TEST_CASE("an option without a value is refused, whichever it is", "[cli][errors]") {
   for (const std::string option : {"--out", "--json", "--csv", "--trace", "--ccl", "--topology",
                                    "--seed", "--jobs", "--set", "--bench"}) {

@@ -67,6 +67,15 @@ TEST_CASE("rows of one run alone are counted", "[compare]") {
   CHECK(comparison.only_after == 2);
 }
 
+TEST_CASE("what some rows alone have in common does not keep rows of one input apart",
+          "[compare]") {
+  const std::vector<Row> after = {row_of(1, "tree", 900, 100), row_of(2, "ring", 2000, 100)};
+  const variants::Comparison comparison = variants::compare_rows(kBefore, after);
+  CHECK(comparison.differences == std::vector<std::string>{"algorithm: ring -> ring, tree"});
+  CHECK(comparison.rows.size() == 2);
+  CHECK(comparison.only_before + comparison.only_after == 0);
+}
+
 TEST_CASE("a condition compares a number with its baseline", "[compare]") {
   const auto holds = [](const std::string& text, double before, double after) {
     return variants::Condition(text).holds({"time_ns", before, after});
@@ -128,7 +137,8 @@ TEST_CASE("two runs are compared at once", "[compare][cli]") {
                    "algorithm=ring_allreduce,tree_allreduce", "n_elem=64,4096"});
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, Contains("# algorithm: ring_allreduce -> tree_allreduce\n"));
-  CHECK_THAT(result.out, Contains("bytes 8192, n_elem 4096"));
+  CHECK_THAT(result.out, Contains("bytes 8192, n_elem 4096") && Contains("bytes 128, n_elem 64"));
+  CHECK_THAT(result.out, !Contains("rows of one run alone"));
   CHECK_THAT(error_of({"compare", "--bench", "gemm", "--set", "m=1,2,3"}, 2),
              Contains("[KB-U017] compare wants two runs, and --set and --topology give 3"));
 }

@@ -30,7 +30,7 @@ Json rows_of(std::vector<std::string> words) {
 
 TEST_CASE("the bench ddp tells what each bucket hides, and four shares that are the step",
           "[cli][ddp]") {
-  const Json rows = rows_of(command("world=2 bucket_cap_mb=0.1,100 scheme=ddp,zero1"));
+  const Json rows = rows_of(command("world=2 bucket_cap_mb=0.1,100 scheme=ddp,zero1,fsdp2"));
   int steps = 0;
   for (const Json& row : rows) {
     CAPTURE(row.dump());
@@ -48,13 +48,13 @@ TEST_CASE("the bench ddp tells what each bucket hides, and four shares that are 
       CHECK(row["parameters"] != "");
     }
   }
-  CHECK(steps == 4);
+  CHECK(steps == 6);
 }
 
 TEST_CASE("the bench ddp refuses sizes that are none", "[cli][ddp]") {
   CHECK(run_program(command("bucket_cap_mb=-1")).exit_code == 2);
   CHECK(run_program(command("heads=3")).exit_code == 2);
-  CHECK(run_program(command("scheme=fsdp")).exit_code == 2);
+  CHECK(run_program(command("scheme=fsdp1")).exit_code == 2);
 }
 
 TEST_CASE("the bench ddp writes its tables and figures", "[cli][ddp]") {

@@ -43,6 +43,40 @@ TEST_CASE("a report names its run and has all its sections", "[cli][page]") {
   }
 }
 
+TEST_CASE("a report shows when links were busy, and who holds memory", "[cli][page]") {
+  const std::string page = page_of({"--bench", "ddp", "--set", "world=2", "bucket_cap_mb=1",
+                                    "layers=1", "vocab=128", "hidden=32"});
+  for (const char* words : {"When links were busy", "<title>sip0.link.east: busy for ",
+                            "optimizer state", "gradients", "at the peak from"}) {
+    CAPTURE(words);
+    CHECK(has(page, words));
+  }
+  CHECK(!has(page, "<h2>What if"));
+}
+
+TEST_CASE("the report of whatif has its curves, and the run as it is", "[cli][page][whatif]") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> words = {"--bench",  "ccl-allreduce", "--topology",
+                                          "tiny",     "--set",         "n_elem=64",
+                                          "--report", folder.path("r")};
+  const auto page_by = [&](const std::string& command) {
+    std::vector<std::string> all = {command};
+    all.insert(all.end(), words.begin(), words.end());
+    REQUIRE(run_program(all).exit_code == 0);
+    return folder.read("r");
+  };
+  const std::string page = page_by("whatif");
+  CHECK(has(page, "<h2>What if"));
+  CHECK(has(page, "system.sip_link.latency x2: "));
+  CHECK(has(page, "kernbench whatif --bench ccl-allreduce"));
+  const std::string alone = page_by("run");
+  const auto time_in = [](const std::string& text) {
+    const std::size_t at = text.find("<dt>simulated");
+    return text.substr(at, text.find("</dd>", at) - at);
+  };
+  CHECK(time_in(page) == time_in(alone));
+}
+
 TEST_CASE("a report loads nothing and runs nothing", "[cli][page]") {
   const std::string page = page_of({"--bench", "ccl-allreduce", "--topology", "tiny"});
   for (const char* word : {"<script", "http:", "https:", "url(", "@import", "<link", "<img"}) {

@@ -13,17 +13,8 @@
 namespace kernbench::benches {
 namespace {
 
+using test::spread_of;
 using test::torch_steps;
-using test::TorchStep;
-
-// The largest distance of torch's f32 losses from its f64 ones.
-double spread_of(const std::vector<TorchStep>& f32, const std::vector<TorchStep>& f64) {
-  double most = 0;
-  for (std::size_t i = 0; i < f32.size(); ++i) {
-    most = std::max(most, std::abs(f32[i].loss - f64[i].loss));
-  }
-  return most;
-}
 
 // Trains as the only rank of a device with 2 cubes of 2 PEs.
 void train_on_device(const train::TrainingOptions& options,

@@ -34,7 +34,7 @@ TEST_CASE("the choice is within 1.3 of the fastest, at every size and on every s
   const Topology topology = shipped(name);
   for (const DPPolicy& dp :
        {DPPolicy::on_one_pe(), DPPolicy{Shard::column_wise, Shard::column_wise}}) {
-    for (std::int64_t n = 64; n <= 1 << 20; n *= 4) {
+    for (std::int64_t n = 64; n <= 1 << 18; n *= 8) {
       const auto time_by = [&](const ccl::Config& config) {
         return run({.topology = topology,
                     .dp = dp,
@@ -57,9 +57,22 @@ TEST_CASE("the choice is within 1.3 of the fastest, at every size and on every s
 TEST_CASE("on a ring of 16 small tensors take few steps, large ones both ways round",
           "[ccl][auto]") {
   const Topology ring = link_topology(SipTopology::ring_1d, 16);
-  CHECK(chosen(ring, 4) == "intercube_allreduce");
+  CHECK(chosen(ring, 4) == "swing_whole_allreduce");
   CHECK(chosen(ring, 1 << 24) != "ring_allreduce");
   CHECK(chosen(ring, 1 << 24) != "tree_allreduce");
+}
+
+TEST_CASE("on a mesh a corner's two links carry the others' blocks alike", "[ccl][auto]") {
+  for (const auto& [w, h] : {std::pair{3, 2}, {2, 3}}) {
+    auto choice =
+        ccl::AlgorithmChoice::of_all(link_topology(SipTopology::mesh_2d_no_wrap, w, h), kAuto);
+    for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
+      const auto& all = choice.candidates(kind);
+      const auto grid = std::ranges::find_if(
+          all, [](const ccl::Candidate& one) { return one.algorithm->name == "torus"; });
+      CHECK(grid->cost.load == 2.5);
+    }
+  }
 }
 
 TEST_CASE("small broadcasts go the shorter ways, large ones half each way", "[ccl][auto]") {

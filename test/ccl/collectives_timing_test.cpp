@@ -148,5 +148,24 @@ TEST_CASE("a large all_gather keeps its links busy", "[ccl][timing]") {
   CHECK(took.count() * 10 < bytes.count() * 15);
 }
 
+// A hop takes two times of a part at most, and a part what a link carries in three latencies.
+TEST_CASE("a large broadcast or reduce from PE to PE keeps both directions busy", "[ccl][timing]") {
+  Topology topology = ring(6);
+  topology.pe.tcm.capacity = 1 << 21;
+  const std::int64_t count = 1 << 20;
+  const Time half = count * 2 * kByte;
+  const Time filling = 2 * 5 * (kAlpha + 3 * kAlpha);
+  const Time by_broadcast =
+      time_of(topology, {}, count,
+              [](const Member& m, const Tensor& x, auto&) { m.torch.distributed.broadcast(x, 0); });
+  CHECK(by_broadcast > half);
+  CHECK(by_broadcast < half + filling);
+  const Time by_reduce = time_of(topology, {}, count, [](const Member& m, const Tensor& x, auto&) {
+    m.torch.distributed.reduce(x, 0);
+  });
+  CHECK(by_reduce > half);
+  CHECK(by_reduce < half + filling);
+}
+
 }  // namespace
 }  // namespace kernbench::test::collectives_timing_test

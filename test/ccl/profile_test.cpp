@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -233,6 +234,66 @@ TEST_CASE("a profile of a part of the run has what happened in it", "[ccl][profi
   CHECK(profile.ranks[0].compute_only == row_of(profile, "inside").total);
   CHECK(prof.key_averages().rows().front().phase == "forward");
   CHECK(prof.key_averages().table().find("inside, forward") != std::string::npos);
+}
+
+TEST_CASE("a profile ends with its scope, and its steps are marked", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(2));
+  const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
+  profiler::profile prof(torch);
+  torch.launch("inside", multiply, x, std::int64_t{64});
+  prof.step();
+  prof.stop();
+  const Time duration = prof.result().duration();
+  torch.launch("behind", multiply, x, std::int64_t{256});
+  torch.ahbm.synchronize();
+  CHECK(prof.result().duration() == duration);
+  REQUIRE(prof.key_averages().rows().size() == 1);
+  const runtime::RunLog& log = *torch.simulation().run_log();
+  CHECK(std::ranges::count(log.spans(), "ProfilerStep#0", &runtime::RunSpan::name) == 1);
+  prof.start();
+  torch.launch("again", multiply, x, std::int64_t{64});
+  CHECK(prof.key_averages().rows().front().name == "again");
+}
+
+TEST_CASE("operations are sorted by torch's names of figures", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(2));
+  const Tensor x = torch.zeros({1}, {.dp = DPPolicy::on_one_pe()});
+  const profiler::profile prof(torch);
+  torch.launch("slow", multiply, x, std::int64_t{64});
+  for (int i = 0; i < 20; ++i) torch.launch("often", multiply, x, std::int64_t{32});
+  const profiler::KeyAverages averages = prof.key_averages();
+  const auto first_by = [&](std::string_view name) {
+    const std::string table = averages.table(name, 1);
+    const std::size_t line = table.find('\n') + 1;
+    return table.substr(line, table.find(' ', line) - line);
+  };
+  CHECK(first_by("cuda_time_total") == "often");
+  CHECK(first_by("self_device_time_total") == "often");
+  CHECK(first_by("cuda_time") == "slow");
+  CHECK(first_by("device_time") == "slow");
+  CHECK(first_by("longest") == "slow");
+  CHECK(first_by("count") == "often");
+  CHECK_THROWS_MATCHES(averages.table("cpu_time_total"), CollectiveError,
+                       Says("KB-R031", "sort_by 'cpu_time_total'", "cuda_time_total"));
+}
+
+TEST_CASE("what a link was busy for is the sum over time, of each link", "[ccl][profile]") {
+  RuntimeContext torch(ring_with_array(4), {.profile = true});
+  run_on_ring(torch, 4, [](RuntimeContext& own, int rank, const Tensor& x) {
+    if (rank == 2) own.launch("multiply", multiply, x, std::int64_t{512});
+    own.distributed.all_reduce(x);
+  });
+  const sim::Fabric& fabric = torch.simulation().machine().fabric();
+  const auto use = fabric.use_over_time();
+  REQUIRE(use != nullptr);
+  int used = 0;
+  for (sim::LinkId link = 0; link < fabric.routing().link_count(); ++link) {
+    const auto busy = use->of(link);
+    if (fabric.routing().class_of(link) != sim::UnitClass::link) continue;
+    CHECK(std::accumulate(busy.begin(), busy.end(), Time{0}) == fabric.busy(link));
+    used += busy.empty() ? 0 : 1;
+  }
+  CHECK(used >= 4);
 }
 
 // The trace of a program with a scope, a mark, a kernel, a collective and a message.

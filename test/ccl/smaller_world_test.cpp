@@ -35,7 +35,9 @@ TEST_CASE("a world of two of four SIPs is the first two", "[ccl][world]") {
   REQUIRE(!torch.engine().algorithms_used().empty());
   for (const runtime::AlgorithmUse& use : torch.engine().algorithms_used()) {
     CHECK(use.calls == 2);
-    CHECK(use.algorithm == (use.collective == "broadcast" ? "chain" : "intercube_allreduce"));
+    CHECK(use.algorithm == (use.collective == "broadcast"    ? "chain"
+                            : use.collective == "all_reduce" ? "intercube_allreduce"
+                                                             : "swing_whole_allreduce"));
     CHECK(use.is_configured == (use.collective == "all_reduce"));
   }
 }
@@ -59,7 +61,7 @@ TEST_CASE("what a world of all SIPs ran by is known", "[ccl][world]") {
                    (use.is_configured ? ", as configured" : ""));
   }
   CHECK(uses == std::vector<std::string>{"all_reduce by intercube_allreduce, as configured",
-                                         "barrier by intercube_allreduce"});
+                                         "barrier by swing_whole_allreduce"});
 }
 
 TEST_CASE("ranks agree on how large their world is", "[ccl][world]") {

@@ -69,6 +69,7 @@ OPTIMIZERS = {
 # The language models of `kernbench run --bench train`: its defaults, whose text is
 # benches/train/text.txt.
 VOCABULARY, HIDDEN, HEADS, LAYERS, SEQUENCE, BATCH, STEPS = 128, 32, 2, 2, 16, 2, 50
+LEARNING_RATE = 1e-2
 
 
 def weight(q, shape, bound):
@@ -238,7 +239,7 @@ class Masters:
     def __init__(self, model, scale):
         self.model = list(model.parameters())
         self.main = [p.detach().float().requires_grad_() for p in self.model]
-        self.adamw = torch.optim.AdamW(self.main, lr=1e-2)
+        self.adamw = torch.optim.AdamW(self.main, lr=LEARNING_RATE)
         self.scale = scale
 
     def step(self):
@@ -264,7 +265,8 @@ def train_language_model(name, make, dtype):
     fill_language_model(model)
     forward = in_type(model, rounded) if rounded else model
     scale = 4096 if rounded == torch.float16 else 1
-    optimizer = Masters(model, scale) if rounded else torch.optim.AdamW(model.parameters(), lr=1e-2)
+    optimizer = (Masters(model, scale) if rounded
+                 else torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE))
     for step in range(STEPS):
         starts = [(step * BATCH + row) * 97 % (len(text) - SEQUENCE - 1) for row in range(BATCH)]
         tokens = torch.cat([text[s:s + SEQUENCE] for s in starts])
@@ -283,14 +285,15 @@ def train_language_model(name, make, dtype):
         print_step(name, step, loss.item(), norm.item(), model)
 
 
-print("# torch", torch.__version__)
-for key, make in OPTIMIZERS.items():
-    train_mlp(key, make, 1e9, torch.float32)
-    train_mlp(key + "-f64", make, 1e9, torch.float64)
-train_mlp("adamw-clip", OPTIMIZERS["adamw"], 0.25, torch.float32)
-train_mlp("adamw-clip-f64", OPTIMIZERS["adamw"], 0.25, torch.float64)
-for key, make in {"gpt": Gpt, "llama": Llama}.items():
-    train_language_model(key, make, torch.float32)
-    train_language_model(key + "-f64", make, torch.float64)
-for dtype in (torch.float16, torch.bfloat16):
-    train_language_model("gpt-" + {torch.float16: "f16", torch.bfloat16: "bf16"}[dtype], Gpt, dtype)
+if __name__ == "__main__":
+    print("# torch", torch.__version__)
+    for key, make in OPTIMIZERS.items():
+        train_mlp(key, make, 1e9, torch.float32)
+        train_mlp(key + "-f64", make, 1e9, torch.float64)
+    train_mlp("adamw-clip", OPTIMIZERS["adamw"], 0.25, torch.float32)
+    train_mlp("adamw-clip-f64", OPTIMIZERS["adamw"], 0.25, torch.float64)
+    for key, make in {"gpt": Gpt, "llama": Llama}.items():
+        train_language_model(key, make, torch.float32)
+        train_language_model(key + "-f64", make, torch.float64)
+    for key, dtype in {"gpt-f16": torch.float16, "gpt-bf16": torch.bfloat16}.items():
+        train_language_model(key, Gpt, dtype)

@@ -8,9 +8,11 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
+#include <type_traits>
 
 #include "runtime/optim/clip_grad.h"
 #include "runtime/optim/optimizer.h"
+#include "runtime/parallel/fully_shard.h"
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
@@ -118,7 +120,16 @@ double accumulate(DataParallelWorld& world, Model& ddp, int rank, int step, int 
   return loss;
 }
 
-enum class Scheme { ddp, ddp_views, megatron, megatron_overlap, zero1, zero1_overlap };
+enum class Scheme {
+  ddp,
+  ddp_views,
+  megatron,
+  megatron_overlap,
+  zero1,
+  zero1_overlap,
+  fsdp,
+  fsdp_kept  // parameters stay after forward()
+};
 
 tp::DistributedDataParallelConfig config_of(Scheme scheme) {
   const bool overlaps = scheme == Scheme::megatron_overlap || scheme == Scheme::zero1_overlap;
@@ -128,6 +139,27 @@ tp::DistributedDataParallelConfig config_of(Scheme scheme) {
           .average_in_collective = false,
           .bucket_size = 100};
 }
+
+// A module that fully_shard has cut, called as the others are.
+struct FullySharded {
+  nn::Sequential module;
+  distributed::fsdp::FSDPModule fsdp;
+
+  struct [[nodiscard]] NoSync {
+    explicit NoSync(const distributed::fsdp::FSDPModule& module) : fsdp(module) {
+      fsdp.set_requires_gradient_sync(false);
+    }
+    ~NoSync() { fsdp.set_requires_gradient_sync(true); }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+    const distributed::fsdp::FSDPModule fsdp;
+  };
+  NoSync no_sync() const { return NoSync(fsdp); }
+  Tensor operator()(const Tensor& x) const { return module(x); }
+  const FullySharded* operator->() const { return this; }
+  const nn::Module& operator*() const { return *module; }
+};
 
 void add_weights(Step& step, const nn::Module& module) {
   for (const Tensor& parameter : module.parameters()) {
@@ -147,9 +179,8 @@ void train(DataParallelWorld& world, const Run& run, int rank, Model& model,
     Step& step = steps[static_cast<std::size_t>(i)];
     step.loss += accumulate(world, model, rank, i, run.accumulation) / run.ranks;
     const double norm = update();
-    if (rank != 0) continue;
-    step.norm = norm;
-    add_weights(step, *model);
+    if (rank == 0) step.norm = norm;
+    if (rank == 0 || std::is_same_v<Model, const FullySharded>) add_weights(step, *model);
   }
 }
 
@@ -183,9 +214,29 @@ void train_megatron(DataParallelWorld& world, const Run& run, Scheme scheme, int
       });
 }
 
+void train_fsdp(DataParallelWorld& world, const Run& run, Scheme scheme, int rank,
+                std::vector<Step>& steps) {
+  const nn::Sequential mlp = make_mlp(world.torch);
+  for (const auto& layer : mlp->children()) {
+    if (layer->parameters().empty()) continue;
+    distributed::fsdp::fully_shard(*layer, {.reshard_after_forward = scheme == Scheme::fsdp});
+  }
+  const FullySharded model{mlp, distributed::fsdp::fully_shard(mlp)};
+  const auto optimizer = make_optimizer(run.optimizer, mlp->parameters());
+  train(
+      world, run, rank, model, steps, [&] { optimizer->zero_grad(); },
+      [&] {
+        const double norm = nn::utils::clip_grad_norm_(mlp->parameters(), run.clip);
+        optimizer->step();
+        return norm;
+      });
+}
+
 std::vector<Step> train(DataParallelWorld& world, const Run& run, Scheme scheme) {
   std::vector<Step> steps(run.steps.size());
   world.spawn([&](int rank) {
+    const bool is_fsdp = scheme == Scheme::fsdp || scheme == Scheme::fsdp_kept;
+    if (is_fsdp) return train_fsdp(world, run, scheme, rank, steps);
     const bool is_ddp = scheme == Scheme::ddp || scheme == Scheme::ddp_views;
     if (is_ddp) return train_ddp(world, run, scheme, rank, steps);
     train_megatron(world, run, scheme, rank, steps);
@@ -199,8 +250,9 @@ TEST_CASE("an MLP on several ranks learns as torch's DistributedDataParallel doe
   const auto& run = runs[GENERATE(0U, 1U, 2U)];
   const char* const backend = GENERATE("local", "ahbm");
   const bool blocks = GENERATE(true, false);
-  const Scheme scheme = GENERATE(Scheme::ddp, Scheme::ddp_views, Scheme::megatron,
-                                 Scheme::megatron_overlap, Scheme::zero1, Scheme::zero1_overlap);
+  const Scheme scheme =
+      GENERATE(Scheme::ddp, Scheme::ddp_views, Scheme::megatron, Scheme::megatron_overlap,
+               Scheme::zero1, Scheme::zero1_overlap, Scheme::fsdp, Scheme::fsdp_kept);
   CAPTURE(run.optimizer, run.accumulation, backend, blocks, scheme);
   DataParallelWorld world(run.ranks, backend, {.launch_blocking = blocks});
   const std::vector<Step> steps = train(world, run, scheme);

@@ -83,6 +83,16 @@ TEST_CASE("an inner module that runs before the root is refused", "[fsdp]") {
                       "requires running forward through the root module first (rank 0)"));
 }
 
+TEST_CASE("modules of one group are not the root", "[fsdp]") {
+  DataParallelWorld world(2);
+  CHECK_THAT(world.refusal([&](int) {
+    const nn::Sequential model = two_layers(world.torch, 8);
+    fully_shard(model->children());
+    model(world.torch.zeros({1, 4}, kOnOnePe));
+  }),
+             Contains("[KB-A021] FSDP requires a single root module but got 3 (rank 0)"));
+}
+
 TEST_CASE("a parameter that is used outside of its module's passes is refused", "[fsdp]") {
   DataParallelWorld world(2);
   CHECK_THAT(world.refusal([&](int) {

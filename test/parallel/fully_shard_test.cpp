@@ -189,6 +189,70 @@ TEST_CASE("parameters and outputs have the types of a mixed precision policy", "
   });
 }
 
+TEST_CASE("modules that are called one after the other can share a group", "[fsdp]") {
+  DataParallelWorld world(2);
+  std::vector<Floats> weights(2);
+  for (const bool share : {false, true}) {
+    world.spawn([&](int rank) {
+      const nn::Sequential model = two_layers(world.torch, 8);
+      const auto inner = model->children();
+      if (share) fully_shard({inner.front(), inner.back()});
+      const FSDPModule fsdp = share ? fully_shard(model) : shard_layers(model);
+      const Tensor x = world.tensor(batch_rows(8 * rank, 8, 1), {8, kBatchColumns});
+      optim::SGD optimizer(model->parameters(), 0.25);
+      model(x).sum().backward();
+      optimizer.step();
+      const Floats own = whole_parameters(*model);
+      if (rank == 0) weights[share ? 1 : 0] = own;
+      if (!share) return;
+      const nn::parallel::StepTimes step = fsdp.last_step();
+      REQUIRE(step.buckets.size() == 3);
+      CHECK(step.buckets[0].collective == "all_gather");
+      CHECK(step.buckets[1].collective == "all_gather");
+      CHECK(step.buckets[2].collective == "reduce_scatter");
+      CHECK(step.buckets[2].parameters ==
+            std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"});
+      CHECK(step.compute_only + step.both + step.exposed + step.idle == step.end - step.begin);
+    });
+  }
+  CHECK(weights[0] == weights[1]);
+}
+
+TEST_CASE("a root that keeps its parameters sees what is loaded", "[fsdp]") {
+  DataParallelWorld world(2);
+  world.spawn([&](int) {
+    const nn::Linear linear(world.torch, 2, 4, kOnOnePe);
+    fill_parameters(world.torch, *linear);
+    fully_shard(linear);
+    const Tensor x = world.tensor({1, 2}, {1, 2});
+    const NoGradGuard no_grad(world.torch);
+    const Floats before = linear(x).to_vector();
+    CHECK(linear(x).to_vector() == before);
+    for (const Tensor& parameter : linear->parameters()) parameter.mul_(2);
+    const Floats after = linear(x).to_vector();
+    for (std::size_t i = 0; i < 4; ++i) CHECK(after[i] == 2 * before[i]);
+  });
+}
+
+// Holders of rows have summands of a weight's gradient.
+TEST_CASE("gradients that lie as summands on the PEs of a device are reduced", "[fsdp]") {
+  const char* const backend = GENERATE("local", "ahbm");
+  const bool has_bias = GENERATE(true, false);  // whose gradient is a summand too
+  DataParallelWorld world(2, backend, {}, 2);
+  world.spawn([&](int rank) {
+    const DPPolicy copies{.num_cubes = 2, .num_pes = 1};
+    const DPPolicy rows{.cube = Shard::row_wise, .num_cubes = 2, .num_pes = 1};
+    const nn::Linear linear(world.torch, nn::LinearOptions(2, 4).bias(has_bias), {.dp = copies});
+    fill_parameters(world.torch, *linear);
+    fully_shard(linear);
+    const auto own = static_cast<float>(rank);
+    const Tensor x = world.tensor({1 + own, 2, 3, 4 + own}, {2, 2}, rows);
+    const Tensor y = linear(x);
+    y.backward(world.torch.ones_like(y));
+    CHECK(linear->parameters().front().grad().to_vector() == Floats{4.5, 6.5, 4.5, 6.5});
+  });
+}
+
 TEST_CASE("a module's parameters are there after unshard(), until reshard()", "[fsdp]") {
   DataParallelWorld world(2);
   world.spawn([&](int) {

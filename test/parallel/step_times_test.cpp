@@ -87,6 +87,43 @@ TEST_CASE("buckets start and end when the recurrence says, to the picosecond", "
   CHECK(step.buckets.back().exposed > Time{0});  // nothing is computed after the last gradient
 }
 
+// By torch's names; of the second step, which has formed its buckets anew.
+TEST_CASE("the logging data say how long the parts of a step took", "[ddp][timing]") {
+  ccl::register_ahbm_backend();
+  RuntimeContext torch(links_and_gemm(), {.data = false});
+  torch.distributed.init_process_group("ahbm");
+  torch.multiprocessing.spawn(
+      [&](int rank) {
+        torch.ahbm.set_device(rank);
+        DistributedDataParallel ddp(nn::Sequential(nn::Linear(torch, 512, 512, kOnOnePe),
+                                                   nn::Linear(torch, 512, 512, kOnOnePe)),
+                                    {.bucket_cap_mb = 1, .gradient_as_bucket_view = true});
+        const Tensor x = torch.zeros({64, 512}, kOnOnePe);
+        nn::parallel::DDPLoggingData first;
+        for (int i = 0; i < 2; ++i) {
+          ddp->zero_grad();
+          ddp(x).sum().backward();
+          if (i == 0) first = ddp->_get_ddp_logging_data();
+        }
+        const auto data = ddp->_get_ddp_logging_data();
+        const StepTimes step = ddp->last_step();
+        CHECK(data.dtypes == "f32");
+        CHECK(data.num_buckets_reduced == 2);
+        CHECK(data.unused_parameter_size == 0);
+        CHECK(data.gradient_as_bucket_view);
+        CHECK(data.backward_comm_time == step.buckets[1].ended - step.buckets[0].ready);
+        CHECK(data.backward_compute_comm_overlap_time ==
+              step.buckets[1].ready - step.buckets[0].ready);
+        CHECK(data.forward_compute_time > Time{0});
+        // One node makes both gradients of the first bucket.
+        CHECK(data.backward_compute_time == data.backward_compute_comm_overlap_time);
+        CHECK(first.backward_compute_comm_overlap_time == Time{0});  // there is one bucket
+        CHECK(data.avg_backward_comm_time ==
+              (first.backward_comm_time + data.backward_comm_time) / 2);
+      },
+      {}, 2);
+}
+
 TEST_CASE("smaller buckets hide more, and the last one is exposed", "[ddp][timing]") {
   ccl::register_ahbm_backend();
   const StepTimes small = step_with(0.5, false);

@@ -1,8 +1,10 @@
-// What the real torch's training runs gave: test/golden/torch_training.txt.
+// What the real torch's training runs gave: test/golden/torch_training.txt and torch_gpt.txt.
 
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -18,8 +20,9 @@ struct TorchStep {
 };
 
 // The steps of one case: "adamw", or "adamw-f64" for the same in f64.
-inline std::vector<TorchStep> torch_steps(const std::string& name) {
-  std::ifstream file(KERNBENCH_ROOT "/test/golden/torch_training.txt");
+inline std::vector<TorchStep> torch_steps(const std::string& name,
+                                          const std::string& file_name = "torch_training.txt") {
+  std::ifstream file(KERNBENCH_ROOT "/test/golden/" + file_name);
   std::vector<TorchStep> steps;
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -31,6 +34,15 @@ inline std::vector<TorchStep> torch_steps(const std::string& name) {
   }
   REQUIRE(!steps.empty());
   return steps;
+}
+
+// The largest distance of torch's f32 losses from its f64 ones.
+inline double spread_of(const std::vector<TorchStep>& f32, const std::vector<TorchStep>& f64) {
+  double most = 0;
+  for (std::size_t i = 0; i < f32.size(); ++i) {
+    most = std::max(most, std::abs(f32[i].loss - f64[i].loss));
+  }
+  return most;
 }
 
 }  // namespace kernbench::test

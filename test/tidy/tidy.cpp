@@ -47,7 +47,8 @@ const std::array<Package, 8> kPackages = {{
     {"nlohmann/",
      {"benches/", "fuzz/", "sim_engine/trace/trace_recorder_test.cpp", "ccl/profile_test.cpp",
       "runtime/tl/composite_trace_test.cpp", "failures/flight_record_test.cpp",
-      "ccl/profile_test.cpp", "tp/overlap_trace_test.cpp"}},
+      "ccl/kineto_test.cpp", "ccl/temporal_breakdown_test.cpp", "tp/overlap_trace_test.cpp",
+      "parallel/named_buckets_test.cpp"}},
     {"benchmark/", {"benches/"}},
     {"catch2/", {"test/", "benches/include/kernbench/testing.h"}},
 }};

@@ -1,5 +1,7 @@
 #include "runtime/functional/matmul.h"
 
+#include <tuple>
+
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::matmul_test {
@@ -251,6 +253,35 @@ TEST_CASE("a large product takes few commands", "[matmul]") {
   const std::size_t before = dut.torch.engine().op_log().size();
   const Tensor c = matmul(a, b);
   CHECK(dut.torch.engine().op_log().size() - before < 1000);
+}
+
+TEST_CASE("a transposed view is read where it lies, and not copied", "[matmul]") {
+  OperatorsUnderTest dut;
+  for (const Shard cut : {kR, kRow}) {
+    const Tensor x = dut.leaf({6, 8}, 1, on_pes(kR));
+    const Tensor w = dut.leaf({4, 8}, 2, on_pes(cut));
+    const Tensor dy = dut.tensor({6, 4}, small_integers(24, 3),
+                                 matmul(x.detach(), w.detach(), {.transpose_b = true}).dp());
+    // The values, the gradients, and how many kernels computed the values.
+    const auto run = [&](const std::function<Tensor()>& product) {
+      const std::size_t before = dut.torch.engine().results().size();
+      const Tensor y = product();
+      const std::size_t kernels = dut.torch.engine().results().size() - before;
+      Tensor(x).zero_grad();
+      Tensor(w).zero_grad();
+      y.backward(dy);
+      return std::tuple(y.to_vector(), x.grad().to_vector(), w.grad().to_vector(), kernels);
+    };
+    const auto by_option = run([&] { return matmul(x, w, {.transpose_b = true}); });
+    CHECK(run([&] { return matmul(x, w.t()); }) == by_option);
+    CHECK(run([&] { return addmm({}, x, w.transpose(0, 1)); }) == by_option);
+    CHECK(matmul(w, x.t()).t().to_vector() == std::get<0>(by_option));
+    CHECK(matmul(x.t().contiguous().t(), w.t()).to_vector() == std::get<0>(by_option));
+    CHECK(matmul(x, w.t(), {.alpha = 2}).to_vector() == (matmul(x, w.t()) * 2).to_vector());
+    const Tensor first = w.narrow(1, 0, 4).contiguous();
+    CHECK(matmul(x.narrow(1, 0, 4), first.t()).to_vector() ==
+          matmul(x.narrow(1, 0, 4), first, {.transpose_b = true}).to_vector());
+  }
 }
 
 TEST_CASE("what cannot be multiplied is refused with what would be right", "[matmul]") {

@@ -12,9 +12,9 @@ namespace {
 
 TEST_CASE("a tensor is of a type and a placement that there are", "[enumerators][error]") {
   RuntimeContext torch(round_topology());
-  CHECK(
-      error_of<DeviceError>([&] { torch.zeros({4}, {.dtype = DType{77}, .name = "x"}); }) ==
-      "[KB-M014] tensor 'x' of dtype 77: there is none of that number; there are: f16, bf16, f32");
+  CHECK(error_of<DeviceError>([&] { torch.zeros({4}, {.dtype = DType{77}, .name = "x"}); }) ==
+        "[KB-M014] tensor 'x' of dtype 77: there is none of that number; there are: f16, bf16, "
+        "f32, i32, i64, bool, f8e4m3fn, f8e5m2");
   CHECK(error_of<DeviceError>([&] { torch.zeros({4}, {.dp = {.cube = Shard{9}}}); }) ==
         "[KB-K010] DPPolicy: cube = 9 is no Shard; there are: replicate, row_wise, column_wise, "
         "partial");
@@ -55,7 +55,8 @@ TEST_CASE("kernels name types, directions and activations that there are",
   const tl::Pointer p = tl_under_test.input({1, 2, 3, 4});
   const auto error = [&](const TlUnderTest::Body& body) { return tl_under_test.error(body); };
   const std::string type =
-      " in kernel 'k' on sip0.cube0.pe0: there is no dtype 77; there are: f16, bf16, f32";
+      " in kernel 'k' on sip0.cube0.pe0: there is no dtype 77; there are: f16, bf16, f32, i32, "
+      "i64, bool, f8e4m3fn, f8e5m2";
   CHECK(error([&](tl::Context& tl) { tl.zeros({4}, DType{77}); }) == "[KB-K021] tl.zeros" + type);
   CHECK(error([&](tl::Context& tl) { tl.arange(0, 4, DType{77}); }) ==
         "[KB-K021] tl.arange" + type);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <sstream>
 
+#include "runtime/autograd/grad.h"
 #include "runtime/distributed/local_backend.h"
 #include "runtime/nn/attention.h"
 #include "runtime/nn/checkpoint.h"
@@ -18,6 +19,7 @@
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/distributed_data_parallel.h"
 #include "runtime/parallel/fully_shard.h"
+#include "runtime/parallel/power_sgd_hook.h"
 #include "test/runtime/functional/operators_under_test.h"
 
 namespace kernbench::test::from_pytorch_test {
@@ -75,6 +77,33 @@ TEST_CASE("what the guide says of tensors works", "[guide]") {
   for (const kb::Tensor& each : {a, b, c, d}) CHECK(each.numel() > 0);
 }
 
+TEST_CASE("what the guide says of types and indices works", "[guide]") {
+  OperatorsUnderTest dut;
+  kb::RuntimeContext& torch = dut.torch;
+  const kb::Tensor ids = torch.tensor({5, 0, 2}, {3}, {.dtype = kb::DType::i64});
+  const kb::Tensor n = torch.arange(6).view({2, 3});
+  CHECK(n.dtype() == kb::DType::i64);
+  CHECK((n / 2 + ids * 1).dtype() == kb::DType::f32);
+  const kb::Tensor mask = (n > 1) & ~(n == 4);
+  CHECK(mask.any().item<bool>());
+  CHECK(mask.sum().item<std::int64_t>() == 3);
+  CHECK(n.masked_fill(mask, 0).sum().item<std::int64_t>() == 5);
+  const kb::Tensor scale = torch.full({1}, 0.3, {.dtype = kb::DType::f8e4m3fn});
+  CHECK(scale.to(kb::DType::f32).item() == 0.3125F);
+  const auto [sorted, order] = ids.sort();
+  CHECK(order.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2, 0});
+  const kb::Tensor w = torch.ones({3}).requires_grad_();
+  const kb::Tensor counts = torch.zeros({6}).scatter_add(0, ids, w);
+  CHECK(counts.to_vector() == Floats{1, 0, 1, 0, 0, 1});
+  CHECK(nonzero(counts).shape() == Shape{3, 1});
+  const auto grads = kb::autograd::grad({counts.sum()}, {w});
+  CHECK(grads[0].to_vector() == Floats{1, 1, 1});
+  const kb::Tensor one = counts.redistribute(kb::DPPolicy::on_one_pe());
+  CHECK(one.shards().size() == 1);
+  const kb::InferenceMode guard(torch);
+  CHECK_FALSE((w + 1).requires_grad());
+}
+
 TEST_CASE("what the guide says of streams works", "[guide]") {
   OperatorsUnderTest dut;
   kb::RuntimeContext& torch = dut.torch;
@@ -105,7 +134,7 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   kb::optim::StepLR scheduler(optimizer, 10, 0.5);
   kb::nn::init::xavier_uniform_(net->fc->weight);
   const kb::Tensor x = torch.randn({4, 8});
-  const kb::Tensor target = torch.tensor({0, 1, 2, 3}, {4}, {});
+  const kb::Tensor target = torch.tensor({0, 1, 2, 3}, {4}, {.dtype = kb::DType::i64});
   optimizer.zero_grad();
   const kb::Tensor loss = F::cross_entropy(net(x), target);
   loss.backward();
@@ -122,6 +151,8 @@ TEST_CASE("what the guide says of training works", "[guide]") {
   kb::nn::parallel::DistributedDataParallel ddp(net);
   const std::vector<float> whole = net(x).to_vector();
   CHECK(ddp(x).to_vector() == whole);
+  const auto state = std::make_shared<kb::nn::parallel::PowerSGDState>();
+  ddp->register_comm_hook(state, kb::nn::parallel::powerSGD_hook);
   model->eval();
   const Net other(torch);
   other->load_state_dict(net->state_dict());

@@ -65,7 +65,8 @@ TEST_CASE("an element-wise operation takes its cycles for every lane's turn", "[
       {MathOp::equal, 5},      {MathOp::not_equal, 5}, {MathOp::clamp, 5},
       {MathOp::exp, 7},        {MathOp::log, 8},       {MathOp::sqrt, 11},
       {MathOp::rsqrt, 12},     {MathOp::sigmoid, 13},  {MathOp::convert, 6},
-      {MathOp::select, 6},     {MathOp::fma, 4}};
+      {MathOp::select, 6},     {MathOp::fma, 4},       {MathOp::bit_and, 2},
+      {MathOp::bit_or, 2},     {MathOp::bit_xor, 2}};
   CHECK(per_element.size() == kMathOpCount);
   for (const auto& [op, cycles] : per_element) {
     INFO(name_of(op));

@@ -159,7 +159,8 @@ TEST_CASE("values and regions may have no elements", "[memory_store]") {
   CHECK(nothing.dtype() == DType::f16);
   CHECK(nothing.element_count() == 0);
   dut.store.store(empty, 0, nothing);
-  CHECK(dut.elements(dut.store.math(MathOp::add, nothing, dut.store.literal(DType::f16, {})))
+  CHECK(dut.elements(dut.store.math(MathOp::add, nothing,
+                                    dut.store.literal(DType::f16, std::span<const float>{})))
             .empty());
   dut.store.bind(dut.store.declare(DType::f16, 0), nothing);
   const RegionId region = dut.region_of(dut.count_up(3));

@@ -1,0 +1,58 @@
+#include "benches/cli/report_page.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "benches/page/page.h"
+
+namespace kernbench::benches::cli {
+
+namespace {
+
+// The command that makes the same results again.
+std::string command_of(std::string_view command, const RunArguments& arguments) {
+  std::string text = fmt::format("kernbench {} --bench {} --topology {}", command, arguments.bench,
+                                 arguments.topology);
+  const auto add = [&](std::string_view option, const std::string& value) {
+    if (!value.empty()) text += fmt::format(" {} {}", option, value);
+  };
+  add("--ccl", arguments.ccl);
+  add("--seed", arguments.seed == "0" ? "" : arguments.seed);
+  add("--shuffle-ties", arguments.shuffle_ties);
+  if (!arguments.settings.empty()) text += " --set";
+  for (const std::string& setting : arguments.settings) {
+    const bool is_one_word = setting.find_first_of(" ;*?") == setting.npos;
+    text += is_one_word ? ' ' + setting : fmt::format(" '{}'", setting);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string page_of(const RunArguments& arguments, const Report& report, const Work& work,
+                    const runtime::Simulation& simulation) {
+  if (arguments.report.empty()) return "";
+  const EngineStatistics& engine = report.engine;
+  page::Heading heading{.title = fmt::format("kernbench: {}", report.bench),
+                        .facts = {},
+                        .gains = work.gains == nullptr ? Gains() : *work.gains};
+  const auto add = [&](std::string name, std::string value) {
+    heading.facts.emplace_back(std::move(name), std::move(value));
+  };
+  add("command", command_of(work.command, arguments));
+  add("topology",
+      fmt::format("{}: {}", simulation.topology().name, describe(simulation.topology())));
+  add("simulated", fmt::format("{:.3f} us", to_ns(simulation.now()) / 1e3));
+  if (engine.system_count > 1) {
+    add("shown",
+        fmt::format("the {} of {} systems that were simulated",
+                    work.gains == nullptr ? "longest" : "first, as it is,", engine.system_count));
+  }
+  add("fingerprint", fmt::format("{:016x}", engine.fingerprint));
+  add("kernbench", std::string(version()));
+  return page::report_page(heading, simulation);
+}
+
+}  // namespace kernbench::benches::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "benches/bench/report.h"
+#include "benches/cli/cli.h"
+#include "benches/cli/perform.h"
+#include "runtime/simulation/simulation.h"
+
+namespace kernbench::benches::cli {
+
+// The HTML page of a simulation of the run; empty if none is asked for.
+std::string page_of(const RunArguments& arguments, const Report& report, const Work& work,
+                    const runtime::Simulation& simulation);
+
+}  // namespace kernbench::benches::cli

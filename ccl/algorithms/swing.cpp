@@ -1,0 +1,194 @@
+#include "ccl/algorithms/swing.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+
+namespace kernbench::ccl {
+
+namespace {
+
+using Position = std::array<int, 2>;  // in a row, and in a column
+
+// A step along one dimension: from even positions it leads ahead, from odd ones back.
+struct Exchange {
+  std::size_t dimension = 0;
+  int offset = 1;
+};
+
+// Returns 1, -1, 3, -5, 11, ...: (1 - (-2)^(step + 1)) / 3.
+int offset_of(int step) {
+  const int power = 2 << step;
+  return (1 + (step % 2 == 0 ? power : -power)) / 3;
+}
+
+Position sides_of(const GroupShape& shape) {
+  return {shape.rows.front().size(), shape.columns.front().size()};
+}
+
+int steps_along(int side) {
+  return std::countr_zero(static_cast<unsigned>(side));
+}
+
+// Dimensions take turns as long as both have steps left.
+std::vector<Exchange> exchanges(const Position& sides, std::size_t first, bool ahead) {
+  std::vector<Exchange> steps;
+  for (int step = 0; step < std::max(steps_along(sides[0]), steps_along(sides[1])); ++step) {
+    for (const std::size_t dimension : {first, 1 - first}) {
+      if (step >= steps_along(sides.at(dimension))) continue;
+      steps.push_back({dimension, ahead ? offset_of(step) : -offset_of(step)});
+    }
+  }
+  return steps;
+}
+
+// A part of the data that takes its steps in one order, as one member sees it.
+class Part {
+ public:
+  // `units` of the block from `begin` on.
+  Part(const PlanRequest& request, Plan& plan, std::vector<Exchange> steps, int begin, int units)
+      : shape_(request.shape),
+        plan_(plan),
+        steps_(std::move(steps)),
+        sides_(sides_of(shape_)),
+        self_({shape_.column_of(request.self), shape_.row_of(request.self)}),
+        chunk_{begin, begin + units} {}
+
+  void all_reduce(std::size_t halved) {
+    std::vector<Chunk> given_away;
+    if (steps_.empty()) add(chunk_);
+    for (std::size_t step = 0; step < steps_.size(); ++step) {
+      Chunk sent = chunk_;
+      if (step < halved) {
+        const int middle = (chunk_.begin + chunk_.end) / 2;
+        sent = keeps_upper(step) ? Chunk{chunk_.begin, middle} : Chunk{middle, chunk_.end};
+        chunk_ = keeps_upper(step) ? Chunk{middle, chunk_.end} : Chunk{chunk_.begin, middle};
+        given_away.push_back(sent);
+      }
+      send(sent, step);
+      receive(chunk_, step, true);
+    }
+    plan_.moves.back().is_complete = plan_.moves.back().stores = true;
+    while (!given_away.empty()) {
+      const std::size_t step = given_away.size() - 1;
+      send(chunk_, step);
+      receive(given_away.back(), step, false);
+      chunk_ = {std::min(chunk_.begin, given_away.back().begin),
+                std::max(chunk_.end, given_away.back().end)};
+      given_away.pop_back();
+    }
+  }
+
+ private:
+  Position partner(Position at, std::size_t step) const {
+    const auto [dimension, offset] = steps_[step];
+    const int side = sides_.at(dimension);
+    int& place = at.at(dimension);
+    place = (place + (place % 2 == 0 ? offset : -offset) + side) % side;
+    return at;
+  }
+  int member(std::size_t step) const {
+    const Position at = partner(self_, step);
+    return shape_.rows[static_cast<std::size_t>(at[1])].at(at[0]);
+  }
+
+  // The first of all members that can be reached from here by this step and later ones.
+  int first_reached(const Position& from, std::size_t step) const {
+    if (step == steps_.size()) return from[1] * sides_[0] + from[0];
+    return std::min(first_reached(from, step + 1), first_reached(partner(from, step), step + 1));
+  }
+  // What later steps reach from both partners of a step are two halves of the members, which have
+  // the two halves of the data.
+  bool keeps_upper(std::size_t step) const {
+    return first_reached(self_, step + 1) > first_reached(partner(self_, step), step + 1);
+  }
+
+  int last() const { return static_cast<int>(plan_.moves.size()) - 1; }
+  Move& add(const Chunk& chunk) {
+    Move& move = plan_.moves.emplace_back();
+    move.time = time_;
+    move.chunk = chunk;
+    move.has_source = held_.empty();
+    move.parts = held_;
+    return move;
+  }
+
+  // Sends what it has of the chunk.
+  void send(const Chunk& chunk, std::size_t step) {
+    const int to = member(step);
+    if (!held_.empty() && plan_.moves.back().chunk == chunk) {
+      plan_.moves.back().to = {to};  // which it has just received
+      return;
+    }
+    Move& move = add(chunk);
+    move.stage = 1;
+    move.to = {to};
+    if (chunk == chunk_) held_ = {last()};
+  }
+
+  void receive(const Chunk& chunk, std::size_t step, bool adds) {
+    ++time_;
+    Move& move = add(chunk);
+    move.from = {member(step)};
+    if (adds) {
+      held_.clear();
+    } else {
+      move.parts.clear();
+      move.stores = true;
+    }
+    held_.push_back(last());
+    std::ranges::sort(held_, {}, [&](int held) {
+      return plan_.moves[static_cast<std::size_t>(held)].chunk.begin;
+    });
+  }
+
+  const GroupShape& shape_;
+  Plan& plan_;
+  const std::vector<Exchange> steps_;
+  const Position sides_;
+  const Position self_;
+  Chunk chunk_;  // that it has to do with
+  int time_ = 0;
+  std::vector<int> held_;  // the moves that have its values, in the order of units; none: the input
+};
+
+// Steps of at most `farthest` halve the data.
+void plan_pairs_of(const PlanRequest& request, Plan& plan, int farthest) {
+  const Position sides = sides_of(request.shape);
+  const bool is_grid = sides[0] > 1 && sides[1] > 1;
+  const auto steps = exchanges(sides, 0, true);
+  const auto halved = static_cast<std::size_t>(std::ranges::count_if(
+      steps, [&](const Exchange& step) { return std::abs(step.offset) <= farthest; }));
+  const int units = 1 << halved;
+  plan.colours = is_grid ? 4 : 2;
+  plan.units = plan.colours * units;
+  plan.length = static_cast<int>(steps.size() + halved) + 1;
+  plan.width = plan.colours;
+  plan.halves = halved > 0;
+  plan.window = 1;  // each takes part at every time
+  plan.interval = plan.length;
+  for (int colour = 0; colour < plan.colours; ++colour) {
+    const std::size_t first = is_grid && colour % 2 == 1 ? 1 : 0;
+    const bool ahead = 2 * colour < plan.colours;
+    Part(request, plan, exchanges(sides, first, ahead), colour * units, units).all_reduce(halved);
+  }
+}
+
+}  // namespace
+
+void plan_swing_whole(const PlanRequest& request, Plan& plan) {
+  plan_pairs_of(request, plan, 0);
+}
+
+void plan_swing(const PlanRequest& request, Plan& plan) {
+  plan_pairs_of(request, plan, 1);
+}
+
+std::string_view misfit_of_swing(const GroupShape& shape) {
+  const Position sides = sides_of(shape);
+  const auto is_power = [](int side) { return std::has_single_bit(static_cast<unsigned>(side)); };
+  return is_power(sides[0]) && is_power(sides[1]) ? "" : "its rows and columns need powers of two";
+}
+
+}  // namespace kernbench::ccl

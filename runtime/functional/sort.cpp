@@ -1,0 +1,130 @@
+// sort and argsort.
+
+#include <vector>
+
+#include "runtime/autograd/autograd.h"
+#include "runtime/functional/indexing.h"
+#include "runtime/functional/reductions.h"
+#include "runtime/functional/shape_operators.h"
+#include "runtime/ops/elements.h"
+#include "runtime/ops/indexed.h"
+#include "runtime/tensor/host_read.h"
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench {
+
+namespace {
+
+// Sorts rows by counting: the place of an element is the number of those that come before it, and
+// the element of a place is the one that has counted so many.  PE_MATH compares each element with
+// each, block by block, and no address depends on a value.
+class RowSort {
+ public:
+  RowSort(tl::Context& tl, std::int64_t columns, bool is_descending)
+      : tl_(tl),
+        columns_(columns),
+        most_(std::max<std::int64_t>(ops::block_elements(tl) / std::max<std::int64_t>(columns, 1),
+                                     1)),
+        is_descending_(is_descending) {}
+
+  // Writes the sorted elements of a row, and their indices.
+  void run(const tl::Tensor& row, const tl::Pointer& values, const tl::Pointer& indices) {
+    const tl::Tensor x = tl_.cast(row, is_integral(row.dtype()) ? DType::i64 : DType::f32);
+    const tl::Tensor places = places_of(x);
+    for_each_block(columns_, [&](std::int64_t begin, std::int64_t size) {
+      const tl::Tensor wanted = tl_.reshape(tl_.arange(begin, begin + size), {size, 1});
+      const tl::Tensor is_there = tl_.reshape(places, {1, columns_}) == wanted;
+      const tl::Tensor own = tl_.reshape(tl_.arange(0, columns_), {1, columns_});
+      const tl::Tensor index = tl_.sum(tl_.where(is_there, own, 0), 1);
+      const tl::Tensor value = tl_.sum(tl_.where(is_there, tl_.reshape(x, {1, columns_}), 0), 1);
+      tl_.store(indices + begin, tl_.cast(index, DType::i64));
+      tl_.store(values + begin, tl_.cast(value, row.dtype()));
+    });
+  }
+
+ private:
+  template <class Visit>
+  void for_each_block(std::int64_t count, Visit visit) {
+    ops::for_each_block(count, most_, visit);
+  }
+
+  // How many elements come before each.
+  tl::Tensor places_of(const tl::Tensor& x) {
+    const tl::Tensor others = tl_.reshape(x, {1, columns_});
+    const tl::Tensor other_index = tl_.reshape(tl_.arange(0, columns_), {1, columns_});
+    std::vector<tl::Tensor> places;
+    for_each_block(columns_, [&](std::int64_t begin, std::int64_t size) {
+      const tl::Tensor own =
+          tl_.reshape(tl_.narrow(tl_.reshape(x, {columns_}), begin, size), {size, 1});
+      const tl::Tensor index = tl_.reshape(tl_.arange(begin, begin + size), {size, 1});
+      const tl::Tensor is_first = is_before(others, own);
+      const tl::Tensor is_equal = 1 - tl_.maximum(is_first, is_before(own, others));
+      const tl::Tensor is_earlier = tl_.cast(other_index < index, x.dtype());
+      places.push_back(
+          tl_.cast(tl_.sum(tl_.maximum(is_first, is_equal * is_earlier), 1), DType::f32));
+    });
+    return tl_.cat(places);
+  }
+
+  // 1 where a comes before b, whatever their indices.
+  tl::Tensor is_before(const tl::Tensor& a, const tl::Tensor& b) {
+    const tl::Tensor& less = is_descending_ ? b : a;
+    const tl::Tensor& more = is_descending_ ? a : b;
+    if (is_integral(a.dtype())) return less < more;
+    // NaN, which is not equal to itself, is the largest.
+    return tl_.maximum(less < more, (less == less) * (more != more));
+  }
+
+  tl::Context& tl_;
+  const std::int64_t columns_;
+  const std::int64_t most_;  // rows of a matrix of comparisons at a time
+  const bool is_descending_;
+};
+
+struct Sorted {
+  Tensor values;
+  Tensor indices;
+};
+
+Sorted sorted_rows(const Tensor& x, bool is_descending) {
+  const ops::Placement placement = ops::placement_of(x);
+  const Sorted sorted{ops::make_like(x, "sort", x.shape(), x.dtype(), placement),
+                      ops::make_like(x, "argsort", x.shape(), DType::i64, placement)};
+  const std::int64_t columns = x.shape()[x.shape().rank() - 1];
+  ops::launch_on_rows("sort", {sorted.values, sorted.indices}, {x}, columns, [=](tl::Context& tl) {
+    const ops::LocalPart from = ops::local_part(x, tl);
+    const tl::Pointer values = ops::local_part(sorted.values, tl).data;
+    const tl::Pointer indices = ops::local_part(sorted.indices, tl).data;
+    for (std::int64_t row = 0; columns > 0 && row < from.rows; ++row) {
+      const std::int64_t at = row * columns;
+      RowSort(tl, columns, is_descending)
+          .run(tl.load(from.data + at, {columns}, x.dtype()), values + at, indices + at);
+    }
+  });
+  return sorted;
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> sort(const Tensor& x, int dim, bool descending) {
+  ops::check_operands("sort", {x}, ops::Types::any);
+  if (is_float8(x.dtype())) ops::check_is_floating("sort", x);
+  ops::check_is_whole("sort", x);
+  const std::size_t dimension = ops::dimension_of("sort", x, dim);
+  ops::check_is_uncut("sort", x, dimension);
+  const Tensor turned = contiguous(transpose(x, dim, -1));
+  const Sorted sorted = sorted_rows(turned.detach(), descending);
+  const std::size_t last = turned.shape().rank() - 1;
+  const auto backward = [indices = sorted.indices, last](const Tensor& dy) {
+    const std::int64_t size = indices.shape()[last];
+    return std::vector{ops::scattered(dy, last, read_indices(indices), size)};
+  };
+  const Tensor values = autograd::record("sort", sorted.values, {turned}, backward);
+  return {contiguous(transpose(values, dim, -1)), contiguous(transpose(sorted.indices, dim, -1))};
+}
+
+Tensor argsort(const Tensor& x, int dim, bool descending) {
+  return sort(x.detach(), dim, descending).second;
+}
+
+}  // namespace kernbench

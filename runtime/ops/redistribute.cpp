@@ -1,0 +1,124 @@
+#include "runtime/ops/redistribute.h"
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "runtime/launch/kernel_launch.h"
+#include "runtime/ops/device_kernel.h"
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::ops {
+
+namespace {
+
+// A part of a tensor seen as a matrix, whose rows are all dimensions but the last.  It is a
+// rectangle, since only the first and the last dimension are cut.
+struct Rectangle {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+
+  std::int64_t position_of(std::int64_t at_row, std::int64_t at_column) const {
+    return (at_row - row) * width + at_column - column;
+  }
+  bool is_empty() const { return height <= 0 || width <= 0; }
+};
+
+Rectangle rectangle_of(const ShardInfo& shard) {
+  Rectangle part;
+  for (std::size_t d = 0; d < shard.shape.rank(); ++d) {
+    const bool is_last = d + 1 == shard.shape.rank();
+    std::int64_t& offset = is_last ? part.column : part.row;
+    std::int64_t& size = is_last ? part.width : part.height;
+    offset = offset * shard.shape[d] + shard.offset[d];
+    size *= shard.shape[d];
+  }
+  return part;
+}
+
+Rectangle common_part(const Rectangle& a, const Rectangle& b) {
+  const std::int64_t row = std::max(a.row, b.row);
+  const std::int64_t column = std::max(a.column, b.column);
+  return {row, column, std::min(a.row + a.height, b.row + b.height) - row,
+          std::min(a.column + a.width, b.column + b.width) - column};
+}
+
+// Assembles a PE's part of the result from the holders of x.
+class PartMove {
+ public:
+  PartMove(tl::Context& tl, const Tensor& x, const Tensor& result)
+      : tl_(tl), x_(x), target_(local_part(result, tl).data) {
+    to_ = rectangle_of(shard_at(result, tl.location()));
+    for (const ShardInfo& shard : x.shards()) {
+      if (runtime::contributes(*x.storage(), shard)) sources_.push_back(&shard);
+    }
+  }
+
+  void run() {
+    std::vector<const ShardInfo*> done;
+    for (const ShardInfo* source : sources_) {
+      const auto is_same = [&](const ShardInfo* other) {
+        return other->offset == source->offset && other->shape == source->shape;
+      };
+      if (std::ranges::any_of(done, is_same)) continue;  // a summand of elements that are written
+      done.push_back(source);
+      std::vector<const ShardInfo*> summands;
+      std::ranges::copy_if(sources_, std::back_inserter(summands), is_same);
+      move(summands);
+    }
+  }
+
+ private:
+  void move(const std::vector<const ShardInfo*>& summands) {
+    const Rectangle from = rectangle_of(*summands.front());
+    const Rectangle part = common_part(from, to_);
+    if (part.is_empty()) return;
+    for_each_matrix_block(tl_, part.height, part.width, [&](const MatrixBlock& block) {
+      const std::int64_t row = part.row + block.row;
+      const std::int64_t column = part.column + block.column;
+      tl_.store(
+          target_ + to_.position_of(row, column),
+          sum_of(summands, from.position_of(row, column), {block.height, block.width}, from.width),
+          to_.width);
+    });
+  }
+
+  tl::Tensor sum_of(const std::vector<const ShardInfo*>& summands, std::int64_t at,
+                    const Shape& shape, std::int64_t pitch) {
+    const DType dtype = x_.dtype();
+    tl::Tensor sum = load(*summands.front(), at, shape, pitch);
+    if (summands.size() == 1) return sum;
+    const DType sums = is_integral(dtype) ? DType::i64 : DType::f32;
+    sum = tl_.cast(sum, sums);
+    for (std::size_t i = 1; i < summands.size(); ++i) {
+      sum = sum + tl_.cast(load(*summands[i], at, shape, pitch), sums);
+    }
+    return tl_.cast(sum, dtype);
+  }
+
+  tl::Tensor load(const ShardInfo& shard, std::int64_t at, const Shape& shape, std::int64_t pitch) {
+    return tl_.load(runtime::shard_pointer(x_, {shard.sip, shard.cube, shard.pe}) + at, shape,
+                    x_.dtype(), pitch);
+  }
+
+  tl::Context& tl_;
+  const Tensor& x_;
+  const tl::Pointer target_;
+  Rectangle to_;
+  std::vector<const ShardInfo*> sources_;
+};
+
+}  // namespace
+
+Tensor redistributed(const Tensor& x, const Placement& placement) {
+  if (placement_of(x) == placement) return x;
+  const Tensor result = make_like(x, "redistribute", x.shape(), x.dtype(), placement);
+  launch("redistribute", {result}, {x}, [x, result](tl::Context& tl) {
+    if (local_part(result, tl).shape.numel() > 0) PartMove(tl, x, result).run();
+  });
+  return result;
+}
+
+}  // namespace kernbench::ops

@@ -1,0 +1,39 @@
+// Names what a rank's calls belong to, for traces and reports: a bucket of gradients.
+
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "runtime/simulation/simulation.h"
+
+namespace kernbench::runtime {
+
+// While it lives, the calling rank's calls and waits are parts of "<what> <number>".  Where nothing
+// is recorded it costs nothing.
+class [[nodiscard]] NamedPart {
+ public:
+  NamedPart(Simulation& simulation, std::string_view what, std::size_t number)
+      : log_(simulation.run_log()) {
+    if (log_ == nullptr) return;
+    rank_ = simulation.local().rank;
+    before_ = log_->part_of(rank_);
+    log_->set_part(rank_, fmt::format("{} {}", what, number));
+  }
+  ~NamedPart() {
+    if (log_ != nullptr) log_->set_part(rank_, std::move(before_));
+  }
+  NamedPart(const NamedPart&) = delete;
+  NamedPart& operator=(const NamedPart&) = delete;
+
+ private:
+  RunLog* const log_;
+  int rank_ = -1;
+  std::string before_;
+};
+
+}  // namespace kernbench::runtime

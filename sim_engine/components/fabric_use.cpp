@@ -1,0 +1,29 @@
+// When links are busy, where the run is profiled.
+
+#include "sim_engine/components/fabric.h"
+
+namespace kernbench::sim {
+
+void Fabric::note_use(UseOverTime& use, const Link& link, const Visit& visit) const {
+  const auto id = static_cast<LinkId>(&link - links_.data());
+  const UnitClass unit_class = routing_.class_of(id);
+  if (unit_class != UnitClass::link && unit_class != UnitClass::ucie) return;
+  if (visit.counts) use.add(id, visit.start, visit.busy);
+}
+
+void Fabric::keep_use_over_time() {
+  if (use_ == nullptr) use_ = std::make_unique<UseOverTime>(links_.size());
+}
+
+std::unique_ptr<const UseOverTime> Fabric::use_over_time() const {
+  if (use_ == nullptr) return nullptr;
+  auto result = std::make_unique<UseOverTime>(*use_);
+  for (const Link& link : links_) {
+    for (const Visit* visit = link.first; visit != nullptr; visit = visit->next) {
+      if (visit->is_booked && visit->arrival <= engine_.now()) note_use(*result, link, *visit);
+    }
+  }
+  return result;
+}
+
+}  // namespace kernbench::sim
