@@ -24,9 +24,11 @@ using distributed::CollectiveKind;
 struct GroupCommunicator::Meeting {
   PlannedCall call;
   int arrived = 0;
+  int planned = 0;
   int finished = 0;
   runtime::Event all_are_there = {};
   std::shared_ptr<LaneQueues> queues = nullptr;
+  Reduction reduction = {};
   std::vector<int> sips = {};  // by member
   const Protocol* protocol = nullptr;
   Time began{0};  // when all had called
@@ -195,11 +197,17 @@ void GroupCommunicator::run_planned(const CollectiveCall& call, const Algorithm&
   for (int i = 0; i < members; ++i) {
     launch->programs.merge(meeting->call.programs_of(call.rank + i));
   }
+  meeting->planned += 1;
   for (const auto* blocks : {&call.gives, &call.takes}) {
     for (const Block& block : *blocks) launch->uses.push_back(block.tensor);
   }
   const std::int64_t open = this->launch(launch, call.operation);
   if (writes(call, call.rank)) mark_replicated(call.takes);
+  // A member that goes on must not find its tensors shared with those that do not yet: autograd
+  // would copy a gradient.
+  if (meeting->planned == caller_count()) {
+    meeting->call.requests[static_cast<std::size_t>(call.rank)] = {};
+  }
   finish(*meeting, call.operation, open);
 }
 
@@ -281,6 +289,7 @@ void GroupCommunicator::prepare(Meeting& meeting, const std::vector<int>& sips,
         collective_lower_bound(torch_.topology(), sips, meeting.call.settings().kind, requests);
   }
   meeting.call.prepare();
+  meeting.reduction = meeting.call.reduction();
   QueuePool& idle = meeting.call.uses_slots() ? slot_queues_ : own_queues;
   if (idle.empty()) {
     meeting.queues = std::make_shared<LaneQueues>(
@@ -313,10 +322,9 @@ std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
     const Meeting& of = *launch->meeting;
     const Program& program = launch->programs.at(at);
     const NodePorts ports = of.queues->ports(
-        at, [&](int node) { return of.call.pe_of(node, program.lane); }, of.sips,
-        of.call.reduction().op);
+        at, [&](int node) { return of.call.pe_of(node, program.lane); }, of.sips, of.reduction.op);
     if (of.protocol != nullptr) tl.spend(of.protocol->start);
-    run_steps(tl, program.steps, ports, of.call.reduction());
+    run_steps(tl, program.steps, ports, of.reduction);
   };
   return runtime::run_kernel(torch_.simulation(), std::move(request));
 }

@@ -87,6 +87,7 @@ QueuedLaunch::QueuedLaunch(Simulation& simulation, std::string what, LaunchReque
   for (const Tensor& tensor : uses_) {
     tensor.storage()->begin_use();
     tensor.storage()->memory->undecided += is_undecided_;
+    tensor.storage()->memory->begin_queued();
   }
 }
 
@@ -94,6 +95,7 @@ QueuedLaunch::~QueuedLaunch() {
   for (const auto& [storage, count] : handles_) storage->queued_handles -= count;
   for (const Tensor& tensor : uses_) {
     tensor.storage()->memory->undecided -= is_undecided_;
+    tensor.storage()->memory->end_queued();
     tensor.storage()->end_use();
   }
 }

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <list>
+#include <memory>
 #include <vector>
 
 #include "runtime/stream/rank_streams.h"
@@ -66,6 +69,44 @@ void free_space(TensorMemory& memory) {
 
 namespace {
 
+struct QueuedMemories final : Attachment {
+  void forget_ranks() override {}  // launches remove what they have added
+
+  const std::shared_ptr<TensorMemory::List> list = std::make_shared<TensorMemory::List>();
+};
+
+bool is_held_by_host(const TensorMemory& memory) {
+  return memory.tensors.front()->memory.use_count() > std::ssize(memory.tensors) ||
+         std::ranges::any_of(memory.tensors,
+                             [](const auto* tensor) { return handles_of_host(*tensor) > 0; });
+}
+
+}  // namespace
+
+void TensorMemory::begin_queued() {
+  if (queued++ > 0) return;
+  const auto& list = simulation->attachments().get<QueuedMemories>().list;
+  in_queue = Place{list, list->insert(list->end(), this)};
+}
+
+void TensorMemory::end_queued() {
+  if (--queued > 0 || !in_queue) return;
+  in_queue->list->erase(in_queue->at);
+  in_queue.reset();
+}
+
+void free_unheld_space(Simulation& simulation) {
+  std::erase_if(*simulation.attachments().get<QueuedMemories>().list, [](TensorMemory* memory) {
+    const bool has_place = memory->has_space && memory->place_of == nullptr;
+    if (!has_place || is_held_by_host(*memory)) return false;
+    free_space(*memory);
+    memory->in_queue.reset();
+    return true;
+  });
+}
+
+namespace {
+
 void move_to(sim::DeviceBuffer& buffer, Bytes address, TensorMemory& memory) {
   const Bytes moved = address - buffer.address;
   buffer.address = address;
@@ -83,6 +124,7 @@ void move_to(sim::DeviceBuffer& buffer, Bytes address, TensorMemory& memory) {
 
 void take_space(TensorMemory& memory) {
   KB_CHECK(!memory.has_space && !memory.tensors.empty(), "a memory took a place twice");
+  free_unheld_space(*memory.simulation);
   const Tensor::Storage& first = *memory.tensors.front();
   std::vector<Bytes> addresses;
   try {

@@ -85,6 +85,7 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
                                   "number; there are: {}",
                                   visible(options.name), number_of(dtype), all_dtypes()));
   }
+  free_unheld_space(*simulation);
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
   storage->dtype = dtype;
@@ -213,15 +214,16 @@ bool is_written_after(Tensor::Storage& storage, std::uint64_t write) {
   return storage.memory->last_write > write;
 }
 
+std::int64_t handles_of_host(const Tensor::Storage& tensor) {
+  return tensor.weak_from_this().use_count() - tensor.queued_handles;
+}
+
 bool has_other_users(const Tensor& tensor) {
-  const auto handles = [](const Tensor::Storage& of) {
-    return of.weak_from_this().use_count() - of.queued_handles;
-  };
   const Tensor::Storage& storage = *tensor.storage();
   const auto& tensors = storage.memory->tensors;
-  return handles(storage) > 1 || storage.memory.use_count() > std::ssize(tensors) ||
+  return handles_of_host(storage) > 1 || storage.memory.use_count() > std::ssize(tensors) ||
          std::ranges::any_of(tensors, [&](const Tensor::Storage* other) {
-           return other != &storage && handles(*other) > 0;
+           return other != &storage && handles_of_host(*other) > 0;
          });
 }
 

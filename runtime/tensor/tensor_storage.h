@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -69,6 +70,18 @@ struct TensorMemory final : tl::AccessRule {
     if (write < restores.first || write > restores.second) last_write = std::max(last_write, write);
   }
   std::uint64_t write_count() const;  // stores so far
+
+  // Of a launch that is queued (memory_space.cpp).
+  void begin_queued();
+  void end_queued();
+
+  using List = std::list<TensorMemory*>;
+  struct Place {
+    std::shared_ptr<List> list;  // of the simulation, whose context may end before
+    List::iterator at;
+  };
+  int queued = 0;                 // launches
+  std::optional<Place> in_queue;  // until it is given up
 
   RunLog::Id logged = RunLog::kNone;
   AccessesUnderWay accesses;
@@ -186,6 +199,8 @@ void mark_replicated(const Tensor::Storage& storage);
 // Simulation::last_write().  Waits for queued launches of which that is not known.
 bool is_written_after(Tensor::Storage& storage, std::uint64_t write);
 
+// The number of handles to a tensor that are not those of queued launches.
+std::int64_t handles_of_host(const Tensor::Storage& tensor);
 // True if somebody else has a handle to the tensor or to another tensor in its memory.  Queued
 // launches do not count: what is issued later follows them.
 bool has_other_users(const Tensor& tensor);

@@ -5,6 +5,7 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/stream/rank_streams.h"
 #include "runtime/tensor/held_memory.h"
+#include "runtime/tensor/memory_space.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench {
@@ -24,25 +25,29 @@ void AhbmNamespace::set_device(int device) {
   simulation_->local().device = checked(device);
 }
 
-// A tensor is held by the kernels that use it until they have run.
+namespace {
+
+sim::HbmAllocator& present_memory(runtime::Simulation& simulation, int device) {
+  runtime::free_unheld_space(simulation);
+  return simulation.allocator(device);
+}
+
+}  // namespace
+
 Bytes AhbmNamespace::memory_allocated(std::optional<int> device) const {
-  synchronize(checked(device));
-  return simulation_->allocator(checked(device)).allocated();
+  return present_memory(*simulation_, checked(device)).allocated();
 }
 Bytes AhbmNamespace::max_memory_allocated(std::optional<int> device) const {
-  synchronize(checked(device));
   return simulation_->allocator(checked(device)).peak();
 }
 void AhbmNamespace::reset_peak_memory_stats(std::optional<int> device) const {
-  synchronize(checked(device));
-  simulation_->allocator(checked(device)).reset_peak();
+  present_memory(*simulation_, checked(device)).reset_peak();
 }
 
 std::string AhbmNamespace::memory_summary(std::optional<int> device) const {
   constexpr std::size_t kMostNames = 20;
   const int sip = checked(device);
-  synchronize(sip);
-  const sim::HbmAllocator& hbm = simulation_->allocator(sip);
+  const sim::HbmAllocator& hbm = present_memory(*simulation_, sip);
   return fmt::format("sip{}: {} B of {} B HBM are allocated, at most {} B were{}", sip,
                      hbm.allocated(), hbm.capacity(), hbm.peak(),
                      runtime::holders_of_device(*simulation_, sip, kMostNames));

@@ -45,9 +45,9 @@ class AhbmNamespace {
 
   // The bytes of a device's HBM that tensors and queues hold, in blocks of 256 B; the most that
   // they have held at a time, since the beginning or reset_peak_memory_stats().  Without a device
-  // it is the caller's.  They wait for what the caller has issued, as synchronize() does, since
-  // kernels hold their tensors until they have run.  Throw CollectiveError KB-R003 if there is no
-  // such device.
+  // it is the caller's.  As in PyTorch a tensor's memory is free when its last handle is gone,
+  // though launches that use it may still be queued, and nothing waits for the device.  Throw
+  // CollectiveError KB-R003 if there is no such device.
   Bytes memory_allocated(std::optional<int> device = {}) const;
   Bytes max_memory_allocated(std::optional<int> device = {}) const;
   void reset_peak_memory_stats(std::optional<int> device = {}) const;

@@ -49,6 +49,20 @@ Time run(bool blocking, Worker worker) {
 
 const TensorOptions kOnOnePe{.dp = DPPolicy::on_one_pe()};
 
+// The root of a broadcast is done before the others.  Else autograd would copy a gradient.
+TEST_CASE("a rank whose part is done has its tensor to itself", "[ccl][stream]") {
+  std::map<int, Time> ended;
+  run(true, [&](RuntimeContext& torch, int rank) {
+    const Tensor x = torch.full({4}, rank, kOnOnePe);
+    const auto work = torch.distributed.broadcast(x, {.src = 0, .async_op = true});
+    work.wait();
+    ended[rank] = torch.engine().now();
+    CHECK(x.storage().use_count() == 2);  // and the Work's
+    CHECK(x.at({0}) == 0);
+  });
+  CHECK(ended[0] < ended[2]);
+}
+
 TEST_CASE("a collective follows what was launched before, and the stream follows it",
           "[ccl][stream]") {
   std::map<bool, Time> ended;

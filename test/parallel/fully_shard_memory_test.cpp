@@ -31,7 +31,10 @@ TEST_CASE("parameters and an optimizer's state take a W-th of their bytes", "[fs
   DataParallelWorld world(ranks, "ahbm", {.data = false, .launch_blocking = blocks});
   world.spawn([&](int rank) {
     const Bytes before = world.torch.ahbm.memory_allocated(rank);
-    const auto held = [&] { return world.torch.ahbm.memory_allocated(rank) - before; };
+    const auto held = [&] {
+      world.torch.ahbm.synchronize(rank);  // collectives keep their tensors until they are done
+      return world.torch.ahbm.memory_allocated(rank) - before;
+    };
     const nn::Sequential model = layers(world.torch);
     CHECK(held() == kLayers * kWhole);
     shard(model);

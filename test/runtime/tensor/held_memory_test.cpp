@@ -21,6 +21,29 @@ TEST_CASE("the memory of a device is counted, and the most of it", "[tensor][mem
              Says("KB-R003", "7"));
 }
 
+// As PyTorch's caching allocator, which frees a block when the host gives it up.
+TEST_CASE("what queued launches use is free when its last handle is gone, and nothing waits",
+          "[tensor][memory][stream]") {
+  OperatorsUnderTest dut;
+  auto& ahbm = dut.torch.ahbm;
+  const Tensor x = dut.tensor({1024}, Floats(1024, 1));
+  ahbm.synchronize();
+  ahbm.reset_peak_memory_stats();
+  const Bytes before = ahbm.memory_allocated();
+  Tensor y = x + x;
+  for (int i = 0; i < 100; ++i) y = y + x;
+  const Time issued = dut.torch.engine().now();
+  CHECK(ahbm.memory_allocated() == before + 4096);
+  CHECK(ahbm.max_memory_allocated() == before + 2 * 4096);  // the sum, and the one before it
+  CHECK_THAT(ahbm.memory_summary(), Catch::Contains("at most"));
+  CHECK(dut.torch.engine().now() == issued);
+  ahbm.synchronize();
+  CHECK(dut.torch.engine().now() > issued);
+  CHECK(y.at({1023}) == 102);
+  CHECK(ahbm.memory_allocated() == before + 4096);
+  CHECK(ahbm.max_memory_allocated() == before + 2 * 4096);
+}
+
 TEST_CASE("activations are freed with the graph, by backward or by its last handle",
           "[tensor][memory]") {
   OperatorsUnderTest dut;
