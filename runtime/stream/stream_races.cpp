@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "sim_engine/base/error.h"
 
@@ -17,18 +18,38 @@ bool covers(const StreamAccess& later, const StreamAccess& earlier) {
          (later.by.follows(earlier.by) || later.by.stream == earlier.by.stream);
 }
 
+std::int64_t width_of(const sim::ElementRange& elements) {
+  return elements.end() - elements.begin;
+}
+
+int bits_of(std::int64_t width) {
+  return std::bit_width(static_cast<std::uint64_t>(width));
+}
+
 }  // namespace
+
+// Calls visit(of_width, its place) for each access that may have elements in common with these;
+// visit may erase it.
+template <class Visit>
+void StreamRaces::visit_near(OfRegion& known, const sim::ElementRange& elements,
+                             const Visit& visit) {
+  for (auto& [bits, of_width] : known.accesses) {
+    auto place = of_width.lower_bound(elements.begin - (std::int64_t{1} << bits));
+    while (place != of_width.end() && place->first < elements.end()) visit(of_width, place++);
+  }
+}
 
 void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
                          const StreamAccess& access, const std::string& tensor,
                          const std::string& where) {
   OfRegion& known = regions_[region.index];
   if (known.region != region) known = {region, {}};  // the index is used again
-  for (const StreamAccess& earlier : known.accesses) {
+  visit_near(known, access.elements, [&](const OfWidth&, OfWidth::const_iterator place) {
+    const StreamAccess& earlier = place->second;
     const bool is_hazard = earlier.writes || access.writes;
     const bool is_ordered = earlier.by.stream == access.by.stream ||
                             access.by.follows(earlier.by) || earlier.by.follows(access.by);
-    if (!is_hazard || is_ordered || !overlap(earlier.elements, access.elements)) continue;
+    if (!is_hazard || is_ordered || !overlap(earlier.elements, access.elements)) return;
     throw DeviceError(
         "KB-M031",
         fmt::format("{} {} elements {} of tensor '{}', which {} {}, and nothing orders their "
@@ -37,10 +58,11 @@ void StreamRaces::access(const sim::MemoryStore& memory, sim::RegionId region,
                     where, access.writes ? "writes" : "reads", to_string(access.elements), tensor,
                     *earlier.what, earlier.writes ? "writes" : "reads", access.by.stream,
                     earlier.by.stream));
-  }
-  std::erase_if(known.accesses,
-                [&](const StreamAccess& earlier) { return covers(access, earlier); });
-  known.accesses.push_back(access);
+  });
+  visit_near(known, access.elements, [&](OfWidth& of_width, OfWidth::const_iterator place) {
+    if (covers(access, place->second)) of_width.erase(place);
+  });
+  known.accesses[bits_of(width_of(access.elements))].emplace(access.elements.begin, access);
   forget_freed(memory);
 }
 

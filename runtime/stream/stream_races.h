@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -38,11 +38,16 @@ class StreamRaces final : public Attachment {
   void forget_ranks() override { regions_.clear(); }
 
  private:
+  // By the position of the first element: those of one width, so that few lie before a position and
+  // reach beyond it.
+  using OfWidth = std::multimap<std::int64_t, StreamAccess>;
   struct OfRegion {
     sim::RegionId region;
-    std::list<StreamAccess> accesses;
+    std::map<int, OfWidth> accesses;  // by the number of bits of the width
   };
 
+  template <class Visit>
+  static void visit_near(OfRegion& known, const sim::ElementRange& elements, const Visit& visit);
   void forget_freed(const sim::MemoryStore& memory);
 
   bool is_watching_ = false;
