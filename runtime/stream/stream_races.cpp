@@ -23,7 +23,7 @@ std::int64_t width_of(const sim::ElementRange& elements) {
 }
 
 int bits_of(std::int64_t width) {
-  return std::bit_width(static_cast<std::uint64_t>(width));
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(width)));
 }
 
 }  // namespace
