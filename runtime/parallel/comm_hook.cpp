@@ -18,6 +18,7 @@ Tensor Future::wait() {
   return value_;
 }
 
+// The buffer has no gaps: FlatLayout::alignment is 1.
 std::vector<Tensor> GradBucket::gradients() const {
   std::vector<Tensor> gradients;
   const ops::Placement placement = ops::placement_of(buffer_);

@@ -78,19 +78,20 @@ Future fp16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bu
 Future bf16_compress_hook(const distributed::ProcessGroup& group, GradBucket& bucket);
 
 // Return a hook that calls another one with the buffer rounded to f16, or bf16.
-template <class Hook>
-auto fp16_compress_wrapper(Hook hook) {
+template <DType dtype, class Hook>
+auto compress_wrapper(Hook hook) {
   return [hook = std::move(hook)](auto& state, GradBucket& bucket) mutable {
-    bucket.set_buffer(bucket.buffer().to(DType::f16));
+    bucket.set_buffer(bucket.buffer().to(dtype));
     return hook(state, bucket);
   };
 }
 template <class Hook>
+auto fp16_compress_wrapper(Hook hook) {
+  return compress_wrapper<DType::f16>(std::move(hook));
+}
+template <class Hook>
 auto bf16_compress_wrapper(Hook hook) {
-  return [hook = std::move(hook)](auto& state, GradBucket& bucket) mutable {
-    bucket.set_buffer(bucket.buffer().to(DType::bf16));
-    return hook(state, bucket);
-  };
+  return compress_wrapper<DType::bf16>(std::move(hook));
 }
 
 }  // namespace kernbench::nn::parallel

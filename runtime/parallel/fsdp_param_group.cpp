@@ -69,6 +69,21 @@ ParamGroup::ParamGroup(const Setting& setting, std::vector<ShardedParameter> par
       ranks_(setting.torch.distributed.get_world_size(setting.shard_group)) {
   for (const ShardedParameter& parameter : parameters_) layout_.push_back(parameter.rows);
   part_elements_ = set_offsets(layout_);
+  set_names({});
+}
+
+void ParamGroup::set_context(std::shared_ptr<CommContext> context) {
+  if (context == context_) return;
+  leave_context();
+  context_ = std::move(context);
+}
+
+// Others have indices in forward_order.
+void ParamGroup::leave_context() {
+  if (context_ == nullptr) return;
+  std::ranges::replace(context_->forward_order, this, nullptr);
+  forward_indices_.clear();
+  if (context_->last_reduced == this) context_->last_reduced = nullptr;
 }
 
 DType ParamGroup::gathered_dtype() const {
@@ -87,16 +102,21 @@ Tensor ParamGroup::make_flat(std::string_view name, std::int64_t count, DType dt
   return ops::make_like(parameters_.front().whole, name, {count}, dtype, placement);
 }
 
-std::vector<std::string> ParamGroup::names() const {
+void ParamGroup::set_names(const OrderedDict<Tensor>& parameters) {
   std::vector<std::string> names;
-  for (const ShardedParameter& parameter : parameters_) names.push_back(parameter.name);
-  return names;
+  for (ShardedParameter& parameter : parameters_) {
+    for (const auto& item : parameters) {
+      if (item.value().storage() == parameter.shard.storage()) parameter.name = item.key();
+    }
+    names.push_back(parameter.name);
+  }
+  names_ = std::make_shared<const std::vector<std::string>>(std::move(names));
 }
 
 // The current stream has been given what makes the collective ready.
 std::shared_ptr<Work::Times> ParamGroup::note(std::string_view collective,
                                               const Tensor& flat) const {
-  context_->sent.push_back({this, std::string(collective), nn::parallel::bytes_of(flat),
+  context_->sent.push_back({names_, std::string(collective), nn::parallel::bytes_of(flat),
                             nn::parallel::device_instant(setting_.torch, flat.device()),
                             std::make_shared<Work::Times>()});
   return context_->sent.back().times;
@@ -122,10 +142,17 @@ void ParamGroup::unshard() {
   gathering_->times = note("all_gather", flat);
 }
 
-void ParamGroup::prefetch(Pass pass) {
-  const Pass own = std::exchange(pass_, pass);
-  unshard();
-  pass_ = own;
+// All parameters get a place, or none.
+void ParamGroup::take_space() const {
+  std::size_t taken = 0;
+  try {
+    for (; taken < parameters_.size(); ++taken) {
+      runtime::take_space(*parameters_[taken].whole.storage()->memory);
+    }
+  } catch (...) {
+    while (taken > 0) free_elements(parameters_[--taken].whole);
+    throw;
+  }
 }
 
 // As in torch: an all_gather of the forward pass does not wait until the one before it has been
@@ -137,12 +164,12 @@ void ParamGroup::wait_for_unshard() {
   if (work) wait_for(setting_.torch, work, times);
   const ahbm::Stream stream = current_stream(setting_.torch);
   if (!work) stream.wait_stream(context_->copy_in);
+  take_space();
   std::vector<Tensor> wholes;
   std::vector<std::unique_ptr<runtime::PreservedVersion>> versions;
   for (const ShardedParameter& parameter : parameters_) {
-    runtime::TensorMemory& memory = *parameter.whole.storage()->memory;
-    runtime::take_space(memory);
-    versions.push_back(std::make_unique<runtime::PreservedVersion>(memory));
+    versions.push_back(
+        std::make_unique<runtime::PreservedVersion>(*parameter.whole.storage()->memory));
     wholes.push_back(parameter.whole);
   }
   copy_out(flat, wholes, layout_, ranks_);
@@ -189,7 +216,8 @@ void ParamGroup::pre_backward(bool prefetches) {
   if (!prefetches || forward_indices_.empty()) return;
   const std::size_t index = forward_indices_.back();
   forward_indices_.pop_back();
-  if (index > 0) context_->forward_order[index - 1]->prefetch(Pass::pre_backward);
+  if (index == 0) return;
+  if (ParamGroup* const before = context_->forward_order[index - 1]) before->unshard();
 }
 
 void ParamGroup::post_backward() {
@@ -202,10 +230,13 @@ void ParamGroup::post_backward() {
 void ParamGroup::finalize_backward() {
   settle();
   wait_for_post_backward();
-  if (gathering_) {  // nobody has used it
-    if (gathering_->work) gathering_->work.wait();
-    free_elements(gathering_->flat);
-    gathering_.reset();
+  if (const auto unused = std::exchange(gathering_, std::nullopt)) {
+    if (unused->work) {
+      wait_for(setting_.torch, unused->work, unused->times);
+    } else {
+      current_stream(setting_.torch).wait_stream(context_->copy_in);
+    }
+    free_elements(unused->flat);
   }
   forward_indices_.clear();
   pass_ = Pass::idle;

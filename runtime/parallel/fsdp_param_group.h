@@ -14,6 +14,7 @@
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/distributed/work.h"
+#include "runtime/nn/ordered_dict.h"
 #include "runtime/parallel/fsdp_copies.h"
 #include "runtime/parallel/fully_shard.h"
 #include "runtime/parallel/step_times.h"
@@ -28,6 +29,7 @@ class RuntimeContext;
 namespace kernbench::distributed::fsdp {
 
 class ParamGroup;
+using Names = std::shared_ptr<const std::vector<std::string>>;
 
 // What the groups of a root module share: the streams beside the one that computes, and what is
 // under way on them.
@@ -52,7 +54,7 @@ class CommContext {
 
   // The collectives over the ranks that share parameters, since the last forward pass began.
   struct Sent {
-    const ParamGroup* group = nullptr;
+    Names parameters;
     std::string collective;
     Bytes bytes = 0;
     std::shared_ptr<const nn::parallel::DeviceInstant> ready;
@@ -62,8 +64,9 @@ class CommContext {
   std::shared_ptr<const nn::parallel::DeviceInstant> step_began;
   std::int64_t steps = 0;
 
+  // Groups that are gone take themselves out.
   ParamGroup* last_reduced = nullptr;      // whose reduce_scatter has been issued last
-  std::vector<ParamGroup*> forward_order;  // a group for each of its forward passes
+  std::vector<ParamGroup*> forward_order;  // for each forward pass its group, or null
 };
 
 // What a group does with its parameters.
@@ -88,10 +91,13 @@ class ParamGroup {
     std::source_location location;  // of fully_shard(), for messages
   };
   ParamGroup(const Setting& setting, std::vector<ShardedParameter> parameters);
+  ~ParamGroup() { leave_context(); }
+  ParamGroup(const ParamGroup&) = delete;
+  ParamGroup& operator=(const ParamGroup&) = delete;
 
-  std::vector<ShardedParameter>& parameters() { return parameters_; }
-  std::vector<std::string> names() const;
-  void set_context(std::shared_ptr<CommContext> context) { context_ = std::move(context); }
+  // Gives the parameters their names in a root.
+  void set_names(const OrderedDict<Tensor>& parameters);
+  void set_context(std::shared_ptr<CommContext> context);
 
   bool reshard_after_forward = true;
   bool reshard_after_backward = true;
@@ -101,9 +107,7 @@ class ParamGroup {
   bool is_unsharded() const { return is_unsharded_; }
   // Issues the all_gather, unless it is under way or the parameters are there.
   void unshard();
-  // The same ahead of a pass.
-  void prefetch(Pass pass);
-  // Makes the current stream wait for it, and copies the parameters out.
+  // Makes the current stream wait for the all_gather, and copies the parameters out.
   void wait_for_unshard();
   // Frees the parameters' elements, unless a forward pass shall leave them.
   void reshard();
@@ -141,6 +145,8 @@ class ParamGroup {
 
   Tensor make_flat(std::string_view name, std::int64_t count, DType dtype, bool cube_is_partial,
                    bool pe_is_partial) const;
+  void leave_context();
+  void take_space() const;
   std::shared_ptr<Work::Times> note(std::string_view collective, const Tensor& flat) const;
   bool is_stale() const;
   DType gathered_dtype() const;
@@ -154,6 +160,7 @@ class ParamGroup {
 
   const Setting setting_;
   std::vector<ShardedParameter> parameters_;
+  Names names_;
   std::vector<FlatRows> layout_;
   std::int64_t part_elements_ = 0;  // of a rank, in an all_gather
   const int ranks_;

@@ -9,11 +9,17 @@
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/callbacks.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/dtype.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::distributed::fsdp {
 
 namespace {
+
+// As torch does, of floating point alone: not ids.
+Tensor cast_floating(const Tensor& x, const std::optional<DType>& dtype) {
+  return dtype && !is_integral(x.dtype()) ? x.to(*dtype) : x;
+}
 
 // Calls visit(name, module) for a module and all inner ones.
 void walk(nn::Module& module, const std::string& name,
@@ -77,7 +83,8 @@ void State::become_root() {
   comm();
   walk(*modules_.front(), "", [&](const std::string& name, nn::Module& module) {
     const std::shared_ptr<State> state = of(module);
-    if (state == nullptr || std::ranges::count(shared_->states, state.get()) > 0) return;
+    const auto is_state = [&](const std::weak_ptr<State>& other) { return other.lock() == state; };
+    if (state == nullptr || std::ranges::any_of(shared_->states, is_state)) return;
     if (state->is_root_) {
       throw CollectiveError(
           "KB-A021", fmt::format("FSDP state has already been lazily initialized for {}\nFSDP "
@@ -86,7 +93,7 @@ void State::become_root() {
     }
     state->is_root_ = state.get() == this;
     state->shared_ = shared_;
-    shared_->states.push_back(state.get());
+    shared_->states.push_back(state);
     if (ParamGroup* const group = state->group()) group->set_context(shared_->comm);
   });
   if (group_ != nullptr && !has_own_reshard_setting) group_->reshard_after_forward = false;
@@ -96,20 +103,15 @@ void State::become_root() {
 // Names are those in the root.
 void State::name_parameters() {
   const auto names = modules_.front()->named_parameters();
-  for (State* const state : shared_->states) {
-    if (state->group() == nullptr) continue;
-    for (ShardedParameter& parameter : state->group()->parameters()) {
-      for (const auto& item : names) {
-        if (item.value().storage() == parameter.shard.storage()) parameter.name = item.key();
-      }
-    }
+  for (const std::weak_ptr<State>& state : shared_->states) {
+    if (ParamGroup* const group = state.lock()->group()) group->set_names(names);
   }
 }
 
 void State::begin_forward() {
   if (!is_root_) become_root();
-  if (shared_->forward_root != nullptr) return;
-  shared_->forward_root = this;
+  if (!shared_->forward_root.expired()) return;
+  shared_->forward_root = weak_from_this();
   comm().sent.clear();
   comm().step_began = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
   ++comm().steps;
@@ -149,7 +151,7 @@ Tensor State::pre_forward(const Tensor& input) {
   pass_ = Pass::forward;
   begin_forward();
   Tensor taken = input;
-  if (policy_.cast_forward_inputs && policy_.param_dtype) taken = taken.to(*policy_.param_dtype);
+  if (policy_.cast_forward_inputs) taken = cast_floating(input, policy_.param_dtype);
   if (group_ != nullptr) {
     group_->pre_forward();
     taken = autograd::record("fully_shard", taken, {taken},
@@ -160,7 +162,7 @@ Tensor State::pre_forward(const Tensor& input) {
   }
   for (const auto& next : forward_prefetch) {
     const auto state = next.lock();
-    if (state != nullptr && state->group() != nullptr) state->group()->prefetch(Pass::forward);
+    if (state != nullptr && state->group() != nullptr) state->group()->unshard();
   }
   return taken;
 }
@@ -174,11 +176,11 @@ Tensor State::post_forward(const Tensor& output) {
       if (const auto self = state.lock()) self->pre_backward();
     });
   }
-  if (shared_->forward_root == this) {
+  if (shared_->forward_root.lock().get() == this) {
     comm().free_last_gathered();
-    shared_->forward_root = nullptr;
+    shared_->forward_root.reset();
   }
-  return policy_.output_dtype ? output.to(*policy_.output_dtype) : output;
+  return cast_floating(output, policy_.output_dtype);
 }
 
 // The backward pass
@@ -186,20 +188,21 @@ Tensor State::post_forward(const Tensor& output) {
 void State::pre_backward() {
   pass_ = Pass::pre_backward;
   if (!std::exchange(shared_->has_queued_callback, true)) {
-    autograd::queue_callback(torch_.simulation(), [state = weak_from_this()] {
-      if (const auto self = state.lock()) self->end_backward();
-    });
+    autograd::queue_callback(torch_.simulation(),
+                             [self = shared_from_this()] { self->end_backward(); });
   }
   if (group_ != nullptr) group_->pre_backward(backward_prefetch.empty());
   for (const auto& next : backward_prefetch) {
     const auto state = next.lock();
-    if (state != nullptr && state->group() != nullptr) state->group()->prefetch(Pass::pre_backward);
+    if (state != nullptr && state->group() != nullptr) state->group()->unshard();
   }
 }
 
 // Groups whose input needs no gradient have not been told of the end of their backward pass.
 void State::end_backward() {
-  for (State* const state : shared_->states) {
+  for (const std::weak_ptr<State>& each : shared_->states) {
+    const std::shared_ptr<State> state = each.lock();
+    if (state == nullptr) continue;
     state->pass_ = Pass::idle;
     state->warn_of_uncalled();
     ParamGroup* const group = state->group();
@@ -222,7 +225,7 @@ nn::parallel::StepTimes State::last_step() {
   step.iteration = context.steps;
   for (const CommContext::Sent& sent : context.sent) {
     const Work::Times& times = *sent.times;
-    step.buckets.push_back({step.buckets.size(), sent.group->names(), sent.bytes, sent.ready->at,
+    step.buckets.push_back({step.buckets.size(), *sent.parameters, sent.bytes, sent.ready->at,
                             times.started, times.ended, times.hidden,
                             times.ended - times.started - times.hidden, sent.collective});
   }

@@ -43,8 +43,8 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
  private:
   // What the states below a root share.
   struct Shared {
-    std::vector<State*> states;  // the root's first
-    State* forward_root = nullptr;
+    std::vector<std::weak_ptr<State>> states;  // the root's first; modules may be gone
+    std::weak_ptr<State> forward_root;
     bool has_queued_callback = false;
     bool is_last_backward = true;
     std::shared_ptr<CommContext> comm;

@@ -16,12 +16,14 @@
 #include <optional>
 #include <source_location>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/distributed/device_mesh.h"
 #include "runtime/nn/module.h"
 #include "runtime/nn/module_holder.h"
 #include "runtime/parallel/step_times.h"
+#include "runtime/tensor/tensor.h"
 #include "sim_engine/base/dtype.h"
 
 namespace kernbench::distributed::fsdp {
@@ -30,9 +32,8 @@ namespace kernbench::distributed::fsdp {
 struct MixedPrecisionPolicy {
   std::optional<DType> param_dtype = {};   // of what is gathered and computed with
   std::optional<DType> reduce_dtype = {};  // of gradients when they are reduced; else param_dtype
-  std::optional<DType> output_dtype = {};  // of what forward() returns
-  // The input becomes param_dtype.  Set it to false where that is a tensor of indices, which have
-  // no integer type here.
+  std::optional<DType> output_dtype = {};  // of what forward() returns, but integers
+  // The input becomes param_dtype, unless it is of integers.  Set it to false for ids in f32.
   bool cast_forward_inputs = true;
 };
 

@@ -101,6 +101,7 @@ class Replica {
   // The caller has no more inputs: takes part in what the others do until none has.
   void end_join();
   void register_comm_hook(CommHook hook);
+  // Waits for the device.
   DDPLoggingData logging_data() const;
   StepTimes last_step() const;
 

@@ -70,4 +70,42 @@ inline void fill_parameters(RuntimeContext& torch, const nn::Module& module) {
   }
 }
 
+inline constexpr std::int64_t kBatchRows = 16;  // of the whole batch
+inline constexpr std::int64_t kBatchColumns = 4;
+
+// Rows of small whole numbers.
+inline Floats batch_rows(std::int64_t first, std::int64_t count, int seed) {
+  Floats elements;
+  for (std::int64_t i = first * kBatchColumns; i < (first + count) * kBatchColumns; ++i) {
+    elements.push_back(static_cast<float>((i * 5 + i / 7 * 3 + seed) % 3 - 1));
+  }
+  return elements;
+}
+
+// Two layers without a division, the first of `width` features, whose weights are halves: with
+// batches of the rows above sums are exact in f32.
+inline nn::Sequential two_layers(const RuntimeContext& torch, std::int64_t width,
+                                 const TensorOptions& options = kOnOnePe) {
+  const nn::Sequential model(nn::Linear(torch, kBatchColumns, width, options), nn::ReLU(),
+                             nn::Linear(torch, width, kBatchColumns, options));
+  std::int64_t q = 0;
+  for (Tensor parameter : model->parameters()) {
+    Floats elements;
+    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
+      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 5 - 2) / 2);
+    }
+    parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
+    ++q;
+  }
+  return model;
+}
+
+// Only the links between SIPs and PE_GEMM take time.
+inline Topology links_and_gemm() {
+  Topology topology = link_topology(SipTopology::ring_1d, 2);
+  topology.pe.gemm.rows = topology.pe.gemm.columns = 32;
+  topology.pe.gemm.clock = Frequency{1'000'000'000};
+  return topology;
+}
+
 }  // namespace kernbench::test

@@ -8,35 +8,8 @@
 namespace kernbench::test::exact_losses_test {
 namespace {
 
-constexpr std::int64_t kRows = 16;  // of the whole batch
-constexpr std::int64_t kColumns = 4;
-
-// Rows of small whole numbers.
-Floats rows(std::int64_t first, std::int64_t count, int seed) {
-  Floats elements;
-  for (std::int64_t i = first * kColumns; i < (first + count) * kColumns; ++i) {
-    elements.push_back(static_cast<float>((i * 5 + i / 7 * 3 + seed) % 3 - 1));
-  }
-  return elements;
-}
-
-// Two linear layers without a division: the loss is the mean of y t over a rank's rows.
-nn::Sequential make_model(const RuntimeContext& torch) {
-  const nn::Sequential model(nn::Linear(torch, kColumns, 8, kOnOnePe), nn::ReLU(),
-                             nn::Linear(torch, 8, kColumns, kOnOnePe));
-  std::int64_t q = 0;
-  for (Tensor parameter : model->parameters()) {
-    Floats elements;
-    for (std::int64_t j = 0; j < parameter.numel(); ++j) {
-      elements.push_back(static_cast<float>((7 * j + 11 * q + 3) % 5 - 2) / 2);
-    }
-    parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
-    ++q;
-  }
-  return model;
-}
-
-// Losses, summed over ranks, and the weights after two steps: a third one's need more than 24 bits.
+// Losses, summed over ranks (each is the mean of y t over its rows), and the weights after two
+// steps: a third one's need more than 24 bits.
 struct Learned {
   std::vector<double> losses = std::vector<double>(2);
   Floats weights;
@@ -45,9 +18,9 @@ struct Learned {
 
 template <class Model, class Step>
 void learn(DataParallelWorld& world, int rank, Model& model, Learned& learned, const Step& step) {
-  const std::int64_t count = kRows / world.size;
-  const Tensor x = world.tensor(rows(rank * count, count, 1), {count, kColumns});
-  const Tensor t = world.tensor(rows(rank * count, count, 2), {count, kColumns});
+  const std::int64_t count = kBatchRows / world.size;
+  const Tensor x = world.tensor(batch_rows(rank * count, count, 1), {count, kBatchColumns});
+  const Tensor t = world.tensor(batch_rows(rank * count, count, 2), {count, kBatchColumns});
   for (double& loss : learned.losses) {
     const Tensor mean = (model(x) * t).sum() / static_cast<double>(count);
     mean.backward();
@@ -66,7 +39,7 @@ Learned learn_with_ddp(int ranks, bool static_graph) {
   DataParallelWorld world(ranks);
   Learned learned;
   world.spawn([&](int rank) {
-    nn::parallel::DistributedDataParallel ddp(make_model(world.torch),
+    nn::parallel::DistributedDataParallel ddp(two_layers(world.torch, 8),
                                               {.bucket_cap_mb = 0, .static_graph = static_graph});
     optim::SGD optimizer(ddp->parameters(), 0.25);
     learn(world, rank, ddp, learned, [&] {
@@ -82,7 +55,7 @@ Learned learn_with_megatron(int ranks, const tp::DistributedDataParallelConfig& 
   Learned learned;
   world.spawn([&](int rank) {
     tp::initialize_model_parallel(world.torch, {});
-    tp::DistributedDataParallel model(world.torch, config, make_model(world.torch));
+    tp::DistributedDataParallel model(world.torch, config, two_layers(world.torch, 8));
     tp::MegatronOptimizer optimizer(world.torch, model->buckets(), [](std::vector<Tensor> shards) {
       return std::make_unique<optim::SGD>(std::move(shards), 0.25);
     });

@@ -118,14 +118,6 @@ TEST_CASE("the collectives of a step, in order and with their bytes", "[fsdp][sc
         "RS 8, ");
 }
 
-// Only the links between SIPs and PE_GEMM take time.
-Topology links_and_gemm() {
-  Topology topology = link_topology(SipTopology::ring_1d, 2);
-  topology.pe.gemm.rows = topology.pe.gemm.columns = 32;
-  topology.pe.gemm.clock = Frequency{1'000'000'000};
-  return topology;
-}
-
 constexpr std::int64_t kSide = 256;
 constexpr int kInner = 5;  // groups beside the root's
 

@@ -84,5 +84,24 @@ TEST_CASE("a step holds two unsharded groups beside the root", "[fsdp][memory]")
   });
 }
 
+// Two weights of 96 MiB: their shards, what is gathered and the first of them fit into the 512 MiB
+// of a PE, but not the second.
+TEST_CASE("a group that does not fit holds nothing, and is refused again", "[fsdp][memory]") {
+  DataParallelWorld world(1, "ahbm", {.data = false, .launch_blocking = true});
+  world.spawn([&](int rank) {
+    const Tensor x = world.torch.zeros({1, 4096}, kOnOnePe);
+    const nn::Sequential model(
+        nn::Linear(world.torch, nn::LinearOptions(4096, 6144).bias(false), kOnOnePe),
+        nn::Linear(world.torch, nn::LinearOptions(6144, 4096).bias(false), kOnOnePe));
+    fully_shard(model);
+    const Bytes before = world.torch.ahbm.memory_allocated(rank);
+    for (int i = 0; i < 2; ++i) {
+      CHECK_THAT(error_of<DeviceError>([&] { model(x); }),
+                 Says("KB-M010", "for tensor 'weight' [4096, 6144] f32"));
+      CHECK(world.torch.ahbm.memory_allocated(rank) == before);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace kernbench::test::fully_shard_memory_test

@@ -190,6 +190,28 @@ TEST_CASE("parameters and outputs have the types of a mixed precision policy", "
   });
 }
 
+// As torch's _cast_fp_tensor.  bf16 has no odd ids above 256.
+TEST_CASE("a mixed precision policy leaves integers as they are", "[fsdp]") {
+  struct RowsImpl : nn::Module {
+    explicit RowsImpl(const RuntimeContext& torch)
+        : table(register_module("table", nn::Embedding(torch, 300, 1, kOnOnePe))) {}
+    Tensor forward(const Tensor& ids) const {
+      CHECK(table(ids).to_vector() == Floats{-8.0F / 32, -1.0F / 32});
+      return ids;
+    }
+    nn::Embedding table;
+  };
+  DataParallelWorld world(2);
+  world.spawn([&](int) {
+    const nn::ModuleHolder<RowsImpl> rows(world.torch);
+    fill_parameters(world.torch, *rows);
+    fully_shard(rows, {.mp_policy = {.param_dtype = DType::bf16, .output_dtype = DType::f32}});
+    const std::vector<std::int64_t> ids{257, 258};
+    const NoGradGuard no_grad(world.torch);
+    CHECK(rows(world.torch.tensor(ids, {2}, kOnOnePe)).dtype() == DType::i64);
+  });
+}
+
 TEST_CASE("modules that are called one after the other can share a group", "[fsdp]") {
   DataParallelWorld world(2);
   std::vector<Floats> weights(2);

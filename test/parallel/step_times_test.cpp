@@ -15,14 +15,6 @@ using nn::parallel::BucketTimes;
 using nn::parallel::DistributedDataParallel;
 using nn::parallel::StepTimes;
 
-// Only the links between SIPs and PE_GEMM take time.
-Topology links_and_gemm() {
-  Topology topology = link_topology(SipTopology::ring_1d, 2);
-  topology.pe.gemm.rows = topology.pe.gemm.columns = 32;
-  topology.pe.gemm.clock = Frequency{1'000'000'000};
-  return topology;
-}
-
 // The time of an all_reduce of f32 numbers on an idle machine.
 Time alone(Bytes bytes) {
   RuntimeContext torch(links_and_gemm(), {.data = false});
