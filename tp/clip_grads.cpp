@@ -5,6 +5,7 @@
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/reductions.h"
+#include "tp/misuse.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::tp {
@@ -34,6 +35,7 @@ double clip_grad_norm(RuntimeContext& torch, const std::vector<Parameter>& param
     all.push_back(parameter.grad().detach());
     if (counts_in_norms(torch, parameter)) counted.push_back(all.back());
   }
+  if (all.empty()) wrong_layer("clip_grad_norm: no parameter of this rank has a gradient");
   const double norm = get_grad_norm(torch, counted, all.front(), get_model_parallel_group(torch));
   const double coefficient = max_norm / (norm + 1e-6);
   if (coefficient < 1) {

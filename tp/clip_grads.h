@@ -18,7 +18,7 @@ double get_grad_norm(RuntimeContext& torch, const std::vector<Tensor>& counted, 
 // max_norm, and returns what it was: for a model that torch's DistributedDataParallel wraps beside
 // tensor parallel layers.  What ranks have in common counts once (counts_in_norms()).  Gradients
 // are scaled only if the norm is larger, as in Megatron.
-// REQUIRES: each rank has a gradient
+// Throws CollectiveError KB-T006 if no parameter of this rank has a gradient.
 double clip_grad_norm(RuntimeContext& torch, const std::vector<Parameter>& parameters,
                       double max_norm);
 

@@ -17,6 +17,7 @@
 #include "benches/bench/console.h"
 #include "benches/bench/process_team.h"
 #include "benches/cli/commands.h"
+#include "benches/cli/shell_word.h"
 #include "benches/operators/cases/cases.h"
 #include "ccl/backend/ahbm_backend.h"
 #include "runtime/distributed/local_backend.h"
@@ -58,19 +59,9 @@ int dispatch(const auto& arguments, ProcessTeam* team) {
   return team == nullptr || team->leads() ? probe(arguments) : 0;
 }
 
-// Quotes a word for a shell.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + '\'';
-}
-
 std::string quote_command(int argc, const char* const* argv) {
   std::string text;
-  for (int i = 0; i < argc; ++i) text += (i == 0 ? "" : " ") + quoted(argv[i]);
+  for (int i = 0; i < argc; ++i) text += (i == 0 ? "" : " ") + shell_word(argv[i]);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "benches/cli/shell_word.h"
 #include "benches/page/page.h"
 
 namespace kernbench::benches::cli {
@@ -14,18 +15,15 @@ namespace {
 // The command that makes the same results again.
 std::string command_of(std::string_view command, const RunArguments& arguments) {
   std::string text = fmt::format("kernbench {} --bench {} --topology {}", command, arguments.bench,
-                                 arguments.topology);
+                                 shell_word(arguments.topology));
   const auto add = [&](std::string_view option, const std::string& value) {
-    if (!value.empty()) text += fmt::format(" {} {}", option, value);
+    if (!value.empty()) text += fmt::format(" {} {}", option, shell_word(value));
   };
   add("--ccl", arguments.ccl);
   add("--seed", arguments.seed == "0" ? "" : arguments.seed);
   add("--shuffle-ties", arguments.shuffle_ties);
   if (!arguments.settings.empty()) text += " --set";
-  for (const std::string& setting : arguments.settings) {
-    const bool is_one_word = setting.find_first_of(" ;*?") == setting.npos;
-    text += is_one_word ? ' ' + setting : fmt::format(" '{}'", setting);
-  }
+  for (const std::string& setting : arguments.settings) text += ' ' + shell_word(setting);
   return text;
 }
 

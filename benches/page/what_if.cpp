@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "benches/figure/svg.h"
 #include "benches/page/drawing.h"
 
 namespace kernbench::benches::page {
@@ -71,7 +72,8 @@ std::string curves(std::span<const ResourceGain> gains) {
                   fmt::format("{} {}: {:.3f} times as fast", gains[i].resource, kSpeeds.at(at),
                               curve.at(at)));
     }
-    key += fmt::format("<span><i class={}></i>{}</span>", kCurveColours.at(i), gains[i].resource);
+    key += fmt::format("<span><i class={}></i>{}</span>", kCurveColours.at(i),
+                       figure::escaped(gains[i].resource));
   }
   return key + "</p>\n" + std::move(drawing).finish();
 }
@@ -86,7 +88,8 @@ std::string what_if(std::span<const ResourceGain> gains) {
     rows += fmt::format(
         "<tr><td>{}<td>{}<td class=n>{:.3f}<td class=n>{:.3f}<td class=n>{:.3f}<td "
         "class=n>{:.3f}</tr>\n",
-        gain.resource, gain.value, gain.x2, gain.x4, gain.infinite, gain.alone_us);
+        figure::escaped(gain.resource), figure::escaped(gain.value), gain.x2, gain.x4,
+        gain.infinite, gain.alone_us);
   }
   return curves(gains.first(std::min(kCurveColours.size(), gains.size()))) + rows + "</table>\n";
 }

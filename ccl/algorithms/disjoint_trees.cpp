@@ -9,7 +9,7 @@ namespace kernbench::ccl {
 namespace {
 
 // Larger groups would take long to plan.
-constexpr int kMostRanks = 36;
+constexpr int kMostMembersOfTrees = 36;
 
 // Directed links between neighbours that no tree has taken yet.
 class Links {
@@ -120,7 +120,7 @@ Branch branch_of(const std::vector<int>& inner, int member) {
 
 void plan_disjoint_trees(const PlanRequest& request, Plan& plan) {
   const GroupShape& shape = request.shape;
-  if (shape.rows.size() == 1 || shape.columns.size() == 1 || shape.size > kMostRanks) {
+  if (shape.rows.size() == 1 || shape.columns.size() == 1 || shape.size > kMostMembersOfTrees) {
     return plan_half_chains(request, plan);
   }
   Links links(shape);

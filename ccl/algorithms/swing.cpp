@@ -62,8 +62,9 @@ class Part {
       Chunk sent = chunk_;
       if (step < halved) {
         const int middle = (chunk_.begin + chunk_.end) / 2;
-        sent = keeps_upper(step) ? Chunk{chunk_.begin, middle} : Chunk{middle, chunk_.end};
-        chunk_ = keeps_upper(step) ? Chunk{middle, chunk_.end} : Chunk{chunk_.begin, middle};
+        const bool is_upper = keeps_upper(step);
+        sent = is_upper ? Chunk{chunk_.begin, middle} : Chunk{middle, chunk_.end};
+        chunk_ = is_upper ? Chunk{middle, chunk_.end} : Chunk{chunk_.begin, middle};
         given_away.push_back(sent);
       }
       send(sent, step);

@@ -15,7 +15,7 @@ namespace kernbench::ccl {
 
 namespace {
 
-// Up to so many members, all plans are looked at; of larger groups these, which all are like.
+// Of a group's members the plans of so many are looked at: all others' are like them.
 constexpr int kMostMembers = 64;
 
 double share_of(const Move& move, const Plan& plan) {

@@ -108,7 +108,8 @@ Compression::Compression(std::shared_ptr<PowerSGDState> state, const GradBucket&
       ops::refuse_placement("powerSGD_hook", input_,
                             "it compresses buckets that lie whole on each of their holders");
     }
-    if (gradient.shape().rank() > 0 && should_compress(as_matrix(gradient), state_->options)) {
+    const bool has_rows = gradient.shape().rank() > 0 && gradient.numel() > 0;
+    if (has_rows && should_compress(as_matrix(gradient), state_->options)) {
       matrices_.push_back(as_matrix(gradient));
     } else {
       plain_.push_back(gradient);

@@ -22,13 +22,12 @@ constexpr int kHostThread = 1;
 
 class DeviceTrace {
  public:
-  DeviceTrace(const Simulation& simulation, int device)
-      : simulation_(simulation), device_(device), now_(simulation.now()) {}
+  DeviceTrace(const Simulation& simulation, int device);
 
-  std::string document();
+  void add(const RunSpan& span);  // REQUIRES: it is of this device
+  std::string document();         // to be called once
 
  private:
-  void add(const RunSpan& span);
   void add_kernel(const RunSpan& span);
   void add_communication(const RunSpan& span, int stream);
   void add_on_device(std::string_view category, const std::string& name, int stream, Time start,
@@ -71,9 +70,11 @@ void DeviceTrace::add_on_host(std::string_view category, const std::string& name
 void DeviceTrace::add_kernel(const RunSpan& span) {
   const std::string correlation = fmt::format(R"(,"correlation":{})", ++last_correlation_);
   add_on_host("cuda_runtime", "cudaLaunchKernel", span.issued, span.issued, correlation.substr(1));
-  for (const Intervals::Interval& busy : simulation_.activity().computing(device_).all()) {
-    const Time start = std::max(span.start, busy.start);
-    const Time end = std::min({span.end, busy.end, now_});
+  const auto& all = simulation_.activity().computing(device_).all();
+  auto busy = std::ranges::upper_bound(all, span.start, {}, &Intervals::Interval::end);
+  for (; busy != all.end() && busy->start < span.end; ++busy) {
+    const Time start = std::max(span.start, busy->start);
+    const Time end = std::min({span.end, busy->end, now_});
     if (start < end) {
       add_on_device("kernel", span.name, kKernelStream, start, end, correlation);
     }
@@ -94,16 +95,16 @@ void DeviceTrace::add(const RunSpan& span) {
   if (span.start >= now_ && span.start > Time{0}) return;
   switch (span.kind) {
     case Kind::kernel:
-      if (span.device == device_) add_kernel(span);
+      add_kernel(span);
       return;
     case Kind::collective:
-      if (span.device == device_) add_communication(span, kFirstGroupStream + span.group);
+      add_communication(span, kFirstGroupStream + span.group);
       return;
     case Kind::message:
-      if (span.device == device_) add_communication(span, kMessageStream);
+      add_communication(span, kMessageStream);
       return;
     case Kind::scope:
-      if (span.rank == device_) {
+      if (span.rank >= 0) {
         add_on_host("user_annotation", span.name, span.start, std::min(span.end, now_), "");
       }
       return;
@@ -116,9 +117,12 @@ void DeviceTrace::add(const RunSpan& span) {
 
 // HTA's time goes from the first event of a device to the last: two of no length stand at the
 // begin and the end of the run.
-std::string DeviceTrace::document() {
+DeviceTrace::DeviceTrace(const Simulation& simulation, int device)
+    : simulation_(simulation), device_(device), now_(simulation.now()) {
   add_on_device("gpu_memset", "Memset (begin)", kKernelStream, Time{0}, Time{0}, "");
-  for (const RunSpan& span : simulation_.run_log()->spans()) add(span);
+}
+
+std::string DeviceTrace::document() {
   add_on_device("gpu_memset", "Memset (end)", kKernelStream, now_, now_, "");
   events_.erase(events_.size() - 2);  // the last comma
   return fmt::format(
@@ -130,10 +134,15 @@ std::string DeviceTrace::document() {
 }  // namespace
 
 std::vector<std::string> kineto_traces(const Simulation& simulation) {
-  std::vector<std::string> documents;
+  std::vector<DeviceTrace> traces;
   for (int device = 0; device < simulation.topology().system.sip_count; ++device) {
-    documents.push_back(DeviceTrace(simulation, device).document());
+    traces.emplace_back(simulation, device);
   }
+  for (const RunSpan& span : simulation.run_log()->spans()) {
+    traces.at(static_cast<std::size_t>(span.device)).add(span);
+  }
+  std::vector<std::string> documents;
+  for (DeviceTrace& trace : traces) documents.push_back(trace.document());
   return documents;
 }
 

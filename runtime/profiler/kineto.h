@@ -15,7 +15,7 @@ namespace kernbench::runtime {
 
 class Simulation;
 
-// By device.  REQUIRES: the simulation keeps a run log
+// Returns a document for each device.  REQUIRES: the simulation keeps a run log
 std::vector<std::string> kineto_traces(const Simulation& simulation);
 
 // The name of a device's file: "rank3.json".

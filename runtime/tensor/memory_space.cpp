@@ -6,6 +6,7 @@
 #include <limits>
 #include <list>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/stream/rank_streams.h"
@@ -72,7 +73,16 @@ namespace {
 struct QueuedMemories final : Attachment {
   void forget_ranks() override {}  // launches remove what they have added
 
-  const std::shared_ptr<TensorMemory::List> list = std::make_shared<TensorMemory::List>();
+  // By device, so that who allocates looks at those of its own alone.  A tensor over several
+  // devices is in the list of its first one.
+  const std::shared_ptr<TensorMemory::List>& of(int device) {
+    std::shared_ptr<TensorMemory::List>& list = lists_[device];
+    if (list == nullptr) list = std::make_shared<TensorMemory::List>();
+    return list;
+  }
+
+ private:
+  std::unordered_map<int, std::shared_ptr<TensorMemory::List>> lists_;
 };
 
 bool is_held_by_host(const TensorMemory& memory) {
@@ -85,7 +95,7 @@ bool is_held_by_host(const TensorMemory& memory) {
 
 void TensorMemory::begin_queued() {
   if (queued++ > 0) return;
-  const auto& list = simulation->attachments().get<QueuedMemories>().list;
+  const auto& list = simulation->attachments().get<QueuedMemories>().of(tensors.front()->device);
   in_queue = Place{list, list->insert(list->end(), this)};
 }
 
@@ -95,14 +105,15 @@ void TensorMemory::end_queued() {
   in_queue.reset();
 }
 
-void free_unheld_space(Simulation& simulation) {
-  std::erase_if(*simulation.attachments().get<QueuedMemories>().list, [](TensorMemory* memory) {
-    const bool has_place = memory->has_space && memory->place_of == nullptr;
-    if (!has_place || is_held_by_host(*memory)) return false;
-    free_space(*memory);
-    memory->in_queue.reset();
-    return true;
-  });
+void free_unheld_space(Simulation& simulation, int device) {
+  std::erase_if(*simulation.attachments().get<QueuedMemories>().of(device),
+                [](TensorMemory* memory) {
+                  const bool has_place = memory->has_space && memory->place_of == nullptr;
+                  if (!has_place || is_held_by_host(*memory)) return false;
+                  free_space(*memory);
+                  memory->in_queue.reset();
+                  return true;
+                });
 }
 
 namespace {
@@ -124,8 +135,8 @@ void move_to(sim::DeviceBuffer& buffer, Bytes address, TensorMemory& memory) {
 
 void take_space(TensorMemory& memory) {
   KB_CHECK(!memory.has_space && !memory.tensors.empty(), "a memory took a place twice");
-  free_unheld_space(*memory.simulation);
   const Tensor::Storage& first = *memory.tensors.front();
+  free_unheld_space(*memory.simulation, first.device);
   std::vector<Bytes> addresses;
   try {
     for (const sim::DeviceBuffer& buffer : memory.buffers) {

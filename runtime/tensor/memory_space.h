@@ -13,6 +13,7 @@ namespace kernbench::runtime {
 // Returns the address of so many bytes.  Collectives that are queued keep memory that the host has
 // given up, so it waits for them before it throws DeviceError KB-M010, with the memory's holders.
 Bytes allocate_space(const Tensor::Storage& storage, const sim::PeLocation& home, Bytes bytes);
+// Notes in the run log that the tensor's memory has taken a place now.
 void log_space(const Tensor::Storage& storage);
 
 // Frees the place of a memory, for all tensors in it: their elements are lost, and operations on
@@ -22,11 +23,11 @@ void log_space(const Tensor::Storage& storage);
 void free_space(TensorMemory& memory);
 void take_space(TensorMemory& memory);
 
-// Frees the places of memories that nothing but queued launches holds any more, as torch's caching
-// allocator frees a block when its last handle is gone: what takes it next runs behind them.  (A
-// launch on another stream reads what it was given all the same, since values are in regions and
-// not at addresses.)  To be called before memory is taken or counted.
-void free_unheld_space(Simulation& simulation);
+// Frees the places of a device's memories that nothing but queued launches holds any more, as
+// torch's caching allocator frees a block when its last handle is gone: what takes it next runs
+// behind them.  (A launch on another stream reads what it was given all the same, since values are
+// in regions and not at addresses.)  To be called before memory is taken or counted.
+void free_unheld_space(Simulation& simulation, int device);
 
 // Throws CollectiveError KB-A019 for a tensor without a place.
 void check_has_space(const Tensor::Storage& storage, std::string_view user);

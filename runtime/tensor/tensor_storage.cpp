@@ -85,7 +85,7 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
                                   "number; there are: {}",
                                   visible(options.name), number_of(dtype), all_dtypes()));
   }
-  free_unheld_space(*simulation);
+  free_unheld_space(*simulation, device);
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
   storage->dtype = dtype;

@@ -28,7 +28,7 @@ void AhbmNamespace::set_device(int device) {
 namespace {
 
 sim::HbmAllocator& present_memory(runtime::Simulation& simulation, int device) {
-  runtime::free_unheld_space(simulation);
+  runtime::free_unheld_space(simulation, device);
   return simulation.allocator(device);
 }
 
