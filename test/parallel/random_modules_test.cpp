@@ -179,10 +179,14 @@ Wrapped wrap(DataParallelWorld& world, const Program& program, const Net& net) {
   return wrap_fully_shard(world, program, net);
 }
 
-// How often each parameter's gradient is to be added to: once in each pass that uses it.
+// How often each parameter's gradient is to be added to: once in each pass that uses it, and a
+// shard's once in each that reduces it.
 std::vector<int> expected_counts(const Program& program, const Net& net, int rank) {
-  const auto all = static_cast<std::size_t>(program.steps * program.passes);
-  std::vector<int> counts(net->layers->parameters().size(), static_cast<int>(all));
+  if (program.scheme == Scheme::fully_shard) {
+    return std::vector(net->parameters().size(), program.steps);
+  }
+  const int all = program.steps * program.passes;
+  std::vector<int> counts(net->layers->parameters().size(), all);
   if (!net->spare) return counts;
   int uses = 0;
   for (int step = 0; step < program.steps; ++step) {
@@ -237,9 +241,7 @@ Learned learn_together(const Program& program) {
     const bool differs = program.scheme == Scheme::ddp;
     const Net net = make_net(world, program, differs ? static_cast<unsigned>(rank) * 20 : 0);
     const std::vector<int> counts = train(world, program, rank, net, learned.losses);
-    if (program.scheme != Scheme::fully_shard) {
-      CHECK(counts == expected_counts(program, net, rank));
-    }
+    CHECK(counts == expected_counts(program, net, rank));
     weights[static_cast<std::size_t>(rank)] = weights_of(*net);
   });
   for (const Floats& each : weights) CHECK(each == weights.front());
