@@ -1,10 +1,13 @@
-// What is done at the end of a backward pass.
+// What is called in a backward pass, and at its end.
 
 #pragma once
 
 #include <functional>
 #include <vector>
 
+namespace kernbench {
+class Tensor;
+}
 namespace kernbench::runtime {
 class Simulation;
 }
@@ -33,5 +36,9 @@ class Callbacks {
   Callbacks*& current_;  // the caller's outermost pass
   std::vector<std::function<void()>> queued_;
 };
+
+// Calls what Tensor::register_post_accumulate_grad_hook() has registered for a leaf whose grad()
+// has been added to.
+void call_after_accumulation(const Tensor& leaf);
 
 }  // namespace kernbench::autograd

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/node.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -61,6 +62,13 @@ void Tensor::retain_grad() const {
                                       name()));
   }
   if (!is_leaf()) checked().autograd->recorded->retains_grad = storage_;
+}
+
+void autograd::call_after_accumulation(const Tensor& leaf) {
+  // A copy, since a hook may remove itself.
+  for (const auto& hook : std::vector(leaf.storage()->autograd->hooks.after_accumulation)) {
+    hook.call(leaf);
+  }
 }
 
 }  // namespace kernbench

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/autograd/callbacks.h"
 #include "runtime/ops/elements.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -83,9 +84,7 @@ void LeafGradients::give_before(std::uint64_t next) {
   while (given_ < reached_.size() && (reached_[given_].last > next || next == 0)) {
     for (Complete& one : take_completed_by(reached_[given_].last)) {
       add_to_grad(one.leaf, std::move(one.gradient));
-      for (const auto& hook : std::vector(one.leaf.storage()->autograd->hooks.after_accumulation)) {
-        hook.call(one.leaf);
-      }
+      call_after_accumulation(one.leaf);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/autograd/callbacks.h"
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/ops/device_kernel.h"
@@ -355,6 +356,7 @@ void ParamGroup::give_gradients() {
     } else {
       shard.mutable_grad() = gradient;
     }
+    autograd::call_after_accumulation(shard);
   }
   has_reduced_ = current_stream(setting_.torch).record_event();
 }

@@ -49,7 +49,8 @@ Reducer::Reducer(RuntimeContext& torch, std::vector<std::string> names,
       options_(options),
       rank_(torch.distributed.get_rank(options.process_group)),
       divisor_(torch.distributed.get_world_size(options.process_group)),
-      uses_(parameters_.size(), 0) {
+      uses_(parameters_.size(), 0),
+      is_used_(parameters_.size(), false) {
   std::vector<BucketParameters> assignment = assign({});
   std::ranges::reverse(assignment);  // gradients come about in the reverse order of their uses
   make_buckets(std::move(assignment));
@@ -170,10 +171,7 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
   if (is_later_static_iteration()) uses_ahead_ = uses_;
   has_marked_unused_ = false;
   ready_.clear();
-  if (!is_later_static_iteration()) {
-    is_used_.assign(parameters_.size(), false);
-    knows_used_ = false;
-  }
+  if (!is_later_static_iteration()) knows_used_ = false;
   if (!searches_unused()) return;
   unused_.clear();
   std::set<const Tensor::Storage*> reached;
@@ -194,10 +192,10 @@ void Reducer::prepare_for_backward(const std::vector<Tensor>& outputs) {
 }
 
 void Reducer::arrived(std::size_t parameter) {
+  is_used_[parameter] = true;
   if (!expects_gradients_) return;
   log_instant(&LoggedStep::backward_compute_start);
   ready_order_.push_back(parameter);
-  is_used_[parameter] = true;
   if (is_first_static_iteration()) {
     ++uses_[parameter];
     if (std::exchange(has_queued_reduce_all_, true)) return;
@@ -314,6 +312,7 @@ void Reducer::finish() {
   }
   if (used_work_ && !knows_used_) used_work_.wait();
   used_work_ = {};
+  if (!options_.static_graph) is_used_.assign(parameters_.size(), false);
   log_instant(&LoggedStep::backward_comm_end);
 }
 

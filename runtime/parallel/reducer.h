@@ -150,7 +150,9 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   std::vector<int> uses_;        // of a static graph: how often each parameter's hook is called
   std::vector<int> uses_ahead_;  // in this pass
-  std::vector<bool> is_used_;    // in this pass: here, and, when that has been reduced, on any rank
+  // Since the last reduction, in passes under no_sync() too: here, and, when that has been reduced,
+  // on any rank.
+  std::vector<bool> is_used_;
   Tensor used_;
   distributed::Work used_work_;
   bool knows_used_ = false;

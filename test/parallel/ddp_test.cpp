@@ -96,6 +96,32 @@ TEST_CASE("a parameter that is used on some ranks alone gets their sum over all 
   });
 }
 
+// As torch's Reducer has it since 2.0: "as long as it is used once during no_sync session, it is
+// marked as used"; 1.13.1 left each rank with a gradient of its own.
+TEST_CASE("a parameter that was used under no_sync() alone is reduced with the others", "[ddp]") {
+  DataParallelWorld world(2);
+  const bool views = GENERATE(true, false);
+  world.spawn([&](int rank) {
+    const Fork fork(world.torch);
+    DistributedDataParallel ddp(fork,
+                                {.find_unused_parameters = true, .gradient_as_bucket_view = views});
+    const Tensor x = world.tensor({1}, {1});
+    for (int i = 0; i < 3; ++i) {
+      ddp->zero_grad();
+      {
+        const auto guard = ddp->no_sync();
+        ddp(x, rank == 0).backward();
+      }
+      ddp(x, false).backward();
+      CHECK(grad_of(fork->a) == 2);
+      CHECK(grad_of(fork->b) == 0.5F);
+    }
+    ddp->zero_grad();
+    ddp(x, false).backward();
+    CHECK_FALSE(fork->b.grad().defined());
+  });
+}
+
 TEST_CASE("a static graph's unused parameters are learned in the first pass", "[ddp]") {
   DataParallelWorld world(2);
   world.spawn([&](int rank) {

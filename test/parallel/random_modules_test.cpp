@@ -1,0 +1,362 @@
+// Ranks that train random models with random hooks in a random way learn, bit for bit, what one
+// rank does with the whole batch and no wrapper.
+
+#include <fmt/format.h>
+
+#include "runtime/optim/optimizer.h"
+#include "runtime/parallel/fully_shard.h"
+#include "runtime/parallel/state_dict.h"
+#include "test/parallel/random_module.h"
+#include "test/support/sanitized.h"
+#include "tp/parallel_state.h"
+
+namespace kernbench::test::random_modules {
+namespace {
+
+using distributed::fsdp::FSDPModule;
+using distributed::fsdp::fully_shard;
+using nn::parallel::DistributedDataParallel;
+using nn::parallel::Future;
+using nn::parallel::GradBucket;
+
+// Losses, summed over ranks and passes, and the weights in the end.
+struct Learned {
+  std::vector<double> losses;
+  Floats weights;
+  friend bool operator==(const Learned&, const Learned&) = default;
+};
+
+Floats weights_of(const nn::Module& net) {
+  Floats all;
+  const nn::StateDict whole =
+      distributed::checkpoint::get_model_state_dict(net, {.full_state_dict = true});
+  for (const Tensor& parameter : whole.values()) {
+    const Floats own = parameter.to_vector();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+// One rank, all rows, and no wrapper: in one pass, unless some rows use the spare branch and some
+// do not.
+Learned learn_alone(const Program& program) {
+  DataParallelWorld world(1, "local");
+  Learned learned;
+  learned.losses.resize(static_cast<std::size_t>(program.steps));
+  world.spawn([&](int) {
+    const Net net = make_net(world, program);
+    optim::SGD optimizer(net->parameters(), kRate);
+    for (int step = 0; step < program.steps; ++step) {
+      const auto learn = [&](std::int64_t first, std::int64_t count, bool uses_spare) {
+        const Batch rows = batch(world, program, first, count);
+        const Tensor loss = (net(rows.x, uses_spare) * rows.y).sum();
+        loss.backward();
+        learned.losses[static_cast<std::size_t>(step)] += loss.item<double>();
+      };
+      const int pieces = program.passes * program.ranks;
+      if (program.spare == Spare::at_random) {
+        for (int i = 0; i < pieces; ++i) {
+          learn(i * program.rows, program.rows,
+                program.uses_spare(step, i / program.ranks, i % program.ranks));
+        }
+      } else {
+        learn(0, pieces * program.rows, program.spare == Spare::always);
+      }
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    learned.weights = weights_of(*net);
+  });
+  return learned;
+}
+
+// What a scheme makes of a net.
+struct Wrapped {
+  std::function<Tensor(const Tensor& x, bool uses_spare)> call;
+  std::function<void(const std::function<void()>& pass)> without_sync;
+  std::function<void()> update;
+  std::function<void()> finish = [] {};
+};
+
+Wrapped wrap_ddp(const Program& program, const Net& net) {
+  DistributedDataParallel ddp(net, program.ddp);
+  if (program.comm_hook == CommHook::of_torch) {
+    ddp->register_comm_hook(distributed::ProcessGroup(), nn::parallel::allreduce_hook);
+  } else if (program.comm_hook == CommHook::own) {
+    ddp->register_comm_hook(program.ranks, [](int ranks, GradBucket& bucket) {
+      bucket.set_buffer(bucket.buffer() * 2);
+      auto work = bucket.torch().distributed.all_reduce(bucket.buffer(), {.async_op = true});
+      return Future(work, bucket.buffer()).then([ranks](const Tensor& sum) {
+        return sum / (2 * ranks);
+      });
+    });
+  }
+  auto optimizer = std::make_shared<optim::SGD>(ddp->parameters(), kRate);
+  return {.call = [ddp](const Tensor& x, bool uses_spare) { return ddp(x, uses_spare); },
+          .without_sync =
+              [ddp](const std::function<void()>& pass) {
+                const auto guard = ddp->no_sync();
+                pass();
+              },
+          .update =
+              [optimizer] {
+                optimizer->step();
+                optimizer->zero_grad();
+              }};
+}
+
+Wrapped wrap_zero1(DataParallelWorld& world, const Program& program, const Net& net) {
+  tp::initialize_model_parallel(world.torch, {});
+  tp::DistributedDataParallel model(world.torch, program.zero1, net);
+  const auto sgd = [](std::vector<Tensor> shards) {
+    return std::make_unique<optim::SGD>(std::move(shards), kRate);
+  };
+  auto optimizer = std::make_shared<tp::MegatronOptimizer>(world.torch, model->buckets(), sgd);
+  return {.call = [model](const Tensor& x, bool uses_spare) { return model(x, uses_spare); },
+          .without_sync =
+              [model](const std::function<void()>& pass) {
+                const auto guard = model->no_sync();
+                pass();
+              },
+          .update =
+              [model, optimizer] {
+                tp::finalize_model_grads(model);
+                optimizer->step();
+                model->zero_grad_buffer();
+              },
+          .finish = [model] { model->finish_param_sync(); }};
+}
+
+// Layers that follow each other share a group, have one of their own, or stay in the root's.
+FSDPModule shard(DataParallelWorld& world, const Program& program, const Net& net) {
+  Random random(program.seed);  // all ranks draw the same
+  distributed::fsdp::FullyShardOptions options;
+  if (program.hsdp) {
+    options.mesh = world.torch.distributed.init_device_mesh("ahbm", {2, 2}, {"across", "within"});
+  }
+  const auto draw = [&] {
+    options.reshard_after_forward = one_of<std::optional<bool>>(random, {{}, true, false});
+    return options;
+  };
+  std::vector<std::shared_ptr<nn::Module>> group;
+  for (const auto& layer : net->layers->children()) {
+    if (layer->parameters().empty()) continue;
+    group.push_back(layer);
+    if (coin(random)) continue;
+    if (coin(random)) fully_shard(group, draw());
+    group.clear();
+  }
+  if (net->spare && coin(random)) fully_shard(net->spare, draw());
+  return fully_shard(net, draw());
+}
+
+Wrapped wrap_fully_shard(DataParallelWorld& world, const Program& program, const Net& net) {
+  const FSDPModule fsdp = shard(world, program, net);
+  auto optimizer = std::make_shared<optim::SGD>(net->parameters(), kRate);
+  return {.call = [net](const Tensor& x, bool uses_spare) { return net(x, uses_spare); },
+          .without_sync =
+              [fsdp](const std::function<void()>& pass) {
+                fsdp.set_requires_gradient_sync(false);
+                pass();
+                fsdp.set_requires_gradient_sync(true);
+              },
+          .update =
+              [optimizer] {
+                optimizer->step();
+                optimizer->zero_grad();
+              }};
+}
+
+Wrapped wrap(DataParallelWorld& world, const Program& program, const Net& net) {
+  switch (program.scheme) {
+    case Scheme::ddp:
+      return wrap_ddp(program, net);
+    case Scheme::zero1:
+      return wrap_zero1(world, program, net);
+    case Scheme::fully_shard:
+      break;
+  }
+  return wrap_fully_shard(world, program, net);
+}
+
+// How often each parameter's gradient is to be added to: once in each pass that uses it, and a
+// shard's once in each that reduces it.
+std::vector<int> expected_counts(const Program& program, const Net& net, int rank) {
+  if (program.scheme == Scheme::fully_shard) {
+    return std::vector(net->parameters().size(), program.steps);
+  }
+  const int all = program.steps * program.passes;
+  std::vector<int> counts(net->layers->parameters().size(), all);
+  if (!net->spare) return counts;
+  int uses = 0;
+  for (int step = 0; step < program.steps; ++step) {
+    for (int pass = 0; pass < program.passes; ++pass) {
+      uses += program.uses_spare(step, pass, rank) ? 1 : 0;
+    }
+  }
+  counts.insert(counts.end(), 2, uses);  // weight and bias
+  return counts;
+}
+
+// Adds to the losses; returns how often hooks saw each parameter's gradient.
+std::vector<int> train(DataParallelWorld& world, const Program& program, int rank, const Net& net,
+                       std::vector<double>& losses) {
+  const Wrapped model = wrap(world, program, net);
+  const auto parameters = net->parameters();
+  std::vector<int> counts(parameters.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].register_post_accumulate_grad_hook(
+        [&count = counts[i]](const Tensor&) { ++count; });
+  }
+  for (int step = 0; step < program.steps; ++step) {
+    for (int pass = 0; pass < program.passes; ++pass) {
+      const auto learn = [&] {
+        const Batch rows =
+            batch(world, program, (pass * program.ranks + rank) * program.rows, program.rows);
+        const Tensor out = model.call(rows.x, program.uses_spare(step, pass, rank));
+        const Tensor loss = (out * rows.y).sum() * program.ranks;  // of which ranks take the mean
+        loss.backward();
+        losses[static_cast<std::size_t>(step)] += loss.item<double>() / program.ranks;
+      };
+      if (pass + 1 < program.passes) {
+        model.without_sync(learn);
+      } else {
+        learn();
+      }
+    }
+    model.update();
+  }
+  model.finish();
+  return counts;
+}
+
+// Checks also that all ranks end with the same weights.
+Learned learn_together(const Program& program) {
+  DataParallelWorld world(program.ranks, program.backend, program.options);
+  Learned learned;
+  learned.losses.resize(static_cast<std::size_t>(program.steps));
+  std::vector<Floats> weights(static_cast<std::size_t>(program.ranks));
+  world.spawn([&](int rank) {
+    // DDP alone sends rank 0's parameters to the others.
+    const bool differs = program.scheme == Scheme::ddp;
+    const Net net = make_net(world, program, differs ? static_cast<unsigned>(rank) * 20 : 0);
+    const std::vector<int> counts = train(world, program, rank, net, learned.losses);
+    CHECK(counts == expected_counts(program, net, rank));
+    weights[static_cast<std::size_t>(rank)] = weights_of(*net);
+  });
+  for (const Floats& each : weights) CHECK(each == weights.front());
+  learned.weights = weights.front();
+  return learned;
+}
+
+std::string text_of(const Program& program) {
+  std::string text =
+      fmt::format("{} on {} ranks, {}{}:", static_cast<int>(program.scheme), program.ranks,
+                  program.backend, program.options.launch_blocking ? ", blocking" : "");
+  for (const Layer& layer : program.layers) {
+    text += fmt::format(" {}({}, {})", static_cast<int>(layer.kind), layer.in, layer.out);
+  }
+  return text + fmt::format("; {} passes, spare {}, hook {}", program.passes,
+                            static_cast<int>(program.spare), static_cast<int>(program.comm_hook));
+}
+
+TEST_CASE("random models learn on several ranks what one rank does", "[ddp][fsdp][random]") {
+  for (unsigned seed = 1; seed <= (kIsSanitized ? 8U : 40U); ++seed) {
+    const Program program = random_program(seed);
+    CAPTURE(seed, text_of(program));
+    CHECK(learn_together(program) == learn_alone(program));
+  }
+}
+
+// What one rank of an illegal program does.
+enum class Fault { marks_twice, skips_a_bucket, changes_the_graph, other_shapes, leaves_early };
+
+struct Illegal {
+  Program program;
+  Fault fault = Fault::marks_twice;
+  int guilty = 0;
+  int step = 0;  // in which the rank does it
+};
+
+Illegal illegal_program(unsigned seed) {
+  Random random(seed);
+  Illegal illegal;
+  illegal.fault = static_cast<Fault>(seed % 5);
+  Program& program = illegal.program;
+  program.seed = seed;
+  program.ranks = 2 + below(random, 3);
+  program.steps = 3;
+  program.layers = {{.out = 1 + below(random, 6)}};
+  program.gradients.assign(10, 1);
+  program.spare = Spare::always;
+  program.ddp.bucket_cap_mb = one_of<double>(random, {0, 0.00002, 25});
+  program.ddp.static_graph = illegal.fault == Fault::changes_the_graph;
+  program.ddp.find_unused_parameters = illegal.fault == Fault::marks_twice;
+  program.zero1 = {.use_distributed_optimizer = true, .bucket_size = 1 + below(random, 60)};
+  if (illegal.fault == Fault::other_shapes) {
+    program.scheme = one_of<Scheme>(random, {Scheme::ddp, Scheme::fully_shard});
+  }
+  if (illegal.fault == Fault::leaves_early) {
+    program.scheme = one_of<Scheme>(random, {Scheme::ddp, Scheme::zero1, Scheme::fully_shard});
+  }
+  program.backend = coin(random) ? "local" : "ahbm";
+  program.options.launch_blocking = coin(random);
+  illegal.guilty = below(random, program.ranks);
+  illegal.step = 1 + below(random, 2);
+  return illegal;
+}
+
+void run_illegal(DataParallelWorld& world, const Illegal& illegal, int rank) {
+  const bool is_guilty = rank == illegal.guilty;
+  Program program = illegal.program;
+  if (is_guilty && illegal.fault == Fault::other_shapes) ++program.layers.front().out;
+  const Net net = make_net(world, program);
+  const Wrapped model = wrap(world, program, net);
+  for (int step = 0; step < program.steps; ++step) {
+    const bool errs = is_guilty && step == illegal.step;
+    if (errs && illegal.fault == Fault::leaves_early) return;
+    const Tensor x = world.torch.ones({2, kColumns}, kOnOnePe);
+    Tensor loss = model.call(x, !errs).sum();
+    // The pass has found it unused, and has marked it as ready.
+    if (errs && illegal.fault == Fault::marks_twice) loss = loss + net->spare->weight.sum();
+    loss.backward();
+    model.update();
+  }
+}
+
+// A bucket that is skipped in the last step is missed by the others, and one before that by the
+// rank itself when its next step begins.
+std::string_view code_of(const Illegal& illegal) {
+  const Program& program = illegal.program;
+  if (illegal.fault == Fault::marks_twice) return "[KB-A016]";
+  if (illegal.fault == Fault::leaves_early) return "[KB-C002]";
+  if (illegal.fault != Fault::other_shapes) {
+    return illegal.step + 1 < program.steps ? "[KB-A016]" : "[KB-C002]";
+  }
+  return program.scheme == Scheme::ddp ? "[KB-A015]" : "[KB-A020]";
+}
+
+TEST_CASE("illegal random programs end with an error that names the rank", "[ddp][fsdp][random]") {
+  for (unsigned seed = 1; seed <= (kIsSanitized ? 10U : 40U); ++seed) {
+    const Illegal illegal = illegal_program(seed);
+    const Program& program = illegal.program;
+    CAPTURE(seed, text_of(program), illegal.fault, illegal.guilty, illegal.step);
+    DataParallelWorld world(program.ranks, program.backend, program.options);
+    const std::string text =
+        error_of<Error>([&] { world.spawn([&](int rank) { run_illegal(world, illegal, rank); }); });
+    CHECK_THAT(text, Catch::Contains(std::string(code_of(illegal))));
+    if (illegal.fault == Fault::other_shapes) continue;  // any rank may be wrong
+    CHECK_THAT(text, Catch::Contains(fmt::format("rank {}", illegal.guilty)));
+  }
+}
+
+TEST_CASE("a thousand random models", "[.][ddp][long]") {
+  for (unsigned seed = 1000; seed < 2000; ++seed) {
+    const Program program = random_program(seed);
+    CAPTURE(seed, text_of(program));
+    REQUIRE(learn_together(program) == learn_alone(program));
+  }
+}
+
+}  // namespace
+}  // namespace kernbench::test::random_modules
