@@ -9,6 +9,7 @@
 #include "runtime/functional/elementwise_operator.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/tensor/strided_view.h"
+#include "sim_engine/values/element_format.h"
 
 namespace kernbench {
 
@@ -173,9 +174,9 @@ tl::Tensor power(tl::Context& tl, const tl::Tensor& x, double exponent) {
   }
   if (exponent < 0) return 1 / power(tl, x, -exponent);
   if (exponent == 0) return tl.full(x.shape(), 1, x.dtype());
-  const auto factors = static_cast<int>(exponent);
+  const auto factors = static_cast<std::int64_t>(exponent);
   if (factors == 1) return x;
-  const tl::Tensor half = power(tl, x, factors / 2);
+  const tl::Tensor half = power(tl, x, static_cast<double>(factors / 2));
   return factors % 2 == 0 ? half * half : half * half * x;
 }
 
@@ -244,14 +245,28 @@ Tensor where(const Tensor& mask, const Tensor& a, const Scalar& b) {
 Tensor where(const Tensor& mask, const Scalar& a, const Tensor& b) {
   return apply(kWhereNumber, {mask, b}, {a});
 }
+
+namespace {
+
+// The number as an element of an integral type, as torch converts it: what does not fit is refused,
+// but everything fits into a bool.
+Scalar as_element(const Scalar& value, DType dtype) {
+  if (dtype == DType::boolean) return value.real() != 0;
+  const double truncated = std::trunc(value.real());
+  const bool is_whole = is_integral(value.type());
+  const std::int64_t element =
+      is_whole ? sim::whole_of(dtype, value.whole()) : sim::whole_of(dtype, truncated);
+  const bool fits = is_whole ? element == value.whole() : static_cast<double>(element) == truncated;
+  if (fits) return element;
+  ops::refuse_type("masked_fill",
+                   fmt::format("value cannot be converted to type {} without overflow: {}",
+                               torch_dtype_of(dtype), value.real()));
+}
+
+}  // namespace
+
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
-  if (!is_integral(x.dtype()) || is_integral(value.type())) return where(mask, value, x);
-  if (!std::isfinite(value.real())) {
-    ops::refuse_type("masked_fill", fmt::format("value cannot be converted to type {} without "
-                                                "overflow: {}",
-                                                torch_dtype_of(x.dtype()), value.real()));
-  }
-  return where(mask, static_cast<std::int64_t>(value.real()), x);
+  return where(mask, is_integral(x.dtype()) ? as_element(value, x.dtype()) : value, x);
 }
 Tensor clamp(const Tensor& x, const Scalar& min, const Scalar& max) {
   // An end that is open takes no part in the choice of the type.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <vector>
 
 #include "runtime/launch/kernel_launch.h"
@@ -98,7 +99,20 @@ class PartMove {
     return tl_.cast(sum, dtype);
   }
 
-  tl::Tensor load(const ShardInfo& shard, std::int64_t at, const Shape& shape, std::int64_t pitch) {
+  // Of the copies of a shard, the one that is nearest to this PE: its own, or one in its cube.
+  const ShardInfo& nearest_copy(const ShardInfo& of) const {
+    const sim::PeLocation own = tl_.location();
+    const auto is_copied = [](Shard level) { return level == Shard::replicate; };
+    const auto closeness = [&](const ShardInfo& shard) {
+      const bool is_copy = (shard.cube == of.cube || is_copied(x_.dp().cube)) &&
+                           (shard.pe == of.pe || is_copied(x_.dp().pe));
+      return std::tuple(is_copy, shard.cube == own.cube, shard.pe == own.pe);
+    };
+    return *std::ranges::max_element(x_.shards(), {}, closeness);
+  }
+
+  tl::Tensor load(const ShardInfo& of, std::int64_t at, const Shape& shape, std::int64_t pitch) {
+    const ShardInfo& shard = nearest_copy(of);
     return tl_.load(runtime::shard_pointer(x_, {shard.sip, shard.cube, shard.pe}) + at, shape,
                     x_.dtype(), pitch);
   }

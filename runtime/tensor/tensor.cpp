@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <concepts>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/values/element_format.h"
 
 namespace kernbench {
 
@@ -241,7 +243,11 @@ float Tensor::at(std::initializer_list<std::int64_t> index) const {
     throw DeviceError("KB-M017", fmt::format("tensor '{}' {} takes {} indices, not {}", name(),
                                              to_string(shape()), shape().rank(), dimension));
   }
-  if (is_host()) return read<float>(checked(), HostRead::at)[static_cast<std::size_t>(position)];
+  if (is_host()) {
+    const auto at = static_cast<std::size_t>(storage_->first + position);
+    return std::visit([at](const auto& all) { return static_cast<float>(all[at]); },
+                      *storage_->host);
+  }
   begin_read(checked(), HostRead::at);
   return gather_one(checked(), std::span(index.begin(), index.size()));
 }
@@ -253,7 +259,9 @@ std::vector<float> runtime::read_elements(const Tensor& tensor, HostRead entry_p
 std::vector<std::int64_t> runtime::read_integers(const Tensor& tensor, HostRead entry_point) {
   if (is_integral(tensor.dtype())) return read<std::int64_t>(*tensor.storage(), entry_point);
   const std::vector<float> numbers = read<float>(*tensor.storage(), entry_point);
-  return {numbers.begin(), numbers.end()};
+  std::vector<std::int64_t> integers;
+  for (const float number : numbers) integers.push_back(sim::whole_of(DType::i64, number));
+  return integers;
 }
 
 void runtime::copy_elements(const Tensor& into, const Tensor& source,
@@ -262,7 +270,15 @@ void runtime::copy_elements(const Tensor& into, const Tensor& source,
   const HostElements elements = read_any(*source.storage(), HostRead::copy_source);
   if (target.is_host()) {
     std::visit(
-        [&](const auto& from, auto& to) { std::ranges::copy(from, to.begin() + target.first); },
+        [&](const auto& from, auto& to) {
+          std::ranges::transform(from, to.begin() + target.first, [&](auto number) {
+            if constexpr (std::same_as<decltype(to), std::vector<float>&>) {
+              return static_cast<float>(number);
+            } else {
+              return sim::whole_of(target.dtype, number);
+            }
+          });
+        },
         elements, *target.host);
     return;
   }

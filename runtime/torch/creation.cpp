@@ -77,20 +77,40 @@ TensorOptions with_dtype(TensorOptions options, DType dtype) {
                                 start.real(), end.real(), step.real()));
 }
 
+// The elements of a range of whole numbers, of which f64 represents some only rounded.  Distances
+// are counted modulo 2^64, since they may be larger than an i64.
+std::vector<std::int64_t> whole_range(const Scalar& start, const Scalar& end, const Scalar& step) {
+  const bool is_up = step.whole() > 0;
+  if (is_up ? end.whole() < start.whole() : end.whole() > start.whole()) {
+    refuse_range(start, end, step);
+  }
+  const auto first = static_cast<std::uint64_t>(start.whole());
+  const auto by = static_cast<std::uint64_t>(step.whole());
+  const std::uint64_t ahead = static_cast<std::uint64_t>(end.whole()) - first;
+  const std::uint64_t distance = is_up ? ahead : -ahead;
+  const std::uint64_t stride = is_up ? by : -by;
+  const std::uint64_t count = distance / stride + (distance % stride == 0 ? 0 : 1);
+  std::vector<std::int64_t> elements;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    elements.push_back(static_cast<std::int64_t>(first + i * by));
+  }
+  return elements;
+}
+
 }  // namespace
 
 Tensor RuntimeContext::arange(const Scalar& start, const Scalar& end, const Scalar& step,
                               const TensorOptions& options) const {
   const double by = step.real();
   if (by == 0) throw DeviceError("KB-F001", "arange: step must be nonzero");
+  if (is_integral(start.type()) && is_integral(end.type()) && is_integral(step.type())) {
+    std::vector<std::int64_t> elements = whole_range(start, end, step);
+    const auto count = static_cast<std::int64_t>(elements.size());
+    return make({count}, with_dtype(options, DType::i64), std::move(elements));
+  }
   const double distance = end.real() - start.real();
   if (by > 0 ? distance < 0 : distance > 0) refuse_range(start, end, step);
   const auto count = static_cast<std::int64_t>(std::ceil(distance / by));
-  if (is_integral(start.type()) && is_integral(end.type()) && is_integral(step.type())) {
-    std::vector<std::int64_t> elements;
-    for (std::int64_t i = 0; i < count; ++i) elements.push_back(start.whole() + i * step.whole());
-    return make({count}, with_dtype(options, DType::i64), std::move(elements));
-  }
   std::vector<float> elements;
   for (std::int64_t i = 0; i < count; ++i) {
     elements.push_back(static_cast<float>(start.real() + static_cast<double>(i) * by));

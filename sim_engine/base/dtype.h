@@ -42,7 +42,7 @@ std::string_view torch_name_of(DType dtype);
 // The name that torch.dtype prints: "float16", "bfloat16", "float32", "int32", ...
 std::string_view torch_dtype_of(DType dtype);
 
-// The largest number that the type represents.
+// The largest number of the type; of i64 the largest that an f64 represents.
 double largest_of(DType dtype);
 
 // The names of all types, for errors: "f16, bf16, ...".

@@ -68,6 +68,11 @@ TEST_CASE("what makes tensors has torch's types", "[dtypes]") {
   CHECK(torch.arange(4.0, on_one).dtype() == DType::f32);
   CHECK(torch.arange(0, 1, 0.25, on_one).to_vector() == Floats{0, 0.25F, 0.5F, 0.75F});
   CHECK(torch.arange(4, {.dtype = DType::f16, .dp = on_one.dp}).dtype() == DType::f16);
+  constexpr std::int64_t kLarge = std::int64_t{1} << 60;
+  CHECK(values(torch.arange(kLarge, kLarge + 3, on_one)) ==
+        Integers{kLarge, kLarge + 1, kLarge + 2});
+  CHECK(values(torch.arange(kMost, -kMost, -kMost, on_one)) == Integers{kMost, 0});
+  CHECK_THAT(error([&] { torch.arange(kLarge + 1, kLarge); }), Says("KB-F001", "arange"));
   const Tensor drawn = torch.randint(-5, 5, {64}, on_one);
   CHECK(drawn.dtype() == DType::i64);
   CHECK(all((drawn >= -5) & (drawn < 5)).item<bool>());
@@ -262,6 +267,38 @@ TEST_CASE("targets, ids and indices may be integers", "[dtypes]") {
   const auto [most, where_most] = topk(dut.integers({4}, {5, kMost, -1, kMost - 1}), 2);
   CHECK(values(most) == Integers{kMost, kMost - 1});
   CHECK(values(where_most) == Integers{1, 3});
+}
+
+TEST_CASE("powers of integers count every factor", "[dtypes]") {
+  TypesUnderTest dut;
+  const Tensor x = dut.integers({4}, {1, -1, 2, 3});
+  // By squaring, modulo 2^64.
+  std::uint64_t three = 3;
+  for (int i = 0; i < 32; ++i) three *= three;
+  CHECK(values(pow(x, (std::int64_t{1} << 32) + 1)) ==
+        Integers{1, -1, 0, static_cast<std::int64_t>(three * 3)});
+}
+
+TEST_CASE("masked_fill converts its number to the tensor's type", "[dtypes]") {
+  TypesUnderTest dut;
+  const auto filled = [&](DType dtype, const Scalar& value) {
+    return masked_fill(dut.integers({2}, {0, 1}, DPPolicy::on_one_pe(), dtype),
+                       dut.integers({2}, {1, 0}) == 1, value);
+  };
+  CHECK(values(filled(DType::i64, -2.75)) == Integers{-2, 1});
+  CHECK(values(filled(DType::i32, -0x1p31)) == Integers{-(std::int64_t{1} << 31), 1});
+  for (const Scalar& truth : {Scalar(0.5), Scalar(2), Scalar(NAN), Scalar(HUGE_VAL)}) {
+    CHECK(filled(kBool, truth).dtype() == kBool);
+    CHECK(values(filled(kBool, truth)) == Integers{1, 1});
+  }
+  const auto refuses = [&](DType dtype, const Scalar& value) {
+    CHECK_THAT(error([&] { filled(dtype, value); }),
+               Says("KB-F002", "value cannot be converted to type", "without overflow"));
+  };
+  refuses(DType::i64, 1e30);
+  refuses(DType::i64, NAN);
+  refuses(DType::i32, std::int64_t{1} << 40);
+  refuses(DType::i32, 0x1p31);
 }
 
 TEST_CASE("what a type has no meaning for is refused in torch's words", "[dtypes]") {

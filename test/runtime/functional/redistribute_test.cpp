@@ -32,6 +32,19 @@ TEST_CASE("a tensor has its elements wherever it goes, and its gradient comes ba
   }
 }
 
+TEST_CASE("of copies each PE reads the nearest", "[redistribute][timing]") {
+  const auto time_from = [](const DPPolicy& from) {
+    OperatorsUnderTest dut;
+    const Tensor x = dut.tensor({12, 64}, small_integers(12 * 64, 1), from);
+    const Time start = dut.torch.engine().now();
+    CHECK(x.redistribute(on_all(kRow, kRow)).to_vector() == x.to_vector());
+    return dut.torch.engine().now() - start;
+  };
+  // Nobody has to ask another cube, and then nobody another PE.
+  CHECK(time_from(on_cubes(kR)) < time_from(DPPolicy::on_one_pe()));
+  CHECK(time_from(DPPolicy{}) < time_from(on_cubes(kR)));
+}
+
 TEST_CASE("summands are added up on the way", "[redistribute]") {
   OperatorsUnderTest dut;
   const DType dtype = GENERATE(DType::f16, DType::i64);

@@ -4,9 +4,12 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "runtime/simulation/simulation.h"
+#include "runtime/tensor/host_read.h"
+#include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/runtime_context.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
@@ -179,6 +182,31 @@ TEST_CASE("item, at and to_vector of another type read the values", "[tensor]") 
   CHECK(torch.full({1, 1}, 7).item<int>() == 7);
   CHECK(torch.full({}, 8).item() == 8);
   CHECK(torch.full({}, 8).at({}) == 8);
+}
+
+TEST_CASE("an element of a host tensor is read without the others", "[tensor]") {
+  const Tensor x = numbers({1 << 20});  // a copy of all for each would take minutes
+  bool is_each = true;
+  for (std::int64_t i = 0; i < x.numel(); ++i) {
+    is_each = is_each && x.at({i}) == static_cast<float>(i + 1);
+  }
+  CHECK(is_each);
+}
+
+TEST_CASE("numbers become integers on the host as on a device", "[tensor]") {
+  using Integers = std::vector<std::int64_t>;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const Tensor x = RuntimeContext::tensor({-1.5F, 2, 0, NAN, 1e30F, -1e30F}, {6});
+  CHECK(runtime::read_integers(x, runtime::HostRead::indices) ==
+        Integers{-1, 2, 0, 0, kMost, -kMost - 1});
+  const auto copied = [&](DType dtype) {
+    Tensor y(runtime::make_host_storage({6}, Integers(6, 0), dtype));
+    return y.copy_(x).to_vector<std::int64_t>();
+  };
+  constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
+  CHECK(copied(DType::i64) == Integers{-1, 2, 0, 0, kMost, -kMost - 1});
+  CHECK(copied(DType::i32) == Integers{-1, 2, 0, 0, kMost32, -kMost32 - 1});
+  CHECK(copied(DType::boolean) == Integers{1, 1, 0, 1, 1, 1});
 }
 
 TEST_CASE("a tensor prints its elements, and of a large one the edges", "[tensor]") {
