@@ -12,6 +12,7 @@
 #include "benches/variants/variant_sweep.h"
 #include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
+#include "sim_engine/config/config_errors.h"
 
 namespace kernbench::benches::cli {
 
@@ -21,11 +22,18 @@ int compare_files(const CompareArguments& arguments,
                   const std::optional<variants::Condition>& condition) {
   const variants::SavedReport before = variants::read_report(arguments.reports.front());
   const variants::SavedReport after = variants::read_report(arguments.reports.back());
+  if (before.bench != after.bench) {
+    throw ConfigError("KB-I004", fmt::format("{} is of the bench {} and {} of {}: compare two runs "
+                                             "of the same bench",
+                                             in_quotes(before.file), before.bench,
+                                             in_quotes(after.file), after.bench));
+  }
   variants::Comparison comparison = variants::compare_rows(before.rows, after.rows);
   if (comparison.rows.empty()) {
-    throw UsageError("KB-U017", fmt::format("compare: no row of {} is one of {}: they are of the "
-                                            "benches {} and {}",
-                                            before.file, after.file, before.bench, after.bench));
+    throw UsageError("KB-U017",
+                     fmt::format("compare: no row of {} is one of {}, though both are of "
+                                 "the bench {}: run it with the same values again",
+                                 before.file, after.file, before.bench));
   }
   if (before.topology != after.topology) {
     comparison.differences.push_back(

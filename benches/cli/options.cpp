@@ -166,7 +166,7 @@ void add_compare(CLI::App& app, CompareArguments& arguments) {
   add_run_options(compare, arguments.run);
   add_metric(compare, arguments.metric);
   add(compare, "--fail-if", "CONDITION", arguments.fail_if,
-      "End with exit code 23 if it holds for a row: 'time_ns > 1.05 * baseline'");
+      "End with exit code 23 if it holds for a row, or one is gone: 'time_ns > 1.05 * baseline'");
   compare->footer(
       "\nExamples:\n"
       "  kernbench compare before.json after.json --fail-if 'time_ns > 1.05 * baseline'\n"

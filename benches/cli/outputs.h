@@ -25,7 +25,8 @@ class Outputs {
   // Writes the HTML page, if it is wanted, and enters its name in the report.
   void write_page(const std::string& page, Report& report);
 
-  // Writes the traces of ranks into their folder, and enters their names in the report.
+  // Writes the traces of ranks into their folder, and enters their names in the report.  Removes
+  // the files of further ranks that an earlier run has left there.
   void write_kineto(const std::vector<std::string>& traces, Report& report) const;
 
   // Writes JSON and CSV.  Returns the names of the files.

@@ -209,6 +209,14 @@ std::string explain(Bench& bench, const Work& work) {
   return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path));
 }
 
+// Which of several points --explain and --summary are about.
+std::string explained_note(const RunArguments& arguments, const Work& work, const BenchRun& run) {
+  const bool is_told = (arguments.explain || arguments.summary) && !work.ran.variants.empty();
+  if (!is_told || run.contexts.longest() == nullptr) return "";
+  const std::string point = variants::explained_point(run);
+  return point.empty() ? "" : note_line("explained", point);
+}
+
 void check_plot(const RunArguments& arguments) {
   variants::parse_plot(arguments.plot);
   if (!arguments.output_folder.empty()) return;
@@ -349,7 +357,7 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
     outputs.write_page(page_of(arguments, report, work, *longest), report);
     if (!arguments.kineto.empty()) outputs.write_kineto(runtime::kineto_traces(*longest), report);
   }
-  console.print(foot(report));
+  console.print(foot(report) + explained_note(arguments, work, run));
   if (longest != nullptr && arguments.summary) {
     console.print("#\n" + runtime::summary(runtime::profile_of(*longest)));
   }

@@ -74,6 +74,20 @@ double cap_of(std::string_view text) {
                                text));
 }
 
+// 5 and 5.0 are one size: a list may have it once.
+std::vector<double> read_caps(const Settings& settings) {
+  std::vector<double> caps;
+  for (const std::string_view text : settings.list("bucket_cap_mb")) {
+    const double cap = cap_of(text);
+    if (std::ranges::find(caps, cap) != caps.end()) {
+      throw UsageError("KB-U012", fmt::format("--set bucket_cap_mb={}: '{}' is given twice",
+                                              settings.text("bucket_cap_mb"), text));
+    }
+    caps.push_back(cap);
+  }
+  return caps;
+}
+
 std::vector<StepInput> read_points(const Settings& settings) {
   const auto integer = [&](std::string_view key) { return settings.integer(key, 1, kMost); };
   StepInput input{.model = settings.choice("model", kModels),
@@ -85,13 +99,14 @@ std::vector<StepInput> read_points(const Settings& settings) {
                            .batch = integer("batch")},
                   .dtype = settings.choice("dtype", kDTypes)};
   train::check_heads("ddp", input.model, input.size);
+  const std::vector<double> caps = read_caps(settings);
   std::vector<StepInput> points;
   for (const Scheme scheme : settings.choices("scheme", kSchemes)) {
     for (const std::int64_t world : settings.integers("world", 2, kMostRanks)) {
-      for (const std::string_view cap : settings.list("bucket_cap_mb")) {
+      for (const double cap : caps) {
         input.scheme = scheme;
         input.world = static_cast<int>(world);
-        input.bucket_cap_mb = cap_of(cap);
+        input.bucket_cap_mb = cap;
         points.push_back(input);
       }
     }

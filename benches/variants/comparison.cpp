@@ -137,13 +137,17 @@ Columns choose_columns(std::span<const Row> before, std::span<const Row> after,
   return columns;
 }
 
-ComparedRow compare_row(const Row& before, const Row& after, const Columns& columns) {
-  ComparedRow row;
+std::string row_name(const Row& row, const Columns& columns) {
+  std::string name;
   for (const std::string& column : columns.naming) {
-    if (text_in_row(before, column).empty()) continue;
-    row.name +=
-        fmt::format("{}{} {}", row.name.empty() ? "" : ", ", column, text_in_row(before, column));
+    const std::string text = text_in_row(row, column);
+    if (!text.empty()) name += fmt::format("{}{} {}", name.empty() ? "" : ", ", column, text);
   }
+  return name;
+}
+
+ComparedRow compare_row(const Row& before, const Row& after, const Columns& columns) {
+  ComparedRow row{.name = row_name(before, columns), .numbers = {}};
   for (const std::string& column : columns.measured) {
     const auto old_number = number_in_row(before, column);
     const auto new_number = number_in_row(after, column);
@@ -199,7 +203,7 @@ Comparison compare_rows(std::span<const Row> before, std::span<const Row> after)
   for (const Row& row : before) {
     const auto other = others.find(key_of(row, columns.matching));
     if (other == others.end()) {
-      ++comparison.only_before;
+      comparison.only_before.push_back(row_name(row, columns));
       continue;
     }
     comparison.rows.push_back(compare_row(row, *other->second, columns));
@@ -228,9 +232,9 @@ std::string to_table(const Comparison& comparison, const std::string& column) {
     text += causes_of(*row, column);
   }
   if (rows.size() > kMostRows) text += fmt::format("# and {} more rows\n", rows.size() - kMostRows);
-  if (comparison.only_before + comparison.only_after > 0) {
-    text += fmt::format("# rows of one run alone: {} before, {} after\n", comparison.only_before,
-                        comparison.only_after);
+  if (comparison.only_before.size() + comparison.only_after > 0) {
+    text += fmt::format("# rows of one run alone: {} before, {} after\n",
+                        comparison.only_before.size(), comparison.only_after);
   }
   return text;
 }

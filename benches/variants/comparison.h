@@ -30,8 +30,8 @@ struct ComparedRow {
 struct Comparison {
   std::vector<std::string> differences;  // cells of which no row of one run is in the other
   std::vector<ComparedRow> rows;
-  std::size_t only_before = 0;  // rows
-  std::size_t only_after = 0;
+  std::vector<std::string> only_before;  // the names of rows that the second run does not have
+  std::size_t only_after = 0;            // rows
 };
 
 // Rows match if all their cells are equal that are no measured numbers.  A column whose cells are
@@ -62,8 +62,8 @@ class Condition {
   double constant_ = 0;  // added to it
 };
 
-// Throws NumericsError KB-N050, which names the rows, if the condition holds for any row, and
-// UsageError KB-U019 if no row has its column.
+// Throws NumericsError KB-N050, which names the rows, if the condition holds for any row or the
+// second run lacks a row of the first, and UsageError KB-U019 if no row has its column.
 void check_condition(const Comparison& comparison, const Condition& condition);
 
 // The rows of a report that `kernbench run --json` wrote.

@@ -82,27 +82,44 @@ bool Condition::holds(const ComparedNumber& number) const {
   return number.after <= limit;
 }
 
+namespace {
+
+std::string listed(const std::vector<std::string>& lines) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMostNamed); ++i) text += "\n  " + lines[i];
+  if (lines.size() > kMostNamed) text += fmt::format("\n  and {} more", lines.size() - kMostNamed);
+  return text;
+}
+
+}  // namespace
+
 void check_condition(const Comparison& comparison, const Condition& condition) {
   std::size_t checked = 0;
-  std::size_t failed = 0;
-  std::string text;
+  std::vector<std::string> failed;
   for (const ComparedRow& row : comparison.rows) {
     const ComparedNumber* const number = row.find(condition.column());
     if (number == nullptr) continue;
     ++checked;
-    if (!condition.holds(*number) || ++failed > kMostNamed) continue;
-    text += fmt::format("\n  {}{}{} after {}", row.name, row.name.empty() ? "" : ": ",
-                        number->after, number->before);
+    if (!condition.holds(*number)) continue;
+    failed.push_back(fmt::format("{}{}{} after {}", row.name, row.name.empty() ? "" : ": ",
+                                 number->after, number->before));
   }
   if (checked == 0) {
     throw UsageError("KB-U019",
                      fmt::format("--fail-if {}: no row of both runs has a number in {}",
                                  in_quotes(condition.text()), in_quotes(condition.column())));
   }
-  if (failed == 0) return;
-  if (failed > kMostNamed) text += fmt::format("\n  and {} more", failed - kMostNamed);
-  throw NumericsError("KB-N050", fmt::format("'{}' holds for {} of {} rows:{}", condition.text(),
-                                             failed, checked, text));
+  std::string text;
+  if (!failed.empty()) {
+    text = fmt::format("'{}' holds for {} of {} rows:{}", condition.text(), failed.size(), checked,
+                       listed(failed));
+  }
+  if (const auto& gone = comparison.only_before; !gone.empty()) {
+    text += fmt::format("{}{} row{} of the first run {} not in the second:{}",
+                        text.empty() ? "" : "\n", gone.size(), gone.size() == 1 ? "" : "s",
+                        gone.size() == 1 ? "is" : "are", listed(gone));
+  }
+  if (!text.empty()) throw NumericsError("KB-N050", text);
 }
 
 }  // namespace kernbench::benches::variants

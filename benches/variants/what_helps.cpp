@@ -53,6 +53,8 @@ std::string_view section_of(UnitClass link_class, std::string_view place) {
 std::vector<std::string> keys_of(const runtime::PathRow& row) {
   const std::string section(row.link_class ? section_of(*row.link_class, row.place) : "");
   switch (row.cause) {
+    case Cause::host:
+      return {"system.host_link.issue"};
     case Cause::launch:
       return {"system.host_link.latency", "system.host_link.issue"};
     case Cause::issue:
@@ -88,18 +90,27 @@ bool has_system(const FinishedPoint& point, std::size_t number) {
   return number >= point.first_system && number < point.first_system + point.outcome.systems.size();
 }
 
-Explained explained_system(const BenchRun& run, std::span<const Variant> variants) {
+Explained longest_system(const BenchRun& run) {
   const std::vector<EngineStatistics> systems = run.contexts.statistics();
   const auto longest = std::ranges::max_element(systems, {}, &EngineStatistics::simulated);
-  Explained explained{longest->simulated, static_cast<std::size_t>(longest - systems.begin())};
+  return {longest->simulated, static_cast<std::size_t>(longest - systems.begin())};
+}
+
+const FinishedPoint* point_of(const BenchRun& run, std::size_t system) {
+  const auto& points = run.finished_points();
+  const auto point = std::ranges::find_if(
+      points, [&](const FinishedPoint& one) { return has_system(one, system); });
+  return point == points.end() ? nullptr : &*point;
+}
+
+Explained explained_system(const BenchRun& run, std::span<const Variant> variants) {
+  Explained explained = longest_system(run);
   for (const FinishedPoint& point : run.finished_points()) {
     if (!has_system(point, explained.number)) explained.known.push_back(point);
   }
   if (variants.size() == 1) return explained;
   // The points are the variants, each with a run of its own.
-  const auto& points = run.finished_points();
-  const auto point = std::ranges::find_if(
-      points, [&](const FinishedPoint& one) { return has_system(one, explained.number); });
+  const FinishedPoint* const point = point_of(run, explained.number);
   explained.known.clear();
   explained.number -= point->first_system;
   explained.variant = static_cast<std::size_t>(
@@ -151,6 +162,15 @@ std::vector<std::string> keys_on(const runtime::CriticalPath& path) {
   std::vector<std::string> keys;
   for (const auto& [share, key] : sorted) keys.push_back(key);
   return keys;
+}
+
+std::string explained_point(const BenchRun& run) {
+  const std::size_t count = run.finished_points().size();
+  if (count < 2) return "";
+  const FinishedPoint* const point = point_of(run, longest_system(run).number);
+  if (point == nullptr) return "";
+  return fmt::format("{}, the longest of {} points; one value in --set explains another",
+                     point->key, count);
 }
 
 std::vector<Improvement> what_helps(Bench& bench, const RunVariants& ran,

@@ -35,6 +35,11 @@ struct RunVariants {
   std::span<const Variant> variants = {};
 };
 
+// Says which point the run's longest system is a part of: "tp 1, the longest of 4 points; ...".
+// Empty unless there are several.
+// REQUIRES: the run was profiled, and has simulated something
+std::string explained_point(const BenchRun& run);
+
 // Repeats what the run's longest system is a part of, the point of a sweep or the bench, once for
 // each of at most six resources on the path of that system.  Interrupting the run interrupts this;
 // then it throws Error KB-S001.

@@ -121,4 +121,19 @@ TEST_CASE("every arrow begins once and ends once, later", "[cli][trace]") {
   }
 }
 
+TEST_CASE("the traces of ranks of an earlier run make way", "[cli][trace]") {
+  const TemporaryFolder folder;
+  folder.write("ranks.json", "mine");
+  const auto names_of = [&](const std::string& topology) {
+    CHECK(run_program({"run", "--bench", "ccl-allreduce", "--topology", topology, "--set",
+                       "n_elem=64", "--kineto", folder.path("")})
+              .exit_code == 0);
+    return folder.names();
+  };
+  CHECK(names_of("ring_1d_6") == std::vector<std::string>{"rank0.json", "rank1.json", "rank2.json",
+                                                          "rank3.json", "rank4.json", "rank5.json",
+                                                          "ranks.json"});
+  CHECK(names_of("tiny") == std::vector<std::string>{"rank0.json", "rank1.json", "ranks.json"});
+}
+
 }  // namespace kernbench::test::cli_trace_test

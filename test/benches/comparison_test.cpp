@@ -29,8 +29,8 @@ Row row_of(int n_elem, const std::string& algorithm, double time_ns, double expo
 const std::vector<Row> kBefore = {row_of(1, "ring", 1000, 100), row_of(2, "ring", 2000, 100)};
 const std::vector<Row> kAfter = {row_of(2, "tree", 3000, 900), row_of(1, "tree", 1100, 100)};
 
-std::string report_text(const std::vector<Row>& rows) {
-  return to_json({.bench = "b", .topology = "tiny", .rows = rows});
+std::string report_text(const std::vector<Row>& rows, const std::string& bench = "b") {
+  return to_json({.bench = bench, .topology = "tiny", .rows = rows});
 }
 
 std::string error_of(const std::vector<std::string>& words, int exit_code) {
@@ -63,7 +63,7 @@ TEST_CASE("rows of one run alone are counted", "[compare]") {
                                   row_of(8, "ring", 8000, 100)};
   const variants::Comparison comparison = variants::compare_rows(kBefore, after);
   CHECK(comparison.rows.size() == 1);
-  CHECK(comparison.only_before == 1);
+  CHECK(comparison.only_before == std::vector<std::string>{"n_elem 1"});
   CHECK(comparison.only_after == 2);
 }
 
@@ -73,7 +73,8 @@ TEST_CASE("what some rows alone have in common does not keep rows of one input a
   const variants::Comparison comparison = variants::compare_rows(kBefore, after);
   CHECK(comparison.differences == std::vector<std::string>{"algorithm: ring -> ring, tree"});
   CHECK(comparison.rows.size() == 2);
-  CHECK(comparison.only_before + comparison.only_after == 0);
+  CHECK(comparison.only_before.empty());
+  CHECK(comparison.only_after == 0);
 }
 
 TEST_CASE("a condition compares a number with its baseline", "[compare]") {
@@ -109,6 +110,30 @@ TEST_CASE("reports are compared, and a condition that holds is exit code 23", "[
         "  n_elem 1: 1100 after 1000\n  n_elem 2: 3000 after 2000\n");
   CHECK_THAT(error_of({"compare", before, after, "--fail-if", "tim > 5"}, 2),
              Contains("[KB-U019] --fail-if 'tim > 5': no row of both runs has a number in 'tim'"));
+}
+
+TEST_CASE("a row that is gone is exit code 23 with a condition", "[compare][cli]") {
+  const TemporaryFolder folder;
+  const std::string before = folder.write("before.json", report_text(kBefore));
+  const std::string after = folder.write("after.json", report_text({kBefore.back()}));
+  const std::string condition = "time_ns > 1.05 * baseline";
+  CHECK(run_program({"compare", before, after}).exit_code == 0);
+  CHECK(run_program({"compare", after, before, "--fail-if", condition}).exit_code == 0);
+  CHECK(error_of({"compare", before, after, "--fail-if", condition}, 23) ==
+        "kernbench: error: [KB-N050] 1 row of the first run is not in the second:\n  n_elem 1\n");
+  const std::string slower = folder.write("slower.json", report_text({kAfter.front()}));
+  CHECK(error_of({"compare", before, slower, "--fail-if", condition}, 23) ==
+        "kernbench: error: [KB-N050] 'time_ns > 1.05 * baseline' holds for 1 of 1 rows:\n"
+        "  n_elem 2: 3000 after 2000\n1 row of the first run is not in the second:\n  n_elem 1\n");
+}
+
+TEST_CASE("reports of different benches are refused", "[compare][errors]") {
+  const TemporaryFolder folder;
+  const std::string before = folder.write("before.json", report_text(kBefore, "gemm"));
+  const std::string after = folder.write("after.json", report_text(kAfter, "ccl-allreduce"));
+  CHECK(error_of({"compare", before, after, "--fail-if", "time_ns > 9 * baseline"}, 3) ==
+        "kernbench: error: [KB-I004] '" + before + "' is of the bench gemm and '" + after +
+            "' of ccl-allreduce: compare two runs of the same bench\n");
 }
 
 TEST_CASE("a damaged report, or one of another version, is refused by name", "[compare][errors]") {

@@ -53,6 +53,10 @@ TEST_CASE("the bench ddp tells what each bucket hides, and four shares that are 
 
 TEST_CASE("the bench ddp refuses sizes that are none", "[cli][ddp]") {
   CHECK(run_program(command("bucket_cap_mb=-1")).exit_code == 2);
+  const ProgramResult twice = run_program(command("bucket_cap_mb=5,5.0"));
+  CHECK(twice.exit_code == 2);
+  CHECK_THAT(twice.err, Catch::Contains("[KB-U012] --set bucket_cap_mb=5,5.0: '5.0' is given "
+                                        "twice"));
   CHECK(run_program(command("heads=3")).exit_code == 2);
   CHECK(run_program(command("scheme=fsdp1")).exit_code == 2);
 }

@@ -176,16 +176,20 @@ TEST_CASE("of a grid the combination that takes longest is explained", "[explain
   REQUIRE(result.exit_code == 0);
   CHECK(first_sentence(result.out).key == "system.sip_link.latency");
   CHECK(first_sentence(result.out).value == "500 us");
+  CHECK_THAT(result.out,
+             Contains(", the longest of 2 points; one value in --set explains another"));
+  CHECK_THAT(result.out, Contains("#   explained     system.sip_link.latency=1000 us, the"));
 }
 
 TEST_CASE("the keys on a path are those of its rows, by their shares", "[explain]") {
   runtime::CriticalPath path;
   path.rows = {{.cause = sim::Cause::bytes, .link_class = sim::UnitClass::link, .total = Time{500}},
                {.cause = sim::Cause::launch, .total = Time{300}},
+               {.cause = sim::Cause::host, .total = Time{400}},
                {.cause = sim::Cause::queue, .link_class = sim::UnitClass::ucie, .total = Time{180}},
                {.cause = sim::Cause::issue, .total = Time{19}},
                {.cause = sim::Cause::poll, .total = Time{1}}};
-  CHECK(variants::keys_on(path) == Words{"system.sip_link.bandwidth", "system.host_link.issue",
+  CHECK(variants::keys_on(path) == Words{"system.host_link.issue", "system.sip_link.bandwidth",
                                          "system.host_link.latency", "sip.ucie.bandwidth"});
 }
 
