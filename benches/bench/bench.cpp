@@ -1,5 +1,7 @@
 #include "benches/bench/bench.h"
 
+#include <fmt/format.h>
+
 #include "benches/bench/bench_run.h"
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
@@ -62,8 +64,11 @@ void Bench::submit_sentinel() {
   KB_CHECK(x.at({0, 3}) == 4, "the sentinel reads {}", x.at({0, 3}));
 }
 
-void Bench::add_row(Row row, bool ok) {
-  run_.add_rows({&row, 1}, ok);
+void Bench::add_row(Row row, bool ok, std::string_view why) {
+  const std::string what =
+      ok ? ""
+         : fmt::format("row {}: {}", run_.rows().size(), why.empty() ? "its check failed" : why);
+  run_.add_rows({&row, 1}, ok, what);
   run_.contexts.mark(fmt::format("row {}", run_.rows().size()));
   run_.throw_if_interrupted();
 }

@@ -67,8 +67,8 @@ class Bench {
   void submit_sentinel();
 
   // Adds a row.  `ok`: it has passed the bench's own check; if any row has not, the run ends with
-  // exit code 1.
-  void add_row(Row row, bool ok = true);
+  // exit code 1 and an error that names the row and says `why`.
+  void add_row(Row row, bool ok = true, std::string_view why = "");
 
   // The folder for the bench's files: --out, or else `otherwise`, a path relative to the current
   // directory.  If the bench does not call this, its artifacts are dropped unless --out is given.

@@ -54,10 +54,23 @@ void BenchRun::throw_if_interrupted() const {
   throw Error("KB-S001", contexts.reason(), fmt::format("interrupted after {} rows", rows_.size()));
 }
 
-void BenchRun::add_rows(std::span<const Row> rows, bool ok) {
+void BenchRun::add_rows(std::span<const Row> rows, bool ok, std::string_view what) {
   const std::lock_guard lock(results_mutex_);
+  if (!ok) failed_.emplace_back(what);
   rows_.insert(rows_.end(), rows.begin(), rows.end());
   ok_ = ok_ && ok;
+}
+
+std::string BenchRun::describe_failed() const {
+  constexpr std::size_t kMostLines = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(failed_.size(), kMostLines); ++i) {
+    text += fmt::format("kernbench: error: [KB-B003] {}\n", failed_[i]);
+  }
+  if (failed_.size() > kMostLines) {
+    text += fmt::format("  and {} more\n", failed_.size() - kMostLines);
+  }
+  return text;
 }
 
 bool BenchRun::ok() const {

@@ -91,9 +91,11 @@ class BenchRun {
   // Throws Error KB-S001 if the run is interrupted.
   void throw_if_interrupted() const;
 
-  // Adds rows and whether they have passed.
-  void add_rows(std::span<const Row> rows, bool ok);
+  // Adds rows and whether they have passed; `what` names them where they have not.
+  void add_rows(std::span<const Row> rows, bool ok, std::string_view what);
   const std::vector<Row>& rows() const { return rows_; }
+  // KB-B003 and the first rows that have not passed, each in a line; empty if all have.
+  std::string describe_failed() const;
   // From any thread: whether all of them have passed, and the rows finished so far, including those
   // of a running sweep.
   bool ok() const;
@@ -131,6 +133,7 @@ class BenchRun {
   std::vector<Row> rows_;
   const SweepRun* sweep_ = nullptr;
   bool ok_ = true;
+  std::vector<std::string> failed_ = {};  // what has not passed
   std::vector<FinishedPoint> finished_points_;
   std::vector<Artifact> artifacts_;
   std::vector<std::string> dropped_artifacts_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "benches/bench/cell.h"
 #include "sim_engine/base/check.h"
 
@@ -18,6 +20,7 @@ std::string to_text(const TableColumn& column, const Cell& cell, std::string_vie
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* whole = std::get_if<std::int64_t>(&cell)) return fmt::format("{}", *whole);
   const double number = std::get<double>(cell) * column.scale;
+  if (std::isnan(number)) return "nan";  // its sign means nothing
   return column.digits < 0 ? fmt::format("{:.4g}", number)
                            : fmt::format("{:.{}f}", number, column.digits);
 }

@@ -367,7 +367,10 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   }
   run.remove_journals();
   console.finish();
-  if (!report.ok) return static_cast<int>(ExitCode::worker_failed);
+  if (!report.ok) {
+    Console(STDERR_FILENO).print(run.describe_failed());
+    return static_cast<int>(ExitCode::worker_failed);
+  }
   if (const auto unused = run.unused_algorithm()) throw ConfigError("KB-Y046", *unused);
   return static_cast<int>(ExitCode::ok);
 }

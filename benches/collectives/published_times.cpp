@@ -61,6 +61,8 @@ class PublishedFile {
     for (const Column& column : columns_) {
       all.insert(all.end(), column.times.begin(), column.times.end());
     }
+    if (all.empty()) errors_.add(kNowhere, "KB-Y048", "no rows");
+    errors_.throw_if_any();
     return all;
   }
 

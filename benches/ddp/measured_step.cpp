@@ -216,7 +216,7 @@ MeasuredStep measure_step(PointContext& point, const StepInput& input) {
   for (const BucketTimes& bucket : measured.later.buckets) {
     end =
         std::max(bucket.ready, end) + alone.at({collective_of(input.scheme, bucket), bucket.bytes});
-    measured.bounds.push_back(end);
+    measured.alone.push_back(end);
   }
   return measured;
 }

@@ -38,7 +38,8 @@ struct MeasuredStep {
   nn::parallel::StepTimes later;
   // When each of the later step's buckets would have ended if only gradients and buckets before it
   // held it up: E_k = max(R_k, E_k-1) + T(n_k), T being the time of the collective alone.
-  std::vector<Time> bounds;
+  // No bound: a rank that starts after the others can end a little earlier.
+  std::vector<Time> alone;
 };
 
 MeasuredStep measure_step(PointContext& point, const StepInput& input);

@@ -59,6 +59,16 @@ TrainingOptions options_of(const Settings& settings) {
           .pes = static_cast<int>(settings.integer("pes", 1, 1024))};
 }
 
+// Why a step is wrong; empty: it is not.  A model that learns nothing in its last step of several
+// is.
+std::string fault_of(std::int64_t step, double loss, bool is_last_of_many, double first) {
+  if (std::isnan(loss)) return fmt::format("step {}: the loss is nan", step);
+  if (!std::isfinite(loss)) return fmt::format("step {}: the loss is infinite", step);
+  if (!is_last_of_many || loss < first) return "";
+  return fmt::format("step {}: the loss, {:.6f}, is not below that of step 0, {:.6f}", step, loss,
+                     first);
+}
+
 void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& options,
                std::int64_t steps) {
   Training training(torch, options);
@@ -82,9 +92,9 @@ void run_steps(Bench& bench, RuntimeContext& torch, const TrainingOptions& optio
                         .set("compute", to_ns(step.computing) / to_ns(step.time))
                         .set("hbm_peak_bytes", torch.ahbm.max_memory_allocated());
     bench.print(table_line(kColumns, row, bench.run().console));
-    // A model that learns nothing in its last step of several is wrong.
     const bool is_last_of_many = i + 1 == steps && steps >= 20;
-    bench.add_row(row, std::isfinite(step.loss) && (!is_last_of_many || step.loss < first));
+    const std::string fault = fault_of(i, step.loss, is_last_of_many, first);
+    bench.add_row(row, fault.empty(), fault);
   }
 }
 

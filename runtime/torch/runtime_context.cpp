@@ -146,7 +146,10 @@ RuntimeOptions checked(RuntimeOptions options) {
 std::optional<bool> launches_block_by_environment() {
   const char* const value = std::getenv("KERNBENCH_LAUNCH_BLOCKING");
   if (value == nullptr || std::string_view(value).empty()) return std::nullopt;
-  return std::string_view(value) != "0";
+  const std::string_view text = value;
+  if (text == "0" || text == "1") return text == "1";
+  throw UsageError("KB-U013",
+                   fmt::format("KERNBENCH_LAUNCH_BLOCKING: expected 0 or 1, got '{}'", text));
 }
 
 namespace {

@@ -127,7 +127,9 @@ std::string in_units(std::int64_t value, const Quantity& quantity) {
 }
 
 ParsedScalar out_of_range(std::string_view text, const Quantity& quantity) {
-  return wrong_value(fmt::format("{} not in [{}, {}]{}", shown(text),
+  // A minimum that is less than the least unit reads as the zero that is just out of the range.
+  const bool is_below_unit = quantity.min > 0 && quantity.min < quantity.units.front().scale;
+  return wrong_value(fmt::format("{} not in {}{}, {}]{}", shown(text), is_below_unit ? '(' : '[',
                                  in_units(quantity.min, quantity), in_units(quantity.max, quantity),
                                  quantity.may_be_unlimited ? ", nor `unlimited`" : ""));
 }

@@ -37,6 +37,7 @@ TEST_CASE("what is wrong in a file is told with its place", "[calibrate][errors]
   CHECK_THAT(error("bytes,all_reduce_us\n1024,13.1,7\n"), Contains("t.csv:2:1: [KB-Y048]"));
   CHECK_THAT(error("bytes,all_reduce_us\n-4,13.1\n"), Contains("t.csv:2:1: [KB-Y048]"));
   CHECK_THAT(error("# nothing\n"), Contains("[KB-Y048]"));
+  CHECK_THAT(error("bytes,all_reduce_us\n"), Contains("t.csv: [KB-Y048] no rows"));
 }
 
 const std::string kFolder = KERNBENCH_ROOT "/topologies/h100_8/";
@@ -56,6 +57,9 @@ TEST_CASE("a row that is off by more than the tolerance fails the run", "[calibr
   const ProgramResult result = run_program(
       {"run", "--bench", "calibrate", "--topology", "tiny", "--set", "csv=" + csv, "tolerance=50"});
   CHECK(result.exit_code == 1);
+  CHECK(result.err ==
+        "kernbench: error: [KB-B003] calibrate: 'all_reduce of 1024 B, 1 us' has not passed its "
+        "check\n");
   CHECK(run_program({"run", "--bench", "calibrate"}).exit_code == 2);
 }
 

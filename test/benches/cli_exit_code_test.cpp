@@ -26,6 +26,15 @@ std::vector<std::string> gemm(const std::vector<std::string>& more) {
 
 }  // namespace
 
+TEST_CASE("a training that diverges says in which step, without a sign", "[cli][errors]") {
+  const ProgramResult result =
+      run_program({"run", "--bench", "train", "--set", "steps=4", "lr=1e30"});
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.err, Contains("kernbench: error: [KB-B003] row ") && Contains(": step ") &&
+                             Contains(": the loss is nan\n"));
+  CHECK_THAT(result.out, Contains(" nan ") && !Contains("-nan"));
+}
+
 TEST_CASE("every command has help with an example", "[cli]") {
   const std::vector<std::vector<std::string>> commands = {
       {}, {"list"}, {"run"}, {"bench"}, {"probe", "path"}, {"probe", "bound"}, {"probe", "gemm"}};

@@ -103,6 +103,7 @@ TEST_CASE("a row that fails its check makes the report not ok", "[own_benches][e
   const ProgramResult result = run_own("fails-its-check", {"--json", "-"});
   CHECK(result.exit_code == 1);
   CHECK(Json::parse(result.out)["ok"] == false);
+  CHECK_THAT(result.err, Contains("kernbench: error: [KB-B003] row 0: its check failed\n"));
 }
 
 TEST_CASE("a bench that submits no work is refused", "[own_benches][errors]") {

@@ -202,6 +202,8 @@ TEST_CASE("a launch returns when it is issued, unless the environment or else th
   CHECK(returns_at("", true) == done);
   CHECK(returns_at("0", true) == Time{7'000});
   CHECK(returns_at("1", true) == done);
+  CHECK_THROWS_AS(returns_at("2", false), UsageError);
+  unsetenv("KERNBENCH_LAUNCH_BLOCKING");
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST_CASE("every number is refused outside of its range and accepted at its ends
           "18446744073709551617" + field.unit}) {
       const std::string code = field.path == "kernbench_topology"
                                    ? "[KB-Y020] kernbench_topology: must be 1, not "
-                                   : "[KB-Y020] " + field.path + ": " + value + " not in [";
+                                   : "[KB-Y020] " + field.path + ": " + value + " not in ";
       CHECK_THAT(error_at(field.path, value), StartsWith(code));
     }
     for (const std::string value :

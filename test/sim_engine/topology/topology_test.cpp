@@ -286,6 +286,7 @@ TEST_CASE("part_2025 has the ratios of a part of 2025", "[topology]") {
 
 TEST_CASE("an efficiency is a share of the peak", "[topology][errors]") {
   CHECK_THAT(error_at("cube.hbm.efficiency", "101 %"), Says("KB-Y020", "100 %"));
+  CHECK_THAT(error_at("cube.hbm.efficiency", "0 %"), Says("KB-Y020", "0 % not in (0 %, 100 %]"));
   CHECK_THAT(error_at("cube.hbm.efficiency", "0.9"), Says("KB-Y011", "%"));
   CHECK_THAT(error_at("launch.blocking", "1"), Says("KB-Y020", "false, true"));
   Topology topology = Topology::parse(complete_topology(), "t.yaml");
