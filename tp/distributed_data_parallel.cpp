@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <source_location>
 
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/ops/placement.h"
+#include "runtime/parallel/same_modules.h"
 #include "tp/clip_grads.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
@@ -31,6 +33,8 @@ GradBuffers::GradBuffers(RuntimeContext& torch, const DistributedDataParallelCon
                          nn::Module& module)
     : config(its_config), torch_(torch), self_(std::make_shared<GradBuffers*>(this)) {
   check(config);
+  nn::parallel::check_same_modules(torch, module, get_data_parallel_group(torch),
+                                   std::source_location::current());
   std::vector<Parameter> trained;
   std::ranges::copy_if(parallel_parameters(module), std::back_inserter(trained),
                        &Parameter::requires_grad);

@@ -111,7 +111,7 @@ class DistributedDataParallelImpl : public nn::Module {
 
 // A handle.  backward() adds gradients to main_grad in the buckets' buffers, and leaves no grad().
 // Ranks must begin with the same parameters.  Throws CollectiveError KB-T006 for a config that does
-// not go together.
+// not go together, KB-A015 where modules differ between data parallel ranks.
 template <class Holder>
 class DistributedDataParallel : public nn::ModuleHolder<DistributedDataParallelImpl<Holder>> {
  public:

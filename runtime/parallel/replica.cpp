@@ -1,7 +1,6 @@
 #include "runtime/parallel/replica.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,11 +8,11 @@
 #include <utility>
 
 #include "runtime/autograd/grad_mode.h"
-#include "runtime/distributed/objects.h"
 #include "runtime/ops/placement.h"
 #include "runtime/parallel/bucket_assignment.h"
 #include "runtime/parallel/flat_buffer.h"
 #include "runtime/parallel/reducer.h"
+#include "runtime/parallel/same_modules.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "runtime/torch/context_of.h"
 #include "runtime/torch/runtime_context.h"
@@ -70,68 +69,6 @@ std::shared_ptr<Reducer> make_reducer(RuntimeContext& torch, const Module& modul
                         .location = location});
 }
 
-// What ranks must agree on.
-struct Description {
-  std::string name;
-  Shape shape;
-  DType dtype = DType::f32;
-
-  friend bool operator==(const Description&, const Description&) = default;
-};
-using Descriptions = std::vector<Description>;
-// Ranks show each other what they have, and copy nothing: each sees all others'.
-using SharedDescriptions = std::shared_ptr<const Descriptions>;
-
-SharedDescriptions describe(const Module& module) {
-  Descriptions all;
-  for (const auto& item : module.named_parameters()) {
-    all.push_back({item.key(), item.value().shape(), item.value().dtype()});
-  }
-  return std::make_shared<const Descriptions>(std::move(all));
-}
-
-// The names that one has and the other has not, as "; rank 1 has also 'c.weight', 'c.bias'".
-std::string names_beyond(int rank, const Descriptions& own, const Descriptions& other) {
-  std::vector<std::string> names;
-  for (const Description& one : own) {
-    if (std::ranges::find(other, one.name, &Description::name) == other.end()) {
-      names.push_back(fmt::format("'{}'", one.name));
-    }
-  }
-  if (names.empty()) return "";
-  return fmt::format("; rank {} has also {}", rank, fmt::join(names, ", "));
-}
-
-void compare_counts(int rank, const std::vector<SharedDescriptions>& all) {
-  const Descriptions& own = *all[static_cast<std::size_t>(rank)];
-  for (int other = 0; other < static_cast<int>(all.size()); ++other) {
-    const Descriptions& theirs = *all[static_cast<std::size_t>(other)];
-    if (own.size() == theirs.size()) continue;
-    refuse(
-        fmt::format("DDP expects same model across all ranks, but Rank {} has {} params, while "
-                    "rank {} has inconsistent {} params.{}{}",
-                    rank, own.size(), other, theirs.size(), names_beyond(rank, own, theirs),
-                    names_beyond(other, theirs, own)));
-  }
-}
-
-void compare_with_rank_0(int rank, const Descriptions& own, const Descriptions& first) {
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    if (own[i].shape != first[i].shape) {
-      refuse(
-          fmt::format("[{}]: params[{}] in this process with sizes {} appears not to match sizes "
-                      "of the same param in process 0. ('{}', which has sizes {} in process 0)",
-                      rank, i, to_string(own[i].shape), own[i].name, to_string(first[i].shape)));
-    }
-    if (own[i] != first[i]) {
-      refuse(fmt::format(
-          "[{}]: params[{}] in this process is '{}' of {}, in process 0 '{}' of {}: "
-          "ranks register the same parameters in the same order",
-          rank, i, own[i].name, name_of(own[i].dtype), first[i].name, name_of(first[i].dtype)));
-    }
-  }
-}
-
 }  // namespace
 
 Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOptions& options,
@@ -140,20 +77,12 @@ Replica::Replica(std::shared_ptr<Module> module, const DistributedDataParallelOp
       options_(options),
       location_(location),
       torch_(context_of(*module_)) {
-  verify();
+  check_same_modules(torch_, *module_, options_.process_group, location_);
   broadcast(state(), 0);
   reducer_ = make_reducer(torch_, *module_, options_, location_);
 }
 
 Replica::~Replica() = default;
-
-void Replica::verify() const {
-  std::vector<SharedDescriptions> all;
-  torch_.distributed.all_gather_object(all, describe(*module_), options_.process_group, location_);
-  const int rank = torch_.distributed.get_rank(options_.process_group);
-  compare_counts(rank, all);
-  compare_with_rank_0(rank, *all[static_cast<std::size_t>(rank)], *all.front());
-}
 
 std::vector<Tensor> Replica::state() const {
   std::vector<Tensor> all = module_->parameters();

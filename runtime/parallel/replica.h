@@ -107,7 +107,6 @@ class Replica {
 
  private:
   bool is_synchronized() const;
-  void verify() const;
   void broadcast(const std::vector<Tensor>& tensors, int root) const;
   std::vector<Tensor> state() const;
 

@@ -293,10 +293,7 @@ Illegal illegal_program(unsigned seed) {
   program.ddp.static_graph = illegal.fault == Fault::changes_the_graph;
   program.ddp.find_unused_parameters = illegal.fault == Fault::marks_twice;
   program.zero1 = {.use_distributed_optimizer = true, .bucket_size = 1 + below(random, 60)};
-  if (illegal.fault == Fault::other_shapes) {
-    program.scheme = one_of<Scheme>(random, {Scheme::ddp, Scheme::fully_shard});
-  }
-  if (illegal.fault == Fault::leaves_early) {
+  if (illegal.fault == Fault::other_shapes || illegal.fault == Fault::leaves_early) {
     program.scheme = one_of<Scheme>(random, {Scheme::ddp, Scheme::zero1, Scheme::fully_shard});
   }
   program.backend = coin(random) ? "local" : "ahbm";
@@ -333,7 +330,7 @@ std::string_view code_of(const Illegal& illegal) {
   if (illegal.fault != Fault::other_shapes) {
     return illegal.step + 1 < program.steps ? "[KB-A016]" : "[KB-C002]";
   }
-  return program.scheme == Scheme::ddp ? "[KB-A015]" : "[KB-A020]";
+  return program.scheme == Scheme::fully_shard ? "[KB-A020]" : "[KB-A015]";
 }
 
 TEST_CASE("illegal random programs end with an error that names the rank", "[ddp][fsdp][random]") {
