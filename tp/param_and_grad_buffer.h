@@ -60,8 +60,8 @@ class ParamAndGradBucket {
   std::int64_t shard_size() const { return shard_size_; }
   // The mean of the gradients in this rank's elements, after finish_grad_sync().
   Tensor grad_shard() const;
-  // Of this rank's elements, `shard` or parts of it: those that count in a norm over all ranks
-  // (counts_in_norms()).
+  // Returns those of this rank's elements, `shard` or parts of it, that count in a norm over all
+  // ranks (counts_in_norms()).
   std::vector<Tensor> grads_for_norm(const Tensor& shard) const;
 
   // Adds a parameter's grad() to its main_grad, and drops it.

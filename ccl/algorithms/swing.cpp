@@ -99,8 +99,8 @@ class Part {
     if (step == steps_.size()) return from[1] * sides_[0] + from[0];
     return std::min(first_reached(from, step + 1), first_reached(partner(from, step), step + 1));
   }
-  // What later steps reach from both partners of a step are two halves of the members, which have
-  // the two halves of the data.
+  // Later steps reach one half of the members from either partner of a step, and each half of the
+  // members keeps one half of the data.
   bool keeps_upper(std::size_t step) const {
     return first_reached(self_, step + 1) > first_reached(partner(self_, step), step + 1);
   }

@@ -43,7 +43,8 @@ class LinkLoads {
     add({sips_[static_cast<std::size_t>(member)], link}, share);
   }
   double most() const { return *std::ranges::max_element(loads_) / parallel_; }
-  // Of the links of each direction, if all members load them as so many have.
+  // Returns the load of a link in the most loaded direction, if all members load links as the
+  // `members` that were added do.
   double most_by_direction(int members) const {
     const auto links = static_cast<std::size_t>(network_.links_per_sip());
     std::vector<double> sums(links, 0);

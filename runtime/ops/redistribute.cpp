@@ -99,7 +99,7 @@ class PartMove {
     return tl_.cast(sum, dtype);
   }
 
-  // Of the copies of a shard, the one that is nearest to this PE: its own, or one in its cube.
+  // Returns the copy of a shard that is nearest to this PE: its own, or one in its cube.
   const ShardInfo& nearest_copy(const ShardInfo& of) const {
     const sim::PeLocation own = tl_.location();
     const auto is_copied = [](Shard level) { return level == Shard::replicate; };

@@ -115,7 +115,7 @@ void State::begin_forward() {
   comm().sent.clear();
   comm().step_began = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
   ++comm().steps;
-  // What is gathered was written by an optimizer.
+  // An optimizer of the current stream has written the shards that are gathered.
   comm().copy_in.wait_stream(torch_.ahbm.current_stream());
 }
 

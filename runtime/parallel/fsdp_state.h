@@ -30,8 +30,8 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   void unshard();
   void set_is_last_backward(bool is_last);
 
-  // Of several modules, what comes before them happens before the first one that is called, and
-  // what comes after them when all have been.
+  // If the state is that of several modules, the first one that is called gathers their parameters,
+  // and the last one frees them.
   Tensor pre_forward(nn::Module& module, const Tensor& input);
   Tensor post_forward(nn::Module& module, const Tensor& output);
   nn::parallel::StepTimes last_step();

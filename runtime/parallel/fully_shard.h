@@ -44,8 +44,9 @@ struct CPUOffloadPolicy {
 
 // The keyword arguments of fully_shard.
 struct FullyShardOptions {
-  // Of one dimension: ranks share the parameters.  Of two, with names: those along the second
-  // dimension share them, and those along the first one have the same (HSDP).  None: all ranks.
+  // Ranks along a mesh of one dimension share the parameters.  In one of two named dimensions,
+  // ranks along the second share them, and those along the first have the same (HSDP).  None: all
+  // ranks.
   std::optional<DeviceMesh> mesh = {};
   // Free the parameters after forward(), and gather them again for the backward pass.  None: but
   // for the root module, whose backward pass comes at once.
@@ -101,8 +102,8 @@ class FSDPModule {
   void set_modules_to_forward_prefetch(const std::vector<FSDPModule>& modules) const;
   void set_modules_to_backward_prefetch(const std::vector<FSDPModule>& modules) const;
 
-  // Of a root: what the last step, since its forward pass began, has hidden of each all_gather and
-  // reduce_scatter, in the order of their issue.  Waits for the device.
+  // Returns what the last step, since the root's forward pass began, has hidden of each all_gather
+  // and reduce_scatter, in the order of their issue.  Waits for the device.
   nn::parallel::StepTimes last_step() const;
 
  private:

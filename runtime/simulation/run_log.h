@@ -95,7 +95,7 @@ class RunLog {
   void open_scope(int rank, Id scope) { open_scopes_[rank].push_back(scope); }
   void close_scope(int rank) { open_scopes_[rank].pop_back(); }
 
-  // What a rank's calls and waits are a part of from now on, until it is something else.
+  // A rank's calls and waits belong to this part ("bucket 0") from now on, until another is set.
   const std::string& part_of(int rank) { return parts_[rank]; }
   void set_part(int rank, std::string part) { parts_[rank] = std::move(part); }
 

@@ -71,7 +71,7 @@ struct TensorMemory final : tl::AccessRule {
   }
   std::uint64_t write_count() const;  // stores so far
 
-  // Of a launch that is queued (memory_space.cpp).
+  // A queued launch calls these when it begins and ends to hold the memory (memory_space.cpp).
   void begin_queued();
   void end_queued();
 

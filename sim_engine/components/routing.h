@@ -88,8 +88,8 @@ class Routing {
   // The number of slices that a cube's HBM is divided into, and the slice that is local to a PE.
   static int hbm_slice_count(const Topology& topology);
   static int hbm_slice_of(const Topology& topology, int pe);
-  // What a slice gives and takes: its channels' bandwidth times the efficiency.  Whatever compares
-  // a time with HBM's bandwidth takes it from here.
+  // Returns the bandwidth of a slice, its channels' times the efficiency.  Whatever compares a time
+  // with HBM's bandwidth takes it from here.
   static LinkSpec hbm_slice(const Topology& topology);
 
  private:

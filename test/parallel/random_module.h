@@ -43,7 +43,7 @@ struct Layer {
   Kind kind = Kind::linear;
   std::int64_t in = kColumns;
   std::int64_t out = kColumns;
-  // What hooks multiply with.
+  // Hooks multiply with these factors.
   double input = 1;
   double output = 1;
   double gradient = 1;  // of the output
