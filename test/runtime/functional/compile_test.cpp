@@ -1,8 +1,6 @@
 // kb::compile (ADR-0242): every value and every gradient is that of the same function without it,
 // bit by bit; kernels and traffic are those of a closed form.
 
-#include <array>
-
 #include "runtime/autograd/grad.h"
 #include "runtime/nn/checkpoint.h"
 #include "runtime/nn/layers.h"
@@ -195,9 +193,8 @@ struct Outcome {
   }
 };
 
-Outcome run(const Case& of, const DPPolicy& dp, DType dtype, bool is_compiled, bool is_blocking) {
+Outcome run(const Case& of, const DPPolicy& dp, DType dtype, bool is_compiled) {
   OperatorsUnderTest dut;
-  static_cast<void>(is_blocking);
   const auto leaf = [&](const Shape& shape, int seed, const DPPolicy& where) {
     return dut.tensor(shape, sixteenths(shape.numel(), seed), where, dtype).requires_grad_();
   };
@@ -231,8 +228,8 @@ TEST_CASE("compiled functions compute the bits of the functions, and their gradi
         if (of.name == "views" && dp.cube == kColumn) continue;
         INFO(of.name << " " << name_of(dtype) << " " << static_cast<int>(dp.cube) << " "
                      << static_cast<int>(dp.pe));
-        const Outcome eager = run(of, dp, dtype, false, true);
-        const Outcome compiled = run(of, dp, dtype, true, true);
+        const Outcome eager = run(of, dp, dtype, false);
+        const Outcome compiled = run(of, dp, dtype, true);
         CHECK(compiled.has_values_of(eager));
         CHECK(compiled.kernels < eager.kernels);
       }
