@@ -276,9 +276,10 @@ void keep_the_finished(Report report, const BenchRun& run, Outputs& outputs) noe
   try {
     report.ok = false;
     outputs.write_artifacts(run, report);
-    if (!run.has_printed && !report.rows.empty()) run.console.print("#\n" + to_table(report.rows));
+    const bool has_rows = report.engine.events > 0 && !report.rows.empty();
+    if (has_rows && !run.has_printed) run.console.print("#\n" + to_table(report.rows));
     if (report.engine.events > 0 || !report.artifacts.empty()) run.console.print(foot(report));
-    if (run.is_interrupted() || !report.rows.empty()) outputs.write_report(report);
+    if (has_rows || run.is_interrupted()) outputs.write_report(report);
   } catch (const std::exception&) {
   }
 }
