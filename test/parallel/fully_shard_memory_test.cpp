@@ -84,6 +84,24 @@ TEST_CASE("a step holds two unsharded groups beside the root", "[fsdp][memory]")
   });
 }
 
+TEST_CASE("after the forward pass ranks keep the parts of a smaller group", "[fsdp][memory]") {
+  const bool blocks = GENERATE(true, false);
+  DataParallelWorld world(4, "ahbm", {.data = false, .launch_blocking = blocks});
+  world.spawn([&](int rank) {
+    const nn::Sequential model = layers(world.torch);
+    shard(model, {.reshard_after_forward = 2});
+    const auto held = [&] {
+      world.torch.ahbm.synchronize(rank);
+      return world.torch.ahbm.memory_allocated(rank);
+    };
+    const Bytes shards = held();
+    const Tensor y = model(world.torch.zeros({1, kSide}, kOnOnePe));
+    CHECK(held() - shards == kWhole + (kLayers - 1) * kWhole / 2 + (kLayers + 1) * kRow);
+    y.backward(world.torch.zeros({1, kSide}, kOnOnePe));
+    CHECK(held() - shards == kLayers * kWhole / 4 + kRow);  // gradients, and y
+  });
+}
+
 // Two weights of 96 MiB: their shards, what is gathered and the first of them fit into the 512 MiB
 // of a PE, but not the second.
 TEST_CASE("a group that does not fit holds nothing, and is refused again", "[fsdp][memory]") {
