@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "benches/bench/inputs.h"
 #include "benches/cli/shell_word.h"
 #include "benches/page/page.h"
 

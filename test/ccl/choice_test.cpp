@@ -132,9 +132,7 @@ TEST_CASE("an algorithm that a group's shape cannot carry is refused where the f
   CHECK_THAT(error_of<ConfigError>([&] {
                check(config, {0, 1, 4});
              }),
-             Catch::Contains("ccl.yaml:2:29: [KB-Y047] the algorithm 'test_even' cannot serve the "
-                             "group 'EXPERTS' of 3 ranks: it needs an even number of ranks; a rule "
-                             "with `ranks` or `group` can choose it for others alone"));
+             test::Says("KB-Y047", "'test_even'", "'EXPERTS'", "3 ranks", "`ranks`", "`group`"));
   CHECK_NOTHROW(check(ccl::Config::parse("rules: [{all_gather: {algorithm: test_even, ranks: 4}}]"),
                       {0, 1, 4}));
   CHECK_NOTHROW(check(ccl::Config::parse("rules: [{all_gather: {algorithm: test_even, group: X}}]"),
@@ -180,9 +178,7 @@ TEST_CASE("an algorithm that is no all_reduce is refused by all_reduce", "[ccl][
                    },
                    {}, 2);
              }),
-             Catch::Contains("rank 0: [KB-C012] all_reduce: the algorithm 'hello_send' that "
-                             "ccl.yaml chooses is a shift, no all_reduce; choose another one for "
-                             "torch.distributed"));
+             test::Says("KB-C012", "all_reduce", "'hello_send'", "ccl.yaml", "torch.distributed"));
 }
 
 }  // namespace
