@@ -74,7 +74,7 @@ TEST_CASE("a pass that an exception has left does not touch the next one", "[fsd
   const Fault fault = GENERATE(Fault::in_forward, Fault::in_backward);
   const bool blocks = GENERATE(true, false);
   const bool prefetches = GENERATE(true, false);
-  const std::variant<bool, int> reshards = GENERATE(true, false);
+  const bool reshards = GENERATE(true, false);
   CAPTURE(fault, blocks, prefetches);
   const Way way{blocks, prefetches, {.reshard_after_forward = reshards}};
   const std::vector<Floats> expected = gradients(way, Fault::none);

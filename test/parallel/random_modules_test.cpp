@@ -148,8 +148,8 @@ FSDPModule shard(DataParallelWorld& world, const Program& program, const Net& ne
   }
   const int keepers = program.ranks == 4 && !program.hsdp ? 2 : 1;
   const auto draw = [&] {
-    options.reshard_after_forward =
-        one_of<std::optional<std::variant<bool, int>>>(random, {{}, true, false, keepers});
+    options.reshard_after_forward = one_of<std::optional<distributed::fsdp::ReshardAfterForward>>(
+        random, {{}, true, false, keepers});
     return options;
   };
   std::vector<std::shared_ptr<nn::Module>> group;
