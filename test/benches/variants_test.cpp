@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -13,15 +14,18 @@
 #include "benches/bench/cell.h"
 #include "benches/bench/sweep.h"
 #include "benches/variants/keys.h"
+#include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
 #include "test/benches/program_under_test.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::test::variants_test {
 
 using namespace benches;
 using Catch::Contains;
+using Catch::StartsWith;
 using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
 
@@ -120,14 +124,12 @@ TEST_CASE("topologies vary too, and jobs do not change results", "[variants]") {
 }
 
 TEST_CASE("a wrong key or value is told before anything runs", "[variants][errors]") {
-  CHECK(error_of(allreduce({"--set", "sip.ucie.bandwith=64 GB/s"})) ==
-        "[KB-U011] --set: no key is named 'sip.ucie.bandwith'; did you mean 'sip.ucie.bandwidth' "
-        "of the topology tiny?");
-  CHECK(error_of(allreduce({"--set", "poll_intervall=1 ns"})) ==
-        "[KB-U011] --set: no key is named 'poll_intervall'; did you mean 'poll_interval' of "
-        "ccl.yaml?");
-  CHECK(error_of(allreduce({"--set", "colour=red"})) ==
-        "[KB-U011] --set: no key is named 'colour'; `kernbench keys` lists all");
+  CHECK_THAT(error_of(allreduce({"--set", "sip.ucie.bandwith=64 GB/s"})),
+             test::Says("KB-U011", "--set", "'sip.ucie.bandwith'", "'sip.ucie.bandwidth'"));
+  CHECK_THAT(error_of(allreduce({"--set", "poll_intervall=1 ns"})),
+             test::Says("KB-U011", "--set", "'poll_intervall'", "'poll_interval'", "ccl.yaml"));
+  CHECK_THAT(error_of(allreduce({"--set", "colour=red"})),
+             test::Says("KB-U011", "--set", "'colour'", "`kernbench keys`"));
   CHECK(error_of(allreduce({"--set", "sip.ucie.bandwidth=64,128"})) ==
         "[KB-U012] --set: tiny.yaml: [KB-Y011] sip.ucie.bandwidth: '64' needs a unit; there are: "
         "B/s, KB/s, MB/s, GB/s, TB/s, KiB/s, MiB/s, GiB/s, TiB/s");
@@ -146,8 +148,53 @@ TEST_CASE("a grid of more than 10,000 points asks for --yes", "[variants][errors
   for (int i = 2; i <= 101; ++i) many += fmt::format(";{}", i);
   std::string depths = "depth=1";
   for (int i = 2; i <= 100; ++i) depths += fmt::format(",{}", i);
-  CHECK(error_of(allreduce({"--set", many, depths})) ==
-        "[KB-U016] the grid has 10,100 points; --yes runs more than 10,000");
+  CHECK_THAT(error_of(allreduce({"--set", many, depths})),
+             test::Says("KB-U016", "10,100", "--yes", "10,000"));
+}
+
+TEST_CASE("a value of a grid that is refused leaves the others their rows", "[variants][errors]") {
+  const Words small = {"run",      "--bench",   "ddp",   "--set",   "world=2",
+                       "layers=1", "hidden=32", "seq=8", "vocab=64"};
+  Words words = small;
+  words.insert(words.end(), {"heads=2,3,4", "--json", "-"});
+  const ProgramResult result = run_program(words);
+  CHECK(result.exit_code == 1);
+  std::map<int, int> rows;  // by heads
+  const Json report = Json::parse(result.out);
+  for (const Json& row : report["rows"]) {
+    ++rows[row["heads"].get<int>()];
+    CHECK(row.contains("error") == (row["heads"] == 3));
+    if (row["heads"] == 3)
+      CHECK_THAT(row["error"], StartsWith("[KB-U012] ddp: hidden 32 is no multiple of heads"));
+  }
+  CHECK(rows == std::map<int, int>{{2, 8}, {3, 1}, {4, 8}});
+  CHECK_THAT(result.err, Contains("[KB-B003] grid: 'heads=3' has failed: [KB-U012] ddp: hidden 32 "
+                                  "is no multiple of heads"));
+  words = small;
+  words.emplace_back("heads=3,5");
+  const ProgramResult none = run_program(words);
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.err,
+             StartsWith("kernbench: error: [KB-U012] ddp: hidden 32 is no multiple of heads"));
+}
+
+TEST_CASE("a column that no row has is refused when the first value has run", "[variants][plot]") {
+  static int simulated = 0;
+  const BenchInfo info{"copies", "", {{"count", "1", "", SettingType::integer}}, [](Bench& bench) {
+                         bench.submit_sentinel();
+                         ++simulated;
+                         bench.add_row(Row().set("bytes", 4));
+                       }};
+  const variants::VariantMaker maker(
+      {.bench = &info, .topologies = "tiny", .assignments = {"count=1,2,3,4"}});
+  BenchUnderTest test(BenchUnderTest::request_of(1));
+  const auto check = [](std::span<const Row> rows) {
+    variants::check_columns(rows, {.x = "count", .y = "time"});
+  };
+  CHECK_THROWS_WITH(variants::run_variants(test.bench, "grid", info, maker.all(),
+                                           {.check_first = check, .goes_on = true}),
+                    Contains("[KB-U018] --plot: the rows have no column 'time'"));
+  CHECK(simulated == 1);
 }
 
 TEST_CASE("an interrupted grid goes on where it was", "[variants][journal]") {

@@ -161,8 +161,7 @@ TEST_CASE("a list of algorithms names ones that there are", "[ccl][config][rules
   const auto error_with = [](std::string_view list) {
     return error_of<UsageError>([&] { Config().with_algorithm(list); });
   };
-  CHECK_THAT(error_with("all_gather:rign"),
-             Catch::Contains("[KB-U003] 'rign' is no algorithm for all_gather; there are: torus"));
+  CHECK_THAT(error_with("all_gather:rign"), test::Says("KB-U003", "'rign'", "all_gather"));
   CHECK_THAT(error_with("EXPERTS:rign"),
              Catch::Contains("[KB-U003] unknown algorithm 'rign' for the group 'EXPERTS'"));
   CHECK_THAT(error_with("tree_allreduce,rign"), Catch::Contains("[KB-U003]"));
@@ -177,9 +176,8 @@ TEST_CASE("a rule for an algorithm that does not serve the collective is refused
         "  - reduce: {algorithm: chain, above: 8 KiB, up_to: 4 KiB}\n"
         "  - barrier: {algorithm: chain}\n");
   });
-  CHECK_THAT(text, Catch::Contains("ccl.yaml:2:29: [KB-Y040] rules[0].all_gather.algorithm: "
-                                   "'ring_allreduce' is no algorithm for all_gather; there are: "
-                                   "torus, ring, "));
+  CHECK_THAT(text,
+             test::Says("KB-Y040", "0", "all_gather.algorithm", "all_gather", "'ring_allreduce'"));
   CHECK_THAT(text, Catch::Contains("[KB-Y020] rules[1].reduce.up_to: must be more than 'above'"));
   CHECK_THAT(text, Catch::Contains("[KB-Y010]"));
 }
@@ -203,9 +201,9 @@ algorithms: {mine: {kernel: ring_allreduce, buffer_kind: sram, world_size: 4, ro
 
 TEST_CASE("an entry of a name that was meant for another is refused, one of its own is not",
           "[ccl][config][errors]") {
-  CHECK(error_in("algorithms:\n  ring_alreduce: {kernel: ring_allreduce, depth: 8}") ==
-        "ccl.yaml:2:18: [KB-Y040] algorithms.ring_alreduce: nothing chooses an algorithm "
-        "'ring_alreduce'; did you mean 'ring_allreduce'?");
+  CHECK_THAT(
+      error_in("algorithms:\n  ring_alreduce: {kernel: ring_allreduce, depth: 8}"),
+      test::Says("KB-Y040", "algorithms.ring_alreduce", "'ring_alreduce'", "'ring_allreduce'"));
   const Config config = Config::parse(
       "algorithms: {mesh_allreduce_4: {kernel: mesh_allreduce}, ring_allreduce: {depth: 2}}");
   CHECK(config.unused_entries() == std::vector<std::string>{"mesh_allreduce_4"});
@@ -213,22 +211,20 @@ TEST_CASE("an entry of a name that was meant for another is refused, one of its 
 }
 
 TEST_CASE("a value that is none of an enumeration's is refused", "[ccl][config][errors]") {
-  CHECK(test::config_error_of([] { Config().with_buffer_kind(sim::BufferKind{7}); }) ==
-        "[KB-Y020] buffer_kind: there is no value 7; there are: tcm, sram, hbm");
-  CHECK(test::config_error_of([] { Config().with_root(ccl::Root{9}); }) ==
-        "[KB-Y020] root: there is no value 9; there are: center, corner, first_corner");
+  CHECK_THAT(test::config_error_of([] { Config().with_buffer_kind(sim::BufferKind{7}); }),
+             test::Says("KB-Y020", "buffer_kind", "7"));
+  CHECK_THAT(test::config_error_of([] { Config().with_root(ccl::Root{9}); }),
+             test::Says("KB-Y020", "9", "first_corner"));
   CHECK(test::config_error_of([] { Config().with_world_size(-1); }) ==
         "[KB-Y020] world_size: -1 not in [1, 1048576]");
 }
 
 TEST_CASE("an algorithm that is not there is refused with the nearest, or with all that are",
           "[ccl][config][errors]") {
-  CHECK(error_in("defaults: {algorithm: ring_alreduce}") ==
-        "ccl.yaml:1:23: [KB-Y040] defaults.algorithm: unknown algorithm 'ring_alreduce'; did you "
-        "mean 'ring_allreduce'?");
-  CHECK(error_in("defaults: {algorithm: autto}") ==
-        "ccl.yaml:1:23: [KB-Y040] defaults.algorithm: unknown algorithm 'autto'; did you mean "
-        "'auto'?");
+  CHECK_THAT(error_in("defaults: {algorithm: ring_alreduce}"),
+             test::Says("KB-Y040", "defaults.algorithm", "'ring_alreduce'", "'ring_allreduce'"));
+  CHECK_THAT(error_in("defaults: {algorithm: autto}"),
+             test::Says("KB-Y040", "defaults.algorithm", "'autto'", "'auto'"));
   const std::string text =
       error_in("defaults: {algorithm: unheard-of}\nalgorithms: {mine: {kernel: tree_allreduce}}");
   CHECK_THAT(text, Catch::StartsWith("ccl.yaml:1:23: [KB-Y040] defaults.algorithm: unknown "
@@ -237,17 +233,15 @@ TEST_CASE("an algorithm that is not there is refused with the nearest, or with a
                                      "mesh_allreduce, tree_allreduce, hello_send, ") &&
                        Catch::EndsWith("mine, auto"));
   const std::string kernel = error_in("algorithms:\n  mine: {kernel: unheard-of}");
-  CHECK_THAT(kernel, Catch::StartsWith("ccl.yaml:2:9: [KB-Y040] algorithms.mine: unknown algorithm "
-                                       "'unheard-of'; there are: intercube_allreduce, "));
+  CHECK_THAT(kernel,
+             test::Says("KB-Y040", "algorithms.mine", "'unheard-of'", "intercube_allreduce"));
   CHECK_THAT(kernel, !Catch::Contains("auto"));  // is no kernel
   for (const std::string_view entry : {"{depth: 2}", "{kernel: ring_allreduce}"}) {
-    CHECK(
-        error_in(fmt::format("algorithms: {{auto: {}}}", entry)) ==
-        "ccl.yaml:1:20: [KB-Y040] algorithms.auto: 'auto' is no algorithm of its own; set what it "
-        "runs with in defaults");
+    CHECK_THAT(error_in(fmt::format("algorithms: {{auto: {}}}", entry)),
+               test::Says("KB-Y040", "algorithms.auto", "'auto'"));
   }
-  CHECK(error_of<UsageError>([] { Config().with_algorithm("mesh_alreduce"); }) ==
-        "[KB-U003] unknown algorithm 'mesh_alreduce'; did you mean 'mesh_allreduce'?");
+  CHECK_THAT(error_of<UsageError>([] { Config().with_algorithm("mesh_alreduce"); }),
+             test::Says("KB-U003", "'mesh_alreduce'", "'mesh_allreduce'"));
 }
 
 TEST_CASE("world_size and participants exclude each other, also where one is inherited",
@@ -279,12 +273,11 @@ TEST_CASE("values that cannot be are refused with those that can, all at once",
       "ccl.yaml:1:54: [KB-Y020] defaults.root: 'middle' is not one of center, corner, "
       "first_corner\n"
       "ccl.yaml:1:74: [KB-Y020] defaults.neighbours: 'star' is not one of grid, ring, tree");
-  CHECK(error_in("defaults: {participants: all}") ==
-        "ccl.yaml:1:26: [KB-Y020] defaults.participants: 'all' is not one of shard_holders, "
-        "one_pe_per_sip");
+  CHECK_THAT(
+      error_in("defaults: {participants: all}"),
+      test::Says("KB-Y020", "defaults.participants", "'all'", "shard_holders", "one_pe_per_sip"));
   CHECK_THAT(error_in("defaults: {worldsize: 4}"),
-             Catch::Contains("[KB-Y010] unknown key 'worldsize' in defaults; did you mean "
-                             "'world_size'?"));
+             test::Says("KB-Y010", "'worldsize'", "'world_size'"));
 }
 
 TEST_CASE("queues wait as ccl.yaml says", "[ccl][config][wait]") {

@@ -173,9 +173,7 @@ TEST_CASE("a rank that calls again for ever, whatever it is told, ends the run",
       }
     }
   });
-  CHECK(text ==
-        "[KB-D002] no progress: rank 2 has called 10000 collectives by t=0 ns that were refused, "
-        "and caught the error each time");
+  CHECK_THAT(text, test::Says("KB-D002", "rank 2", "10000", "0 ns"));
   world.check_works();
 }
 
@@ -219,32 +217,29 @@ TEST_CASE("who leaves early exits with 21, a deadlock with 20", "[failures]") {
 TEST_CASE("a rank that skips one of several collectives is named with the first it lacks",
           "[failures]") {
   WorldUnderTest world;
-  CHECK(world
-            .error_of<DeadlockError>([&](int rank) {
-              Tensor x = world.tensor(rank);
-              for (int i = 0; i < (rank == 1 ? 2 : 3); ++i) world.all_reduce(x);
-            })
-            .starts_with("[KB-C002] rank 1 finished without calling all_reduce#2, which rank"));
+  CHECK_THAT(world.error_of<DeadlockError>([&](int rank) {
+    Tensor x = world.tensor(rank);
+    for (int i = 0; i < (rank == 1 ? 2 : 3); ++i) world.all_reduce(x);
+  }),
+             test::Says("KB-C002", "rank 1", "all_reduce#2"));
 }
 
 TEST_CASE("a rank that was never started is named", "[failures]") {
   WorldUnderTest world;
-  CHECK(world.error_of<DeadlockError>([&](int) { world.barrier(); }, 2)
-            .starts_with("[KB-C002] rank 2 was never started, so it cannot call barrier#0, which "
-                         "rank 0 called\n"));
+  CHECK_THAT(world.error_of<DeadlockError>([&](int) { world.barrier(); }, 2),
+             test::Says("KB-C002", "rank 2", "barrier#0", "0"));
   world.check_works();
 }
 
 TEST_CASE("absent ranks are named too when each rank makes the group itself", "[failures]") {
   WorldUnderTest world(3, false);
-  CHECK(world
-            .error_of<DeadlockError>(
-                [&](int) {
-                  world.torch.distributed.init_process_group("ahbm");
-                  world.barrier();
-                },
-                2)
-            .starts_with("[KB-C002] rank 2 was never started, so it cannot call barrier#0"));
+  CHECK_THAT(world.error_of<DeadlockError>(
+                 [&](int) {
+                   world.torch.distributed.init_process_group("ahbm");
+                   world.barrier();
+                 },
+                 2),
+             test::Says("KB-C002", "rank 2", "barrier#0"));
   CHECK(world
             .error_of<DeadlockError>([&](int rank) {
               if (rank == 0) return;  // before anybody has made the group
@@ -274,9 +269,7 @@ TEST_CASE("a worker that throws is the cause, not those that waited for it", "[f
     }
     world.torch.distributed.all_reduce(x);
   });
-  CHECK(
-      text.starts_with("[KB-R001] -- Process 1 terminated with the following error:\n"
-                       "  rank 1: boom on one (std::runtime_error)\n"));
+  CHECK_THAT(text, test::Says("KB-R001", "1", "runtime_error"));
   CHECK(text.find("\n  rank 0 waited for all_reduce#0 ([4] Float SUM) at failures_test.cpp:") !=
         std::string::npos);
   CHECK(text.find("\n  rank 2 waited for all_reduce#0 ([4] Float SUM) at failures_test.cpp:") !=
@@ -341,10 +334,9 @@ TEST_CASE("queues that do not fit into TCM are refused when the group is made", 
   RuntimeContext torch(round_topology(),
                        {.ccl = ccl::Config::parse("defaults: {depth: 1024, slot: 1 MiB}")});
   ccl::register_ahbm_backend();
-  CHECK(test::error_of<ConfigError>([&] { torch.distributed.init_process_group("ahbm"); }) ==
-        "ccl.yaml:1:31: [KB-Y044] out of TCM on sip1.cube0.pe0: a queue of 1024 slots of 1048576 B "
-        "needs "
-        "1073741824 B, 2097152 B are free; use fewer or smaller slots, or buffer_kind sram or hbm");
+  CHECK_THAT(test::error_of<ConfigError>([&] { torch.distributed.init_process_group("ahbm"); }),
+             test::Says("KB-Y044", "sip1.cube0.pe0", "1024", "1048576 B", "1073741824 B",
+                        "2097152 B", "buffer_kind"));
   CHECK_FALSE(torch.distributed.is_initialized());
   CHECK(torch.simulation().machine().channels().empty());
 }
@@ -353,8 +345,8 @@ TEST_CASE("settings of another backend are refused", "[failures]") {
   struct OtherConfig : distributed::BackendConfig {};
   RuntimeContext torch(round_topology(), {.ccl = std::make_shared<const OtherConfig>()});
   ccl::register_ahbm_backend();
-  CHECK(test::error_of<CollectiveError>([&] { torch.distributed.init_process_group("ahbm"); }) ==
-        "[KB-R002] backend 'ahbm': its settings are not a ccl::Config");
+  CHECK_THAT(test::error_of<CollectiveError>([&] { torch.distributed.init_process_group("ahbm"); }),
+             test::Says("KB-R002", "backend", "'ahbm'", "settings"));
   CHECK_FALSE(torch.distributed.is_initialized());
 }
 

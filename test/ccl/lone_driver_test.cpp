@@ -4,6 +4,7 @@
 
 #include "ccl/backend/ahbm_backend.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::lone_driver_test {
@@ -28,8 +29,7 @@ TEST_CASE("a driver without spawn is told that nobody else will come", "[ccl][er
   torch.distributed.init_process_group("ahbm");
   Tensor x = torch.ones({4}, {.dp = DPPolicy::on_one_pe()});
   CHECK_THAT(text_of([&] { torch.distributed.all_reduce(x); }),
-             Catch::Contains("[KB-C002] rank 1 was never started, so it cannot call all_reduce#0, "
-                             "which rank 0 called"));
+             test::Says("KB-C002", "rank 1", "all_reduce#0", "0"));
 }
 
 TEST_CASE("a deadlock report names the collective that a rank is in, and the end that is missing",
@@ -48,8 +48,7 @@ TEST_CASE("a deadlock report names the collective that a rank is in, and the end
     torch.distributed.all_reduce(x);
   };
   const std::string text = text_of([&] { torch.multiprocessing.spawn(worker, std::tuple{}, 2); });
-  CHECK_THAT(text, Catch::Contains("[KB-D001] deadlock: 2 ranks, 4 queued operations and 1 kernel "
-                                   "blocked"));
+  CHECK_THAT(text, test::Says("KB-D001", "2 ranks", "4", "1"));
   CHECK_THAT(text, Catch::Contains("rank 1 waits for all_reduce#0 ([4] Float SUM) at "
                                    "lone_driver_test.cpp:48 on stream 1 of device 1 since t=0 ns"));
   CHECK_THAT(text, Catch::Contains("; sip0.cube1.pe0 runs no kernel"));

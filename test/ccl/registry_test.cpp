@@ -53,9 +53,8 @@ TEST_CASE("ccl.yaml picks a registered algorithm, which runs", "[ccl][registry]"
     } else {
       // Between SIPs the ports are called global_east and global_west then.
       CHECK_THAT(error_of<SpawnException>([&] { run(all_reduce); }),
-                 Catch::Contains("[KB-Q006] tl.send in kernel 'test_add_neighbour' on "
-                                 "sip0.cube0.pe0: there is no neighbour at east; there are: "
-                                 "global_east, global_west"));
+                 test::Says("KB-Q006", "tl.send", "'test_add_neighbour'", "sip0.cube0.pe0",
+                            "global_east", "global_west"));
     }
   }
 }
@@ -68,10 +67,8 @@ TEST_CASE("an algorithm that does not add up inside a SIP refuses tensors that n
                              .shape = {10},
                              .config = config};
   CHECK_THAT(error_of<SpawnException>([&] { run(all_reduce); }),
-             Catch::Contains("[KB-C013] tensor 'x' (cube=column_wise, pe=partial) lies on 4 PEs: "
-                             "test_add_neighbour does not add up or copy between the PEs of a SIP; "
-                             "use row_wise or column_wise, or DPPolicy::on_one_pe(), or another "
-                             "algorithm"));
+             test::Says("KB-C013", "'x'", "column_wise", "4 PEs", "test_add_neighbour", "row_wise",
+                        "on_one_pe"));
 }
 
 TEST_CASE("an algorithm that is faster than any can be is told that it is wrong",
@@ -81,10 +78,8 @@ TEST_CASE("an algorithm that is faster than any can be is told that it is wrong"
   const std::string text = error_of<SpawnException>([&] {
     run({.topology = link_topology(SipTopology::ring_1d, 8), .shape = {10}, .config = config});
   });
-  CHECK_THAT(text,
-             Catch::Contains("[KB-C014] all_reduce of 40 B by 'test_add_neighbour' took 500.8 "
-                             "ns, less than the 2000 ns that any algorithm needs: it cannot "
-                             "have brought the values of all ranks to all others"));
+  CHECK_THAT(text, test::Says("KB-C014", "all_reduce", "40 B", "'test_add_neighbour'", "500.8 ns",
+                              "2000 ns"));
   CHECK(is_of_library(*ccl::find_algorithm("ring_allreduce")));
   CHECK_FALSE(is_of_library(*ccl::find_algorithm("test_add_neighbour")));
 }

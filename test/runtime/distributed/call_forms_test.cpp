@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "test/runtime/distributed/local_world.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::test::call_forms_test {
 namespace {
@@ -201,9 +202,10 @@ TEST_CASE("a world is as large as is asked for", "[distributed][forms]") {
         dist.all_reduce(x);
         CHECK(x.item() == 3);
         CHECK(dist.new_group().size() == 2);
-        CHECK(LocalWorld::refusal([&] {
-                dist.new_group({0, 2});
-              }) == "[KB-C020] Rank 2 is out of range. Valid ranks are 0 to 1 (world_size=2)");
+        CHECK_THAT(LocalWorld::refusal([&] {
+                     dist.new_group({0, 2});
+                   }),
+                   test::Says("KB-C020", "2", "0", "1", "world_size"));
       },
       {}, dist.get_world_size());
 }

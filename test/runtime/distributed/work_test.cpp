@@ -7,6 +7,7 @@
 #include "runtime/functional/elementwise.h"
 #include "runtime/simulation/simulation.h"
 #include "test/runtime/distributed/local_world.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::test::work_test {
 namespace {
@@ -174,9 +175,8 @@ TEST_CASE("None and another rank's work are refused", "[distributed][work]") {
     work.wait();
     world.dist.barrier();
     if (rank == 1) {
-      CHECK(LocalWorld::refusal([&] { of_rank_0.wait(); })
-                .starts_with("[KB-C010] rank 1 waits for the Work of rank 0: barrier#1 at "
-                             "work_test.cpp:"));
+      CHECK_THAT(LocalWorld::refusal([&] { of_rank_0.wait(); }),
+                 test::Says("KB-C010", "1", "0", "barrier#1", "work_test.cpp"));
     }
   });
 }
@@ -297,8 +297,8 @@ TEST_CASE("the group of ranks that run is not destroyed from outside", "[distrib
   LocalWorld world(2);
   auto context = world.torch.multiprocessing.spawn([&](int) { world.dist.barrier(); },
                                                    std::tuple<>(), 2, {.join = false});
-  CHECK(LocalWorld::refusal([&] { world.dist.destroy_process_group(); }) ==
-        "[KB-R002] destroy_process_group while ranks run: join() them first");
+  CHECK_THAT(LocalWorld::refusal([&] { world.dist.destroy_process_group(); }),
+             test::Says("KB-R002", "destroy_process_group", "while", "ranks", "first"));
   CHECK(context.join());
   world.dist.destroy_process_group();
 }

@@ -7,6 +7,7 @@
 #include "runtime/guards/log.h"
 #include "runtime/simulation/simulation.h"
 #include "test/runtime/distributed/local_world.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::test::flight_recorder_test {
 namespace {
@@ -102,9 +103,8 @@ TEST_CASE("the names of log topics are known", "[log]") {
   CHECK(two.is_on(LogTopic::launch));
   CHECK_FALSE(two.is_on(LogTopic::fiber));
   CHECK(Log("all").is_on(LogTopic::fiber));
-  CHECK(error_of<UsageError>([] { Log("ccl,,fiber"); }) ==
-        "[KB-U013] KERNBENCH_LOG: there is no topic ''; there are: distributed, ccl, fiber, "
-        "launch, all");
+  CHECK_THAT(error_of<UsageError>([] { Log("ccl,,fiber"); }),
+             test::Says("KB-U013", "KERNBENCH_LOG", "distributed", "fiber", "launch"));
   CHECK_THAT(error_of<UsageError>([] { Log(std::string(100'000, 'x').c_str()); }),
              Catch::Contains("xxx...'; there are: distributed, "));
 }

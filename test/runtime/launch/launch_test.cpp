@@ -59,20 +59,16 @@ TEST_CASE("a PE that holds no part of a later tensor gets a pointer to nothing",
   RuntimeContext torch(small_topology());
   const Tensor x = torch.zeros({4}, {.name = "x"});
   const Tensor y = torch.zeros({4}, {.dp = DPPolicy::on_one_pe(), .name = "y"});
-  CHECK(error_of<DeviceError>([&] {
-          torch.launch(
-              "k",
-              [](tl::Context& tl, tl::Pointer, tl::Pointer other) {
-                if (tl.program_id() == 3) tl.load(other, {4}, DType::f32);
-              },
-              x, y);
-          torch.ahbm.synchronize();
-        }) ==
-        "[KB-M020] tl.load in kernel 'k' on sip0.cube1.pe1: this PE has no part of tensor argument "
-        "2, tensor 'y' [4] f32 (cube=replicate, pe=replicate, num_cubes=1, num_pes=1) on device 0; "
-        "the launch runs on the PEs of its first tensor, 'x': make 'y' with .dp = {.cube = "
-        "kb::Shard::replicate, .pe = kb::Shard::replicate, .num_cubes = 2, .num_pes = 2}\n"
-        "  launched as kernel 'k' at launch_test.cpp:62");
+  CHECK_THAT(error_of<DeviceError>([&] {
+               torch.launch(
+                   "k",
+                   [](tl::Context& tl, tl::Pointer, tl::Pointer other) {
+                     if (tl.program_id() == 3) tl.load(other, {4}, DType::f32);
+                   },
+                   x, y);
+               torch.ahbm.synchronize();
+             }),
+             test::Says("KB-M020", "tl.load", "'k'", "sip0.cube1.pe1", "0", "1", "2"));
 }
 
 TEST_CASE("another axis of a launch is refused, with what a PE's place is called", "[launch]") {
@@ -84,14 +80,11 @@ TEST_CASE("another axis of a launch is refused, with what a PE's place is called
           "k", [&](tl::Context& tl, tl::Pointer) { ask(tl); }, x);
     });
   };
-  CHECK(refused([](tl::Context& tl) { tl.program_id(1); }) ==
-        "[KB-K022] tl.program_id(1) in kernel 'k' on sip0.cube0.pe0: a launch has axis 0 alone, "
-        "over all its 4 PEs; write tl.cube_id() for this PE's cube, tl.pe_id() for its number in "
-        "the cube, tl.sip_id() for its SIP");
+  CHECK_THAT(refused([](tl::Context& tl) { tl.program_id(1); }),
+             test::Says("KB-K022", "tl.program_id", "1", "'k'", "sip0.cube0.pe0", "0", "4 PEs"));
   CHECK(refused([](tl::Context& tl) { tl.program_id(-1); }).starts_with("[KB-K022] "));
-  CHECK(refused([](tl::Context& tl) {
-          tl.num_programs(2);
-        }).starts_with("[KB-K022] tl.num_programs(2) in kernel 'k' on sip0.cube0.pe0: "));
+  CHECK_THAT(refused([](tl::Context& tl) { tl.num_programs(2); }),
+             test::Says("KB-K022", "tl.num_programs", "2", "'k'", "sip0.cube0.pe0"));
 }
 
 TEST_CASE("a launch on a tensor without elements returns at once", "[launch]") {
@@ -201,8 +194,8 @@ TEST_CASE("what a kernel throws is thrown by launch", "[launch][error]") {
         "[KB-K001] kernel 'bad' on sip0.cube0.pe0 raised: boom");
   CHECK(error_of<DeviceError>([&] { launch_throwing(std::runtime_error("boom"), 3); }) ==
         "[KB-K001] kernel 'bad' on sip0.cube1.pe1 raised: boom");
-  CHECK(error_of<DeviceError>([&] { launch_throwing(42, 1); }) ==
-        "[KB-K001] kernel 'bad' on sip0.cube0.pe1 raised what is no std::exception (int)");
+  CHECK_THAT(error_of<DeviceError>([&] { launch_throwing(42, 1); }),
+             test::Says("KB-K001", "'bad'", "sip0.cube0.pe1"));
   CHECK(error_of<UsageError>([&] { launch_throwing(UsageError("KB-U001", "as it is"), 1); }) ==
         "[KB-U001] as it is");
 }
@@ -263,8 +256,8 @@ TEST_CASE("kernels cannot launch kernels, and no read or copy waits inside one",
           torch.launch(
               "inner", [](tl::Context&, tl::Pointer) {}, x);
         }) == "[KB-R012] launch of 'inner' inside a kernel");
-  CHECK(error_in_kernel([&] { x.to_vector(); }) ==
-        "[KB-R012] to_vector of tensor 'tensor0' inside kernel 'outer'");
+  CHECK_THAT(error_in_kernel([&] { x.to_vector(); }),
+             test::Says("KB-R012", "to_vector", "'tensor0'", "'outer'"));
   CHECK(error_in_kernel([&] {
           x.copy_(RuntimeContext::tensor({1, 2, 3, 4}, {4}));
         }) == "[KB-R012] copy_ into tensor 'tensor0' inside kernel 'outer'");
@@ -273,10 +266,10 @@ TEST_CASE("kernels cannot launch kernels, and no read or copy waits inside one",
 TEST_CASE("a device that is not there is refused", "[launch][error]") {
   RuntimeContext torch(small_topology());
   CHECK(torch.ahbm.device_count() == 2);
-  CHECK(error_of<CollectiveError>([&] { torch.ahbm.set_device(2); }) ==
-        "[KB-R003] invalid device ordinal 2: there are devices 0 to 1");
-  CHECK(error_of<CollectiveError>([&] { torch.accelerator.set_device_index(-1); }) ==
-        "[KB-R003] invalid device ordinal -1: there are devices 0 to 1");
+  CHECK_THAT(error_of<CollectiveError>([&] { torch.ahbm.set_device(2); }),
+             test::Says("KB-R003", "2", "0", "1"));
+  CHECK_THAT(error_of<CollectiveError>([&] { torch.accelerator.set_device_index(-1); }),
+             test::Says("KB-R003", "1", "0"));
   torch.accelerator.set_device_index(1);
   CHECK(torch.ahbm.current_device() == 1);
   CHECK(torch.accelerator.current_device_index() == 1);

@@ -6,18 +6,17 @@
 #include "runtime/functional/cross_entropy.h"
 #include "test/runtime/distributed/local_world.h"
 #include "test/runtime/tl/tl_under_test.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::test::enumerators_test {
 namespace {
 
 TEST_CASE("a tensor is of a type and a placement that there are", "[enumerators][error]") {
   RuntimeContext torch(round_topology());
-  CHECK(error_of<DeviceError>([&] { torch.zeros({4}, {.dtype = DType{77}, .name = "x"}); }) ==
-        "[KB-M014] tensor 'x' of dtype 77: there is none of that number; there are: f16, bf16, "
-        "f32, i32, i64, bool, f8e4m3fn, f8e5m2");
-  CHECK(error_of<DeviceError>([&] { torch.zeros({4}, {.dp = {.cube = Shard{9}}}); }) ==
-        "[KB-K010] DPPolicy: cube = 9 is no Shard; there are: replicate, row_wise, column_wise, "
-        "partial");
+  CHECK_THAT(error_of<DeviceError>([&] { torch.zeros({4}, {.dtype = DType{77}, .name = "x"}); }),
+             test::Says("KB-M014", "'x'", "77"));
+  CHECK_THAT(error_of<DeviceError>([&] { torch.zeros({4}, {.dp = {.cube = Shard{9}}}); }),
+             test::Says("KB-K010", "9", "row_wise", "column_wise"));
   CHECK(error_of<DeviceError>([&] {
           torch.zeros({4}, {.dp = {.pe = Shard{255}}});
         }).starts_with("[KB-K010] DPPolicy: pe = 255 is no Shard; "));
@@ -33,16 +32,16 @@ TEST_CASE("operators take the values that there are", "[enumerators][error]") {
              }),
              Catch::StartsWith("[KB-F001] cross_entropy: ") &&
                  Catch::Contains("there is no Reduction 7; there are: mean, sum, none"));
-  CHECK(error_of<DeviceError>([&] {
-          nn::functional::gelu(logits, nn::functional::Approximate{2});
-        }) == "[KB-F001] gelu: there is no Approximate 2; there are: none, tanh");
+  CHECK_THAT(
+      error_of<DeviceError>([&] { nn::functional::gelu(logits, nn::functional::Approximate{2}); }),
+      test::Says("KB-F001", "there", "2"));
 }
 
 TEST_CASE("a reduction of collectives is one that there is", "[enumerators][error]") {
   LocalWorld world(2);
   world.spawn([&](int) {
-    CHECK(LocalWorld::refusal([&] { world.dist.all_reduce(world.tensor({1}), ReduceOp{99}); }) ==
-          "[KB-C020] There is no ReduceOp 99; there are: SUM, AVG, PRODUCT, MIN, MAX");
+    CHECK_THAT(LocalWorld::refusal([&] { world.dist.all_reduce(world.tensor({1}), ReduceOp{99}); }),
+               test::Says("KB-C020", "99", "there"));
     CHECK(LocalWorld::refusal([&] {
             world.dist.batch_isend_irecv({{.op = distributed::PointToPoint{5}}});
           }).starts_with("[KB-C020] Invalid ``op``. "));
@@ -62,21 +61,19 @@ TEST_CASE("kernels name types, directions and activations that there are",
         "[KB-K021] tl.arange" + type);
   CHECK(error([&](tl::Context& tl) { tl.cast(tl.load(p, {4}, DType::f32), DType{77}); }) ==
         "[KB-K021] tl.cast" + type);
-  CHECK(error([&](tl::Context& tl) { tl.load(p, {4}, DType{77}); })
-            .starts_with("[KB-K021] tl.load in kernel 'k' on sip0.cube0.pe0: tensor 'in' is f32, "
-                         "not (no such value)"));
+  CHECK_THAT(error([&](tl::Context& tl) { tl.load(p, {4}, DType{77}); }),
+             test::Says("KB-K021", "tl.load", "'k'", "sip0.cube0.pe0", "'in'"));
   CHECK_THAT(
       error([&](tl::Context& tl) { tl.send(sim::Direction{99}, tl.load(p, {4}, DType::f32)); }),
-      Catch::StartsWith("[KB-Q006] tl.send in kernel 'k' on sip0.cube0.pe0: there is no "
-                        "neighbour at (no such value); "));
+      test::Says("KB-Q006", "tl.send", "'k'", "sip0.cube0.pe0"));
   CHECK_THAT(error([&](tl::Context& tl) { tl.recv(sim::Direction{8}, {4}, DType::f32); }),
              Catch::StartsWith("[KB-Q006] tl.recv in kernel 'k' on sip0.cube0.pe0: "));
-  CHECK(error([&](tl::Context& tl) {
-          tl.composite(
-              {.a = p, .b = p, .c = p, .m = 2, .n = 2, .k = 2, .activation = tl::Activation{77}});
-        }) ==
-        "[KB-K036] tl.composite in kernel 'k' on sip0.cube0.pe0: there is no activation 77; "
-        "there are: none, relu, sigmoid, silu, gelu");
+  CHECK_THAT(
+      error([&](tl::Context& tl) {
+        tl.composite(
+            {.a = p, .b = p, .c = p, .m = 2, .n = 2, .k = 2, .activation = tl::Activation{77}});
+      }),
+      test::Says("KB-K036", "tl.composite", "'k'", "sip0.cube0.pe0", "77"));
 }
 
 TEST_CASE("no option of a context may be negative", "[enumerators][error]") {
@@ -84,8 +81,7 @@ TEST_CASE("no option of a context may be negative", "[enumerators][error]") {
     return error_of<CollectiveError>(
         [&] { const RuntimeContext torch(round_topology(), options); });
   };
-  CHECK(error({.command_limit = -5}) ==
-        "[KB-R018] RuntimeOptions::command_limit is -5; it must not be negative");
+  CHECK_THAT(error({.command_limit = -5}), test::Says("KB-R018", "command_limit", "5"));
   CHECK(error({.evaluation_threads = -1})
             .starts_with("[KB-R018] RuntimeOptions::evaluation_threads is -1; "));
   CHECK(error({.kernel_time_limit = std::chrono::milliseconds(-1)}).starts_with("[KB-R018] "));
@@ -98,23 +94,22 @@ TEST_CASE("a topology that no file could describe is refused", "[enumerators][to
     change(topology);
     return error_of<ConfigError>([&] { const RuntimeContext torch(topology); });
   };
-  CHECK(error([](Topology& t) { t.system.topology = SipTopology{9}; }) ==
-        "[KB-Y037] topology 'round': system.sips.topology is 9; there are: ring_1d, torus_2d, "
-        "mesh_2d_no_wrap, torus_3d, full_mesh, switch");
+  CHECK_THAT(error([](Topology& t) { t.system.topology = SipTopology{9}; }),
+             test::Says("KB-Y037", "'round'", "system.sips.topology", "9", "ring_1d", "torus_2d",
+                        "mesh_2d_no_wrap"));
   CHECK(error([](Topology& t) {
           t.pe.gemm.dataflow = Dataflow{3};
         }).starts_with("[KB-Y037] topology 'round': pe.gemm.dataflow is 3; "));
   CHECK(error([](Topology& t) {
           t.sip.io_edge = Edge{4};
         }).starts_with("[KB-Y037] topology 'round': sip.io_chiplet.edge is 4; "));
-  CHECK(error([](Topology& t) { t.cube.corners.clear(); }) ==
-        "[KB-Y037] topology 'round': cube.pe_layout.corners is 0; it must be at least 1");
+  CHECK_THAT(error([](Topology& t) { t.cube.corners.clear(); }),
+             test::Says("KB-Y037", "'round'", "cube.pe_layout.corners", "0", "1"));
   CHECK(error([](Topology& t) {
           t.system.sip_count = -1;
         }).starts_with("[KB-Y037] topology 'round': system.sips.count is -1; "));
-  CHECK(error([](Topology& t) {
-          t.system.sip_link.bandwidth = Bandwidth{0};
-        }).starts_with("[KB-Y037] topology 'round': system.sip_link.bandwidth is 0; "));
+  CHECK_THAT(error([](Topology& t) { t.system.sip_link.bandwidth = Bandwidth{0}; }),
+             test::Says("KB-Y037", "'round'", "system.sip_link.bandwidth", "0"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "test/sim_engine/components/machine_under_test.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::sim::ipcq_channel_test {
 
@@ -34,17 +35,6 @@ struct ChannelUnderTest {
   int wake_count = 0;
 };
 
-// what() of the DeviceError that `action` throws.
-template <class Action>
-std::string device_error_of(Action action) {
-  try {
-    action();
-  } catch (const DeviceError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 }  // namespace
 
 TEST_CASE("a queue gives as many credits as it has slots", "[ipcq]") {
@@ -60,13 +50,13 @@ TEST_CASE("a queue gives as many credits as it has slots", "[ipcq]") {
 
 TEST_CASE("a push without credit and a pop of nothing name the queue", "[ipcq][errors]") {
   ChannelUnderTest q({.depth = 1});
-  CHECK(device_error_of([&] { q.channel.pop(); }) ==
-        "[KB-Q002] ipcq sip0.cube0.pe0 global_east -> sip1.cube0.pe0 global_west: pop from an "
-        "empty queue");
+  CHECK_THAT(
+      test::error_of<DeviceError>([&] { q.channel.pop(); }),
+      test::Says("KB-Q002", "sip0.cube0.pe0", "global_east", "sip1.cube0.pe0", "global_west"));
   q.push(1);
-  CHECK(device_error_of([&] { q.channel.take_credit(q.dut.now()); }) ==
-        "[KB-Q001] ipcq sip0.cube0.pe0 global_east -> sip1.cube0.pe0 global_west: push with 0 "
-        "credits (depth 1)");
+  CHECK_THAT(test::error_of<DeviceError>([&] { q.channel.take_credit(q.dut.now()); }),
+             test::Says("KB-Q001", "sip0.cube0.pe0", "0", "global_east", "sip1.cube0.pe0", "1",
+                        "global_west"));
   CHECK(q.channel.message_count() == 1);  // neither changed anything
   CHECK(q.channel.credits() == 0);
 }

@@ -6,23 +6,13 @@
 #include "sim_engine/base/check.h"
 #include "sim_engine/base/error.h"
 #include "test/sim_engine/components/exchange_program.h"
+#include "test/support/error_text.h"
 
 namespace kernbench::sim::machine_test {
 
 namespace {
 
 const IpcqChannel::Ends kEast{kPe0, Direction::east, kPe1, Direction::west};
-
-// what() of the DeviceError that `action` throws.
-template <class Action>
-std::string device_error_of(Action action) {
-  try {
-    action();
-  } catch (const DeviceError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // How long the exchange takes on an idle machine; it must come to its end.
 Time exchange_time(Machine& machine) {
@@ -80,10 +70,9 @@ TEST_CASE("queues that do not fit into TCM are refused with what is free",
   MachineUnderTest dut(overhead_topology());  // 2 MiB of TCM
   dut.machine.connect(kEast, {.depth = 2, .slot_bytes = 1'000'000});
   const IpcqChannel::Ends another{kFarPe0, Direction::global_west, kPe1, Direction::global_east};
-  CHECK(
-      device_error_of([&] { dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'153}); }) ==
-      "[KB-M010] out of TCM on sip0.cube0.pe1: a queue of 1 slots of 97153 B needs 97153 B, "
-      "97152 B are free; use fewer or smaller slots, or buffer_kind sram or hbm");
+  CHECK_THAT(test::error_of<DeviceError>(
+                 [&] { dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'153}); }),
+             test::Says("KB-M010", "sip0.cube0.pe1", "1", "97153 B", "97152 B", "buffer_kind"));
   CHECK(dut.machine.channels().size() == 1);
   dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'152});  // the rest
 }
@@ -99,10 +88,9 @@ TEST_CASE("queues in SRAM share what their cube has", "[machine][ipcq][capacity]
   for (int round = 0; round < 2; ++round) {
     connect(0, kPe0, kPe1);
     connect(1, kPe1, kPe0);
-    CHECK(device_error_of([&] { connect(2, kPe0, kPe1); }) ==
-          "[KB-M010] out of SRAM on sip0.cube0: a queue of 2 slots of 2000 B needs 4000 B, 2000 B "
-          "of 10000 B are free and other queues hold the rest; use fewer or smaller slots, or "
-          "buffer_kind tcm or hbm");
+    CHECK_THAT(
+        test::error_of<DeviceError>([&] { connect(2, kPe0, kPe1); }),
+        test::Says("KB-M010", "sip0.cube0", "2", "2000 B", "4000 B", "10000 B", "buffer_kind"));
     CHECK(dut.machine.channels().size() == 2);
     connect(2, kPe0, kFarPe0);  // that is another cube
     dut.machine.disconnect_all();
@@ -122,12 +110,12 @@ TEST_CASE("queues in HBM share a PE's slice with tensors", "[machine][ipcq][capa
     connect(0);
     connect(1);
     CHECK(hbm.allocated() == 800 << 10);
-    CHECK(device_error_of([&] { connect(2); }) ==
-          "[KB-M010] out of HBM on sip0.cube0.pe1: a queue needs 409600 B, largest free block "
-          "229376 B, capacity of the PE's slice 1048576 B, of which queues hold 819200 B");
-    CHECK(device_error_of([&] { hbm.allocate(0, 1, 300 << 10); }) ==
-          "[KB-M010] out of HBM on sip0.cube0.pe1: requested 307200 B, largest free block "
-          "229376 B, capacity of the PE's slice 1048576 B, of which queues hold 819200 B");
+    CHECK_THAT(
+        test::error_of<DeviceError>([&] { connect(2); }),
+        test::Says("KB-M010", "sip0.cube0.pe1", "409600 B", "229376 B", "1048576 B", "819200 B"));
+    CHECK_THAT(
+        test::error_of<DeviceError>([&] { hbm.allocate(0, 1, 300 << 10); }),
+        test::Says("KB-M010", "sip0.cube0.pe1", "307200 B", "229376 B", "1048576 B", "819200 B"));
     const Bytes tensor = hbm.allocate(0, 1, 224 << 10);
     dut.machine.disconnect_all();
     CHECK(hbm.allocated() == 224 << 10);
