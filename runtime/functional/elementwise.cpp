@@ -9,7 +9,6 @@
 #include "runtime/functional/elementwise_operator.h"
 #include "runtime/functional/shape_operators.h"
 #include "runtime/tensor/strided_view.h"
-#include "sim_engine/values/element_format.h"
 
 namespace kernbench {
 
@@ -255,27 +254,8 @@ Tensor where(const Tensor& mask, const Scalar& a, const Tensor& b) {
   return apply(kWhereNumber, {mask, b}, {a});
 }
 
-namespace {
-
-// The number as an element of an integral type, as torch converts it: what does not fit is refused,
-// but everything fits into a bool.
-Scalar as_element(const Scalar& value, DType dtype) {
-  if (dtype == DType::boolean) return value.real() != 0;
-  const double truncated = std::trunc(value.real());
-  const bool is_whole = is_integral(value.type());
-  const std::int64_t element =
-      is_whole ? sim::whole_of(dtype, value.whole()) : sim::whole_of(dtype, truncated);
-  const bool fits = is_whole ? element == value.whole() : static_cast<double>(element) == truncated;
-  if (fits) return element;
-  ops::refuse_type("masked_fill",
-                   fmt::format("value cannot be converted to type {} without overflow: {}",
-                               torch_dtype_of(dtype), value.real()));
-}
-
-}  // namespace
-
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
-  return where(mask, is_integral(x.dtype()) ? as_element(value, x.dtype()) : value, x);
+  return where(mask, as_element("masked_fill", value, x.dtype()), x);
 }
 Tensor clamp(const Tensor& x, const Scalar& min, const Scalar& max) {
   // An end that is open takes no part in the choice of the type.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/autograd/autograd.h"
 #include "runtime/autograd/in_place.h"
@@ -11,6 +12,7 @@
 #include "runtime/ops/result_type.h"
 #include "runtime/tensor/strided_view.h"
 #include "runtime/tensor/tensor_storage.h"
+#include "sim_engine/values/element_format.h"
 
 namespace kernbench {
 
@@ -81,7 +83,13 @@ class ElementwiseBackward {
     saved_.resize(operands.size());
   }
 
-  bool is_needed() const { return std::ranges::find(wanted_, true) != wanted_.end(); }
+  // Whether a gradient flows to an operand: otherwise there is nothing to make.
+  static bool is_needed(const ElementwiseOperator& op, const std::vector<Tensor>& operands) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (op.derivatives[i].exists() && needs_grad(operands[i])) return true;
+    }
+    return false;
+  }
   bool needs_operand(std::size_t i) const { return (needs_ >> i & 1U) != 0; }
   void save(std::size_t i, const Tensor& operand) {
     if (needs_operand(i)) saved_[i] = SavedTensor(operand);
@@ -176,6 +184,19 @@ std::vector<Tensor> operands_in_place(const std::vector<Tensor>& of) {
 
 }  // namespace
 
+Scalar as_element(std::string_view name, const Scalar& value, DType dtype) {
+  if (!is_integral(dtype)) return value;
+  if (dtype == DType::boolean) return value.real() != 0;
+  const double truncated = std::trunc(value.real());
+  const bool is_whole = is_integral(value.type());
+  const std::int64_t element =
+      is_whole ? sim::whole_of(dtype, value.whole()) : sim::whole_of(dtype, truncated);
+  const bool fits = is_whole ? element == value.whole() : static_cast<double>(element) == truncated;
+  if (fits) return element;
+  ops::refuse_type(name, fmt::format("value cannot be converted to type {} without overflow: {}",
+                                     torch_dtype_of(dtype), value.real()));
+}
+
 Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of,
              const std::vector<Scalar>& scalars) {
   const std::vector<Tensor> operands = contiguous(of);
@@ -183,8 +204,8 @@ Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& of,
   const Numbers numbers = numbers_of(scalars);
   Tensor y = ops::map_to(op.name, form.shape, form.types.result, form.placement, operands,
                          forward_of(op, numbers, form.types));
+  if (!ElementwiseBackward::is_needed(op, operands)) return y;
   ElementwiseBackward backward(op, operands, numbers);
-  if (!backward.is_needed()) return y;
   for (std::size_t i = 0; i < operands.size(); ++i) backward.save(i, operands[i]);
   backward.save_result(y);
   return autograd::record(op.name, std::move(y), operands, std::move(backward));
@@ -213,7 +234,7 @@ void apply_in_place(const ElementwiseOperator& op, const std::vector<Tensor>& of
     return;
   }
   ElementwiseBackward backward(op, operands, numbers);
-  const bool is_needed = is_recorded && backward.is_needed();
+  const bool is_needed = is_recorded && ElementwiseBackward::is_needed(op, operands);
   for (std::size_t i = 0; is_needed && i < operands.size(); ++i) {
     // The graph saves a copy of an operand that the result overwrites, as torch does.
     const bool is_overwritten = runtime::share_elements(*target.storage(), *operands[i].storage());

@@ -77,6 +77,10 @@ constexpr ElementwiseOperator of_type(ResultType result, ElementwiseOperator op)
   return op;
 }
 
+// The number as an element of a type, as torch's fill_ and masked_fill convert it: one that an
+// integral type has not is refused (KB-F002), but everything fits into a bool.
+Scalar as_element(std::string_view name, const Scalar& value, DType dtype);
+
 // Computes an operator as a new tensor, and records it.  `op` must be a constant of the program.
 // Throws DeviceError KB-F001, KB-F002, KB-F003.
 Tensor apply(const ElementwiseOperator& op, const std::vector<Tensor>& operands,

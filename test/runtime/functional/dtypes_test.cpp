@@ -295,6 +295,10 @@ TEST_CASE("masked_fill converts its number to the tensor's type", "[dtypes]") {
     CHECK_THAT(error([&] { filled(dtype, value); }),
                Says("KB-F002", "value cannot be converted to type", "without overflow"));
   };
+  const Tensor whole = dut.integers({2}, {0, 1}, DPPolicy::on_one_pe(), DType::i32);
+  CHECK_THAT(error([&] { whole.fill_(3'000'000'000); }),
+             Says("KB-F002", "fill_: value cannot be converted to type"));
+  CHECK(values(whole.fill_(-2.75)) == Integers{-2, -2});
   refuses(DType::i64, 1e30);
   refuses(DType::i64, NAN);
   refuses(DType::i32, std::int64_t{1} << 40);
