@@ -90,6 +90,10 @@ class Module : public std::enable_shared_from_this<Module> {
   // handles to them see it, and optimizers keep their parameters.  Call it before a graph is
   // recorded.
   void to(DType dtype);
+  // Moves parameters, buffers and gradients to a device, likewise: call it before optimizers are
+  // made and fully_shard() is called.  Throws DeviceError KB-M024 for "cpu", where no module
+  // computes, and for what fully_shard() has sharded.
+  void to(const Device& device);
 
   // operator() of a handle calls these hooks around forward(), in the order of registration:
   // hook(module, input) before it, and hook(module, input, output) after it.  A tensor that a hook
