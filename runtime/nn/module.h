@@ -95,7 +95,8 @@ class Module : public std::enable_shared_from_this<Module> {
   // computes, and for what fully_shard() has sharded.
   void to(const Device& device);
 
-  // operator() of a handle calls these hooks around forward(), in the order of registration:
+  // operator() of a handle, or of a layer of tp, calls these hooks around forward(), which itself
+  // calls none, as in torch.  In the order of registration:
   // hook(module, input) before it, and hook(module, input, output) after it.  A tensor that a hook
   // returns, if it is defined, takes the place of the input, or of the output.  They are called for
   // modules whose forward() takes a tensor first and, after it, if it returns one.  Each returns a
@@ -107,6 +108,16 @@ class Module : public std::enable_shared_from_this<Module> {
   unsigned register_forward_hook(ForwardHook hook);
   // Throws CollectiveError KB-A010 if there is none of this number.
   void remove_hook(unsigned number);
+
+  // What operator() of a module does that is used without a handle, such as a layer of tp: calls
+  // forward(input), and the hooks around it.
+  template <std::invocable<const Tensor&> Forward>
+  Tensor call(const Tensor& input, const Forward& forward) const {
+    if (!has_forward_hooks()) return forward(input);
+    auto& module = const_cast<Module&>(*this);  // NOLINT: no module with hooks is a constant
+    const Tensor taken = module.call_before_forward(input);
+    return module.call_after_forward(taken, forward(taken));
+  }
 
   // For operator() of handles.
   bool has_forward_hooks() const { return !before_forward_.empty() || !after_forward_.empty(); }
