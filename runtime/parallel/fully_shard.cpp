@@ -155,7 +155,7 @@ ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor wh
   const Tensor padded = padded_shard(whole, layout, rank, torch.options().data);
   const Tensor own = runtime::stretch_of(padded, 0, 0, layout.rows_of(rank));
   own.storage()->shard_of = std::make_shared<const ShardSpec>(
-      ShardSpec{name, whole.shape(), rank * layout.padded_rows, padded, group});
+      ShardSpec{name, whole, rank * layout.padded_rows, padded, group});
   Tensor(own).requires_grad_(whole.requires_grad());
   if (const DType dtype = policy.param_dtype.value_or(whole.dtype()); dtype != whole.dtype()) {
     const Tensor gathered =
