@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "runtime/autograd/autograd.h"
@@ -112,8 +113,7 @@ inline void draw_layers(Random& random, Program& program) {
     if (i > 0) layer.in = layer.out = program.outputs();
     layer.kind = i == 0 ? one_of<Kind>(random, {Kind::linear, Kind::linear, Kind::norm})
                         : one_of<Kind>(random, {Kind::linear, Kind::relu});
-    const bool may_be_parallel = program.scheme != Scheme::fully_shard && program.depth() < 2;
-    if (may_be_parallel && below(random, 6) == 0) layer.kind = Kind::tensor_parallel;
+    if (program.depth() < 2 && below(random, 6) == 0) layer.kind = Kind::tensor_parallel;
     if (program.depth() == 3) layer.kind = Kind::relu;
     if (layer.kind == Kind::linear) layer.out = 1 + below(random, 6);
     layer.input = factor(random);
@@ -232,6 +232,11 @@ inline tp::InitMethod whole_weights(unsigned salt) {
       [salt](const Shape& shape, tp::Generator&) { return small_numbers(salt, shape.numel()); });
 }
 
+inline bool is_of_tensor_parallel_layer(const std::string& parameter) {
+  return parameter.find(".up.") != std::string::npos ||
+         parameter.find(".down.") != std::string::npos;
+}
+
 struct TensorParallelImpl : nn::Module {
   static constexpr std::int64_t kHidden = 4;
 
@@ -247,7 +252,7 @@ struct TensorParallelImpl : nn::Module {
     register_module("up", up);
     register_module("down", down);
   }
-  Tensor forward(const Tensor& x) const { return down.forward(relu(up.forward(x))); }
+  Tensor forward(const Tensor& x) const { return down(relu(up(x))); }
 
   tp::ColumnParallelLinear up;
   tp::RowParallelLinear down;
@@ -314,9 +319,9 @@ inline Net make_net(DataParallelWorld& world, const Program& program, int groups
     tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = groups});
   }
   Net net(world.torch, program);
-  for (const tp::Parameter& own : tp::parallel_parameters(*net)) {
-    if (own.tensor_model_parallel) continue;  // its layer has set it
-    Tensor parameter = own;
+  for (const auto& item : net->named_parameters()) {
+    if (is_of_tensor_parallel_layer(item.key())) continue;  // which has set it
+    const Tensor parameter = item.value();
     const Floats elements = small_numbers(program.seed * 100 + salt++, parameter.numel());
     parameter.detach().copy_(RuntimeContext::tensor(elements, parameter.shape()));
   }

@@ -31,9 +31,7 @@ Floats weights_of(const nn::Module& net) {
   const nn::StateDict whole =
       distributed::checkpoint::get_model_state_dict(net, {.full_state_dict = true});
   for (const auto& item : whole) {
-    const bool is_part = item.key().find(".up.") != std::string::npos ||
-                         item.key().find(".down.") != std::string::npos;
-    if (is_part) continue;  // of a tensor parallel layer, which the next loss depends on
+    if (is_of_tensor_parallel_layer(item.key())) continue;  // the next loss depends on it
     const Floats own = item.value().to_vector();
     all.insert(all.end(), own.begin(), own.end());
   }
@@ -143,6 +141,9 @@ FSDPModule shard(DataParallelWorld& world, const Program& program, const Net& ne
   distributed::fsdp::FullyShardOptions options;
   if (program.hsdp) {
     options.mesh = world.torch.distributed.init_device_mesh("ahbm", {2, 2}, {"across", "within"});
+  } else if (program.has_parallel_state()) {
+    options.mesh = world.torch.distributed.init_device_mesh("ahbm", {program.ranks, program.groups},
+                                                            {"dp", "tp"})["dp"];
   } else if (program.groups > 1) {
     options.mesh = world.torch.distributed.init_device_mesh("ahbm", {program.groups, program.ranks},
                                                             {"apart", "together"})["together"];
