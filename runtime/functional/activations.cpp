@@ -91,7 +91,7 @@ constexpr ElementwiseOperator kRelu{
     Linearity::none,
     [](const Elements& of) { return of.tl.maximum(of.a(), 0); },
     Computes::in_own_type,
-    {Derivative{[](const Elements& of) { return of.tl.where(of.y() > 0, of.dy(), 0); },
+    {Derivative{[](const Elements& of) { return of.tl.where(of.y() <= 0, 0, of.dy()); },
                 needs::kResult, Computes::in_own_type}}};
 
 constexpr ElementwiseOperator kSigmoid =

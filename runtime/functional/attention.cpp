@@ -67,6 +67,7 @@ Tensor softmax_of(const Tensor& x, bool is_causal) {
 Tensor softmax(const Tensor& of, int dim) {
   const Tensor x = contiguous(of);
   ops::check_operands("softmax", {x});
+  if (ops::is_point("softmax", x, dim)) return reshape(softmax(reshape(x, {1}), 0), {});
   const auto dimension = static_cast<int>(ops::dimension_of("softmax", x, dim));
   const auto last = static_cast<int>(x.shape().rank()) - 1;
   if (dimension == last) return softmax_of(x, false);
@@ -100,6 +101,11 @@ Tensor grouped(const Tensor& x, std::int64_t heads, std::int64_t rows) {
   return reshape(x, Shape(sizes));
 }
 
+Tensor with_mask(const Tensor& scores, const Tensor& mask) {
+  if (mask.dtype() != DType::boolean) return scores + mask;
+  return where(mask, scores, -std::numeric_limits<double>::infinity());
+}
+
 void check_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                      const AttentionOptions& options) {
   ops::check_operands(kAttention, {query, key, value});
@@ -124,7 +130,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   Tensor scores = matmul(grouped(query, heads / group, group * rows), key,
                          {.transpose_b = true, .alpha = scale});
   scores = grouped(scores, heads, rows);
-  if (options.attn_mask.defined()) scores = scores + options.attn_mask;
+  if (options.attn_mask.defined()) scores = with_mask(scores, options.attn_mask);
   const Tensor seen = dropout(softmax_of(scores, options.is_causal), options.dropout_p);
   return grouped(matmul(grouped(seen, heads / group, group * rows), value), heads, rows);
 }

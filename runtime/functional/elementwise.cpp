@@ -51,9 +51,10 @@ constexpr ElementwiseOperator kComparisonWithNumber = of_type(
     {Compare::kName, Linearity::none,
      [](const Elements& of) { return tl::Tensor(Compare()(of.a(), of.numbers[0])); }, kF32});
 
-// dy where `is_chosen`, half of it where a and b are equal, else 0.
-tl::Tensor gradient_of_choice(const Elements& of, const tl::Tensor& is_chosen) {
-  return of.tl.where(of.a() == of.b(), of.dy() * 0.5, of.tl.where(is_chosen, of.dy(), 0));
+// 0 where the other one is chosen, half of dy where a and b are equal, else dy: both get it where
+// one of them is NaN.
+tl::Tensor gradient_of_choice(const Elements& of, const tl::Tensor& is_other) {
+  return of.tl.where(of.a() == of.b(), of.dy() * 0.5, of.tl.where(is_other, 0, of.dy()));
 }
 
 constexpr unsigned kAB = needs::kA | needs::kB;
@@ -63,16 +64,16 @@ constexpr ElementwiseOperator kMaximum{
     Linearity::none,
     [](const Elements& of) { return of.tl.maximum(of.a(), of.b()); },
     kOwn,
-    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() > of.b()); }, kAB},
-     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() < of.b()); }, kAB}}};
+    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.b() > of.a()); }, kAB},
+     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.b() < of.a()); }, kAB}}};
 
 constexpr ElementwiseOperator kMinimum{
     "minimum",
     Linearity::none,
     [](const Elements& of) { return of.tl.minimum(of.a(), of.b()); },
     kOwn,
-    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() < of.b()); }, kAB},
-     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.a() > of.b()); }, kAB}}};
+    {Derivative{[](const Elements& of) { return gradient_of_choice(of, of.b() < of.a()); }, kAB},
+     Derivative{[](const Elements& of) { return gradient_of_choice(of, of.b() > of.a()); }, kAB}}};
 
 constexpr Derivative kWhereMask{[](const Elements& of) { return of.tl.where(of.a(), of.dy(), 0); },
                                 needs::kA};

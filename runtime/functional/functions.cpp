@@ -74,21 +74,29 @@ constexpr ElementwiseOperator kSquare{
     Computes::in_own_type,
     {Derivative{[](const Elements& of) { return of.dy() * (of.a() * 2.0); }, needs::kA}}};
 
+// x to the power of a whole number, by squaring.
+tl::Tensor whole_power(tl::Context& tl, const tl::Tensor& x, std::int64_t exponent) {
+  if (exponent < 0) return 1 / whole_power(tl, x, -exponent);
+  if (exponent == 0) return tl.full(x.shape(), 1, x.dtype());
+  if (exponent == 1) return x;
+  const tl::Tensor half = whole_power(tl, x, exponent / 2);
+  return exponent % 2 == 0 ? half * half : half * half * x;
+}
+
+// Above 64 the squares' errors are larger than those of a logarithm.
 constexpr double kMostFactors = 64;
 
-tl::Tensor power(tl::Context& tl, const tl::Tensor& x, double exponent) {
-  if (exponent == 0.5) return tl.sqrt(x);
-  if (exponent == -0.5) return tl.rsqrt(x);
-  if (exponent != std::trunc(exponent) ||
-      (std::abs(exponent) > kMostFactors && !is_integral(x.dtype()))) {
-    return tl.exp(tl.log(x) * exponent);
+tl::Tensor power(tl::Context& tl, const tl::Tensor& x, const Scalar& exponent) {
+  if (is_integral(x.dtype())) return whole_power(tl, x, exponent.whole());
+  const double real = exponent.real();
+  if (real == 0.5) return tl.sqrt(x);
+  if (real == -0.5) return tl.rsqrt(x);
+  if (real != std::trunc(real)) return tl.exp(tl.log(x) * real);
+  if (std::abs(real) <= kMostFactors) {
+    return whole_power(tl, x, static_cast<std::int64_t>(real));
   }
-  if (exponent < 0) return 1 / power(tl, x, -exponent);
-  if (exponent == 0) return tl.full(x.shape(), 1, x.dtype());
-  const auto factors = static_cast<std::int64_t>(exponent);
-  if (factors == 1) return x;
-  const tl::Tensor half = power(tl, x, static_cast<double>(factors / 2));
-  return factors % 2 == 0 ? half * half : half * half * x;
+  const tl::Tensor size = tl.exp(tl.log(tl.abs(x)) * real);
+  return std::fmod(real, 2) == 0 ? size : tl.where(x < 0, -size, size);
 }
 
 constexpr ElementwiseOperator kPow{
@@ -97,7 +105,7 @@ constexpr ElementwiseOperator kPow{
     [](const Elements& of) { return power(of.tl, of.a(), of.numbers[0]); },
     Computes::in_f32,
     {Derivative{[](const Elements& of) {
-                  const double exponent = of.numbers[0];
+                  const double exponent = of.numbers[0].real();
                   if (exponent == 0) return of.dy() * 0.0;
                   return of.dy() * (power(of.tl, of.a(), exponent - 1) * exponent);
                 },

@@ -22,8 +22,8 @@
 #include "runtime/tensor/device.h"
 #include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/dp_policy.h"
-#include "runtime/tensor/scalar.h"
 #include "sim_engine/base/dtype.h"
+#include "sim_engine/base/scalar.h"
 #include "sim_engine/base/shape.h"
 
 namespace Eigen {
@@ -159,22 +159,29 @@ class Tensor {
   // Host reads (the registry is runtime/tensor/host_read.h).  They wait until the operations that
   // this tensor depends on are done, and take no simulated time themselves.
 
-  // Returns all elements, row by row; as integers they are exact.  For a partial tensor they are
-  // the sums of the holders' elements, in f32 or exactly, in the holders' order.
+  // Returns all elements, row by row.  Integers are exact in a type that has them.  Others become
+  // integers as by to(DType): towards zero, the largest or smallest of T if they are too large, and
+  // NaN 0; bool is whether they are not 0.  For a partial tensor they are the sums of the holders'
+  // elements, in f32 or exactly, in the holders' order.
   template <class T = float>
-  std::vector<T> to_vector() const;
-  // Returns the elements of one holder (DTensor.to_local).  Throws DeviceError KB-M017 if there is
-  // no such holder.
-  std::vector<float> shard_to_vector(std::size_t index) const;
-  // Returns the only element.  Throws DeviceError KB-M016 if there is not exactly one.
+  std::vector<T> to_vector() const {
+    return converted<T>(Read::all);
+  }
+  // Returns the elements of one holder (DTensor.to_local), as to_vector().  Throws DeviceError
+  // KB-M017 if there is no such holder.
+  template <class T = float>
+  std::vector<T> shard_to_vector(std::size_t index) const {
+    return converted<T>(Read::shard, index);
+  }
+  // Returns the only element, as to_vector().  Throws DeviceError KB-M016 if there is not exactly
+  // one.
   template <class T = float>
   T item() const {
-    return is_integral(dtype()) ? static_cast<T>(read_item<std::int64_t>())
-                                : static_cast<T>(read_item<float>());
+    return converted<T>(Read::item).front();
   }
   // Returns one element, in f32.  Throws DeviceError KB-M017 if the index is out of range.
   float at(std::initializer_list<std::int64_t> index) const;
-  // Returns a row-major matrix.
+  // Returns a row-major matrix, its elements as by to_vector().
   // REQUIRES: two dimensions; <Eigen/Core> is included where this is called
   template <class T = float>
   Eigen::Matrix<T, -1, -1, 1, -1, -1> to_eigen() const;
@@ -344,11 +351,12 @@ class Tensor {
   explicit Tensor(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
 
  private:
+  // What a host read asks for.
+  enum class Read : std::uint8_t { all, shard, item, matrix };
   template <class Number>
-  std::vector<Number> read_elements() const;
-  std::vector<float> read_for_eigen() const;
-  template <class Number>
-  Number read_item() const;
+  std::vector<Number> read(Read what, std::size_t index) const;
+  template <class T>
+  std::vector<T> converted(Read what, std::size_t index = 0) const;
   unsigned add_hook(std::function<Tensor(const Tensor& gradient)> hook) const;
   Storage& checked() const;
 
@@ -361,27 +369,34 @@ std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 template <class T>
-std::vector<T> Tensor::to_vector() const {
-  if constexpr (!std::is_same_v<T, float>) {
-    if (is_integral(dtype())) {
-      const std::vector<std::int64_t> elements = read_elements<std::int64_t>();
-      return {elements.begin(), elements.end()};
-    }
-    const std::vector<float> elements = read_elements<float>();
+std::vector<T> Tensor::converted(Read what, std::size_t index) const {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int64_t>) {
+    return read<T>(what, index);
+  } else if (is_integral(dtype())) {
+    const std::vector<std::int64_t> elements = read<std::int64_t>(what, index);
     return {elements.begin(), elements.end()};
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    std::vector<T> numbers;
+    for (const std::int64_t element : read<std::int64_t>(what, index)) {
+      using Limits = std::numeric_limits<T>;
+      numbers.push_back(std::in_range<T>(element) ? static_cast<T>(element)
+                        : element < 0             ? Limits::min()
+                                                  : Limits::max());
+    }
+    return numbers;
   } else {
-    return read_elements<float>();
+    const std::vector<float> elements = read<float>(what, index);
+    return {elements.begin(), elements.end()};
   }
 }
 
 template <class T>
 Eigen::Matrix<T, -1, -1, 1, -1, -1> Tensor::to_eigen() const {
-  const std::vector<float> elements = read_for_eigen();
+  const std::vector<T> elements = converted<T>(Read::matrix);
   Eigen::Matrix<T, -1, -1, 1, -1, -1> matrix(shape()[0], shape()[1]);
   for (std::int64_t row = 0; row < shape()[0]; ++row) {
     for (std::int64_t column = 0; column < shape()[1]; ++column) {
-      matrix(row, column) =
-          static_cast<T>(elements[static_cast<std::size_t>(row * shape()[1] + column)]);
+      matrix(row, column) = elements[static_cast<std::size_t>(row * shape()[1] + column)];
     }
   }
   return matrix;
