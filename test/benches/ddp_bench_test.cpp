@@ -64,7 +64,7 @@ TEST_CASE("no bucket and no step takes less than its bound", "[cli][ddp]") {
   const auto* const topology = GENERATE("default", "tiny", "zero_overhead", "part_2025");
   const auto* const model = GENERATE("gpt", "llama");
   CAPTURE(topology, model);
-  std::vector<std::string> words = command(std::string("world=2,3,8 bucket_cap_mb=0.05,0.3,100 "
+  std::vector<std::string> words = command(std::string("world=2,5 bucket_cap_mb=0.05,100 "
                                                        "scheme=ddp,zero1,fsdp2 model=") +
                                            model);
   words.insert(words.end(), {"--topology", topology});
@@ -73,7 +73,7 @@ TEST_CASE("no bucket and no step takes less than its bound", "[cli][ddp]") {
     CHECK(row["ratio"].get<double>() >= 1);
     buckets += row["table"] == "bucket" ? 1 : 0;
   }
-  CHECK(buckets > 18);
+  CHECK(buckets > 12);
 }
 
 TEST_CASE("the bench ddp refuses sizes that are none", "[cli][ddp]") {
