@@ -169,6 +169,7 @@ Row bucket_row(const StepInput& input, const nn::parallel::BucketTimes& bucket, 
                Time last_ended, const BucketBound& bound) {
   return point_row(input, "bucket")
       .set("bucket", bucket.bucket)
+      .set("name", bucket.name)
       .set("collective", collective_of(input.scheme, bucket))
       .set("bytes", bucket.bytes)
       .set("ready_ns", to_ns(bucket.ready - begin))
