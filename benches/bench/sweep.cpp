@@ -343,7 +343,7 @@ std::vector<Row> SweepRun::settle() {
   }
   if (failed) throw_failure(*missing);
   if (missing != points_.end()) throw_interrupted();
-  if (run_.request.tie_orders > 0) note_ties();
+  if (run_.tie_orders() > 0) note_ties();
   return rows;
 }
 
@@ -360,7 +360,7 @@ std::vector<Row> SweepRun::finished_rows() const {
 void SweepRun::enter(const Point& point) {
   const PointOutcome& outcome = *point.outcome;
   run_.add_rows(outcome.rows, outcome.ok,
-                fmt::format("{}: '{}' has not passed its check", name_, point.key));
+                fmt::format("{}: '{}' {}", name_, point.key, fault_of(outcome)));
   if (run_.request.recording.profile) {
     run_.add_point({name_, point.key, outcome, run_.contexts.statistics().size()});
   }

@@ -83,7 +83,7 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
 void add_grid_options(CLI::App* app, RunArguments& arguments) {
   app->add_flag("--yes", arguments.yes, "Run a grid of more than 10,000 points");
   add(app, "--tie-orders", "N", arguments.tie_orders,
-      "Simulate each point of a sweep in so many such orders too, and show how far its times vary");
+      "Simulate everything in so many such orders too, and show how far times vary");
 }
 
 CLI::Option* add_bench_name(CLI::App* app, RunArguments& arguments) {
@@ -153,6 +153,7 @@ void add_whatif(CLI::App& app, WhatIfArguments& arguments) {
   whatif->footer(
       "\nEvery bandwidth, clock and time of the topology is doubled in speed, quadrupled and made\n"
       "infinite, one at a time, and all but one are made infinite.  With --out also as a figure.\n"
+      "--metric simulated_ns is the time of the whole run, which --explain shows.\n"
       "\nExamples:\n"
       "  kernbench whatif --bench tp-transformer --set tp=4\n"
       "  kernbench whatif --bench ccl-allreduce --set n_elem=49152 --out what");

@@ -64,11 +64,11 @@ Tensor GptBlock::forward(const Tensor& x) const {
 }
 
 Tensor GptBlock::attention(const Tensor& x) const {
-  const Tensor heads = split_heads(qkv_.forward(x), own_heads_);  // [heads, sequence, 3 d]
+  const Tensor heads = split_heads(qkv_(x), own_heads_);  // [heads, sequence, 3 d]
   const std::vector<Tensor> parts = split(heads, heads.shape()[2] / 3, -1);
   const Tensor context =
       F::scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
-  return dense_.forward(merge_heads(context));
+  return dense_(merge_heads(context));
 }
 
 std::vector<tp::Parameter> GptBlock::parameters() const {

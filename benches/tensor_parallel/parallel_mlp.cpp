@@ -25,9 +25,8 @@ ParallelMlp::ParallelMlp(RuntimeContext& torch, const ParallelMlpOptions& option
                     .name = options.name + ".down"}) {}
 
 Tensor ParallelMlp::forward(const Tensor& x) const {
-  const Tensor h = up_.forward(x);
-  return down_.forward(activation_ == Activation::relu ? relu(h)
-                                                       : F::gelu(h, F::Approximate::tanh));
+  const Tensor h = up_(x);
+  return down_(activation_ == Activation::relu ? relu(h) : F::gelu(h, F::Approximate::tanh));
 }
 
 std::vector<tp::Parameter> ParallelMlp::parameters() const {
