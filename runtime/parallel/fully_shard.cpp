@@ -6,7 +6,6 @@
 #include <functional>
 #include <span>
 #include <utility>
-#include <variant>
 
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/distributed/objects.h"
@@ -172,14 +171,14 @@ ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor wh
 void set_reshard_after_forward(RuntimeContext& torch, ParamGroup& group,
                                const FullyShardOptions& options, const ProcessGroup& shard_group,
                                std::source_location location) {
-  const std::variant<bool, int> wanted = options.reshard_after_forward.value_or(true);
+  const ReshardAfterForward wanted = options.reshard_after_forward.value_or(true);
   const std::vector<int> ranks = torch.distributed.get_process_group_ranks(shard_group);
   const int all = static_cast<int>(ranks.size());
-  if (const bool* const is_wanted = std::get_if<bool>(&wanted)) {
-    group.reshard_after_forward = *is_wanted;
+  if (!wanted.ranks) {
+    group.reshard_after_forward = wanted.is_wanted;
     return;
   }
-  const int count = std::get<int>(wanted);
+  const int count = *wanted.ranks;
   if (count < 1 || count > all || all % count != 0) {
     refuse(
         fmt::format("If passing reshard_after_forward as an int, it should be a factor of {}, "

@@ -17,7 +17,6 @@
 #include <source_location>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "runtime/distributed/device_mesh.h"
@@ -43,6 +42,17 @@ struct CPUOffloadPolicy {
   bool pin_memory = true;
 };
 
+// Whether parameters are freed after forward(), torch's `bool | int`.  A number: so many ranks that
+// follow each other, such as those of a node, keep the parameters among them, and gather them from
+// each other; it divides the number of ranks that share them.
+struct ReshardAfterForward {
+  ReshardAfterForward(bool frees) : is_wanted(frees) {}
+  ReshardAfterForward(int keepers) : ranks(keepers) {}
+
+  bool is_wanted = true;
+  std::optional<int> ranks;
+};
+
 // The keyword arguments of fully_shard.
 struct FullyShardOptions {
   // Ranks along a mesh of one dimension share the parameters.  In one of two named dimensions,
@@ -50,10 +60,8 @@ struct FullyShardOptions {
   // ranks.
   std::optional<DeviceMesh> mesh = {};
   // Free the parameters after forward(), and gather them again for the backward pass.  None: but
-  // for the root module, whose backward pass comes at once.  A number: that many ranks that follow
-  // each other, such as those of a node, keep the parameters among them, and gather them from each
-  // other; it divides the number of ranks that share them.
-  std::optional<std::variant<bool, int>> reshard_after_forward = {};
+  // for the root module, whose backward pass comes at once.
+  std::optional<ReshardAfterForward> reshard_after_forward = {};
   MixedPrecisionPolicy mp_policy = {};
   std::optional<CPUOffloadPolicy> offload_policy = {};
   std::vector<Tensor> ignored_params = {};  // stay as they are, and their gradients too
