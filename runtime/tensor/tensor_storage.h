@@ -99,10 +99,9 @@ struct TensorMemory final : tl::AccessRule {
 }  // namespace runtime
 
 struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
-  // Handles that are held by queued launches alone, and by deferred values.  They lie beside the
-  // count of all handles, since each new tensor looks at the three of all that are queued.
+  // Held by queued launches alone.  It lies beside the count of all handles, since each new tensor
+  // looks at both of all that are queued.
   int queued_handles = 0;
-  int deferred_handles = 0;
 
   Shape shape;
   DType dtype = DType::f32;
@@ -123,6 +122,7 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   std::vector<ShardInfo> shards;
   std::shared_ptr<runtime::TensorMemory> memory;
   int uses = 0;                              // by launches, copies and collectives under way
+  int deferred_handles = 0;                  // held by deferred values alone
   std::vector<sim::DeviceBuffer> part;       // of a part of the memory: its buffers, by shard
   std::list<Storage*>::iterator in_memory;   // position in memory->tensors
   std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient
