@@ -16,8 +16,8 @@ namespace kernbench::nn::functional {
 Tensor softmax(const Tensor& x, int dim = -1);
 
 struct AttentionOptions {
-  // Added to the scaled scores [..., s, t]; of any shape that broadcasts to them: 0 where a key is
-  // seen and -inf where it is not.
+  // Added to the scaled scores [..., s, t], to which it broadcasts: 0 where a key is seen and -inf
+  // where it is not.  Or of bool: true where a key is seen.
   Tensor attn_mask = {};
   double dropout_p = 0;              // of the probabilities, in training or not
   bool is_causal = false;            // a row sees columns up to its own number
