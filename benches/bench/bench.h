@@ -39,6 +39,7 @@ struct BenchInfo {
   // is used unchanged.
   ccl::Config (*configure)(const Bench& bench) = nullptr;
   bool is_on_one_device = false;  // it uses SIP 0 alone
+  int tie_orders = 0;             // --tie-orders, if it is not given
 };
 
 // The interface that a bench gets.  It submits work, adds rows and returns; an error that it throws

@@ -31,6 +31,7 @@ BenchRun::BenchRun(BenchRequest its_request, Settings its_settings, Console& its
 
 void BenchRun::configure(const BenchInfo& info) {
   if (info.configure != nullptr) request.ccl = info.configure(Bench(*this));
+  if (!request.tie_orders) request.tie_orders = info.tie_orders;
 }
 
 bool BenchRun::leads() const {
@@ -39,7 +40,7 @@ bool BenchRun::leads() const {
 
 std::uint64_t BenchRun::inputs_hash() const {
   const std::string ties =
-      fmt::format("{} {}", request.tie_orders,
+      fmt::format("{} {}", tie_orders(),
                   request.shuffle_ties ? fmt::to_string(*request.shuffle_ties) : "in order");
   const auto by_environment = launches_block_by_environment();
   const bool blocks = by_environment.value_or(request.topology.launch.blocking);

@@ -40,7 +40,7 @@ struct BenchRequest {
   bool ccl_is_given = false;  // by --ccl
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> shuffle_ties = {};  // RuntimeOptions::shuffle_ties of all contexts
-  int tie_orders = 0;                              // in which points of sweeps are simulated again
+  std::optional<int> tie_orders = {};  // in which all is simulated besides; else BenchInfo's
   Recording recording = {};
   std::filesystem::path output_folder = {};  // --out; empty if it is not given
   int jobs = 1;                              // points of a sweep simulated at once
@@ -80,6 +80,9 @@ class BenchRun {
   // True if this run prints and writes: of a team the first process does, a point does not.
   bool leads() const;
   bool is_point() const { return is_point_; }
+
+  // In so many more orders of simultaneous events everything is simulated besides.
+  int tie_orders() const { return request.tie_orders.value_or(0); }
 
   // A hash of everything that results depend on: this build of the program, the files it was given,
   // the seeds, the settings.  Results saved under another hash are stale.

@@ -343,7 +343,7 @@ std::vector<Row> SweepRun::settle() {
   }
   if (failed) throw_failure(*missing);
   if (missing != points_.end()) throw_interrupted();
-  if (run_.request.tie_orders > 0) note_ties();
+  if (run_.tie_orders() > 0) note_ties();
   return rows;
 }
 

@@ -40,10 +40,10 @@ struct RunArguments {
   std::string kineto;  // a folder
   std::string seed = "0";
   std::string shuffle_ties;  // a seed; empty: they are not shuffled
-  std::string tie_orders = "0";
-  std::string jobs;  // empty: the number of hardware threads
-  std::string plot;  // "x=COLUMN,y=COLUMN,by=COLUMN", or empty
-  bool yes = false;  // to a grid of any size
+  std::string tie_orders;    // empty: the bench says how many
+  std::string jobs;          // empty: the number of hardware threads
+  std::string plot;          // "x=COLUMN,y=COLUMN,by=COLUMN", or empty
+  bool yes = false;          // to a grid of any size
   bool quiet = false;
   bool verbose = false;
 

@@ -83,7 +83,7 @@ void add_run_options(CLI::App* app, RunArguments& arguments) {
 void add_grid_options(CLI::App* app, RunArguments& arguments) {
   app->add_flag("--yes", arguments.yes, "Run a grid of more than 10,000 points");
   add(app, "--tie-orders", "N", arguments.tie_orders,
-      "Simulate each point of a sweep in so many such orders too, and show how far its times vary");
+      "Simulate everything in so many such orders too, and show how far times vary");
 }
 
 CLI::Option* add_bench_name(CLI::App* app, RunArguments& arguments) {

@@ -56,7 +56,8 @@ std::optional<std::uint64_t> parse_shuffle_ties(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(parse_seed("--shuffle-ties", text));
 }
 
-int parse_tie_orders(const std::string& text) {
+std::optional<int> parse_tie_orders(const std::string& text) {
+  if (text.empty()) return std::nullopt;
   const auto orders = parse_whole<int>(text);
   if (orders && *orders >= 0 && *orders <= kMostTieOrders) return *orders;
   throw UsageError("KB-U012", fmt::format("--tie-orders {}: expected an integer from 0 to {}",

@@ -1,6 +1,4 @@
 // collectives: nccl-tests' table for each collective of torch.distributed, over a range of sizes.
-// ccl-allreduce: its preset for the algorithms of ccl.yaml: every holder inside a rank has a
-// summand of its own, ranks may be PEs, and all sizes run on one system.
 
 #include "benches/collectives/collectives.h"
 
@@ -262,77 +260,6 @@ void run_collectives(Bench& bench) {
   }
 }
 
-// ccl-allreduce
-
-constexpr std::array kPlacements = {Shard::replicate, Shard::row_wise, Shard::column_wise,
-                                    Shard::partial};
-constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
-constexpr int kMaxWorldSize = 1 << 20;
-
-ccl::Config configure(const Bench& bench) {
-  const Settings& settings = bench.settings();
-  ccl::Config ccl = choose_algorithm(bench);
-  if (settings.is_set("buffer_kind")) {
-    ccl = ccl.with_buffer_kind(settings.choice("buffer_kind", sim::kBufferKinds));
-  }
-  if (settings.is_set("world_size")) {
-    ccl = ccl.with_world_size(
-        static_cast<int>(settings.integers("world_size", 1, kMaxWorldSize).front()));
-  }
-  return ccl;
-}
-
-// The input of ccl-allreduce, without its count.
-MeasuredInput configured_input(const Bench& bench) {
-  const Settings& settings = bench.settings();
-  MeasuredInput input = input_for(bench.ccl(), bench.topology());
-  input.blocks.dtype = settings.choice("dtype", kDTypes);
-  input.blocks.seed = bench.seed();
-  if (settings.is_set("cube")) input.placement.cube = settings.choice("cube", kPlacements);
-  if (settings.is_set("pe")) input.placement.pe = settings.choice("pe", kPlacements);
-  return input;
-}
-
-// "16 KiB", "100 B"
-std::string in_binary_units(Bytes bytes) {
-  if (bytes % (1 << 20) == 0) return fmt::format("{} MiB", bytes >> 20);
-  if (bytes % (1 << 10) == 0) return fmt::format("{} KiB", bytes >> 10);
-  return fmt::format("{} B", bytes);
-}
-
-void note_algorithm(Bench& bench, const MeasuredInput& input) {
-  const ccl::Config& ccl = bench.ccl();
-  const sim::IpcqParams ipcq = ccl.ipcq();
-  bench.note("algorithm",
-             fmt::format("{}, queues of {} x {} in {}", ccl.algorithm_name(), ipcq.depth,
-                         in_binary_units(ipcq.slot_bytes), name_of(ipcq.buffer_kind)));
-  bench.note("tensor", fmt::format("{{1, count}} {} on each {}", name_of(input.blocks.dtype),
-                                   ccl.world_size() ? "PE, one driver for all"
-                                                    : "rank, " + to_string(input.placement)));
-}
-
-void run_ccl_allreduce(Bench& bench) {
-  const Settings& settings = bench.settings();
-  const ccl::Config& ccl = bench.ccl();
-  const std::vector<std::int64_t> sizes =
-      settings.is_set("n_elem") ? settings.integers("n_elem", 0, kMostElements) : ccl.n_elem();
-  MeasuredInput input = configured_input(bench);
-  note_algorithm(bench, input);
-  const auto torch = bench.make_context();
-  CollectiveTable table(bench, input.blocks.collective, TableForm::one_place);
-  for (const std::int64_t n_elem : sizes) {
-    input.blocks.count = n_elem;
-    const Measurement measured = measure(*torch, input);
-    const Row row = to_row(input, measured, ccl);
-    table.add(Row(row).set("redop", redop_name(input.blocks)));
-    if (!measured.why.empty()) {
-      bench.print(fmt::format("#   took the fastest: {}\n", measured.why));
-    }
-    bench.add_row(row, measured.wrong == 0);
-  }
-  table.end();
-}
-
 }  // namespace
 
 BenchInfo collectives_bench() {
@@ -362,23 +289,6 @@ BenchInfo collectives_bench() {
            {"pe", "column_wise", "over the PEs of a cube, likewise", SettingType::name}},
           run_collectives,
           choose_algorithm};
-}
-
-BenchInfo ccl_allreduce_bench() {
-  return {
-      "ccl-allreduce",
-      "all_reduce over all ranks: time, bandwidth, every element checked",
-      {{"n_elem", "", "elements of each summand, a list; else ccl.yaml's", SettingType::integers},
-       {"dtype", "f16", "f16, bf16 or f32", SettingType::name},
-       algorithm_setting(),
-       {"buffer_kind", "", "where queues lie: tcm, sram or hbm; else ccl.yaml's",
-        SettingType::name},
-       {"world_size", "", "rank = PE: the first so many PEs; else ccl.yaml's, or SIPs",
-        SettingType::integer},
-       {"cube", "", "over cubes: replicate, row_wise, column_wise or partial", SettingType::name},
-       {"pe", "", "over the PEs of a cube, likewise", SettingType::name}},
-      run_ccl_allreduce,
-      configure};
 }
 
 }  // namespace kernbench::benches::collectives

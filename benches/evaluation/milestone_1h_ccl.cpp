@@ -87,6 +87,9 @@ void print_verdict(Bench& bench, const CclEvaluation& results) {
                           wrong == 0 ? "OK" : bench.run().console.alarming("FAILED")));
 }
 
+// With the usual order, three.
+constexpr int kTieOrders = 2;
+
 // The evaluation names its own topologies, so another one would be ignored.
 void check_topology(const Bench& bench) {
   const std::string& given = bench.topology().name;
@@ -129,7 +132,9 @@ BenchInfo milestone_1h_ccl() {
       "the evaluation of all_reduce: latency and buffer kinds, CSV and figures",
       {{"n_elem", "", "elements per cube, a list; else those of ADR-0043", SettingType::integers}},
       run_milestone_ccl,
-      nullptr};
+      nullptr,
+      false,
+      kTieOrders};
 }
 
 }  // namespace kernbench::benches::evaluation

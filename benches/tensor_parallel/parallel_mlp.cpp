@@ -14,14 +14,14 @@ ParallelMlp::ParallelMlp(RuntimeContext& torch, const ParallelMlpOptions& option
                   .async_tensor_model_parallel_allreduce = options.overlap,
                   .perform_initialization = false,
                   .dtype = options.dtype,
-                  .num_pes = options.pes,
+                  .num_cubes = options.pes,
                   .name = options.name + ".up"}),
       down_(torch, {.in_features = options.ffn,
                     .out_features = options.hidden,
                     .sequence_parallel = options.sequence_parallel,
                     .perform_initialization = false,
                     .dtype = options.dtype,
-                    .num_pes = options.pes,
+                    .num_cubes = options.pes,
                     .name = options.name + ".down"}) {}
 
 Tensor ParallelMlp::forward(const Tensor& x) const {

@@ -102,6 +102,7 @@ std::vector<Row> run_variant(PointContext& point, const BenchInfo& info, const V
                 .ccl = variant.ccl,
                 .ccl_is_given = variant.names_ccl,
                 .seed = whole.seed,
+                .tie_orders = 0,  // the sweep of variants runs each in those
                 .recording = variant.is_recorded ? point.contexts().recording() : Recording{},
                 .shows_progress = false,
                 .known = whole.known},

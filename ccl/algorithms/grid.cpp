@@ -1,5 +1,6 @@
 #include "ccl/algorithms/grid.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace kernbench::ccl {
@@ -53,6 +54,11 @@ std::vector<Colour> colours_of(const GroupShape& shape, bool sums) {
     }
   }
   return colours;
+}
+
+bool are_equal(const std::vector<Colour>& colours) {
+  return std::ranges::all_of(
+      colours, [&](const Colour& one) { return one.units() == colours.front().units(); });
 }
 
 // One colour as one member sees it: its place in the dimension that comes first, and in the other.
@@ -178,6 +184,7 @@ void plan_grid(const PlanRequest& request, Plan& plan) {
   plan.units = colours.back().end * (sums ? shape.size : 1);
   plan.length = (shape.rows.front().depth() + shape.columns.front().depth()) * (sums ? 2 : 1) + 1;
   plan.width = 4 * static_cast<int>(colours.size());
+  if (are_equal(colours)) plan.colours = static_cast<int>(colours.size());
   for (const Colour& colour : colours) {
     Passes passes(request, plan, colour);
     sums ? passes.all_reduce() : passes.move_blocks();

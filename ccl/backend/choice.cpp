@@ -90,18 +90,19 @@ AlgorithmChoice AlgorithmChoice::of_all(const Topology& topology, const Config& 
 }
 
 void AlgorithmChoice::check_configured() const {
-  const auto check = [&](const Rule* rule, const Algorithm& algorithm) {
-    const std::string_view why = misfit_of(algorithm, shape_);
-    if (why.empty()) return;
-    config_.refuse_algorithm(
-        rule, fmt::format("the algorithm '{}' cannot serve the group '{}' of {} ranks: {}; a rule "
-                          "with `ranks` or `group` can choose it for others alone",
-                          algorithm.name, group_, shape_.size, why));
-  };
   for (const Rule* rule : config_.rules_of(shape_.size, group_)) {
-    if (rule->algorithm != nullptr) check(rule, *rule->algorithm);
+    if (rule->algorithm != nullptr) check_fits(rule, *rule->algorithm);
   }
-  if (!config_.is_auto()) check(nullptr, config_.algorithm());
+  if (!config_.is_auto() && !config_.is_overridden()) check_fits(nullptr, config_.algorithm());
+}
+
+void AlgorithmChoice::check_fits(const Rule* rule, const Algorithm& algorithm) const {
+  const std::string_view why = misfit_of(algorithm, shape_);
+  if (why.empty()) return;
+  config_.refuse_algorithm(
+      rule, fmt::format("the algorithm '{}' cannot serve the group '{}' of {} ranks: {}; a rule "
+                        "with `ranks` or `group` can choose it for others alone",
+                        algorithm.name, group_, shape_.size, why));
 }
 
 PlanCost AlgorithmChoice::cost_of(const Algorithm& algorithm,
@@ -213,10 +214,12 @@ int AlgorithmChoice::neighbour_of_first() const {
 }
 
 const Algorithm& AlgorithmChoice::choose(distributed::CollectiveKind kind, Bytes bytes, int lanes) {
-  if (const Rule* rule = config_.rule_for(kind, shape_.size, bytes, group_)) {
-    return rule->algorithm != nullptr ? *rule->algorithm : best(kind, bytes, lanes);
-  }
-  return is_open(kind) ? best(kind, bytes, lanes) : config_.algorithm();
+  const Rule* const rule = config_.rule_for(kind, shape_.size, bytes, group_);
+  const bool is_named = rule != nullptr ? rule->algorithm != nullptr : !is_open(kind);
+  if (!is_named) return best(kind, bytes, lanes);
+  const Algorithm& named = rule != nullptr ? *rule->algorithm : config_.algorithm();
+  check_fits(rule, named);
+  return named;
 }
 
 bool AlgorithmChoice::is_open(distributed::CollectiveKind kind) const {

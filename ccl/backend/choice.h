@@ -58,10 +58,12 @@ class AlgorithmChoice {
   static AlgorithmChoice of_all(const Topology& topology, const Config& config);
 
   // Throws ConfigError KB-Y047 if ccl.yaml names an algorithm for the group that its members cannot
-  // run.
+  // run.  What a command line names instead for all groups is left to choose(): perhaps the default
+  // group, which every program has, runs nothing.
   void check_configured() const;
 
-  // The algorithm for blocks of so many bytes, which lie on `lanes` PEs of each member.
+  // The algorithm for blocks of so many bytes, which lie on `lanes` PEs of each member.  Throws
+  // ConfigError KB-Y047 if its members cannot run the one that is named.
   const Algorithm& choose(distributed::CollectiveKind kind, Bytes bytes, int lanes);
   // The fastest of the library's.
   const Algorithm& best(distributed::CollectiveKind kind, Bytes bytes, int lanes);
@@ -82,6 +84,8 @@ class AlgorithmChoice {
   }
 
  private:
+  // Refuses an algorithm that a rule names, or the defaults if it is null.
+  void check_fits(const Rule* rule, const Algorithm& algorithm) const;
   // True if nobody names the algorithm of such a collective, or ccl.yaml says auto.
   bool is_open(distributed::CollectiveKind kind) const;
 

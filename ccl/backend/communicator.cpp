@@ -324,7 +324,7 @@ std::int64_t GroupCommunicator::launch(const std::shared_ptr<Launch>& launch,
     const NodePorts ports = of.queues->ports(
         at, [&](int node) { return of.call.pe_of(node, program.lane); }, of.sips, of.reduction.op);
     if (of.protocol != nullptr) tl.spend(of.protocol->start);
-    run_steps(tl, program.steps, ports, of.reduction);
+    run_steps(tl, *program.steps, ports, of.reduction, of.call.request(program.member));
   };
   return runtime::run_kernel(torch_.simulation(), std::move(request));
 }

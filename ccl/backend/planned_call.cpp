@@ -1,7 +1,9 @@
 #include "ccl/backend/planned_call.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "ccl/algorithms/over_cubes.h"
@@ -17,21 +19,33 @@ namespace {
 constexpr Bytes kDealt = 4096;
 constexpr Bytes kDealtOverCubes = 1024;
 
+// The different blocks of a plan, as chunks of one unit.
+std::vector<Chunk> blocks_of(const Plan& plan) {
+  std::set<Chunk> blocks;
+  for (const Move& move : plan.moves) blocks.insert({0, 1, move.chunk.giver, move.chunk.taker});
+  return {blocks.begin(), blocks.end()};
+}
+
+// The index of a list's block for or from a member; kNobody if the list is empty.
+int index_for(const std::vector<distributed::Block>& blocks, int member) {
+  const distributed::Block* const block = distributed::block_for(blocks, member);
+  return block == nullptr ? kNobody : static_cast<int>(block - blocks.data());
+}
+
 }  // namespace
 
 using distributed::Block;
 using distributed::CollectiveCall;
 using distributed::CollectiveKind;
 
-std::shared_ptr<const Plan> PlanCache::plan(AlgorithmPlan algorithm, CollectiveKind kind, int root,
-                                            int node, const CubeTree& cubes) {
-  std::shared_ptr<const Plan>& known =
-      plans_[{algorithm, kind, root, node, cubes.count, cubes.has_sums, cubes.root}];
-  if (known == nullptr) {
+const PlanCache::Planned& PlanCache::plan(AlgorithmPlan algorithm, CollectiveKind kind, int root,
+                                          int node, const CubeTree& cubes) {
+  Planned& known = plans_[{algorithm, kind, root, node, cubes.count, cubes.has_sums, cubes.root}];
+  if (known.plan == nullptr) {
     auto plan = std::make_shared<Plan>(kind, node / cubes.count);
     const PlanRequest request{shape_, kind, root, node, cubes};
     cubes.count > 1 ? plan_over_cubes(algorithm, request, *plan) : algorithm(request, *plan);
-    known = std::move(plan);
+    known = {plan, blocks_of(*plan)};
   }
   return known;
 }
@@ -142,7 +156,7 @@ Reduction PlannedCall::reduction() const {
   return {request(0).op, any_block().tensor.dtype(), member_count()};
 }
 
-std::shared_ptr<const Plan> PlannedCall::plan_of(int node) {
+const PlanCache::Planned& PlannedCall::planned(int node) {
   return plans_->plan(settings_.algorithm->plan, settings_.kind, request(0).root, node, cubes_);
 }
 
@@ -276,10 +290,9 @@ ChunkPlace PlannedCall::place_of(int member, const Chunk& chunk) {
     place.source_layout = shared.gives[static_cast<std::size_t>(member)];
     place.target_layout = shared.takes[static_cast<std::size_t>(member)];
   }
-  if (is_giver) place.source = block_for(own.gives, chunk.taker);
-  if (is_taker) place.target = block_for(own.takes, chunk.giver);
+  if (is_giver) place.source = index_for(own.gives, chunk.taker);
   // The root of a broadcast has the values, but a partial tensor becomes replicated there too.
-  if (!distributed::changes(own)) place.target = nullptr;
+  if (is_taker && distributed::changes(own)) place.target = index_for(own.takes, chunk.giver);
   return place;
 }
 
@@ -298,9 +311,9 @@ ChunkPlace PlannedCall::place_of_shard(int member, const Chunk& chunk) {
   const bool is_giver = chunk.giver == kNobody || chunk.giver == member;
   const bool is_taker = chunk.taker == kNobody || chunk.taker == member;
   const bool has_it = call.kind == CollectiveKind::broadcast && call.root == member;
-  if (is_giver) place.source = block_for(call.gives, chunk.taker);
+  if (is_giver) place.source = index_for(call.gives, chunk.taker);
   if (is_taker && !has_it && distributed::writes(call, member)) {
-    place.target = block_for(call.takes, chunk.giver);
+    place.target = index_for(call.takes, chunk.giver);
   }
   return place;
 }
@@ -336,17 +349,29 @@ sim::PeLocation PlannedCall::pe_of(int node, const Lane& lane) const {
 Programs PlannedCall::programs_of(int member) {
   Programs programs;
   for (int cube = 0; cube < cubes_.count; ++cube) {
-    const int node = member * cubes_.count + cube;
-    const std::shared_ptr<const Plan> plan = plan_of(node);
-    LaneSteps steps = expand(
-        *plan, [&](const Chunk& chunk) { return place_of(member, chunk); },
-        {cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody}, order_);
-    for (auto& [lane, of_lane] : steps) {
+    const std::shared_ptr<const LaneSteps> steps = steps_of(member, cube);
+    for (const auto& [lane, of_lane] : *steps) {
       if (of_lane.steps.empty()) continue;
-      programs[pe_of(node, lane)] = {member, lane, std::move(of_lane)};
+      programs[pe_of(member * cubes_.count + cube, lane)] = {
+          member, lane, std::shared_ptr<const StepList>(steps, &of_lane)};
     }
   }
   return programs;
+}
+
+std::shared_ptr<const LaneSteps> PlannedCall::steps_of(int member, int cube) {
+  const int node = member * cubes_.count + cube;
+  const auto& [plan, blocks] = planned(node);
+  const auto place = [&](const Chunk& chunk) { return place_of(member, chunk); };
+  const auto make = [&] {
+    const CubeFilter cubes{cubes_.has_sums ? cube : kNobody, cubes_.count > 1 ? cube : kNobody};
+    return expand(*plan, place, cubes, order_);
+  };
+  // Members that are PEs have slices of this call's.
+  if (devices_.are_pes()) return std::make_shared<const LaneSteps>(make());
+  StepCache::Key key{plan, order_, {}};
+  std::ranges::transform(blocks, std::back_inserter(key.places), place);
+  return plans_->steps().steps(node, std::move(key), make);
 }
 
 }  // namespace kernbench::ccl

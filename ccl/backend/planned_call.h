@@ -10,32 +10,41 @@
 
 #include "ccl/core/algorithm.h"
 #include "ccl/steps/cut_cache.h"
-#include "ccl/steps/expansion.h"
+#include "ccl/steps/step_cache.h"
 #include "runtime/distributed/collective.h"
 
 namespace kernbench::ccl {
 
-// Plans that do not depend on where tensors lie, made once for all calls of a group.
+// Plans that do not depend on where tensors lie, made once for all calls of a group, and the steps
+// that come of them.
 class PlanCache {
  public:
+  // A plan, and the blocks that its chunks are of.
+  struct Planned {
+    std::shared_ptr<const Plan> plan;
+    std::vector<Chunk> blocks;
+  };
+
   explicit PlanCache(const GroupShape& shape) : shape_(shape) {}
 
   const GroupShape& shape() const { return shape_; }
-  std::shared_ptr<const Plan> plan(AlgorithmPlan algorithm, distributed::CollectiveKind kind,
-                                   int root, int node, const CubeTree& cubes);
+  const Planned& plan(AlgorithmPlan algorithm, distributed::CollectiveKind kind, int root, int node,
+                      const CubeTree& cubes);
+  StepCache& steps() { return steps_; }
 
  private:
   using Key = std::tuple<AlgorithmPlan, distributed::CollectiveKind, int, int, int, bool, Root>;
 
   const GroupShape shape_;
-  std::map<Key, std::shared_ptr<const Plan>> plans_;
+  std::map<Key, Planned> plans_;
+  StepCache steps_;
 };
 
 // The steps of one PE, which belongs to a member.
 struct Program {
   int member = 0;
   Lane lane;
-  StepList steps;
+  std::shared_ptr<const StepList> steps;
 };
 using Programs = std::map<sim::PeLocation, Program>;
 
@@ -70,6 +79,8 @@ class PlannedCall {
   bool uses_slots() const { return uses_slots_; }
   // The steps of a member's PEs.
   Programs programs_of(int member);
+  // A member's request; that of all if members are PEs.
+  const distributed::CollectiveCall& request(int member) const;
   // The PE that serves a node of the plan in a lane.
   sim::PeLocation pe_of(int node, const Lane& lane) const;
   int member_count() const { return plans_->shape().size; }
@@ -88,7 +99,6 @@ class PlannedCall {
     std::vector<int> takes;
   };
 
-  const distributed::CollectiveCall& request(int member) const;
   const distributed::Block& any_block() const;
   void find_cubes();
   void find_grain();
@@ -96,7 +106,9 @@ class PlannedCall {
   std::int64_t elements_in_pipe(const Plan& plan);
   bool is_piped(const Plan& plan) const;
   PartOrder best_order();
-  std::shared_ptr<const Plan> plan_of(int node);
+  const PlanCache::Planned& planned(int node);
+  std::shared_ptr<const Plan> plan_of(int node) { return planned(node).plan; }
+  std::shared_ptr<const LaneSteps> steps_of(int member, int cube);
   BlockLayout layout_of(int member, bool gives, int of);
   SharedCut make_cut(int of);
   const SharedCut& shared_cut(int of);

@@ -269,6 +269,10 @@ bool Config::is_chosen(const Rule* rule) const {
   return std::ranges::any_of(state_->choices, [&](const Rule& one) { return &one == rule; });
 }
 
+bool Config::is_overridden() const {
+  return state_->is_overridden;
+}
+
 void Config::refuse_algorithm(const Rule* rule, std::string_view why) const {
   const std::optional<TextMark> mark = rule != nullptr ? rule->mark : state_->algorithm_mark;
   if (mark && !(rule == nullptr && state_->is_overridden)) {
@@ -323,8 +327,7 @@ std::set<Neighbours> Config::neighbours() const {
 std::vector<std::string> Config::unused_entries() const {
   std::vector<std::string> names;
   for (const AlgorithmEntry& entry : state_->entries) {
-    const bool is_own = entry.kernel != entry.name;
-    if (is_own && entry.name != state_->algorithm) names.push_back(entry.name);
+    if (entry.kernel != entry.name && entry.name != state_->algorithm) names.push_back(entry.name);
   }
   return names;
 }
@@ -343,24 +346,19 @@ Config Config::with_algorithm(std::string_view list) const {
   return with([&](State& state) {
     state.names_algorithm = true;
     state.choice_text = list;
-    if (state_->is_known(list)) {  // an entry's name may have any character
-      state.algorithm = list;
-      state.is_overridden = true;
-      return;
-    }
+    const bool is_one = state_->is_known(list);  // an entry's name may have any character
     for (std::size_t begin = 0; begin <= list.size();) {
-      const std::string_view one = list.substr(begin, list.find('+', begin) - begin);
+      const std::string_view one =
+          is_one ? list : list.substr(begin, list.find('+', begin) - begin);
       begin += one.size() + 1;
-      if (one.find(':') != std::string_view::npos) {
-        const std::vector<Rule> rules = read_choice(one);
-        state.choices.insert(state.choices.end(), rules.begin(), rules.end());
-        continue;
-      }
-      if (!state_->is_known(one)) {
+      if (state_->is_known(one)) {
+        state.algorithm = one;
+        state.is_overridden = true;
+      } else if (one.find(':') != std::string_view::npos) {
+        std::ranges::copy(read_choice(one), std::back_inserter(state.choices));
+      } else {
         throw UsageError("KB-U003", unknown_algorithm(one, algorithm_names(state_->entries)));
       }
-      state.algorithm = one;
-      state.is_overridden = true;
     }
   });
 }

@@ -114,6 +114,9 @@ class Config : public distributed::BackendConfig {
   // without that, what a file says.
   bool is_chosen(const Rule* rule) const;
 
+  // True if with_algorithm() named that of all_reduce in every group.
+  bool is_overridden() const;
+
   // Refuses queues that do not fit the device: throws ConfigError KB-Y044, which points at their
   // size in the file.  Returns if their size does not come from a file.
   void refuse_queues(std::string_view why) const;

@@ -11,18 +11,20 @@ namespace {
 
 // Small messages cost more than their bytes, so lanes do not take part in every chunk if a message
 // can carry as much as several lanes have of it.  If all lanes have much of it, links are busy, and
-// many messages keep them so.
-int class_count(const Cut& cut, const Grain& grain) {
+// many messages keep them so.  The result is a multiple of `colours`.
+int class_count(const Cut& cut, const Grain& grain, int colours) {
   const auto lanes = static_cast<int>(cut.fragments.size());
   std::int64_t largest = 1;
   for (const auto& [lane, fragments] : cut.fragments) {
-    if (fragments.size() > 1) return 1;
+    if (fragments.size() > 1) return colours;
     largest = std::max(largest, fragments.front().count());
   }
-  if (largest * lanes > 2 * grain.most_dealt) return 1;
+  if (largest * lanes > 2 * grain.most_dealt) return colours;
   int classes = lanes;
-  while (classes > 1 && (lanes % classes != 0 || largest * classes > grain.most_dealt)) --classes;
-  return std::max(classes, 1);
+  while (classes > colours && (lanes % classes != 0 || largest * classes > grain.most_dealt)) {
+    classes -= colours;
+  }
+  return classes;
 }
 
 bool has_lanes_for_colours(const std::vector<Fragment>& fragments, const Grain& grain) {
@@ -79,7 +81,7 @@ std::shared_ptr<const Cut> CutCache::cut(const std::vector<BlockLayout>& layouts
   for (const Fragment& fragment : wholes) {
     append_in_parts(cut->fragments[fragment.lane], fragment, finest);
   }
-  cut->classes = by_colour ? grain.colours : class_count(*cut, grain);
+  cut->classes = class_count(*cut, grain, by_colour ? grain.colours : 1);
   known = cut;
   return known;
 }

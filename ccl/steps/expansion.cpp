@@ -92,16 +92,16 @@ class Expansion {
     step.rows = part.rows;
     step.columns = part.columns;
     if (move.has_source) {
-      const Shards from = {&place.source->tensor, nullptr, cubes_.source};
+      const Shards from = {false, place.source, nullptr, cubes_.source};
       step.source = range_of(list, place, from, part.at(at_of(whole, place.source_layout)),
                              place.source_layout);
     }
-    if (move.stores && place.target != nullptr) {
-      const Shards to = {&place.target->tensor, nullptr, cubes_.target};
+    if (move.stores && place.target != kNobody) {
+      const Shards to = {true, place.target, nullptr, cubes_.target};
       step.target = range_of(list, place, to, part.at(at_of(whole, place.target_layout)),
                              place.target_layout);
     }
-    if (move.stores && place.target == nullptr && move.to.empty()) return;  // it has the value
+    if (move.stores && place.target == kNobody && move.to.empty()) return;  // it has the value
     step.parts = static_cast<std::uint32_t>(list.parts.size());
     for (const int held : move.parts) add_part(list, step, held, whole);
     list.steps.push_back(step);

@@ -10,18 +10,19 @@
 
 #include "ccl/steps/cut_cache.h"
 #include "ccl/steps/step.h"
-#include "runtime/distributed/collective.h"
 
 namespace kernbench::ccl {
 
 // The block that a chunk is of, as one node has it.
 struct ChunkPlace {
-  std::shared_ptr<const Cut> cut;  // null: there is no such block
-  const distributed::Block* source = nullptr;
+  std::shared_ptr<const Cut> cut = nullptr;  // null: there is no such block
+  int source = kNobody;   // the index of the block among those that the call gives
   int source_layout = 0;  // in the cut
-  const distributed::Block* target = nullptr;
+  int target = kNobody;   // and takes
   int target_layout = 0;
   const Slice* slice = nullptr;  // if every node has a slice of its own
+
+  friend bool operator==(const ChunkPlace&, const ChunkPlace&) = default;
 };
 using PlaceOf = std::function<ChunkPlace(const Chunk&)>;
 

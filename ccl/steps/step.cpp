@@ -11,6 +11,8 @@
 
 namespace kernbench::ccl {
 
+using distributed::CollectiveCall;
+
 namespace {
 
 constexpr Bytes kShareOfScratch = 3;
@@ -72,14 +74,16 @@ tl::Tensor combine(tl::Context& tl, ReduceOp op, const tl::Tensor& a, const tl::
 
 // Elements of shards that a step loads or stores.
 struct Range {
-  Range(const StepList& list, const ShardRange& range)
+  Range(const StepList& list, const ShardRange& range, const CollectiveCall& call)
       : shards(list.shards[static_cast<std::size_t>(range.shards)]),
+        tensor((shards.is_taken ? call.takes : call.gives)[static_cast<std::size_t>(shards.block)]
+                   .tensor),
         offset(range.offset),
         pitch(range.pitch) {}
 
   const Slice& slice() const { return *shards.slice; }
   tl::Pointer at(int shard) const {
-    const Tensor::Storage& storage = *shards.tensor->storage();
+    const Tensor::Storage& storage = *tensor.storage();
     return tl::Pointer(storage.buffers()[static_cast<std::size_t>(shard)], storage.name) + offset;
   }
   // Visits those shards, by their index, that the step concerns.
@@ -91,12 +95,13 @@ struct Range {
   }
 
   const Shards& shards;
+  const Tensor& tensor;
   std::int64_t offset;
   std::int64_t pitch;
 };
 
 tl::Tensor load_shard(tl::Context& tl, const Step& step, const Range& from, int shard) {
-  const DType dtype = from.shards.tensor->dtype();
+  const DType dtype = from.tensor.dtype();
   if (step.rows == 1) return tl.load(from.at(shard), {step.columns}, dtype);
   const tl::Tensor rows = tl.load(from.at(shard), {step.rows, step.columns}, dtype, from.pitch);
   return tl.reshape(rows, {step.count()});
@@ -159,8 +164,9 @@ class Ports {
 // The receives and loads of steps that have begun, in the order of the steps.
 class StepsUnderWay {
  public:
-  StepsUnderWay(tl::Context& tl, const StepList& list, Ports& ports, DType dtype)
-      : tl_(tl), list_(list), ports_(ports), dtype_(dtype) {}
+  StepsUnderWay(tl::Context& tl, const StepList& list, Ports& ports, const CollectiveCall& call,
+                DType dtype)
+      : tl_(tl), list_(list), ports_(ports), call_(call), dtype_(dtype) {}
 
   // Begins what comes next.
   void begin_until(const Step& step) {
@@ -183,12 +189,13 @@ class StepsUnderWay {
   }
   void load_next() {
     const Step& step = list_.steps[loaded_++];
-    if (step.source.is_there()) loads_.push(load(tl_, step, {list_, step.source}));
+    if (step.source.is_there()) loads_.push(load(tl_, step, {list_, step.source, call_}));
   }
 
   tl::Context& tl_;
   const StepList& list_;
   Ports& ports_;
+  const CollectiveCall& call_;
   const DType dtype_;
   Fifo<tl::RecvFuture> messages_;
   Fifo<tl::Tensor> loads_;
@@ -308,14 +315,14 @@ std::int64_t most_message_elements(const Topology& topology, DType dtype, const 
 // the next times have posted their receives before this step sends: no sender waits for ever,
 // whatever the depth of the queues.
 void run_steps(tl::Context& tl, const StepList& list, const NodePorts& node_ports,
-               const Reduction& reduction) {
+               const Reduction& reduction, const CollectiveCall& call) {
   Ports ports(list, node_ports);
-  StepsUnderWay under_way(tl, list, ports, reduction.dtype);
+  StepsUnderWay under_way(tl, list, ports, call, reduction.dtype);
   Values values(tl, list, under_way, reduction);
   for (const Step& step : list.steps) {
     const tl::Tensor value = values.value_of(step);
     for (const int peer : list.receivers(step)) send(tl, ports.to(peer), value);
-    if (step.target.is_there()) store(tl, step, {list, step.target}, value);
+    if (step.target.is_there()) store(tl, step, {list, step.target, call}, value);
     values.hold(step, value);
   }
 }

@@ -13,6 +13,7 @@
 
 #include "ccl/core/plan.h"
 #include "ccl/steps/fragments.h"
+#include "runtime/distributed/collective.h"
 #include "runtime/distributed/reduce_op.h"
 #include "runtime/tensor/tensor.h"
 #include "runtime/tl/tl.h"
@@ -21,7 +22,8 @@ namespace kernbench::ccl {
 
 // Shards that steps load from or store to.
 struct Shards {
-  const Tensor* tensor = nullptr;
+  bool is_taken = false;  // of a block that the call takes, else of one that it gives
+  int block = 0;          // in that list
   const Slice* slice = nullptr;
   int cube = kNobody;  // only the shards of this cube; kNobody: of all
 
@@ -114,8 +116,8 @@ struct Reduction {
 std::int64_t most_message_elements(const Topology& topology, DType dtype, const Plan& plan,
                                    int width, std::size_t summands);
 
-// The kernel of every collective.
+// The kernel of every collective, on a PE of the caller's of `call`.
 void run_steps(tl::Context& tl, const StepList& list, const NodePorts& ports,
-               const Reduction& reduction);
+               const Reduction& reduction, const distributed::CollectiveCall& call);
 
 }  // namespace kernbench::ccl

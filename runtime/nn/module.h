@@ -40,7 +40,7 @@ struct IncompatibleKeys {
 class Module : public std::enable_shared_from_this<Module> {
  public:
   Module() = default;
-  virtual ~Module() = default;
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -123,6 +123,8 @@ class Module : public std::enable_shared_from_this<Module> {
   bool has_forward_hooks() const { return !before_forward_.empty() || !after_forward_.empty(); }
   Tensor call_before_forward(const Tensor& input);
   Tensor call_after_forward(const Tensor& input, const Tensor& output);
+  void forward_has_thrown() noexcept;  // or a hook has
+  void forward_returned_no_tensor();
 
   // Drops the parameters' gradients; with set_to_none = false, fills them with 0.
   void zero_grad(bool set_to_none = true);
@@ -137,6 +139,10 @@ class Module : public std::enable_shared_from_this<Module> {
   // The state of what changes how the module runs, such as fully_shard; it lives with the module.
   struct Extension {
     virtual ~Extension() = default;
+    // What operator() of a handle does around forward() beside hooks; the module's end.
+    virtual void forward_has_thrown() noexcept {}
+    virtual void forward_returned_no_tensor() {}
+    virtual void module_ends(Module&) noexcept {}
   };
   const std::shared_ptr<Extension>& extension() const { return extension_; }
   void set_extension(std::shared_ptr<Extension> extension) { extension_ = std::move(extension); }

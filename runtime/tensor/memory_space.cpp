@@ -96,7 +96,7 @@ bool is_held_by_host(const TensorMemory& memory) {
 void TensorMemory::begin_queued() {
   if (queued++ > 0) return;
   const auto& list = simulation->attachments().get<QueuedMemories>().of(tensors.front()->device);
-  in_queue = Place{list, list->insert(list->end(), this)};
+  in_queue = Place{list, list->insert(list->end(), {this, tensors.front()})};
 }
 
 void TensorMemory::end_queued() {
@@ -107,7 +107,9 @@ void TensorMemory::end_queued() {
 
 void free_unheld_space(Simulation& simulation, int device) {
   std::erase_if(*simulation.attachments().get<QueuedMemories>().of(device),
-                [](TensorMemory* memory) {
+                [](const TensorMemory::Queued& queued) {
+                  if (queued.first != nullptr && handles_of_host(*queued.first) > 0) return false;
+                  TensorMemory* const memory = queued.memory;
                   const bool has_place = memory->has_space && memory->place_of == nullptr;
                   if (!has_place || is_held_by_host(*memory)) return false;
                   free_space(*memory);

@@ -15,7 +15,11 @@
 namespace kernbench {
 
 Tensor::Storage::~Storage() {
-  if (memory != nullptr) memory->tensors.erase(in_memory);
+  if (memory == nullptr) return;
+  memory->tensors.erase(in_memory);
+  if (memory->in_queue && memory->in_queue->at->first == this) {
+    memory->in_queue->at->first = memory->tensors.empty() ? nullptr : memory->tensors.front();
+  }
 }
 
 void Tensor::Storage::end_use() {

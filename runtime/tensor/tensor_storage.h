@@ -79,7 +79,11 @@ struct TensorMemory final : tl::AccessRule {
   void begin_queued();
   void end_queued();
 
-  using List = std::list<TensorMemory*>;
+  struct Queued {
+    TensorMemory* memory = nullptr;
+    const Tensor::Storage* first = nullptr;  // of its tensors; null if they are gone
+  };
+  using List = std::list<Queued>;
   struct Place {
     std::shared_ptr<List> list;  // of the simulation, whose context may end before
     List::iterator at;
@@ -95,6 +99,10 @@ struct TensorMemory final : tl::AccessRule {
 }  // namespace runtime
 
 struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
+  // Held by queued launches alone.  It lies beside the count of all handles, since each new tensor
+  // looks at both of all that are queued.
+  int queued_handles = 0;
+
   Shape shape;
   DType dtype = DType::f32;
   std::string name;
@@ -114,7 +122,6 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   std::vector<ShardInfo> shards;
   std::shared_ptr<runtime::TensorMemory> memory;
   int uses = 0;                              // by launches, copies and collectives under way
-  int queued_handles = 0;                    // held by queued launches alone
   int deferred_handles = 0;                  // held by deferred values alone
   std::vector<sim::DeviceBuffer> part;       // of a part of the memory: its buffers, by shard
   std::list<Storage*>::iterator in_memory;   // position in memory->tensors

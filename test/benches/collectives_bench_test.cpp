@@ -276,4 +276,16 @@ TEST_CASE("collectives refuses PEs as ranks", "[cli][collectives][errors]") {
   CHECK_THAT(result.err, Contains("[KB-Y043] world_size in ccl.yaml (or the file of --ccl)"));
 }
 
+TEST_CASE("ccl-allreduce shows how far times vary with the order of simultaneous events",
+          "[benches][ties]") {
+  const ProgramResult result =
+      run_program({"run", "--bench", "ccl-allreduce", "--topology", "tiny", "--set",
+                   "n_elem=64,4096", "--tie-orders", "2", "--json", "-"});
+  REQUIRE(result.exit_code == 0);
+  const auto report = nlohmann::json::parse(result.out);
+  REQUIRE(report["rows"].size() == 2);
+  for (const auto& row : report["rows"]) CHECK(row["tie_spread"] >= 0);
+  CHECK_THAT(result.err, Catch::Contains("all_reduce in 2 more orders of simultaneous events"));
+}
+
 }  // namespace kernbench::test::collectives_bench_test

@@ -142,6 +142,28 @@ TEST_CASE("an algorithm that a group's shape cannot carry is refused where the f
       Catch::StartsWith("[KB-Y047] the algorithm 'test_even'"));
 }
 
+TEST_CASE("an algorithm for all groups is checked against those that use it",
+          "[ccl][choice][errors]") {
+  const Topology ring = shipped("ring_1d_6");
+  const auto choice = [&](const ccl::Config& config, std::vector<int> sips) {
+    return ccl::AlgorithmChoice(ring, config, ccl::shape_of_sips(ring, sips), sips, "default_pg");
+  };
+  const auto swing = ccl::Config().with_algorithm("swing_allreduce");
+  auto of_all = choice(swing, {0, 1, 2, 3, 4, 5});
+  CHECK_NOTHROW(of_all.check_configured());
+  CHECK_THAT(error_of<ConfigError>([&] { of_all.choose(CollectiveKind::all_reduce, 1024, 1); }),
+             Catch::StartsWith("[KB-Y047] the algorithm 'swing_allreduce' cannot serve the group "
+                               "'default_pg' of 6 ranks: its rows and columns need powers of two"));
+  CHECK(of_all.choose(CollectiveKind::all_gather, 1024, 1).name != "swing_allreduce");
+  auto of_two = choice(swing, {0, 3});
+  CHECK(of_two.choose(CollectiveKind::all_reduce, 1024, 1).name == "swing_allreduce");
+  const auto file = ccl::Config::parse("defaults: {algorithm: swing_allreduce}\n");
+  CHECK_THAT(error_of<ConfigError>([&] {
+               choice(file, {0, 1, 2}).check_configured();
+             }),
+             Catch::StartsWith("ccl.yaml:1:23: [KB-Y047] the algorithm 'swing_allreduce'"));
+}
+
 TEST_CASE("an algorithm that is no all_reduce is refused by all_reduce", "[ccl][auto][errors]") {
   ccl::register_ahbm_backend();
   RuntimeContext torch(round_topology(),

@@ -28,6 +28,9 @@ std::vector<Case> groups() {
     std::iota(world.begin(), world.end(), 0);
     all.push_back({round_topology(SipTopology::ring_1d, size, 1, 2, 1), world});
   }
+  // PEs are dealt to the parts that travel different ways on squares.
+  all.push_back({round_topology(SipTopology::torus_2d, 2, 2, 2, 1), {0, 1, 2, 3}});
+  all.push_back({round_topology(SipTopology::mesh_2d_no_wrap, 2, 2, 2, 1), {0, 1, 2, 3}});
   const Topology torus = round_topology(SipTopology::torus_2d, 3, 2, 2, 1);
   const Topology mesh = round_topology(SipTopology::mesh_2d_no_wrap, 6, 1, 2, 1);
   for (const std::vector<int>& ranks : std::vector<std::vector<int>>{

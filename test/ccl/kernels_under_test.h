@@ -112,8 +112,8 @@ class KernelsUnderTest {
     start(at, [this, at, &program](tl::Context& tl) {
       if (const ccl::Protocol* protocol = protocol_of_tensors()) tl.spend(protocol->start);
       const auto pe_of = [&](int node) { return call_->pe_of(node, program.lane); };
-      run_steps(tl, program.steps, queues_->ports(at, pe_of, sips_, call_->reduction().op),
-                call_->reduction());
+      run_steps(tl, *program.steps, queues_->ports(at, pe_of, sips_, call_->reduction().op),
+                call_->reduction(), call_->request(program.member));
     });
   }
 

@@ -133,7 +133,8 @@ TEST_CASE("the model finds the fastest on a torus of 4 x 4", "[ccl][swing][auto]
 TEST_CASE("other grids are refused", "[ccl][swing][errors]") {
   const Topology ring = link_topology(SipTopology::ring_1d, 6);
   CHECK_THAT(error_of<ConfigError>([&] {
-               ccl::AlgorithmChoice::of_all(ring, by("swing_allreduce")).check_configured();
+               ccl::AlgorithmChoice::of_all(ring, by("swing_allreduce"))
+                   .choose(distributed::CollectiveKind::all_reduce, 1024, 1);
              }),
              test::Says("KB-Y047", "'swing_allreduce'", "'default_pg'", "6 ranks"));
 }

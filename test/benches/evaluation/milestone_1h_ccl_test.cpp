@@ -21,6 +21,7 @@ TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and abo
   for (const auto& row : report["rows"]) {
     CHECK(row["wrong"] == 0);
     CHECK(row["crit_ns"] >= row["lower_bound_ns"]);
+    CHECK(row["tie_spread"] >= 0);
   }
   for (const std::string name :
        {"summary.csv", "buffer_kinds.csv", "correctness.csv", "roots.csv", "latency.gp",
@@ -28,6 +29,7 @@ TEST_CASE("milestone-1h-ccl leaves all its files, and every row is right and abo
     CHECK(std::filesystem::file_size(folder.path("o/" + name)) > 0);
   }
   CHECK_FALSE(std::filesystem::exists(folder.path("o/latency.journal")));
+  CHECK_THAT(result.err, Catch::Contains("in 2 more orders of simultaneous events"));
 }
 
 TEST_CASE("milestone-1h-ccl refuses a topology, since it names its own",

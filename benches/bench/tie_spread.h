@@ -1,0 +1,49 @@
+// How far times vary with the order of simultaneous events.
+
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "benches/bench/row.h"
+
+namespace kernbench::benches {
+
+// The column of rows that were simulated in several orders.
+inline constexpr std::string_view kTieSpread = "tie_spread";
+
+// Of a row's times, its columns `..._ns` but for waits.
+class TieSpread {
+ public:
+  // The row in the usual order.
+  explicit TieSpread(const Row& row);
+  // The same row in another order.
+  void add(const Row& row);
+
+  // The largest of (most - least) / least over all orders; 0 if all give the same.
+  double largest() const;
+
+ private:
+  struct Range {
+    double least = 0;
+    double most = 0;
+  };
+  std::vector<Range> times_;
+};
+
+// The points whose times vary.
+class TieSummary {
+ public:
+  void add(double spread, std::string_view point);
+  // "latency in 2 more orders of simultaneous events: other times at 3 of 9 points, ..."
+  std::string text(std::string_view name, int orders) const;
+
+ private:
+  int points_ = 0;
+  int varying_ = 0;
+  double largest_ = 0;
+  std::string where_;
+};
+
+}  // namespace kernbench::benches
