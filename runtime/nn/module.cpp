@@ -211,6 +211,10 @@ void Module::to(const Device& device) {
   }
 }
 
+void refuse_empty_holder() {
+  throw CollectiveError("KB-A010", "Accessing empty ModuleHolder");
+}
+
 unsigned Module::register_forward_pre_hook(ForwardPreHook hook) {
   before_forward_[++hook_count_] = std::move(hook);
   return hook_count_;

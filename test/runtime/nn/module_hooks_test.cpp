@@ -106,6 +106,8 @@ TEST_CASE("a module moves to another device, and back", "[nn][device]") {
 
 TEST_CASE("modules by their names", "[nn]") {
   OperatorsUnderTest dut;
+  CHECK_THAT(error_of<CollectiveError>([] { nn::Linear(nullptr)->weight.dim(); }),
+             Says("KB-A010", "Accessing empty ModuleHolder"));
   nn::ModuleDict<nn::Linear> heads;
   heads->insert("small", nn::Linear(dut.torch, 3, 2));
   heads->insert("large", nn::Linear(dut.torch, 3, 4));
