@@ -1,42 +1,82 @@
 #include "tp/clip_grads.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/autograd/grad_mode.h"
+#include "runtime/distributed/shard_spec.h"
 #include "runtime/functional/elementwise.h"
 #include "runtime/functional/reductions.h"
+#include "runtime/tensor/tensor_storage.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 
 namespace kernbench::tp {
 
-double get_grad_norm(RuntimeContext& torch, const std::vector<Tensor>& counted, const Tensor& any,
-                     const distributed::ProcessGroup& group) {
-  const NoGradGuard no_grad(torch);
+namespace {
+
+// An f32 number beside `any`.
+Tensor sum_of_squares(const std::vector<Tensor>& gradients, const Tensor& any) {
   Tensor total;
-  for (const Tensor& gradient : counted) {
+  for (const Tensor& gradient : gradients) {
     const Tensor squares = gradient.to(DType::f32).square().sum();
     total = total.defined() ? total + squares : squares;
   }
-  if (counted.empty()) {
+  if (gradients.empty()) {
     total = any.to(DType::f32).sum();
     total.zero_();
   }
+  return total;
+}
+
+double norm_over(RuntimeContext& torch, const Tensor& total,
+                 const distributed::ProcessGroup& group) {
   torch.distributed.all_reduce(total, {.group = group});
   return torch.options().data ? std::sqrt(total.item<double>()) : 0;
 }
 
+// Gradients that ranks have parts of: those of parameters that fully_shard has cut over a group.
+struct Sharded {
+  distributed::ProcessGroup group;
+  std::vector<Tensor> gradients;
+};
+
+void add(std::vector<Sharded>& all, const distributed::ProcessGroup& group,
+         const Tensor& gradient) {
+  auto found = std::ranges::find(all, group, &Sharded::group);
+  if (found == all.end()) found = all.insert(found, {group, {}});
+  found->gradients.push_back(gradient);
+}
+
+}  // namespace
+
+double get_grad_norm(RuntimeContext& torch, const std::vector<Tensor>& counted, const Tensor& any,
+                     const distributed::ProcessGroup& group) {
+  const NoGradGuard no_grad(torch);
+  return norm_over(torch, sum_of_squares(counted, any), group);
+}
+
 double clip_grad_norm(RuntimeContext& torch, const std::vector<Parameter>& parameters,
                       double max_norm) {
+  const NoGradGuard no_grad(torch);
   std::vector<Tensor> all;
   std::vector<Tensor> counted;
+  std::vector<Sharded> sharded;
   for (const Parameter& parameter : parameters) {
     if (!parameter.grad().defined()) continue;
     all.push_back(parameter.grad().detach());
-    if (counts_in_norms(torch, parameter)) counted.push_back(all.back());
+    if (!counts_in_norms(torch, parameter)) continue;
+    const auto& shard = parameter.storage()->shard_of;
+    shard == nullptr ? counted.push_back(all.back()) : add(sharded, shard->group, all.back());
   }
   if (all.empty()) wrong_layer("clip_grad_norm: no parameter of this rank has a gradient");
-  const double norm = get_grad_norm(torch, counted, all.front(), get_model_parallel_group(torch));
+  Tensor total = sum_of_squares(counted, all.front());
+  for (const Sharded& parts : sharded) {
+    const Tensor own = sum_of_squares(parts.gradients, all.front());
+    torch.distributed.all_reduce(own, {.group = parts.group});
+    total = total + own;
+  }
+  const double norm = norm_over(torch, total, get_model_parallel_group(torch));
   const double coefficient = max_norm / (norm + 1e-6);
   if (coefficient < 1) {
     for (Tensor& gradient : all) gradient.mul_(coefficient);

@@ -66,6 +66,14 @@ class ColumnParallelLinear : public nn::Module, public ParallelLayer {
   Tensor forward(const Tensor& x, const Tensor& given_weight = {},
                  std::optional<bool> gather_output = std::nullopt,
                  Location location = Location::current()) const;
+  // forward(), with the hooks of the module around it, such as those of fully_shard.
+  Tensor operator()(const Tensor& x, const Tensor& given_weight = {},
+                    std::optional<bool> gather_output = std::nullopt,
+                    Location location = Location::current()) const {
+    return call(x, [&](const Tensor& input) {
+      return forward(input, given_weight, gather_output, location);
+    });
+  }
   // y, and with skip_bias_add the bias, which is then not added to y: this rank's part, even if y
   // is gathered.
   std::pair<Tensor, Tensor> forward_with_bias(const Tensor& x, const Tensor& given_weight = {},

@@ -1,6 +1,6 @@
 #include "tp/generator.h"
 
-#include "sim_engine/values/transcendental.h"
+#include "runtime/random/polar_normal.h"
 
 namespace kernbench::tp {
 
@@ -16,18 +16,10 @@ float Generator::uniform() {
 
 float Generator::normal() {
   Generator own(bits());
-  float u = 0;
-  float square = 0;
-  while (square == 0 || square >= 1) {
-    u = 2 * own.uniform() - 1;
-    const float v = 2 * own.uniform() - 1;
-    square = u * u + v * v;
-  }
-  float factor = square;
-  sim::log_elements(&factor, &factor, 1);
-  factor = -2 * factor / square;
-  sim::sqrt_elements(&factor, &factor, 1);
-  return u * factor;
+  return random::polar_normal([&] {
+    const float u = own.uniform();
+    return random::UniformPair{u, own.uniform()};
+  });
 }
 
 }  // namespace kernbench::tp

@@ -101,14 +101,16 @@ void ParamAndGradBucket::add_grad(std::size_t param) {
 void ParamAndGradBucket::register_grad_ready(std::size_t param) {
   ready_.push_back(param);
   const bool overlaps = setting_.config.overlap_grad_reduce && !is_first_batch();
-  if (overlaps && ready_.size() == expected_.size()) start_grad_sync();
+  if (overlaps && std::ranges::is_permutation(ready_, expected_)) start_grad_sync();
 }
 
 void ParamAndGradBucket::start_grad_sync() {
   if (is_reducing_) {
-    throw CollectiveError("KB-T008",
-                          "Should not have multiple communication calls outstanding at once: "
-                          "finish_grad_sync() comes before the next backward pass");
+    throw CollectiveError(
+        "KB-T008",
+        fmt::format("Should not have multiple communication calls outstanding at once: "
+                    "finish_grad_sync() comes before the next backward pass (rank {}: '{}')",
+                    setting_.torch.distributed.get_rank(), params_.front().name()));
   }
   const runtime::NamedPart part(setting_.torch.simulation(), "bucket", setting_.index);
   const DistributedDataParallelConfig& config = setting_.config;
@@ -132,8 +134,9 @@ void ParamAndGradBucket::finish_grad_sync() {
   } else if (!is_reducing_) {
     throw CollectiveError(
         "KB-T008", fmt::format("Communication call has not been issued for this bucket ({}/{} "
-                               "params have grad available)",
-                               ready_.size(), expected_.size()));
+                               "params have grad available) (rank {}: '{}')",
+                               ready_.size(), expected_.size(),
+                               setting_.torch.distributed.get_rank(), params_.front().name()));
   }
   if (work_) work_.wait();
   if (is_first_batch()) expected_ = ready_;
@@ -154,6 +157,8 @@ nn::parallel::BucketTimes ParamAndGradBucket::reduction() const {
 }
 
 void ParamAndGradBucket::zero_grad_data() {
+  ready_.clear();
+  if (std::exchange(is_reducing_, false) && work_) work_.wait();
   grad_data().zero_();
 }
 

@@ -74,6 +74,7 @@ class ParamAndGradBucket {
   // Waits for the reduction, and starts it if nothing overlaps.  Throws CollectiveError KB-T008 if
   // gradients are missing.
   void finish_grad_sync();
+  // Forgets also what a backward pass has begun that an exception has left.
   void zero_grad_data();
   // When the last batch's gradients were there, and sent.  REQUIRES: there was one that was sent
   // with overlap_grad_reduce, and the device has done all that the caller has launched

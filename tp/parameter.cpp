@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "runtime/distributed/shard_spec.h"
+#include "runtime/tensor/tensor_storage.h"
 #include "tp/misuse.h"
 #include "tp/parallel_state.h"
 
@@ -36,6 +38,16 @@ bool counts_in_norms(RuntimeContext& torch, const Parameter& parameter) {
   return !parameter.shared && param_is_not_tensor_parallel_duplicate(torch, parameter);
 }
 
+namespace {
+
+// Of a rank's shard of a parameter the whole one, which the layer has.
+const Tensor& whole_of(const Tensor& tensor) {
+  const auto& spec = tensor.storage()->shard_of;
+  return spec == nullptr ? tensor : spec->parameter;
+}
+
+}  // namespace
+
 std::vector<Parameter> parallel_parameters(nn::Module& module) {
   std::vector<Parameter> known;
   module.apply([&](nn::Module& part) {
@@ -44,8 +56,14 @@ std::vector<Parameter> parallel_parameters(nn::Module& module) {
   });
   std::vector<Parameter> all;
   for (const Tensor& tensor : module.parameters()) {
-    const auto found = std::ranges::find(known, tensor.storage(), &Parameter::storage);
-    all.push_back(found == known.end() ? Parameter(tensor) : *found);
+    const auto found = std::ranges::find_if(known, [&](const Parameter& parameter) {
+      return whole_of(parameter).storage() == whole_of(tensor).storage();
+    });
+    all.emplace_back(tensor);
+    if (found == known.end()) continue;
+    all.back().attributes = found->attributes;
+    all.back().sequence_parallel = found->sequence_parallel;
+    all.back().shared = found->shared;
   }
   return all;
 }

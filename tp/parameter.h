@@ -75,7 +75,8 @@ class SequenceParallel : public Impl, public ParallelLayer {
 };
 
 // All parameters of a module, as its parameters() lists them, with the attributes that the layers
-// in it give them.
+// in it give them; of a module that fully_shard has cut, this rank's shards with those of the whole
+// parameters.
 std::vector<Parameter> parallel_parameters(nn::Module& module);
 
 }  // namespace kernbench::tp

@@ -57,6 +57,10 @@ class RowParallelLinear : public nn::Module, public ParallelLayer {
 
   // y.
   Tensor forward(const Tensor& x, Location location = Location::current()) const;
+  // forward(), with the hooks of the module around it, such as those of fully_shard.
+  Tensor operator()(const Tensor& x, Location location = Location::current()) const {
+    return call(x, [&](const Tensor& input) { return forward(input, location); });
+  }
   // y, and with skip_bias_add the bias, which is then not added to y.
   std::pair<Tensor, Tensor> forward_with_bias(const Tensor& x,
                                               Location location = Location::current()) const;

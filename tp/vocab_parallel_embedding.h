@@ -49,6 +49,10 @@ class VocabParallelEmbedding : public nn::Module, public ParallelLayer {
   VocabParallelEmbedding(RuntimeContext& torch, VocabParallelEmbeddingOptions options);
 
   Tensor forward(const Tensor& ids, Location location = Location::current()) const;
+  // forward(), with the hooks of the module around it, such as those of fully_shard.
+  Tensor operator()(const Tensor& ids, Location location = Location::current()) const {
+    return call(ids, [&](const Tensor& input) { return forward(input, location); });
+  }
 
   const VocabParallelEmbeddingOptions& options() const { return options_; }
   const VocabRange& vocab_range() const { return words_; }

@@ -28,7 +28,17 @@ Shape shape_of_part(const Shape& whole, const WeightPartition& partition,
   return Shape(sizes);
 }
 
-// The runs of elements that make up the rank's chunks, in order.
+Tensor make_tensor(RuntimeContext& torch, const Shape& shape, const WeightOptions& options) {
+  return torch.empty(shape, {.dtype = options.dtype, .dp = options.dp, .name = options.name});
+}
+
+void set_elements(RuntimeContext& torch, const Tensor& tensor, const std::vector<float>& elements) {
+  sim::MemoryStore& memory = torch.simulation().machine().memory();
+  runtime::store_block(*tensor.storage(), 0, memory.literal(tensor.dtype(), elements));
+}
+
+}  // namespace
+
 std::vector<ElementRun> runs_of(const Shape& whole, const WeightPartition& partition) {
   const auto dim = static_cast<std::size_t>(partition.dim);
   const std::int64_t chunks = std::int64_t{partition.world_size} * partition.stride;
@@ -44,17 +54,6 @@ std::vector<ElementRun> runs_of(const Shape& whole, const WeightPartition& parti
   }
   return runs;
 }
-
-Tensor make_tensor(RuntimeContext& torch, const Shape& shape, const WeightOptions& options) {
-  return torch.empty(shape, {.dtype = options.dtype, .dp = options.dp, .name = options.name});
-}
-
-void set_elements(RuntimeContext& torch, const Tensor& tensor, const std::vector<float>& elements) {
-  sim::MemoryStore& memory = torch.simulation().machine().memory();
-  runtime::store_block(*tensor.storage(), 0, memory.literal(tensor.dtype(), elements));
-}
-
-}  // namespace
 
 InitMethod InitMethod::by_element(std::function<Next(const Shape&)> next, int numbers) {
   InitMethod method;

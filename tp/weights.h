@@ -75,6 +75,9 @@ struct WeightPartition {
   int stride = 1;
 };
 
+// The runs of elements that make up the rank's chunks of a weight of that shape, in order.
+std::vector<ElementRun> runs_of(const Shape& whole, const WeightPartition& partition);
+
 // Options for making a weight.
 struct WeightOptions {
   DType dtype = DType::f16;

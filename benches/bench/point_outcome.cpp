@@ -5,6 +5,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "benches/bench/cell_text.h"
 #include "benches/bench/content_hash.h"
 #include "benches/bench/row_json.h"
 
@@ -65,6 +66,11 @@ NamedOutcome parse_outcome(const Json& json) {
 }
 
 }  // namespace
+
+std::string fault_of(const PointOutcome& outcome) {
+  const Cell* const error = outcome.rows.empty() ? nullptr : outcome.rows.front().find("error");
+  return error == nullptr ? "has not passed its check" : "has failed: " + text_of(*error);
+}
 
 std::optional<std::string> to_line(const NamedOutcome& named) {
   try {

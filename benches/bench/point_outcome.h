@@ -17,6 +17,10 @@ struct PointOutcome {
   std::vector<EngineStatistics> systems;  // of its contexts, in the order they ended
 };
 
+// Why a point is not ok: "has failed: " and the `error` of its first row, or that it has not passed
+// its check.
+std::string fault_of(const PointOutcome& outcome);
+
 struct NamedOutcome {
   std::uint64_t inputs = 0;  // Bench::inputs_hash()
   std::string point;

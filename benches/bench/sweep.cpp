@@ -360,7 +360,7 @@ std::vector<Row> SweepRun::finished_rows() const {
 void SweepRun::enter(const Point& point) {
   const PointOutcome& outcome = *point.outcome;
   run_.add_rows(outcome.rows, outcome.ok,
-                fmt::format("{}: '{}' has not passed its check", name_, point.key));
+                fmt::format("{}: '{}' {}", name_, point.key, fault_of(outcome)));
   if (run_.request.recording.profile) {
     run_.add_point({name_, point.key, outcome, run_.contexts.statistics().size()});
   }

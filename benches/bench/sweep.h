@@ -46,7 +46,7 @@ class PointContext {
   // The bench, for the run's topology(), ccl(), seed() and settings().
   const Bench& bench() const { return bench_; }
   // What the point simulates with, for a point that is a run of a bench.
-  ContextSet& contexts() { return contexts_; }
+  ContextSet& contexts() const { return contexts_; }
 
   // Like Bench::make_context().
   CollectedContext make_context();

@@ -65,7 +65,11 @@ int compare_reruns(const CompareArguments& arguments, ProcessTeam* team,
        .axes = maker.axes(),
        .run =
            [&](Bench& bench) {
-             const std::vector<Row> rows = variants::run_variants(bench, "compare", info, variants);
+             const auto check = [&](std::span<const Row> rows) {
+               variants::time_column(rows, arguments.metric);
+             };
+             const std::vector<Row> rows =
+                 variants::run_variants(bench, "compare", info, variants, {.check_first = check});
              const auto [before, after] = variants::split_rows(rows, variants.front());
              comparison = variants::compare_rows(before, after);
              bench.print(to_table(*comparison, variants::time_column(rows, arguments.metric)));

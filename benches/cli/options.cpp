@@ -153,6 +153,7 @@ void add_whatif(CLI::App& app, WhatIfArguments& arguments) {
   whatif->footer(
       "\nEvery bandwidth, clock and time of the topology is doubled in speed, quadrupled and made\n"
       "infinite, one at a time, and all but one are made infinite.  With --out also as a figure.\n"
+      "--metric simulated_ns is the time of the whole run, which --explain shows.\n"
       "\nExamples:\n"
       "  kernbench whatif --bench tp-transformer --set tp=4\n"
       "  kernbench whatif --bench ccl-allreduce --set n_elem=49152 --out what");

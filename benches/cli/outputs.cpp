@@ -129,10 +129,7 @@ void Outputs::write_kineto(const std::vector<std::string>& traces, Report& repor
     file.commit(traces[i]);
     report.artifacts.push_back(file.name());
   }
-  // HTA reads all ranks of a folder: those of an earlier run with more ranks would be mixed in.
-  std::error_code ignored;  // usually there is no such file
-  std::size_t stale = traces.size();
-  while (fs::remove(fs::path(kineto_folder_) / runtime::kineto_file_name(stale), ignored)) ++stale;
+  runtime::remove_stale_kineto_files(kineto_folder_, traces.size());
 }
 
 std::vector<std::string> Outputs::write_report(const Report& report) {

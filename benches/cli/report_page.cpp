@@ -31,9 +31,8 @@ std::string command_of(std::string_view command, const RunArguments& arguments) 
 }  // namespace
 
 std::string page_of(const RunArguments& arguments, const Report& report, const Work& work,
-                    const runtime::Simulation& simulation) {
+                    const runtime::Simulation& simulation, const std::string& point) {
   if (arguments.report.empty()) return "";
-  const EngineStatistics& engine = report.engine;
   page::Heading heading{.title = fmt::format("kernbench: {}", report.bench),
                         .facts = {},
                         .gains = work.gains == nullptr ? Gains() : *work.gains};
@@ -44,12 +43,8 @@ std::string page_of(const RunArguments& arguments, const Report& report, const W
   add("topology",
       fmt::format("{}: {}", simulation.topology().name, describe(simulation.topology())));
   add("simulated", fmt::format("{:.3f} us", to_ns(simulation.now()) / 1e3));
-  if (engine.system_count > 1) {
-    add("shown",
-        fmt::format("the {} of {} systems that were simulated",
-                    work.gains == nullptr ? "longest" : "first, as it is,", engine.system_count));
-  }
-  add("fingerprint", fmt::format("{:016x}", engine.fingerprint));
+  if (!point.empty()) add("shown", point);
+  add("fingerprint", fmt::format("{:016x}", report.engine.fingerprint));
   add("kernbench", std::string(version()));
   return page::report_page(heading, simulation);
 }

@@ -9,8 +9,9 @@
 
 namespace kernbench::benches::cli {
 
-// The HTML page of a simulation of the run; empty if none is asked for.
+// The HTML page of a simulation of the run; empty if none is asked for.  `point` says which of
+// several it is.
 std::string page_of(const RunArguments& arguments, const Report& report, const Work& work,
-                    const runtime::Simulation& simulation);
+                    const runtime::Simulation& simulation, const std::string& point);
 
 }  // namespace kernbench::benches::cli

@@ -195,8 +195,13 @@ Report make_report(const BenchInfo& info, BenchRun& run, const Work& work, doubl
   return report;
 }
 
-void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Variant> variants) {
-  const std::vector<Row> rows = variants::run_variants(bench, "grid", info, variants);
+void run_grid(Bench& bench, const BenchInfo& info, std::span<const variants::Variant> variants,
+              const std::string& plot) {
+  const auto check = [&](std::span<const Row> rows) {
+    if (!plot.empty()) variants::check_columns(rows, variants::parse_plot(plot));
+  };
+  const std::vector<Row> rows = variants::run_variants(bench, "grid", info, variants,
+                                                       {.check_first = check, .goes_on = true});
   bench.print("#\n" + variants::to_narrow_table(rows));
 }
 
@@ -210,12 +215,21 @@ std::string explain(Bench& bench, const Work& work) {
   return text + variants::to_text(variants::what_helps(bench, work.ran, profile.path));
 }
 
-// Which of several points --explain and --summary are about.
-std::string explained_note(const RunArguments& arguments, const Work& work, const BenchRun& run) {
-  const bool is_told = (arguments.explain || arguments.summary) && !work.ran.variants.empty();
-  if (!is_told || run.contexts.longest() == nullptr) return "";
-  const std::string point = variants::explained_point(run);
-  return point.empty() ? "" : note_line("explained", point);
+// Which of several systems --explain, --summary, --report and --kineto show; empty: there is one.
+std::string shown_point(const Work& work, const BenchRun& run) {
+  if (run.contexts.longest() == nullptr) return "";
+  const std::size_t count = run.contexts.statistics().size();
+  if (work.gains == nullptr) {
+    if (const std::string point = variants::explained_point(run); !point.empty()) return point;
+  }
+  if (count < 2) return "";
+  return fmt::format("the {} of {} systems that were simulated",
+                     work.gains == nullptr ? "longest" : "first, as it is,", count);
+}
+
+std::string shown_note(const RunArguments& arguments, const std::string& point) {
+  if (point.empty() || !is_profiled(arguments)) return "";
+  return note_line(arguments.explain || arguments.summary ? "explained" : "shown", point);
 }
 
 void check_plot(const RunArguments& arguments) {
@@ -257,14 +271,16 @@ bool has_done_something(const BenchRun& run) {
          !run.artifacts().empty();
 }
 
-// Writes what is known of a failed run: its trace, its foot, and its rows if it was interrupted.
+// Writes what is known of a failed run: its trace, its foot, and the rows that it has.
 // Errors of writing are ignored, since the run's own error matters more.
 void keep_the_finished(Report report, const BenchRun& run, Outputs& outputs) noexcept {
   try {
     report.ok = false;
     outputs.write_artifacts(run, report);
-    run.console.print(foot(report));
-    if (run.is_interrupted()) outputs.write_report(report);
+    const bool has_rows = report.engine.events > 0 && !report.rows.empty();
+    if (has_rows && !run.has_printed) run.console.print("#\n" + to_table(report.rows));
+    if (report.engine.events > 0 || !report.artifacts.empty()) run.console.print(foot(report));
+    if (has_rows || run.is_interrupted()) outputs.write_report(report);
   } catch (const std::exception&) {
   }
 }
@@ -300,7 +316,8 @@ int run(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* team)
                   .axes = maker.axes(),
                   .run =
                       [&](Bench& bench) {
-                        variants.size() == 1 ? info.run(bench) : run_grid(bench, info, variants);
+                        variants.size() == 1 ? info.run(bench)
+                                             : run_grid(bench, info, variants, arguments.plot);
                       },
                   .ran = {variant_request(info, arguments), variants}});
 }
@@ -355,10 +372,10 @@ int perform(const BenchInfo& info, const RunArguments& arguments, ProcessTeam* t
   if (arguments.verbose) console.print(systems_table(run));
   const runtime::Simulation* const longest = run.contexts.longest();
   if (longest != nullptr) {
-    outputs.write_page(page_of(arguments, report, work, *longest), report);
+    outputs.write_page(page_of(arguments, report, work, *longest, shown_point(work, run)), report);
     if (!arguments.kineto.empty()) outputs.write_kineto(runtime::kineto_traces(*longest), report);
   }
-  console.print(foot(report) + explained_note(arguments, work, run));
+  console.print(foot(report) + shown_note(arguments, shown_point(work, run)));
   if (longest != nullptr && arguments.summary) {
     console.print("#\n" + runtime::summary(runtime::profile_of(*longest)));
   }

@@ -74,8 +74,13 @@ int whatif(const WhatIfArguments& arguments, ProcessTeam* team) {
                   .axes = {fmt::format("the speed of each resource, in {} runs", variants.size())},
                   .run =
                       [&](Bench& bench) {
-                        const std::vector<Row> rows =
-                            variants::run_variants(bench, "whatif", info, variants);
+                        const auto check = [&](std::span<const Row> rows) {
+                          variants::time_column(rows, arguments.metric);
+                        };
+                        const std::vector<Row> rows = variants::run_variants(
+                            bench, "whatif", info, variants,
+                            {.check_first = check,
+                             .adds_simulated = arguments.metric == variants::kSimulated});
                         variants::WhatIf result = variants::what_if(
                             rows, maker, variants::time_column(rows, arguments.metric));
                         result.slower = variants::slower_runs(bench, info, variants, result);

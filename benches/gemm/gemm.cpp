@@ -76,6 +76,13 @@ void note_what_ran(Bench& bench, const Topology& topology, const GemmRow& row) {
                                   row.shares.size() == 1 ? "" : "s", row.pes));
   if (!row.cut.empty()) bench.note("c is cut", row.cut);
   bench.note("tile", fmt::format("{} x {} x {} (m, n, k)", row.tile.m, row.tile.n, row.tile.k));
+  const auto note_cut = [&](std::string_view key, std::int64_t wanted, std::int64_t ran) {
+    if (wanted <= ran) return;
+    bench.note(key, fmt::format("{} is cut to {}, the most that fits", wanted, ran));
+  };
+  note_cut("tile_m", row.input.tile.m, row.tile.m);
+  note_cut("tile_n", row.input.tile.n, row.tile.n);
+  note_cut("tile_k", row.input.tile.k, row.tile.k);
 }
 
 void run_gemm_bench(Bench& bench) {

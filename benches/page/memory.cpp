@@ -183,7 +183,9 @@ std::string device_table(const std::map<int, std::vector<Moment>>& devices) {
 
 std::string memory(const RunLog& log, Time end) {
   std::map<int, std::vector<Moment>> devices;
+  int count = 0;
   for (const RunTensor& tensor : log.tensors()) {
+    count = std::max(count, tensor.device + 1);
     if (tensor.device < kMostDevices) devices[tensor.device];
   }
   for (auto& [device, moments] : devices) moments = moments_of(log, device, end);
@@ -193,7 +195,9 @@ std::string memory(const RunLog& log, Time end) {
       devices, {}, [](const auto& entry) { return peak_of(entry.second).total; });
   const Moment& peak = peak_of(most->second);
   if (peak.total == 0) return "";
-  return fmt::format("<p>Device {}, which holds most:</p>\n", most->first) +
+  const std::string among =
+      count > kMostDevices ? fmt::format(" of the first {} of {}", kMostDevices, count) : "";
+  return fmt::format("<p>Device {}, which holds most{}:</p>\n", most->first, among) +
          chart_of(most->second, end) + beside(owner_table(peak, peak.at), device_table(devices));
 }
 

@@ -54,6 +54,11 @@ std::string key(std::initializer_list<std::pair<std::string_view, std::string_vi
   return text + "</p>\n";
 }
 
+// Says so where a table or a chart leaves out what there is more of.
+std::string of_all(std::size_t shown, std::size_t all, std::string_view what) {
+  return shown >= all ? "" : fmt::format("<p>The first {} of {} {}.</p>\n", shown, all, what);
+}
+
 std::string rank_bars(const Profile& profile) {
   constexpr double kLeft = 60;
   constexpr double kWidth = 920;
@@ -146,13 +151,15 @@ std::string sections_of(const Profile& profile, const runtime::Simulation& simul
                                   {"both", "both"},
                                   {"collective", "exposed communication"},
                                   {"idle", "idle"}}) +
-                                 rank_bars(profile) + rank_table(profile));
+                                 rank_bars(profile) + rank_table(profile) +
+                                 of_all(kMostRanks, profile.ranks.size(), "ranks"));
   text += section("When", "",
                   key({{"kernel", "kernel"},
                        {"collective", "collective"},
                        {"message", "message"},
                        {"wait", "the program waits"}}) +
-                      timeline(log, profile.to));
+                      timeline(log, profile.to) +
+                      of_all(kMostDrawnRanks, profile.ranks.size(), "ranks"));
   if (const std::string strip = path_strip(profile); !strip.empty()) {
     text += section("Critical path", "What the run waited for, over all ranks, from begin to end.",
                     strip);
@@ -161,7 +168,8 @@ std::string sections_of(const Profile& profile, const runtime::Simulation& simul
     text += section("What if", "The run again, with one resource of the machine faster.",
                     what_if(gains));
   }
-  text += section("Kernels, collectives and messages", "", operation_table(profile));
+  text += section("Kernels, collectives and messages", "",
+                  operation_table(profile) + of_all(kMostRows, profile.operations.size(), "rows"));
   text += section("Links", "Busy with kernels' data, of the time in which kernels ran.",
                   heat_map(simulation.machine()));
   text +=
@@ -169,7 +177,8 @@ std::string sections_of(const Profile& profile, const runtime::Simulation& simul
   if (const std::string chart = roofline(profile, simulation.topology()); !chart.empty()) {
     text += section("Roofline", "A point for each kernel.", chart);
   }
-  text += section("What ranks waited for", "", wait_table(profile));
+  text += section("What ranks waited for", "",
+                  wait_table(profile) + of_all(kMostRows, profile.waits.size(), "rows"));
   if (const std::string chart = memory(log, profile.to); !chart.empty()) {
     text += section("HBM that tensors hold", "", chart);
   }

@@ -15,7 +15,6 @@ namespace {
 
 using Kind = runtime::RunSpan::Kind;
 
-constexpr int kMostDrawnRanks = 16;
 constexpr std::size_t kMostBars = 1200;  // of the chart, so that the page stays small
 constexpr double kLeft = 130;
 constexpr double kWidth = 870;
@@ -32,8 +31,9 @@ using Lane = std::vector<Bar>;
 using LaneKey = std::pair<int, std::string>;  // rank and name
 
 bool is_drawn(const runtime::RunSpan& span) {
-  return span.rank >= 0 && span.rank < kMostDrawnRanks && span.kind != Kind::collective_kernel &&
-         span.kind != Kind::mark && span.kind != Kind::scope;
+  return span.rank >= 0 && span.rank < static_cast<int>(kMostDrawnRanks) &&
+         span.kind != Kind::collective_kernel && span.kind != Kind::mark &&
+         span.kind != Kind::scope;
 }
 
 std::string lane_of(const runtime::RunSpan& span) {

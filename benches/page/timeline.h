@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "runtime/simulation/run_log.h"
 
 namespace kernbench::benches::page {
+
+inline constexpr std::size_t kMostDrawnRanks = 16;
 
 // A Gantt chart: for each rank its kernels, its collectives by group, its messages and the waits of
 // its program.  Of many ranks the first are shown; calls that are too short to be seen are drawn

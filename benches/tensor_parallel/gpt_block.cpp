@@ -15,7 +15,7 @@ LayerNorm::LayerNorm(RuntimeContext& torch, const GptBlockOptions& options,
   const auto make = [&](double value, std::string_view what) {
     tp::Parameter parameter(torch.full({options.hidden}, value,
                                        {.dtype = options.dtype,
-                                        .dp = tp::policy_over_pes(Shard::replicate, 1, options.pes),
+                                        .dp = tp::policy_over_pes(Shard::replicate, options.pes, 1),
                                         .name = options.name + name + std::string(what)}));
     parameter.requires_grad_();
     // With sequence parallelism a rank has only its own tokens, so its gradient is a summand.
@@ -40,14 +40,14 @@ GptBlock::GptBlock(RuntimeContext& torch, const GptBlockOptions& options)
                    .async_tensor_model_parallel_allreduce = options.overlap,
                    .perform_initialization = false,
                    .dtype = options.dtype,
-                   .num_pes = options.pes,
+                   .num_cubes = options.pes,
                    .name = options.name + ".qkv"}),
       dense_(torch, {.in_features = options.hidden,
                      .out_features = options.hidden,
                      .sequence_parallel = options.sequence_parallel,
                      .perform_initialization = false,
                      .dtype = options.dtype,
-                     .num_pes = options.pes,
+                     .num_cubes = options.pes,
                      .name = options.name + ".dense"}),
       mlp_norm_(torch, options, ".mlp_norm"),
       mlp_(torch, {.hidden = options.hidden,
@@ -64,11 +64,11 @@ Tensor GptBlock::forward(const Tensor& x) const {
 }
 
 Tensor GptBlock::attention(const Tensor& x) const {
-  const Tensor heads = split_heads(qkv_.forward(x), own_heads_);  // [heads, sequence, 3 d]
+  const Tensor heads = split_heads(qkv_(x), own_heads_);  // [heads, sequence, 3 d]
   const std::vector<Tensor> parts = split(heads, heads.shape()[2] / 3, -1);
   const Tensor context =
       F::scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
-  return dense_.forward(merge_heads(context));
+  return dense_(merge_heads(context));
 }
 
 std::vector<tp::Parameter> GptBlock::parameters() const {

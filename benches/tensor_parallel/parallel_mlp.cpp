@@ -14,20 +14,19 @@ ParallelMlp::ParallelMlp(RuntimeContext& torch, const ParallelMlpOptions& option
                   .async_tensor_model_parallel_allreduce = options.overlap,
                   .perform_initialization = false,
                   .dtype = options.dtype,
-                  .num_pes = options.pes,
+                  .num_cubes = options.pes,
                   .name = options.name + ".up"}),
       down_(torch, {.in_features = options.ffn,
                     .out_features = options.hidden,
                     .sequence_parallel = options.sequence_parallel,
                     .perform_initialization = false,
                     .dtype = options.dtype,
-                    .num_pes = options.pes,
+                    .num_cubes = options.pes,
                     .name = options.name + ".down"}) {}
 
 Tensor ParallelMlp::forward(const Tensor& x) const {
-  const Tensor h = up_.forward(x);
-  return down_.forward(activation_ == Activation::relu ? relu(h)
-                                                       : F::gelu(h, F::Approximate::tanh));
+  const Tensor h = up_(x);
+  return down_(activation_ == Activation::relu ? relu(h) : F::gelu(h, F::Approximate::tanh));
 }
 
 std::vector<tp::Parameter> ParallelMlp::parameters() const {

@@ -40,14 +40,15 @@ int largest_divisor(std::int64_t whole, int available) {
 int choose_pes(const Bench& bench, const StepBench& steps, std::span<const std::int64_t> tps) {
   std::int64_t shared = 0;
   for (const std::int64_t tp : tps) shared = std::gcd(shared, steps.cut / tp);
-  const int available = bench.topology().pe_count();
+  const int available = bench.topology().cube_count();
   const int largest = largest_divisor(shared, available);
   if (!bench.settings().is_set("pes")) return largest;
   const std::int64_t pes = bench.settings().integer("pes", 1, pes_of_sip(bench.topology()));
   if (pes > available) {
-    throw UsageError("KB-U012", fmt::format("--set pes: {} are more than the {} of a cube, and a "
-                                            "rank's part lies on PEs of one cube",
-                                            pes, available));
+    throw UsageError("KB-U012",
+                     fmt::format("--set pes: {} are more than the {} cubes of a SIP, and "
+                                 "a rank's part lies on one PE of each",
+                                 pes, available));
   }
   for (const std::int64_t tp : tps) {
     const std::int64_t own = steps.cut / tp;
@@ -112,9 +113,9 @@ std::string describe(const StepBench& steps, const StepInput& input) {
                      input.sequence_parallel ? ", sequence parallel" : "");
 }
 
-// "8 of the 128 PEs of each SIP (4 x 4 cubes of 8 PEs)"
+// "8 of the 128 PEs of each SIP, one of a cube (4 x 4 cubes of 8 PEs)"
 std::string describe_pes(const Topology& topology, int pes) {
-  return fmt::format("{} of the {} PEs of each SIP ({})", pes, pes_of_sip(topology),
+  return fmt::format("{} of the {} PEs of each SIP, one of a cube ({})", pes, pes_of_sip(topology),
                      describe_sip(topology));
 }
 
@@ -148,8 +149,8 @@ std::vector<SettingInfo> with_step_settings(std::vector<SettingInfo> own) {
             SettingType::integers},
            {"dtype", "f16", "f16, bf16 or f32", SettingType::name},
            {"pes", "",
-            "PEs of one cube of a SIP that share its part, the same number at every tp; else the "
-            "most that divide all parts",
+            "PEs of a SIP that share its part, one in each of so many cubes, the same number at "
+            "every tp; else the most that divide all parts",
             SettingType::integer},
            algorithm_setting(),
            {"sequence_parallel", "false", "ranks share the tokens between the parallel layers",

@@ -83,7 +83,7 @@ class RankOfStep {
     const Part part = part_of_tokens(input_, rank_, world_size_);
     return torch_.empty({part.rows, part.columns},
                         {.dtype = input_.dtype,
-                         .dp = tp::policy_over_pes(Shard::replicate, 1, input_.pes),
+                         .dp = tp::policy_over_pes(Shard::replicate, input_.pes, 1),
                          .name = name});
   }
 

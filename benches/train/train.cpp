@@ -54,6 +54,7 @@ TrainingOptions options_of(const Settings& settings) {
           .optimizer = settings.choice("optimizer", kOptimizers),
           .lr = number_of(settings, "lr"),
           .clip = number_of(settings, "clip"),
+          .compile = settings.flag("compile"),
           .dtype = settings.choice("dtype", kDTypes),
           .cubes = static_cast<int>(settings.integer("cubes", 1, 1024)),
           .pes = static_cast<int>(settings.integer("pes", 1, 1024))};
@@ -124,6 +125,7 @@ BenchInfo train_bench() {
            {"optimizer", "adamw", "adamw, adam or sgd"},
            {"lr", "0.01", "learning rate"},
            {"clip", "1", "largest norm of the gradients"},
+           {"compile", "false", "true: fuse elementwise operators, as torch.compile(model)"},
            {"dtype", "f32", "f16, bf16 or f32"},
            {"cubes", "1", "that share a step's samples"},
            {"pes", "1", "of each cube that share them"}},

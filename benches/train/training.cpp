@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "benches/train/text.h"
+#include "runtime/functional/compile.h"
 #include "runtime/functional/cross_entropy.h"
 #include "runtime/optim/clip_grad.h"
 #include "runtime/torch/runtime_context.h"
@@ -68,6 +69,7 @@ Training::Training(RuntimeContext& torch, const TrainingOptions& options)
   model_ = options.model == ModelKind::gpt ? make_gpt(torch, options.size, tensors)
                                            : make_llama(torch, options.size, tensors);
   fill_weights(model_);
+  if (options.compile) model_.forward = kernbench::compile(model_.forward);
   optimizer_ = make_optimizer(model_.module->parameters(), options);
   if (options.dtype == DType::f32) return;
   optim::Float16OptimizerOptions mixed{.clip_grad = options.clip};

@@ -26,6 +26,7 @@ struct TrainingOptions {
   OptimizerKind optimizer = OptimizerKind::adamw;
   double lr = 1e-2;
   double clip = 1;           // largest norm of the gradients
+  bool compile = false;      // kb::compile(model)
   DType dtype = DType::f32;  // others have masters in f32, and f16 a scaled loss
   // The PEs that share a step's samples: each has all weights, and their gradients are summed.
   int cubes = 1;

@@ -47,6 +47,7 @@ constexpr Help kTopology[] = {
     {"cube.sram.bandwidth", "of a cube"},
     {"cube.sram.latency", "of an access"},
     {"cube.hbm.channels", "of a cube"},
+    {"cube.hbm.slices", "of these channels, each shared by so many PEs"},
     {"cube.hbm.bandwidth", "of one channel, at its peak"},
     {"cube.hbm.efficiency", "what transfers get of the peak"},
     {"cube.hbm.latency", "of an access"},

@@ -148,6 +148,12 @@ PlotRequest parse_plot(const std::string& text) {
                                           in_quotes(text)));
 }
 
+void check_columns(std::span<const Row> rows, const PlotRequest& request) {
+  for (const std::string& column : {request.x, request.y, request.by}) {
+    if (!column.empty()) find_column(rows, column);
+  }
+}
+
 RowPlot plot_of(std::span<const Row> rows, const PlotRequest& request, std::string title,
                 std::string csv) {
   const std::string y = find_column(rows, request.y);

@@ -25,6 +25,9 @@ struct RowPlot {
   figure::Chart chart;
 };
 
+// Throws UsageError KB-U018 unless each column that the plot names is one of the rows'.
+void check_columns(std::span<const Row> rows, const PlotRequest& request);
+
 // A column may be named without its unit: "time" is "time_ns".  Where not all x are numbers of one
 // unit they stand beside each other, in the order of the rows.  Throws UsageError KB-U018 for a
 // column that no row has.

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "benches/bench/bench_run.h"
 #include "benches/bench/cell.h"
 #include "benches/bench/cell_text.h"
 #include "benches/bench/sweep.h"
+#include "benches/variants/what_if.h"
 #include "sim_engine/base/error.h"
 
 namespace kernbench::benches::variants {
@@ -113,14 +118,78 @@ std::vector<Row> run_variant(PointContext& point, const BenchInfo& info, const V
   return rows;
 }
 
-std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchInfo& info,
-                              std::span<const Variant> variants) {
-  Sweep sweep(bench, std::move(sweep_name));
-  for (const Variant& variant : variants) {
-    sweep.add(variant.name,
-              [&info, &variant](PointContext& point) { return run_variant(point, info, variant); });
+namespace {
+
+// Errors that end the whole run: it was interrupted, or the host lacks something.
+bool ends_run(const Error& error) {
+  const ExitCode code = error.exit_code();
+  return code == ExitCode::host_limit || code == ExitCode::output || error.code() == "KB-S001";
+}
+
+Row error_row(const Variant& variant, const Error& error) {
+  const std::string text = error.what();
+  return with_cells(variant.varied, Row()).set("error", text.substr(0, text.find('\n')));
+}
+
+// The variants of one call of run_variants().
+class VariantRuns {
+ public:
+  VariantRuns(const BenchInfo& info, std::span<const Variant> variants, const VariantSweep& options)
+      : info_(info), variants_(variants), options_(options) {}
+
+  // May be called by several threads.
+  std::vector<Row> run(PointContext& point, std::size_t number) {
+    const Variant& variant = variants_[number];
+    std::vector<Row> rows;
+    try {
+      rows = run_variant(point, info_, variant);
+    } catch (const Error& error) {
+      if (!options_.goes_on || ends_run(error)) throw;
+      note(number, std::current_exception());
+      point.check(false);
+      return {error_row(variant, error)};
+    }
+    if (options_.adds_simulated && !rows.empty()) rows.front().set(kSimulated, of_all(point));
+    if (number == 0 && options_.check_first) options_.check_first(rows);
+    return rows;
   }
-  return sweep.run();
+
+  void throw_if_all_failed() const {
+    if (failures_.size() == variants_.size()) std::rethrow_exception(failures_.begin()->second);
+  }
+
+ private:
+  static double of_all(const PointContext& point) {
+    Time simulated{0};
+    for (const EngineStatistics& system : point.contexts().statistics()) {
+      simulated += system.simulated;
+    }
+    return to_ns(simulated);
+  }
+  void note(std::size_t number, std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    failures_[number] = std::move(failure);
+  }
+
+  const BenchInfo& info_;
+  const std::span<const Variant> variants_;
+  const VariantSweep& options_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::exception_ptr> failures_;
+};
+
+}  // namespace
+
+std::vector<Row> run_variants(Bench& bench, std::string sweep_name, const BenchInfo& info,
+                              std::span<const Variant> variants, const VariantSweep& options) {
+  VariantRuns runs(info, variants, options);
+  Sweep sweep(bench, std::move(sweep_name));
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    sweep.add(variants[i].name, [&runs, i](PointContext& point) { return runs.run(point, i); });
+  }
+  std::vector<Row> rows = sweep.run();
+  runs.throw_if_all_failed();
+  return rows;
 }
 
 RowsOfTwo split_rows(std::span<const Row> rows, const Variant& first) {

@@ -169,7 +169,7 @@ std::string explained_point(const BenchRun& run) {
   if (count < 2) return "";
   const FinishedPoint* const point = point_of(run, longest_system(run).number);
   if (point == nullptr) return "";
-  return fmt::format("{}, the longest of {} points; one value in --set explains another",
+  return fmt::format("{}, the longest of {} points; give one value in --set for another",
                      point->key, count);
 }
 

@@ -207,11 +207,17 @@ WhatIf what_if(std::span<const Row> rows, const VariantMaker& maker, const std::
 }
 
 std::string to_table(const WhatIf& result) {
+  const bool is_whole = result.column == kSimulated;
   std::string text = fmt::format(
-      "#\n# {}, summed over the rows: {:.3f} us as it is; with every resource infinite {:.3f} us\n"
+      "#\n# {}, {}: {:.3f} us as it is; with every resource infinite {:.3f} us\n{}"
       "#\n# {:<30} {:>12} {:>9} {:>9} {:>9} {:>14}\n# {:<30} {:>12} {:>29} {:>14}\n",
-      result.column, result.time_ns / 1e3, result.ideal_ns / 1e3, "resource", "now", "x2", "x4",
-      kInfinite, "the only limit", "", "", "speed-up of the run", "(us)");
+      result.column, is_whole ? "of the whole run" : "summed over the rows", result.time_ns / 1e3,
+      result.ideal_ns / 1e3,
+      is_whole ? ""
+               : "# (--metric simulated_ns: of the whole run, as "
+                 "--explain)\n",
+      "resource", "now", "x2", "x4", kInfinite, "the only limit", "", "", "speed-up of the run",
+      "(us)");
   for (const Gain& gain : result.gains) {
     text += fmt::format("  {:<30} {:>12} {:>9} {:>9} {:>9} {:>14.3f}\n", gain.resource, gain.value,
                         with_factor(gain.x2), with_factor(gain.x4), with_factor(gain.infinite),

@@ -65,6 +65,9 @@ struct WhatIf {
   std::vector<Slower> slower = {};
 };
 
+// The column of a whole run's time, which --explain shows too.
+inline constexpr std::string_view kSimulated = "simulated_ns";
+
 // The time of the rows, "step_ns" or "time_ns"; or `wanted`, if it is not empty.  Throws UsageError
 // KB-U017 if there is none.
 std::string time_column(std::span<const Row> rows, const std::string& wanted);

@@ -9,6 +9,7 @@
 #include "runtime/autograd/grad_mode.h"
 #include "runtime/autograd/view.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/fusion.h"
 #include "runtime/ops/pieces.h"
 #include "runtime/tensor/data_under_way.h"
 #include "runtime/tensor/tensor_storage.h"
@@ -68,6 +69,7 @@ Tensor record(std::string_view name, Tensor output, const std::vector<Tensor>& i
   auto node = NodeList::of(*output.storage()->simulation).make(name);
   for (const Tensor& input : inputs) node->edges.push_back(edge_to(input));
   node->backward = std::move(backward);
+  node->is_fused = ops::fusion_of(output) != nullptr;
   output.storage()->autograd = std::make_shared<Meta>(Meta{true, {}, std::move(node)});
   return output;
 }
@@ -108,7 +110,7 @@ SavedTensor::SavedTensor(const Tensor& tensor) {
 
 const Tensor& SavedTensor::get() const {
   if (!tensor_.defined()) return tensor_;
-  runtime::check_may_touch(tensor_, runtime::Touch::reads, [] { return std::string("backward"); });
+  runtime::check_may_defer(tensor_, runtime::Touch::reads, [] { return std::string("backward"); });
   if (!runtime::is_written_after(*tensor_.storage(), version_)) return tensor_;
   throw CollectiveError(
       "KB-A005",

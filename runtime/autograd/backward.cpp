@@ -15,6 +15,7 @@
 #include "runtime/autograd/leaf_gradients.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/fusion.h"
 #include "runtime/ops/strided_copy.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
@@ -71,6 +72,7 @@ class BackwardPass {
   bool leads_on(const Node& node) const;
 
   const bool retain_graph_;
+  ops::Fusion fusion_{ops::Fusion::Joins::yes};  // of the operators of compiled calls
   std::map<std::uint64_t, Turn, std::greater<>> turns_;
   LeafGradients leaves_;
   const std::vector<GradientEdge>* wanted_ = nullptr;  // null: all leaves get their gradients
@@ -133,12 +135,15 @@ void BackwardPass::run() {
   while (!turns_.empty()) {
     Turn turn = std::move(turns_.extract(turns_.begin()).mapped());
     Node& node = *turn.node;
-    leaves_.give_before(node.number);
+    leaves_.give_before(node.number, node.is_fused ? LeafGradients::Waits::while_deferred
+                                                   : LeafGradients::Waits::no);
     const Tensor gradient = turn.take_gradient();
     if (wanted_ != nullptr) {
       capture(node, gradient);
       if (!leads_on(node)) continue;
     }
+    const ops::FusionScope scope(*gradient.storage()->simulation,
+                                 node.is_fused ? &fusion_ : nullptr);
     std::vector<Tensor> gradients = run(node, gradient);
     if (gradients.size() != node.edges.size()) {
       throw CollectiveError("KB-A006",
@@ -149,7 +154,7 @@ void BackwardPass::run() {
     for (std::size_t i = 0; i < gradients.size(); ++i) give(node, i, std::move(gradients[i]));
   }
   if (wanted_ != nullptr) return capture_leaves();
-  leaves_.give_before(0);
+  leaves_.give_before(0, LeafGradients::Waits::no);
 }
 
 // True if a wanted edge is reached through the node's inputs.
@@ -178,6 +183,7 @@ void BackwardPass::capture_leaves() {
     const auto first = static_cast<std::size_t>(same - wanted_->begin());
     captured_[i] = first < i ? captured_[first] : leaves_.take(edge.leaf);
   }
+  ops::compute(captured_);
 }
 
 // Returns the gradient with which backward() begins.

@@ -11,6 +11,7 @@
 #include "runtime/autograd/view.h"
 #include "runtime/ops/device_kernel.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/fusion.h"
 #include "runtime/ops/strided_copy.h"
 #include "runtime/simulation/call_site.h"
 #include "runtime/tensor/data_under_way.h"
@@ -142,7 +143,10 @@ Tensor gradient_of_old(const Tensor& dy, const Slice& slice) {
 std::shared_ptr<autograd::Node> node_of_write(std::string_view name, const Tensor& target,
                                               const Tensor& written) {
   const bool is_view = written.storage() != target.storage();
-  return autograd::NodeList::of(*written.storage()->simulation).make(is_view ? "CopySlices" : name);
+  auto node =
+      autograd::NodeList::of(*written.storage()->simulation).make(is_view ? "CopySlices" : name);
+  node->is_fused = ops::fusion_of(written) != nullptr;
+  return node;
 }
 
 void set_history(const Tensor& written, std::shared_ptr<autograd::Node> node) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runtime/autograd/callbacks.h"
 #include "runtime/ops/elements.h"
+#include "runtime/ops/fusion.h"
 #include "runtime/tensor/tensor_storage.h"
 #include "sim_engine/base/error.h"
 
@@ -80,13 +82,36 @@ Tensor LeafGradients::take(const Tensor& leaf) {
                     gradient_form_of(leaf));
 }
 
-void LeafGradients::give_before(std::uint64_t next) {
+void LeafGradients::give_before(std::uint64_t next, Waits waits) {
   while (given_ < reached_.size() && (reached_[given_].last > next || next == 0)) {
-    for (Complete& one : take_completed_by(reached_[given_].last)) {
-      add_to_grad(one.leaf, std::move(one.gradient));
-      call_after_accumulation(one.leaf);
-    }
+    std::ranges::move(take_completed_by(reached_[given_].last), std::back_inserter(waiting_));
+    give_waiting(waits);
   }
+  if (!waiting_.empty()) give_waiting(waits);
+}
+
+void LeafGradients::give_waiting(Waits waits) {
+  std::vector<Complete> all = std::move(waiting_);
+  waiting_.clear();
+  if (waits == Waits::while_deferred) {
+    const auto rest = std::ranges::stable_partition(all, [](const Complete& one) {
+      return one.gradient.storage()->memory->deferred == nullptr;
+    });
+    std::ranges::move(rest, std::back_inserter(waiting_));
+    all.erase(rest.begin(), rest.end());
+  }
+  compute(all);
+  make_own(all);
+  for (Complete& one : all) {
+    add_to_grad(one.leaf, std::move(one.gradient));
+    call_after_accumulation(one.leaf);
+  }
+}
+
+void LeafGradients::compute(const std::vector<Complete>& all) {
+  std::vector<Tensor> gradients;
+  for (const Complete& one : all) gradients.push_back(one.gradient);
+  ops::compute(gradients);
 }
 
 // All gradients are taken before one is added to a grad(), which may itself be a gradient here.
@@ -103,6 +128,11 @@ std::vector<LeafGradients::Complete> LeafGradients::take_completed_by(std::uint6
     }
     all.push_back({leaf, std::move(gradient)});
   }
+  return all;
+}
+
+// A gradient that becomes a grad(), or shares memory with one, must be nobody else's.
+void LeafGradients::make_own(std::vector<Complete>& all) {
   const auto is_grad_of_leaf = [&](const Tensor& gradient) {
     return is_shared(gradient) && std::ranges::any_of(all, [&](const Complete& other) {
              const Tensor& grad = grad_of(other.leaf);
@@ -110,12 +140,10 @@ std::vector<LeafGradients::Complete> LeafGradients::take_completed_by(std::uint6
            });
   };
   for (Complete& one : all) {
-    // A gradient that becomes a grad(), or shares memory with one, must be nobody else's.
     if (!grad_of(one.leaf).defined() || is_grad_of_leaf(one.gradient)) {
       one.gradient = writable(std::move(one.gradient));
     }
   }
-  return all;
 }
 
 }  // namespace kernbench::autograd

@@ -27,8 +27,11 @@ class LeafGradients {
   GradientSum& of(const Tensor& leaf) { return sums_[leaf.storage().get()]; }
   // Returns the sum for a leaf, after its hooks, and forgets it; undefined if nothing has come.
   Tensor take(const Tensor& leaf);
+  // Whether leaves may wait for gradients whose values are deferred, which a kernel that also
+  // computes others may bring.
+  enum class Waits { no, while_deferred };
   // Gives their gradients to the leaves to which no node of this number or a lower one contributes.
-  void give_before(std::uint64_t next);
+  void give_before(std::uint64_t next, Waits waits);
 
  private:
   struct Complete {
@@ -36,10 +39,14 @@ class LeafGradients {
     Tensor gradient;
   };
 
+  void give_waiting(Waits waits);
+  static void compute(const std::vector<Complete>& all);
+  static void make_own(std::vector<Complete>& all);
   std::vector<Complete> take_completed_by(std::uint64_t node);
 
   const std::vector<ReachedLeaf> reached_;
-  std::size_t given_ = 0;                                         // of `reached_`
+  std::size_t given_ = 0;  // of `reached_`
+  std::vector<Complete> waiting_;
   std::unordered_map<const Tensor::Storage*, GradientSum> sums_;  // never iterated
 };
 

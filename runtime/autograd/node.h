@@ -90,6 +90,7 @@ struct Node {
   std::string name;
   std::vector<GradientEdge> edges;  // one for each input
   Backward backward;                // empty once it has run, unless the graph was retained
+  bool is_fused = false;            // true if elementwise operators of its backward are deferred
   std::optional<Part> part;         // the part of its only input that its result consists of
   Hooks hooks;                      // of its result
   std::weak_ptr<Tensor::Storage> retains_grad;  // its result, if that wants its gradient

@@ -14,7 +14,7 @@ namespace kernbench::distributed {
 // Ranks of the group have consecutive rows of dimension 0, each as many but for the last ones.
 struct ShardSpec {
   std::string name;            // of the parameter
-  Shape whole;                 // its shape
+  Tensor parameter;            // the whole one, which has elements while it is gathered
   std::int64_t first_row = 0;  // of this rank's
   Tensor padded;               // the shard, and zeros behind it where it has fewer rows
   ProcessGroup group;

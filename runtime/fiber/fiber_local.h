@@ -13,6 +13,10 @@
 
 #include "sim_engine/topology/location.h"
 
+namespace kernbench::ops {
+class Fusion;  // runtime/ops/fusion.h
+}
+
 namespace kernbench::runtime {
 
 // An operation that a rank is in, or waits for.  Its text is made only when a report is written.
@@ -39,7 +43,8 @@ struct FiberLocal {
   bool is_on_device = false;
   std::uint64_t write = 0;  // Simulation::next_write() at its issue; 0: its launches take their own
 
-  bool is_grad_enabled = true;  // true if operators record what backward() needs
+  bool is_grad_enabled = true;    // true if operators record what backward() needs
+  ops::Fusion* fusion = nullptr;  // where elementwise operators are deferred; null: nowhere
 
   // The fields below are a kernel's.
   std::string_view kernel;

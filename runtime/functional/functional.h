@@ -4,6 +4,7 @@
 
 #include "runtime/functional/activations.h"
 #include "runtime/functional/attention.h"
+#include "runtime/functional/compile.h"
 #include "runtime/functional/cross_entropy.h"
 #include "runtime/functional/dropout.h"
 #include "runtime/functional/elementwise.h"

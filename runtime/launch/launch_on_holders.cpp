@@ -47,6 +47,10 @@ void run_on_holders(const LaunchName& launch, const Tensor& first, std::vector<T
   if (simulation.local().kind == FiberLocal::Kind::kernel) {
     throw CollectiveError("KB-R012", fmt::format("launch of '{}' inside a kernel", launch.name));
   }
+  for (const Tensor& tensor : options.results == nullptr ? uses : *options.results) {
+    compute_before_write(*tensor.storage()->memory);
+  }
+  for (const Tensor& tensor : uses) compute_deferred(*tensor.storage()->memory);
   const bool may_queue = simulation.queues_launches() && options.lifetime == Body::owns;
   issue(simulation);
   for (const Tensor& tensor : uses) {

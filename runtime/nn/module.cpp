@@ -56,6 +56,10 @@ std::string wrong_shapes(const StateDict& own, const StateDict& state) {
 
 }  // namespace
 
+Module::~Module() {
+  if (extension_ != nullptr) extension_->module_ends(*this);
+}
+
 void Module::check_name(std::string_view what, std::string_view name) const {
   if (name.empty()) refuse_name(fmt::format("{} name must not be empty", what));
   if (name.find('.') != std::string_view::npos) {
@@ -205,6 +209,14 @@ Tensor Module::call_after_forward(const Tensor& input, const Tensor& output) {
     if (const Tensor changed = hook(*this, input, present); changed.defined()) present = changed;
   }
   return present;
+}
+
+void Module::forward_has_thrown() noexcept {
+  if (extension_ != nullptr) extension_->forward_has_thrown();
+}
+
+void Module::forward_returned_no_tensor() {
+  if (extension_ != nullptr) extension_->forward_returned_no_tensor();
 }
 
 void Module::zero_grad(bool set_to_none) {

@@ -40,7 +40,7 @@ struct IncompatibleKeys {
 class Module : public std::enable_shared_from_this<Module> {
  public:
   Module() = default;
-  virtual ~Module() = default;
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -91,7 +91,8 @@ class Module : public std::enable_shared_from_this<Module> {
   // recorded.
   void to(DType dtype);
 
-  // operator() of a handle calls these hooks around forward(), in the order of registration:
+  // operator() of a handle, or of a layer of tp, calls these hooks around forward(), which itself
+  // calls none, as in torch.  In the order of registration:
   // hook(module, input) before it, and hook(module, input, output) after it.  A tensor that a hook
   // returns, if it is defined, takes the place of the input, or of the output.  They are called for
   // modules whose forward() takes a tensor first and, after it, if it returns one.  Each returns a
@@ -104,10 +105,22 @@ class Module : public std::enable_shared_from_this<Module> {
   // Throws CollectiveError KB-A010 if there is none of this number.
   void remove_hook(unsigned number);
 
+  // What operator() of a module does that is used without a handle, such as a layer of tp: calls
+  // forward(input), and the hooks around it.
+  template <std::invocable<const Tensor&> Forward>
+  Tensor call(const Tensor& input, const Forward& forward) const {
+    if (!has_forward_hooks()) return forward(input);
+    auto& module = const_cast<Module&>(*this);  // NOLINT: no module with hooks is a constant
+    const Tensor taken = module.call_before_forward(input);
+    return module.call_after_forward(taken, forward(taken));
+  }
+
   // For operator() of handles.
   bool has_forward_hooks() const { return !before_forward_.empty() || !after_forward_.empty(); }
   Tensor call_before_forward(const Tensor& input);
   Tensor call_after_forward(const Tensor& input, const Tensor& output);
+  void forward_has_thrown() noexcept;  // or a hook has
+  void forward_returned_no_tensor();
 
   // Drops the parameters' gradients; with set_to_none = false, fills them with 0.
   void zero_grad(bool set_to_none = true);
@@ -122,6 +135,10 @@ class Module : public std::enable_shared_from_this<Module> {
   // The state of what changes how the module runs, such as fully_shard; it lives with the module.
   struct Extension {
     virtual ~Extension() = default;
+    // What operator() of a handle does around forward() beside hooks; the module's end.
+    virtual void forward_has_thrown() noexcept {}
+    virtual void forward_returned_no_tensor() {}
+    virtual void module_ends(Module&) noexcept {}
   };
   const std::shared_ptr<Extension>& extension() const { return extension_; }
   void set_extension(std::shared_ptr<Extension> extension) { extension_ = std::move(extension); }

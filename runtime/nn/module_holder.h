@@ -69,12 +69,18 @@ class ModuleHolder : public HolderBase {
 
   template <class... Rest>
   auto with_hooks(const Tensor& given, Rest&&... rest) const {
-    const Tensor input = module_->call_before_forward(given);
-    auto output = module_->forward(input, std::forward<Rest>(rest)...);
-    if constexpr (std::is_same_v<decltype(output), Tensor>) {
-      return module_->call_after_forward(input, output);
-    } else {
-      return output;
+    try {
+      const Tensor input = module_->call_before_forward(given);
+      auto output = module_->forward(input, std::forward<Rest>(rest)...);
+      if constexpr (std::is_same_v<decltype(output), Tensor>) {
+        return module_->call_after_forward(input, output);
+      } else {
+        module_->forward_returned_no_tensor();
+        return output;
+      }
+    } catch (...) {
+      module_->forward_has_thrown();
+      throw;
     }
   }
 

@@ -16,17 +16,31 @@
 
 namespace kernbench::ops {
 
-Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
-                 const Placement& placement) {
+namespace {
+
+TensorOptions options_of(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
+                         const Placement& placement) {
   const auto dp = policy_of(placement, shape.rank());
   if (!dp) {
     refuse_placement(name, like,
                      "the result would be cut along a dimension that is neither the first nor the "
                      "last");
   }
-  return Tensor(
-      runtime::make_device_storage(like.storage()->simulation, like.device(), shape,
-                                   {.dtype = dtype, .dp = *dp, .name = std::string(name)}));
+  return {.dtype = dtype, .dp = *dp, .name = std::string(name)};
+}
+
+}  // namespace
+
+Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
+                 const Placement& placement) {
+  return Tensor(runtime::make_device_storage(like.storage()->simulation, like.device(), shape,
+                                             options_of(like, name, shape, dtype, placement)));
+}
+
+Tensor make_unplaced_like(const Tensor& like, std::string_view name, const Shape& shape,
+                          DType dtype, const Placement& placement) {
+  return Tensor(runtime::make_unplaced_storage(like.storage()->simulation, like.device(), shape,
+                                               options_of(like, name, shape, dtype, placement)));
 }
 
 namespace {

@@ -18,6 +18,10 @@ namespace kernbench::ops {
 Tensor make_like(const Tensor& like, std::string_view name, const Shape& shape, DType dtype,
                  const Placement& placement);
 
+// As above, without a place in HBM (runtime::take_space()).
+Tensor make_unplaced_like(const Tensor& like, std::string_view name, const Shape& shape,
+                          DType dtype, const Placement& placement);
+
 // Runs `body` on every PE that holds a part of `results.front()`, and waits, or, if launches are
 // queued and the body owns what it uses, only issues it.  The body writes the results alone.
 // REQUIRES: `results` is not empty; all tensors are on the same holders
@@ -32,8 +36,7 @@ void launch_on_views(std::string_view name, const std::vector<Tensor>& results,
 // Launches a kernel that keeps whole rows of `columns` elements in scratch.  If they do not fit,
 // it throws DeviceError KB-M010 with a remedy.
 void launch_on_rows(std::string_view name, const std::vector<Tensor>& results,
-                    const std::vector<Tensor>& operands, std::int64_t columns,
-                    KernelBody body);
+                    const std::vector<Tensor>& operands, std::int64_t columns, KernelBody body);
 
 // A PE's part of a tensor, seen as a matrix: all dimensions but the last form its rows.
 struct LocalPart {
@@ -69,19 +72,24 @@ struct MatrixBlock {
   std::int64_t width = 0;
 };
 
-// Calls visit(block) for blocks of at most block_elements() that cover a matrix.  Blocks of the
+// Calls visit(block) for blocks of at most `most` elements that cover a matrix.  Blocks of the
 // same columns follow each other, so that data that belongs to columns is loaded once for many
 // rows.
 template <class Visit>
-void for_each_matrix_block(const tl::Context& tl, std::int64_t rows, std::int64_t columns,
+void for_each_matrix_block(std::int64_t most, std::int64_t rows, std::int64_t columns,
                            Visit visit) {
-  const std::int64_t most = block_elements(tl);
   for_each_block(columns, most, [&](std::int64_t column, std::int64_t width) {
     for_each_block(rows, std::max<std::int64_t>(most / width, 1),
                    [&](std::int64_t row, std::int64_t height) {
                      visit(MatrixBlock{row, column, height, width});
                    });
   });
+}
+// With at most block_elements().
+template <class Visit>
+void for_each_matrix_block(const tl::Context& tl, std::int64_t rows, std::int64_t columns,
+                           Visit visit) {
+  for_each_matrix_block(block_elements(tl), rows, columns, visit);
 }
 
 }  // namespace kernbench::ops

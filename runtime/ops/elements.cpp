@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/ops/fusion.h"
 #include "runtime/ops/strided_copy.h"
 #include "runtime/tensor/strided_view.h"
 
@@ -79,28 +80,43 @@ tl::Tensor whole_block(tl::Context& tl, const tl::Tensor& value, const MatrixBlo
   return value.shape() == shape ? value : tl.zeros(shape, value.dtype()) + value;
 }
 
-void map_part(tl::Context& tl, const Tensor& result, const std::vector<Tensor>& operands,
-              const BlockFunction& function) {
-  const LocalPart target = local_part(result, tl);
+using BodyOfBlocks =
+    std::function<std::vector<tl::Tensor>(tl::Context&, std::vector<tl::Tensor> operands)>;
+
+// Computes this PE's parts of results that have one shape and placement, `most` elements at a time.
+void map_part(tl::Context& tl, const std::vector<Tensor>& results,
+              const std::vector<Tensor>& operands, std::int64_t most,
+              const BodyOfBlocks& function) {
+  const LocalPart target = local_part(results.front(), tl);
   if (target.shape.numel() == 0) return;
-  const std::vector<BroadcastLoop> loops = broadcast_loops(result.shape(), target.shape, operands);
+  const Shape& shape = results.front().shape();
+  const std::vector<BroadcastLoop> loops = broadcast_loops(shape, target.shape, operands);
   std::vector<BroadcastOperand> sources;
   for (std::size_t i = 0; i < operands.size(); ++i) sources.emplace_back(operands[i], i, loops, tl);
-  const auto value_of = [&](const std::vector<std::int64_t>& outer, const MatrixBlock& block) {
+  const auto values_of = [&](const std::vector<std::int64_t>& outer, const MatrixBlock& block) {
     std::vector<tl::Tensor> blocks;
     for (BroadcastOperand& source : sources) blocks.push_back(source.block(tl, outer, block));
-    return function(tl, blocks);
+    return function(tl, std::move(blocks));
   };
+  std::vector<LocalPart> targets;
+  for (const Tensor& result : results) targets.push_back(local_part(result, tl));
   const bool is_filled = target.shape.numel() > 1 &&
                          std::ranges::all_of(operands, [](auto& x) { return x.numel() == 1; });
-  if (is_filled) return fill_part(tl, target, value_of({}, {0, 0, 1, 1}));
+  if (is_filled) {
+    const std::vector<tl::Tensor> numbers = values_of({}, {0, 0, 1, 1});
+    for (std::size_t i = 0; i < numbers.size(); ++i) fill_part(tl, targets[i], numbers[i]);
+    return;
+  }
   const std::int64_t rows = loops[loops.size() - 2].size;
   const std::int64_t columns = loops.back().size;
   std::int64_t first = 0;
   for_each_outer_index(loops, [&](const std::vector<std::int64_t>& outer) {
-    for_each_matrix_block(tl, rows, columns, [&](const MatrixBlock& block) {
-      tl.store(target.data + first + block.row * columns + block.column,
-               whole_block(tl, value_of(outer, block), block), columns);
+    for_each_matrix_block(most, rows, columns, [&](const MatrixBlock& block) {
+      const std::vector<tl::Tensor> values = values_of(outer, block);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        tl.store(targets[i].data + first + block.row * columns + block.column,
+                 whole_block(tl, values[i], block), columns);
+      }
     });
     first += rows * columns;
   });
@@ -134,12 +150,33 @@ KernelBody if_owns(const Function& function, const std::function<void(tl::Contex
 
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function) {
-  const auto body = [=](tl::Context& tl) { map_part(tl, result, operands, function); };
+  const auto body = [=](tl::Context& tl) {
+    map_part(tl, {result}, operands, block_elements(tl),
+             [&](tl::Context&, const std::vector<tl::Tensor>& blocks) {
+               return std::vector{function(tl, blocks)};
+             });
+  };
   launch(name, {result}, operands, if_owns(function, body));
+}
+
+void map_all_into(const std::vector<Tensor>& results, std::string_view name,
+                  const std::vector<Tensor>& operands, const BlocksFunction& function,
+                  std::size_t most_values) {
+  // block_elements() leaves room for a dozen blocks, three of them an operator's own values.
+  constexpr std::int64_t kRoom = 12;
+  const std::int64_t blocks = std::max(kRoom, kRoom - 3 + static_cast<std::int64_t>(most_values));
+  const auto body = [=](tl::Context& tl) {
+    const std::int64_t most = std::max<std::int64_t>(block_elements(tl) * kRoom / blocks, 1);
+    map_part(tl, results, operands, most, function);
+  };
+  launch(name, results, operands, if_owns(function, body));
 }
 
 Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
               const std::vector<Tensor>& operands, const BlockFunction& function) {
+  if (Fusion* const fusion = fusion_of(operands.front()); fusion != nullptr && function.owns()) {
+    return fusion->defer(name, shape, dtype, placement, operands, function);
+  }
   Tensor result = make_like(operands.front(), name, shape, dtype, placement);
   map_into(result, name, operands, function);
   return result;

@@ -22,7 +22,16 @@ using BlockFunction =
 void map_into(const Tensor& result, std::string_view name, const std::vector<Tensor>& operands,
               const BlockFunction& function);
 
-// As map_into(), into a new tensor of this shape and type.
+// Computes a block of each of several results from the operands' blocks.
+using BlocksFunction =
+    KernelFunction<std::vector<tl::Tensor>(tl::Context&, std::vector<tl::Tensor> operands)>;
+// As map_into(), for results that have one shape and lie alike.  `most_values`: how many of its
+// values the function holds at a time.
+void map_all_into(const std::vector<Tensor>& results, std::string_view name,
+                  const std::vector<Tensor>& operands, const BlocksFunction& function,
+                  std::size_t most_values);
+
+// As map_into(), into a new tensor of this shape and type; its value may be deferred (fusion.h).
 Tensor map_to(std::string_view name, const Shape& shape, DType dtype, const Placement& placement,
               const std::vector<Tensor>& operands, const BlockFunction& function);
 // As map_to(), of the first operand's shape and type.

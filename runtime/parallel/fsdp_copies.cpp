@@ -12,18 +12,31 @@ namespace {
 
 using ops::Level;
 
-void copy(tl::Context& tl, const tl::Pointer& from, const tl::Pointer& to, std::int64_t count,
-          double factor = 1) {
-  ops::for_each_block(count, ops::block_elements(tl), [&](std::int64_t begin, std::int64_t size) {
-    tl::Tensor block = tl.load(from + begin, {size}, from.dtype());
-    if (factor != 1) block = tl.cast(block, DType::f32) * factor;
-    tl.store(to + begin, tl.cast(block, to.dtype()));
+// Rows of a matrix that begin `pitch` elements after each other.
+struct Rows {
+  tl::Pointer first;
+  std::int64_t pitch = 0;
+
+  tl::Pointer at(const ops::MatrixBlock& block) const {
+    return first + (block.row * pitch + block.column);
+  }
+};
+
+// A parameter's rows of many ranks are one matrix, so that a kernel has few commands however many
+// ranks there are.
+void copy(tl::Context& tl, const Rows& from, const Rows& to, std::int64_t rows,
+          std::int64_t columns, double factor = 1) {
+  ops::for_each_matrix_block(tl, rows, columns, [&](const ops::MatrixBlock& block) {
+    tl::Tensor data =
+        tl.load(from.at(block), {block.height, block.width}, from.first.dtype(), from.pitch);
+    if (factor != 1) data = tl.cast(data, DType::f32) * factor;
+    tl.store(to.at(block), tl.cast(data, to.first.dtype()), to.pitch);
   });
 }
 
-void clear(tl::Context& tl, const tl::Pointer& to, std::int64_t count) {
-  ops::for_each_block(count, ops::block_elements(tl), [&](std::int64_t begin, std::int64_t size) {
-    tl.store(to + begin, tl.zeros({size}, to.dtype()));
+void clear(tl::Context& tl, const Rows& to, std::int64_t rows, std::int64_t columns) {
+  ops::for_each_matrix_block(tl, rows, columns, [&](const ops::MatrixBlock& block) {
+    tl.store(to.at(block), tl.zeros({block.height, block.width}, to.first.dtype()), to.pitch);
   });
 }
 
@@ -52,8 +65,24 @@ void copy_in_shards(const Tensor& part, const std::vector<Tensor>& shards,
   ops::launch("all_gather_copy_in", {part}, shards, [part, shards, layout](tl::Context& tl) {
     const tl::Pointer to = ops::local_part(part, tl).data;
     for (std::size_t i = 0; i < shards.size(); ++i) {
-      copy(tl, ops::local_part(shards[i], tl).data, to + layout[i].offset,
-           layout[i].padded_elements());
+      const std::int64_t count = layout[i].padded_elements();
+      copy(tl, {ops::local_part(shards[i], tl).data, count}, {to + layout[i].offset, count}, 1,
+           count);
+    }
+  });
+}
+
+void copy_in_rows(const Tensor& part, const std::vector<Tensor>& parameters,
+                  const std::vector<FlatRows>& layout, int rank) {
+  ops::launch("reshard", {part}, parameters, [part, parameters, layout, rank](tl::Context& tl) {
+    const tl::Pointer to = ops::local_part(part, tl).data;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const FlatRows& rows = layout[i];
+      const tl::Pointer from = ops::local_part(parameters[i], tl).data;
+      const std::int64_t each = rows.padded_elements();
+      const std::int64_t count = rows.rows_of(rank) * rows.row_elements;
+      copy(tl, {from + rank * each, each}, {to + rows.offset, each}, 1, count);
+      clear(tl, {to + (rows.offset + count), each}, 1, each - count);
     }
   });
 }
@@ -62,15 +91,17 @@ void copy_out(const Tensor& flat, const std::vector<Tensor>& parameters,
               const std::vector<FlatRows>& layout, int ranks) {
   const std::int64_t part = flat.numel() / ranks;
   ops::launch("all_gather_copy_out", parameters, {flat},
-              [flat, parameters, layout, ranks, part](tl::Context& tl) {
+              [flat, parameters, layout, part](tl::Context& tl) {
                 const tl::Pointer from = ops::local_part(flat, tl).data;
                 for (std::size_t i = 0; i < parameters.size(); ++i) {
                   const tl::Pointer to = ops::local_part(parameters[i], tl).data;
                   const FlatRows& rows = layout[i];
-                  for (int rank = 0; rank < ranks && rows.rows_of(rank) > 0; ++rank) {
-                    copy(tl, from + (rank * part + rows.offset), to + rank * rows.padded_elements(),
-                         rows.rows_of(rank) * rows.row_elements);
-                  }
+                  const std::int64_t each = rows.padded_elements();
+                  const std::int64_t full = rows.full_ranks();
+                  const tl::Pointer first = from + rows.offset;
+                  copy(tl, {first, part}, {to, each}, full, each);
+                  copy(tl, {first + full * part, part}, {to + full * each, each}, 1,
+                       rows.elements() - full * each);
                 }
               });
 }
@@ -85,15 +116,17 @@ void copy_in_gradients(const Tensor& flat, const std::vector<Tensor>& gradients,
                   const ops::Placement own = ops::placement_of(gradients[i]);
                   const bool has_summand = counts(whole.cube, own.cube, tl.location().cube) &&
                                            counts(whole.pe, own.pe, tl.location().pe);
+                  const FlatRows& rows = layout[i];
                   const tl::Pointer from = ops::local_part(gradients[i], tl).data;
-                  const tl::Pointer to = ops::local_part(flat, tl).data + layout[i].offset;
-                  for (int rank = 0; rank < ranks; ++rank) {
-                    const std::int64_t rows = has_summand ? layout[i].rows_of(rank) : 0;
-                    const std::int64_t count = rows * layout[i].row_elements;
-                    const std::int64_t first = rank * layout[i].padded_elements();
-                    copy(tl, from + first, to + rank * part, count, factor);
-                    clear(tl, to + (rank * part + count), layout[i].padded_elements() - count);
-                  }
+                  const tl::Pointer to = ops::local_part(flat, tl).data + rows.offset;
+                  const std::int64_t each = rows.padded_elements();
+                  const std::int64_t full = has_summand ? rows.full_ranks() : 0;
+                  const std::int64_t rest = has_summand ? rows.elements() - full * each : 0;
+                  copy(tl, {from, each}, {to, part}, full, each, factor);
+                  copy(tl, {from + full * each, each}, {to + full * part, part}, 1, rest, factor);
+                  const std::int64_t begun = rest > 0 ? 1 : 0;
+                  clear(tl, {to + (full * part + rest), part}, begun, each - rest);
+                  clear(tl, {to + (full + begun) * part, part}, ranks - full - begun, each);
                 }
               });
 }

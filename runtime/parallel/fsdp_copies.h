@@ -18,7 +18,10 @@ struct FlatRows {
   std::int64_t row_elements = 0;
   std::int64_t offset = 0;
 
+  std::int64_t elements() const { return rows * row_elements; }
   std::int64_t padded_elements() const { return padded_rows * row_elements; }
+  // The ranks whose rows need no padding: the first ones.
+  std::int64_t full_ranks() const { return padded_rows == 0 ? 0 : rows / padded_rows; }
   // How many a rank has.
   std::int64_t rows_of(int rank) const;
 };
@@ -32,6 +35,9 @@ std::int64_t set_offsets(std::vector<FlatRows>& layout);
 // Copies padded shards into a part.
 void copy_in_shards(const Tensor& part, const std::vector<Tensor>& shards,
                     const std::vector<FlatRows>& layout);
+// Copies a rank's rows of parameters into its part, and zeros behind them.
+void copy_in_rows(const Tensor& part, const std::vector<Tensor>& parameters,
+                  const std::vector<FlatRows>& layout, int rank);
 // Copies the parts of all ranks into parameters.
 void copy_out(const Tensor& flat, const std::vector<Tensor>& parameters,
               const std::vector<FlatRows>& layout, int ranks);

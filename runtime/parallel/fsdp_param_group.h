@@ -100,6 +100,8 @@ class ParamGroup {
   void set_context(std::shared_ptr<CommContext> context);
 
   bool reshard_after_forward = true;
+  bool keeps_part = false;  // after the forward pass; after keep_parts_in()
+  void keep_parts_in(const ProcessGroup& group);
   bool reshard_after_backward = true;
   bool reduce_grads = true;
   bool all_reduce_grads = true;
@@ -114,6 +116,10 @@ class ParamGroup {
 
   void pre_forward();
   void post_forward();
+  // What has been gathered is not used any more.
+  void forward_has_thrown() noexcept;
+  // Drops the gradients that have not been reduced.
+  void backward_has_thrown();
   // Prefetches the group of the forward pass before this one's.
   void pre_backward(bool prefetches);
   // Reduces the gradients.  Does nothing if there are none.
@@ -126,10 +132,21 @@ class ParamGroup {
   void wait_for_reduce_scatter();
 
  private:
+  // How the ranks of a group share the parameters.
+  struct Layout {
+    ProcessGroup group;
+    int ranks = 1;
+    int rank = 0;
+    std::vector<FlatRows> rows;  // in the flat buffer of an all_gather
+    std::int64_t part = 0;       // elements of a rank
+
+    void set_group(RuntimeContext& torch, const ProcessGroup& of);
+  };
   struct Gathering {
     Tensor flat;
     Work work;
     std::shared_ptr<Work::Times> times;
+    const Layout* layout = nullptr;
   };
   struct Reduction {
     std::vector<std::size_t> parameters;
@@ -147,6 +164,11 @@ class ParamGroup {
                    bool pe_is_partial) const;
   void leave_context();
   void take_space() const;
+  void free_elements_of_all();
+  void free_parts();
+  void keep_part();
+  void copy_in(const Tensor& own);
+  void drop_gathering();
   std::shared_ptr<Work::Times> note(std::string_view collective, const Tensor& flat) const;
   bool is_stale() const;
   DType gathered_dtype() const;
@@ -161,13 +183,16 @@ class ParamGroup {
   const Setting setting_;
   std::vector<ShardedParameter> parameters_;
   Names names_;
-  std::vector<FlatRows> layout_;
-  std::int64_t part_elements_ = 0;  // of a rank, in an all_gather
+  Layout layout_;
+  std::optional<Layout> kept_layout_;  // of what a smaller group keeps after the forward pass
   const int ranks_;
   std::shared_ptr<CommContext> context_;
 
   Pass pass_ = Pass::idle;
   bool is_unsharded_ = false;
+  bool gathers_anew_ = false;
+  Tensor kept_;  // this rank's part of what has been gathered
+  std::optional<ahbm::Event> has_kept_;
   std::uint64_t gathered_ = 0;  // Simulation::last_write() when the shards were read
   std::optional<Gathering> gathering_;
   std::optional<Reduction> reduction_;        // the last one

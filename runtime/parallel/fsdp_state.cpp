@@ -36,6 +36,7 @@ State::State(RuntimeContext& torch, std::vector<nn::Module*> modules,
              const FullyShardOptions& options, std::unique_ptr<ParamGroup> group)
     : has_own_reshard_setting(options.reshard_after_forward.has_value()),
       torch_(torch),
+      is_of_several_(modules.size() > 1),
       modules_(std::move(modules)),
       policy_(options.mp_policy),
       group_(std::move(group)),
@@ -43,6 +44,11 @@ State::State(RuntimeContext& torch, std::vector<nn::Module*> modules,
 
 std::shared_ptr<State> State::of(const nn::Module& module) {
   return std::dynamic_pointer_cast<State>(module.extension());
+}
+
+void State::module_ends(nn::Module& module) noexcept {
+  std::erase(modules_, &module);
+  std::erase(unended_, &module);
 }
 
 void State::for_each(const RecurseOptions& options, const std::function<void(State&)>& function) {
@@ -74,7 +80,7 @@ void State::unshard() {
 
 // The first module that is called is the root of those inside of it.
 void State::become_root() {
-  if (modules_.size() > 1) {
+  if (is_of_several_) {
     throw CollectiveError("KB-A021",
                           fmt::format("FSDP requires a single root module but got {} (rank {})",
                                       modules_.size(), torch_.distributed.get_rank()));
@@ -111,6 +117,7 @@ void State::name_parameters() {
 void State::begin_forward() {
   if (!is_root_) become_root();
   if (!shared_->forward_root.expired()) return;
+  end_thrown_backward();
   shared_->forward_root = weak_from_this();
   comm().sent.clear();
   comm().step_began = nn::parallel::device_instant(torch_, torch_.ahbm.current_device());
@@ -119,37 +126,59 @@ void State::begin_forward() {
   comm().copy_in.wait_stream(torch_.ahbm.current_stream());
 }
 
-Tensor State::pre_forward(nn::Module& module, const Tensor& input) {
-  if (modules_.size() == 1) return pre_forward(input);
-  const bool is_first = uncalled_.empty();
-  if (is_first) uncalled_ = modules_;
-  std::erase(uncalled_, &module);
-  return is_first ? pre_forward(input) : input;
+Tensor State::pre_forward(nn::Module&, const Tensor& input) {
+  if (!is_of_several_) return pre_forward(input);
+  if (!unended_.empty()) return input;
+  unended_ = modules_;
+  return pre_forward(input);
 }
 
-Tensor State::post_forward(nn::Module&, const Tensor& output) {
-  return uncalled_.empty() ? post_forward(output) : output;
+Tensor State::post_forward(nn::Module& module, const Tensor& output) {
+  std::erase(unended_, &module);
+  return unended_.empty() ? post_forward(output) : output;
+}
+
+void State::forward_has_thrown() noexcept {
+  unended_.clear();
+  if (computes_again()) return;  // and so the backward pass throws
+  pass_ = Pass::idle;
+  if (group_ != nullptr) group_->forward_has_thrown();
+  if (shared_->forward_root.lock().get() != this) return;
+  shared_->forward_root.reset();
+  for (const std::weak_ptr<State>& each : shared_->states) {  // some may be gathered ahead
+    const std::shared_ptr<State> state = each.lock();
+    if (state != nullptr && state->group_ != nullptr) state->group_->forward_has_thrown();
+  }
+}
+
+void State::forward_returned_no_tensor() {
+  throw CollectiveError(
+      "KB-A019", fmt::format("fully_shard: forward() of a module that it was called with returns "
+                             "something else than a tensor, so its backward pass could not be "
+                             "told: return one tensor, or call fully_shard with the modules "
+                             "inside of it (rank {})",
+                             torch_.distributed.get_rank()));
 }
 
 // In torch's words.
 void State::warn_of_uncalled() {
-  if (uncalled_.empty()) return;
+  if (unended_.empty()) return;
   fmt::print(stderr,
              "kernbench: warning: {} of the {} modules passed to fully_shard did not run forward "
              "before backward, which is error-prone since FSDP post-forward/pre-backward logic "
              "will not run for these modules. We recommend passing only modules that run forward "
              "together. (rank {})\n",
-             uncalled_.size(), modules_.size(), torch_.distributed.get_rank());
-  uncalled_.clear();
+             unended_.size(), modules_.size(), torch_.distributed.get_rank());
+  unended_.clear();
 }
 
 Tensor State::pre_forward(const Tensor& input) {
-  if (pass_ == Pass::pre_backward) {  // a checkpoint computes forward() again
+  if (computes_again()) {
     if (group_ != nullptr) group_->pre_backward(false);
     return input;
   }
-  pass_ = Pass::forward;
   begin_forward();
+  pass_ = Pass::forward;
   Tensor taken = input;
   if (policy_.cast_forward_inputs) taken = cast_floating(input, policy_.param_dtype);
   if (group_ != nullptr) {
@@ -168,7 +197,7 @@ Tensor State::pre_forward(const Tensor& input) {
 }
 
 Tensor State::post_forward(const Tensor& output) {
-  if (pass_ == Pass::pre_backward) return output;
+  if (computes_again()) return output;
   if (group_ != nullptr) group_->post_forward();
   pass_ = Pass::idle;
   if (autograd::needs_grad(output)) {
@@ -185,12 +214,37 @@ Tensor State::post_forward(const Tensor& output) {
 
 // The backward pass
 
-void State::pre_backward() {
-  pass_ = Pass::pre_backward;
-  if (!std::exchange(shared_->has_queued_callback, true)) {
-    autograd::queue_callback(torch_.simulation(),
-                             [self = shared_from_this()] { self->end_backward(); });
+bool State::computes_again() const {
+  return pass_ == Pass::pre_backward && !shared_->backward_pass.expired();
+}
+
+// If an exception has left the last backward pass, nothing of it is used any more.
+void State::end_thrown_backward() {
+  const bool has_thrown = shared_->has_begun_backward && shared_->backward_pass.expired();
+  if (!has_thrown) return;
+  shared_->has_begun_backward = false;
+  for (const std::weak_ptr<State>& each : shared_->states) {
+    const std::shared_ptr<State> state = each.lock();
+    if (state == nullptr) continue;
+    state->pass_ = Pass::idle;
+    state->unended_.clear();
+    if (state->group_ != nullptr) state->group_->backward_has_thrown();
   }
+  comm().forward_order.clear();
+}
+
+void State::begin_backward() {
+  end_thrown_backward();
+  const auto pass = std::make_shared<const bool>(true);
+  shared_->backward_pass = pass;
+  shared_->has_begun_backward = true;
+  autograd::queue_callback(torch_.simulation(),
+                           [self = shared_from_this(), pass] { self->end_backward(); });
+}
+
+void State::pre_backward() {
+  if (shared_->backward_pass.expired()) begin_backward();
+  pass_ = Pass::pre_backward;
   if (group_ != nullptr) group_->pre_backward(backward_prefetch.empty());
   for (const auto& next : backward_prefetch) {
     const auto state = next.lock();
@@ -210,7 +264,7 @@ void State::end_backward() {
     if (!group->has_ended_backward()) group->post_backward();
     if (shared_->is_last_backward) group->finalize_backward();
   }
-  shared_->has_queued_callback = false;
+  shared_->has_begun_backward = false;
   if (!shared_->is_last_backward) return;
   comm().forward_order.clear();
   if (ParamGroup* const last = comm().last_reduced) last->wait_for_reduce_scatter();

@@ -24,6 +24,12 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   // Returns the state of a module, or null.
   static std::shared_ptr<State> of(const nn::Module& module);
 
+  // A pass that an exception has left is over, and parameters are gathered anew.
+  void forward_has_thrown() noexcept override;
+  // Throws CollectiveError KB-A019: nothing would tell when the backward pass begins.
+  void forward_returned_no_tensor() override;
+  void module_ends(nn::Module& module) noexcept override;
+
   ParamGroup* group() const { return group_.get(); }
   // Calls function(state) for this state and, if it recurses, for those of all inner modules.
   void for_each(const RecurseOptions& options, const std::function<void(State&)>& function);
@@ -45,7 +51,8 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   struct Shared {
     std::vector<std::weak_ptr<State>> states;  // the root's first; modules may be gone
     std::weak_ptr<State> forward_root;
-    bool has_queued_callback = false;
+    std::weak_ptr<const bool> backward_pass;  // expires at its end, and when it throws
+    bool has_begun_backward = false;          // and not ended
     bool is_last_backward = true;
     std::shared_ptr<CommContext> comm;
   };
@@ -56,13 +63,17 @@ class State : public nn::Module::Extension, public std::enable_shared_from_this<
   void become_root();
   void name_parameters();
   void warn_of_uncalled();
+  bool computes_again() const;  // forward(), in a backward pass: for a checkpoint
+  void end_thrown_backward();
+  void begin_backward();
   void pre_backward();
   void end_backward();
   CommContext& comm();
 
   RuntimeContext& torch_;
-  const std::vector<nn::Module*> modules_;
-  std::vector<nn::Module*> uncalled_;  // of several, after the first one was called
+  const bool is_of_several_;
+  std::vector<nn::Module*> modules_;  // those that there still are
+  std::vector<nn::Module*> unended_;  // of several, after the first one was called
   const MixedPrecisionPolicy policy_;
   const std::unique_ptr<ParamGroup> group_;
   std::shared_ptr<Shared> shared_;

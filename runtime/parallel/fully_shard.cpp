@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <utility>
 
 #include "runtime/autograd/grad_mode.h"
@@ -153,7 +154,7 @@ ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor wh
   const Tensor padded = padded_shard(whole, layout, rank, torch.options().data);
   const Tensor own = runtime::stretch_of(padded, 0, 0, layout.rows_of(rank));
   own.storage()->shard_of = std::make_shared<const ShardSpec>(
-      ShardSpec{name, whole.shape(), rank * layout.padded_rows, padded, group});
+      ShardSpec{name, whole, rank * layout.padded_rows, padded, group});
   Tensor(own).requires_grad_(whole.requires_grad());
   if (const DType dtype = policy.param_dtype.value_or(whole.dtype()); dtype != whole.dtype()) {
     const Tensor gathered =
@@ -164,6 +165,32 @@ ShardedParameter shard(RuntimeContext& torch, const std::string& name, Tensor wh
   runtime::free_space(*whole.storage()->memory);
   whole.zero_grad();
   return {name, whole, padded, own, layout, {}};
+}
+
+// As many ranks as the option says keep the parameters after the forward pass.
+void set_reshard_after_forward(RuntimeContext& torch, ParamGroup& group,
+                               const FullyShardOptions& options, const ProcessGroup& shard_group,
+                               std::source_location location) {
+  const ReshardAfterForward wanted = options.reshard_after_forward.value_or(true);
+  const std::vector<int> ranks = torch.distributed.get_process_group_ranks(shard_group);
+  const int all = static_cast<int>(ranks.size());
+  if (!wanted.ranks) {
+    group.reshard_after_forward = wanted.is_wanted;
+    return;
+  }
+  const int count = *wanted.ranks;
+  if (count < 1 || count > all || all % count != 0) {
+    refuse(
+        fmt::format("If passing reshard_after_forward as an int, it should be a factor of {}, "
+                    "not {} (rank {})",
+                    all, count, torch.distributed.get_rank()));
+  }
+  group.reshard_after_forward = count > 1;  // alone, a rank keeps everything
+  if (count == 1 || count == all) return;
+  const int first = torch.distributed.get_rank(shard_group) / count * count;
+  group.keep_parts_in(torch.distributed.new_group(
+      std::span(ranks).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+      {.use_local_synchronization = true, .sort_ranks = false}, location));
 }
 
 std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch,
@@ -186,7 +213,7 @@ std::unique_ptr<ParamGroup> make_group(RuntimeContext& torch,
   auto group = std::make_unique<ParamGroup>(
       ParamGroup::Setting{torch, groups.shard, groups.replicate, options.mp_policy, location},
       std::move(parameters));
-  group->reshard_after_forward = options.reshard_after_forward.value_or(true);
+  set_reshard_after_forward(torch, *group, options, groups.shard, location);
   return group;
 }
 
@@ -198,6 +225,22 @@ RuntimeContext& context_of(const std::vector<nn::Module*>& modules) {
     }
   }
   refuse("fully_shard: the module has no parameters");
+}
+
+// Returns each of the modules once, but those inside of others (torch's _get_root_modules).
+std::vector<nn::Module*> outermost(const std::vector<std::shared_ptr<nn::Module>>& modules) {
+  std::vector<nn::Module*> inner;
+  for (const std::shared_ptr<nn::Module>& module : modules) {
+    module->apply([&](nn::Module& each) {
+      if (&each != module.get()) inner.push_back(&each);
+    });
+  }
+  std::vector<nn::Module*> all;
+  for (const std::shared_ptr<nn::Module>& module : modules) {
+    if (std::ranges::find(inner, module.get()) != inner.end()) continue;
+    if (std::ranges::find(all, module.get()) == all.end()) all.push_back(module.get());
+  }
+  return all;
 }
 
 FSDPModule shard_modules(const std::vector<nn::Module*>& modules, const FullyShardOptions& options,
@@ -248,9 +291,7 @@ FSDPModule fully_shard(nn::Module& module, const FullyShardOptions& options,
 
 FSDPModule fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules,
                        const FullyShardOptions& options, std::source_location location) {
-  std::vector<nn::Module*> all;
-  for (const std::shared_ptr<nn::Module>& module : modules) all.push_back(module.get());
-  return shard_modules(all, options, location);
+  return shard_modules(outermost(modules), options, location);
 }
 
 // FSDPModule
@@ -299,7 +340,9 @@ void FSDPModule::set_reshard_after_forward(bool reshard_after_forward,
                                            const RecurseOptions& options) const {
   state_->for_each(options, [&](State& state) {
     state.has_own_reshard_setting = true;
-    if (state.group() != nullptr) state.group()->reshard_after_forward = reshard_after_forward;
+    if (state.group() == nullptr) return;
+    state.group()->reshard_after_forward = reshard_after_forward;
+    state.group()->keeps_part = false;
   });
 }
 

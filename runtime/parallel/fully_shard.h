@@ -42,6 +42,17 @@ struct CPUOffloadPolicy {
   bool pin_memory = true;
 };
 
+// Whether parameters are freed after forward(), torch's `bool | int`.  A number: so many ranks that
+// follow each other, such as those of a node, keep the parameters among them, and gather them from
+// each other; it divides the number of ranks that share them.
+struct ReshardAfterForward {
+  ReshardAfterForward(bool frees) : is_wanted(frees) {}
+  ReshardAfterForward(int keepers) : ranks(keepers) {}
+
+  bool is_wanted = true;
+  std::optional<int> ranks;
+};
+
 // The keyword arguments of fully_shard.
 struct FullyShardOptions {
   // Ranks along a mesh of one dimension share the parameters.  In one of two named dimensions,
@@ -50,7 +61,7 @@ struct FullyShardOptions {
   std::optional<DeviceMesh> mesh = {};
   // Free the parameters after forward(), and gather them again for the backward pass.  None: but
   // for the root module, whose backward pass comes at once.
-  std::optional<bool> reshard_after_forward = {};
+  std::optional<ReshardAfterForward> reshard_after_forward = {};
   MixedPrecisionPolicy mp_policy = {};
   std::optional<CPUOffloadPolicy> offload_policy = {};
   std::vector<Tensor> ignored_params = {};  // stay as they are, and their gradients too
@@ -119,6 +130,10 @@ class FSDPModule {
 //
 // The parameters are there while the module is called by its handle's operator(), if that takes a
 // tensor first and returns one, and in its backward pass; other uses are refused with KB-A019.
+// If forward() or a backward pass throws on all ranks, they can call the module again: parameters
+// are gathered anew, and gradients that have not been reduced are dropped.  What writes parameters
+// before that comes after ahbm.synchronize(), since all_gathers may be under way.
+//
 // Throws CollectiveError KB-A020 for a module that has been sharded, or whose parameters cannot be;
 // for a mesh of other dimensions, and for ranks whose modules differ.
 FSDPModule fully_shard(nn::Module& module, const FullyShardOptions& options = {},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,10 @@
 #include "sim_engine/base/error.h"
 
 namespace kernbench::nn::parallel {
+
+struct PowerSGDState::Generator {
+  std::mt19937 engine;
+};
 
 namespace {
 
@@ -139,7 +144,7 @@ Factors Compression::begin_qs() const {
     const Tensor& flat = made.buffer.tensor();
     std::vector<float> numbers(static_cast<std::size_t>(flat.numel()));
     std::normal_distribution<float> normal;
-    std::ranges::generate(numbers, [&] { return normal(state_->random); });
+    std::ranges::generate(numbers, [&] { return normal(state_->generator->engine); });
     Tensor(flat).copy_(RuntimeContext::tensor(numbers, flat.shape()));
     if (state_->options.warm_start) state_->qs.emplace(index_, made.buffer);
   }
@@ -207,7 +212,8 @@ Tensor Compression::decompress() {
 }  // namespace
 
 PowerSGDState::PowerSGDState(const PowerSGDOptions& its_options)
-    : options(its_options), random(its_options.random_seed) {
+    : options(its_options),
+      generator(std::make_shared<Generator>(std::mt19937(its_options.random_seed))) {
   if (options.start_powerSGD_iter > 1 || !(options.use_error_feedback || options.warm_start)) {
     return;
   }

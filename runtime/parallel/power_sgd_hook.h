@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <random>
 
 #include "runtime/distributed/process_group.h"
 #include "runtime/parallel/comm_hook.h"
@@ -45,8 +44,9 @@ class PowerSGDState {
   std::int64_t iter = 0;                 // steps so far
   std::map<std::size_t, Tensor> errors;  // by bucket
   std::map<std::size_t, FlatBuffer> qs;  // by bucket: each matrix's Q, transposed, after the other
-  // Q begins with the numbers of a normal_distribution<float>, matrix by matrix, vector by vector.
-  std::mt19937 random;
+  // Q begins with its numbers, matrix by matrix, vector by vector.
+  struct Generator;
+  const std::shared_ptr<Generator> generator;
 };
 
 // Three all_reduces of a bucket, each after the one before: of gradients that are not compressed,

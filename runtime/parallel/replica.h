@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <source_location>
 #include <string>
 #include <tuple>
@@ -136,7 +136,11 @@ class Replica {
 inline void collect_tensors(std::vector<Tensor>& tensors, const Tensor& output) {
   tensors.push_back(output);
 }
-template <std::ranges::range Range>
+template <class Range>
+requires requires(const Range& outputs) {
+  std::begin(outputs);
+  std::end(outputs);
+}
 void collect_tensors(std::vector<Tensor>& tensors, const Range& outputs) {
   for (const auto& output : outputs) collect_tensors(tensors, output);
 }

@@ -31,17 +31,17 @@ Tensor gathered(const Tensor& tensor) {
   const Tensor all =
       ops::make_like(own, spec->name, Shape(sizes), own.dtype(), ops::placement_of(own));
   torch.distributed.all_gather_into_tensor(all, own, {.group = spec->group});
-  return runtime::stretch_of(all, 0, 0, spec->whole[0]);
+  return runtime::stretch_of(all, 0, 0, spec->parameter.shape()[0]);
 }
 
 // Returns the rows of a whole parameter that a shard has.
 Tensor rows_for(const Tensor& shard, const Tensor& whole) {
   const ShardSpec* const spec = spec_of(shard);
-  if (spec == nullptr || whole.shape() != spec->whole) return whole;
+  if (spec == nullptr || whole.shape() != spec->parameter.shape()) return whole;
   const std::vector<float> all = whole.to_vector();
-  const std::int64_t first = std::min(spec->first_row, spec->whole[0]);
-  const auto begin =
-      all.begin() + (spec->whole[0] == 0 ? 0 : first * (whole.numel() / spec->whole[0]));
+  const std::int64_t rows = whole.shape()[0];
+  const std::int64_t first = std::min(spec->first_row, rows);
+  const auto begin = all.begin() + (rows == 0 ? 0 : first * (whole.numel() / rows));
   return RuntimeContext::tensor(std::vector(begin, begin + shard.numel()), shard.shape());
 }
 

@@ -187,6 +187,12 @@ std::string waits_text(const Profile& profile) {
   return text.empty() ? text : "ranks waited for\n" + text;
 }
 
+// What part of a run a profile shows.
+std::string part_text(const Profile& profile) {
+  if (profile.from == Time{0}) return "the whole run";
+  return fmt::format("the run from {:.3f} us to {:.3f} us", us(profile.from), us(profile.to));
+}
+
 }  // namespace
 
 SortBy sort_by_of(std::string_view name) {
@@ -229,7 +235,8 @@ std::string table(const Profile& profile, SortBy sort_by, std::size_t row_limit)
 }
 
 std::string explain(const Profile& profile) {
-  std::string text = fmt::format("where {:.3f} us went\n", us(profile.duration()));
+  std::string text =
+      fmt::format("where {:.3f} us went, {}\n", us(profile.duration()), part_text(profile));
   text += ranks_text(profile);
   text += table(profile, SortBy::total, kMostOperations);
   return text + path_text(profile) + units_text(profile) + launches_text(profile) +

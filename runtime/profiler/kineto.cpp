@@ -150,4 +150,9 @@ std::string kineto_file_name(std::size_t device) {
   return fmt::format("rank{}.json", device);
 }
 
+void remove_stale_kineto_files(const std::filesystem::path& folder, std::size_t count) {
+  std::error_code ignored;  // usually there is no such file
+  while (std::filesystem::remove(folder / kineto_file_name(count), ignored)) ++count;
+}
+
 }  // namespace kernbench::runtime

@@ -8,6 +8,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -20,5 +22,8 @@ std::vector<std::string> kineto_traces(const Simulation& simulation);
 
 // The name of a device's file: "rank3.json".
 std::string kineto_file_name(std::size_t device);
+// HTA reads all files of a folder: removes those of further devices than `count`, which an earlier
+// run has left there.
+void remove_stale_kineto_files(const std::filesystem::path& folder, std::size_t count);
 
 }  // namespace kernbench::runtime

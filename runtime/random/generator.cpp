@@ -4,9 +4,9 @@
 
 #include "runtime/fiber/fiber_local.h"
 #include "runtime/random/philox.h"
+#include "runtime/random/polar_normal.h"
 #include "runtime/simulation/attachments.h"
 #include "runtime/simulation/simulation.h"
-#include "sim_engine/values/transcendental.h"
 
 namespace kernbench::random {
 
@@ -47,19 +47,11 @@ float Draw::uniform(std::int64_t i) const {
 }
 
 float Draw::normal(std::int64_t i) const {
-  float u = 0;
-  float square = 0;
-  for (std::uint32_t attempt = 1; square == 0 || square >= 1; ++attempt) {
-    const PhiloxCounter numbers = block(seed_, call_, static_cast<std::uint64_t>(i), attempt);
-    u = 2 * uniform_of(numbers[0]) - 1;
-    const float v = 2 * uniform_of(numbers[1]) - 1;
-    square = u * u + v * v;
-  }
-  float factor = square;
-  sim::log_elements(&factor, &factor, 1);
-  factor = -2 * factor / square;
-  sim::sqrt_elements(&factor, &factor, 1);
-  return u * factor;
+  std::uint32_t attempt = 0;
+  return polar_normal([&] {
+    const PhiloxCounter numbers = block(seed_, call_, static_cast<std::uint64_t>(i), ++attempt);
+    return UniformPair{uniform_of(numbers[0]), uniform_of(numbers[1])};
+  });
 }
 
 Generator& Generator::of(runtime::Simulation& simulation, int device) {

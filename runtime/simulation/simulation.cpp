@@ -206,8 +206,17 @@ void Simulation::add_result(const KernelResult& result) {
   if (result.operation == last_begun_) last_results_.push_back(result);
 }
 
+void Simulation::keep(std::shared_ptr<void> work) {
+  const void* const key = work.get();
+  kept_[key] = work_under_way_.insert(work_under_way_.end(), std::move(work));
+}
+
 void Simulation::release(const void* work) {
-  std::erase_if(work_under_way_, [&](const auto& kept) { return kept.get() == work; });
+  const auto found = kept_.find(work);
+  if (found == kept_.end()) return;
+  const std::shared_ptr<void> last = std::move(*found->second);  // its end may keep other work
+  work_under_way_.erase(found->second);
+  kept_.erase(found);
 }
 
 void Simulation::abandon() {
@@ -216,6 +225,7 @@ void Simulation::abandon() {
   activity_.abandon();
   machine_.abandon_work_under_way();
   pollers_.forget_event();
+  kept_.clear();
   work_under_way_.clear();
 }
 

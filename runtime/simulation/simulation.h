@@ -10,9 +10,11 @@
 
 #include <atomic>
 #include <exception>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/fiber/fiber_local.h"
@@ -157,7 +159,7 @@ class Simulation {
   Attachments& attachments() { return attachments_; }
 
   // Keeps an object alive until the work that it belongs to is over or abandoned.
-  void keep(std::shared_ptr<void> work) { work_under_way_.push_back(std::move(work)); }
+  void keep(std::shared_ptr<void> work);
   void release(const void* work);
 
   // Ends a run that has failed: unwinds every fiber and drops all operations under way.
@@ -200,7 +202,9 @@ class Simulation {
   std::vector<AlgorithmUse> algorithms_used_;
   std::vector<KernelResult> results_;
   std::vector<KernelResult> last_results_;
-  std::vector<std::shared_ptr<void>> work_under_way_;
+  // Each of many ranks has some.  It ends in the order of keep() if the run is abandoned.
+  std::list<std::shared_ptr<void>> work_under_way_;
+  std::unordered_map<const void*, std::list<std::shared_ptr<void>>::iterator> kept_;
   Watchdog watchdog_;  // last: the process's watch looks at fibers_
 };
 

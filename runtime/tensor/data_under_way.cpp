@@ -47,7 +47,26 @@ void forget_known(AccessesUnderWay& accesses, const sim::ElementRange& elements)
 
 }  // namespace
 
+void compute_deferred(const TensorMemory& memory) {
+  const std::shared_ptr<DeferredValue> value = memory.deferred;
+  if (value != nullptr) value->compute();
+}
+
+void compute_before_write(const TensorMemory& memory) {
+  compute_deferred(memory);
+  while (!memory.is_first_write && !memory.deferred_readers.empty()) {
+    memory.deferred_readers.front()->compute();
+  }
+}
+
 void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
+                     const Timeline* stream) {
+  const TensorMemory& memory = *tensor.storage()->memory;
+  touch == Touch::writes ? compute_before_write(memory) : compute_deferred(memory);
+  check_may_defer(tensor, touch, what, stream);
+}
+
+void check_may_defer(const Tensor& tensor, Touch touch, DescribeOperation what,
                      const Timeline* stream) {
   const Tensor::Storage& storage = *tensor.storage();
   storage.memory->accesses.for_each(storage.elements(), [&](const AccessUnderWay& access) {

@@ -114,8 +114,12 @@ using DescribeOperation = FunctionRef<std::string()>;
 
 // Throws CollectiveError KB-G003, with the source lines of both operations, if an operation under
 // way forbids this one to touch the tensor.  Operations of `stream` never do: they are done before
-// it begins.  `what` describes the new operation: "copy_ at ddp.cpp:41".
+// it begins.  `what` describes the new operation: "copy_ at ddp.cpp:41".  It also computes deferred
+// values that the new operation needs, or would overwrite; check_may_defer() is for one
+// that is deferred itself.
 void check_may_touch(const Tensor& tensor, Touch touch, DescribeOperation what,
+                     const Timeline* stream = nullptr);
+void check_may_defer(const Tensor& tensor, Touch touch, DescribeOperation what,
                      const Timeline* stream = nullptr);
 
 // Records that `operation` uses the tensor from now on.

@@ -60,6 +60,7 @@ void begin_host_read(Tensor::Storage& storage, HostRead entry_point) {
                                                  name_of(entry_point), storage.name, local.kernel));
   }
   check_has_space(storage, name_of(entry_point));
+  compute_deferred(*storage.memory);
   wait_until_unused(storage, [&] {
     return fmt::format("what tensor '{}' depends on, to read it by {}", storage.name,
                        name_of(entry_point));

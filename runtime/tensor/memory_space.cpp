@@ -96,7 +96,7 @@ bool is_held_by_host(const TensorMemory& memory) {
 void TensorMemory::begin_queued() {
   if (queued++ > 0) return;
   const auto& list = simulation->attachments().get<QueuedMemories>().of(tensors.front()->device);
-  in_queue = Place{list, list->insert(list->end(), this)};
+  in_queue = Place{list, list->insert(list->end(), {this, tensors.front()})};
 }
 
 void TensorMemory::end_queued() {
@@ -107,7 +107,9 @@ void TensorMemory::end_queued() {
 
 void free_unheld_space(Simulation& simulation, int device) {
   std::erase_if(*simulation.attachments().get<QueuedMemories>().of(device),
-                [](TensorMemory* memory) {
+                [](const TensorMemory::Queued& queued) {
+                  if (queued.first != nullptr && handles_of_host(*queued.first) > 0) return false;
+                  TensorMemory* const memory = queued.memory;
                   const bool has_place = memory->has_space && memory->place_of == nullptr;
                   if (!has_place || is_held_by_host(*memory)) return false;
                   free_space(*memory);
@@ -118,13 +120,18 @@ void free_unheld_space(Simulation& simulation, int device) {
 
 namespace {
 
-void move_to(sim::DeviceBuffer& buffer, Bytes address, TensorMemory& memory) {
+void move_to(std::size_t index, Bytes address, TensorMemory& memory) {
+  sim::DeviceBuffer& buffer = memory.buffers[index];
   const Bytes moved = address - buffer.address;
   buffer.address = address;
+  const auto is_there = [&](const ShardInfo& shard) {
+    return sim::PeLocation{shard.sip, shard.cube, shard.pe} == buffer.home;
+  };
   for (Tensor::Storage* const tensor : memory.tensors) {
-    for (ShardInfo& shard : tensor->shards) {
-      if (sim::PeLocation{shard.sip, shard.cube, shard.pe} == buffer.home) shard.address += moved;
-    }
+    auto shard = tensor->shards.begin() + static_cast<std::ptrdiff_t>(index);
+    const bool has_all = tensor->shards.size() == memory.buffers.size();
+    if (!has_all) shard = std::ranges::find_if(tensor->shards, is_there);
+    if (shard != tensor->shards.end()) shard->address += moved;
     for (sim::DeviceBuffer& part : tensor->part) {
       if (part.home == buffer.home) part.address += moved;
     }
@@ -150,14 +157,14 @@ void take_space(TensorMemory& memory) {
     throw;
   }
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    move_to(memory.buffers[i], addresses[i], memory);
+    move_to(i, addresses[i], memory);
   }
   memory.has_space = true;
   log_space(first);
 }
 
 void check_has_space(const Tensor::Storage& storage, std::string_view user) {
-  if (storage.is_host() || storage.memory->has_space) return;
+  if (storage.is_host() || storage.memory->has_space || storage.memory->deferred != nullptr) return;
   throw CollectiveError(
       "KB-A019",
       fmt::format("{}: tensor '{}' {} is sharded: fully_shard has freed its elements until the "

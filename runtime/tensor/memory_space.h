@@ -29,7 +29,7 @@ void take_space(TensorMemory& memory);
 // in regions and not at addresses.)  To be called before memory is taken or counted.
 void free_unheld_space(Simulation& simulation, int device);
 
-// Throws CollectiveError KB-A019 for a tensor without a place.
+// Throws CollectiveError KB-A019 for a tensor without a place, unless its value is deferred.
 void check_has_space(const Tensor::Storage& storage, std::string_view user);
 
 // While it lives, what is issued writes elements into a memory that it had before.  So autograd

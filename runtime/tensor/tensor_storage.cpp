@@ -15,7 +15,11 @@
 namespace kernbench {
 
 Tensor::Storage::~Storage() {
-  if (memory != nullptr) memory->tensors.erase(in_memory);
+  if (memory == nullptr) return;
+  memory->tensors.erase(in_memory);
+  if (memory->in_queue && memory->in_queue->at->first == this) {
+    memory->in_queue->at->first = memory->tensors.empty() ? nullptr : memory->tensors.front();
+  }
 }
 
 void Tensor::Storage::end_use() {
@@ -61,23 +65,9 @@ bool is_sum(const Tensor::Storage& storage) {
   return is_partial(storage.dp);
 }
 
-namespace {
-
-// Takes the memory of one shard.
-void allocate(Tensor::Storage& storage, ShardInfo& shard) {
-  const std::int64_t count = shard.shape.numel();
-  const sim::PeLocation home{shard.sip, shard.cube, shard.pe};
-  shard.address = allocate_space(storage, home, count * size_of(storage.dtype));
-  storage.memory->buffers.push_back(
-      {storage.simulation->machine().memory().create_region(storage.dtype, count), home,
-       shard.address, storage.dtype, count});
-}
-
-}  // namespace
-
-std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
-                                                     int device, const Shape& shape,
-                                                     const TensorOptions& options) {
+std::shared_ptr<Tensor::Storage> make_unplaced_storage(std::shared_ptr<Simulation> simulation,
+                                                       int device, const Shape& shape,
+                                                       const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(DType::f32);
   if (!is_enumerator(dtype, kAllDTypes.size())) {
     throw DeviceError("KB-M014",
@@ -85,7 +75,6 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
                                   "number; there are: {}",
                                   visible(options.name), number_of(dtype), all_dtypes()));
   }
-  free_unheld_space(*simulation, device);
   auto storage = std::make_shared<Tensor::Storage>();
   storage->shape = shape;
   storage->dtype = dtype;
@@ -99,8 +88,23 @@ std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation>
   storage->memory->element_count = shape.numel();
   storage->in_memory =
       storage->memory->tensors.insert(storage->memory->tensors.end(), storage.get());
-  for (ShardInfo& shard : storage->shards) allocate(*storage, shard);
-  log_space(*storage);
+  sim::MemoryStore& regions = storage->simulation->machine().memory();
+  for (const ShardInfo& shard : storage->shards) {
+    const std::int64_t count = shard.shape.numel();
+    storage->memory->buffers.push_back({regions.create_region(dtype, count),
+                                        {shard.sip, shard.cube, shard.pe},
+                                        shard.address,
+                                        dtype,
+                                        count});
+  }
+  return storage;
+}
+
+std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
+                                                     int device, const Shape& shape,
+                                                     const TensorOptions& options) {
+  auto storage = make_unplaced_storage(std::move(simulation), device, shape, options);
+  take_space(*storage->memory);
   return storage;
 }
 
@@ -155,6 +159,7 @@ Tensor snapshot_of(const Tensor& tensor) {
   const Tensor::Storage& base = *tensor.storage();
   sim::MemoryStore& store = base.simulation->machine().memory();
   auto memory = std::make_shared<TensorMemory>(base.simulation, base.memory);
+  memory->has_space = true;
   memory->element_count = base.shape.numel();
   for (const sim::DeviceBuffer& buffer : base.buffers()) {
     sim::DeviceBuffer& copy = memory->buffers.emplace_back(buffer);
@@ -221,13 +226,15 @@ std::int64_t handles_of_host(const Tensor::Storage& tensor) {
 bool has_other_users(const Tensor& tensor) {
   const Tensor::Storage& storage = *tensor.storage();
   const auto& tensors = storage.memory->tensors;
-  return handles_of_host(storage) > 1 || storage.memory.use_count() > std::ssize(tensors) ||
+  return handles_of_host(storage) - storage.deferred_handles > 1 ||
+         storage.memory.use_count() > std::ssize(tensors) ||
          std::ranges::any_of(tensors, [&](const Tensor::Storage* other) {
-           return other != &storage && handles_of_host(*other) > 0;
+           return other != &storage && handles_of_host(*other) > other->deferred_handles;
          });
 }
 
 void begin_host_write(Tensor::Storage& storage) {
+  compute_before_write(*storage.memory);
   if (storage.memory->uses > 0 && storage.simulation->queues_launches()) {
     wait_until_unused(storage, [&] { return fmt::format("the launches on '{}'", storage.name); });
   }

@@ -14,6 +14,7 @@
 
 #include "runtime/simulation/simulation.h"
 #include "runtime/tensor/data_under_way.h"
+#include "runtime/tensor/deferred_value.h"
 #include "runtime/tensor/held_memory.h"
 #include "runtime/tensor/host_elements.h"
 #include "runtime/tensor/tensor.h"
@@ -45,8 +46,11 @@ struct TensorMemory final : tl::AccessRule {
   const std::shared_ptr<const TensorMemory> place_of;  // of a snapshot: whose addresses it has
   std::int64_t element_count = 0;                      // of the first tensor
   std::vector<sim::DeviceBuffer> buffers;              // one for each shard of the first tensor
-  bool has_space = true;                               // false after free_space()
-  std::list<Tensor::Storage*> tensors;                 // in this memory: the first, and its views
+  bool has_space = false;                   // false after free_space(), and before take_space()
+  std::shared_ptr<DeferredValue> deferred;  // null: its value is there, or is being computed
+  std::vector<DeferredValue*> deferred_readers;  // the deferred values that read its elements
+  bool is_first_write = false;                   // true while its deferred value is computed
+  std::list<Tensor::Storage*> tensors;           // in this memory: the first, and its views
 
   sim::ElementRange elements() const { return {0, element_count}; }
   // Applies the rule about data under way to a kernel's access (data_under_way.cpp).
@@ -75,7 +79,11 @@ struct TensorMemory final : tl::AccessRule {
   void begin_queued();
   void end_queued();
 
-  using List = std::list<TensorMemory*>;
+  struct Queued {
+    TensorMemory* memory = nullptr;
+    const Tensor::Storage* first = nullptr;  // of its tensors; null if they are gone
+  };
+  using List = std::list<Queued>;
   struct Place {
     std::shared_ptr<List> list;  // of the simulation, whose context may end before
     List::iterator at;
@@ -91,6 +99,10 @@ struct TensorMemory final : tl::AccessRule {
 }  // namespace runtime
 
 struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
+  // Held by queued launches alone.  It lies beside the count of all handles, since each new tensor
+  // looks at both of all that are queued.
+  int queued_handles = 0;
+
   Shape shape;
   DType dtype = DType::f32;
   std::string name;
@@ -110,7 +122,7 @@ struct Tensor::Storage : std::enable_shared_from_this<Tensor::Storage> {
   std::vector<ShardInfo> shards;
   std::shared_ptr<runtime::TensorMemory> memory;
   int uses = 0;                              // by launches, copies and collectives under way
-  int queued_handles = 0;                    // held by queued launches alone
+  int deferred_handles = 0;                  // held by deferred values alone
   std::vector<sim::DeviceBuffer> part;       // of a part of the memory: its buffers, by shard
   std::list<Storage*>::iterator in_memory;   // position in memory->tensors
   std::shared_ptr<autograd::Meta> autograd;  // null: a leaf that needs no gradient
@@ -146,6 +158,11 @@ bool share_elements(const Tensor::Storage& a, const Tensor::Storage& b);
 std::shared_ptr<Tensor::Storage> make_device_storage(std::shared_ptr<Simulation> simulation,
                                                      int device, const Shape& shape,
                                                      const TensorOptions& options);
+
+// As above, without a place in HBM, until take_space().
+std::shared_ptr<Tensor::Storage> make_unplaced_storage(std::shared_ptr<Simulation> simulation,
+                                                       int device, const Shape& shape,
+                                                       const TensorOptions& options);
 
 // Makes a view with another shape in the memory of `base`.  `dp` and `shards` say which of its
 // elements each holder has; each holder has as many as of the base.  The view needs no gradient.
@@ -202,7 +219,8 @@ bool is_written_after(Tensor::Storage& storage, std::uint64_t write);
 // The number of handles to a tensor that are not those of queued launches.
 std::int64_t handles_of_host(const Tensor::Storage& tensor);
 // True if somebody else has a handle to the tensor or to another tensor in its memory.  Queued
-// launches do not count: what is issued later follows them.
+// launches do not count, since what is issued later follows them; nor do deferred values, which are
+// computed before what they read is written.
 bool has_other_users(const Tensor& tensor);
 
 // Throws DeviceError unless the tensor lies on a device: KB-M001 undefined, KB-M019 on the host.

@@ -92,6 +92,7 @@ void profile::export_kineto_traces(const std::string& folder) const {
   for (std::size_t i = 0; i < traces.size(); ++i) {
     runtime::write_file(std::filesystem::path(folder) / runtime::kineto_file_name(i), traces[i]);
   }
+  runtime::remove_stale_kineto_files(folder, traces.size());
 }
 
 }  // namespace kernbench::profiler

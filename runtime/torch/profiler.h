@@ -95,7 +95,8 @@ class profile {
   // Writes a trace for ui.perfetto.dev.  Throws IoError KB-I010 if the file cannot be written.
   void export_chrome_trace(const std::string& path) const;
   // Writes DIR/rank0.json, DIR/rank1.json, ... as PyTorch's profiler does, for HTA
-  // (torch.profiler.tensorboard_trace_handler).  Throws as export_chrome_trace().
+  // (torch.profiler.tensorboard_trace_handler), and removes those of further ranks that an earlier
+  // run has left there.  Throws as export_chrome_trace().
   void export_kineto_traces(const std::string& folder) const;
 
  private:

@@ -104,6 +104,10 @@ void for_each_shown(std::string_view text, const Add& add) {
 }  // namespace
 
 std::string visible(std::string_view text) {
+  // Names of tensors and kernels are plain, and come with every launch.
+  if (std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; })) {
+    return std::string(text);
+  }
   std::string result;
   for_each_shown(text, [&](char, std::string_view shown) {
     result += shown;

@@ -86,7 +86,7 @@ Wide time_of_steps(const CompositePlan& plan, const GemmSpec& array, const LinkS
 std::vector<std::int64_t> candidates(std::int64_t size, std::int64_t side, std::int64_t wanted) {
   if (wanted > 0) return {std::min(wanted, size)};
   std::vector<std::int64_t> sizes = {1};
-  for (std::int64_t count = 1; count <= 8; ++count) {
+  for (std::int64_t count = 1; count <= 16; ++count) {
     const std::int64_t even = ceil_divide(size, count);
     sizes.push_back(std::min(size, ceil_divide(even, side) * side));
   }

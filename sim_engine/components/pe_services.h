@@ -8,6 +8,7 @@
 #include "sim_engine/components/fabric.h"
 #include "sim_engine/components/memory_order.h"
 #include "sim_engine/components/tile.h"
+#include "sim_engine/components/tile_choices.h"
 #include "sim_engine/core/engine.h"
 #include "sim_engine/trace/command_log.h"
 #include "sim_engine/values/access_tracker.h"
@@ -28,6 +29,7 @@ struct PeServices {
   TilePool tiles;
   CommandPool commands;
   MemoryOrder memory_order;
+  TileChoices tile_choices = {};
   std::uint32_t next_arrow = 0;
   std::uint64_t kernel_count = 0;  // kernels started so far
 

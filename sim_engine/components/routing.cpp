@@ -18,7 +18,8 @@ bool costs_time(const LinkSpec& link) {
 }  // namespace
 
 int Routing::hbm_slice_count(const Topology& topology) {
-  return std::min(topology.cube.hbm.channels, topology.pe_count());
+  const HbmSpec& hbm = topology.cube.hbm;
+  return hbm.slices > 0 ? hbm.slices : std::min(hbm.channels, topology.pe_count());
 }
 
 int Routing::hbm_slice_of(const Topology& topology, int pe) {
@@ -125,15 +126,18 @@ LinkId Routing::hbm_link(const PeLocation& at) const {
   return cube_link(at.sip, at.cube, hbm_at_ + static_cast<LinkId>(hbm_slice_of(topology_, at.pe)));
 }
 
-// A slice of HBM lies where the first of its PEs does.
+// A slice of HBM lies in the corner of its PEs, or in the middle if they have several.
 std::optional<int> Routing::corner_of(const Endpoint& end) const {
   switch (end.kind) {
     case Endpoint::Kind::tcm:
     case Endpoint::Kind::pe_cpu:
       return end.at.pe / topology_.cube.pe_per_corner;
     case Endpoint::Kind::hbm: {
-      const int per_slice = topology_.pe_count() / static_cast<int>(hbm_slices_);
-      return end.at.pe / per_slice * per_slice / topology_.cube.pe_per_corner;
+      const int per_corner = topology_.cube.pe_per_corner;
+      const int pes = topology_.pe_count() / static_cast<int>(hbm_slices_);
+      const int first = end.at.pe / pes * pes;
+      if (first / per_corner != (first + pes - 1) / per_corner) return std::nullopt;
+      return first / per_corner;
     }
     default:
       return std::nullopt;

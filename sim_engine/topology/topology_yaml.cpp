@@ -125,16 +125,23 @@ HbmSpec hbm_of(YamlMap hbm) {
                  .bandwidth = hbm.bandwidth("bandwidth"),
                  .latency = hbm.time("latency"),
                  .capacity = capacity_of(hbm)};
+  if (hbm.has("slices")) result.slices = hbm.integer("slices", 1, 1024);
   if (hbm.has("efficiency")) result.efficiency = hbm.thousandths("efficiency");
   return result;
 }
 
-// Each PE has a whole number of channels as its own slice, or several PEs share one channel.
-void check_channels(YamlMap& cube, int channels, int pes) {
+// A slice has a whole number of channels, and a whole number of PEs.
+void check_channels(YamlMap& cube, const HbmSpec& hbm, int pes) {
   if (!cube.is_fine({"pe_layout", "hbm"})) return;
-  if (channels % pes == 0 || pes % channels == 0) return;
-  cube.fail("hbm", "KB-Y035",
-            fmt::format("{} channels and {} PEs; one must divide the other", channels, pes));
+  if (hbm.slices > 0) {
+    if (hbm.channels % hbm.slices == 0 && pes % hbm.slices == 0) return;
+    cube.fail("hbm", "KB-Y035",
+              fmt::format("{} slices of {} channels for {} PEs; the slices must divide both",
+                          hbm.slices, hbm.channels, pes));
+  } else if (hbm.channels % pes != 0 && pes % hbm.channels != 0) {
+    cube.fail("hbm", "KB-Y035",
+              fmt::format("{} channels and {} PEs; one must divide the other", hbm.channels, pes));
+  }
 }
 
 void read_pe_layout(YamlMap layout, Topology::Cube& cube) {
@@ -151,8 +158,7 @@ Topology::Cube cube_of(YamlMap cube) {
   result.m_cpu_dispatch = cube.map("m_cpu").time("dispatch");
   result.sram = sram_of(cube.map("sram"));
   result.hbm = hbm_of(cube.map("hbm"));
-  check_channels(cube, result.hbm.channels,
-                 static_cast<int>(result.corners.size()) * result.pe_per_corner);
+  check_channels(cube, result.hbm, static_cast<int>(result.corners.size()) * result.pe_per_corner);
   return result;
 }
 

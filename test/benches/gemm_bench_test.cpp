@@ -92,6 +92,14 @@ TEST_CASE("gemm refuses what cannot be", "[cli][gemm][errors]") {
   CHECK_THAT(result.err, Contains(text));
 }
 
+TEST_CASE("a tile that is larger than the product is cut, and said to be", "[cli][gemm]") {
+  const ProgramResult result = run_gemm_bench({"m=64", "n=64", "k=64", "tile_m=1000000"});
+  CHECK(result.exit_code == 0);
+  CHECK_THAT(result.err, Catch::Contains("#   tile_m        1000000 is cut to 64, the most that "
+                                         "fits"));
+  CHECK_THAT(result.err, !Catch::Contains("tile_n "));
+}
+
 TEST_CASE("a tile that does not fit scratch is refused", "[cli][gemm][errors]") {
   const ProgramResult result = run_gemm_bench({"tile_m=1024", "tile_n=1024"});
   CHECK(result.exit_code == 22);

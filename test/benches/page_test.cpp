@@ -54,6 +54,17 @@ TEST_CASE("a report shows when links were busy, and who holds memory", "[cli][pa
   CHECK(!has(page, "<h2>What if"));
 }
 
+TEST_CASE("a report says which point it shows, and what it leaves out", "[cli][page]") {
+  const std::string page = page_of({"--bench", "ddp", "--set", "world=2,66", "bucket_cap_mb=100",
+                                    "scheme=ddp", "layers=1", "vocab=16", "hidden=16", "seq=8"});
+  for (const char* words :
+       {"the longest of 2 points", "The first 64 of 66 ranks.", "The first 16 of 66 ranks.",
+        "which holds most of the first 16 of 66:"}) {
+    CAPTURE(words);
+    CHECK(has(page, words));
+  }
+}
+
 TEST_CASE("the report of whatif has its curves, and the run as it is", "[cli][page][whatif]") {
   const TemporaryFolder folder;
   const std::vector<std::string> words = {"--bench",  "ccl-allreduce", "--topology",

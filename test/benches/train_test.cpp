@@ -65,6 +65,27 @@ TEST_CASE("language models learn in f16 and bf16 as with torch", "[train]") {
   });
 }
 
+TEST_CASE("a compiled model learns the same numbers in less time", "[train]") {
+  const train::ModelKind kind = GENERATE(train::ModelKind::gpt, train::ModelKind::llama);
+  const DType dtype = GENERATE(DType::f32, DType::f16);
+  const auto steps = [&](bool compile) {
+    std::vector<train::TrainingStep> done;
+    train_on_device({.model = kind, .compile = compile, .dtype = dtype},
+                    [&](train::Training& training) {
+                      for (int i = 0; i < 3; ++i) done.push_back(training.step());
+                    });
+    return done;
+  };
+  const auto eager = steps(false);
+  const auto compiled = steps(true);
+  for (std::size_t i = 0; i < eager.size(); ++i) {
+    INFO(name_of(kind) << " " << name_of(dtype) << " step " << i);
+    CHECK(compiled[i].loss == eager[i].loss);
+    CHECK(compiled[i].norm == eager[i].norm);
+    if (kind == train::ModelKind::llama) CHECK(compiled[i].time < eager[i].time);
+  }
+}
+
 TEST_CASE("a llama learns in f16 and bf16", "[train]") {
   const DType dtype = GENERATE(DType::f16, DType::bf16);
   train_on_device({.model = train::ModelKind::llama, .dtype = dtype},

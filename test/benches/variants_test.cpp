@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -13,6 +14,7 @@
 #include "benches/bench/cell.h"
 #include "benches/bench/sweep.h"
 #include "benches/variants/keys.h"
+#include "benches/variants/row_plot.h"
 #include "benches/variants/variant_sweep.h"
 #include "sim_engine/base/error.h"
 #include "test/benches/bench_under_test.h"
@@ -23,6 +25,7 @@ namespace kernbench::test::variants_test {
 
 using namespace benches;
 using Catch::Contains;
+using Catch::StartsWith;
 using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
 
@@ -147,6 +150,51 @@ TEST_CASE("a grid of more than 10,000 points asks for --yes", "[variants][errors
   for (int i = 2; i <= 100; ++i) depths += fmt::format(",{}", i);
   CHECK_THAT(error_of(allreduce({"--set", many, depths})),
              test::Says("KB-U016", "10,100", "--yes", "10,000"));
+}
+
+TEST_CASE("a value of a grid that is refused leaves the others their rows", "[variants][errors]") {
+  const Words small = {"run",      "--bench",   "ddp",   "--set",   "world=2",
+                       "layers=1", "hidden=32", "seq=8", "vocab=64"};
+  Words words = small;
+  words.insert(words.end(), {"heads=2,3,4", "--json", "-"});
+  const ProgramResult result = run_program(words);
+  CHECK(result.exit_code == 1);
+  std::map<int, int> rows;  // by heads
+  const Json report = Json::parse(result.out);
+  for (const Json& row : report["rows"]) {
+    ++rows[row["heads"].get<int>()];
+    CHECK(row.contains("error") == (row["heads"] == 3));
+    if (row["heads"] == 3)
+      CHECK_THAT(row["error"], StartsWith("[KB-U012] ddp: hidden 32 is no multiple of heads"));
+  }
+  CHECK(rows == std::map<int, int>{{2, 8}, {3, 1}, {4, 8}});
+  CHECK_THAT(result.err, Contains("[KB-B003] grid: 'heads=3' has failed: [KB-U012] ddp: hidden 32 "
+                                  "is no multiple of heads"));
+  words = small;
+  words.emplace_back("heads=3,5");
+  const ProgramResult none = run_program(words);
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.err,
+             StartsWith("kernbench: error: [KB-U012] ddp: hidden 32 is no multiple of heads"));
+}
+
+TEST_CASE("a column that no row has is refused when the first value has run", "[variants][plot]") {
+  static int simulated = 0;
+  const BenchInfo info{"copies", "", {{"count", "1", "", SettingType::integer}}, [](Bench& bench) {
+                         bench.submit_sentinel();
+                         ++simulated;
+                         bench.add_row(Row().set("bytes", 4));
+                       }};
+  const variants::VariantMaker maker(
+      {.bench = &info, .topologies = "tiny", .assignments = {"count=1,2,3,4"}});
+  BenchUnderTest test(BenchUnderTest::request_of(1));
+  const auto check = [](std::span<const Row> rows) {
+    variants::check_columns(rows, {.x = "count", .y = "time"});
+  };
+  CHECK_THROWS_WITH(variants::run_variants(test.bench, "grid", info, maker.all(),
+                                           {.check_first = check, .goes_on = true}),
+                    Contains("[KB-U018] --plot: the rows have no column 'time'"));
+  CHECK(simulated == 1);
 }
 
 TEST_CASE("an interrupted grid goes on where it was", "[variants][journal]") {

@@ -178,7 +178,7 @@ TEST_CASE("of a grid the combination that takes longest is explained", "[explain
   CHECK(first_sentence(result.out).key == "system.sip_link.latency");
   CHECK(first_sentence(result.out).value == "500 us");
   CHECK_THAT(result.out,
-             Contains(", the longest of 2 points; one value in --set explains another"));
+             Contains(", the longest of 2 points; give one value in --set for another"));
   CHECK_THAT(result.out, Contains("#   explained     system.sip_link.latency=1000 us, the"));
 }
 

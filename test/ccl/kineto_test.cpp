@@ -88,7 +88,10 @@ TEST_CASE("each rank has a file, with its launches, scopes and calls", "[ccl][pr
   run_program(torch);
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / "kineto_test_traces" / "new";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "rank3.json") << "of an earlier run with more ranks";
   prof.export_kineto_traces(folder);
+  CHECK_FALSE(std::filesystem::exists(folder / "rank3.json"));
   std::vector<std::string> names;
   for (int rank = 0; rank < 3; ++rank) {
     std::ifstream file(folder / runtime::kineto_file_name(static_cast<std::size_t>(rank)));

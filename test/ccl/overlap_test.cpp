@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "test/ccl/group_under_test.h"
+#include "test/ccl/ring_with_array.h"
 #include "test/support/small_topology.h"
 
 namespace kernbench::test::overlap_test {
@@ -15,18 +16,6 @@ namespace {
 
 constexpr Time kAlpha{500'000};
 constexpr Time kByte{20};
-
-// A GEMM of [n, n] matrices on values that are already in scratch.
-void multiply(tl::Context& tl, tl::Pointer, std::int64_t n) {
-  const tl::Tensor a = tl.zeros({n, n}, DType::f32);
-  tl.dot(a, a);
-}
-
-Topology ring_with_array(int p) {
-  Topology topology = link_topology(SipTopology::ring_1d, p);
-  topology.pe.gemm = {.rows = 16, .columns = 16, .clock = Frequency{1'000'000'000}};
-  return topology;
-}
 
 struct Times {
   Time both{0};

@@ -14,6 +14,7 @@
 
 #include "ccl/backend/ahbm_backend.h"
 #include "runtime/torch/profiler.h"
+#include "test/ccl/ring_with_array.h"
 #include "test/support/error_text.h"
 #include "test/support/small_topology.h"
 
@@ -26,17 +27,6 @@ using runtime::RankTime;
 using runtime::TraceLevel;
 
 constexpr Time kAlpha{500'000};
-
-void multiply(tl::Context& tl, tl::Pointer, std::int64_t n) {
-  const tl::Tensor a = tl.zeros({n, n}, DType::f32);
-  tl.dot(a, a);
-}
-
-Topology ring_with_array(int p) {
-  Topology topology = link_topology(SipTopology::ring_1d, p);
-  topology.pe.gemm = {.rows = 16, .columns = 16, .clock = Frequency{1'000'000'000}};
-  return topology;
-}
 
 // Runs a program on `p` ranks of a ring, each with a tensor of 4096 elements.
 using Program = std::function<void(RuntimeContext& torch, int rank, const Tensor& x)>;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "test/ccl/every_grid.h"
+
 namespace kernbench::test::ring_order_test {
 namespace {
-
-constexpr int kLargest = 7;
 
 bool are_neighbours(const sim::Grid& grid, int a, int b) {
   for (int i = 0; i < sim::kCompassCount; ++i) {
@@ -20,18 +20,6 @@ bool are_neighbours(const sim::Grid& grid, int a, int b) {
 // TIMING.md 3.2: without wrap-around iff w * h is even and both are at least 2.
 bool has_cycle(const sim::Grid& grid) {
   return grid.wraps || (grid.w >= 2 && grid.h >= 2 && grid.count() % 2 == 0);
-}
-
-template <class Check>
-void for_each_grid(Check check) {
-  for (const bool wraps : {false, true}) {
-    for (int w = 1; w <= kLargest; ++w) {
-      for (int h = 1; h <= kLargest; ++h) {
-        CAPTURE(w, h, wraps);
-        check(sim::Grid{w, h, wraps});
-      }
-    }
-  }
 }
 
 TEST_CASE("the ring meets every node of a grid once", "[ccl][ring_order]") {

@@ -6,24 +6,12 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "test/ccl/every_grid.h"
+
 namespace kernbench::test::spanning_tree_test {
 namespace {
 
 using ccl::Root;
-
-constexpr int kLargest = 7;
-
-template <class Check>
-void for_each_grid(Check check) {
-  for (const bool wraps : {false, true}) {
-    for (int w = 1; w <= kLargest; ++w) {
-      for (int h = 1; h <= kLargest; ++h) {
-        CAPTURE(w, h, wraps);
-        check(sim::Grid{w, h, wraps});
-      }
-    }
-  }
-}
 
 // Steps from a node to the root; -1 if there are more than nodes.
 int steps_to_root(const sim::Grid& grid, int count, int node, Root root) {

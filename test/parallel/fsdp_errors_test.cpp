@@ -1,5 +1,7 @@
 // What fully_shard refuses, in torch's words where torch has them.
 
+#include <fmt/format.h>
+
 #include "test/parallel/fsdp_world.h"
 
 namespace kernbench::test::fsdp_errors_test {
@@ -67,6 +69,43 @@ TEST_CASE("what cannot be sharded is named", "[fsdp]") {
                 {.offload_policy = distributed::fsdp::CPUOffloadPolicy()});
   }),
              Contains("offload_policy: the host has no simulated memory"));
+}
+
+TEST_CASE("a number of ranks that keep parameters divides the group's", "[fsdp]") {
+  const int count = GENERATE(3, 0, 8);
+  DataParallelWorld world(4);
+  CHECK_THAT(world.refusal([&](int) {
+    fully_shard(two_layers(world.torch, 8), {.reshard_after_forward = count});
+  }),
+             Contains(fmt::format("[KB-A020] If passing reshard_after_forward as an int, it should "
+                                  "be a factor of 4, not {} (rank 0)",
+                                  count)));
+}
+
+// Returns two tensors.
+struct PairImpl : nn::Module {
+  explicit PairImpl(const RuntimeContext& torch)
+      : layer(register_module("layer", nn::Linear(torch, 4, 4, kOnOnePe))) {}
+  std::pair<Tensor, Tensor> forward(const Tensor& x) const { return {layer(x), x}; }
+  nn::Linear layer;
+};
+
+TEST_CASE("a module that returns no tensor is refused, but not what is inside of it", "[fsdp]") {
+  DataParallelWorld world(2);
+  CHECK_THAT(world.refusal([&](int) {
+    const nn::ModuleHolder<PairImpl> pair(world.torch);
+    fully_shard(pair);
+    pair(world.torch.zeros({1, 4}, kOnOnePe));
+  }),
+             Contains("[KB-A019] fully_shard: forward() of a module that it was called with "
+                      "returns something else than a tensor"));
+  DataParallelWorld other(2);
+  other.spawn([&](int) {
+    const nn::ModuleHolder<PairImpl> pair(other.torch);
+    fully_shard(pair->layer);
+    pair(other.torch.ones({1, 4}, kOnOnePe)).first.sum().backward();
+    CHECK(pair->layer->parameters().front().grad().to_vector() == Floats(8, 1));
+  });
 }
 
 TEST_CASE("an inner module that runs before the root is refused", "[fsdp]") {

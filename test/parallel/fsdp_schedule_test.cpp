@@ -101,6 +101,14 @@ TEST_CASE("the collectives of a step, in order and with their bytes", "[fsdp][sc
         forward + "AG 72, AG 32, RS 72, AG 8, RS 32, RS 8, RS 48, ");
   CHECK(schedule({.options = {.reshard_after_forward = false}, .blocks = blocks}) ==
         forward + "RS 72, RS 32, RS 8, RS 48, ");
+  // Two groups of 2 ranks have 2 (2 + 2), 2 (4 + 4) and 2 (12 + 12) elements, of 4 bytes each.
+  const std::string of_four = "AG 96, AG 16, AG 32, AG 96, ";
+  CHECK(schedule({.ranks = 4, .options = {.reshard_after_forward = 2}, .blocks = blocks}) ==
+        of_four + "AG 192, AG 64, RS 96, AG 32, RS 32, RS 16, RS 96, ");
+  CHECK(schedule({.ranks = 4, .options = {.reshard_after_forward = 4}, .blocks = blocks}) ==
+        of_four + "AG 96, AG 32, RS 96, AG 16, RS 32, RS 16, RS 96, ");
+  CHECK(schedule({.ranks = 4, .options = {.reshard_after_forward = 1}, .blocks = blocks}) ==
+        of_four + "RS 96, RS 32, RS 16, RS 96, ");
   CHECK(schedule({.sends_gradients = false, .blocks = blocks}) == forward + "AG 72, AG 32, AG 8, ");
   CHECK(
       schedule({.options = {.mp_policy = {.param_dtype = DType::bf16, .reduce_dtype = DType::f32}},

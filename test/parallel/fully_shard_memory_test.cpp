@@ -1,5 +1,7 @@
 // What ranks hold of a module that fully_shard has cut, in exact bytes.
 
+#include <cstddef>
+
 #include "runtime/optim/optimizer.h"
 #include "test/parallel/fsdp_world.h"
 
@@ -82,6 +84,39 @@ TEST_CASE("a step holds two unsharded groups beside the root", "[fsdp][memory]")
     y.backward(world.torch.zeros({1, kSide}, kOnOnePe));
     CHECK(most() == expected.backward);
   });
+}
+
+TEST_CASE("after the forward pass ranks keep the parts of a smaller group", "[fsdp][memory]") {
+  const bool blocks = GENERATE(true, false);
+  DataParallelWorld world(4, "ahbm", {.data = false, .launch_blocking = blocks});
+  world.spawn([&](int rank) {
+    const nn::Sequential model = layers(world.torch);
+    shard(model, {.reshard_after_forward = 2});
+    const auto held = [&] {
+      world.torch.ahbm.synchronize(rank);
+      return world.torch.ahbm.memory_allocated(rank);
+    };
+    const Bytes shards = held();
+    const Tensor y = model(world.torch.zeros({1, kSide}, kOnOnePe));
+    CHECK(held() - shards == kWhole + (kLayers - 1) * kWhole / 2 + (kLayers + 1) * kRow);
+    y.backward(world.torch.zeros({1, kSide}, kOnOnePe));
+    CHECK(held() - shards == kLayers * kWhole / 4 + kRow);  // gradients, and y
+  });
+}
+
+// In a step whose collectives are no kernels.
+std::size_t commands(int ranks) {
+  DataParallelWorld world(ranks, "local", {.data = false});
+  world.spawn([&](int) {
+    const nn::Sequential model = layers(world.torch);
+    shard(model);
+    model(world.torch.zeros({1, kSide}, kOnOnePe)).sum().backward();
+  });
+  return world.torch.engine().op_log().size();
+}
+
+TEST_CASE("a rank's copies are as many commands however many ranks there are", "[fsdp]") {
+  CHECK(commands(64) == 32 * commands(2));
 }
 
 // Two weights of 96 MiB: their shards, what is gathered and the first of them fit into the 512 MiB

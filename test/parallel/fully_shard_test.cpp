@@ -101,10 +101,17 @@ TEST_CASE("shards learn as one rank over the whole batch does, bit for bit", "[f
 
 TEST_CASE("so do those that keep parameters, replicas of shards, and several passes", "[fsdp]") {
   const bool blocks = GENERATE(true, false);
-  const Learned alone = learn({});
+  Learned alone = learn({});
   Setting setting{.ranks = 4, .blocks = blocks};
   SECTION("reshard_after_forward = false") {
     setting.options.reshard_after_forward = false;
+  }
+  SECTION("reshard_after_forward = 2") {
+    setting.options.reshard_after_forward = 2;
+  }
+  SECTION("reshard_after_forward = 2 of HSDP, in two passes") {
+    setting = {.ranks = 8, .width = 5, .blocks = blocks, .replicas = 2, .microbatches = 2};
+    setting.options.reshard_after_forward = 2;
   }
   SECTION("HSDP of 2 x 2") {
     setting.replicas = 2;
@@ -121,6 +128,7 @@ TEST_CASE("so do those that keep parameters, replicas of shards, and several pas
   }
   CAPTURE(blocks);
   const Learned learned = learn(setting);
+  if (setting.width != 8) alone = learn({.width = setting.width});
   CHECK(learned.losses == alone.losses);
   CHECK(learned.weights == alone.weights);
 }

@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "runtime/autograd/autograd.h"
+#include "runtime/nn/checkpoint.h"
 #include "test/parallel/data_parallel_world.h"
 #include "tp/distributed_data_parallel.h"
 
@@ -63,6 +65,9 @@ struct Program {
   CommHook comm_hook = CommHook::none;
   Spare spare = Spare::none;
   bool hsdp = false;
+  int groups = 1;            // of `ranks` each, which all learn the same
+  bool checkpoints = false;  // computes layers again in the backward pass
+  bool is_mixed = false;     // parameters are gathered in f16
   const char* backend = "local";
   RuntimeOptions options;
 
@@ -71,6 +76,16 @@ struct Program {
     const auto place = static_cast<unsigned>((step * passes + pass) * ranks + rank);
     Random random(seed * 1000 + place);
     return below(random, 3) == 0;
+  }
+  int world() const { return ranks * groups; }
+  // A rank's number in its group.  Megatron's groups of data parallel ranks lie across those of
+  // tensor parallel ones.
+  int place_of(int rank) const { return scheme == Scheme::zero1 ? rank / groups : rank % ranks; }
+  bool is_of_first_group(int rank) const {
+    return scheme == Scheme::zero1 ? rank % groups == 0 : rank < ranks;
+  }
+  auto depth() const {
+    return std::ranges::count_if(layers, [](const Layer& one) { return one.kind != Kind::relu; });
   }
   bool has_norm() const { return layers.front().kind == Kind::norm; }
   std::int64_t outputs() const { return layers.back().out; }
@@ -142,6 +157,13 @@ inline Program random_program(unsigned seed) {
   program.backend = coin(random) ? "local" : "ahbm";
   program.options.launch_blocking = coin(random);
   if (coin(random)) program.options.shuffle_ties = seed;
+  if (program.ranks == 2 && coin(random)) program.groups = 2;
+  // A search for unused parameters does not see through a checkpoint, as in torch.
+  program.checkpoints = !program.ddp.find_unused_parameters && below(random, 3) == 0;
+  if (program.scheme == Scheme::fully_shard && program.depth() < 3 && below(random, 3) == 0) {
+    program.is_mixed = true;
+    program.steps = 1;  // f16 has 11 bits
+  }
   return program;
 }
 
@@ -184,9 +206,10 @@ inline Batch batch(DataParallelWorld& world, const Program& program, std::int64_
     return world.tensor(Floats(begin, begin + count * columns), {count, columns});
   };
   const unsigned salt = program.seed * 7;
-  return {cut(program.has_norm() ? rows_to_normalize(salt, all) : small_numbers(salt, all * 4),
-              kColumns),
-          cut(small_numbers(salt + 1, all * program.outputs()), program.outputs())};
+  Tensor x = cut(program.has_norm() ? rows_to_normalize(salt, all) : small_numbers(salt, all * 4),
+                 kColumns);
+  if (program.checkpoints) x.requires_grad_();  // else no gradient passes a checkpoint
+  return {x, cut(small_numbers(salt + 1, all * program.outputs()), program.outputs())};
 }
 
 struct NetImpl : nn::Module {
@@ -201,13 +224,18 @@ struct NetImpl : nn::Module {
       }
     }
     register_module("layers", layers);
+    checkpoints = program.checkpoints;
     if (program.spare == Spare::none) return;
     spare = register_module("spare", nn::Linear(torch, kColumns, program.outputs(), kOnOnePe));
   }
   Tensor forward(const Tensor& x, bool uses_spare) const {
-    return uses_spare ? layers(x) + spare(x) : layers(x);
+    const Tensor y =
+        checkpoints ? nn::utils::checkpoint([this](const auto& in) { return layers(in[0]); }, {x})
+                    : layers(x);
+    return uses_spare ? y + spare(x) : y;
   }
 
+  bool checkpoints = false;
   nn::Sequential layers = nn::Sequential(std::make_shared<nn::SequentialImpl>());
   nn::Linear spare = nullptr;
 };
@@ -222,7 +250,7 @@ inline void add_hooks(const Program& program, const Net& net) {
           [by = layer.input](nn::Module&, const Tensor& input) { return input * by; });
     }
     children[i]->register_forward_hook([layer](nn::Module&, const Tensor&, const Tensor& output) {
-      if (layer.gradient != 1) {
+      if (layer.gradient != 1 && autograd::needs_grad(output)) {
         output.register_hook([by = layer.gradient](const Tensor& grad) { return grad * by; });
       }
       return layer.output == 1 ? Tensor() : output * layer.output;

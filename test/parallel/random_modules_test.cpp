@@ -78,14 +78,20 @@ struct Wrapped {
   std::function<void()> finish = [] {};
 };
 
-Wrapped wrap_ddp(const Program& program, const Net& net) {
-  DistributedDataParallel ddp(net, program.ddp);
+Wrapped wrap_ddp(DataParallelWorld& world, const Program& program, const Net& net) {
+  auto options = program.ddp;
+  if (program.groups > 1) {
+    options.process_group = world.torch.distributed.new_subgroups(program.ranks).first;
+  }
+  DistributedDataParallel ddp(net, options);
+  const distributed::ProcessGroup group = options.process_group;
   if (program.comm_hook == CommHook::of_torch) {
-    ddp->register_comm_hook(distributed::ProcessGroup(), nn::parallel::allreduce_hook);
+    ddp->register_comm_hook(group, nn::parallel::allreduce_hook);
   } else if (program.comm_hook == CommHook::own) {
-    ddp->register_comm_hook(program.ranks, [](int ranks, GradBucket& bucket) {
+    ddp->register_comm_hook(program.ranks, [group](int ranks, GradBucket& bucket) {
       bucket.set_buffer(bucket.buffer() * 2);
-      auto work = bucket.torch().distributed.all_reduce(bucket.buffer(), {.async_op = true});
+      auto work = bucket.torch().distributed.all_reduce(bucket.buffer(),
+                                                        {.group = group, .async_op = true});
       return Future(work, bucket.buffer()).then([ranks](const Tensor& sum) {
         return sum / (2 * ranks);
       });
@@ -106,7 +112,7 @@ Wrapped wrap_ddp(const Program& program, const Net& net) {
 }
 
 Wrapped wrap_zero1(DataParallelWorld& world, const Program& program, const Net& net) {
-  tp::initialize_model_parallel(world.torch, {});
+  tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = program.groups});
   tp::DistributedDataParallel model(world.torch, program.zero1, net);
   const auto sgd = [](std::vector<Tensor> shards) {
     return std::make_unique<optim::SGD>(std::move(shards), kRate);
@@ -133,9 +139,17 @@ FSDPModule shard(DataParallelWorld& world, const Program& program, const Net& ne
   distributed::fsdp::FullyShardOptions options;
   if (program.hsdp) {
     options.mesh = world.torch.distributed.init_device_mesh("ahbm", {2, 2}, {"across", "within"});
+  } else if (program.groups > 1) {
+    options.mesh = world.torch.distributed.init_device_mesh("ahbm", {program.groups, program.ranks},
+                                                            {"apart", "together"})["together"];
   }
+  if (program.is_mixed) {
+    options.mp_policy = {.param_dtype = DType::f16, .reduce_dtype = DType::f32};
+  }
+  const int keepers = program.ranks == 4 && !program.hsdp ? 2 : 1;
   const auto draw = [&] {
-    options.reshard_after_forward = one_of<std::optional<bool>>(random, {{}, true, false});
+    options.reshard_after_forward = one_of<std::optional<distributed::fsdp::ReshardAfterForward>>(
+        random, {{}, true, false, keepers});
     return options;
   };
   std::vector<std::shared_ptr<nn::Module>> group;
@@ -147,6 +161,7 @@ FSDPModule shard(DataParallelWorld& world, const Program& program, const Net& ne
     group.clear();
   }
   if (net->spare && coin(random)) fully_shard(net->spare, draw());
+  if (program.is_mixed) options.mp_policy.output_dtype = DType::f32;
   return fully_shard(net, draw());
 }
 
@@ -170,7 +185,7 @@ Wrapped wrap_fully_shard(DataParallelWorld& world, const Program& program, const
 Wrapped wrap(DataParallelWorld& world, const Program& program, const Net& net) {
   switch (program.scheme) {
     case Scheme::ddp:
-      return wrap_ddp(program, net);
+      return wrap_ddp(world, program, net);
     case Scheme::zero1:
       return wrap_zero1(world, program, net);
     case Scheme::fully_shard:
@@ -191,7 +206,7 @@ std::vector<int> expected_counts(const Program& program, const Net& net, int ran
   int uses = 0;
   for (int step = 0; step < program.steps; ++step) {
     for (int pass = 0; pass < program.passes; ++pass) {
-      uses += program.uses_spare(step, pass, rank) ? 1 : 0;
+      uses += program.uses_spare(step, pass, program.place_of(rank)) ? 1 : 0;
     }
   }
   counts.insert(counts.end(), 2, uses);  // weight and bias
@@ -208,14 +223,16 @@ std::vector<int> train(DataParallelWorld& world, const Program& program, int ran
     parameters[i].register_post_accumulate_grad_hook(
         [&count = counts[i]](const Tensor&) { ++count; });
   }
+  const int place = program.place_of(rank);
   for (int step = 0; step < program.steps; ++step) {
     for (int pass = 0; pass < program.passes; ++pass) {
       const auto learn = [&] {
         const Batch rows =
-            batch(world, program, (pass * program.ranks + rank) * program.rows, program.rows);
-        const Tensor out = model.call(rows.x, program.uses_spare(step, pass, rank));
+            batch(world, program, (pass * program.ranks + place) * program.rows, program.rows);
+        const Tensor out = model.call(rows.x, program.uses_spare(step, pass, place));
         const Tensor loss = (out * rows.y).sum() * program.ranks;  // of which ranks take the mean
         loss.backward();
+        if (!program.is_of_first_group(rank)) return;
         losses[static_cast<std::size_t>(step)] += loss.item<double>() / program.ranks;
       };
       if (pass + 1 < program.passes) {
@@ -232,14 +249,15 @@ std::vector<int> train(DataParallelWorld& world, const Program& program, int ran
 
 // Checks also that all ranks end with the same weights.
 Learned learn_together(const Program& program) {
-  DataParallelWorld world(program.ranks, program.backend, program.options);
+  DataParallelWorld world(program.world(), program.backend, program.options);
   Learned learned;
   learned.losses.resize(static_cast<std::size_t>(program.steps));
-  std::vector<Floats> weights(static_cast<std::size_t>(program.ranks));
+  std::vector<Floats> weights(static_cast<std::size_t>(program.world()));
   world.spawn([&](int rank) {
     // DDP alone sends rank 0's parameters to the others.
     const bool differs = program.scheme == Scheme::ddp;
-    const Net net = make_net(world, program, differs ? static_cast<unsigned>(rank) * 20 : 0);
+    const Net net =
+        make_net(world, program, differs ? static_cast<unsigned>(program.place_of(rank)) * 20 : 0);
     const std::vector<int> counts = train(world, program, rank, net, learned.losses);
     CHECK(counts == expected_counts(program, net, rank));
     weights[static_cast<std::size_t>(rank)] = weights_of(*net);
@@ -250,9 +268,10 @@ Learned learn_together(const Program& program) {
 }
 
 std::string text_of(const Program& program) {
-  std::string text =
-      fmt::format("{} on {} ranks, {}{}:", static_cast<int>(program.scheme), program.ranks,
-                  program.backend, program.options.launch_blocking ? ", blocking" : "");
+  std::string text = fmt::format(
+      "{} on {} x {} ranks, {}{}{}{}:", static_cast<int>(program.scheme), program.groups,
+      program.ranks, program.backend, program.options.launch_blocking ? ", blocking" : "",
+      program.checkpoints ? ", checkpoint" : "", program.is_mixed ? ", f16" : "");
   for (const Layer& layer : program.layers) {
     text += fmt::format(" {}({}, {})", static_cast<int>(layer.kind), layer.in, layer.out);
   }
@@ -269,7 +288,14 @@ TEST_CASE("random models learn on several ranks what one rank does", "[ddp][fsdp
 }
 
 // What one rank of an illegal program does.
-enum class Fault { marks_twice, skips_a_bucket, changes_the_graph, other_shapes, leaves_early };
+enum class Fault {
+  marks_twice,
+  skips_a_bucket,
+  changes_the_graph,
+  other_shapes,
+  leaves_early,
+  skips_a_backward_pass
+};
 
 struct Illegal {
   Program program;
@@ -281,7 +307,7 @@ struct Illegal {
 Illegal illegal_program(unsigned seed) {
   Random random(seed);
   Illegal illegal;
-  illegal.fault = static_cast<Fault>(seed % 5);
+  illegal.fault = static_cast<Fault>(seed % 6);
   Program& program = illegal.program;
   program.seed = seed;
   program.ranks = 2 + below(random, 3);
@@ -295,6 +321,9 @@ Illegal illegal_program(unsigned seed) {
   program.zero1 = {.use_distributed_optimizer = true, .bucket_size = 1 + below(random, 60)};
   if (illegal.fault == Fault::other_shapes || illegal.fault == Fault::leaves_early) {
     program.scheme = one_of<Scheme>(random, {Scheme::ddp, Scheme::zero1, Scheme::fully_shard});
+  }
+  if (illegal.fault == Fault::skips_a_backward_pass) {
+    program.scheme = one_of<Scheme>(random, {Scheme::ddp, Scheme::fully_shard});
   }
   program.backend = coin(random) ? "local" : "ahbm";
   program.options.launch_blocking = coin(random);
@@ -313,10 +342,11 @@ void run_illegal(DataParallelWorld& world, const Illegal& illegal, int rank) {
     const bool errs = is_guilty && step == illegal.step;
     if (errs && illegal.fault == Fault::leaves_early) return;
     const Tensor x = world.torch.ones({2, kColumns}, kOnOnePe);
-    Tensor loss = model.call(x, !errs).sum();
+    const bool skips = errs && illegal.fault == Fault::skips_a_backward_pass;
+    Tensor loss = model.call(x, !errs || skips).sum();
     // The pass has found it unused, and has marked it as ready.
     if (errs && illegal.fault == Fault::marks_twice) loss = loss + net->spare->weight.sum();
-    loss.backward();
+    if (!skips) loss.backward();
     model.update();
   }
 }
@@ -327,6 +357,7 @@ std::string_view code_of(const Illegal& illegal) {
   const Program& program = illegal.program;
   if (illegal.fault == Fault::marks_twice) return "[KB-A016]";
   if (illegal.fault == Fault::leaves_early) return "[KB-C002]";
+  if (illegal.fault == Fault::skips_a_backward_pass) return "[KB-C00";  // 1 or 2
   if (illegal.fault != Fault::other_shapes) {
     return illegal.step + 1 < program.steps ? "[KB-A016]" : "[KB-C002]";
   }

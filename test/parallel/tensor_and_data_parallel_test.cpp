@@ -2,12 +2,13 @@
 // learns over the whole batch, bit for bit where sums are exact.
 
 #include "runtime/optim/optimizer.h"
-#include "test/parallel/data_parallel_world.h"
+#include "test/parallel/fsdp_world.h"
 #include "tp/clip_grads.h"
 #include "tp/column_parallel_linear.h"
 #include "tp/distributed_data_parallel.h"
 #include "tp/parallel_state.h"
 #include "tp/row_parallel_linear.h"
+#include "tp/state_dict.h"
 
 namespace kernbench::test::tensor_and_data_parallel_test {
 namespace {
@@ -16,13 +17,15 @@ constexpr std::int64_t kRows = 16;  // of the whole batch
 constexpr std::int64_t kColumns = 4;
 constexpr std::int64_t kHidden = 8;
 
-// Small whole numbers.
+// A small whole number.
+float integer(std::int64_t i, int seed) {
+  return static_cast<float>((7 * i + 11 * seed + 3) % 5 - 2);
+}
+
 tp::InitMethod integers(int seed) {
   return tp::InitMethod([seed](const Shape& shape, tp::Generator&) {
     Floats all;
-    for (std::int64_t i = 0; i < shape.numel(); ++i) {
-      all.push_back(static_cast<float>((7 * i + 11 * seed + 3) % 5 - 2));
-    }
+    for (std::int64_t i = 0; i < shape.numel(); ++i) all.push_back(integer(i, seed));
     return all;
   });
 }
@@ -42,11 +45,12 @@ struct SequenceParallelShift : nn::ModuleHolder<tp::SequenceParallel<ShiftImpl>>
 
 template <class FirstLayer>
 struct MlpImpl : nn::Module {
-  MlpImpl(RuntimeContext& torch, bool sequence_parallel)
+  MlpImpl(RuntimeContext& torch, bool sequence_parallel, int stride = 1)
       : shift(register_module("shift", FirstLayer(torch))),
         up(torch, {.in_features = kColumns,
                    .out_features = kHidden,
                    .sequence_parallel = sequence_parallel,
+                   .stride = stride,
                    .init_method = integers(1),
                    .dtype = DType::f32}),
         down(torch, {.in_features = kHidden,
@@ -57,7 +61,7 @@ struct MlpImpl : nn::Module {
     register_module("up", up);
     register_module("down", down);
   }
-  Tensor forward(const Tensor& x) const { return down.forward(relu(up.forward(shift(x)))); }
+  Tensor forward(const Tensor& x) const { return down(relu(up(shift(x)))); }
 
   FirstLayer shift;
   tp::ColumnParallelLinear up;
@@ -66,7 +70,7 @@ struct MlpImpl : nn::Module {
 template <class FirstLayer>
 using Mlp = nn::ModuleHolder<MlpImpl<FirstLayer>>;
 
-enum class Scheme { ddp, megatron, zero1, zero1_overlap, param_gather };
+enum class Scheme { ddp, megatron, zero1, zero1_overlap, param_gather, fsdp2 };
 
 struct Setting {
   int tp = 1;
@@ -74,6 +78,7 @@ struct Setting {
   bool sequence_parallel = false;
   Scheme scheme = Scheme::megatron;
   double clip = 1e30;
+  int replicas = 1;  // of fsdp2: groups of ranks that have the same shards (HSDP)
 };
 
 // Of two steps; a third one's sums need more than 24 bits.
@@ -101,14 +106,47 @@ class Trained {
     const Mlp<FirstLayer> mlp(world_.torch, setting_.sequence_parallel && setting_.tp > 1);
     if (setting_.scheme == Scheme::ddp) {
       train_ddp(rank, mlp);
+    } else if (setting_.scheme == Scheme::fsdp2) {
+      train_fsdp(rank, mlp);
     } else {
       train_megatron(rank, mlp);
     }
     for (const tp::Parameter& parameter : tp::parallel_parameters(*mlp.ptr())) {
-      const bool counts = tp::get_data_parallel_rank(world_.torch) == 0 &&
-                          tp::counts_in_norms(world_.torch, parameter);
+      const bool is_first = tp::get_data_parallel_rank(world_.torch) < ranks_with_other_elements();
+      const bool counts = is_first && tp::counts_in_norms(world_.torch, parameter);
       for (const double w : parameter.to_vector()) learned.squares += counts ? w * w : 0;
     }
+  }
+
+  int ranks_with_other_elements() const {
+    return setting_.scheme == Scheme::fsdp2 ? setting_.dp / setting_.replicas : 1;
+  }
+
+  template <class Holder>
+  void train_fsdp(int rank, const Holder& mlp) {
+    const auto mesh = world_.torch.distributed.init_device_mesh(
+        "ahbm", {setting_.replicas, setting_.dp / setting_.replicas, setting_.tp},
+        {"replicate", "shard", "tp"});
+    const std::vector<std::string> replicated{"replicate", "shard"};
+    const FullyShardOptions options{.mesh =
+                                        setting_.replicas == 1 ? mesh["shard"] : mesh[replicated]};
+    for (const auto& layer : mlp->children()) fully_shard(*layer, options);
+    fully_shard(mlp, options);
+    optim::SGD optimizer(mlp->nn::Module::parameters(), 1.0);
+    train_with(rank, mlp, optimizer, *mlp);
+  }
+
+  // Clips as Megatron does beside the layers, whose model is trained by the holder.
+  template <class Model>
+  void train_with(int rank, Model& model, optim::Optimizer& optimizer, nn::Module& layers) {
+    steps(rank, model, [&] {
+      const auto parameters = tp::parallel_parameters(layers);
+      tp::allreduce_sequence_parallel_gradients(world_.torch, parameters);
+      const double norm = tp::clip_grad_norm(world_.torch, parameters, setting_.clip);
+      optimizer.step();
+      optimizer.zero_grad();
+      return norm;
+    });
   }
 
   template <class Holder>
@@ -116,14 +154,7 @@ class Trained {
     nn::parallel::DistributedDataParallel ddp(
         mlp, {.process_group = tp::get_data_parallel_group(world_.torch), .bucket_cap_mb = 0});
     optim::SGD optimizer(ddp->parameters(), 1.0);
-    steps(rank, ddp, [&] {
-      const auto parameters = tp::parallel_parameters(*mlp.ptr());
-      tp::allreduce_sequence_parallel_gradients(world_.torch, parameters);
-      const double norm = tp::clip_grad_norm(world_.torch, parameters, setting_.clip);
-      optimizer.step();
-      optimizer.zero_grad();
-      return norm;
-    });
+    train_with(rank, ddp, optimizer, *mlp);
   }
 
   template <class Holder>
@@ -185,10 +216,10 @@ class Trained {
 TEST_CASE("tp x dp ranks learn what one rank learns over the whole batch, bit for bit",
           "[ddp][tp]") {
   const auto scheme = GENERATE(Scheme::ddp, Scheme::megatron, Scheme::zero1, Scheme::zero1_overlap,
-                               Scheme::param_gather);
+                               Scheme::param_gather, Scheme::fsdp2);
   const Learned alone = Trained({.scheme = scheme}).learned;
   CHECK(alone.losses[0] != alone.losses[1]);
-  for (const auto& [tp, dp] : {std::pair{2, 2}, {2, 4}, {4, 2}, {8, 1}}) {
+  for (const auto& [tp, dp] : {std::pair{2, 2}, {2, 4}, {2, 8}, {4, 2}, {8, 1}}) {
     for (const bool sequence_parallel : {false, true}) {
       CAPTURE(scheme, tp, dp, sequence_parallel);
       const Learned learned = Trained({tp, dp, sequence_parallel, scheme}).learned;
@@ -201,10 +232,45 @@ TEST_CASE("tp x dp ranks learn what one rank learns over the whole batch, bit fo
   }
 }
 
+TEST_CASE("replicas of shards beside tp ranks learn the same", "[fsdp][tp]") {
+  const Learned alone = Trained({.scheme = Scheme::fsdp2}).learned;
+  const Learned learned =
+      Trained({.tp = 2, .dp = 4, .scheme = Scheme::fsdp2, .replicas = 2}).learned;
+  CHECK(learned.losses == alone.losses);
+  CHECK(learned.norms[0] == alone.norms[0]);
+  CHECK(learned.squares == alone.squares);
+}
+
+// A weight of two chunks, as of a matrix that joins two, and shards of which some have no rows.
+TEST_CASE("whole states are gathered over dp and tp, and each rank takes its part", "[fsdp][tp]") {
+  DataParallelWorld world(8);
+  world.spawn([&](int) {
+    tp::initialize_model_parallel(world.torch, {.tensor_model_parallel_size = 2});
+    const Mlp<Shift> mlp(world.torch, false, 2);
+    Floats whole;
+    for (std::int64_t i = 0; i < kColumns * kHidden; ++i) whole.push_back(integer(i, 1));
+    CHECK(tp::get_full_state_dict(world.torch, *mlp)["up.weight"].to_vector() == whole);
+    const auto mesh = world.torch.distributed.init_device_mesh("ahbm", {4, 2}, {"dp", "tp"});
+    for (const auto& layer : mlp->children()) fully_shard(*layer, {.mesh = mesh["dp"]});
+    const nn::StateDict state = tp::get_full_state_dict(world.torch, *mlp);
+    CHECK(state["shift.bias"].shape() == Shape{kColumns});
+    CHECK(state["down.weight"].shape() == Shape{kHidden, kColumns});
+    CHECK(state["up.weight"].to_vector() == whole);
+    const Floats own = mlp->nn::Module::parameters()[1].to_vector();
+    for (const Tensor& parameter : mlp->nn::Module::parameters()) {
+      if (parameter.numel() > 0) parameter.detach().zero_();
+    }
+    tp::set_full_state_dict(world.torch, *mlp, state);
+    CHECK(mlp->nn::Module::parameters()[1].to_vector() == own);
+    CHECK(tp::get_full_state_dict(world.torch, *mlp)["up.weight"].to_vector() == whole);
+    CHECK_THROWS_WITH(tp::set_full_state_dict(world.torch, *mlp, {}), Catch::Contains("KB-A011"));
+  });
+}
+
 // What is multiplied by a coefficient is no longer exact.
 TEST_CASE("gradients are clipped by the norm over all ranks that hold a model's parts",
           "[ddp][tp]") {
-  const auto scheme = GENERATE(Scheme::ddp, Scheme::megatron, Scheme::zero1);
+  const auto scheme = GENERATE(Scheme::ddp, Scheme::megatron, Scheme::zero1, Scheme::fsdp2);
   const Learned alone = Trained({.scheme = scheme, .clip = 0.5}).learned;
   const Learned learned = Trained({2, 2, true, scheme, 0.5}).learned;
   CHECK(learned.norms[0] == alone.norms[0]);

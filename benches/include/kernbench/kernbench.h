@@ -58,6 +58,7 @@
 #include "tp/rank_generator.h"
 #include "tp/row_parallel_linear.h"
 #include "tp/slices.h"
+#include "tp/state_dict.h"
 #include "tp/vocab_parallel_cross_entropy.h"
 #include "tp/vocab_parallel_embedding.h"
 #include "tp/weights.h"

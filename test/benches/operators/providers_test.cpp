@@ -152,9 +152,9 @@ TEST_CASE("fused kernels move what must be moved, and r", "[operators]") {
   // The second kernel loads x, dy and r again.
   CHECK(measured("rms", compiled(), Direction::backward, problem).bytes ==
         backward.bytes + 2 * n + r);
-  // 819.2 GB/s of each of two cubes, whose slices have one PE each.
-  CHECK(forward.roofline == Time{(2 * n + weights) * 10'000 / 16'384});
-  CHECK(backward.roofline == Time{(3 * n + weights + gradient_of_weights) * 10'000 / 16'384});
+  // 92.16 GB/s of each of two cubes.
+  CHECK(forward.roofline == Time{(2 * n + weights) * 100'000 / 18'432});
+  CHECK(backward.roofline == Time{(3 * n + weights + gradient_of_weights) * 100'000 / 18'432});
 }
 
 TEST_CASE("inputs with one gradient share its tensor, one that is upstream's is upstream's",

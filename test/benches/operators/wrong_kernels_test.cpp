@@ -160,7 +160,7 @@ TEST_CASE(
   const Bytes n = 16 * 40 * 4;
   const Bytes weights = 2 * 40 * 4;
   CHECK(backward.bytes == 3 * n + 16 * 4 + 2 * weights);  // h, dy, dx; r; weight and its gradient
-  CHECK(backward.roofline == Time{(3 * n + 2 * weights) * 10'000 / 16'384});
+  CHECK(backward.roofline == Time{(3 * n + 2 * weights) * 100'000 / 18'432});
   CHECK(backward.in_kernels >= backward.roofline);
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("the FLOPs of a step are those of its matrix products", "[cli][tensor_
 TEST_CASE("the settings of a step do what they say", "[cli][tensor_parallel]") {
   const Json row = rows_of("tp-mlp", {"tp=2", "pes=4", "dtype=bf16"})[0];
   CHECK(row["pes"] == 4);
-  CHECK(rows_of("tp-mlp", {"tp=2"})[0]["pes"] == 8);
+  CHECK(rows_of("tp-mlp", {"tp=2"})[0]["pes"] == 16);
   CHECK(rows_of("tp-transformer", {"tp=2"})[0]["pes"] == 2);  // heads of a rank
   CHECK(rows_of("tp-mlp", {"tp=2"})[0]["sip_pes"] == 128);
   CHECK(rows_of("tp-mlp", {"tp=2", "check=false"})[0]["wrong"].is_null());
@@ -186,8 +186,8 @@ TEST_CASE("a step refuses what cannot be", "[cli][tensor_parallel][errors]") {
       {"tp-mlp", "tp=3", Says("KB-U012", "--set tp: 3", "ffn", "256")},
       {"tp-mlp", "tp=0", Says("KB-U012", "--set tp")},
       {"tp-mlp", "tp=2,2", Says("KB-U012", "--set tp=2,2", "'2' is given twice")},
-      {"tp-mlp", "pes=3", Says("KB-U012", "--set pes: 3", "256 at tp 1", "8 divides it")},
-      {"tp-mlp", "pes=9", Says("KB-U012", "9 are more than the 8 of a cube")},
+      {"tp-mlp", "pes=3", Says("KB-U012", "--set pes: 3", "256 at tp 1", "16 divides it")},
+      {"tp-mlp", "pes=17", Says("KB-U012", "17 are more than the 16 cubes of a SIP")},
       {"tp-mlp", "pes=0", Says("KB-U012", "--set pes: 0", "[1, 128]")},
       {"tp-mlp", "ffn=0", Says("KB-U012", "--set ffn")},
       {"tp-transformer", "tp=8", Says("KB-U012", "--set tp: 8", "heads", "4")},

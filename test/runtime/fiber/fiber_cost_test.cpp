@@ -2,31 +2,13 @@
 // (AddressSanitizer has costs of its own, so its build leaves this out.)
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <fstream>
-#include <new>
 
 #include "test/runtime/fiber/fiber_under_test.h"
 
 #if !defined(KERNBENCH_ASAN)
 
-namespace {
-
-std::size_t allocation_count = 0;
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  ++allocation_count;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "test/support/allocation_count.h"
 
 namespace kernbench::runtime::fiber_cost_test {
 
@@ -66,9 +48,9 @@ TEST_CASE("a switch allocates nothing, a spawn of a warm scheduler neither", "[f
     }
   };
   round();
-  const std::size_t before = allocation_count;
+  const std::size_t before = test::allocation_count;
   round();
-  CHECK(allocation_count == before);
+  CHECK(test::allocation_count == before);
 }
 
 }  // namespace kernbench::runtime::fiber_cost_test

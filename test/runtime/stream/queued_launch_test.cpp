@@ -7,8 +7,8 @@
 
 #include "runtime/distributed/local_registration.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/runtime/stream/queued_topology.h"
 #include "test/support/error_text.h"
-#include "test/support/small_topology.h"
 
 namespace kernbench::test::queued_launch_test {
 namespace {
@@ -16,17 +16,6 @@ namespace {
 using Floats = std::vector<float>;
 
 const RuntimeOptions kQueued{.launch_blocking = false};
-// A message between the host and the IO_CPU, and between that and a PE (round_topology()).
-constexpr Time kHostLeg{200'000 + 6'400};
-constexpr Time kDeviceLeg{5'000 + 640 + 2'000 + 3'200};
-
-// 2 SIPs of 2 cubes of 2 PEs.
-Topology topology_with_issue(Time issue = Time{0}) {
-  Topology topology = round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
-  topology.system.host_issue = issue;
-  return topology;
-}
-
 void nothing(tl::Context&, tl::Pointer) {}
 void add_one(tl::Context& tl, tl::Pointer x) {
   tl.store(x, tl.load(x, {4}, x.dtype()) + 1.0);

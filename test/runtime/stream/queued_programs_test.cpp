@@ -6,25 +6,15 @@
 #include "runtime/simulation/simulation.h"
 #include "runtime/torch/profiler.h"
 #include "runtime/torch/runtime_context.h"
+#include "test/runtime/stream/queued_topology.h"
 #include "test/support/error_text.h"
-#include "test/support/small_topology.h"
 
 namespace kernbench::test::queued_programs_test {
 namespace {
 
 using Floats = std::vector<float>;
 
-// A message between the host and the IO_CPU, and between that and a PE (round_topology()).
-constexpr Time kHostLeg{200'000 + 6'400};
-constexpr Time kDeviceLeg{5'000 + 640 + 2'000 + 3'200};
-
 const TensorOptions kOnOnePe{.dp = DPPolicy::on_one_pe(), .name = "x"};
-
-Topology topology_with_issue(Time issue = Time{0}) {
-  Topology topology = round_topology(SipTopology::ring_1d, 2, 1, 2, 1);
-  topology.system.host_issue = issue;
-  return topology;
-}
 
 void nothing(tl::Context&, tl::Pointer) {}
 void add_one(tl::Context& tl, tl::Pointer x) {

@@ -175,6 +175,9 @@ TEST_CASE("what the guide says of larger models works", "[guide]") {
   const kb::Tensor q = torch.randn({1, 2, 4, 8});
   const kb::Tensor mask = torch.zeros({4, 4});
   CHECK(F::scaled_dot_product_attention(q, q, q, {.attn_mask = mask}).shape() == q.shape());
+  const auto f = [](const kb::Tensor& a, const kb::Tensor& b) { return F::silu(a) * b; };
+  const auto gate = kb::compile(f);
+  CHECK(gate(q, q).to_vector() == f(q, q).to_vector());
   const auto block = [&](const std::vector<kb::Tensor>& in) { return mha(in[0], in[0], in[0]); };
   const kb::Tensor x = torch.randn({4, 1, 8}).requires_grad_();
   const kb::Tensor loss = kb::nn::utils::checkpoint(block, {x}).sum();

@@ -1,30 +1,12 @@
 // Once warm, events, transfers and commands allocate nothing.
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <new>
 
 #include "test/sim_engine/components/exchange_program.h"
 
 #if !defined(__SANITIZE_ADDRESS__)  // which has an operator new of its own
 
-namespace {
-
-std::size_t allocation_count = 0;
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  ++allocation_count;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "test/support/allocation_count.h"
 
 namespace kernbench::sim::allocation_test {
 
@@ -34,9 +16,9 @@ namespace {
 template <class Round>
 std::size_t allocations_once_warm(int warm_up, Round round) {
   for (int i = 0; i < warm_up; ++i) round();
-  const std::size_t before = allocation_count;
+  const std::size_t before = test::allocation_count;
   for (int i = 0; i < 3; ++i) round();
-  return allocation_count - before;
+  return test::allocation_count - before;
 }
 
 struct Chain {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <vector>
+
+#include "sim_engine/components/tile_choices.h"
 
 namespace kernbench::sim::composite_plan_test {
 
@@ -136,6 +139,40 @@ TEST_CASE("activations have their names", "[composite]") {
   std::vector<std::string_view> names;
   for (const Activation activation : kActivations) names.push_back(name_of(activation));
   CHECK(names == std::vector<std::string_view>{"none", "relu", "sigmoid", "silu", "gelu"});
+}
+
+// Each differs from the first in one of the arguments that change the tile.
+TEST_CASE("tile sizes that are looked up are those that are chosen", "[composite]") {
+  struct Asked {
+    CompositePlan plan;
+    GemmSize wanted = {};
+    LinkSpec way = kWay;
+    Bytes scratch = 1 << 20;
+  };
+  CompositePlan biased = plan_of({1000, 1000, 1000});
+  biased.bias.emplace().buffer.dtype = DType::f32;
+  const std::vector<Asked> all = {
+      {plan_of({1000, 1000, 1000})},
+      {plan_of({999, 1000, 1000})},
+      {plan_of({1000, 999, 1000})},
+      {plan_of({1000, 1000, 999})},
+      {plan_of({1000, 1000, 1000}, {}, DType::f32)},
+      {biased},
+      {plan_of({1000, 1000, 1000}), {48, 0, 0}},
+      {plan_of({1000, 1000, 1000}), {0, 48, 0}},
+      {plan_of({1000, 1000, 1000}), {0, 0, 48}},
+      {plan_of({1000, 1000, 1000}), {}, {Bandwidth{1'000'000'000}, kWay.latency}},
+      {plan_of({1000, 1000, 1000}), {}, {kWay.bandwidth, Time{100'000'000}}},
+      {plan_of({1000, 1000, 1000}), {}, kWay, 1 << 16},
+      {plan_of({1000, 1000, 1000}), {1000, 1000, 1000}},  // none fits
+  };
+  TileChoices choices;
+  for (int time = 0; time < 2; ++time) {
+    for (const Asked& asked : all) {
+      CHECK(choices.choose(asked.plan, asked.wanted, kArray, asked.way, asked.scratch) ==
+            choose_tile(asked.plan, asked.wanted, kArray, asked.way, asked.scratch));
+    }
+  }
 }
 
 }  // namespace kernbench::sim::composite_plan_test

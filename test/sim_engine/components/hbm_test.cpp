@@ -51,6 +51,18 @@ TEST_CASE("all PEs together get all channels, however many there are", "[hbm][ti
         ns(10) + ns(4 * 1000) / channels);
 }
 
+TEST_CASE("a slice that several PEs share gives one of them all its channels", "[hbm][timing]") {
+  Topology topology = hbm_topology(4, 8);
+  topology.cube.hbm.slices = 2;  // of 4 channels for 2 PEs: 250 ns
+  CHECK(Routing::hbm_slice_count(topology) == 2);
+  CHECK(load_time(topology, {0}, {0}) == ns(10 + 250));
+  CHECK(load_time(topology, {0, 1}, {0, 1}) == ns(10 + 2 * 250));
+  CHECK(load_time(topology, {0, 2}, {0, 2}) == ns(10 + 250));
+  topology.cube.hbm.slices = 1;
+  CHECK(load_time(topology, {3}, {3}) == ns(10 + 125));
+  CHECK(load_time(topology, {0, 1, 2, 3}, {0, 1, 2, 3}) == ns(10 + 4 * 125));
+}
+
 TEST_CASE("k streams on one slice share it, from wherever they come", "[hbm][timing]") {
   CHECK(load_time(hbm_topology(4, 4), {0, 1, 2}, {1, 1, 1}) == ns(10 + 3 * 1000));
   CHECK(load_time(hbm_topology(4, 4), {0, 1, 2}, {1, 1, 2}) == ns(10 + 2 * 1000));

@@ -35,17 +35,6 @@ struct ChannelUnderTest {
   int wake_count = 0;
 };
 
-// what() of the DeviceError that `action` throws.
-template <class Action>
-std::string device_error_of(Action action) {
-  try {
-    action();
-  } catch (const DeviceError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 }  // namespace
 
 TEST_CASE("a queue gives as many credits as it has slots", "[ipcq]") {
@@ -62,10 +51,10 @@ TEST_CASE("a queue gives as many credits as it has slots", "[ipcq]") {
 TEST_CASE("a push without credit and a pop of nothing name the queue", "[ipcq][errors]") {
   ChannelUnderTest q({.depth = 1});
   CHECK_THAT(
-      device_error_of([&] { q.channel.pop(); }),
+      test::error_of<DeviceError>([&] { q.channel.pop(); }),
       test::Says("KB-Q002", "sip0.cube0.pe0", "global_east", "sip1.cube0.pe0", "global_west"));
   q.push(1);
-  CHECK_THAT(device_error_of([&] { q.channel.take_credit(q.dut.now()); }),
+  CHECK_THAT(test::error_of<DeviceError>([&] { q.channel.take_credit(q.dut.now()); }),
              test::Says("KB-Q001", "sip0.cube0.pe0", "0", "global_east", "sip1.cube0.pe0", "1",
                         "global_west"));
   CHECK(q.channel.message_count() == 1);  // neither changed anything

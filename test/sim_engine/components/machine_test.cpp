@@ -14,17 +14,6 @@ namespace {
 
 const IpcqChannel::Ends kEast{kPe0, Direction::east, kPe1, Direction::west};
 
-// what() of the DeviceError that `action` throws.
-template <class Action>
-std::string device_error_of(Action action) {
-  try {
-    action();
-  } catch (const DeviceError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 // How long the exchange takes on an idle machine; it must come to its end.
 Time exchange_time(Machine& machine) {
   ExchangeProgram program(machine);
@@ -81,9 +70,9 @@ TEST_CASE("queues that do not fit into TCM are refused with what is free",
   MachineUnderTest dut(overhead_topology());  // 2 MiB of TCM
   dut.machine.connect(kEast, {.depth = 2, .slot_bytes = 1'000'000});
   const IpcqChannel::Ends another{kFarPe0, Direction::global_west, kPe1, Direction::global_east};
-  CHECK_THAT(
-      device_error_of([&] { dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'153}); }),
-      test::Says("KB-M010", "sip0.cube0.pe1", "1", "97153 B", "97152 B", "buffer_kind"));
+  CHECK_THAT(test::error_of<DeviceError>(
+                 [&] { dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'153}); }),
+             test::Says("KB-M010", "sip0.cube0.pe1", "1", "97153 B", "97152 B", "buffer_kind"));
   CHECK(dut.machine.channels().size() == 1);
   dut.machine.connect(another, {.depth = 1, .slot_bytes = 97'152});  // the rest
 }
@@ -100,7 +89,7 @@ TEST_CASE("queues in SRAM share what their cube has", "[machine][ipcq][capacity]
     connect(0, kPe0, kPe1);
     connect(1, kPe1, kPe0);
     CHECK_THAT(
-        device_error_of([&] { connect(2, kPe0, kPe1); }),
+        test::error_of<DeviceError>([&] { connect(2, kPe0, kPe1); }),
         test::Says("KB-M010", "sip0.cube0", "2", "2000 B", "4000 B", "10000 B", "buffer_kind"));
     CHECK(dut.machine.channels().size() == 2);
     connect(2, kPe0, kFarPe0);  // that is another cube
@@ -122,10 +111,10 @@ TEST_CASE("queues in HBM share a PE's slice with tensors", "[machine][ipcq][capa
     connect(1);
     CHECK(hbm.allocated() == 800 << 10);
     CHECK_THAT(
-        device_error_of([&] { connect(2); }),
+        test::error_of<DeviceError>([&] { connect(2); }),
         test::Says("KB-M010", "sip0.cube0.pe1", "409600 B", "229376 B", "1048576 B", "819200 B"));
     CHECK_THAT(
-        device_error_of([&] { hbm.allocate(0, 1, 300 << 10); }),
+        test::error_of<DeviceError>([&] { hbm.allocate(0, 1, 300 << 10); }),
         test::Says("KB-M010", "sip0.cube0.pe1", "307200 B", "229376 B", "1048576 B", "819200 B"));
     const Bytes tensor = hbm.allocate(0, 1, 224 << 10);
     dut.machine.disconnect_all();

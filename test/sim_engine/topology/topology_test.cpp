@@ -116,7 +116,6 @@ TEST_CASE("every shipped topology loads and is what its name says", "[topology]"
       {"h100_8", SipTopology::switched, 8, 8, 1, 1, 4},
       {"mesh_2d_no_wrap_2x3", SipTopology::mesh_2d_no_wrap, 6, 2, 3, 16, 8},
       {"original_6sip", SipTopology::torus_2d, 6, 2, 3, 16, 1},
-      {"part_2025", SipTopology::torus_2d, 6, 2, 3, 16, 8},
       {"ring_1d_6", SipTopology::ring_1d, 6, 6, 1, 16, 8},
       {"scale_1024", SipTopology::torus_2d, 1024, 32, 32, 1, 4},
       {"scale_64", SipTopology::torus_2d, 64, 8, 8, 4, 8},
@@ -182,11 +181,18 @@ TEST_CASE("a ring needs no w and h, a grid needs both", "[topology]") {
 }
 
 TEST_CASE("rules between values", "[topology]") {
-  CHECK_THAT(topology_error_of(with("cube.hbm.channels", "12")),
+  CHECK(topology_error_of(with("cube.hbm.channels", "3")) == "no error");
+  CHECK_THAT(topology_error_of(with("cube.hbm.slices", "2", with("cube.hbm.channels", "3"))),
+             Says("KB-Y035", "cube.hbm", "2 slices of 3 channels for 8 PEs"));
+  CHECK_THAT(topology_error_of(with("cube.hbm.slices", "16", with("cube.hbm.channels", "16"))),
+             Says("KB-Y035", "16 slices of 16 channels for 8 PEs"));
+  std::string own = complete_topology();
+  own.erase(own.find("slices: 1, "), std::string_view("slices: 1, ").size());
+  CHECK_THAT(topology_error_of(with("cube.hbm.channels", "12", own)),
              Says("KB-Y035", "18:8", "cube.hbm", "12 channels", "8 PEs"));
-  CHECK(topology_error_of(with("cube.hbm.channels", "4")) == "no error");
-  CHECK(topology_error_of(with("cube.hbm.channels", "1")) == "no error");
-  CHECK(topology_error_of(with("cube.hbm.channels", "24")) == "no error");
+  CHECK(topology_error_of(with("cube.hbm.channels", "4", own)) == "no error");
+  CHECK(topology_error_of(with("cube.hbm.channels", "1", own)) == "no error");
+  CHECK(topology_error_of(with("cube.hbm.channels", "24", own)) == "no error");
   CHECK_THAT(topology_error_of(with("communication.scratch", "2 MiB")),
              Says("KB-Y049", "communication.scratch", "2097152 B of a TCM of 2097152 B"));
   CHECK_THAT(error_at("pe.mmu.page", "3 MiB"), Says("KB-Y020", "pe.mmu.page", "2 MiB"));
@@ -245,7 +251,7 @@ colour: red
 TEST_CASE("a topology without a section `communication` has nothing for it", "[topology]") {
   const std::string& text = complete_topology();
   CHECK(Topology::parse(text, "t.yaml").communication ==
-        Topology::Communication{.packet = 1024, .scratch = 704 << 10});
+        Topology::Communication{.packet = 1024, .scratch = 672 << 10});
   const std::string without = text.substr(0, text.find("communication:"));
   CHECK(Topology::parse(without, "t.yaml").communication == Topology::Communication{});
 }
@@ -255,6 +261,7 @@ TEST_CASE("HBM gives its peak, corners no limit, and launches queue where a file
   std::string text = complete_topology();
   Topology topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 900);
+  CHECK(topology.cube.hbm.slices == 1);
   CHECK(topology.cube.corner == LinkSpec{Bandwidth{256'000'000'000}, Time{2'000}});
   const auto replace = [&](std::string_view old, std::string_view by) {
     REQUIRE(text.find(old) != text.npos);
@@ -263,17 +270,21 @@ TEST_CASE("HBM gives its peak, corners no limit, and launches queue where a file
   replace("blocking: false", "blocking: true");
   CHECK(Topology::parse(text, "t.yaml").launch.blocking);
   replace("launch: {blocking: true}", "");
+  replace(" slices: 1,", "");
   replace(" efficiency: 90 %,", "");
   replace(", corner: {bandwidth: 256 GB/s, latency: 2 ns}", "");
   topology = Topology::parse(text, "t.yaml");
   CHECK(topology.cube.hbm.efficiency == 1000);
+  CHECK(topology.cube.hbm.slices == 0);
   CHECK(topology.cube.corner == LinkSpec{});
   CHECK_FALSE(topology.launch.blocking);
 }
 
-// FLOP per byte of HBM, and four links to HBM, of a SIP; see ADR-0249.
-TEST_CASE("part_2025 has the ratios of a part of 2025", "[topology]") {
-  const Topology topology = Topology::load("part_2025");
+// FLOP per byte of HBM, and four links to HBM, of a SIP; see ADR-0261.
+TEST_CASE("machines have the ratios of a part of 2025", "[topology]") {
+  const char* name =
+      GENERATE("default", "ring_1d_6", "torus_2d_2x3", "torus_2d_3x2", "mesh_2d_no_wrap_2x3");
+  const Topology topology = Topology::load(name);
   const GemmSpec& array = topology.pe.gemm;
   const double flops = 2.0 * array.rows * array.columns *
                        static_cast<double>(array.clock.per_second) * topology.pe_count();

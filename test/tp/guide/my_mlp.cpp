@@ -111,7 +111,7 @@ struct ParallelMlp {
     down.bias.copy_(mlp.b);
   }
 
-  kb::Tensor forward(const kb::Tensor& x) const { return down.forward(kb::relu(up.forward(x))); }
+  kb::Tensor forward(const kb::Tensor& x) const { return down(kb::relu(up(x))); }
 
   tp::ColumnParallelLinear up;
   tp::RowParallelLinear down;

@@ -1,0 +1,33 @@
+#include "runtime/functional/compile.h"
+
+#include <algorithm>
+
+#include "runtime/ops/fusion.h"
+#include "runtime/tensor/tensor_storage.h"
+
+namespace kernbench::compiled {
+
+struct Call::State {
+  explicit State(runtime::Simulation& simulation)
+      : is_inside(simulation.local().fusion != nullptr),
+        scope(simulation, is_inside ? simulation.local().fusion : &fusion) {}
+
+  const bool is_inside;  // of another compiled call
+  ops::Fusion fusion;
+  const ops::FusionScope scope;
+};
+
+Call::Call(const Tensors& arguments) {
+  const auto on_device = std::ranges::find_if(
+      arguments, [](const Tensor& argument) { return argument.defined() && !argument.is_host(); });
+  if (on_device == arguments.end()) return;
+  state_ = std::make_unique<State>(*on_device->storage()->simulation);
+}
+
+Call::~Call() = default;
+
+void Call::end(const Tensors& results) const {
+  if (state_ != nullptr && !state_->is_inside) ops::compute(results);
+}
+
+}  // namespace kernbench::compiled

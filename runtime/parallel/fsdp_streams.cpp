@@ -1,0 +1,27 @@
+#include "runtime/parallel/fsdp_streams.h"
+
+#include "runtime/stream/rank_streams.h"
+#include "runtime/tensor/memory_space.h"
+#include "runtime/tensor/tensor_storage.h"
+#include "runtime/torch/runtime_context.h"
+
+namespace kernbench::distributed::fsdp {
+
+void free_elements(const Tensor& tensor) {
+  runtime::free_space(*tensor.storage()->memory);
+}
+
+ahbm::Stream current_stream(RuntimeContext& torch) {
+  return torch.ahbm.current_stream();
+}
+
+void wait_for(RuntimeContext& torch, const Work& work, const std::shared_ptr<Work::Times>& times) {
+  work.wait();
+  const auto look = [work, times] { *times = work.times(); };
+  runtime::Simulation& simulation = torch.simulation();
+  if (!simulation.queues_launches()) return look();
+  runtime::current_stream(simulation, torch.ahbm.current_device())
+      .enqueue("a collective's times", look);
+}
+
+}  // namespace kernbench::distributed::fsdp

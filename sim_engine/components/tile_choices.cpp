@@ -1,0 +1,34 @@
+#include "sim_engine/components/tile_choices.h"
+
+namespace kernbench::sim {
+
+namespace {
+
+std::int64_t element_bytes(const MatrixAt& matrix) {
+  return size_of(matrix.buffer.dtype);
+}
+
+}  // namespace
+
+const std::optional<GemmSize>& TileChoices::choose(const CompositePlan& plan,
+                                                   const GemmSize& wanted, const GemmSpec& array,
+                                                   const LinkSpec& way, Bytes scratch) {
+  const Arguments arguments = {plan.size.m,
+                               plan.size.n,
+                               plan.size.k,
+                               wanted.m,
+                               wanted.n,
+                               wanted.k,
+                               element_bytes(plan.a),
+                               element_bytes(plan.b),
+                               element_bytes(plan.c),
+                               plan.bias ? element_bytes(*plan.bias) : 0,
+                               way.bandwidth.per_second,
+                               way.latency.count(),
+                               scratch};
+  const auto [found, is_new] = chosen_.try_emplace(arguments);
+  if (is_new) found->second = choose_tile(plan, wanted, array, way, scratch);
+  return found->second;
+}
+
+}  // namespace kernbench::sim

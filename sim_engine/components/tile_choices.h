@@ -1,0 +1,31 @@
+// The tile sizes that have been chosen for matrix products, which ranks, layers and steps repeat.
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "sim_engine/base/units.h"
+#include "sim_engine/components/composite_plan.h"
+#include "sim_engine/topology/topology.h"
+#include "sim_engine/values/gemm_size.h"
+
+namespace kernbench::sim {
+
+class TileChoices {
+ public:
+  // Returns what choose_tile() returns, which the first call of these arguments computes.
+  // REQUIRES: the array is the same in all calls
+  const std::optional<GemmSize>& choose(const CompositePlan& plan, const GemmSize& wanted,
+                                        const GemmSpec& array, const LinkSpec& way, Bytes scratch);
+
+ private:
+  // All that choose_tile() looks at, but for the array.
+  using Arguments = std::array<std::int64_t, 13>;
+
+  std::map<Arguments, std::optional<GemmSize>> chosen_;
+};
+
+}  // namespace kernbench::sim
