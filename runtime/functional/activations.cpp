@@ -136,6 +136,19 @@ Tensor tanh(const Tensor& x) {
   return apply(kTanh, {x});
 }
 
+const Tensor& Tensor::relu_() const {
+  apply_in_place(kRelu, {*this});
+  return *this;
+}
+const Tensor& Tensor::sigmoid_() const {
+  apply_in_place(kSigmoid, {*this});
+  return *this;
+}
+const Tensor& Tensor::tanh_() const {
+  apply_in_place(kTanh, {*this});
+  return *this;
+}
+
 namespace nn::functional {
 
 Tensor silu(const Tensor& x) {

@@ -101,11 +101,6 @@ Tensor grouped(const Tensor& x, std::int64_t heads, std::int64_t rows) {
   return reshape(x, Shape(sizes));
 }
 
-Tensor with_mask(const Tensor& scores, const Tensor& mask) {
-  if (mask.dtype() != DType::boolean) return scores + mask;
-  return where(mask, scores, -std::numeric_limits<double>::infinity());
-}
-
 void check_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                      const AttentionOptions& options) {
   ops::check_operands(kAttention, {query, key, value});
@@ -116,6 +111,20 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
   if (options.attn_mask.defined() && options.is_causal) {
     ops::refuse_shapes(kAttention, "Explicit attn_mask should not be set when is_causal=True");
   }
+}
+
+// Numbers are added; a mask of bool is true where a key is seen.
+Tensor masked_by(const Tensor& mask, const Tensor& scores) {
+  if (mask.dtype() == DType::boolean) {
+    return where(mask, scores, -std::numeric_limits<double>::infinity());
+  }
+  if (is_integral(mask.dtype())) {
+    ops::refuse_type(kAttention,
+                     fmt::format("Expected attn_mask dtype to be bool or to match query "
+                                 "dtype, but got attn_mask.dtype: {}",
+                                 torch_name_of(mask.dtype())));
+  }
+  return scores + mask;
 }
 
 }  // namespace
@@ -130,7 +139,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   Tensor scores = matmul(grouped(query, heads / group, group * rows), key,
                          {.transpose_b = true, .alpha = scale});
   scores = grouped(scores, heads, rows);
-  if (options.attn_mask.defined()) scores = with_mask(scores, options.attn_mask);
+  if (options.attn_mask.defined()) scores = masked_by(options.attn_mask, scores);
   const Tensor seen = dropout(softmax_of(scores, options.is_causal), options.dropout_p);
   return grouped(matmul(grouped(seen, heads / group, group * rows), value), heads, rows);
 }

@@ -38,3 +38,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     const AttentionOptions& options = {});
 
 }  // namespace kernbench::nn::functional
+
+namespace kernbench {
+using nn::functional::softmax;  // torch::softmax
+}

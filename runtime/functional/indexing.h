@@ -51,4 +51,8 @@ std::pair<Tensor, Tensor> topk(const Tensor& x, std::int64_t k, int dim = -1, bo
 // For operators: reads indices, row by row; zeros in a run without values.
 std::vector<std::int64_t> read_indices(const Tensor& index);
 
+namespace nn::functional {
+using kernbench::one_hot;
+}
+
 }  // namespace kernbench

@@ -187,4 +187,25 @@ Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const Matmul
   return multiply(a, b, options, contiguous(input));
 }
 
+namespace {
+
+Tensor product_of(std::string_view name, std::int64_t rank, const Tensor& a, const Tensor& b) {
+  const bool is_stack = rank == 3;
+  if (a.dim() != rank || b.dim() != rank || (is_stack && a.shape()[0] != b.shape()[0])) {
+    ops::refuse_shapes(name, fmt::format("{} and {}: {} multiplies {}; matmul() takes others",
+                                         to_string(a.shape()), to_string(b.shape()), name,
+                                         is_stack ? "stacks of as many matrices" : "matrices"));
+  }
+  return matmul(a, b);
+}
+
+}  // namespace
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  return product_of("mm", 2, a, b);
+}
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  return product_of("bmm", 3, a, b);
+}
+
 }  // namespace kernbench

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tensor/device.h"
 #include "runtime/tensor/dimensions.h"
 #include "runtime/tensor/dp_policy.h"
 #include "sim_engine/base/dtype.h"
@@ -124,6 +125,7 @@ class Tensor {
   void zero_grad();
   // Returns a tensor with the same elements in the same memory, without the recorded history.
   Tensor detach() const;
+  Tensor data() const { return detach(); }
   // Adds the gradient of this tensor to grad() of every leaf that it was computed from.  Without
   // `gradient` the tensor must have one element; `gradient` has its shape, type and placement, but
   // is replicated where this is partial.  Saved tensors are freed, unless `retain_graph`.
@@ -204,6 +206,11 @@ class Tensor {
   Tensor pow(const Scalar& exponent) const;
   Tensor clamp(const Scalar& min = -std::numeric_limits<double>::infinity(),
                const Scalar& max = std::numeric_limits<double>::infinity()) const;
+  Tensor pow(const Tensor& exponent) const;
+  Tensor clamp_min(const Scalar& min) const;
+  Tensor clamp_max(const Scalar& max) const;
+  Tensor maximum(const Tensor& other) const;
+  Tensor minimum(const Tensor& other) const;
   Tensor relu() const;
   Tensor sigmoid() const;
   Tensor tanh() const;
@@ -216,11 +223,15 @@ class Tensor {
   Tensor amin(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor max() const;
   Tensor min() const;
+  std::pair<Tensor, Tensor> max(int dim, bool keepdim = false) const;
+  std::pair<Tensor, Tensor> min(int dim, bool keepdim = false) const;
   Tensor any(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor all(const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor norm(double p = 2, const Dimensions& dims = {}, bool keepdim = false) const;
   Tensor argmax() const;
   Tensor argmax(int dim, bool keepdim = false) const;
+  Tensor argmin() const;
+  Tensor argmin(int dim, bool keepdim = false) const;
   Tensor cumsum(int dim) const;
   std::pair<Tensor, Tensor> sort(int dim = -1, bool descending = false) const;
   Tensor argsort(int dim = -1, bool descending = false) const;
@@ -234,17 +245,39 @@ class Tensor {
   Tensor eq(const Scalar& number) const;
   Tensor ne(const Tensor& other) const;
   Tensor ne(const Scalar& number) const;
+  Tensor lt(const Tensor& other) const;
+  Tensor lt(const Scalar& number) const;
+  Tensor le(const Tensor& other) const;
+  Tensor le(const Scalar& number) const;
+  Tensor gt(const Tensor& other) const;
+  Tensor gt(const Scalar& number) const;
+  Tensor ge(const Tensor& other) const;
+  Tensor ge(const Scalar& number) const;
   Tensor logical_not() const;
+  Tensor logical_and(const Tensor& other) const;
+  Tensor logical_or(const Tensor& other) const;
+  bool equal(const Tensor& other) const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8) const;
   Tensor matmul(const Tensor& other) const;
+  Tensor mm(const Tensor& other) const;
+  Tensor bmm(const Tensor& other) const;
+  Tensor nonzero() const;
+  Tensor tril(std::int64_t diagonal = 0) const;
+  Tensor triu(std::int64_t diagonal = 0) const;
   Tensor reshape(std::initializer_list<std::int64_t> sizes) const;
+  Tensor reshape(std::int64_t size) const;
   Tensor view(std::initializer_list<std::int64_t> sizes) const;
+  Tensor view(std::int64_t size) const;
   Tensor view_as(const Tensor& other) const;
-  Tensor flatten() const;
+  Tensor flatten(int start_dim = 0, int end_dim = -1) const;
+  Tensor repeat(const std::vector<std::int64_t>& times) const;
   Tensor unsqueeze(int dim) const;
   Tensor squeeze(int dim) const;
+  Tensor squeeze() const;
   Tensor transpose(int dim0, int dim1) const;
   Tensor permute(const std::vector<int>& dims) const;
   Tensor t() const;
+  Tensor mT() const;
   Tensor expand(const std::vector<std::int64_t>& sizes) const;
   Tensor expand_as(const Tensor& other) const;
   Tensor narrow(int dim, std::int64_t start, std::int64_t length) const;
@@ -263,6 +296,13 @@ class Tensor {
   bool is_alias_of(const Tensor& other) const;
   Tensor clone() const;
   Tensor to(DType dtype) const;
+  Tensor half() const { return to(DType::f16); }
+  Tensor type_as(const Tensor& other) const { return to(other.dtype()); }
+  Tensor to(const Tensor& other) const;  // to its type and device
+  // A copy on another device, to which gradients flow (runtime/tensor/device.h); x itself if it
+  // lies there.  cpu() is a host tensor, which is a constant.
+  Tensor to(const Device& device) const;
+  Tensor cpu() const;
   Tensor redistribute(const DPPolicy& dp) const;
 
   // Operators that write their result into this tensor.  They are recorded as copy_() is
@@ -277,6 +317,20 @@ class Tensor {
   const Tensor& div_(const Tensor& other) const;
   const Tensor& div_(const Scalar& number) const;
   const Tensor& neg_() const;
+  const Tensor& exp_() const;
+  const Tensor& log_() const;
+  const Tensor& sqrt_() const;
+  const Tensor& rsqrt_() const;
+  const Tensor& abs_() const;
+  const Tensor& square_() const;
+  const Tensor& reciprocal_() const;
+  const Tensor& relu_() const;
+  const Tensor& sigmoid_() const;
+  const Tensor& tanh_() const;
+  const Tensor& pow_(const Scalar& exponent) const;
+  const Tensor& clamp_(const Scalar& min = -std::numeric_limits<double>::infinity(),
+                       const Scalar& max = std::numeric_limits<double>::infinity()) const;
+  const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
   const Tensor& fill_(const Scalar& value) const;  // of a partial tensor: 0 alone
   const Tensor& zero_() const;
   // Random numbers of the device's generator, drawn by the host outside of simulated time, as those
@@ -314,40 +368,6 @@ class Tensor {
 std::string to_string(const Tensor& tensor);
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-template <class T>
-std::vector<T> Tensor::converted(Read what, std::size_t index) const {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, std::int64_t>) {
-    return read<T>(what, index);
-  } else if (is_integral(dtype())) {
-    const std::vector<std::int64_t> elements = read<std::int64_t>(what, index);
-    return {elements.begin(), elements.end()};
-  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    std::vector<T> numbers;
-    for (const std::int64_t element : read<std::int64_t>(what, index)) {
-      using Limits = std::numeric_limits<T>;
-      numbers.push_back(std::in_range<T>(element) ? static_cast<T>(element)
-                        : element < 0             ? Limits::min()
-                                                  : Limits::max());
-    }
-    return numbers;
-  } else {
-    const std::vector<float> elements = read<float>(what, index);
-    return {elements.begin(), elements.end()};
-  }
-}
-
-template <class T>
-Eigen::Matrix<T, -1, -1, 1, -1, -1> Tensor::to_eigen() const {
-  const std::vector<T> elements = converted<T>(Read::matrix);
-  Eigen::Matrix<T, -1, -1, 1, -1, -1> matrix(shape()[0], shape()[1]);
-  for (std::int64_t row = 0; row < shape()[0]; ++row) {
-    for (std::int64_t column = 0; column < shape()[1]; ++column) {
-      matrix(row, column) = elements[static_cast<std::size_t>(row * shape()[1] + column)];
-    }
-  }
-  return matrix;
-}
-
 }  // namespace kernbench
 
 template <>
@@ -355,3 +375,5 @@ struct fmt::formatter<kernbench::Tensor> : fmt::formatter<std::string_view> {
   fmt::format_context::iterator format(const kernbench::Tensor& tensor,
                                        fmt::format_context& context) const;
 };
+
+#include "runtime/tensor/tensor_elements.h"

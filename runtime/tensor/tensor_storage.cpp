@@ -147,6 +147,7 @@ void set_data(Tensor::Storage& tensor, const Tensor::Storage& data) {
            "the data of tensor '{}' cannot be exchanged", tensor.name);
   tensor.memory->tensors.erase(tensor.in_memory);
   tensor.dtype = data.dtype;
+  tensor.device = data.device;
   tensor.dp = data.dp;
   tensor.shards = data.shards;
   tensor.memory = data.memory;
