@@ -91,6 +91,10 @@ class Module : public std::enable_shared_from_this<Module> {
   // handles to them see it, and optimizers keep their parameters.  Call it before a graph is
   // recorded.
   void to(DType dtype);
+  // Moves parameters, buffers and gradients to a device, likewise: call it before optimizers are
+  // made and fully_shard() is called.  Throws DeviceError KB-M024 for "cpu", where no module
+  // computes, and for what fully_shard() has sharded.
+  void to(const Device& device);
 
   // operator() of a handle, or of a layer of tp, calls these hooks around forward(), which itself
   // calls none, as in torch.  In the order of registration:
