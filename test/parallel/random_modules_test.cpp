@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "runtime/optim/optimizer.h"
 #include "runtime/parallel/fully_shard.h"
 #include "runtime/parallel/state_dict.h"
@@ -288,9 +286,8 @@ std::string text_of(const Program& program) {
 void check_learns(const Program& program) {
   CAPTURE(program.seed, text_of(program));
   const Learned alone = learn_alone(program);
-  const bool is_exact =  // in the 24 bits of f32
-      std::ranges::all_of(alone.losses, [](double loss) { return std::abs(loss) < 0x1p22; });
-  if (!is_exact) return;
+  // Sums of larger numbers need more bits than f32 has.
+  if (std::ranges::max(alone.losses) > 0x1p22 || std::ranges::min(alone.losses) < -0x1p22) return;
   const Learned together = learn_together(program);
   CHECK(together.losses == alone.losses);
   CHECK(together.weights == alone.weights);
