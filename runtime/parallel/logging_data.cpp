@@ -1,5 +1,6 @@
 #include "runtime/parallel/logging_data.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "runtime/parallel/reducer.h"
 #include "runtime/parallel/replica.h"
 #include "runtime/torch/runtime_context.h"
+#include "sim_engine/base/exception_text.h"
 
 namespace kernbench::nn::parallel {
 
@@ -98,6 +100,10 @@ std::string name_of_function(void (*hook)()) {
     if (function == hook) return name;
   }
   return "function";
+}
+
+std::string name_of_class(const std::type_info& type) {
+  return demangle(type.name());
 }
 
 void Replica::describe_options(DDPLoggingData& data) const {

@@ -9,7 +9,6 @@
 #include <typeinfo>
 #include <vector>
 
-#include "sim_engine/base/exception_text.h"
 #include "sim_engine/base/units.h"
 
 namespace kernbench::nn::parallel {
@@ -68,13 +67,14 @@ struct DDPLoggingData {
 
 // "fp16_compress_hook" of the library's hooks, "function" of others.
 std::string name_of_function(void (*hook)());
+std::string name_of_class(const std::type_info& type);
 
 template <class Hook>
 std::string name_of_hook(const Hook& hook) {
   if constexpr (std::is_pointer_v<Hook> && std::is_function_v<std::remove_pointer_t<Hook>>) {
     return name_of_function(reinterpret_cast<void (*)()>(hook));
   } else {
-    return demangle(typeid(Hook).name());
+    return name_of_class(typeid(Hook));
   }
 }
 

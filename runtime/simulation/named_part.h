@@ -33,7 +33,7 @@ class [[nodiscard]] NamedPart {
   NamedPart& operator=(const NamedPart&) = delete;
 
  private:
-  void begin(const Simulation& simulation, std::string part) {
+  void begin(Simulation& simulation, std::string part) {
     rank_ = simulation.local().rank;
     before_ = log_->part_of(rank_);
     log_->set_part(rank_, std::move(part));
