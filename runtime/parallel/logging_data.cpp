@@ -89,6 +89,10 @@ void add_times(DDPLoggingData& data, const std::vector<LoggedStep>& steps) {
 
 }  // namespace
 
+std::string name_of_class(const std::type_info& type) {
+  return demangle(type.name());
+}
+
 std::string name_of_function(void (*hook)()) {
   const std::array known = {
       std::pair(reinterpret_cast<void (*)()>(&allreduce_hook), "allreduce_hook"),

@@ -61,7 +61,7 @@ TEST_CASE("the bench ddp takes ranks that start apart", "[cli][ddp]") {
 
 // The bench's own check: it ends with exit code 1 if a bucket or a step beats its bound.
 TEST_CASE("no bucket and no step takes less than its bound", "[cli][ddp]") {
-  const auto* const topology = GENERATE("default", "tiny", "zero_overhead", "part_2025");
+  const auto* const topology = GENERATE("default", "tiny", "zero_overhead");
   const auto* const model = GENERATE("gpt", "llama");
   CAPTURE(topology, model);
   std::vector<std::string> words = command(std::string("world=2,5 bucket_cap_mb=0.05,100 "
