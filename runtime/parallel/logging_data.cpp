@@ -106,10 +106,6 @@ std::string name_of_function(void (*hook)()) {
   return "function";
 }
 
-std::string name_of_class(const std::type_info& type) {
-  return demangle(type.name());
-}
-
 void Replica::describe_options(DDPLoggingData& data) const {
   data.module_name = class_of(*module_);
   data.rank = torch_.distributed.get_rank(options_.process_group);
