@@ -99,7 +99,8 @@ class ParamGroup {
 
   // Gives the parameters their names in a root.
   void set_names(const OrderedDict<Tensor>& parameters);
-  // In traces and tables: "group blocks.0 to blocks.1", of modules by their names in the root.
+  // In traces and tables: "blocks.0", or "blocks.0-blocks.1" of several modules, as the root names
+  // them, and "root".
   void set_name(std::string name) { name_ = std::move(name); }
   void set_context(std::shared_ptr<CommContext> context);
 
@@ -187,7 +188,7 @@ class ParamGroup {
   const Setting setting_;
   std::vector<ShardedParameter> parameters_;
   Names names_;
-  std::string name_ = "group";
+  std::string name_ = "root";
   Layout layout_;
   std::optional<Layout> kept_layout_;  // of what a smaller group keeps after the forward pass
   const int ranks_;

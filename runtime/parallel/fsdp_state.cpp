@@ -92,9 +92,8 @@ void State::become_root() {
   walk(*modules_.front(), "", [&](const std::string& name, nn::Module& module) {
     const std::shared_ptr<State> state = of(module);
     if (state != nullptr && state->group() != nullptr) {
-      const auto [known, is_new] =
-          first.try_emplace(state.get(), name.empty() ? "group root" : "group " + name);
-      state->group()->set_name(is_new ? known->second : known->second + " to " + name);
+      const auto [known, is_new] = first.try_emplace(state.get(), name.empty() ? "root" : name);
+      state->group()->set_name(is_new ? known->second : known->second + "-" + name);
     }
     const auto is_state = [&](const std::weak_ptr<State>& other) { return other.lock() == state; };
     if (state == nullptr || std::ranges::any_of(shared_->states, is_state)) return;

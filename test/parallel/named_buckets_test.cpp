@@ -98,12 +98,11 @@ TEST_CASE("and groups of parameters, by their modules", "[fsdp][profiler]") {
       if (rank == 0) names.push_back(bucket.collective + " of " + bucket.name);
     }
   });
-  CHECK(names == std::vector<std::string>{"all_gather of group root", "all_gather of group 1 to 2",
-                                          "all_gather of group 1 to 2",
-                                          "reduce_scatter of group 1 to 2",
-                                          "reduce_scatter of group root"});
+  CHECK(names == std::vector<std::string>{"all_gather of root", "all_gather of 1-2",
+                                          "all_gather of 1-2", "reduce_scatter of 1-2",
+                                          "reduce_scatter of root"});
   const runtime::Profile profile = runtime::profile_of(world.torch.simulation());
-  for (const char* const group : {"group root", "group 1 to 2"}) {
+  for (const char* const group : {"root", "1-2"}) {
     for (const char* const call : {"all_gather_into_tensor", "reduce_scatter_tensor"}) {
       CAPTURE(group, call);
       CHECK(std::ranges::any_of(profile.operations, [&](const OperationRow& row) {
@@ -111,7 +110,7 @@ TEST_CASE("and groups of parameters, by their modules", "[fsdp][profiler]") {
       }));
     }
   }
-  CHECK_THAT(runtime::table(profile), Catch::Contains(", group 1 to 2"));
+  CHECK_THAT(runtime::table(profile), Catch::Contains(", 1-2"));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Data parallel training beside tensor parallel layers: what dp x tp ranks learn is what one rank
 // learns over the whole batch, bit for bit where sums are exact.
 
+#include <algorithm>
+
 #include "runtime/optim/optimizer.h"
 #include "test/parallel/fsdp_world.h"
 #include "tp/clip_grads.h"
@@ -277,6 +279,32 @@ TEST_CASE("gradients are clipped by the norm over all ranks that hold a model's 
   CHECK(learned.norms[0] > 0.5);
   CHECK(learned.norms[1] == Approx(alone.norms[1]).epsilon(1e-6));
   CHECK(learned.squares == Approx(alone.squares).epsilon(1e-6));
+}
+
+// In Megatron's order, and at its places.
+TEST_CASE("parameters begin at multiples of 64 of a bucket, whose end is one of dp and 128",
+          "[ddp][tp]") {
+  DataParallelWorld world(3, "local");
+  world.spawn([&](int rank) {
+    tp::initialize_model_parallel(world.torch);
+    const nn::Sequential net(nn::Linear(world.torch, 5, 3, kOnOnePe),
+                             nn::Linear(world.torch, 3, 2, kOnOnePe));
+    fill_parameters(world.torch, *net);
+    const tp::DistributedDataParallel model(
+        world.torch,
+        {.overlap_grad_reduce = true, .use_distributed_optimizer = true, .bucket_size = 8}, net);
+    REQUIRE(model->buckets().size() == 2);
+    const auto& bucket = *model->buckets().front();
+    const auto parameters = net->parameters();
+    const Floats weight = parameters[2].to_vector();
+    const Floats bias = parameters[3].to_vector();
+    Floats expected(384);  // lcm(3, 128)
+    std::ranges::copy(bias, expected.begin());
+    std::ranges::copy(weight, expected.begin() + 64);
+    CHECK(bucket.pack_params().to_vector() == expected);
+    CHECK(bucket.grad_data().numel() == 384);
+    CHECK((bucket.shard_begin() == 128 * rank && bucket.shard_size() == 128));
+  });
 }
 
 TEST_CASE("parameters are gathered ahead only where ranks share the optimizer", "[ddp][tp]") {
