@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <ranges>
 #include <utility>
@@ -208,15 +208,22 @@ std::vector<std::vector<Parameter>> bucketed_params(const std::vector<Parameter>
           ? std::numeric_limits<std::int64_t>::max()
           : config.bucket_size.value_or(std::max<std::int64_t>(40'000'000, 1'000'000L * dp));
   const std::vector<Parameter> reversed(params.rbegin(), params.rend());
-  std::vector<nn::parallel::BucketItem> items =
-      nn::parallel::bucket_items({reversed.begin(), reversed.end()});
-  for (std::size_t i = 0; i < items.size(); ++i) items[i].bytes = reversed[i].numel();
+  const auto items = nn::parallel::bucket_items({reversed.begin(), reversed.end()});
+  struct Bucket {
+    std::vector<Parameter> params;
+    std::int64_t length = 0;  // with the gaps before parameters
+  };
+  std::map<int, Bucket> open;  // by kind
   std::vector<std::vector<Parameter>> buckets;
-  std::vector<std::size_t> order(reversed.size());
-  std::iota(order.begin(), order.end(), 0);
-  for (const auto& bucket : nn::parallel::bucket_assignment(items, std::array{size}, order)) {
-    std::vector<Parameter>& made = buckets.emplace_back();
-    for (const std::size_t number : bucket) made.push_back(reversed[number]);
+  for (std::size_t i = 0; i < reversed.size(); ++i) {
+    Bucket& bucket = open[items[i].kind];
+    const std::int64_t begin = (bucket.length + kAlignment - 1) / kAlignment * kAlignment;
+    bucket.length = begin + reversed[i].numel();
+    bucket.params.push_back(reversed[i]);
+    if (bucket.length >= size) buckets.push_back(std::exchange(bucket, {}).params);
+  }
+  for (auto& [kind, bucket] : open) {
+    if (!bucket.params.empty()) buckets.push_back(std::move(bucket.params));
   }
   return buckets;
 }

@@ -116,7 +116,8 @@ class ParamAndGradBucket {
   distributed::Work gathering_;
 };
 
-// Cuts parameters, in reverse order, into buckets.
+// Cuts parameters, in reverse order, into buckets.  One is closed when it is as long as the bucket
+// size, the gaps before parameters among it.
 std::vector<std::vector<Parameter>> bucketed_params(const std::vector<Parameter>& params,
                                                     const DistributedDataParallelConfig& config,
                                                     int dp);

@@ -292,7 +292,7 @@ TEST_CASE("parameters begin at multiples of 64 of a bucket, whose end is one of 
     fill_parameters(world.torch, *net);
     const tp::DistributedDataParallel model(
         world.torch,
-        {.overlap_grad_reduce = true, .use_distributed_optimizer = true, .bucket_size = 8}, net);
+        {.overlap_grad_reduce = true, .use_distributed_optimizer = true, .bucket_size = 60}, net);
     REQUIRE(model->buckets().size() == 2);
     const auto& bucket = *model->buckets().front();
     const auto parameters = net->parameters();
