@@ -184,6 +184,7 @@ TEST_CASE("a write to HBM takes the time of a turn besides its bytes, a read doe
           "[fabric][timing]") {
   Topology topology = test::round_topology();
   topology.cube.hbm.turn_around = Time{24'000};
+  topology.cube.noc.bandwidth = topology.pe.tcm.bandwidth = Bandwidth::unlimited();
   const Endpoint hbm{Endpoint::Kind::hbm, {0, 0, 0}};
   const auto time_of = [&](bool is_write, int count, Bytes bytes) {
     FabricUnderTest dut(topology);
